@@ -1,1 +1,22 @@
-//! Placeholder.
+//! Transformers whose attention heads can be gated, on libtorch.
+//!
+//! Everything that the experiments do to a model is a value of one argument, the gates ξ: `[rows, heads]` for each
+//! attention module. The alternative, a mask stored in the model, made the papers' own code depend on the order of
+//! calls; here the same call gives the same answer in any order.
+pub mod attention;
+mod batch;
+mod decode;
+mod error;
+mod gates;
+mod head;
+mod layers;
+pub mod loss;
+pub mod marian;
+mod weights;
+
+pub use batch::{TokenBatch, causal_bias};
+pub use decode::{BeamSearch, Stopping, Translation};
+pub use error::Error;
+pub use gates::Gates;
+pub use head::{Attention, HeadId, HeadLayout, HeadSet, LayerShape};
+pub use weights::{Inventory, Weights};

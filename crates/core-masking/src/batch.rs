@@ -1,0 +1,61 @@
+//! Sentences of different lengths as one tensor.
+use tch::{Device, Kind, Tensor};
+
+/// Token ids of a batch, padded on the right, with the bias that hides the padding.
+#[derive(Debug)]
+pub struct TokenBatch {
+    /// `[batch, position]`, integers
+    pub ids: Tensor,
+    /// `[batch, 1, 1, position]`: 0 at tokens, `-inf` at padding
+    pub bias: Tensor,
+}
+
+impl TokenBatch {
+    /// Pads `rows` to the longest of them.
+    ///
+    /// `kind` is the kind of the bias, which must be the model's.
+    pub fn new(rows: &[&[u32]], pad: u32, (kind, device): (Kind, Device)) -> Self {
+        let longest = rows.iter().map(|row| row.len()).max().unwrap_or(0);
+        let mut ids = Vec::with_capacity(rows.len() * longest);
+        let mut bias = Vec::with_capacity(rows.len() * longest);
+        for row in rows {
+            let padding = longest - row.len();
+            ids.extend(row.iter().map(|&token| i64::from(token)));
+            ids.extend(std::iter::repeat_n(i64::from(pad), padding));
+            bias.extend(std::iter::repeat_n(0.0_f32, row.len()));
+            bias.extend(std::iter::repeat_n(f32::NEG_INFINITY, padding));
+        }
+        let (batch, position) = (rows.len() as i64, longest as i64);
+        Self {
+            ids: Tensor::from_slice(&ids).view([batch, position]).to_device(device),
+            bias: Tensor::from_slice(&bias).view([batch, 1, 1, position]).to_kind(kind).to_device(device),
+        }
+    }
+}
+
+/// The bias that hides the future: `[1, 1, position, position]`, 0 up to the diagonal and `-inf` above it.
+pub fn causal_bias(positions: i64, options: (Kind, Device)) -> Tensor {
+    Tensor::full([positions, positions], f64::NEG_INFINITY, options).triu(1).view([1, 1, positions, positions])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding_is_hidden_and_tokens_are_not() {
+        let batch = TokenBatch::new(&[&[5, 6, 7], &[8]], 2, (Kind::Float, Device::Cpu));
+        assert_eq!(Vec::<Vec<i64>>::try_from(&batch.ids).unwrap(), [[5, 6, 7], [8, 2, 2]]);
+        let hidden = f32::NEG_INFINITY;
+        let bias = Vec::<Vec<f32>>::try_from(batch.bias.view([2, 3])).unwrap();
+        assert_eq!(bias, [[0.0, 0.0, 0.0], [0.0, hidden, hidden]]);
+    }
+
+    #[test]
+    fn a_position_sees_itself_and_the_past() {
+        let bias = causal_bias(3, (Kind::Float, Device::Cpu)).view([3, 3]);
+        let hidden = f32::NEG_INFINITY;
+        let expected = [[0.0, hidden, hidden], [0.0, 0.0, hidden], [0.0, 0.0, 0.0]];
+        assert_eq!(Vec::<Vec<f32>>::try_from(bias).unwrap(), expected);
+    }
+}

@@ -1,0 +1,213 @@
+//! The hypotheses of one sentence: which go on, which are finished, and when the search may end.
+use super::{BeamSearch, Stopping, Translation};
+
+/// One way to go on: a hypothesis of the beam and a token.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Candidate {
+    /// Log-probability of the whole hypothesis, in nats.
+    pub log_probability: f32,
+    /// The hypothesis that is continued.
+    pub beam: usize,
+    /// The token that it is continued with.
+    pub token: u32,
+}
+
+/// A hypothesis that is not finished.
+#[derive(Debug, Clone)]
+struct Running {
+    tokens: Vec<u32>,
+    log_probability: f32,
+}
+
+/// Everything the search knows about one sentence.
+#[derive(Debug)]
+pub(super) struct Hypotheses {
+    start: u32,
+    limit: usize,
+    running: Vec<Running>,
+    origins: Vec<usize>,
+    finished: Vec<Translation>, // at most `beam`, best first
+    done: bool,
+}
+
+impl Hypotheses {
+    /// The empty hypothesis. The others of the beam copy it at no probability, so that the first step, in which
+    /// all are alike, continues it alone.
+    pub(super) fn new(search: &BeamSearch, limit: usize, start: u32) -> Self {
+        let empty = |rank| Running {
+            tokens: Vec::new(),
+            log_probability: if rank == 0 { 0.0 } else { f32::NEG_INFINITY },
+        };
+        Self {
+            start,
+            limit,
+            running: (0..search.beam).map(empty).collect(),
+            origins: (0..search.beam).collect(),
+            finished: Vec::new(),
+            done: false,
+        }
+    }
+
+    /// The newest token of each hypothesis.
+    pub(super) fn last_tokens(&self) -> impl Iterator<Item = i64> + '_ {
+        self.running.iter().map(|hypothesis| i64::from(*hypothesis.tokens.last().unwrap_or(&self.start)))
+    }
+
+    /// The log-probability of each hypothesis, in nats.
+    pub(super) fn log_probabilities(&self) -> impl Iterator<Item = f32> + '_ {
+        self.running.iter().map(|hypothesis| hypothesis.log_probability)
+    }
+
+    /// Which hypothesis of the step before each one continues.
+    pub(super) fn origins(&self) -> &[usize] {
+        &self.origins
+    }
+
+    /// Whether the search of this sentence has ended.
+    pub(super) fn is_finished(&self) -> bool {
+        self.done
+    }
+
+    /// The best finished hypothesis.
+    pub(super) fn best(self) -> Translation {
+        let nothing = Translation { tokens: Vec::new(), score: f64::NEG_INFINITY };
+        self.finished.into_iter().next().unwrap_or(nothing)
+    }
+
+    /// Takes one step; `candidates` are sorted, best first, and `length` counts the tokens after it.
+    pub(super) fn advance(
+        &mut self,
+        search: &BeamSearch,
+        candidates: &[Candidate],
+        length: usize,
+        end: u32,
+        forced: Option<u32>,
+    ) {
+        if length >= self.limit {
+            return self.finish_all(search, candidates, length, end, forced);
+        }
+        let mut continued = Vec::with_capacity(search.beam);
+        let mut origins = Vec::with_capacity(search.beam);
+        for (rank, candidate) in candidates.iter().enumerate() {
+            if candidate.token == end {
+                // As in transformers and fairseq, an end below the beam's width is not kept.
+                if rank < search.beam {
+                    self.finish(search, candidate.beam, None, candidate.log_probability, length);
+                }
+            } else if continued.len() < search.beam {
+                continued.push(self.continued(candidate));
+                origins.push(candidate.beam);
+            }
+        }
+        (self.running, self.origins) = (continued, origins);
+        self.done = self.may_stop(search, length);
+    }
+
+    /// At the greatest length every hypothesis ends: with the forced symbol, at no cost, or as it stands.
+    fn finish_all(
+        &mut self,
+        search: &BeamSearch,
+        candidates: &[Candidate],
+        length: usize,
+        end: u32,
+        forced: Option<u32>,
+    ) {
+        if forced.is_some() {
+            for beam in 0..self.running.len() {
+                self.finish(search, beam, None, self.running[beam].log_probability, length);
+            }
+        } else {
+            for candidate in candidates.iter().take(search.beam) {
+                let token = (candidate.token != end).then_some(candidate.token);
+                self.finish(search, candidate.beam, token, candidate.log_probability, length);
+            }
+        }
+        self.done = true;
+    }
+
+    fn continued(&self, candidate: &Candidate) -> Running {
+        let mut tokens = self.running[candidate.beam].tokens.clone();
+        tokens.push(candidate.token);
+        Running { tokens, log_probability: candidate.log_probability }
+    }
+
+    fn finish(&mut self, search: &BeamSearch, beam: usize, token: Option<u32>, log_probability: f32, length: usize) {
+        let mut tokens = self.running[beam].tokens.clone();
+        tokens.extend(token);
+        let score = f64::from(log_probability) / (length as f64).powf(search.length_penalty);
+        // Behind its equals: of two hypotheses with one score the earlier is kept.
+        let place = self.finished.partition_point(|other| other.score >= score);
+        self.finished.insert(place, Translation { tokens, score });
+        self.finished.truncate(search.beam);
+    }
+
+    fn may_stop(&self, search: &BeamSearch, length: usize) -> bool {
+        let Some(worst) = self.finished.get(search.beam - 1) else { return false };
+        // A beam of one is greedy search, which ends with its first end symbol.
+        if search.stopping == Stopping::Early || search.beam == 1 {
+            return true;
+        }
+        let best = self.running.first().map_or(f64::NEG_INFINITY, |best| f64::from(best.log_probability));
+        // The best that can still come adds tokens at no cost, as many as the penalty rewards.
+        let longest = if search.length_penalty > 0.0 { self.limit } else { length + 1 };
+        worst.score >= best / (longest as f64).powf(search.length_penalty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const END: u32 = 0;
+
+    fn search(beam: usize, stopping: Stopping) -> BeamSearch {
+        BeamSearch { beam, length_penalty: 1.0, stopping, length_limit: (0.0, 4) }
+    }
+
+    fn candidate(beam: usize, token: u32, log_probability: f32) -> Candidate {
+        Candidate { log_probability, beam, token }
+    }
+
+    #[test]
+    fn scores_are_divided_by_the_length_with_the_end_symbol() {
+        let search = search(1, Stopping::Early);
+        let mut sentence = Hypotheses::new(&search, 4, 9);
+        sentence.advance(&search, &[candidate(0, 5, -1.0), candidate(0, 6, -2.0)], 1, END, None);
+        sentence.advance(&search, &[candidate(0, END, -3.0), candidate(0, 6, -4.0)], 2, END, None);
+        assert!(sentence.is_finished());
+        // one word and the end: -3 / 2
+        assert_eq!(sentence.best(), Translation { tokens: vec![5], score: -1.5 });
+    }
+
+    #[test]
+    fn exact_stopping_waits_for_what_could_still_win() {
+        let both = [Stopping::Early, Stopping::Exact].map(|stopping| {
+            let search = search(2, stopping);
+            let mut sentence = Hypotheses::new(&search, 4, 9);
+            let first = [candidate(0, 5, -1.0), candidate(0, 6, -1.5), candidate(0, 7, -2.0)];
+            sentence.advance(&search, &first, 1, END, None);
+            let second = [
+                candidate(0, END, -2.0), // finished: -2 / 2 = -1
+                candidate(1, END, -2.5), // finished: -2.5 / 2 = -1.25
+                candidate(0, 7, -3.0),   // at length 4 without further cost: -3 / 4 = -0.75
+                candidate(1, 7, -3.5),
+            ];
+            sentence.advance(&search, &second, 2, END, None);
+            sentence.is_finished()
+        });
+        assert_eq!(both, [true, false]);
+    }
+
+    #[test]
+    fn the_greatest_length_ends_every_hypothesis() {
+        for (forced, expected) in [(None, vec![5, 6, 7]), (Some(END), vec![5, 6])] {
+            let search = search(1, Stopping::Exact);
+            let mut sentence = Hypotheses::new(&search, 3, 9);
+            for (length, token) in [(1, 5), (2, 6), (3, 7)] {
+                sentence.advance(&search, &[candidate(0, token, -1.0)], length, END, forced);
+            }
+            assert!(sentence.is_finished());
+            assert_eq!(sentence.best().tokens, expected);
+        }
+    }
+}

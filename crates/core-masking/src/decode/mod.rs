@@ -1,0 +1,249 @@
+//! Batched beam search with a key-value cache.
+//!
+//! A sentence's hypotheses lie beside each other as the queries of one batch row, `[sentence, beam, d_model]`, and
+//! attend to a cache that is only ever appended to: which of its slots belong to which hypothesis is a bias, so that
+//! reordering the beam moves a few numbers and not the keys. Encoder states and their keys are computed once for a
+//! sentence, not for each hypothesis. Finished sentences leave the batch.
+mod cache;
+mod hypotheses;
+
+use tch::{Device, Kind, Tensor};
+
+use crate::marian::{DecoderMemory, Marian};
+use crate::{Attention, Error, Gates, TokenBatch};
+use cache::Cache;
+use hypotheses::{Candidate, Hypotheses};
+
+/// When the search of a sentence ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stopping {
+    /// As soon as `beam` hypotheses are finished (fairseq's default, `early_stopping=True` in transformers).
+    Early,
+    /// When `beam` finished hypotheses are at least as good as any that can still come: the best unfinished
+    /// log-probability, divided by the greatest length, is no better (`early_stopping="never"`).
+    Exact,
+}
+
+/// How translations are searched for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BeamSearch {
+    /// Hypotheses kept for a sentence; 1 is greedy search.
+    pub beam: usize,
+    /// The exponent α of the length in score = log-probability / lengthᵅ; the end symbol counts.
+    pub length_penalty: f64,
+    /// When the search of a sentence ends.
+    pub stopping: Stopping,
+    /// The longest translation, as `ratio * source tokens + offset`; the end symbol counts on both sides.
+    pub length_limit: (f64, usize),
+}
+
+/// The best hypothesis of a sentence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Translation {
+    /// Target tokens, without start and end symbol.
+    pub tokens: Vec<u32>,
+    /// Log-probability divided by the length penalty.
+    pub score: f64,
+}
+
+impl BeamSearch {
+    /// Translates a batch.
+    ///
+    /// - `sources`: token ids of each sentence, the end symbol last
+    /// - `gates`: one row, or one for each sentence
+    ///
+    /// # Errors
+    /// If a sentence is longer than the model's positions.
+    pub fn translate(&self, model: &Marian, sources: &[&[u32]], gates: &Gates) -> Result<Vec<Translation>, Error> {
+        for source in sources {
+            model.check_length("source", source.len())?;
+        }
+        let batch = TokenBatch::new(sources, model.config().pad_token_id, model.options());
+        let limits: Vec<usize> = sources.iter().map(|source| self.limit(model, source.len())).collect();
+        Ok(tch::no_grad(|| self.search(model, &batch, gates, &limits)))
+    }
+
+    /// The greatest number of target tokens, end symbol included.
+    fn limit(&self, model: &Marian, source: usize) -> usize {
+        let (ratio, offset) = self.length_limit;
+        let wanted = (ratio * source as f64) as usize + offset;
+        wanted.clamp(1, model.config().max_position_embeddings as usize)
+    }
+
+    fn search(&self, model: &Marian, source: &TokenBatch, gates: &Gates, limits: &[usize]) -> Vec<Translation> {
+        let memory = model.encode(source, gates, 0.0); // [sentence, source, d_model]
+        let mut step = Step::new(model, self.beam, &memory, &source.bias, gates);
+        let end = model.config().eos_token_id;
+        let forced = model.config().forced_eos_token_id;
+        let mut sentences: Vec<Hypotheses> =
+            limits.iter().map(|&limit| Hypotheses::new(self, limit, model.config().decoder_start_token_id)).collect();
+        let mut active: Vec<usize> = (0..sentences.len()).collect();
+        let mut length = 0;
+        while !active.is_empty() {
+            length += 1;
+            let running: Vec<&Hypotheses> = active.iter().map(|&index| &sentences[index]).collect();
+            let candidates = step.candidates(&running);
+            for (&index, candidates) in active.iter().zip(candidates) {
+                sentences[index].advance(self, &candidates, length, end, forced);
+            }
+            let origins: Vec<&[usize]> = active.iter().map(|&index| sentences[index].origins()).collect();
+            step.reorder(&origins);
+            let kept: Vec<usize> =
+                (0..active.len()).filter(|&row| !sentences[active[row]].is_finished()).collect();
+            if kept.len() < active.len() {
+                step.keep(&kept);
+                active = kept.iter().map(|&row| active[row]).collect();
+            }
+        }
+        sentences.into_iter().map(Hypotheses::best).collect()
+    }
+}
+
+/// All tensors that one step of decoding needs; the first axis of each is the sentences still in the batch.
+struct Step<'a> {
+    model: &'a Marian,
+    beam: i64,
+    cache: Cache,
+    gates: Gates,
+    banned: Tensor, // [banned]
+    position: i64,
+    output: OutputLayer,
+}
+
+/// The output layer with its vocabulary padded to whole blocks, so that the best tokens are found block by block.
+struct OutputLayer {
+    weight: Tensor, // [padded vocab, d_model]
+    bias: Tensor,   // [padded vocab], -inf at padding
+}
+
+/// Tokens whose maximum is taken at once before the search for the best ones.
+const BLOCK: i64 = 64;
+
+impl OutputLayer {
+    fn new(model: &Marian) -> Self {
+        let (weight, bias) = model.output_layer();
+        let padding = -bias.size()[0] & (BLOCK - 1);
+        Self {
+            weight: weight.constant_pad_nd([0, 0, 0, padding]),
+            bias: Tensor::cat(&[bias, &Tensor::full([padding], f64::NEG_INFINITY, model.options())], 0),
+        }
+    }
+}
+
+impl<'a> Step<'a> {
+    fn new(model: &'a Marian, beam: usize, memory: &Tensor, source_bias: &Tensor, gates: &Gates) -> Self {
+        let every_row = Tensor::arange(gates.rows(), (Kind::Int64, model.options().1));
+        Self {
+            model,
+            beam: beam as i64,
+            cache: Cache::new(model, beam as i64, memory, source_bias),
+            gates: gates.select(&every_row),
+            // the padding symbol is no word of the target
+            banned: Tensor::from_slice(&[i64::from(model.config().pad_token_id)]).to_device(model.options().1),
+            position: 0,
+            output: OutputLayer::new(model),
+        }
+    }
+
+    /// The `2 * beam` best continuations of each sentence, best first: enough for `beam` that do not end.
+    fn candidates(&mut self, running: &[&Hypotheses]) -> Vec<Vec<Candidate>> {
+        let tokens: Vec<i64> = running.iter().flat_map(|sentence| sentence.last_tokens()).collect();
+        let scores: Vec<f32> = running.iter().flat_map(|sentence| sentence.log_probabilities()).collect();
+        let (kind, device) = self.model.options();
+        let tokens = Tensor::from_slice(&tokens).view([-1, self.beam]).to_device(device); // [sentence, beam]
+        let scores = Tensor::from_slice(&scores).view([-1, self.beam, 1]).to_kind(kind).to_device(device);
+
+        let hidden = self.hidden(&tokens); // [sentence, beam, d_model]
+        let mut logits = hidden.linear(&self.output.weight, Some(&self.output.bias)); // [sentence, beam, vocab]
+        let offsets = scores - logits.logsumexp(-1, true); // [sentence, beam, 1]
+        let _ = logits.index_fill_(2, &self.banned, f64::NEG_INFINITY);
+        self.best(&logits, &offsets)
+    }
+
+    /// Decoder states of the newest tokens. `tokens`: `[sentence, beam]`; returns `[sentence, beam, d_model]`.
+    fn hidden(&mut self, tokens: &Tensor) -> Tensor {
+        // One token for each hypothesis, all at the same position: the beam takes the place of the queries.
+        let mut x = self.model.embed(&tokens.view([-1, 1]), self.position).view([-1, self.beam, self.width()]);
+        self.cache.extend();
+        for (index, layer) in self.model.decoder_layers().iter().enumerate() {
+            let target = self.cache.append(index, &layer.self_attention.keys_values(&x));
+            let memory = DecoderMemory {
+                target: &target,
+                target_bias: self.cache.target_bias(),
+                source: self.cache.source(index),
+                source_bias: self.cache.source_bias(),
+            };
+            let gates =
+                [self.gates.of(Attention::DecDec, index), self.gates.of(Attention::EncDec, index)];
+            x = layer.forward(&x, &memory, gates, 0.0);
+        }
+        self.position += 1;
+        x
+    }
+
+    /// The best of `logits + offsets` in each sentence: first the blocks with the greatest maxima, then the tokens
+    /// in them. Exact, since a token among the best `n` lies in a block among the best `n`.
+    ///
+    /// `logits`: `[sentence, beam, vocab]`, `offsets`: `[sentence, beam, 1]`.
+    fn best(&self, logits: &Tensor, offsets: &Tensor) -> Vec<Vec<Candidate>> {
+        let sentences = logits.size()[0];
+        let blocks = logits.view([sentences, self.beam, -1, BLOCK]); // [sentence, beam, block, token]
+        let per_beam = blocks.size()[2];
+        let maxima = (blocks.amax([-1], false) + offsets).view([sentences, -1]); // [sentence, beam * block]
+        let wanted = 2 * self.beam;
+        let (_, best_blocks) = maxima.topk(wanted.min(maxima.size()[1]), 1, true, true); // [sentence, chosen]
+        let index = best_blocks.unsqueeze(-1).expand([-1, -1, BLOCK], false);
+        let tokens = blocks.view([sentences, -1, BLOCK]).gather(1, &index, false); // [sentence, chosen, token]
+        let beams = best_blocks.divide_scalar_mode(per_beam, "floor"); // [sentence, chosen]
+        let scored = tokens + offsets.view([sentences, -1]).gather(1, &beams, false).unsqueeze(-1);
+        let (scores, within) = scored.view([sentences, -1]).topk(wanted, 1, true, true); // [sentence, wanted]
+        let block = best_blocks.gather(1, &within.divide_scalar_mode(BLOCK, "floor"), false);
+        let flat = block * BLOCK + within.remainder(BLOCK); // [sentence, wanted], into beam * padded vocab
+        unpack(&scores, &flat, wanted as usize, (per_beam * BLOCK) as usize)
+    }
+
+    /// Hypothesis `i` of a sentence continues `origins[i]` of the step before.
+    fn reorder(&mut self, origins: &[&[usize]]) {
+        self.cache.reorder(origins);
+    }
+
+    /// Lets all other sentences leave the batch.
+    fn keep(&mut self, rows: &[usize]) {
+        let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        let rows = Tensor::from_slice(&rows).to_device(self.device());
+        self.cache.keep(&rows);
+        self.gates = self.gates.select(&rows);
+    }
+
+    fn width(&self) -> i64 {
+        self.model.config().d_model
+    }
+
+    fn device(&self) -> Device {
+        self.model.options().1
+    }
+}
+
+/// Splits scores and places in `[beam * vocab]` into candidates.
+fn unpack(scores: &Tensor, places: &Tensor, wanted: usize, vocabulary: usize) -> Vec<Vec<Candidate>> {
+    let scores = to_vec::<f32>(&scores.to_kind(Kind::Float));
+    let places = to_vec::<i64>(places);
+    let candidate = |(&score, &place): (&f32, &i64)| Candidate {
+        log_probability: score,
+        beam: place as usize / vocabulary,
+        token: (place as usize % vocabulary) as u32,
+    };
+    scores
+        .chunks(wanted)
+        .zip(places.chunks(wanted))
+        .map(|(scores, places)| scores.iter().zip(places).map(candidate).collect())
+        .collect()
+}
+
+fn to_vec<T: tch::kind::Element + Default + Clone>(tensor: &Tensor) -> Vec<T> {
+    let flat = tensor.to_device(Device::Cpu).contiguous();
+    let mut values = vec![T::default(); flat.numel()];
+    flat.copy_data(&mut values, flat.numel());
+    values
+}

@@ -1,0 +1,82 @@
+//! What can go wrong between a checkpoint folder and a forward pass.
+use std::path::PathBuf;
+
+use crate::Attention;
+
+/// Why a model could not be loaded, saved or asked for a head.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant names its fields")]
+pub enum Error {
+    /// A configuration that no model can be built from.
+    #[error("`{}`: {fault}", path.display())]
+    Config { path: PathBuf, fault: String },
+
+    /// A checkpoint that is no safetensors file, or a torn one.
+    #[error("`{}` is not a complete safetensors file", path.display())]
+    Format { path: PathBuf, source: safetensors::SafeTensorError },
+
+    /// A head name that is not `<attention>:<layer>:<head>`.
+    #[error("`{name}` is not a head: write <attention>:<layer>:<head>, such as `enc-enc:6:13`")]
+    HeadName { name: String },
+
+    /// A configuration that is not the JSON that was expected.
+    #[error("cannot understand `{}`", path.display())]
+    Json { path: PathBuf, source: serde_json::Error },
+
+    /// A tensor that the configuration asks for and the checkpoint lacks.
+    #[error("`{}` lacks tensor `{name}`", path.display())]
+    MissingTensor { path: PathBuf, name: String },
+
+    /// An attention type that the model does not have.
+    #[error("no `{attention}` attention in this model: it has {}", listed(allowed))]
+    NoSuchAttention { attention: Attention, allowed: Vec<Attention> },
+
+    /// A head that the model does not have.
+    #[error("no head {head} in a layer of `{attention}`: heads are numbered 1 to {heads}")]
+    NoSuchHead { attention: Attention, head: usize, heads: usize },
+
+    /// A layer that the model does not have.
+    #[error("no layer {layer} of `{attention}`: layers are numbered 1 to {layers}")]
+    NoSuchLayer { attention: Attention, layer: usize, layers: usize },
+
+    /// A checkpoint with a value that no training should leave behind.
+    #[error("`{}`: tensor `{name}` holds NaN or infinite values", path.display())]
+    NotFinite { path: PathBuf, name: String },
+
+    /// A file that could not be read.
+    #[error("cannot read `{}`", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+
+    /// A checkpoint tensor that does not fit the configuration.
+    #[error("`{}`: tensor `{name}` is {found:?}, but the configuration asks for {expected:?}", path.display())]
+    Shape { path: PathBuf, name: String, expected: Vec<i64>, found: Vec<i64> },
+
+    /// A tensor that should be a copy of another, or of a table, and is not.
+    #[error("`{}`: tensor `{name}` is not {of}, and untied tensors are not supported", path.display())]
+    Tied { path: PathBuf, name: String, of: &'static str },
+
+    /// A sentence that the model has no positions for.
+    #[error("a {side} of {length} tokens is longer than the {positions} positions of the model")]
+    TooLong { side: &'static str, length: usize, positions: usize },
+
+    /// A tensor of a type that is not a floating-point number.
+    #[error("`{}`: tensor `{name}` has type {found}; F64, F32, F16 and BF16 are understood", path.display())]
+    TensorType { path: PathBuf, name: String, found: String },
+
+    /// A tensor in the checkpoint that the model has no place for.
+    #[error("`{}` holds tensor `{name}`, which this model has no place for", path.display())]
+    UnexpectedTensor { path: PathBuf, name: String },
+
+    /// An attention type that does not exist.
+    #[error("`{name}` is not an attention type: choose enc-enc, enc-dec, dec-dec or self")]
+    UnknownAttention { name: String },
+
+    /// A file that could not be written.
+    #[error("cannot write `{}`", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+}
+
+fn listed(allowed: &[Attention]) -> String {
+    allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,131 @@
+//! Gates: the ξ of Michel et al. (2019), Section 2.3, as an argument of every forward.
+//!
+//! One tensor `[rows, heads]` for each attention module, rows being 1 or the batch. Ones are the plain model, zeros
+//! mask, a different row for each copy of an example is a sweep, and gates that require a gradient give ∂L/∂ξ.
+use std::collections::BTreeMap;
+
+use tch::{Device, Kind, Tensor};
+
+use crate::{Attention, Error, HeadLayout, HeadSet};
+
+/// One gate for each head of a model and each row of a batch.
+#[derive(Debug)]
+pub struct Gates(BTreeMap<Attention, Vec<Tensor>>);
+
+impl Gates {
+    /// All gates open: the plain model. One row, which serves any batch.
+    pub fn open(layout: &HeadLayout, options: (Kind, Device)) -> Self {
+        let ones = |shape: crate::LayerShape| {
+            (0..shape.layers).map(|_| Tensor::ones([1, shape.heads as i64], options)).collect()
+        };
+        Self(layout.types().map(|(attention, shape)| (attention, ones(shape))).collect())
+    }
+
+    /// One row for each set of heads, with the gates of its heads closed.
+    ///
+    /// # Errors
+    /// If a set names a head that the model does not have.
+    pub fn masking(layout: &HeadLayout, sets: &[HeadSet], options: (Kind, Device)) -> Result<Self, Error> {
+        let mut gates: BTreeMap<Attention, Vec<Vec<f32>>> = layout
+            .types()
+            .map(|(attention, shape)| (attention, vec![vec![1.0; sets.len() * shape.heads]; shape.layers]))
+            .collect();
+        for (row, set) in sets.iter().enumerate() {
+            for id in set.iter() {
+                layout.check(id)?;
+                if let Some(layers) = gates.get_mut(&id.attention()) {
+                    let values = &mut layers[id.layer_index()];
+                    let heads = values.len() / sets.len();
+                    values[row * heads + id.head_index()] = 0.0;
+                }
+            }
+        }
+        let rows = sets.len() as i64;
+        let tensor = |values: Vec<f32>| {
+            Tensor::from_slice(&values).view([rows, -1]).to_device(options.1).to_kind(options.0)
+        };
+        Ok(Self(gates.into_iter().map(|(key, layers)| (key, layers.into_iter().map(tensor).collect())).collect()))
+    }
+
+    /// Gates from one tensor `[layers, rows, heads]` for each attention type; a gradient flows back to it.
+    pub fn from_stacked(stacked: &BTreeMap<Attention, Tensor>) -> Self {
+        Self(stacked.iter().map(|(&attention, tensor)| (attention, tensor.unbind(0))).collect())
+    }
+
+    /// Multiplies the kept heads of each layer by heads / kept, so that the layer's output keeps its size.
+    ///
+    /// Differs from the paper: M19 masks without rescaling. A layer without heads stays closed.
+    pub fn rescaled(&self) -> Self {
+        self.map(|gates| {
+            let kept = gates.ne(0.0).sum_dim_intlist(1, true, gates.kind()); // [rows, 1]
+            gates * (gates.size()[1] as f64) / kept.clamp_min(1.0)
+        })
+    }
+
+    /// The gates of one module, `[rows, heads]`.
+    ///
+    /// # Panics
+    /// If the gates were made for a model without that attention type or layer.
+    pub fn of(&self, attention: Attention, layer: usize) -> &Tensor {
+        &self.0[&attention][layer]
+    }
+
+    /// The number of rows: 1, or the batch.
+    pub fn rows(&self) -> i64 {
+        self.0.values().flatten().next().map_or(1, |gates| gates.size()[0])
+    }
+
+    /// The gates of some rows of the batch; `rows`: `[kept]` of indices. A single row serves any batch and stays.
+    pub fn select(&self, rows: &Tensor) -> Self {
+        self.map(|gates| match gates.size()[0] {
+            1 => gates.shallow_clone(),
+            _ => gates.index_select(0, rows),
+        })
+    }
+
+    fn map(&self, change: impl Fn(&Tensor) -> Tensor) -> Self {
+        Self(self.0.iter().map(|(&key, layers)| (key, layers.iter().map(&change).collect())).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LayerShape;
+
+    const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
+
+    fn layout() -> HeadLayout {
+        HeadLayout::new([(Attention::EncEnc, LayerShape { layers: 2, heads: 3 })])
+    }
+
+    fn set(names: &[&str]) -> HeadSet {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    fn values(gates: &Gates, layer: usize) -> Vec<Vec<f64>> {
+        gates.of(Attention::EncEnc, layer).try_into().unwrap()
+    }
+
+    #[test]
+    fn each_set_closes_its_own_row() {
+        let sets = [HeadSet::none(), set(&["enc-enc:2:3"]), set(&["enc-enc:1:1", "enc-enc:2:1"])];
+        let gates = Gates::masking(&layout(), &sets, OPTIONS).unwrap();
+        assert_eq!(values(&gates, 0), [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]]);
+        assert_eq!(values(&gates, 1), [[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]);
+    }
+
+    #[test]
+    fn rescaling_keeps_the_sum_of_gates_unless_no_head_is_left() {
+        let sets = [set(&["enc-enc:1:2"]), set(&["enc-enc:1:1", "enc-enc:1:2", "enc-enc:1:3"])];
+        let gates = Gates::masking(&layout(), &sets, OPTIONS).unwrap().rescaled();
+        // 3 heads, 2 kept: each kept gate is 3/2
+        assert_eq!(values(&gates, 0), [[1.5, 0.0, 1.5], [0.0, 0.0, 0.0]]);
+        assert_eq!(values(&gates, 1), [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]);
+    }
+
+    #[test]
+    fn an_unknown_head_is_refused() {
+        assert!(Gates::masking(&layout(), &[set(&["enc-enc:1:4"])], OPTIONS).is_err());
+    }
+}

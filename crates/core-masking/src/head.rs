@@ -1,0 +1,233 @@
+//! Names of heads, and which heads a model has.
+//!
+//! Michel et al. (2019), Section 3: an encoder-decoder model has three types of attention, each with layers of
+//! heads. Users count layers and heads from 1, as the paper does; tensors count from 0. Only [`HeadId`] converts.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
+
+/// What attends to what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Attention {
+    /// Encoder self-attention of an encoder-decoder model.
+    EncEnc,
+    /// Decoder to encoder.
+    EncDec,
+    /// Decoder self-attention.
+    DecDec,
+    /// Self-attention of an encoder-only model such as BERT.
+    SelfAttention,
+}
+
+impl fmt::Display for Attention {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::EncEnc => "enc-enc",
+            Self::EncDec => "enc-dec",
+            Self::DecDec => "dec-dec",
+            Self::SelfAttention => "self",
+        })
+    }
+}
+
+impl FromStr for Attention {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "enc-enc" => Ok(Self::EncEnc),
+            "enc-dec" => Ok(Self::EncDec),
+            "dec-dec" => Ok(Self::DecDec),
+            "self" => Ok(Self::SelfAttention),
+            _ => Err(Error::UnknownAttention { name: name.to_owned() }),
+        }
+    }
+}
+
+/// One head of a model, written `enc-enc:6:13`: attention type, layer and head, both counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HeadId {
+    attention: Attention,
+    layer: usize,
+    head: usize,
+}
+
+impl HeadId {
+    /// A head by its place in the tensors: layer and head counted from 0.
+    pub fn from_index(attention: Attention, layer: usize, head: usize) -> Self {
+        Self { attention, layer, head }
+    }
+
+    /// The attention type.
+    pub fn attention(self) -> Attention {
+        self.attention
+    }
+
+    /// Layer, counted from 0.
+    pub fn layer_index(self) -> usize {
+        self.layer
+    }
+
+    /// Head within the layer, counted from 0.
+    pub fn head_index(self) -> usize {
+        self.head
+    }
+
+    /// Layer, counted from 1 as in the paper.
+    pub fn layer_number(self) -> usize {
+        self.layer + 1
+    }
+
+    /// Head within the layer, counted from 1 as in the paper.
+    pub fn head_number(self) -> usize {
+        self.head + 1
+    }
+}
+
+impl fmt::Display for HeadId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}:{}", self.attention, self.layer_number(), self.head_number())
+    }
+}
+
+impl FromStr for HeadId {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let fault = || Error::HeadName { name: name.to_owned() };
+        let [attention, layer, head] = name.split(':').collect::<Vec<_>>()[..] else { return Err(fault()) };
+        let index = |number: &str| number.parse::<usize>().ok()?.checked_sub(1);
+        Ok(Self {
+            attention: attention.parse()?,
+            layer: index(layer).ok_or_else(fault)?,
+            head: index(head).ok_or_else(fault)?,
+        })
+    }
+}
+
+/// Layers and heads of one attention type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayerShape {
+    /// Number of layers.
+    pub layers: usize,
+    /// Number of heads in each layer.
+    pub heads: usize,
+}
+
+/// All heads of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadLayout(BTreeMap<Attention, LayerShape>);
+
+impl HeadLayout {
+    /// A layout from its attention types.
+    pub fn new(types: impl IntoIterator<Item = (Attention, LayerShape)>) -> Self {
+        Self(types.into_iter().collect())
+    }
+
+    /// The attention types with their sizes, in a fixed order.
+    pub fn types(&self) -> impl Iterator<Item = (Attention, LayerShape)> + '_ {
+        self.0.iter().map(|(&attention, &shape)| (attention, shape))
+    }
+
+    /// The heads of one attention type, layer by layer.
+    ///
+    /// # Errors
+    /// If the model has no such attention.
+    pub fn heads_of(&self, attention: Attention) -> Result<Vec<HeadId>, Error> {
+        let shape = self.shape_of(attention)?;
+        let heads = |layer| (0..shape.heads).map(move |head| HeadId::from_index(attention, layer, head));
+        Ok((0..shape.layers).flat_map(heads).collect())
+    }
+
+    /// Refuses a head that the model does not have.
+    ///
+    /// # Errors
+    /// If the attention type, layer or head does not exist; the message gives the valid range.
+    pub fn check(&self, id: HeadId) -> Result<(), Error> {
+        let LayerShape { layers, heads } = self.shape_of(id.attention)?;
+        let HeadId { attention, .. } = id;
+        if id.layer >= layers {
+            return Err(Error::NoSuchLayer { attention, layer: id.layer_number(), layers });
+        }
+        if id.head >= heads {
+            return Err(Error::NoSuchHead { attention, head: id.head_number(), heads });
+        }
+        Ok(())
+    }
+
+    fn shape_of(&self, attention: Attention) -> Result<LayerShape, Error> {
+        let found = self.0.get(&attention).copied();
+        found.ok_or_else(|| Error::NoSuchAttention { attention, allowed: self.0.keys().copied().collect() })
+    }
+}
+
+/// Heads that are masked together; the empty set is the intact model.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HeadSet(BTreeSet<HeadId>);
+
+impl HeadSet {
+    /// No head: the intact model.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The heads, in a fixed order.
+    pub fn iter(&self) -> impl Iterator<Item = HeadId> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+impl FromIterator<HeadId> for HeadSet {
+    fn from_iter<I: IntoIterator<Item = HeadId>>(heads: I) -> Self {
+        Self(heads.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout() -> HeadLayout {
+        HeadLayout::new([
+            (Attention::EncEnc, LayerShape { layers: 2, heads: 3 }),
+            (Attention::DecDec, LayerShape { layers: 4, heads: 5 }),
+        ])
+    }
+
+    #[test]
+    fn a_head_is_counted_from_one_outside_and_from_zero_inside() {
+        let id: HeadId = "enc-enc:6:13".parse().unwrap();
+        assert_eq!(id, HeadId::from_index(Attention::EncEnc, 5, 12));
+        assert_eq!(id.to_string(), "enc-enc:6:13");
+    }
+
+    #[test]
+    fn what_is_no_head_is_refused_by_name() {
+        for name in ["", "enc-enc", "enc-enc:1", "enc-enc:0:1", "enc-enc:1:0", "enc-enc:1:1:1", "enc-enc:-1:2"] {
+            let message = name.parse::<HeadId>().unwrap_err().to_string();
+            assert!(message.contains(&format!("`{name}`")), "{message}");
+        }
+        assert!("enc:1:1".parse::<HeadId>().unwrap_err().to_string().contains("enc-enc, enc-dec"));
+    }
+
+    #[test]
+    fn a_head_outside_the_model_is_refused_with_the_valid_range() {
+        let refusal = |name: &str| layout().check(name.parse().unwrap()).unwrap_err().to_string();
+        assert_eq!(refusal("enc-enc:3:1"), "no layer 3 of `enc-enc`: layers are numbered 1 to 2");
+        assert_eq!(refusal("enc-enc:2:4"), "no head 4 in a layer of `enc-enc`: heads are numbered 1 to 3");
+        assert_eq!(refusal("self:1:1"), "no `self` attention in this model: it has enc-enc, dec-dec");
+        layout().check("dec-dec:4:5".parse().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn heads_come_layer_by_layer() {
+        let names: Vec<_> =
+            layout().heads_of(Attention::EncEnc).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            names,
+            ["enc-enc:1:1", "enc-enc:1:2", "enc-enc:1:3", "enc-enc:2:1", "enc-enc:2:2", "enc-enc:2:3"]
+        );
+    }
+}

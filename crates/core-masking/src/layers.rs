@@ -1,0 +1,51 @@
+//! The two parts that every Transformer layer is made of besides attention.
+use tch::Tensor;
+
+use crate::{Error, Weights};
+
+/// `x W^T + b`.
+#[derive(Debug)]
+pub struct Linear {
+    weight: Tensor,
+    bias: Tensor,
+}
+
+impl Linear {
+    /// Takes `{name}.weight` `[out, in]` and `{name}.bias` `[out]`.
+    ///
+    /// # Errors
+    /// If one of them is missing.
+    pub fn new(weights: &Weights, name: &str) -> Result<Self, Error> {
+        Ok(Self { weight: weights.get(&format!("{name}.weight"))?, bias: weights.get(&format!("{name}.bias"))? })
+    }
+
+    /// `x`: `[.., in]`; returns `[.., out]`.
+    pub fn forward(&self, x: &Tensor) -> Tensor {
+        x.linear(&self.weight, Some(&self.bias))
+    }
+}
+
+/// Layer normalisation over the last axis.
+#[derive(Debug)]
+pub struct LayerNorm {
+    weight: Tensor,
+    bias: Tensor,
+}
+
+impl LayerNorm {
+    /// PyTorch's default, which Marian models use.
+    const EPSILON: f64 = 1e-5;
+
+    /// Takes `{name}.weight` and `{name}.bias`, both `[d_model]`.
+    ///
+    /// # Errors
+    /// If one of them is missing.
+    pub fn new(weights: &Weights, name: &str) -> Result<Self, Error> {
+        Ok(Self { weight: weights.get(&format!("{name}.weight"))?, bias: weights.get(&format!("{name}.bias"))? })
+    }
+
+    /// `x`: `[.., d_model]`; returns the same shape.
+    pub fn forward(&self, x: &Tensor) -> Tensor {
+        x.layer_norm(self.weight.size(), Some(&self.weight), Some(&self.bias), Self::EPSILON, false)
+    }
+}

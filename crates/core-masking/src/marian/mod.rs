@@ -1,0 +1,343 @@
+//! The encoder-decoder Transformer of Vaswani et al. (2017) as Marian builds it: normalisation after each sublayer,
+//! sinusoidal positions, one embedding table for source, target and output, and a bias on the logits.
+//!
+//! Names follow transformers' `MarianMTModel`:
+//! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/marian/modeling_marian.py>.
+mod config;
+
+use std::path::Path;
+
+use tch::{Device, Kind, Tensor};
+
+use crate::attention::{KeyValue, MultiHeadAttention};
+use crate::layers::{LayerNorm, Linear};
+use crate::{Attention, Error, Gates, HeadLayout, TokenBatch, Weights, causal_bias};
+
+pub use config::{Activation, MarianConfig};
+
+/// A translator.
+#[derive(Debug)]
+pub struct Marian {
+    config: MarianConfig,
+    weights: Weights,
+    embedding: Tensor,   // [vocab, d_model]
+    logits_bias: Tensor, // [vocab]
+    positions: Tensor,   // [max_position, d_model]
+    encoder: Vec<EncoderLayer>,
+    decoder: Vec<DecoderLayer>,
+}
+
+#[derive(Debug)]
+struct EncoderLayer {
+    self_attention: MultiHeadAttention,
+    self_attention_norm: LayerNorm,
+    feed_forward: FeedForward,
+}
+
+#[derive(Debug)]
+pub(crate) struct DecoderLayer {
+    pub(crate) self_attention: MultiHeadAttention,
+    self_attention_norm: LayerNorm,
+    pub(crate) encoder_attention: MultiHeadAttention,
+    encoder_attention_norm: LayerNorm,
+    feed_forward: FeedForward,
+}
+
+/// `fc2(activation(fc1(x)))` with its normalisation.
+#[derive(Debug)]
+struct FeedForward {
+    activation: Activation,
+    inner: Linear,
+    outer: Linear,
+    norm: LayerNorm,
+}
+
+impl FeedForward {
+    fn new(weights: &Weights, name: &str, activation: Activation) -> Result<Self, Error> {
+        Ok(Self {
+            activation,
+            inner: Linear::new(weights, &format!("{name}.fc1"))?,
+            outer: Linear::new(weights, &format!("{name}.fc2"))?,
+            norm: LayerNorm::new(weights, &format!("{name}.final_layer_norm"))?,
+        })
+    }
+
+    /// `x`: `[batch, position, d_model]`; returns the same shape.
+    fn forward(&self, x: &Tensor, dropout: f64) -> Tensor {
+        let inner = self.inner.forward(x); // [batch, position, d_ff]
+        let inner = match self.activation {
+            Activation::Relu => inner.relu(),
+            Activation::Swish => inner.silu(),
+        };
+        self.norm.forward(&(x + thinned(self.outer.forward(&inner), dropout)))
+    }
+}
+
+impl EncoderLayer {
+    fn forward(&self, x: &Tensor, bias: &Tensor, gates: &Tensor, dropout: f64) -> Tensor {
+        let attended = thinned(self.self_attention.forward(x, x, bias, gates), dropout);
+        let x = self.self_attention_norm.forward(&(x + attended));
+        self.feed_forward.forward(&x, dropout)
+    }
+}
+
+/// What a decoder layer attends to: the target so far and the source.
+pub(crate) struct DecoderMemory<'a> {
+    pub(crate) target: &'a KeyValue,
+    pub(crate) target_bias: &'a Tensor,
+    pub(crate) source: &'a KeyValue,
+    pub(crate) source_bias: &'a Tensor,
+}
+
+impl DecoderLayer {
+    /// `x`: `[batch, query, d_model]`; returns the same shape. `gates`: those of decoder and encoder attention.
+    pub(crate) fn forward(
+        &self,
+        x: &Tensor,
+        memory: &DecoderMemory<'_>,
+        gates: [&Tensor; 2],
+        dropout: f64,
+    ) -> Tensor {
+        let attended = self.self_attention.attend(x, memory.target, memory.target_bias, gates[0]);
+        let x = self.self_attention_norm.forward(&(x + thinned(attended, dropout)));
+        let attended = self.encoder_attention.attend(&x, memory.source, memory.source_bias, gates[1]);
+        let x = self.encoder_attention_norm.forward(&(&x + thinned(attended, dropout)));
+        self.feed_forward.forward(&x, dropout)
+    }
+}
+
+/// Dropout, skipped without a look at the generator where there is none.
+fn thinned(x: Tensor, dropout: f64) -> Tensor {
+    if dropout > 0.0 { x.dropout(dropout, true) } else { x }
+}
+
+impl Marian {
+    /// A translator on these tensors, which it shares.
+    ///
+    /// # Errors
+    /// If a tensor is missing.
+    pub fn new(config: MarianConfig, weights: Weights) -> Result<Self, Error> {
+        let embedding = weights.get("model.shared.weight")?;
+        let options = (embedding.kind(), embedding.device());
+        let encoder = (0..config.encoder_layers).map(|layer| encoder_layer(&config, &weights, layer));
+        let decoder = (0..config.decoder_layers).map(|layer| decoder_layer(&config, &weights, layer));
+        Ok(Self {
+            encoder: encoder.collect::<Result<_, _>>()?,
+            decoder: decoder.collect::<Result<_, _>>()?,
+            logits_bias: weights.get("final_logits_bias")?.view([-1]),
+            positions: sinusoidal_positions(config.max_position_embeddings, config.d_model, options),
+            embedding,
+            config,
+            weights,
+        })
+    }
+
+    /// New weights: Xavier uniform for linear maps, `N(0, 1/d_model)` for the embeddings, zeros for biases.
+    ///
+    /// Draws from libtorch's global generator, seeded here.
+    ///
+    /// # Errors
+    /// If the configuration is impossible.
+    pub fn random(config: MarianConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
+        config.validate().map_err(|fault| Error::Config { path: "config.json".into(), fault })?;
+        tch::manual_seed(seed as i64);
+        let initial = |(name, shape): (String, Vec<i64>)| {
+            let tensor = match (name.as_str(), shape.as_slice()) {
+                ("model.shared.weight", [_, width]) => {
+                    Tensor::randn(&shape, options) / (*width as f64).sqrt()
+                }
+                ("final_logits_bias", _) => Tensor::zeros(&shape, options),
+                (_, [output, input]) => {
+                    let bound = (6.0 / (output + input) as f64).sqrt();
+                    (Tensor::rand(&shape, options) * 2.0 - 1.0) * bound
+                }
+                (name, _) if name.ends_with("norm.weight") => Tensor::ones(&shape, options),
+                _ => Tensor::zeros(&shape, options),
+            };
+            (name, tensor)
+        };
+        let weights = Weights::from_tensors(config.inventory().into_iter().map(initial));
+        Self::new(config, weights)
+    }
+
+    /// Loads a Hugging Face folder: `config.json` and `model.safetensors`.
+    ///
+    /// # Errors
+    /// If a file is missing, torn or foreign, or its tensors do not fit the configuration.
+    pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
+        let config = MarianConfig::read(&folder.join("config.json"))?;
+        let path = folder.join("model.safetensors");
+        let mut weights = Weights::read(&path, options)?;
+        drop_tied(&mut weights, &config, &path)?;
+        weights.check(&path, &config.inventory())?;
+        Self::new(config, weights)
+    }
+
+    /// Writes `config.json` and `model.safetensors`.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn save(&self, folder: &Path) -> Result<(), Error> {
+        let path = folder.join("config.json");
+        let fault = |source| Error::Write { path: path.clone(), source };
+        std::fs::create_dir_all(folder).map_err(fault)?;
+        let json = serde_json::to_string_pretty(&self.config)
+            .map_err(|source| Error::Json { path: path.clone(), source })?;
+        std::fs::write(&path, json + "\n").map_err(fault)?;
+        self.weights.write(&folder.join("model.safetensors"))
+    }
+
+    /// Sizes and symbols.
+    pub fn config(&self) -> &MarianConfig {
+        &self.config
+    }
+
+    /// The heads of the model.
+    pub fn layout(&self) -> HeadLayout {
+        self.config.layout()
+    }
+
+    /// The tensors by name; those of a model in training require gradients.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// Kind and device of the weights.
+    pub fn options(&self) -> (Kind, Device) {
+        (self.embedding.kind(), self.embedding.device())
+    }
+
+    /// The same model on the same tensors, for another thread.
+    pub fn share(&self) -> Result<Self, Error> {
+        Self::new(self.config.clone(), self.weights.share())
+    }
+
+    /// Encoder states of a batch.
+    ///
+    /// - `source`: ids `[batch, source]`
+    /// - `gates`: those of `enc-enc` are used
+    /// - `dropout`: 0 in evaluation
+    /// - returns `[batch, source, d_model]`
+    pub fn encode(&self, source: &TokenBatch, gates: &Gates, dropout: f64) -> Tensor {
+        let mut x = thinned(self.embed(&source.ids, 0), dropout);
+        for (index, layer) in self.encoder.iter().enumerate() {
+            x = layer.forward(&x, &source.bias, gates.of(Attention::EncEnc, index), dropout);
+        }
+        x
+    }
+
+    /// Decoder states, teacher forced.
+    ///
+    /// - `target`: decoder input ids `[batch, target]`, which begin with the start symbol
+    /// - `memory`: encoder states `[batch, source, d_model]`; `source_bias`: `[batch, 1, 1, source]`
+    /// - `gates`: those of `dec-dec` and `enc-dec` are used
+    /// - returns `[batch, target, d_model]`
+    pub fn decode(
+        &self,
+        target: &Tensor,
+        memory: &Tensor,
+        source_bias: &Tensor,
+        gates: &Gates,
+        dropout: f64,
+    ) -> Tensor {
+        let mut x = thinned(self.embed(target, 0), dropout);
+        // Padding stands on the right, so no real position sees it through the causal bias.
+        let target_bias = &causal_bias(target.size()[1], self.options());
+        for (index, layer) in self.decoder.iter().enumerate() {
+            let memory = DecoderMemory {
+                target: &layer.self_attention.keys_values(&x),
+                target_bias,
+                source: &layer.encoder_attention.keys_values(memory),
+                source_bias,
+            };
+            let gates = [gates.of(Attention::DecDec, index), gates.of(Attention::EncDec, index)];
+            x = layer.forward(&x, &memory, gates, dropout);
+        }
+        x
+    }
+
+    /// `hidden`: `[.., d_model]`; returns `[.., vocab]`.
+    pub fn logits(&self, hidden: &Tensor) -> Tensor {
+        hidden.linear(&self.embedding, Some(&self.logits_bias))
+    }
+
+    /// Embeds ids `[batch, position]`, the first of them at position `start`; returns `[batch, position, d_model]`.
+    pub(crate) fn embed(&self, ids: &Tensor, start: i64) -> Tensor {
+        let embedded = Tensor::embedding(&self.embedding, ids, -1, false, false);
+        let scale = if self.config.scale_embedding { (self.config.d_model as f64).sqrt() } else { 1.0 };
+        embedded * scale + self.positions.narrow(0, start, ids.size()[1])
+    }
+
+    pub(crate) fn decoder_layers(&self) -> &[DecoderLayer] {
+        &self.decoder
+    }
+
+    /// Refuses a sentence that is longer than the model's positions. `length` counts tokens, the end symbol included.
+    ///
+    /// # Errors
+    /// If there are not enough positions.
+    pub fn check_length(&self, side: &'static str, length: usize) -> Result<(), Error> {
+        let positions = self.config.max_position_embeddings as usize;
+        if length > positions { Err(Error::TooLong { side, length, positions }) } else { Ok(()) }
+    }
+
+    /// The embedding table `[vocab, d_model]` and the bias of the logits `[vocab]`.
+    pub(crate) fn output_layer(&self) -> (&Tensor, &Tensor) {
+        (&self.embedding, &self.logits_bias)
+    }
+}
+
+fn encoder_layer(config: &MarianConfig, weights: &Weights, layer: usize) -> Result<EncoderLayer, Error> {
+    let name = format!("model.encoder.layers.{layer}");
+    let heads = config.encoder_attention_heads as i64;
+    Ok(EncoderLayer {
+        self_attention: MultiHeadAttention::new(weights, &format!("{name}.self_attn"), heads)?,
+        self_attention_norm: LayerNorm::new(weights, &format!("{name}.self_attn_layer_norm"))?,
+        feed_forward: FeedForward::new(weights, &name, config.activation_function)?,
+    })
+}
+
+fn decoder_layer(config: &MarianConfig, weights: &Weights, layer: usize) -> Result<DecoderLayer, Error> {
+    let name = format!("model.decoder.layers.{layer}");
+    let heads = config.decoder_attention_heads as i64;
+    Ok(DecoderLayer {
+        self_attention: MultiHeadAttention::new(weights, &format!("{name}.self_attn"), heads)?,
+        self_attention_norm: LayerNorm::new(weights, &format!("{name}.self_attn_layer_norm"))?,
+        encoder_attention: MultiHeadAttention::new(weights, &format!("{name}.encoder_attn"), heads)?,
+        encoder_attention_norm: LayerNorm::new(weights, &format!("{name}.encoder_attn_layer_norm"))?,
+        feed_forward: FeedForward::new(weights, &name, config.activation_function)?,
+    })
+}
+
+/// The table of Vaswani et al. (2017), Section 3.5, in Marian's order: all sines, then all cosines.
+///
+/// Returns `[positions, d_model]`.
+fn sinusoidal_positions(positions: i64, d_model: i64, options: (Kind, Device)) -> Tensor {
+    let wide = (Kind::Double, Device::Cpu);
+    let rate = (Tensor::arange(d_model / 2, wide) * (-2.0 / d_model as f64 * 10_000_f64.ln())).exp();
+    let angle = Tensor::arange(positions, wide).unsqueeze(1) * rate; // [positions, d_model / 2]
+    Tensor::cat(&[angle.sin(), angle.cos()], 1).to_kind(options.0).to_device(options.1)
+}
+
+/// Older folders repeat the shared embedding and the table of positions under other names.
+fn drop_tied(weights: &mut Weights, config: &MarianConfig, path: &Path) -> Result<(), Error> {
+    let refusal = |name: &str, of| Error::Tied { path: path.to_owned(), name: name.to_owned(), of };
+    for name in ["model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"] {
+        if let Some(copy) = weights.remove(name)
+            && !weights.get("model.shared.weight").is_ok_and(|shared| shared == copy)
+        {
+            return Err(refusal(name, "equal to `model.shared.weight`"));
+        }
+    }
+    for name in ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"] {
+        if let Some(table) = weights.remove(name) {
+            let options = (table.kind(), table.device());
+            let expected = sinusoidal_positions(config.max_position_embeddings, config.d_model, options);
+            // half precision is the coarsest that a table is stored in
+            if table.size() != expected.size() || !table.allclose(&expected, 0.0, 1e-3, false) {
+                return Err(refusal(name, "the sinusoidal table"));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! Named tensors of a model, read from and written to `model.safetensors`.
+//!
+//! Names and shapes are those of Hugging Face transformers, so a folder goes both ways.
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use tch::{Device, Kind, Tensor};
+
+use crate::Error;
+
+/// The tensors of one model by name.
+#[derive(Debug)]
+pub struct Weights(BTreeMap<String, Tensor>);
+
+/// What the configuration says a checkpoint must hold: name and shape of each tensor.
+pub type Inventory = Vec<(String, Vec<i64>)>;
+
+impl Weights {
+    /// Collects tensors that are made, not read.
+    pub fn from_tensors(tensors: impl IntoIterator<Item = (String, Tensor)>) -> Self {
+        Self(tensors.into_iter().collect())
+    }
+
+    /// Reads a safetensors file whole; floating-point tensors are converted to `kind`.
+    ///
+    /// # Errors
+    /// If the file is missing or torn, or a tensor is no floating-point number or holds NaN or infinity.
+    pub fn read(path: &Path, (kind, device): (Kind, Device)) -> Result<Self, Error> {
+        let bytes = std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let file = SafeTensors::deserialize(&bytes)
+            .map_err(|source| Error::Format { path: path.to_owned(), source })?;
+        let mut tensors = BTreeMap::new();
+        for (name, view) in file.tensors() {
+            let tensor = to_tensor(path, &name, &view)?.to_kind(kind).to_device(device);
+            if tensor.isfinite().all().int64_value(&[]) == 0 {
+                return Err(Error::NotFinite { path: path.to_owned(), name });
+            }
+            tensors.insert(name, tensor);
+        }
+        Ok(Self(tensors))
+    }
+
+    /// Writes a safetensors file that transformers reads; the write is atomic.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let fault = |source| Error::Write { path: path.to_owned(), source };
+        let data: Vec<(&String, Vec<i64>, Vec<u8>)> =
+            self.0.iter().map(|(name, tensor)| (name, tensor.size(), to_bytes(tensor))).collect();
+        let views: Vec<(&String, TensorView<'_>)> = data
+            .iter()
+            .map(|(name, size, bytes)| {
+                let shape = size.iter().map(|&extent| extent as usize).collect();
+                TensorView::new(Dtype::F32, shape, bytes).map(|view| (*name, view))
+            })
+            .collect::<Result<_, _>>()
+            .map_err(|fault| Error::Format { path: path.to_owned(), source: fault })?;
+        // transformers refuses a file that does not say which framework wrote it
+        let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+        let bytes = safetensors::serialize(views, Some(metadata))
+            .map_err(|source| Error::Format { path: path.to_owned(), source })?;
+        let partial = path.with_extension("safetensors.partial");
+        std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path)).map_err(fault)
+    }
+
+    /// Refuses a checkpoint with a missing, unexpected or wrongly shaped tensor. `path` is for the message.
+    ///
+    /// # Errors
+    /// The first difference from `inventory`, by name.
+    pub fn check(&self, path: &Path, inventory: &Inventory) -> Result<(), Error> {
+        let expected: BTreeMap<&str, &Vec<i64>> =
+            inventory.iter().map(|(name, shape)| (name.as_str(), shape)).collect();
+        for (&name, &shape) in &expected {
+            let Some(tensor) = self.0.get(name) else {
+                return Err(Error::MissingTensor { path: path.to_owned(), name: name.to_owned() });
+            };
+            if &tensor.size() != shape {
+                return Err(Error::Shape {
+                    path: path.to_owned(),
+                    name: name.to_owned(),
+                    expected: shape.clone(),
+                    found: tensor.size(),
+                });
+            }
+        }
+        match self.0.keys().find(|name| !expected.contains_key(name.as_str())) {
+            Some(name) => Err(Error::UnexpectedTensor { path: path.to_owned(), name: name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// One tensor; shares its storage.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn get(&self, name: &str) -> Result<Tensor, Error> {
+        let found = self.0.get(name).map(Tensor::shallow_clone);
+        found.ok_or_else(|| Error::MissingTensor { path: "model".into(), name: name.to_owned() })
+    }
+
+    /// Takes a tensor out.
+    pub fn remove(&mut self, name: &str) -> Option<Tensor> {
+        self.0.remove(name)
+    }
+
+    /// Name and tensor, in the order of names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        self.0.iter().map(|(name, tensor)| (name.as_str(), tensor))
+    }
+
+    /// The same tensors, sharing storage: what a second thread needs, since a [`Tensor`] is `Send` but not `Sync`.
+    pub fn share(&self) -> Self {
+        Self::from_tensors(self.0.iter().map(|(name, tensor)| (name.clone(), tensor.shallow_clone())))
+    }
+
+    /// A copy with storage of its own.
+    pub fn duplicate(&self) -> Self {
+        Self::from_tensors(self.0.iter().map(|(name, tensor)| (name.clone(), tensor.detach().copy())))
+    }
+}
+
+fn to_tensor(path: &Path, name: &str, view: &TensorView<'_>) -> Result<Tensor, Error> {
+    let kind = match view.dtype() {
+        Dtype::F64 => Kind::Double,
+        Dtype::F32 => Kind::Float,
+        Dtype::F16 => Kind::Half,
+        Dtype::BF16 => Kind::BFloat16,
+        other => {
+            let (path, name, found) = (path.to_owned(), name.to_owned(), format!("{other:?}"));
+            return Err(Error::TensorType { path, name, found });
+        }
+    };
+    let shape: Vec<i64> = view.shape().iter().map(|&extent| extent as i64).collect();
+    Ok(Tensor::from_data_size(view.data(), &shape, kind))
+}
+
+/// Little-endian single precision.
+fn to_bytes(tensor: &Tensor) -> Vec<u8> {
+    let flat = tensor.detach().to_device(Device::Cpu).to_kind(Kind::Float).contiguous();
+    let mut bytes = vec![0; flat.numel() * size_of::<f32>()];
+    flat.copy_data_u8(&mut bytes, flat.numel());
+    bytes
+}

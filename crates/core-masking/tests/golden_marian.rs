@@ -1,0 +1,212 @@
+//! Agreement with Hugging Face transformers on a random Marian translator: `../shared/golden/README.md` says how the
+//! numbers were made. Heads and layers count from 0 there. Skipped, with a message, where the folder is absent.
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use core_masking::loss::{PairBatch, sentence_losses};
+use core_masking::marian::Marian;
+use core_masking::{Attention, BeamSearch, Gates, HeadId, HeadSet, Stopping};
+use serde_json::Value;
+use tch::{Device, Kind, Tensor};
+
+const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
+
+struct Golden {
+    model: Marian,
+    numbers: Value,
+}
+
+impl Golden {
+    fn load() -> Option<Self> {
+        let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden"));
+        let Ok(text) = std::fs::read_to_string(folder.join("marian-random.json")) else {
+            eprintln!("skipped: no reference numbers in {}", folder.display());
+            return None;
+        };
+        let model = Marian::load(&folder.join("marian-random"), OPTIONS).unwrap();
+        Some(Self { model, numbers: serde_json::from_str(&text).unwrap() })
+    }
+
+    fn rows(&self, name: &str) -> Vec<Vec<u32>> {
+        serde_json::from_value(self.numbers[name].clone()).unwrap()
+    }
+
+    /// Rows without their padding, the symbol 60. The end symbol stays.
+    fn sentences(&self, name: &str) -> Vec<Vec<u32>> {
+        let unpadded = |row: Vec<u32>| row.into_iter().filter(|&token| token != 60).collect();
+        self.rows(name).into_iter().map(unpadded).collect()
+    }
+
+    fn batch(&self) -> PairBatch {
+        let (sources, targets) = (self.sources(), self.sentences("target_ids"));
+        PairBatch::new(&self.model, &slices(&sources), &slices(&targets))
+    }
+
+    fn sources(&self) -> Vec<Vec<u32>> {
+        self.sentences("source_ids")
+    }
+
+    fn logits(&self, gates: &Gates) -> Tensor {
+        let batch = self.batch();
+        let memory = self.model.encode(&batch.source, gates, 0.0);
+        let hidden = self.model.decode(&batch.decoder_input, &memory, &batch.source.bias, gates, 0.0);
+        self.model.logits(&hidden)
+    }
+
+    fn open(&self) -> Gates {
+        Gates::open(&self.model.layout(), OPTIONS)
+    }
+
+    fn masking(&self, heads: impl IntoIterator<Item = HeadId>) -> Gates {
+        Gates::masking(&self.model.layout(), &[heads.into_iter().collect::<HeadSet>()], OPTIONS).unwrap()
+    }
+
+    fn search(&self, beam: usize, gates: &Gates) -> Vec<Vec<u32>> {
+        let search =
+            BeamSearch { beam, length_penalty: 1.0, stopping: Stopping::Early, length_limit: (0.0, 20) };
+        let sources = self.sources();
+        let found = search.translate(&self.model, &slices(&sources), gates).unwrap();
+        found.into_iter().map(|translation| translation.tokens).collect()
+    }
+
+    /// Generated rows as transformers prints them, without start, end and padding symbols.
+    fn generated(&self, name: &str) -> Vec<Vec<u32>> {
+        let words = |row: Vec<u32>| row.into_iter().filter(|token| ![0, 60].contains(token)).collect();
+        self.rows(name).into_iter().map(words).collect()
+    }
+}
+
+fn slices(rows: &[Vec<u32>]) -> Vec<&[u32]> {
+    rows.iter().map(Vec::as_slice).collect()
+}
+
+/// `enc_dec,1` or `enc_dec,1,3` as attention type and numbers.
+fn parse_key(key: &str) -> (Attention, Vec<usize>) {
+    let (name, numbers) = key.split_once(',').unwrap();
+    let numbers = numbers.split(',').map(|number| number.parse().unwrap()).collect();
+    (name.replace('_', "-").parse().unwrap(), numbers)
+}
+
+fn tensor(value: &Value) -> Tensor {
+    fn flatten(value: &Value, flat: &mut Vec<f64>) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| flatten(item, flat)),
+            number => flat.push(number.as_f64().unwrap()),
+        }
+    }
+    let mut shape = Vec::new();
+    let mut inner = value;
+    while let Value::Array(items) = inner {
+        shape.push(items.len() as i64);
+        inner = &items[0];
+    }
+    let mut flat = Vec::new();
+    flatten(value, &mut flat);
+    Tensor::from_slice(&flat).view(shape.as_slice())
+}
+
+fn gap(found: &Tensor, expected: &Tensor) -> f64 {
+    assert_eq!(found.size(), expected.size());
+    (found.to_kind(Kind::Double) - expected).abs().max().double_value(&[])
+}
+
+/// Real target positions only: transformers computes something at padding too, and nobody reads it.
+#[test]
+fn logits_agree() {
+    let Some(golden) = Golden::load() else { return };
+    let found = golden.logits(&golden.open());
+    let gap = gap(&found, &tensor(&golden.numbers["logits"]));
+    assert!(gap < 1e-4, "logits differ by {gap:e}");
+}
+
+#[test]
+fn logits_agree_with_each_head_masked() {
+    let Some(golden) = Golden::load() else { return };
+    let cases = golden.numbers["logits_first8_with_one_head_masked"].as_object().unwrap();
+    assert_eq!(cases.len(), 36);
+    for (key, expected) in cases {
+        let (attention, numbers) = parse_key(key);
+        let id = HeadId::from_index(attention, numbers[0], numbers[1]);
+        let found = golden.logits(&golden.masking([id])).narrow(2, 0, 8);
+        let gap = gap(&found, &tensor(expected));
+        assert!(gap < 1e-4, "without {id} logits differ by {gap:e}");
+    }
+}
+
+#[test]
+fn sentence_losses_agree() {
+    let Some(golden) = Golden::load() else { return };
+    let found = sentence_losses(&golden.model, &golden.batch(), &golden.open());
+    let expected = tensor(&golden.numbers["loss_by_sentence"]);
+    let gap = ((found.to_kind(Kind::Double) - &expected) / &expected).abs().max().double_value(&[]);
+    assert!(gap < 1e-5, "losses differ by {gap:e} of their size");
+}
+
+#[test]
+fn gradients_of_the_gates_agree() {
+    let Some(golden) = Golden::load() else { return };
+    let rows = golden.sources().len() as i64;
+    let ones = |shape: core_masking::LayerShape| {
+        Tensor::ones([shape.layers as i64, rows, shape.heads as i64], OPTIONS).set_requires_grad(true)
+    };
+    let stacked: BTreeMap<_, _> =
+        golden.model.layout().types().map(|(attention, shape)| (attention, ones(shape))).collect();
+    sentence_losses(&golden.model, &golden.batch(), &Gates::from_stacked(&stacked)).sum(None).backward();
+    let cases = golden.numbers["dloss_dxi_by_sentence"].as_object().unwrap();
+    assert_eq!(cases.len(), 9);
+    for (key, expected) in cases {
+        let (attention, numbers) = parse_key(key);
+        let found = stacked[&attention].grad().select(0, numbers[0] as i64); // [rows, heads]
+        let expected = tensor(expected);
+        // about 1e-4 relative is what single precision reaches (golden/README.md)
+        let scale = expected.abs().max().double_value(&[]);
+        let gap = gap(&found, &expected) / scale;
+        assert!(gap < 1e-4, "dL/dxi of {key} differs by {gap:e} of its size");
+    }
+}
+
+#[test]
+fn greedy_search_agrees() {
+    let Some(golden) = Golden::load() else { return };
+    assert_eq!(golden.search(1, &golden.open()), golden.generated("greedy"));
+}
+
+#[test]
+fn greedy_search_with_gates_agrees() {
+    let Some(golden) = Golden::load() else { return };
+    let mut closed = Vec::new();
+    for (key, gates) in golden.numbers["greedy_gates"].as_object().unwrap() {
+        let (attention, numbers) = parse_key(key);
+        let gates: Vec<f64> = serde_json::from_value(gates.clone()).unwrap();
+        let heads = (0..gates.len()).filter(|&head| gates[head] == 0.0);
+        closed.extend(heads.map(|head| HeadId::from_index(attention, numbers[0], head)));
+    }
+    let found = golden.search(1, &golden.masking(closed));
+    assert_eq!(found, golden.generated("greedy_with_gates"));
+}
+
+#[test]
+fn beam_search_agrees() {
+    let Some(golden) = Golden::load() else { return };
+    let found = golden.search(5, &golden.open());
+    assert_eq!(found, golden.generated("beam5_length_penalty1_early_stopping"));
+}
+
+/// Each row of the batch with gates of its own must come out as if it were translated alone with them.
+#[test]
+fn rows_with_their_own_gates_are_searched_as_if_alone() {
+    let Some(golden) = Golden::load() else { return };
+    let sources = golden.sources();
+    let heads: Vec<HeadId> =
+        golden.model.layout().types().flat_map(|(kind, _)| golden.model.layout().heads_of(kind).unwrap()).collect();
+    let sets: Vec<HeadSet> = (0..sources.len()).map(|row| heads[row * 3..row * 7].iter().copied().collect()).collect();
+    let search = BeamSearch { beam: 5, length_penalty: 1.0, stopping: Stopping::Exact, length_limit: (1.0, 9) };
+    let gates = Gates::masking(&golden.model.layout(), &sets, OPTIONS).unwrap();
+    let together = search.translate(&golden.model, &slices(&sources), &gates).unwrap();
+    for (row, source) in sources.iter().enumerate() {
+        let gates = Gates::masking(&golden.model.layout(), &sets[row..=row], OPTIONS).unwrap();
+        let alone = search.translate(&golden.model, &[source], &gates).unwrap();
+        assert_eq!(together[row].tokens, alone[0].tokens, "row {row}");
+        assert!((together[row].score - alone[0].score).abs() < 1e-5, "row {row}");
+    }
+}
