@@ -1,1 +1,15 @@
-//! Placeholder.
+//! Data sets, tokenisation, batches, fetching, and the synthetic demo language; no libtorch.
+//!
+//! - [`grammar`] makes the demo's language pair, with gold dependency arcs.
+//! - [`parallel`] reads line-parallel text files.
+//! - [`tokenizer`] trains, saves and loads byte-level BPE subwords.
+//! - [`batches`] groups sentences of like length.
+//! - [`fetch`] downloads data sets and checks them.
+pub mod batches;
+mod error;
+pub mod fetch;
+pub mod grammar;
+pub mod parallel;
+pub mod tokenizer;
+
+pub use error::Error;

@@ -1,0 +1,97 @@
+//! Batches of sentences of like length, bounded by their size in tokens with padding.
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+/// Tokens of a sentence pair: source, target.
+pub type Lengths = (usize, usize);
+
+/// Batches of indices into `lengths`, shortest sentences first, equal ones in their given order.
+///
+/// A batch takes rows x longest side ≤ `max_tokens`, the longest side being that of its source or
+/// of its target, whichever is longer; a sentence that alone exceeds the bound is alone in its batch.
+pub fn length_sorted(lengths: &[Lengths], max_tokens: usize) -> Vec<Vec<usize>> {
+    group((0..lengths.len()).collect(), lengths, max_tokens)
+}
+
+/// The batches of one epoch: as [`length_sorted`], but equally long sentences meet in random
+/// company and the batches come in random order. Another epoch is another seed.
+pub fn shuffled(lengths: &[Lengths], max_tokens: usize, seed: u64) -> Vec<Vec<usize>> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
+    order.shuffle(&mut rng);
+    let mut batches = group(order, lengths, max_tokens);
+    batches.shuffle(&mut rng);
+    batches
+}
+
+/// Sorts `order` by length, keeping the order of ties, and cuts it into batches.
+fn group(mut order: Vec<usize>, lengths: &[Lengths], max_tokens: usize) -> Vec<Vec<usize>> {
+    // The padded size of a batch depends on its longest side, so that is what is sorted by first.
+    order.sort_by_key(|&index| (longest_side(lengths[index]), lengths[index]));
+    let mut batches: Vec<Vec<usize>> = Vec::new();
+    for index in order {
+        let side = longest_side(lengths[index]); // the longest of the batch so far, by the sorting
+        match batches.last_mut() {
+            Some(batch) if (batch.len() + 1) * side <= max_tokens => batch.push(index),
+            _ => batches.push(vec![index]),
+        }
+    }
+    batches
+}
+
+fn longest_side((source, target): Lengths) -> usize {
+    source.max(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lengths() -> impl Strategy<Value = Vec<Lengths>> {
+        prop::collection::vec((0_usize..40, 0_usize..40), 0..120)
+    }
+
+    fn check(batches: &[Vec<usize>], lengths: &[Lengths], max_tokens: usize) -> Result<(), TestCaseError> {
+        let mut indices: Vec<usize> = batches.concat();
+        indices.sort_unstable();
+        prop_assert!(indices.into_iter().eq(0..lengths.len()), "every index exactly once");
+        for batch in batches {
+            let longest = batch.iter().map(|&i| lengths[i].0.max(lengths[i].1)).max().unwrap();
+            prop_assert!(batch.len() == 1 || batch.len() * longest <= max_tokens, "{batch:?}");
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn batches_cover_all_sentences_within_the_bound(lengths in lengths(), max in 0_usize..200, seed: u64) {
+            check(&length_sorted(&lengths, max), &lengths, max)?;
+            check(&shuffled(&lengths, max, seed), &lengths, max)?;
+        }
+
+        #[test]
+        fn equal_seeds_give_equal_batches(lengths in lengths(), seed: u64) {
+            prop_assert_eq!(shuffled(&lengths, 90, seed), shuffled(&lengths, 90, seed));
+        }
+    }
+
+    #[test]
+    fn sorting_is_by_the_longer_side_and_ties_keep_their_order() {
+        let lengths = [(5, 2), (1, 1), (2, 5), (1, 1), (9, 9)];
+        // Sides 5, 1, 5, 1, 9: two rows of 1, two rows of 5 (10 tokens), one row of 9.
+        assert_eq!(length_sorted(&lengths, 10), [vec![1, 3], vec![2, 0], vec![4]]);
+    }
+
+    #[test]
+    fn epochs_differ_in_company_and_order() {
+        let lengths = vec![(3, 3); 60];
+        assert_ne!(shuffled(&lengths, 12, 1), shuffled(&lengths, 12, 2));
+    }
+
+    #[test]
+    fn no_sentences_make_no_batches() {
+        assert!(length_sorted(&[], 10).is_empty() && shuffled(&[], 10, 0).is_empty());
+    }
+}

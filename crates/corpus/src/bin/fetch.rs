@@ -1,0 +1,95 @@
+//! Fetches a data set that `data/sources.toml` describes.
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use corpus::fetch::{Catalogue, Origin, Outcome, Source, fetch_file};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Fetches a data set and checks its files.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Args {
+    /// Data set to fetch
+    #[arg(value_name = "NAME", required_unless_present = "list")]
+    name: Option<String>,
+
+    /// Folder or address that has the files under NAME/, instead of the data set's own address
+    #[arg(long, value_name = "DIR_OR_URL")]
+    mirror: Option<String>,
+
+    /// Folder that data sets are kept in
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    data: PathBuf,
+
+    /// List of data sets
+    #[arg(long, value_name = "FILE", default_value = "data/sources.toml")]
+    sources: PathBuf,
+
+    /// Say what can be fetched, and fetch nothing
+    #[arg(long, conflicts_with_all = ["name", "mirror"])]
+    list: bool,
+
+    /// No progress on stderr
+    #[arg(long)]
+    quiet: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<()> {
+    let catalogue = Catalogue::read(&args.sources)?;
+    match &args.name {
+        None => list(&catalogue),
+        Some(name) => fetch(name, catalogue.get(name)?, args)?,
+    }
+    Ok(())
+}
+
+fn list(catalogue: &Catalogue) {
+    for (name, source) in catalogue.iter() {
+        println!("{name}: {} ({} files)", source.title, source.files.len());
+        println!("    from {}", source.address);
+        println!("    licence: {}", source.licence);
+    }
+}
+
+fn fetch(name: &str, source: &Source, args: &Args) -> Result<()> {
+    // Shown even with --quiet: nobody should accept terms unseen.
+    eprintln!("{}\nLicence: {}\n{}", source.title, source.licence, source.terms);
+    let origin = args.mirror.as_deref().map_or(Origin::Upstream, Origin::mirror);
+    let mut fetched = 0;
+    for file in source.files.keys() {
+        let bar = progress_bar(file, args.quiet);
+        let mut progress = |done, total: Option<u64>| {
+            bar.set_length(total.unwrap_or(done));
+            bar.set_position(done);
+        };
+        let outcome = fetch_file(name, source, file, &origin, &args.data, &mut progress)?;
+        bar.finish_and_clear();
+        fetched += usize::from(outcome == Outcome::Fetched);
+    }
+    if !args.quiet {
+        let (all, folder) = (source.files.len(), args.data.join(name));
+        eprintln!("{all} files in `{}`, {fetched} of them new", folder.display());
+    }
+    Ok(())
+}
+
+fn progress_bar(file: &str, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg:24} {bar:30} {bytes}/{total_bytes} {eta}");
+    let style = style.expect("the template is well-formed");
+    ProgressBar::no_length().with_style(style).with_message(file.to_owned())
+}

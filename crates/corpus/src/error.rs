@@ -1,0 +1,122 @@
+//! What can go wrong with data sets and tokenisers.
+use std::path::PathBuf;
+
+/// Why a data set or a tokeniser could not be read, written or fetched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The list of sources is not what it should be.
+    #[error("`{}` is not a list of data sources: {reason}", path.display())]
+    Catalogue {
+        /// The file at fault.
+        path: PathBuf,
+        /// What is wrong, and in which line.
+        reason: String,
+    },
+
+    /// A fetched file is not the file that was asked for.
+    #[error("`{address}` has the wrong content: its text should have sha256 {expected}, found {found}")]
+    Content {
+        /// Where the file came from.
+        address: String,
+        /// The checksum in `sources.toml`.
+        expected: String,
+        /// The checksum of what came, or why it has none.
+        found: String,
+    },
+
+    /// A file has no lines.
+    #[error("`{}` is empty: it must hold one sentence a line", path.display())]
+    EmptyFile {
+        /// The file at fault.
+        path: PathBuf,
+    },
+
+    /// A line has no sentence.
+    #[error("`{}`, line {line}: empty line, but every line must hold one sentence", path.display())]
+    EmptyLine {
+        /// The file at fault.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+    },
+
+    /// Two files that should be parallel are not.
+    #[error(
+        "`{}` has {source_lines} lines, but `{}` has {target_lines}: parallel files must have equally many",
+        source_path.display(), target_path.display()
+    )]
+    LineCounts {
+        /// The source side.
+        source_path: PathBuf,
+        /// Its number of lines.
+        source_lines: usize,
+        /// The target side.
+        target_path: PathBuf,
+        /// Its number of lines.
+        target_lines: usize,
+    },
+
+    /// A file could not be fetched.
+    #[error("cannot fetch `{address}`: {reason}; a copy elsewhere can be named with --mirror")]
+    Network {
+        /// What was asked for.
+        address: String,
+        /// What the transport or the server said.
+        reason: String,
+    },
+
+    /// No data set has this name.
+    #[error("no data set `{name}`: known are {known}")]
+    NoSuchSource {
+        /// The name that was asked for.
+        name: String,
+        /// All names, separated by commas.
+        known: String,
+    },
+
+    /// A line is not UTF-8.
+    #[error("`{}`, line {line}: not valid UTF-8", path.display())]
+    NotUtf8 {
+        /// The file at fault.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+    },
+
+    /// A file could not be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file at fault.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+
+    /// A file is not a tokeniser of this crate.
+    #[error("`{}` is not a byte-level BPE tokeniser: {reason}", path.display())]
+    Tokenizer {
+        /// The file at fault.
+        path: PathBuf,
+        /// What is missing or malformed.
+        reason: String,
+    },
+
+    /// A vocabulary cannot be so small.
+    #[error("a vocabulary of {asked} is too small: bytes and special tokens alone take {least}")]
+    VocabularySize {
+        /// The size that was asked for.
+        asked: usize,
+        /// The least size that is possible.
+        least: usize,
+    },
+
+    /// A file could not be written.
+    #[error("cannot write `{}`", path.display())]
+    Write {
+        /// The file at fault.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,27 @@
+//! The sha256 of what a file says.
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use sha2::{Digest, Sha256};
+
+use crate::Error;
+
+/// The sha256, in hexadecimal, of the text of the file at `path`, which is compressed if `gzip`;
+/// where it should be and is not, or is torn, the inner error says so.
+pub(super) fn of_text(path: &Path, gzip: bool) -> Result<Result<String, String>, Error> {
+    let unreadable = |source| Error::Read { path: path.to_owned(), source };
+    let file = File::open(path).map_err(unreadable)?;
+    if gzip {
+        Ok(hash(MultiGzDecoder::new(file)).map_err(|error| format!("no complete gzip file ({error})")))
+    } else {
+        hash(file).map(Ok).map_err(unreadable)
+    }
+}
+
+fn hash(mut content: impl Read) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    io::copy(&mut content, &mut hasher)?;
+    Ok(format!("{:x}", hasher.finalize()))
+}

@@ -1,0 +1,200 @@
+//! The demo's language pair: an English-like source and a made-up target, made by a grammar.
+//!
+//! A random tree says what a sentence means; both languages are read from it, so the translation is
+//! a deterministic function of the tree, and the source's dependency arcs are gold. The source has
+//! number agreement over relative clauses and prepositional phrases; the target puts the verb last
+//! and the adjective after its noun, and inflects both. Names are many, rare and copied.
+mod lexicon;
+mod noise;
+mod sampling;
+mod source;
+mod target;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::collections::HashSet;
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use sampling::Sampler;
+use tree::Sentence;
+
+/// What the sentences are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Domain {
+    /// What the demo is trained on.
+    Standard,
+    /// Longer sentences, other frequent words, other names, and noise in the source.
+    Shifted,
+}
+
+/// How a word depends on its head, after Universal Dependencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Relation {
+    /// `amod`: "old" of "dog".
+    AdjectivalModifier,
+    /// `advmod`: "often" of "sees", "very" of "old".
+    AdverbialModifier,
+    /// `aux`: "does" of "see".
+    Auxiliary,
+    /// `case`: "near" of "house".
+    Case,
+    /// `conj`: the second of two phrases, of the first.
+    Conjunct,
+    /// `cc`: "and", "but", of the second phrase.
+    Coordinator,
+    /// `det`: "the" of "dog".
+    Determiner,
+    /// `neg`: "not" of "see".
+    Negation,
+    /// `nmod`: a noun of a noun, "hat" of "man" in "the man with the hat".
+    NominalModifier,
+    /// `nsubj`: "dog" of "sees"; in a relative clause "that" or its own subject.
+    Subject,
+    /// `obj` (once `dobj`): "cat" of "sees"; in a relative clause also "that".
+    Object,
+    /// `obl`: a noun of a verb, "house" of "sleeps" in "sleeps near the house".
+    Oblique,
+    /// `acl:relcl`: the verb of a relative clause, of the noun before it.
+    RelativeClause,
+}
+
+/// A dependency between two words of a source sentence.
+///
+/// Words are counted from 0 and separated by single spaces; the final punctuation belongs to the
+/// last word and has no arc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arc {
+    /// Index of the word that is depended on.
+    pub head: usize,
+    /// Index of the word that depends on it.
+    pub dependent: usize,
+    /// How it depends.
+    pub relation: Relation,
+}
+
+/// A sentence in both languages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// The English-like sentence.
+    pub source: String,
+    /// Its translation.
+    pub target: String,
+    /// One arc for each word of the source but the root, ordered by dependent.
+    pub arcs: Vec<Arc>,
+}
+
+/// How many samples each split gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SplitSizes {
+    /// Training, standard domain.
+    pub train: usize,
+    /// Development, standard domain.
+    pub dev: usize,
+    /// Test, standard domain.
+    pub test: usize,
+    /// Test, shifted domain.
+    pub shifted: usize,
+}
+
+/// The demo's data; no source sentence is in two splits, or twice in one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Splits {
+    /// Training, standard domain.
+    pub train: Vec<Sample>,
+    /// Development, standard domain.
+    pub dev: Vec<Sample>,
+    /// Test, standard domain.
+    pub test: Vec<Sample>,
+    /// Test, shifted domain.
+    pub shifted: Vec<Sample>,
+}
+
+/// Distinct samples of one domain; equal arguments give equal samples.
+pub fn generate(domain: Domain, count: usize, seed: u64) -> Vec<Sample> {
+    Generator::new(domain, seed).take(count, &mut HashSet::new())
+}
+
+/// The demo's splits. The tests do not depend on how much training data is asked for.
+///
+/// Sentences are told apart also before noise is added: no test sentence is a misspelt training
+/// sentence.
+pub fn demo_splits(sizes: SplitSizes, seed: u64) -> Splits {
+    let mut seen = HashSet::new();
+    let mut standard = Generator::new(Domain::Standard, seed);
+    let mut shifted = Generator::new(Domain::Shifted, seed);
+    let test = standard.take(sizes.test, &mut seen);
+    let dev = standard.take(sizes.dev, &mut seen);
+    let shifted = shifted.take(sizes.shifted, &mut seen);
+    let train = standard.take(sizes.train, &mut seen);
+    Splits { train, dev, test, shifted }
+}
+
+/// A stream of samples.
+#[derive(Debug)]
+struct Generator {
+    domain: Domain,
+    sampler: Sampler,
+    rng: ChaCha8Rng,
+}
+
+impl Generator {
+    fn new(domain: Domain, seed: u64) -> Self {
+        Self { domain, sampler: Sampler::new(domain), rng: ChaCha8Rng::seed_from_u64(seed) }
+    }
+
+    /// The next `count` samples whose source, with and without noise, is not in `seen`; it joins them.
+    fn take(&mut self, count: usize, seen: &mut HashSet<String>) -> Vec<Sample> {
+        let mut samples = Vec::with_capacity(count);
+        while samples.len() < count {
+            let tree = self.sampler.sentence(&mut self.rng);
+            let clean = sample(&tree).source;
+            let finished = self.finish(&tree);
+            if !seen.contains(&clean) && !seen.contains(&finished.source) {
+                seen.extend([clean, finished.source.clone()]);
+                samples.push(finished);
+            }
+        }
+        samples
+    }
+
+    fn finish(&mut self, tree: &Sentence) -> Sample {
+        match self.domain {
+            Domain::Standard => sample(tree),
+            Domain::Shifted => noisy(tree, &mut self.rng),
+        }
+    }
+}
+
+/// Both languages without noise.
+fn sample(tree: &Sentence) -> Sample {
+    let mark = end_mark(tree);
+    let source::Words { words, mut arcs } = source::read(tree);
+    arcs.sort_unstable_by_key(|arc| arc.dependent);
+    Sample { source: spell(&words, true, mark), target: spell(&target::read(tree), true, mark), arcs }
+}
+
+/// Both languages, the source with noise.
+fn noisy(tree: &Sentence, rng: &mut ChaCha8Rng) -> Sample {
+    let mut words = source::read(tree).words;
+    noise::mistype(&mut words, rng);
+    let capital = !noise::forgets_capital(rng);
+    let mark = if noise::forgets_punctuation(rng) { "" } else { end_mark(tree) };
+    Sample { source: spell(&words, capital, mark), ..sample(tree) }
+}
+
+fn end_mark(tree: &Sentence) -> &'static str {
+    if matches!(tree, Sentence::Question(_)) { "?" } else { "." }
+}
+
+/// One line of text.
+fn spell(words: &[String], capital: bool, mark: &str) -> String {
+    let mut text = words.join(" ") + mark;
+    if capital {
+        text[..1].make_ascii_uppercase(); // all words of both languages are ASCII
+    }
+    text
+}

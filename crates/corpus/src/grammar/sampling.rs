@@ -1,0 +1,257 @@
+//! Random trees: which words and how much structure, for each domain.
+use std::ops::RangeInclusive;
+
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+use super::lexicon::{
+    self, ADJECTIVES, ADVERBS, BEINGS, DEGREES, DETERMINERS, INNER_PREPOSITIONS, INTRANSITIVE, NAMES, Noun,
+    Number, OPENINGS, OUTER_PREPOSITIONS, THINGS, TRANSITIVE, Tense, Verb,
+};
+use super::tree::{
+    Adjective, Adposition, Clause, Nominal, NounPhrase, Partner, Relative, Sentence, VerbGroup,
+};
+use super::{Domain, source};
+
+/// How many names a domain draws from; most are rare.
+const NAMES_IN_USE: usize = 5_000;
+
+/// How long a sentence is, in words, and the probabilities of what it may have.
+#[derive(Debug)]
+struct Habits {
+    words: RangeInclusive<usize>,
+    question: f64,
+    contrast: f64,
+    opening: f64,
+    negation: f64,
+    adverb: f64,
+    place: f64,
+    intransitive: f64,
+    name: f64,
+    adjective: f64,
+    degree: f64,
+    pair: f64,
+    adposition: f64,
+    relative: f64,
+}
+
+static STANDARD: Habits = Habits {
+    words: 4..=18,
+    question: 0.12,
+    contrast: 0.04,
+    opening: 0.1,
+    negation: 0.15,
+    adverb: 0.2,
+    place: 0.2,
+    intransitive: 0.3,
+    name: 0.2,
+    adjective: 0.3,
+    degree: 0.2,
+    pair: 0.08,
+    adposition: 0.12,
+    relative: 0.18,
+};
+
+static SHIFTED: Habits = Habits {
+    words: 4..=36,
+    question: 0.25,
+    contrast: 0.2,
+    opening: 0.2,
+    negation: 0.25,
+    adverb: 0.3,
+    place: 0.35,
+    intransitive: 0.2,
+    name: 0.3,
+    adjective: 0.4,
+    degree: 0.35,
+    pair: 0.12,
+    adposition: 0.2,
+    relative: 0.3,
+};
+
+/// What a noun phrase may speak of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Being,
+    Thing,
+}
+
+impl Kind {
+    fn nouns(self) -> &'static [Noun] {
+        match self {
+            Self::Being => &BEINGS,
+            Self::Thing => &THINGS,
+        }
+    }
+
+    fn either(rng: &mut ChaCha8Rng) -> Self {
+        if rng.random_bool(0.5) { Self::Being } else { Self::Thing }
+    }
+}
+
+/// Draws trees of one domain.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    domain: Domain,
+    habits: &'static Habits,
+    /// Sums of 1/1 to 1/n: the weights of Zipf's law. A shorter list uses the first entries.
+    zipf: Vec<f64>,
+}
+
+impl Sampler {
+    pub fn new(domain: Domain) -> Self {
+        let mut sum = 0.0;
+        let zipf = (1..=NAMES_IN_USE).map(|rank| {
+            sum += 1.0 / rank as f64;
+            sum
+        });
+        let habits = match domain {
+            Domain::Standard => &STANDARD,
+            Domain::Shifted => &SHIFTED,
+        };
+        Self { domain, habits, zipf: zipf.collect() }
+    }
+
+    /// A sentence whose length, in words of the source, is usual in this domain.
+    pub fn sentence(&self, rng: &mut ChaCha8Rng) -> Sentence {
+        loop {
+            let sentence = self.any_sentence(rng);
+            if self.habits.words.contains(&source::read(&sentence).words.len()) {
+                return sentence;
+            }
+        }
+    }
+
+    fn any_sentence(&self, rng: &mut ChaCha8Rng) -> Sentence {
+        let clause = self.clause(rng);
+        if rng.random_bool(self.habits.question) {
+            Sentence::Question(Clause { opening: None, ..clause })
+        } else if rng.random_bool(self.habits.contrast) {
+            Sentence::Contrast(clause, Box::new(self.clause(rng)))
+        } else {
+            Sentence::Statement(clause)
+        }
+    }
+
+    fn clause(&self, rng: &mut ChaCha8Rng) -> Clause {
+        let opening = maybe(rng, self.habits.opening, |rng| self.pick(rng, &OPENINGS));
+        let subject = self.noun_phrase(rng, Kind::Being);
+        let (verb, object) = if rng.random_bool(self.habits.intransitive) {
+            (self.verb_group(rng, &INTRANSITIVE), None)
+        } else {
+            let kind = Kind::either(rng);
+            (self.verb_group(rng, &TRANSITIVE), Some(self.noun_phrase(rng, kind)))
+        };
+        // After a modifier or a pair, a place would seem to belong to the last noun alone.
+        let clear = matches!(object, None | Some(NounPhrase::Plain(_)));
+        let place = if clear { self.habits.place } else { 0.0 };
+        let place = maybe(rng, place, |rng| self.adposition(rng, &OUTER_PREPOSITIONS));
+        Clause { opening, subject, verb, object, place }
+    }
+
+    fn verb_group(&self, rng: &mut ChaCha8Rng, verbs: &'static [Verb]) -> VerbGroup {
+        VerbGroup {
+            verb: self.pick(rng, verbs),
+            tense: if rng.random_bool(0.6) { Tense::Present } else { Tense::Past },
+            negated: rng.random_bool(self.habits.negation),
+            adverb: maybe(rng, self.habits.adverb, |rng| self.pick(rng, &ADVERBS)),
+        }
+    }
+
+    fn noun_phrase(&self, rng: &mut ChaCha8Rng, kind: Kind) -> NounPhrase {
+        let head = self.nominal(rng, kind);
+        if rng.random_bool(self.habits.pair) {
+            return NounPhrase::Pair(head, self.nominal(rng, kind));
+        }
+        if matches!(head, Nominal::Name(_)) {
+            return NounPhrase::Plain(head);
+        }
+        if rng.random_bool(self.habits.adposition) {
+            NounPhrase::WithAdposition(head, self.adposition(rng, &INNER_PREPOSITIONS))
+        } else if rng.random_bool(self.habits.relative) {
+            NounPhrase::WithRelative(head, self.relative(rng, kind))
+        } else {
+            NounPhrase::Plain(head)
+        }
+    }
+
+    /// Only what is a being can be the subject of a relative clause.
+    fn relative(&self, rng: &mut ChaCha8Rng, head: Kind) -> Relative {
+        if head == Kind::Thing || rng.random_bool(0.4) {
+            let verb = self.verb_group(rng, &TRANSITIVE);
+            return Relative { verb, partner: Partner::Subject(self.nominal(rng, Kind::Being)) };
+        }
+        if rng.random_bool(self.habits.intransitive) {
+            return Relative { verb: self.verb_group(rng, &INTRANSITIVE), partner: Partner::Object(None) };
+        }
+        let verb = self.verb_group(rng, &TRANSITIVE);
+        let kind = Kind::either(rng);
+        Relative { verb, partner: Partner::Object(Some(self.nominal(rng, kind))) }
+    }
+
+    fn adposition(&self, rng: &mut ChaCha8Rng, words: &'static [lexicon::Word]) -> Adposition {
+        Adposition { word: self.pick(rng, words), nominal: self.noun(rng, Kind::Thing) }
+    }
+
+    /// A name can stand wherever a being can.
+    fn nominal(&self, rng: &mut ChaCha8Rng, kind: Kind) -> Nominal {
+        if kind == Kind::Being && rng.random_bool(self.habits.name) {
+            return Nominal::Name(self.name(rng));
+        }
+        self.noun(rng, kind)
+    }
+
+    fn noun(&self, rng: &mut ChaCha8Rng, kind: Kind) -> Nominal {
+        Nominal::Noun {
+            determiner: self.pick(rng, &DETERMINERS),
+            adjectives: self.adjectives(rng),
+            noun: self.pick(rng, kind.nouns()),
+            number: if rng.random_bool(0.6) { Number::Singular } else { Number::Plural },
+        }
+    }
+
+    /// None, one, or two that differ.
+    fn adjectives(&self, rng: &mut ChaCha8Rng) -> Vec<Adjective> {
+        let count = (0..2).take_while(|_| rng.random_bool(self.habits.adjective)).count();
+        let mut adjectives: Vec<Adjective> = (0..count).map(|_| self.adjective(rng)).collect();
+        adjectives.dedup_by_key(|adjective| adjective.word);
+        adjectives
+    }
+
+    fn adjective(&self, rng: &mut ChaCha8Rng) -> Adjective {
+        Adjective {
+            degree: maybe(rng, self.habits.degree, |rng| self.pick(rng, &DEGREES)),
+            word: self.pick(rng, &ADJECTIVES),
+        }
+    }
+
+    /// The names of the shifted domain are others than those of the standard domain.
+    fn name(&self, rng: &mut ChaCha8Rng) -> String {
+        const { assert!(2 * NAMES_IN_USE <= NAMES) };
+        let rank = self.rank(rng, NAMES_IN_USE);
+        match self.domain {
+            Domain::Standard => lexicon::name(rank),
+            Domain::Shifted => lexicon::name(NAMES_IN_USE + rank),
+        }
+    }
+
+    /// A word by Zipf's law; the shifted domain prefers what is rare in the standard domain.
+    fn pick<T>(&self, rng: &mut ChaCha8Rng, words: &'static [T]) -> &'static T {
+        let rank = self.rank(rng, words.len());
+        match self.domain {
+            Domain::Standard => &words[rank],
+            Domain::Shifted => &words[words.len() - 1 - rank],
+        }
+    }
+
+    /// A rank below `count`, rank r with probability proportional to 1 / (r + 1).
+    fn rank(&self, rng: &mut ChaCha8Rng, count: usize) -> usize {
+        let sums = &self.zipf[..count];
+        let drawn = rng.random::<f64>() * sums[count - 1];
+        sums.partition_point(|&sum| sum <= drawn).min(count - 1)
+    }
+}
+
+fn maybe<T>(rng: &mut ChaCha8Rng, probability: f64, make: impl FnOnce(&mut ChaCha8Rng) -> T) -> Option<T> {
+    rng.random_bool(probability).then(|| make(rng))
+}

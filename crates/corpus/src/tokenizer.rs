@@ -1,0 +1,244 @@
+//! Subwords: byte-level byte-pair encoding (Sennrich et al. 2016, <https://aclanthology.org/P16-1162>),
+//! one vocabulary for both languages, kept as a Hugging Face `tokenizer.json`.
+//!
+//! Any text survives encoding and decoding. Special tokens are not recognised in the text: a
+//! sentence that holds the characters `</s>` is encoded as those characters.
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use tokenizers::models::bpe::{BPE, BpeTrainer};
+use tokenizers::normalizers::NormalizerWrapper;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::processors::PostProcessorWrapper;
+use tokenizers::processors::template::TemplateProcessing;
+use tokenizers::{AddedToken, TokenizerImpl};
+
+use crate::Error;
+
+/// Ends every sentence; also what a decoder starts from. Id 0 in what we train.
+pub const END: &str = "</s>";
+/// What cannot be encoded; never used by a byte-level vocabulary. Id 1 in what we train.
+pub const UNKNOWN: &str = "<unk>";
+/// Fills up a batch. Id 2 in what we train.
+pub const PAD: &str = "<pad>";
+
+type Inner = TokenizerImpl<BPE, NormalizerWrapper, ByteLevel, PostProcessorWrapper, ByteLevel>;
+
+/// Subwords of a source and a target language.
+#[derive(Debug, Clone)]
+pub struct SubwordTokenizer {
+    inner: Inner,
+    end: u32,
+    pad: u32,
+}
+
+impl SubwordTokenizer {
+    /// Learns merges from `lines`, of both languages, until the vocabulary has `vocabulary_size`
+    /// entries or nothing is left to merge. Equal lines give equal tokenisers.
+    pub fn train<S: AsRef<str> + Send>(
+        lines: impl Iterator<Item = S> + Send,
+        vocabulary_size: usize,
+    ) -> Result<Self, Error> {
+        let specials = [END, UNKNOWN, PAD];
+        let least = ByteLevel::alphabet().len() + specials.len();
+        if vocabulary_size < least {
+            return Err(Error::VocabularySize { asked: vocabulary_size, least });
+        }
+        let mut trainer = BpeTrainer::builder()
+            .vocab_size(vocabulary_size)
+            .show_progress(false)
+            .special_tokens(specials.map(|token| AddedToken::from(token, true)).into())
+            .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+            .build();
+        let mut inner = untrained();
+        inner.train(&mut trainer, lines).expect("counting strings in memory cannot fail");
+        Ok(Self::from_inner(inner).expect("the trainer adds the special tokens and all bytes"))
+    }
+
+    /// Reads a `tokenizer.json` that [`SubwordTokenizer::save`] wrote.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let json =
+            fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let wrong = |reason: String| Error::Tokenizer { path: path.to_owned(), reason };
+        let inner: Inner = serde_json::from_str(&json).map_err(|error| wrong(error.to_string()))?;
+        Self::from_inner(inner).map_err(wrong)
+    }
+
+    /// Writes a `tokenizer.json` that Hugging Face tokenizers read too.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        fs::write(path, self.to_json()).map_err(|source| Error::Write { path: path.to_owned(), source })
+    }
+
+    /// Ids of the subwords of `text`, then the end symbol.
+    pub fn encode(&self, text: &str) -> Vec<u32> {
+        let encoding = self.inner.encode_fast(text, false).expect("every byte is in the vocabulary");
+        let mut ids = encoding.get_ids().to_vec();
+        ids.push(self.end);
+        ids
+    }
+
+    /// Text of `ids`; special tokens and ids outside the vocabulary are left out, and bytes that
+    /// are not UTF-8 become U+FFFD.
+    pub fn decode(&self, ids: &[u32]) -> String {
+        self.inner.decode(ids, true).expect("a byte-level decoder takes any token")
+    }
+
+    /// Number of ids, special tokens included; below what was asked for if the text was small.
+    pub fn vocabulary_size(&self) -> usize {
+        self.inner.get_vocab_size(true)
+    }
+
+    /// Id of [`END`].
+    pub fn end(&self) -> u32 {
+        self.end
+    }
+
+    /// Id of [`PAD`].
+    pub fn pad(&self) -> u32 {
+        self.pad
+    }
+
+    fn to_json(&self) -> String {
+        self.inner.to_string(true).expect("a tokeniser is plain data")
+    }
+
+    /// Checks what `encode` relies on; the error says what is missing.
+    fn from_inner(mut inner: Inner) -> Result<Self, String> {
+        let id = |token: &str| inner.token_to_id(token).ok_or_else(|| format!("it lacks `{token}`"));
+        let (end, pad) = (id(END)?, id(PAD)?);
+        let vocabulary: HashSet<String> = inner.get_vocab(false).into_keys().collect();
+        if !ByteLevel::alphabet().iter().all(|byte| vocabulary.contains(byte.to_string().as_str())) {
+            return Err("its vocabulary lacks some of the 256 bytes".into());
+        }
+        inner.set_encode_special_tokens(true); // not part of the JSON
+        Ok(Self { inner, end, pad })
+    }
+}
+
+/// A tokeniser without vocabulary, whose parts are those of every tokeniser we train.
+fn untrained() -> Inner {
+    let byte_level = ByteLevel::new(false, true, true); // no space before the text: it would not come back
+    let mut inner = Inner::new(BPE::default());
+    inner.with_pre_tokenizer(Some(byte_level));
+    inner.with_decoder(Some(byte_level));
+    inner.with_post_processor(Some(append_end()));
+    inner
+}
+
+/// Appends the end symbol, as [`SubwordTokenizer::encode`] does: for other readers of the file.
+fn append_end() -> TemplateProcessing {
+    TemplateProcessing::builder()
+        .try_single(format!("$A {END}"))
+        .expect("the template is well-formed")
+        .special_tokens(vec![(END, 0)])
+        .build()
+        .expect("the template names only known tokens")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grammar::{Domain, generate};
+    use proptest::prelude::*;
+    use std::sync::LazyLock;
+
+    static SMALL: LazyLock<SubwordTokenizer> = LazyLock::new(|| trained(400, 500));
+
+    fn trained(samples: usize, vocabulary_size: usize) -> SubwordTokenizer {
+        let samples = generate(Domain::Standard, samples, 1);
+        let lines = samples.iter().flat_map(|sample| [&sample.source, &sample.target]);
+        SubwordTokenizer::train(lines, vocabulary_size).unwrap()
+    }
+
+    fn in_file(json: &str) -> Result<SubwordTokenizer, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokenizer.json");
+        fs::write(&path, json).unwrap();
+        SubwordTokenizer::load(&path)
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_survives(text in any::<String>()) {
+            prop_assert_eq!(SMALL.decode(&SMALL.encode(&text)), text);
+        }
+
+        #[test]
+        fn text_with_special_tokens_survives(text in "(</s>|<pad>|<unk>|[ a-c\\n<>/]){0,12}") {
+            let ids = SMALL.encode(&text);
+            prop_assert!(ids[..ids.len() - 1].iter().all(|&id| id > 2), "{:?}", ids);
+            prop_assert_eq!(SMALL.decode(&ids), text);
+        }
+    }
+
+    #[test]
+    fn special_tokens_come_first() {
+        assert_eq!((SMALL.end(), SMALL.inner.token_to_id(UNKNOWN), SMALL.pad()), (0, Some(1), 2));
+        assert_eq!(SMALL.encode(""), [0]);
+        assert_eq!(SMALL.vocabulary_size(), 500);
+    }
+
+    #[test]
+    fn decoding_skips_special_and_unknown_ids() {
+        let mut ids = vec![0, 2, 9_999];
+        ids.extend(SMALL.encode("The dogs sleep."));
+        ids.extend([2, 2]);
+        assert_eq!(SMALL.decode(&ids), "The dogs sleep.");
+    }
+
+    #[test]
+    fn equal_lines_give_equal_tokenisers() {
+        assert_eq!(trained(300, 800).to_json(), trained(300, 800).to_json());
+    }
+
+    #[test]
+    fn a_small_text_gives_a_small_vocabulary() {
+        let tokenizer = SubwordTokenizer::train(["ab ab"].iter(), 1_000).unwrap();
+        // 256 bytes, 3 special tokens, and the merges "ab" and " ab".
+        assert_eq!(tokenizer.vocabulary_size(), 261);
+    }
+
+    #[test]
+    fn other_readers_of_the_file_see_the_same_ids() {
+        let foreign: tokenizers::Tokenizer = SMALL.to_json().parse().unwrap();
+        let text = "Does Maliven see the dogs?";
+        assert_eq!(foreign.encode(text, true).unwrap().get_ids(), SMALL.encode(text));
+    }
+
+    #[test]
+    fn a_saved_tokeniser_loads_and_is_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokenizer.json");
+        SMALL.save(&path).unwrap();
+        let loaded = SubwordTokenizer::load(&path).unwrap();
+        let text = "The child </s> sleeps.";
+        assert_eq!(loaded.encode(text), SMALL.encode(text));
+        assert_eq!(loaded.to_json(), SMALL.to_json());
+    }
+
+    #[test]
+    fn a_file_without_end_symbol_is_refused() {
+        let error = in_file(&SMALL.to_json().replace(END, "<eos>")).unwrap_err().to_string();
+        assert!(error.ends_with("is not a byte-level BPE tokeniser: it lacks `</s>`"), "{error}");
+    }
+
+    #[test]
+    fn a_file_without_all_bytes_is_refused() {
+        let error = in_file(&SMALL.to_json().replace("\"Ã\":", "\"ÃÃ\":")).unwrap_err().to_string();
+        assert!(error.ends_with("its vocabulary lacks some of the 256 bytes"), "{error}");
+    }
+
+    #[test]
+    fn a_torn_file_is_refused_in_one_line() {
+        let json = SMALL.to_json();
+        let error = in_file(&json[..json.len() / 2]).unwrap_err().to_string();
+        assert!(error.contains("is not a byte-level BPE tokeniser") && !error.contains('\n'), "{error}");
+    }
+
+    #[test]
+    fn a_vocabulary_without_room_for_bytes_is_refused() {
+        let error = SubwordTokenizer::train(["a"].iter(), 258).unwrap_err().to_string();
+        assert_eq!(error, "a vocabulary of 258 is too small: bytes and special tokens alone take 259");
+    }
+}

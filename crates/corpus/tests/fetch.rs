@@ -1,0 +1,293 @@
+//! The `fetch` binary against folders and small servers on this machine; nothing leaves it.
+#![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::thread;
+
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
+use flate2::{Compression, write::GzEncoder};
+use predicates::prelude::*;
+use predicates::str::contains;
+use tempfile::TempDir;
+
+/// `printf 'A dog.\nTwo dogs.\n' | sha256sum`
+const SHA256: &str = "c63bc22b48772678a553b415cf4da5ddb3c1aeea33ee09715b6b16ac8432f7ca";
+const TEXT: &[u8] = b"A dog.\nTwo dogs.\n";
+
+/// How a server answers.
+#[derive(Debug, Clone, Copy)]
+enum Server {
+    /// 206 to a range, 200 otherwise, as it should be.
+    WithRanges,
+    /// Always 200 with everything.
+    WithoutRanges,
+    /// Promises everything and hangs up after this many bytes.
+    HangsUpAfter(usize),
+    /// 206, but from the first byte, whatever was asked for.
+    WrongRange,
+    /// Another file.
+    OtherFile,
+    /// 404.
+    Missing,
+}
+
+impl Server {
+    /// Serves `file` at a port of its own until the test process ends; returns the address.
+    fn start(self, file: Vec<u8>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        thread::spawn(move || listener.incoming().for_each(|stream| self.answer(stream.unwrap(), &file)));
+        address
+    }
+
+    fn answer(self, mut stream: TcpStream, file: &[u8]) {
+        let start = requested_start(&stream);
+        let (status, body) = match (self, start) {
+            (Self::Missing, _) => ("404 Not Found", &b"no such file"[..]),
+            (_, Some(start)) if start >= file.len() => ("416 Range Not Satisfiable", &b""[..]),
+            (Self::WithRanges, Some(start)) => ("206 Partial Content", &file[start..]),
+            (Self::WrongRange, Some(_)) => ("206 Partial Content", file),
+            _ => ("200 OK", file),
+        };
+        let first = file.len() - body.len().min(file.len());
+        let sent = if let Self::HangsUpAfter(bytes) = self { &body[..bytes] } else { body };
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Length: {}\r\nContent-Range: bytes {first}-{}/{}\r\nConnection: close\r\n\r\n",
+            body.len(),
+            file.len() - 1,
+            file.len()
+        );
+        stream.write_all(&[head.as_bytes(), sent].concat()).unwrap();
+    }
+}
+
+/// Reads a request; the start of its range if it has one.
+fn requested_start(stream: &TcpStream) -> Option<usize> {
+    let lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    let range =
+        head.iter().find_map(|line| line.to_lowercase().strip_prefix("range: bytes=").map(str::to_owned));
+    range.map(|range| range.trim_end_matches('-').parse().unwrap())
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A project folder with one data set, `toy`, of one file, `train.en.gz`.
+struct Project {
+    folder: TempDir,
+}
+
+impl Project {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let sources = format!(
+            "[toy]\ntitle = \"Toy\"\naddress = \"http://localhost:9/toy/\"\nlicence = \"for tests\"\n\
+             terms = \"You accept to test.\"\n[toy.files]\n\"train.en.gz\" = \"{SHA256}\"\n"
+        );
+        fs::create_dir(folder.path().join("data")).unwrap();
+        fs::write(folder.path().join("data/sources.toml"), sources).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.path("data/toy/train.en.gz")
+    }
+
+    fn part(&self) -> PathBuf {
+        self.path("data/toy/train.en.gz.part")
+    }
+
+    fn write_part(&self, bytes: &[u8]) {
+        fs::create_dir_all(self.path("data/toy")).unwrap();
+        fs::write(self.part(), bytes).unwrap();
+    }
+
+    fn fetch(&self, arguments: &[&str]) -> Assert {
+        let mut command = Command::cargo_bin("fetch").unwrap();
+        for proxy in ["ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"] {
+            command.env_remove(proxy).env_remove(proxy.to_lowercase());
+        }
+        command.current_dir(self.folder.path()).args(arguments).assert()
+    }
+
+    fn fetch_toy(&self, mirror: &str) -> Assert {
+        self.fetch(&["toy", "--mirror", mirror])
+    }
+
+    #[track_caller]
+    fn assert_complete(&self) {
+        assert_eq!(fs::read(self.file()).unwrap(), gzip(TEXT));
+        assert!(!self.part().exists());
+    }
+}
+
+fn one_line_error(text: &str) -> impl Predicate<str> + use<> {
+    contains(format!("error: {text}")).and(predicate::function(|output: &str| {
+        output.lines().last().is_some_and(|line| line.starts_with("error: "))
+    }))
+}
+
+#[test]
+fn a_server_gives_the_file_and_the_licence_is_shown() {
+    let project = Project::new();
+    let mirror = Server::WithRanges.start(gzip(TEXT));
+    let licence = contains("Toy\nLicence: for tests\nYou accept to test.\n");
+    project
+        .fetch_toy(&mirror)
+        .success()
+        .stderr(licence.and(contains("1 files in `data/toy`, 1 of them new")));
+    project.assert_complete();
+}
+
+#[test]
+fn a_folder_gives_the_file() {
+    let project = Project::new();
+    fs::create_dir_all(project.path("mirror/toy")).unwrap();
+    fs::write(project.path("mirror/toy/train.en.gz"), gzip(TEXT)).unwrap();
+    project.fetch_toy("mirror").success();
+    project.assert_complete();
+}
+
+#[test]
+fn a_complete_file_is_left_alone() {
+    let project = Project::new();
+    project.fetch_toy(&Server::WithRanges.start(gzip(TEXT))).success();
+    project.fetch_toy("/nowhere").success().stderr(contains("0 of them new"));
+    project.assert_complete();
+}
+
+#[test]
+fn a_torn_file_is_fetched_again() {
+    let project = Project::new();
+    fs::create_dir_all(project.path("data/toy")).unwrap();
+    fs::write(project.file(), &gzip(TEXT)[..20]).unwrap();
+    project.fetch_toy(&Server::WithRanges.start(gzip(TEXT))).success();
+    project.assert_complete();
+}
+
+#[test]
+fn a_broken_download_goes_on_where_it_stopped() {
+    let project = Project::new();
+    let mirror = Server::HangsUpAfter(15).start(gzip(TEXT));
+    let error = format!("cannot fetch `{mirror}/toy/train.en.gz`: broke off after 15 bytes");
+    project.fetch_toy(&mirror).code(1).stderr(one_line_error(&error).and(contains("--mirror")));
+    assert_eq!(fs::read(project.part()).unwrap(), &gzip(TEXT)[..15]);
+    assert!(!project.file().exists());
+
+    // This server's first bytes differ, so the file is right only if they are not asked for again.
+    let mut tail = gzip(TEXT);
+    tail[..15].fill(0);
+    project.fetch_toy(&Server::WithRanges.start(tail)).success();
+    project.assert_complete();
+}
+
+#[test]
+fn a_server_without_ranges_starts_over() {
+    let project = Project::new();
+    project.write_part(&gzip(TEXT)[..15]);
+    project.fetch_toy(&Server::WithoutRanges.start(gzip(TEXT))).success();
+    project.assert_complete();
+}
+
+#[test]
+fn a_part_that_is_too_long_starts_over() {
+    let project = Project::new();
+    project.write_part(&[7; 500]);
+    project.fetch_toy(&Server::WithRanges.start(gzip(TEXT))).success();
+    project.assert_complete();
+}
+
+#[test]
+fn a_part_that_was_not_asked_for_is_refused() {
+    let project = Project::new();
+    project.write_part(&gzip(TEXT)[..15]);
+    let error = contains("the server sent another part than asked for");
+    project.fetch_toy(&Server::WrongRange.start(gzip(TEXT))).code(1).stderr(error);
+    assert_eq!(fs::read(project.part()).unwrap(), &gzip(TEXT)[..15], "what was there is kept");
+}
+
+#[test]
+fn wrong_content_is_removed_and_both_checksums_are_shown() {
+    let project = Project::new();
+    let mirror = Server::OtherFile.start(gzip(b"A cat.\n"));
+    let error = format!("`{mirror}/toy/train.en.gz` has the wrong content");
+    // printf 'A cat.\n' | sha256sum
+    let sums =
+        contains(SHA256).and(contains("4c8072c6e5cc5a31e00ad1b50be66763ff6847fbbf8fb5507ff62a650500f56b"));
+    project.fetch_toy(&mirror).code(1).stderr(one_line_error(&error).and(sums));
+    assert!(!project.part().exists() && !project.file().exists());
+}
+
+#[test]
+fn what_is_no_gzip_file_upstream_is_said_to_be_none() {
+    for bytes in [&gzip(TEXT)[..20], TEXT] {
+        let project = Project::new();
+        let mirror = Server::OtherFile.start(bytes.to_vec());
+        project.fetch_toy(&mirror).code(1).stderr(contains("found no complete gzip file"));
+        assert!(!project.part().exists() && !project.file().exists());
+    }
+}
+
+#[test]
+fn a_missing_file_is_named_with_its_address() {
+    let project = Project::new();
+    let mirror = Server::Missing.start(gzip(TEXT));
+    let error = format!("cannot fetch `{mirror}/toy/train.en.gz`: the server answered 404");
+    project.fetch_toy(&mirror).code(1).stderr(one_line_error(&error).and(contains("--mirror")));
+
+    let error = "cannot read `mirror/toy/train.en.gz`: No such file";
+    project.fetch_toy("mirror").code(1).stderr(one_line_error(error));
+}
+
+#[test]
+fn no_server_is_one_clear_line() {
+    let project = Project::new();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap(); // closed again at once
+    let error = format!("cannot fetch `http://{free}/toy/train.en.gz`: ");
+    project
+        .fetch_toy(&format!("http://{free}"))
+        .code(1)
+        .stderr(one_line_error(&error).and(contains("--mirror")));
+}
+
+#[test]
+fn bad_arguments_and_lists_are_refused() {
+    let project = Project::new();
+    project.fetch(&[]).code(2);
+    project.fetch(&["toy", "--mirrors", "x"]).code(2);
+    project.fetch(&["wmt"]).code(1).stderr(one_line_error("no data set `wmt`: known are toy"));
+
+    fs::write(project.path("data/sources.toml"), "[toy]\ntitle = 1\n").unwrap();
+    let error = "`data/sources.toml` is not a list of data sources: line 2: invalid type";
+    project.fetch(&["toy"]).code(1).stderr(one_line_error(error));
+}
+
+#[test]
+fn a_list_goes_to_stdout() {
+    let project = Project::new();
+    project
+        .fetch(&["--list"])
+        .success()
+        .stdout(contains("toy: Toy (1 files)").and(contains("licence: for tests")));
+    assert!(!project.path("data/toy").exists());
+}
+
+#[test]
+fn quiet_still_shows_the_licence() {
+    let project = Project::new();
+    let mirror = Server::WithRanges.start(gzip(TEXT));
+    let output = "Toy\nLicence: for tests\nYou accept to test.\n";
+    project.fetch(&["toy", "--quiet", "--mirror", &mirror]).success().stderr(output);
+}

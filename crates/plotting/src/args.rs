@@ -1,0 +1,126 @@
+//! The command line.
+use std::path::PathBuf;
+
+use plotting::attention::{Attention, Selection};
+use plotting::figure::canvas::Format;
+use plotting::significance::{Adjustment, Criterion};
+
+/// Draws the tables and figures of Michel et al. (2019) from the results of experiments.
+///
+/// Tables are printed and written as Markdown and LaTeX, figures as SVG and PNG, all to
+/// `<RESULTS>/<SUBJECT>/figures/`. Equal results give byte-equal files.
+#[derive(Debug, clap::Parser)]
+#[command(version, about)]
+pub struct Args {
+    /// What to draw
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to draw.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Score change for each masked head, layer x head, with the significant ones marked
+    Table1(TableArgs),
+    /// Histogram of the scores with one head masked, beside the score of the intact model
+    Figure1(FigureArgs),
+    /// Everything that can be drawn from the results that are there
+    All(AllArgs),
+}
+
+/// Where results are and which of them to show.
+#[derive(Debug, clap::Args)]
+pub struct SourceArgs {
+    /// Subject of the experiments, a folder in the results such as `demo-translation`
+    #[arg(value_name = "SUBJECT")]
+    pub subject: String,
+
+    /// Folder with the results of all subjects
+    #[arg(long, value_name = "FOLDER", default_value = "results")]
+    pub results: PathBuf,
+}
+
+/// Which attention types to show.
+#[derive(Debug, clap::Args)]
+pub struct SelectionArgs {
+    /// Attention type: enc-enc, enc-dec, dec-dec, self or all; by default enc-enc as in the paper,
+    /// or all if there is none
+    #[arg(long, value_name = "TYPE", value_parser = parse_selection)]
+    pub attention: Option<Selection>,
+}
+
+/// When a head counts as significant, and what to compare it with.
+#[derive(Debug, clap::Args)]
+pub struct CriterionArgs {
+    /// Heads with a p-value below this are significant
+    #[arg(long, value_name = "P", default_value_t = 0.01, value_parser = parse_alpha)]
+    pub alpha: f64,
+
+    /// Which p-value to look at
+    #[arg(long, value_name = "METHOD", value_enum, default_value_t)]
+    pub adjust: Adjustment,
+
+    /// Folder with the published numbers
+    #[arg(long, value_name = "FOLDER", default_value = "data/paper")]
+    pub paper: PathBuf,
+}
+
+impl CriterionArgs {
+    /// The two arguments that decide on marks.
+    pub fn criterion(&self) -> Criterion {
+        Criterion { alpha: self.alpha, adjustment: self.adjust }
+    }
+}
+
+/// Formats of figures.
+#[derive(Debug, clap::Args)]
+pub struct FormatArgs {
+    /// File formats, separated by commas
+    #[arg(long, value_name = "FORMATS", value_enum, value_delimiter = ',', default_values = ["svg", "png"])]
+    pub format: Vec<Format>,
+}
+
+/// Arguments of a table.
+#[derive(Debug, clap::Args)]
+pub struct TableArgs {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    #[command(flatten)]
+    pub criterion: CriterionArgs,
+}
+
+/// Arguments of a figure.
+#[derive(Debug, clap::Args)]
+pub struct FigureArgs {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
+}
+
+/// Arguments of everything.
+#[derive(Debug, clap::Args)]
+pub struct AllArgs {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub criterion: CriterionArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
+}
+
+fn parse_selection(text: &str) -> Result<Selection, String> {
+    if text == "all" {
+        return Ok(Selection::All);
+    }
+    text.parse::<Attention>().map(Selection::One).map_err(|error| format!("{error} or all"))
+}
+
+fn parse_alpha(text: &str) -> Result<f64, String> {
+    let alpha = text.parse().ok().filter(|alpha| *alpha > 0.0 && *alpha < 1.0);
+    alpha.ok_or_else(|| "it must be a number between 0 and 1".to_owned())
+}

@@ -1,0 +1,140 @@
+//! What can go wrong between a results file and a figure.
+use std::path::PathBuf;
+
+use crate::attention::UnknownAttention;
+
+/// Why a table or figure could not be made. Heads are named like `enc-enc:6:13`.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A row names an attention type that does not exist.
+    #[error("`{}` is not what `{experiment}` writes", path.display())]
+    Attention {
+        /// The CSV file.
+        path: PathBuf,
+        /// The experiment whose file it should be.
+        experiment: &'static str,
+        /// The name and what is allowed.
+        source: UnknownAttention,
+    },
+
+    /// The figure could not be drawn.
+    #[error("cannot draw the figure: {0}")]
+    Draw(String),
+
+    /// The file holds no complete row.
+    #[error("`{}` holds no rows yet", path.display())]
+    Empty {
+        /// The CSV file.
+        path: PathBuf,
+    },
+
+    /// Two rows disagree on what must be the same in the whole file.
+    #[error("`{}` mixes runs: {column} is {expected} but {found}", path.display())]
+    Mixed {
+        /// The CSV file.
+        path: PathBuf,
+        /// The column in question.
+        column: &'static str,
+        /// Value and head of the first row.
+        expected: String,
+        /// Value and head of the row that differs.
+        found: String,
+    },
+
+    /// The experiment has not been run on this subject.
+    #[error("`{}` does not exist: make it with `{experiment} experiments/{subject}.toml`", path.display())]
+    NoResults {
+        /// The CSV file.
+        path: PathBuf,
+        /// The command that makes it.
+        experiment: &'static str,
+        /// The subject.
+        subject: String,
+    },
+
+    /// The asked attention type has no rows.
+    #[error("no rows for attention type {asked}: `{}` has {present}", path.display())]
+    NoRows {
+        /// The CSV file.
+        path: PathBuf,
+        /// The type that was asked for.
+        asked: &'static str,
+        /// The types that are there.
+        present: String,
+    },
+
+    /// A published number is missing.
+    #[error("`{}` has no row `{what}`", path.display())]
+    Published {
+        /// The file of published numbers.
+        path: PathBuf,
+        /// What the number is about.
+        what: &'static str,
+    },
+
+    /// A number lies outside of what it can be.
+    #[error("`{}`: {column} of {head} is {found}, but it must be {range}", path.display())]
+    Range {
+        /// The CSV file.
+        path: PathBuf,
+        /// The head of the row.
+        head: String,
+        /// The column in question.
+        column: &'static str,
+        /// Its value.
+        found: f64,
+        /// What is allowed.
+        range: &'static str,
+    },
+
+    /// A file could not be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+
+    /// A result file or its signature could not be read; the message is that of `records`.
+    #[error(transparent)]
+    Records(#[from] records::Error),
+
+    /// A file of published numbers is not a table of them.
+    #[error("cannot read `{}`", path.display())]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// Where and why reading it failed.
+        source: csv::Error,
+    },
+
+    /// A subject that is no plain name.
+    #[error(
+        "`{0}` is not the name of a subject: it is the name of a folder in the results, such as `demo-translation`"
+    )]
+    SubjectName(String),
+
+    /// No folder for the subject.
+    #[error("unknown subject `{subject}`: `{}` has {known}; make it with `{experiment} experiments/{subject}.toml`", results.display())]
+    UnknownSubject {
+        /// The subject that was asked for.
+        subject: String,
+        /// The results folder.
+        results: PathBuf,
+        /// The subjects in it.
+        known: String,
+        /// The command that makes results.
+        experiment: &'static str,
+    },
+
+    /// A file or folder could not be written.
+    #[error("cannot write `{}`", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,16 @@
+//! Colours that stay apart for colour-blind readers and in grey (Okabe and Ito 2008,
+//! <https://jfly.uni-koeln.de/color/>).
+use plotters::style::RGBColor;
+
+/// Bars, light enough for a line across them.
+pub const SKY: RGBColor = RGBColor(86, 180, 233);
+/// First series.
+pub const BLUE: RGBColor = RGBColor(0, 114, 178);
+/// Reference lines and second series.
+pub const VERMILLION: RGBColor = RGBColor(213, 94, 0);
+/// Axes and text.
+pub const INK: RGBColor = RGBColor(38, 38, 38);
+/// Text of lesser weight.
+pub const GREY: RGBColor = RGBColor(96, 96, 96);
+/// Grid lines.
+pub const LIGHT: RGBColor = RGBColor(222, 222, 222);

@@ -1,0 +1,18 @@
+//! Tables and figures from `results/`: Markdown, LaTeX and terminal tables, SVG and PNG figures.
+//!
+//! Each table and each figure of the papers is one small module ([`table1`], [`figure1`]). What they share:
+//! [`sweep`] reads and checks the rows, [`paper`] reads the published numbers, [`table`] renders one abstract
+//! table in three ways, and [`figure`] holds fonts, axes, bins and file formats. Links no libtorch.
+pub mod attention;
+pub mod error;
+pub mod figure;
+pub mod figure1;
+pub mod metric;
+pub mod number;
+pub mod paper;
+pub mod significance;
+pub mod sweep;
+pub mod table;
+pub mod table1;
+
+pub use error::Error;

@@ -1,0 +1,53 @@
+//! How numbers are printed: the only place where one is rounded.
+
+/// `value` with a sign and `decimals` digits; what rounds to 0 has no sign.
+pub fn signed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:+.decimals$}");
+    let is_zero = text.chars().all(|character| !character.is_ascii_digit() || character == '0');
+    if is_zero { text[1..].to_owned() } else { text }
+}
+
+/// `value` with a proper minus sign (U+2212) for figures.
+pub fn typeset(value: f64, decimals: usize) -> String {
+    let text = signed(value, decimals);
+    text.trim_start_matches('+').replace('-', "\u{2212}")
+}
+
+/// `value` with as many digits as it needs, at most three after the point: `0.96`, `1`, `0.01`.
+pub fn short(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// `1 head`, `2 heads`.
+pub fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rounded_zero_has_no_sign() {
+        assert_eq!(signed(-0.004, 2), "0.00");
+        assert_eq!(signed(0.0, 2), "0.00");
+        assert_eq!(signed(-0.0, 2), "0.00");
+        assert_eq!(signed(0.03, 2), "+0.03");
+        assert_eq!(signed(-12.345, 1), "-12.3");
+    }
+
+    #[test]
+    fn figures_have_a_true_minus_and_no_plus() {
+        assert_eq!(typeset(-0.5, 1), "\u{2212}0.5");
+        assert_eq!(typeset(36.0, 0), "36");
+    }
+
+    #[test]
+    fn short_numbers_drop_what_is_not_needed() {
+        assert_eq!(short(0.96), "0.96");
+        assert_eq!(short(1.0), "1");
+        assert_eq!(short(100.0), "100");
+        assert_eq!(short(0.05), "0.05");
+    }
+}

@@ -1,0 +1,112 @@
+//! Published numbers, read from `data/paper/*.csv` and never written in code.
+use std::path::Path;
+
+use crate::Error;
+
+/// One row of `michel2019-summary.csv`.
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+struct SummaryRow {
+    source: String,
+    what: String,
+    value: f64,
+    #[serde(rename = "unit")]
+    _unit: String,
+}
+
+/// What Michel et al. (2019) report on Table 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedTable1 {
+    /// BLEU of the intact model, in points.
+    pub base_bleu: f64,
+    /// Heads in the table.
+    pub heads: f64,
+    /// Heads whose removal changes BLEU at p < 0.01.
+    pub significant: f64,
+    /// Those of them whose removal raises BLEU.
+    pub better: f64,
+}
+
+impl PublishedTable1 {
+    /// Reads `michel2019-summary.csv` in the folder `paper`.
+    ///
+    /// # Errors
+    /// If the file cannot be read or lacks a number.
+    pub fn read(paper: &Path) -> Result<Self, Error> {
+        let path = paper.join("michel2019-summary.csv");
+        let rows: Vec<SummaryRow> = read_csv(&path)?;
+        let value = |what| find(&path, &rows, what);
+        Ok(Self {
+            base_bleu: value("base BLEU of the WMT model on newstest2013")?,
+            heads: value("heads tested")?,
+            significant: value("heads whose removal changes BLEU at p < 0.01")?,
+            better: value("of those: heads whose removal raises BLEU")?,
+        })
+    }
+}
+
+/// One cell of Table 1 as published: `michel2019-table1.csv`.
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedDelta {
+    /// Attention type, always `enc-enc`.
+    pub attention: String,
+    /// Layer, counted from 1.
+    pub layer: usize,
+    /// Head, counted from 1.
+    pub head: usize,
+    /// BLEU without the head minus the base BLEU, in points.
+    pub delta_bleu: f64,
+    /// Whether the cell is underlined (p < 0.01).
+    pub significant: bool,
+}
+
+/// All cells of the published Table 1, from the folder `paper`.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn table1_cells(paper: &Path) -> Result<Vec<PublishedDelta>, Error> {
+    read_csv(&paper.join("michel2019-table1.csv"))
+}
+
+fn read_csv<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error> {
+    let path = path.to_owned();
+    let text = std::fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+    let rows: Result<Vec<T>, csv::Error> =
+        csv::Reader::from_reader(text.as_bytes()).into_deserialize().collect();
+    rows.map_err(|source| Error::Row { path, source })
+}
+
+fn find(path: &Path, rows: &[SummaryRow], what: &'static str) -> Result<f64, Error> {
+    let row = rows.iter().find(|row| row.source == "Table 1" && row.what == what);
+    row.map(|row| row.value).ok_or_else(|| Error::Published { path: path.to_owned(), what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/paper")
+    }
+
+    /// The summary and the cells come from different places of the paper and must agree.
+    #[test]
+    fn the_published_summary_agrees_with_the_published_cells() {
+        let table = PublishedTable1::read(&folder()).unwrap();
+        let cells = table1_cells(&folder()).unwrap();
+        let significant: Vec<_> = cells.iter().filter(|cell| cell.significant).collect();
+        let better = significant.iter().filter(|cell| cell.delta_bleu > 0.0).count();
+        assert_eq!(table.heads, cells.len() as f64);
+        assert_eq!(table.significant, significant.len() as f64);
+        assert_eq!(table.better, better as f64);
+    }
+
+    #[test]
+    fn a_missing_number_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("michel2019-summary.csv");
+        std::fs::write(path, "source,what,value,unit\nTable 1,heads tested,96,heads\n").unwrap();
+        let message = PublishedTable1::read(folder.path()).unwrap_err().to_string();
+        assert!(message.ends_with("has no row `base BLEU of the WMT model on newstest2013`"), "{message}");
+    }
+}

@@ -1,0 +1,250 @@
+//! The rows of `ablate-one`, read and checked (Michel et al. 2019, Section 3.2).
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use records::{AblationRow, Signature, read_rows};
+
+use crate::Error;
+use crate::attention::Attention;
+use crate::metric::Metric;
+
+/// The experiment whose results these are.
+pub const EXPERIMENT: &str = "ablate-one";
+
+/// Layers and heads beyond this are faults, not models.
+const MOST: usize = 1000;
+
+/// What one masked head at a time does to the score of a subject.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    /// Name of the subject.
+    pub subject: String,
+    /// Split that was scored; unknown without a signature.
+    pub split: Option<String>,
+    /// Segments scored from the start of the split; all if absent.
+    pub limit: Option<usize>,
+    /// Resamples of the bootstrap, if the signature has them.
+    pub resamples: Option<u64>,
+    /// What the scores measure.
+    pub metric: Metric,
+    /// Score of the intact model, in the unit of the metric.
+    pub base: f64,
+    path: PathBuf,
+    rows: Vec<(Attention, AblationRow)>,
+}
+
+impl Sweep {
+    /// Reads `<results>/<subject>/ablate-one.csv` and the signature beside it.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged, or its rows are not one sweep.
+    pub fn read(results: &Path, subject: &str) -> Result<Self, Error> {
+        let path = csv_path(results, subject)?;
+        let signature = Signature::read(&Signature::path_beside(&path))?;
+        let mut sweep = Self::from_rows(subject, path.clone(), read_rows(&path)?)?;
+        if let Some(Signature { identity, .. }) = signature {
+            sweep.split = Some(identity.split).filter(|split| !split.is_empty());
+            sweep.limit = identity.limit;
+            sweep.resamples = identity.arguments.get("resamples").and_then(|value| value.as_u64());
+        }
+        Ok(sweep)
+    }
+
+    /// Checks rows that come from `path`, which only errors mention.
+    ///
+    /// # Errors
+    /// If there are none or they are not one sweep.
+    pub fn from_rows(subject: &str, path: PathBuf, rows: Vec<AblationRow>) -> Result<Self, Error> {
+        let Some(first) = rows.first().cloned() else { return Err(Error::Empty { path }) };
+        for row in &rows {
+            check_numbers(&path, row)?;
+            check_same_run(&path, &first, row)?;
+        }
+        let rows = rows.into_iter().map(|row| with_attention(&path, row)).collect::<Result<_, _>>()?;
+        Ok(Self {
+            subject: subject.to_owned(),
+            split: None,
+            limit: None,
+            resamples: None,
+            metric: Metric::new(&first.metric),
+            base: first.base_score,
+            path,
+            rows,
+        })
+    }
+
+    /// The attention types that have rows, in the order of [`Attention::ALL`].
+    pub fn attentions(&self) -> Vec<Attention> {
+        let has_rows = |attention: &Attention| self.rows.iter().any(|(found, _)| found == attention);
+        Attention::ALL.into_iter().filter(has_rows).collect()
+    }
+
+    /// All rows of one attention type: one family of tests (Section 9 of the experiment notes).
+    ///
+    /// # Errors
+    /// If there are none.
+    pub fn family(&self, attention: Attention) -> Result<Vec<&AblationRow>, Error> {
+        let of_type = self.rows.iter().filter(|(found, _)| *found == attention);
+        let family: Vec<_> = of_type.map(|(_, row)| row).collect();
+        if family.is_empty() {
+            let present: Vec<_> = self.attentions().into_iter().map(Attention::name).collect();
+            let (asked, present) = (attention.name(), present.join(", "));
+            return Err(Error::NoRows { path: self.path.clone(), asked, present });
+        }
+        Ok(family)
+    }
+
+    /// Subject and split as a reader should see them: `demo-translation (demo language), test`.
+    pub fn title(&self) -> String {
+        let demo = if self.is_demo() { " (demo language)" } else { "" };
+        let split = self.split.as_ref().map_or(String::new(), |split| format!(", {split}"));
+        let limit = self.limit.map_or(String::new(), |limit| format!(", first {limit} segments"));
+        format!("{}{demo}{split}{limit}", self.subject)
+    }
+
+    /// Whether the data is the synthetic language of this project.
+    pub fn is_demo(&self) -> bool {
+        self.subject.starts_with("demo-")
+    }
+}
+
+/// The results file of a subject, if it is there.
+fn csv_path(results: &Path, subject: &str) -> Result<PathBuf, Error> {
+    if subject.is_empty() || subject.starts_with('.') || subject.contains(['/', '\\']) {
+        return Err(Error::SubjectName(subject.to_owned()));
+    }
+    let folder = results.join(subject);
+    let path = folder.join(EXPERIMENT).with_extension("csv");
+    let (subject, experiment) = (subject.to_owned(), EXPERIMENT);
+    if !folder.is_dir() {
+        let known = known_subjects(results)?;
+        return Err(Error::UnknownSubject { subject, results: results.to_owned(), known, experiment });
+    }
+    if path.exists() { Ok(path) } else { Err(Error::NoResults { path, experiment, subject }) }
+}
+
+fn known_subjects(results: &Path) -> Result<String, Error> {
+    let entries = match std::fs::read_dir(results) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok("none".to_owned()),
+        Err(source) => return Err(Error::Read { path: results.to_owned(), source }),
+    };
+    let folders = entries.flatten().filter(|entry| entry.path().is_dir());
+    let mut names: Vec<_> = folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Ok(if names.is_empty() { "none".to_owned() } else { names.join(", ") })
+}
+
+/// The name of a row's head, such as `enc-enc:6:13`.
+fn head_name(row: &AblationRow) -> String {
+    format!("{}:{}:{}", row.attention, row.layer, row.head)
+}
+
+fn with_attention(path: &Path, row: AblationRow) -> Result<(Attention, AblationRow), Error> {
+    let attention = row.attention.parse();
+    let attention = attention.map_err(|source| Error::Attention {
+        path: path.to_owned(),
+        experiment: EXPERIMENT,
+        source,
+    })?;
+    Ok((attention, row))
+}
+
+fn check_numbers(path: &Path, row: &AblationRow) -> Result<(), Error> {
+    let fault = |column, found, range| {
+        Err(Error::Range { path: path.to_owned(), head: head_name(row), column, found, range })
+    };
+    for (column, value) in [("layer", row.layer), ("head", row.head)] {
+        if !(1..=MOST).contains(&value) {
+            return fault(column, value as f64, "1 to 1000");
+        }
+    }
+    let scores = [("base_score", row.base_score), ("score", row.score), ("score_delta", row.score_delta)];
+    for (column, value) in scores {
+        if !(-1e9..=1e9).contains(&value) {
+            return fault(column, value, "a finite number of points");
+        }
+    }
+    let p_values = [
+        ("p_value", row.p_value),
+        ("p_holm", row.p_holm),
+        ("p_benjamini_hochberg", row.p_benjamini_hochberg),
+    ];
+    for (column, value) in p_values {
+        if let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) {
+            return fault(column, value, "0 to 1 or empty");
+        }
+    }
+    Ok(())
+}
+
+/// Metric and base score are the same in all rows of one run.
+fn check_same_run(path: &Path, first: &AblationRow, row: &AblationRow) -> Result<(), Error> {
+    let fault = |column, value: fn(&AblationRow) -> String| {
+        let describe = |row| format!("{} for {}", value(row), head_name(row));
+        Err(Error::Mixed { path: path.to_owned(), column, expected: describe(first), found: describe(row) })
+    };
+    if row.metric != first.metric {
+        return fault("metric", |row| format!("`{}`", row.metric));
+    }
+    if row.base_score != first.base_score {
+        return fault("base_score", |row| row.base_score.to_string());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(attention: &str, layer: usize, head: usize, score: f64) -> AblationRow {
+        AblationRow {
+            attention: attention.to_owned(),
+            layer,
+            head,
+            metric: "bleu".to_owned(),
+            base_score: 30.0,
+            score,
+            score_delta: score - 30.0,
+            delta_low: None,
+            delta_high: None,
+            p_value: None,
+            p_holm: None,
+            p_benjamini_hochberg: None,
+        }
+    }
+
+    fn message(rows: Vec<AblationRow>) -> String {
+        Sweep::from_rows("x", PathBuf::from("a.csv"), rows).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn types_come_in_the_order_of_the_paper() {
+        let rows = vec![row("dec-dec", 1, 1, 29.0), row("enc-enc", 1, 1, 29.5)];
+        let sweep = Sweep::from_rows("x", PathBuf::from("a.csv"), rows).unwrap();
+        assert_eq!(sweep.attentions(), [Attention::EncEnc, Attention::DecDec]);
+        let error = sweep.family(Attention::EncDec).unwrap_err().to_string();
+        assert_eq!(error, "no rows for attention type enc-dec: `a.csv` has enc-enc, dec-dec");
+    }
+
+    #[test]
+    fn rows_of_two_runs_are_refused() {
+        let other = AblationRow { base_score: 31.0, ..row("self", 1, 2, 29.0) };
+        let found = message(vec![row("self", 1, 1, 29.0), other]);
+        assert_eq!(found, "`a.csv` mixes runs: base_score is 30 for self:1:1 but 31 for self:1:2");
+        let other = AblationRow { metric: "f1".to_owned(), ..row("self", 1, 2, 29.0) };
+        let found = message(vec![row("self", 1, 1, 29.0), other]);
+        assert_eq!(found, "`a.csv` mixes runs: metric is `bleu` for self:1:1 but `f1` for self:1:2");
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_refused() {
+        let found = message(vec![row("self", 1, 2, f64::NAN)]);
+        assert_eq!(found, "`a.csv`: score of self:1:2 is NaN, but it must be a finite number of points");
+        assert!(message(vec![row("self", 0, 2, 1.0)]).contains("layer of self:0:2 is 0"));
+        assert!(message(vec![row("self", 1, 9_999_999, 1.0)]).contains("must be 1 to 1000"));
+        let impossible = AblationRow { p_holm: Some(1.5), ..row("self", 1, 1, 1.0) };
+        assert!(message(vec![impossible]).contains("p_holm of self:1:1 is 1.5"));
+        assert!(message(vec![]).contains("holds no rows yet"));
+    }
+}

@@ -1,0 +1,109 @@
+//! What can go wrong with a result file.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a result file could not be read, continued or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A row with this key is in the file already.
+    #[error("`{}` has a row for {key} already: each row is written once", path.display())]
+    DuplicateRow {
+        /// The CSV file.
+        path: PathBuf,
+        /// The key, as `Debug` prints it.
+        key: String,
+    },
+
+    /// The results file is not named `*.csv`, so its signature has no name either.
+    #[error("cannot write results to `{}`: the name must end in `.csv`", path.display())]
+    Extension {
+        /// The path that was asked for.
+        path: PathBuf,
+    },
+
+    /// The file holds another kind of rows.
+    #[error("`{}` holds other columns: expected `{expected}`, found `{found}`", path.display())]
+    Header {
+        /// The CSV file.
+        path: PathBuf,
+        /// The header of the row type.
+        expected: String,
+        /// The first line of the file.
+        found: String,
+    },
+
+    /// The rows in the file come from a run whose numbers this run cannot continue.
+    #[error("`{}` belongs to another run ({differences}): overwrite it or name another output", path.display())]
+    Identity {
+        /// The CSV file.
+        path: PathBuf,
+        /// Each differing entry with its value in the file and its value now.
+        differences: String,
+    },
+
+    /// Another process is writing the file.
+    #[error("`{}` is being written by another process: wait for it or name another output", path.display())]
+    InUse {
+        /// The CSV file.
+        path: PathBuf,
+    },
+
+    /// A line in the file is not a complete row.
+    #[error("`{}`, line {line}, is not a row of this file: {reason}", path.display())]
+    Line {
+        /// The CSV file.
+        path: PathBuf,
+        /// Line in the file, counted from 1; the header is line 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// There are rows, but no signature says which run they belong to.
+    #[error(
+        "`{}` has rows, but its signature `{}` is missing: overwrite it or name another output",
+        path.display(), signature.display()
+    )]
+    NoSignature {
+        /// The CSV file.
+        path: PathBuf,
+        /// Where the signature was expected.
+        signature: PathBuf,
+    },
+
+    /// The path names something that cannot hold results.
+    #[error("cannot write results to `{}`: it is not a regular file", path.display())]
+    NotAFile {
+        /// The path that was asked for.
+        path: PathBuf,
+    },
+
+    /// A file could not be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+
+    /// A JSON file is not a signature.
+    #[error("`{}` is not the signature of a run", path.display())]
+    Signature {
+        /// The JSON file.
+        path: PathBuf,
+        /// Where and why reading it failed.
+        source: serde_json::Error,
+    },
+
+    /// A file or folder could not be written.
+    #[error("cannot write `{}`", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+}

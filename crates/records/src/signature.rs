@@ -1,0 +1,281 @@
+//! Where numbers come from: the signature beside each result file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::{Error, file};
+
+/// What a result file holds, and the runs that wrote it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signature {
+    /// What the numbers depend on; a file is only continued by a run with the same.
+    pub identity: Identity,
+    /// The runs that added rows, oldest first. Recorded, never compared.
+    pub runs: Vec<Provenance>,
+}
+
+/// All that the numbers of a result file depend on.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// Name of the experiment, such as `ablate-one`.
+    pub experiment: String,
+    /// Name of the subject, such as `demo-translation`.
+    pub subject: String,
+    /// Split that is scored, such as `test`.
+    pub split: String,
+    /// Number of segments scored from the start of the split; all if absent.
+    pub limit: Option<usize>,
+    /// Arguments that change the numbers, by name. Those that only choose which rows to compute
+    /// do not belong here, so that a later run can add the others.
+    pub arguments: BTreeMap<String, Value>,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Number format of the model, such as `f32`.
+    pub precision: String,
+    /// Signature of the metric, such as sacreBLEU's.
+    pub metric: String,
+    /// SHA-256 of the model's weights; absent where a run starts without any.
+    pub weights: Option<String>,
+    /// SHA-256 of each data file, by name.
+    pub data: BTreeMap<String, String>,
+}
+
+impl Identity {
+    /// An identity whose other fields are empty, to be filled in.
+    pub fn new(experiment: &str, subject: &str) -> Self {
+        Self { experiment: experiment.to_owned(), subject: subject.to_owned(), ..Self::default() }
+    }
+
+    /// Each entry that differs from the one in `stored`: `seed: 1 in the file, 2 now`.
+    pub fn differences(&self, stored: &Self) -> Vec<String> {
+        let (now, stored) = (self.entries(), stored.entries());
+        let names: BTreeSet<&String> = now.keys().chain(stored.keys()).collect();
+        let show = |value: Option<&Value>| value.map_or("absent".to_owned(), Value::to_string);
+        names
+            .into_iter()
+            .filter(|&name| now.get(name) != stored.get(name))
+            .map(|name| {
+                format!("{name}: {} in the file, {} now", show(stored.get(name)), show(now.get(name)))
+            })
+            .collect()
+    }
+
+    /// Every entry by name; those of the maps as `arguments.beam`.
+    fn entries(&self) -> BTreeMap<String, Value> {
+        let value = serde_json::to_value(self).expect("an identity has only text keys");
+        let mut entries = BTreeMap::new();
+        for (name, value) in value.as_object().into_iter().flatten() {
+            match value {
+                Value::Object(inner) => {
+                    entries.extend(inner.iter().map(|(key, value)| (format!("{name}.{key}"), value.clone())));
+                }
+                Value::Null => {}
+                value => drop(entries.insert(name.clone(), value.clone())),
+            }
+        }
+        entries
+    }
+}
+
+/// The circumstances of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provenance {
+    /// The command line, program first.
+    pub command: Vec<String>,
+    /// Version of this project.
+    pub version: String,
+    /// Git commit of the current folder; absent outside a repository.
+    pub commit: Option<String>,
+    /// Whether tracked files differed from that commit.
+    pub modified: Option<bool>,
+    /// Versions of libraries that matter for the numbers, by name, such as `libtorch`.
+    pub libraries: BTreeMap<String, String>,
+    /// Device of the model, such as `cpu` or `cuda:0`.
+    pub device: String,
+    /// Threads of the computation.
+    pub threads: usize,
+    /// Operating system and processor, such as `linux x86_64`.
+    pub platform: String,
+    /// Start of the run, in seconds since 1970-01-01 UTC.
+    pub started_unix_seconds: u64,
+    /// Duration of the run, in seconds; absent if it was interrupted.
+    pub duration_seconds: Option<f64>,
+}
+
+impl Provenance {
+    /// Describes the run that starts now, in the current folder.
+    pub fn collect(device: &str, threads: usize, libraries: BTreeMap<String, String>) -> Self {
+        let commit = git(&["rev-parse", "HEAD"]);
+        let changes = || git(&["status", "--porcelain", "--untracked-files=no"]);
+        Self {
+            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            modified: commit.as_ref().and_then(|_| changes()).map(|changes| !changes.is_empty()),
+            commit,
+            libraries,
+            device: device.to_owned(),
+            threads,
+            platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            started_unix_seconds: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |time| time.as_secs()),
+            duration_seconds: None,
+        }
+    }
+}
+
+/// What git answers in the current folder; `None` if it is not there or does not succeed.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+impl Signature {
+    /// The signature of one run.
+    pub fn new(identity: Identity, run: Provenance) -> Self {
+        Self { identity, runs: vec![run] }
+    }
+
+    /// Where the signature of a CSV file stands: `ablate-one.json` beside `ablate-one.csv`.
+    pub fn path_beside(csv: &Path) -> PathBuf {
+        csv.with_extension("json")
+    }
+
+    /// Reads a signature; `None` if there is no such file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is not a signature.
+    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
+        match fs::read(path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|source| Error::Signature { path: path.to_owned(), source }),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(file::read_error(path, source)),
+        }
+    }
+
+    /// Writes the signature: all of it or, on error, nothing.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let json = serde_json::to_string_pretty(self).expect("a signature has only text keys");
+        file::replace(path, &(json + "\n"))
+    }
+}
+
+/// SHA-256 of a file, in lower-case hexadecimal.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn sha256_file(path: &Path) -> Result<String, Error> {
+    let mut hasher = Sha256::new();
+    File::open(path)
+        .and_then(|mut file| io::copy(&mut file, &mut hasher))
+        .map_err(|source| file::read_error(path, source))?;
+    Ok(format!("{:x}", hasher.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn identity() -> Identity {
+        Identity {
+            split: "test".to_owned(),
+            limit: Some(100),
+            arguments: [("beam", json!(5)), ("length_penalty", json!(1.0)), ("rescale", json!(false))]
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
+            seed: u64::MAX,
+            weights: Some("ab12".to_owned()),
+            data: [("test.en".to_owned(), "cd34".to_owned())].into(),
+            ..Identity::new("ablate-one", "demo-translation")
+        }
+    }
+
+    #[test]
+    fn signature_reads_back_unchanged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/ablate-one.json");
+        let run = Provenance::collect("cpu", 2, [("libtorch".to_owned(), "2.11.0".to_owned())].into());
+        let signature = Signature::new(identity(), run);
+        signature.write(&path).unwrap();
+        assert_eq!(Signature::read(&path).unwrap(), Some(signature));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "a temporary file stayed");
+    }
+
+    #[test]
+    fn only_differing_entries_are_shown() {
+        let mut now = identity();
+        assert!(now.differences(&identity()).is_empty());
+        now.seed = 1;
+        now.limit = None;
+        now.arguments.insert("beam".to_owned(), json!(4));
+        now.data.insert("test.de".to_owned(), "ef56".to_owned());
+        assert_eq!(
+            now.differences(&identity()),
+            [
+                "arguments.beam: 5 in the file, 4 now",
+                "data.test.de: absent in the file, \"ef56\" now",
+                "limit: 100 in the file, absent now",
+                "seed: 18446744073709551615 in the file, 1 now",
+            ]
+        );
+    }
+
+    #[test]
+    fn other_json_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("package.json");
+        assert_eq!(Signature::read(&path).unwrap(), None);
+        fs::write(&path, "{\"name\": 1}").unwrap();
+        let error = Signature::read(&path).unwrap_err().to_string();
+        assert!(error.ends_with("package.json` is not the signature of a run"), "{error}");
+    }
+
+    /// FIPS 180-2, appendix B.1.
+    #[test]
+    fn sha256_is_the_standard_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("abc");
+        fs::write(&path, "abc").unwrap();
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256_file(&path).unwrap(), expected);
+        let missing = sha256_file(&folder.path().join("none")).unwrap_err().to_string();
+        assert!(missing.starts_with("cannot read `") && missing.ends_with("none`"), "{missing}");
+    }
+
+    #[test]
+    fn provenance_describes_this_process() {
+        let run = Provenance::collect("cuda:0", 3, BTreeMap::new());
+        assert!(!run.command.is_empty() && run.started_unix_seconds > 1_700_000_000);
+        assert_eq!(run.commit.is_some(), run.modified.is_some());
+        assert_eq!((run.device.as_str(), run.threads, run.duration_seconds), ("cuda:0", 3, None));
+    }
+
+    proptest! {
+        /// A reader that took a short cut would change the last bit, and a file its own identity.
+        #[test]
+        fn numbers_in_arguments_read_back_bit_by_bit(number in proptest::num::f64::NORMAL) {
+            let now = Identity { arguments: [("number".to_owned(), json!(number))].into(), ..identity() };
+            let stored = serde_json::from_str(&serde_json::to_string(&now).unwrap()).unwrap();
+            prop_assert_eq!(now.differences(&stored), Vec::<String>::new());
+        }
+    }
+}

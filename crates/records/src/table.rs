@@ -1,0 +1,215 @@
+//! Rows as text: one line each, floats in the shortest form that reads back unchanged.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs;
+use std::path::Path;
+
+use csv::{ReaderBuilder, StringRecord, Writer};
+
+use crate::{Error, Row, file};
+
+/// The rows of a file by key, and where its last complete line ends.
+#[derive(Debug)]
+pub(crate) struct Table<R: Row> {
+    pub(crate) rows: BTreeMap<R::Key, R>,
+    /// Length of the complete lines, in bytes; what follows was torn by an interruption.
+    pub(crate) complete: usize,
+}
+
+/// Reads the complete rows of a result file, in the order of their keys.
+///
+/// A last line without a line break was torn by an interruption and is left out.
+///
+/// # Errors
+/// If the file cannot be read, has another header, or a line that is not a row.
+pub fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
+    let bytes = fs::read(path).map_err(|source| file::read_error(path, source))?;
+    Ok(parse(path, &bytes)?.rows.into_values().collect())
+}
+
+/// Reads the content of the file at `path`, which only errors mention.
+pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error> {
+    let complete = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let mut rows = BTreeMap::new();
+    let mut lines = bytes[..complete].split_inclusive(|&byte| byte == b'\n');
+    check_header::<R>(path, lines.next(), bytes)?;
+    for (index, line) in lines.enumerate() {
+        let fault = |reason| Error::Line { path: path.to_owned(), line: index + 2, reason };
+        let row: R = parse_row(line).map_err(fault)?;
+        match rows.entry(row.key()) {
+            Entry::Vacant(place) => drop(place.insert(row)),
+            Entry::Occupied(there) => return Err(fault(format!("{:?} is there twice", there.key()))),
+        }
+    }
+    Ok(Table { rows, complete })
+}
+
+/// The first line must be the header; a file without a complete line may be the start of one.
+fn check_header<R: Row>(path: &Path, first: Option<&[u8]>, bytes: &[u8]) -> Result<(), Error> {
+    let expected = header::<R>();
+    let fits = match first {
+        Some(line) => line == expected.as_bytes(),
+        None => expected.as_bytes().starts_with(bytes),
+    };
+    if fits {
+        return Ok(());
+    }
+    let found = String::from_utf8_lossy(first.unwrap_or(bytes));
+    let shown = |line: &str| line.trim_end().chars().take(200).collect();
+    Err(Error::Header { path: path.to_owned(), expected: shown(&expected), found: shown(&found) })
+}
+
+fn parse_row<R: Row>(line: &[u8]) -> Result<R, String> {
+    let mut record = StringRecord::new();
+    let mut reader = ReaderBuilder::new().has_headers(false).from_reader(line);
+    reader.read_record(&mut record).map_err(|_| "it is not UTF-8 text".to_owned())?;
+    // serde would take missing cells at the end for empty ones.
+    if record.len() != R::COLUMNS.len() {
+        return Err(format!("{} cells instead of {}", record.len(), R::COLUMNS.len()));
+    }
+    record.deserialize(Some(&StringRecord::from(R::COLUMNS))).map_err(|error| match error.into_kind() {
+        csv::ErrorKind::Deserialize { err, .. } => in_words::<R>(&err),
+        other => format!("{other:?}"),
+    })
+}
+
+fn in_words<R: Row>(error: &csv::DeserializeError) -> String {
+    let column = error.field().and_then(|field| R::COLUMNS.get(field as usize));
+    match column {
+        Some(column) => format!("`{column}`: {}", error.kind()),
+        None => error.kind().to_string(),
+    }
+}
+
+/// The first line of a file.
+pub(crate) fn header<R: Row>() -> String {
+    R::COLUMNS.join(",") + "\n"
+}
+
+/// A row as one line.
+///
+/// # Panics
+/// If `Row::COLUMNS` are not the fields of the row, or its text has a line break.
+pub(crate) fn line<R: Row>(row: &R) -> String {
+    let mut writer = Writer::from_writer(Vec::new());
+    writer.serialize(row).expect("a row is flat");
+    let bytes = writer.into_inner().expect("memory takes every byte");
+    let text = String::from_utf8(bytes).expect("a row is UTF-8 text");
+    let line = text.strip_prefix(&header::<R>()).expect("COLUMNS names the fields in their order");
+    assert_eq!(line.find('\n'), Some(line.len() - 1), "a row has no line breaks: {line:?}");
+    line.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AblationRow, TrainingRow};
+    use proptest::num::f64::{NORMAL, SUBNORMAL, ZERO};
+    use proptest::option;
+    use proptest::prelude::*;
+
+    fn training(epoch: usize) -> TrainingRow {
+        TrainingRow { epoch, step: 20, train_loss: 0.1, dev_loss: 2.0, learning_rate: 5e-4, best: false }
+    }
+
+    fn failure(text: &str) -> String {
+        parse::<TrainingRow>(Path::new("log.csv"), text.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn rows_are_plain_text() {
+        assert_eq!(line(&training(1)), "1,20,0.1,2.0,0.0005,false\n");
+    }
+
+    #[test]
+    fn faulty_lines_are_named() {
+        let with = |lines: &str| failure(&(header::<TrainingRow>() + lines));
+        let good = line(&training(1));
+        assert_eq!(
+            with(&format!("{good}1,20,0.1,x,0.5,true\n")),
+            "`log.csv`, line 3, is not a row of this file: `dev_loss`: invalid float literal"
+        );
+        assert!(with("1,20,0.1\n").ends_with("line 2, is not a row of this file: 3 cells instead of 6"));
+        assert!(with("\n").contains("line 2, is not a row of this file: 0 cells instead of 6"));
+        assert!(
+            with(&(good.clone() + &good))
+                .ends_with("line 3, is not a row of this file: (1, 20) is there twice")
+        );
+        let torn_then_continued = format!("{}{good}", &good[..9]);
+        assert!(with(&torn_then_continued).contains("line 2, is not a row of this file"));
+    }
+
+    /// serde reads a missing cell of an optional column as an empty one.
+    #[test]
+    fn missing_optional_cells_are_not_taken_for_empty() {
+        let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,\n";
+        let error = parse::<AblationRow>(Path::new("a.csv"), text.as_bytes()).unwrap_err();
+        assert!(error.to_string().ends_with("9 cells instead of 12"), "{error}");
+    }
+
+    #[test]
+    fn other_headers_are_refused() {
+        let expected = "expected `epoch,step,train_loss,dev_loss,learning_rate,best`";
+        let ablation = failure(&header::<AblationRow>());
+        assert!(
+            ablation.starts_with(&format!("`log.csv` holds other columns: {expected}, found `attention,"))
+        );
+        assert!(failure("notes without a line break").contains("found `notes without a line break`"));
+        assert!(failure("\n").ends_with("found ``"));
+    }
+
+    #[test]
+    #[should_panic(expected = "a row has no line breaks")]
+    fn line_breaks_in_a_row_panic() {
+        let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,,,,\n";
+        let table = parse::<AblationRow>(Path::new("a.csv"), text.as_bytes()).unwrap();
+        let row = table.rows.into_values().next().unwrap();
+        line(&AblationRow { metric: "two\nlines".to_owned(), ..row });
+    }
+
+    /// Any text but a byte order mark, which `csv` takes off the start of a line.
+    const TEXT: &str = "[^\\n\u{feff}]*";
+
+    fn any_row() -> impl Strategy<Value = AblationRow> {
+        let float = || NORMAL | SUBNORMAL | ZERO;
+        let optional = move || option::of(float());
+        (
+            (TEXT, TEXT, any::<(usize, usize)>()),
+            (float(), float(), float()),
+            (optional(), optional(), optional(), optional(), optional()),
+        )
+            .prop_map(|((attention, metric, (layer, head)), scores, optional)| AblationRow {
+                attention,
+                layer,
+                head,
+                metric,
+                base_score: scores.0,
+                score: scores.1,
+                score_delta: scores.2,
+                delta_low: optional.0,
+                delta_high: optional.1,
+                p_value: optional.2,
+                p_holm: optional.3,
+                p_benjamini_hochberg: optional.4,
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn rows_read_back_bit_by_bit(row in any_row()) {
+            let text = line(&row);
+            let back: AblationRow = parse_row(text.as_bytes()).unwrap();
+            prop_assert_eq!(&back, &row);
+            prop_assert_eq!(back.score.to_bits(), row.score.to_bits());
+            prop_assert_eq!(line(&back), text);
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes: Vec<u8>) {
+            let _ = parse::<TrainingRow>(Path::new("log.csv"), &bytes);
+            let text = [header::<TrainingRow>().as_bytes(), &bytes].concat();
+            let _ = parse::<TrainingRow>(Path::new("log.csv"), &text);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! p-values adjusted for the size of their family.
+//!
+//! Of 96 tests at p < 0.01 one is a false alarm by chance. An adjusted p-value can be held against
+//! the same threshold as a single test. NaN stands for a test that could not be made: it stays NaN
+//! and does not count.
+
+/// Adjusts for the chance of even one false alarm in the family; valid under any dependence.
+///
+/// Holm (1979), *A Simple Sequentially Rejective Multiple Test Procedure*, Scandinavian Journal of
+/// Statistics 6, 65-70: with p ascending, the i-th of m becomes max over j <= i of
+/// (m - j + 1) p_j, at most 1.
+///
+/// # Panics
+/// If a p-value lies outside 0 to 1.
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
+    let order = ascending(p_values);
+    let mut adjusted = vec![f64::NAN; p_values.len()];
+    let mut floor = 0.0_f64;
+    for (smaller, &index) in order.iter().enumerate() {
+        floor = floor.max(p_values[index] * (order.len() - smaller) as f64).min(1.0);
+        adjusted[index] = floor;
+    }
+    adjusted
+}
+
+/// Adjusts for the expected share of false alarms among the rejected; valid for independent tests.
+///
+/// Benjamini and Hochberg (1995), *Controlling the False Discovery Rate*, Journal of the Royal
+/// Statistical Society B 57, 289-300: with p ascending, the i-th of m becomes min over j >= i of
+/// (m / j) p_j.
+///
+/// # Panics
+/// If a p-value lies outside 0 to 1.
+pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
+    let order = ascending(p_values);
+    let mut adjusted = vec![f64::NAN; p_values.len()];
+    let mut ceiling = 1.0_f64;
+    for (smaller, &index) in order.iter().enumerate().rev() {
+        // m / j first: it is never below 1, so that rounding cannot take p below itself.
+        ceiling = ceiling.min(p_values[index] * (order.len() as f64 / (smaller + 1) as f64));
+        adjusted[index] = ceiling;
+    }
+    adjusted
+}
+
+/// Indices of the p-values that are not NaN, smallest p first.
+fn ascending(p_values: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..p_values.len()).filter(|&index| !p_values[index].is_nan()).collect();
+    for &index in &order {
+        let p = p_values[index];
+        assert!((0.0..=1.0).contains(&p), "a p-value lies between 0 and 1, this one is {p}");
+    }
+    order.sort_by(|&left, &right| p_values[left].total_cmp(&p_values[right]));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn assert_close(found: &[f64], expected: &[f64]) {
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(expected) {
+            let gap = (found - expected).abs();
+            assert!(gap < 1e-12, "{found} instead of {expected}: {gap:e}");
+        }
+    }
+
+    // Ascending 0.01, 0.02, 0.03, 0.5 stand at positions 1, 3, 0, 2.
+
+    /// 4 * 0.01, 3 * 0.02 = 0.06, 2 * 0.03 = 0.06, 1 * 0.5.
+    #[test]
+    fn holm_multiplies_by_the_tests_left() {
+        assert_close(&holm(&[0.03, 0.01, 0.5, 0.02]), &[0.06, 0.04, 0.5, 0.06]);
+        // 2 * 0.04 = 0.08 is above 1 * 0.05, which must not overtake it.
+        assert_close(&holm(&[0.04, 0.05]), &[0.08, 0.08]);
+        assert_close(&holm(&[0.6, 0.7, 0.8]), &[1.0, 1.0, 1.0]);
+    }
+
+    /// 4/1 * 0.01, 4/2 * 0.02, 4/3 * 0.03 are all 0.04, and 4/4 * 0.5.
+    #[test]
+    fn benjamini_hochberg_divides_by_the_rank() {
+        assert_close(&benjamini_hochberg(&[0.03, 0.01, 0.5, 0.02]), &[0.04, 0.04, 0.5, 0.04]);
+        // 2 * 0.04 = 0.08 comes down to the 0.05 of the larger p.
+        assert_close(&benjamini_hochberg(&[0.04, 0.05]), &[0.05, 0.05]);
+    }
+
+    #[test]
+    fn nan_stays_and_does_not_count() {
+        let with_nan = [0.04, f64::NAN, 0.02];
+        for (adjust, expected) in
+            [(holm as fn(&[f64]) -> Vec<f64>, [0.04, 0.04]), (benjamini_hochberg, [0.04, 0.04])]
+        {
+            let adjusted = adjust(&with_nan);
+            assert!(adjusted[1].is_nan());
+            assert_close(&[adjusted[0], adjusted[2]], &expected);
+        }
+        assert!(holm(&[]).is_empty() && benjamini_hochberg(&[]).is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "a p-value lies between 0 and 1, this one is 1.5")]
+    fn impossible_p_values_panic() {
+        holm(&[0.5, 1.5]);
+    }
+
+    /// p-values on a coarse grid now and then, so that there are ties.
+    fn family() -> impl Strategy<Value = Vec<f64>> {
+        vec(prop_oneof![0.0..=1.0_f64, (0..=10_u8).prop_map(|tenths| f64::from(tenths) / 10.0)], 0..40)
+    }
+
+    proptest! {
+        #[test]
+        fn adjusted_lies_between_raw_and_one_and_holm_is_the_stricter(raw in family()) {
+            let (strict, lenient) = (holm(&raw), benjamini_hochberg(&raw));
+            for index in 0..raw.len() {
+                prop_assert!(raw[index] <= lenient[index]);
+                prop_assert!(lenient[index] <= strict[index]);
+                prop_assert!(strict[index] <= 1.0);
+            }
+        }
+
+        #[test]
+        fn order_is_kept(raw in family()) {
+            for adjusted in [holm(&raw), benjamini_hochberg(&raw)] {
+                for left in 0..raw.len() {
+                    for right in 0..raw.len() {
+                        prop_assert!(raw[left] > raw[right] || adjusted[left] <= adjusted[right]);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn a_permuted_family_gets_the_same_values((raw, order) in family().prop_flat_map(|raw| {
+            let order: Vec<usize> = (0..raw.len()).collect();
+            (Just(raw), Just(order).prop_shuffle())
+        })) {
+            let permute = |values: &[f64]| order.iter().map(|&index| values[index]).collect::<Vec<_>>();
+            prop_assert_eq!(holm(&permute(&raw)), permute(&holm(&raw)));
+            prop_assert_eq!(benjamini_hochberg(&permute(&raw)), permute(&benjamini_hochberg(&raw)));
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! BLEU from sufficient statistics, with sacreBLEU's numbers.
+//!
+//! Papineni et al. (2002), <https://aclanthology.org/P02-1040>; the tokenisation, the smoothing and
+//! the signature are those of Post (2018), <https://aclanthology.org/W18-6319>, by way of
+//! `sacrebleu_rs`, which holds the formula.
+
+use std::ops::AddAssign;
+
+use crate::SegmentStatistics;
+
+/// Longest n-gram that BLEU counts.
+const ORDERS: usize = sacrebleu_rs::MAX_NGRAM_ORDER;
+
+/// What BLEU needs to know of a segment, or of a sum of segments.
+///
+/// 32 bits keep a resample quick and hold the sums of a corpus of 2^32 words; no test set comes near.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BleuStatistics {
+    /// Words of the hypothesis.
+    pub hypothesis_length: u32,
+    /// Words of the reference.
+    pub reference_length: u32,
+    /// n-grams of the hypothesis that the reference has too, for n = 1 to 4.
+    pub correct: [u32; ORDERS],
+    /// n-grams of the hypothesis, for n = 1 to 4.
+    pub total: [u32; ORDERS],
+}
+
+impl AddAssign for BleuStatistics {
+    fn add_assign(&mut self, other: Self) {
+        // Checks for overflow would keep the compiler from adding all ten at once, which makes
+        // `benches/bootstrap.rs` three times as slow.
+        let add = |sum: &mut u32, value: u32| *sum = sum.wrapping_add(value);
+        add(&mut self.hypothesis_length, other.hypothesis_length);
+        add(&mut self.reference_length, other.reference_length);
+        for n in 0..ORDERS {
+            add(&mut self.correct[n], other.correct[n]);
+            add(&mut self.total[n], other.total[n]);
+        }
+    }
+}
+
+impl SegmentStatistics for BleuStatistics {
+    /// Corpus BLEU in points, 0 to 100: exponential smoothing, all four orders. Without a single
+    /// common word it is 0.
+    fn score(&self) -> f64 {
+        sacrebleu_rs::compute_bleu(
+            self.correct.map(i64::from).to_vec(),
+            self.total.map(i64::from).to_vec(),
+            self.hypothesis_length.into(),
+            self.reference_length.into(),
+            "exp",
+            None,
+            false,
+            ORDERS,
+        )
+        .score
+    }
+}
+
+/// Counts the n-grams of segments as sacreBLEU does: one reference, upper and lower case distinct.
+#[derive(Clone)]
+pub struct Bleu {
+    metric: sacrebleu_rs::Bleu,
+}
+
+impl Bleu {
+    /// For plain text, which is tokenised as WMT does (`tok:13a`).
+    pub fn new() -> Self {
+        Self { metric: sacrebleu_rs::Bleu::default() }
+    }
+
+    /// For text whose tokens are already separated by white space (`tok:none`).
+    pub fn pretokenized() -> Self {
+        Self { metric: sacrebleu_rs::Bleu { tokenize: "none".to_owned(), ..Default::default() } }
+    }
+
+    /// The statistics of one hypothesis against its reference.
+    pub fn segment(&self, hypothesis: &str, reference: &str) -> BleuStatistics {
+        let counted = self.metric.sentence_score(hypothesis, &[reference.to_owned()]);
+        BleuStatistics {
+            hypothesis_length: count(counted.sys_len),
+            reference_length: count(counted.ref_len),
+            correct: std::array::from_fn(|n| count(counted.counts[n])),
+            total: std::array::from_fn(|n| count(counted.totals[n])),
+        }
+    }
+
+    /// sacreBLEU's signature, which names all that changes the score.
+    pub fn signature(&self) -> String {
+        self.metric.signature(1)
+    }
+}
+
+impl Default for Bleu {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn count(value: i64) -> u32 {
+    u32::try_from(value).expect("a segment has from 0 to 2^32 - 1 words")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sum;
+
+    fn assert_score(hypothesis: &str, reference: &str, expected: f64) {
+        let score = Bleu::new().segment(hypothesis, reference).score();
+        let gap = (score - expected).abs();
+        assert!(gap < 1e-12, "{hypothesis:?} scores {score}, not {expected}: {gap:e}");
+    }
+
+    /// "the" counts once, since the reference has it once: 5 of 6 words. Of the n-grams,
+    /// "the cat", "cat sat", "sat on" (3 of 5), "the cat sat", "cat sat on" (2 of 4) and "the cat
+    /// sat on" (1 of 3) are right. 5/6 * 3/5 * 2/4 * 1/3 = 1/12.
+    #[test]
+    fn score_is_the_geometric_mean_of_the_precisions() {
+        assert_score("the cat sat on the mat", "the cat sat on a mat", 100.0 * (1.0_f64 / 12.0).powf(0.25));
+    }
+
+    /// All n-grams are right, but 4 words stand for 5: exp(1 - 5/4).
+    #[test]
+    fn short_hypotheses_pay_the_brevity_penalty() {
+        assert_score("a b c d", "a b c d e", 100.0 * (-0.25_f64).exp());
+    }
+
+    /// 3/4 * 2/3 * 1/2, and half a match for the missing 4-gram (0 of 1): 1/8.
+    #[test]
+    fn a_missing_order_is_smoothed() {
+        assert_score("a b c d", "a b c e", 100.0 * 0.125_f64.powf(0.25));
+    }
+
+    #[test]
+    fn nothing_in_common_scores_zero() {
+        assert_score("a b c d", "e f g h", 0.0);
+        assert_score("", "e f g h", 0.0);
+        assert_score("", "", 0.0);
+    }
+
+    /// 13a makes four words of it; white space alone makes two.
+    #[test]
+    fn tokenizer_decides_what_a_word_is() {
+        let text = "Hello, World!";
+        assert_eq!(Bleu::new().segment(text, text).hypothesis_length, 4);
+        assert_eq!(Bleu::pretokenized().segment(text, text).hypothesis_length, 2);
+    }
+
+    #[test]
+    fn sum_of_segments_scores_as_the_corpus() {
+        let hypotheses = ["The cat, it sat.", "A dog barks at 3.5 cats", "", "no match"].map(str::to_owned);
+        let references =
+            ["The cat, she sat.", "A dog barked at 3.5 cats.", "silence", "else"].map(str::to_owned);
+        let bleu = Bleu::new();
+        let pairs = hypotheses.iter().zip(&references);
+        let segments: Vec<_> = pairs.map(|(left, right)| bleu.segment(left, right)).collect();
+        let corpus = sacrebleu_rs::Bleu::default().corpus_score(&hypotheses, &[references.to_vec()]);
+        assert!(corpus.score > 10.0, "the example should have n-grams of every order in common");
+        assert_eq!(sum(&segments).score(), corpus.score);
+    }
+
+    /// As sacreBLEU 2.6.0 prints it, apart from the number of bootstrap resamples.
+    #[test]
+    fn signature_names_case_tokenizer_and_smoothing() {
+        assert_eq!(Bleu::new().signature(), "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0");
+        assert!(Bleu::pretokenized().signature().contains("|tok:none|"));
+    }
+}

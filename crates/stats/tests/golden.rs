@@ -1,0 +1,83 @@
+//! Numbers of SciPy and sacreBLEU, from `shared/golden/statistics.json` beside the checkout.
+#![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
+
+use serde_json::Value;
+use stats::adjust::{benjamini_hochberg, holm};
+use stats::bleu::{Bleu, BleuStatistics};
+use stats::bootstrap::paired_bootstrap;
+use stats::{SegmentStatistics, sum};
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden/statistics.json");
+
+/// `None`, with the reason on stderr, in a clone without the golden numbers.
+fn golden(section: &str) -> Option<Value> {
+    match std::fs::read(GOLDEN) {
+        Ok(bytes) => Some(serde_json::from_slice::<Value>(&bytes).unwrap()[section].take()),
+        Err(error) => {
+            eprintln!("not compared: `{GOLDEN}`: {error}");
+            None
+        }
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+fn assert_close(name: &str, found: f64, expected: f64, tolerance: f64) {
+    let gap = (found - expected).abs();
+    assert!(gap < tolerance, "{name} is {found} instead of {expected}: {gap:e}");
+}
+
+#[test]
+fn adjusted_p_values_equal_scipy() {
+    let Some(multiple) = golden("multiple") else { return };
+    let numbers = |name: &str| multiple[name].as_array().unwrap().iter().map(number).collect::<Vec<_>>();
+    let raw = numbers("p");
+    for (name, adjusted) in [("holm", holm(&raw)), ("benjamini_hochberg", benjamini_hochberg(&raw))] {
+        for (found, expected) in adjusted.into_iter().zip(numbers(name)) {
+            assert_close(name, found, expected, 1e-12);
+        }
+    }
+}
+
+fn segments(bleu: &Value, system: &str) -> Vec<BleuStatistics> {
+    let texts = |name: &str| bleu[name].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
+    texts(system).zip(texts("references")).map(|pair| Bleu::pretokenized().segment(pair.0, pair.1)).collect()
+}
+
+#[test]
+fn bleu_equals_sacrebleu() {
+    let Some(bleu) = golden("bleu") else { return };
+    assert_eq!(bleu["tokenize"], "none");
+    for (system, score) in [("first", "first_bleu"), ("second", "second_bleu")] {
+        assert_close(system, sum(&segments(&bleu, system)).score(), number(&bleu[score]), 1e-9);
+    }
+}
+
+/// Both sides drew 20,000 resamples, so each gap has sqrt(2) times the error of one side; allowed
+/// are four standard errors of the gap.
+///
+/// - A percentile has the standard error sqrt(q (1 - q) / 20,000) / f, f the density there. The
+///   golden interval is 8.99 wide; a normal distribution then has the deviation 8.99 / 3.92 = 2.29
+///   and at both ends the density 0.0584 / 2.29 = 0.0255: 0.00110 / 0.0255 = 0.043, and
+///   4 * sqrt(2) * 0.043 = 0.25.
+/// - The share 0.0018 has sqrt(0.0018 * 0.9982 / 20,000) = 0.00030: 4 * sqrt(2) * 0.0003 = 0.0017.
+#[test]
+fn bootstrap_agrees_within_sampling_error() {
+    let Some(bleu) = golden("bleu") else { return };
+    let expected = &bleu["paired_bootstrap"];
+    assert_eq!(expected["resamples"], 20_000);
+    let (first, second) = (segments(&bleu, "first"), segments(&bleu, "second"));
+
+    // The golden difference is the first system's lead over the second.
+    let lead = paired_bootstrap(&second, &first, 20_000, 1).unwrap();
+    let (low, high) = lead.interval.unwrap();
+    assert_close("percentile 2.5", low, number(&expected["delta_2_5"]), 0.25);
+    assert_close("percentile 97.5", high, number(&expected["delta_97_5"]), 0.25);
+    assert_close("p", lead.p_value.unwrap(), 1.0 - number(&expected["share_first_better"]), 0.0017);
+
+    let lag = paired_bootstrap(&first, &second, 20_000, 1).unwrap();
+    assert_eq!((lag.delta, lag.p_value), (-lead.delta, lead.p_value));
+    assert_close("percentile 2.5 the other way round", lag.interval.unwrap().0, -high, 1e-9);
+}
