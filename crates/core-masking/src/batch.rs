@@ -35,7 +35,9 @@ impl TokenBatch {
 
 /// The bias that hides the future: `[1, 1, position, position]`, 0 up to the diagonal and `-inf` above it.
 pub fn causal_bias(positions: i64, options: (Kind, Device)) -> Tensor {
-    Tensor::full([positions, positions], f64::NEG_INFINITY, options).triu(1).view([1, 1, positions, positions])
+    Tensor::full([positions, positions], f64::NEG_INFINITY, options)
+        .triu(1)
+        .view([1, 1, positions, positions])
 }
 
 #[cfg(test)]

@@ -44,7 +44,9 @@ impl Gates {
         let tensor = |values: Vec<f32>| {
             Tensor::from_slice(&values).view([rows, -1]).to_device(options.1).to_kind(options.0)
         };
-        Ok(Self(gates.into_iter().map(|(key, layers)| (key, layers.into_iter().map(tensor).collect())).collect()))
+        Ok(Self(
+            gates.into_iter().map(|(key, layers)| (key, layers.into_iter().map(tensor).collect())).collect(),
+        ))
     }
 
     /// Gates from one tensor `[layers, rows, heads]` for each attention type; a gradient flows back to it.

@@ -205,7 +205,9 @@ mod tests {
 
     #[test]
     fn what_is_no_head_is_refused_by_name() {
-        for name in ["", "enc-enc", "enc-enc:1", "enc-enc:0:1", "enc-enc:1:0", "enc-enc:1:1:1", "enc-enc:-1:2"] {
+        for name in
+            ["", "enc-enc", "enc-enc:1", "enc-enc:0:1", "enc-enc:1:0", "enc-enc:1:1:1", "enc-enc:-1:2"]
+        {
             let message = name.parse::<HeadId>().unwrap_err().to_string();
             assert!(message.contains(&format!("`{name}`")), "{message}");
         }

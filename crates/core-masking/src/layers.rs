@@ -16,7 +16,10 @@ impl Linear {
     /// # Errors
     /// If one of them is missing.
     pub fn new(weights: &Weights, name: &str) -> Result<Self, Error> {
-        Ok(Self { weight: weights.get(&format!("{name}.weight"))?, bias: weights.get(&format!("{name}.bias"))? })
+        Ok(Self {
+            weight: weights.get(&format!("{name}.weight"))?,
+            bias: weights.get(&format!("{name}.bias"))?,
+        })
     }
 
     /// `x`: `[.., in]`; returns `[.., out]`.
@@ -41,7 +44,10 @@ impl LayerNorm {
     /// # Errors
     /// If one of them is missing.
     pub fn new(weights: &Weights, name: &str) -> Result<Self, Error> {
-        Ok(Self { weight: weights.get(&format!("{name}.weight"))?, bias: weights.get(&format!("{name}.bias"))? })
+        Ok(Self {
+            weight: weights.get(&format!("{name}.weight"))?,
+            bias: weights.get(&format!("{name}.bias"))?,
+        })
     }
 
     /// `x`: `[.., d_model]`; returns the same shape.

@@ -6,6 +6,7 @@
 pub mod attention;
 mod batch;
 mod decode;
+mod dropout;
 mod error;
 mod gates;
 mod head;
@@ -16,6 +17,7 @@ mod weights;
 
 pub use batch::{TokenBatch, causal_bias};
 pub use decode::{BeamSearch, Stopping, Translation};
+pub use dropout::Dropout;
 pub use error::Error;
 pub use gates::Gates;
 pub use head::{Attention, HeadId, HeadLayout, HeadSet, LayerShape};

@@ -2,7 +2,7 @@
 use tch::{Kind, Tensor};
 
 use crate::marian::Marian;
-use crate::{Gates, TokenBatch};
+use crate::{Dropout, Gates, TokenBatch};
 
 /// One batch of sentence pairs, teacher forced.
 #[derive(Debug)]
@@ -45,26 +45,32 @@ impl PairBatch {
 /// This is the `L(x)` of Michel et al. (2019), Equation 2, for translation. `gates` of one row, or of one for each
 /// sentence; where they require a gradient, row b's is exactly `dL_b/dξ`. Returns `[batch]`.
 pub fn sentence_losses(model: &Marian, batch: &PairBatch, gates: &Gates) -> Tensor {
-    let losses = token_losses(model, batch, gates, 0.0, 0.0); // [batch, target]
+    let losses = token_losses(model, batch, gates, 0.0, &Dropout::OFF); // [batch, target]
     (losses * &batch.real).sum_dim_intlist(1, false, None)
 }
 
-/// Label-smoothed cross-entropy in nats, the mean over real tokens: what training minimises. A scalar.
+/// Label-smoothed cross-entropy in nats, summed over real tokens; divided by their number, what training minimises.
 ///
-/// `smoothing` is the ε of Szegedy et al. (2016), spread over the whole vocabulary as in PyTorch.
+/// `smoothing` is the ε of Szegedy et al. (2016), spread over the whole vocabulary as in PyTorch. Returns a scalar.
 pub fn training_loss(
     model: &Marian,
     batch: &PairBatch,
     gates: &Gates,
     smoothing: f64,
-    dropout: f64,
+    dropout: &Dropout,
 ) -> Tensor {
     let losses = token_losses(model, batch, gates, smoothing, dropout);
-    (losses * &batch.real).sum(None) / batch.tokens as f64
+    (losses * &batch.real).sum(None)
 }
 
 /// `[batch, target]`; padding has a value too, to be multiplied by 0.
-fn token_losses(model: &Marian, batch: &PairBatch, gates: &Gates, smoothing: f64, dropout: f64) -> Tensor {
+fn token_losses(
+    model: &Marian,
+    batch: &PairBatch,
+    gates: &Gates,
+    smoothing: f64,
+    dropout: &Dropout,
+) -> Tensor {
     let memory = model.encode(&batch.source, gates, dropout);
     let hidden = model.decode(&batch.decoder_input, &memory, &batch.source.bias, gates, dropout);
     let (embedding, bias) = model.output_layer();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use core_masking::loss::{PairBatch, sentence_losses};
 use core_masking::marian::Marian;
-use core_masking::{Attention, BeamSearch, Gates, HeadId, HeadSet, Stopping};
+use core_masking::{Attention, BeamSearch, Dropout, Gates, HeadId, HeadSet, Stopping};
 use serde_json::Value;
 use tch::{Device, Kind, Tensor};
 
@@ -48,8 +48,9 @@ impl Golden {
 
     fn logits(&self, gates: &Gates) -> Tensor {
         let batch = self.batch();
-        let memory = self.model.encode(&batch.source, gates, 0.0);
-        let hidden = self.model.decode(&batch.decoder_input, &memory, &batch.source.bias, gates, 0.0);
+        let memory = self.model.encode(&batch.source, gates, &Dropout::OFF);
+        let hidden =
+            self.model.decode(&batch.decoder_input, &memory, &batch.source.bias, gates, &Dropout::OFF);
         self.model.logits(&hidden)
     }
 
@@ -197,10 +198,16 @@ fn beam_search_agrees() {
 fn rows_with_their_own_gates_are_searched_as_if_alone() {
     let Some(golden) = Golden::load() else { return };
     let sources = golden.sources();
-    let heads: Vec<HeadId> =
-        golden.model.layout().types().flat_map(|(kind, _)| golden.model.layout().heads_of(kind).unwrap()).collect();
-    let sets: Vec<HeadSet> = (0..sources.len()).map(|row| heads[row * 3..row * 7].iter().copied().collect()).collect();
-    let search = BeamSearch { beam: 5, length_penalty: 1.0, stopping: Stopping::Exact, length_limit: (1.0, 9) };
+    let heads: Vec<HeadId> = golden
+        .model
+        .layout()
+        .types()
+        .flat_map(|(kind, _)| golden.model.layout().heads_of(kind).unwrap())
+        .collect();
+    let sets: Vec<HeadSet> =
+        (0..sources.len()).map(|row| heads[row * 3..row * 7].iter().copied().collect()).collect();
+    let search =
+        BeamSearch { beam: 5, length_penalty: 1.0, stopping: Stopping::Exact, length_limit: (1.0, 9) };
     let gates = Gates::masking(&golden.model.layout(), &sets, OPTIONS).unwrap();
     let together = search.translate(&golden.model, &slices(&sources), &gates).unwrap();
     for (row, source) in sources.iter().enumerate() {

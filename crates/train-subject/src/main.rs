@@ -1,2 +1,51 @@
-//! Placeholder.
-fn main() {}
+//! Trains the model of a subject, as its TOML file says, and writes the training curve.
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use subject::training::Training;
+use subject::{MachineArgs, Spec, args};
+
+/// Trains the model of a subject.
+///
+/// Does nothing if the model is there, and goes on where a killed run stopped. The model is kept as a Hugging Face
+/// folder in `<data>/models/<subject>/`, each epoch in `epochs/` below it, and the training curve in
+/// `<results>/<subject>/training.csv`.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Args {
+    /// Subject to train: a file of `experiments/`, or its name without `.toml`
+    #[arg(value_name = "SUBJECT")]
+    subject: PathBuf,
+
+    /// Remove the model that is there and train anew
+    #[arg(long)]
+    overwrite: bool,
+
+    /// Folder of the results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let (path, name) = args::locate(&args.subject)?;
+    let (spec, machine) = (Spec::read(&path)?, args.machine.build()?);
+    let training =
+        Training { name: &name, path: &path, spec: &spec, machine: &machine, results: &args.results };
+    let folder = training.run(args.overwrite)?;
+    println!("{}", folder.display());
+    Ok(())
+}

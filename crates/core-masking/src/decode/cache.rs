@@ -7,11 +7,11 @@ use crate::marian::Marian;
 /// What all decoder layers attend to. The first axis of each tensor is the sentences still in the batch.
 pub(super) struct Cache {
     beam: i64,
-    source: Vec<KeyValue>,  // [sentence, heads, source, d_head]
-    source_bias: Tensor,    // [sentence, 1, 1, source]
-    target: Vec<KeyValue>,  // [sentence, heads, capacity, d_head]; slot = position * beam + hypothesis
-    target_bias: Tensor,    // [sentence, 1, beam, slots used]: 0 where the slot is the hypothesis's own past
-    own_slots: Tensor,      // [1, 1, beam, beam]: the newest slots, each visible to its hypothesis alone
+    source: Vec<KeyValue>, // [sentence, heads, source, d_head]
+    source_bias: Tensor,   // [sentence, 1, 1, source]
+    target: Vec<KeyValue>, // [sentence, heads, capacity, d_head]; slot = position * beam + hypothesis
+    target_bias: Tensor,   // [sentence, 1, beam, slots used]: 0 where the slot is the hypothesis's own past
+    own_slots: Tensor,     // [1, 1, beam, beam]: the newest slots, each visible to its hypothesis alone
 }
 
 /// Positions that the cache grows by when it is full.
@@ -71,7 +71,9 @@ impl Cache {
         let rows: Vec<i64> = origins
             .iter()
             .enumerate()
-            .flat_map(|(sentence, origins)| origins.iter().map(move |origin| (sentence * beam + origin) as i64))
+            .flat_map(|(sentence, origins)| {
+                origins.iter().map(move |origin| (sentence * beam + origin) as i64)
+            })
             .collect();
         if rows.iter().enumerate().all(|(row, &origin)| row as i64 == origin) {
             return;

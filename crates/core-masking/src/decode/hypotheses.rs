@@ -131,7 +131,14 @@ impl Hypotheses {
         Running { tokens, log_probability: candidate.log_probability }
     }
 
-    fn finish(&mut self, search: &BeamSearch, beam: usize, token: Option<u32>, log_probability: f32, length: usize) {
+    fn finish(
+        &mut self,
+        search: &BeamSearch,
+        beam: usize,
+        token: Option<u32>,
+        log_probability: f32,
+        length: usize,
+    ) {
         let mut tokens = self.running[beam].tokens.clone();
         tokens.extend(token);
         let score = f64::from(log_probability) / (length as f64).powf(search.length_penalty);

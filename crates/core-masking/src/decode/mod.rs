@@ -10,7 +10,7 @@ mod hypotheses;
 use tch::{Device, Kind, Tensor};
 
 use crate::marian::{DecoderMemory, Marian};
-use crate::{Attention, Error, Gates, TokenBatch};
+use crate::{Attention, Dropout, Error, Gates, TokenBatch};
 use cache::Cache;
 use hypotheses::{Candidate, Hypotheses};
 
@@ -55,7 +55,12 @@ impl BeamSearch {
     ///
     /// # Errors
     /// If a sentence is longer than the model's positions.
-    pub fn translate(&self, model: &Marian, sources: &[&[u32]], gates: &Gates) -> Result<Vec<Translation>, Error> {
+    pub fn translate(
+        &self,
+        model: &Marian,
+        sources: &[&[u32]],
+        gates: &Gates,
+    ) -> Result<Vec<Translation>, Error> {
         for source in sources {
             model.check_length("source", source.len())?;
         }
@@ -71,13 +76,21 @@ impl BeamSearch {
         wanted.clamp(1, model.config().max_position_embeddings as usize)
     }
 
-    fn search(&self, model: &Marian, source: &TokenBatch, gates: &Gates, limits: &[usize]) -> Vec<Translation> {
-        let memory = model.encode(source, gates, 0.0); // [sentence, source, d_model]
+    fn search(
+        &self,
+        model: &Marian,
+        source: &TokenBatch,
+        gates: &Gates,
+        limits: &[usize],
+    ) -> Vec<Translation> {
+        let memory = model.encode(source, gates, &Dropout::OFF); // [sentence, source, d_model]
         let mut step = Step::new(model, self.beam, &memory, &source.bias, gates);
         let end = model.config().eos_token_id;
         let forced = model.config().forced_eos_token_id;
-        let mut sentences: Vec<Hypotheses> =
-            limits.iter().map(|&limit| Hypotheses::new(self, limit, model.config().decoder_start_token_id)).collect();
+        let mut sentences: Vec<Hypotheses> = limits
+            .iter()
+            .map(|&limit| Hypotheses::new(self, limit, model.config().decoder_start_token_id))
+            .collect();
         let mut active: Vec<usize> = (0..sentences.len()).collect();
         let mut length = 0;
         while !active.is_empty() {
@@ -140,7 +153,8 @@ impl<'a> Step<'a> {
             cache: Cache::new(model, beam as i64, memory, source_bias),
             gates: gates.select(&every_row),
             // the padding symbol is no word of the target
-            banned: Tensor::from_slice(&[i64::from(model.config().pad_token_id)]).to_device(model.options().1),
+            banned: Tensor::from_slice(&[i64::from(model.config().pad_token_id)])
+                .to_device(model.options().1),
             position: 0,
             output: OutputLayer::new(model),
         }
@@ -164,7 +178,8 @@ impl<'a> Step<'a> {
     /// Decoder states of the newest tokens. `tokens`: `[sentence, beam]`; returns `[sentence, beam, d_model]`.
     fn hidden(&mut self, tokens: &Tensor) -> Tensor {
         // One token for each hypothesis, all at the same position: the beam takes the place of the queries.
-        let mut x = self.model.embed(&tokens.view([-1, 1]), self.position).view([-1, self.beam, self.width()]);
+        let mut x =
+            self.model.embed(&tokens.view([-1, 1]), self.position).view([-1, self.beam, self.width()]);
         self.cache.extend();
         for (index, layer) in self.model.decoder_layers().iter().enumerate() {
             let target = self.cache.append(index, &layer.self_attention.keys_values(&x));
@@ -174,9 +189,8 @@ impl<'a> Step<'a> {
                 source: self.cache.source(index),
                 source_bias: self.cache.source_bias(),
             };
-            let gates =
-                [self.gates.of(Attention::DecDec, index), self.gates.of(Attention::EncDec, index)];
-            x = layer.forward(&x, &memory, gates, 0.0);
+            let gates = [self.gates.of(Attention::DecDec, index), self.gates.of(Attention::EncDec, index)];
+            x = layer.forward(&x, &memory, gates, &Dropout::OFF);
         }
         self.position += 1;
         x

@@ -11,7 +11,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::attention::{KeyValue, MultiHeadAttention};
 use crate::layers::{LayerNorm, Linear};
-use crate::{Attention, Error, Gates, HeadLayout, TokenBatch, Weights, causal_bias};
+use crate::{Attention, Dropout, Error, Gates, HeadLayout, TokenBatch, Weights, causal_bias};
 
 pub use config::{Activation, MarianConfig};
 
@@ -63,19 +63,19 @@ impl FeedForward {
     }
 
     /// `x`: `[batch, position, d_model]`; returns the same shape.
-    fn forward(&self, x: &Tensor, dropout: f64) -> Tensor {
+    fn forward(&self, x: &Tensor, dropout: &Dropout) -> Tensor {
         let inner = self.inner.forward(x); // [batch, position, d_ff]
         let inner = match self.activation {
             Activation::Relu => inner.relu(),
             Activation::Swish => inner.silu(),
         };
-        self.norm.forward(&(x + thinned(self.outer.forward(&inner), dropout)))
+        self.norm.forward(&(x + dropout.apply(self.outer.forward(&inner))))
     }
 }
 
 impl EncoderLayer {
-    fn forward(&self, x: &Tensor, bias: &Tensor, gates: &Tensor, dropout: f64) -> Tensor {
-        let attended = thinned(self.self_attention.forward(x, x, bias, gates), dropout);
+    fn forward(&self, x: &Tensor, bias: &Tensor, gates: &Tensor, dropout: &Dropout) -> Tensor {
+        let attended = dropout.apply(self.self_attention.forward(x, x, bias, gates));
         let x = self.self_attention_norm.forward(&(x + attended));
         self.feed_forward.forward(&x, dropout)
     }
@@ -96,19 +96,14 @@ impl DecoderLayer {
         x: &Tensor,
         memory: &DecoderMemory<'_>,
         gates: [&Tensor; 2],
-        dropout: f64,
+        dropout: &Dropout,
     ) -> Tensor {
         let attended = self.self_attention.attend(x, memory.target, memory.target_bias, gates[0]);
-        let x = self.self_attention_norm.forward(&(x + thinned(attended, dropout)));
+        let x = self.self_attention_norm.forward(&(x + dropout.apply(attended)));
         let attended = self.encoder_attention.attend(&x, memory.source, memory.source_bias, gates[1]);
-        let x = self.encoder_attention_norm.forward(&(&x + thinned(attended, dropout)));
+        let x = self.encoder_attention_norm.forward(&(&x + dropout.apply(attended)));
         self.feed_forward.forward(&x, dropout)
     }
-}
-
-/// Dropout, skipped without a look at the generator where there is none.
-fn thinned(x: Tensor, dropout: f64) -> Tensor {
-    if dropout > 0.0 { x.dropout(dropout, true) } else { x }
 }
 
 impl Marian {
@@ -216,10 +211,10 @@ impl Marian {
     ///
     /// - `source`: ids `[batch, source]`
     /// - `gates`: those of `enc-enc` are used
-    /// - `dropout`: 0 in evaluation
+    /// - `dropout`: off in evaluation
     /// - returns `[batch, source, d_model]`
-    pub fn encode(&self, source: &TokenBatch, gates: &Gates, dropout: f64) -> Tensor {
-        let mut x = thinned(self.embed(&source.ids, 0), dropout);
+    pub fn encode(&self, source: &TokenBatch, gates: &Gates, dropout: &Dropout) -> Tensor {
+        let mut x = dropout.apply(self.embed(&source.ids, 0));
         for (index, layer) in self.encoder.iter().enumerate() {
             x = layer.forward(&x, &source.bias, gates.of(Attention::EncEnc, index), dropout);
         }
@@ -238,9 +233,9 @@ impl Marian {
         memory: &Tensor,
         source_bias: &Tensor,
         gates: &Gates,
-        dropout: f64,
+        dropout: &Dropout,
     ) -> Tensor {
-        let mut x = thinned(self.embed(target, 0), dropout);
+        let mut x = dropout.apply(self.embed(target, 0));
         // Padding stands on the right, so no real position sees it through the causal bias.
         let target_bias = &causal_bias(target.size()[1], self.options());
         for (index, layer) in self.decoder.iter().enumerate() {

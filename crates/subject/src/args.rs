@@ -1,0 +1,195 @@
+//! Command-line arguments that every experiment shares.
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use tch::{Cuda, Device, Kind};
+
+use crate::Error;
+
+/// Arguments that every experiment takes.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Shared options")]
+pub struct SharedArgs {
+    /// Subject to experiment on: a file of `experiments/`, or its name without `.toml`
+    #[arg(value_name = "SUBJECT")]
+    pub subject: PathBuf,
+
+    /// Seed for every random choice; equal seeds give equal files
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
+
+    /// First segments of the split to score; all if absent
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub limit: Option<usize>,
+
+    /// Result file; `<results>/<subject>/<experiment>.csv` if absent
+    #[arg(long, value_name = "FILE.csv")]
+    pub output: Option<PathBuf>,
+
+    /// Start the result file anew instead of continuing it
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Folder of the results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub results: PathBuf,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would take it for the heading of the help text")]
+    pub machine: MachineArgs,
+}
+
+/// Where and how to compute.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Shared options")]
+pub struct MachineArgs {
+    /// Folder of data sets and trained models
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub data: PathBuf,
+
+    /// Threads of the computation; all cores if absent
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub threads: Option<usize>,
+
+    /// Device of the model: auto, cpu or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: String,
+
+    /// Number format of the model in experiments
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Precision::F32)]
+    pub precision: Precision,
+
+    /// No progress on stderr
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("must be a whole number of at least 1".to_owned()),
+    }
+}
+
+/// Number format of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Single precision
+    F32,
+    /// bfloat16: 8 bits of precision, quick on machines that have units for it
+    Bf16,
+}
+
+impl Precision {
+    /// The name on the command line and in signatures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+        }
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Self::F32 => Kind::Float,
+            Self::Bf16 => Kind::BFloat16,
+        }
+    }
+}
+
+/// [`MachineArgs`], checked.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// Folder of data sets and trained models.
+    pub data: PathBuf,
+    /// Threads of the computation.
+    pub threads: usize,
+    /// Device of the model.
+    pub device: Device,
+    /// Number format of the model in experiments.
+    pub precision: Precision,
+    /// No progress on stderr.
+    pub quiet: bool,
+}
+
+impl MachineArgs {
+    /// Checks the device, counts the cores and sets the number of threads that statistics use.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn build(&self) -> Result<Machine, Error> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.unwrap_or(cores);
+        // Fails only where a pool exists already, which then serves as well: no result depends on its size.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+        Ok(Machine {
+            data: self.data.clone(),
+            threads,
+            device: device(&self.device)?,
+            precision: self.precision,
+            quiet: self.quiet,
+        })
+    }
+}
+
+impl Machine {
+    /// Kind and device of tensors.
+    pub fn options(&self) -> (Kind, Device) {
+        (self.precision.kind(), self.device)
+    }
+
+    /// `cpu` or `cuda:N`, for signatures.
+    pub fn device_name(&self) -> String {
+        match self.device {
+            Device::Cuda(index) => format!("cuda:{index}"),
+            _ => "cpu".to_owned(),
+        }
+    }
+
+    /// Where the model of a subject is kept.
+    pub fn model_folder(&self, subject: &str) -> PathBuf {
+        self.data.join("models").join(subject)
+    }
+}
+
+fn device(name: &str) -> Result<Device, Error> {
+    let found = if Cuda::is_available() { Cuda::device_count() } else { 0 };
+    let cuda = |index: &str| index.parse().ok().filter(|&index| (index as i64) < found).map(Device::Cuda);
+    let device = match name.split_once(':') {
+        None if name == "cpu" => Some(Device::Cpu),
+        None if name == "auto" => Some(if found > 0 { Device::Cuda(0) } else { Device::Cpu }),
+        Some(("cuda", index)) => cuda(index),
+        _ => None,
+    };
+    device.ok_or_else(|| Error::Device { name: name.to_owned(), found })
+}
+
+/// The TOML file and the name of a subject, given as a path or as a name in `experiments/`.
+///
+/// # Errors
+/// If there is no such file; the message lists the subjects that there are.
+pub fn locate(subject: &Path) -> Result<(PathBuf, String), Error> {
+    let is_name = subject.components().count() == 1 && subject.extension().is_none();
+    let path = if is_name {
+        Path::new("experiments").join(subject).with_extension("toml")
+    } else {
+        subject.to_owned()
+    };
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    if path.is_file() {
+        return Ok((path, name));
+    }
+    Err(Error::NoSuchSubject { name, known: known_subjects(), path })
+}
+
+fn known_subjects() -> Vec<String> {
+    let Ok(folder) = std::fs::read_dir("experiments") else { return Vec::new() };
+    let paths = folder.flatten().map(|entry| entry.path());
+    let specs = paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let mut names: Vec<String> =
+        specs.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,81 @@
+//! What can go wrong between a subject's TOML file and its scores.
+use std::path::PathBuf;
+
+/// Why a subject could not be opened, trained or scored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant names its fields")]
+pub enum Error {
+    /// A data set or a tokeniser is at fault.
+    #[error(transparent)]
+    Corpus(#[from] corpus::Error),
+
+    /// A data file is not there, and a command would bring it.
+    #[error("`{}` is missing: run `just fetch {fetch}`", path.display())]
+    NotFetched { path: PathBuf, fetch: String },
+
+    /// A device that is not there, or is written wrongly.
+    #[error("no device `{name}`: choose auto, cpu or cuda:N; this machine has {found} CUDA devices")]
+    Device { name: String, found: i64 },
+
+    /// A split without a sentence.
+    #[error("split `{split}` is empty: it must hold at least one sentence")]
+    EmptySplit { split: String },
+
+    /// A checkpoint or a head is at fault.
+    #[error(transparent)]
+    Model(#[from] core_masking::Error),
+
+    /// The loss of a training step was not a number.
+    #[error(
+        "the training loss of epoch {epoch}, step {step} is {loss}: lower peak_learning_rate or clip_norm"
+    )]
+    Diverged { epoch: usize, step: usize, loss: f64 },
+
+    /// No subject of that name.
+    #[error("no subject `{name}`: `{}` does not exist{}", path.display(), listed(known))]
+    NoSuchSubject { name: String, path: PathBuf, known: Vec<String> },
+
+    /// No split of that name.
+    #[error("no split `{split}`: this subject has {}", known.join(", "))]
+    NoSuchSplit { split: String, known: Vec<String> },
+
+    /// A trained model that other settings made.
+    #[error(
+        "`{}` was trained from other settings than `{}` holds now: run `train-subject {name} --overwrite`",
+        folder.display(), spec.display()
+    )]
+    OtherSettings { folder: PathBuf, spec: PathBuf, name: String },
+
+    /// A file of a training run could not be read.
+    #[error("cannot read `{}`", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+
+    /// A result file is at fault.
+    #[error(transparent)]
+    Records(#[from] records::Error),
+
+    /// A sentence that the model has no positions for.
+    #[error("split `{split}`, sentence {line}: {length} tokens, but the model has {positions} positions")]
+    SentenceTooLong { split: String, line: usize, length: usize, positions: usize },
+
+    /// A subject's TOML file that cannot be understood.
+    #[error("`{}`: {fault}", path.display())]
+    Spec { path: PathBuf, fault: String },
+
+    /// A significance test could not be made.
+    #[error(transparent)]
+    Statistics(#[from] stats::Error),
+
+    /// A thread of the computation gave up.
+    #[error("the computation failed: {fault}")]
+    Worker { fault: String },
+
+    /// A file of a training run could not be written.
+    #[error("cannot write `{}`", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+}
+
+fn listed(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
+}

@@ -1,0 +1,277 @@
+//! `experiments/<subject>.toml`: where a subject's model and data come from, and how it is decoded.
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use core_masking::marian::{Activation, MarianConfig};
+use core_masking::{BeamSearch, Stopping};
+use corpus::grammar::SplitSizes;
+use corpus::tokenizer::SubwordTokenizer;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// A subject as its TOML file describes it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// One sentence for people.
+    pub description: String,
+    /// Where the sentences come from.
+    pub data: DataSpec,
+    /// Subwords, trained on the training split.
+    pub tokenizer: TokenizerSpec,
+    /// Size of the model.
+    pub model: ModelSpec,
+    /// How it is trained.
+    pub training: TrainingSpec,
+    /// How translations are searched for.
+    pub decoding: DecodingSpec,
+}
+
+/// Where the sentences come from: files, or the demo grammar.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataSpec {
+    /// Name for `just fetch`, if the files can be fetched.
+    pub fetch: Option<String>,
+    /// The split that the model is trained on.
+    #[serde(default = "train")]
+    pub train: String,
+    /// The split that the best epoch is chosen on.
+    #[serde(default = "dev")]
+    pub dev: String,
+    /// The split that experiments score unless told otherwise.
+    #[serde(default = "test")]
+    pub test: String,
+    /// The demo language, made when needed; its splits are train, dev, test and shifted.
+    pub grammar: Option<GrammarSpec>,
+    /// Line-parallel files by the name of their split, relative to the data folder.
+    #[serde(default)]
+    pub splits: BTreeMap<String, FilePair>,
+}
+
+fn train() -> String {
+    "train".to_owned()
+}
+
+fn dev() -> String {
+    "dev".to_owned()
+}
+
+fn test() -> String {
+    "test".to_owned()
+}
+
+/// The demo language: the seed of its generator and the number of sentence pairs in each split.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrammarSpec {
+    /// Seed of the generator.
+    pub seed: u64,
+    /// Pairs to train on.
+    pub train: usize,
+    /// Pairs to choose the best epoch on.
+    pub dev: usize,
+    /// Pairs to score.
+    pub test: usize,
+    /// Pairs of the shifted domain.
+    pub shifted: usize,
+}
+
+impl GrammarSpec {
+    /// The splits that a grammar has, and their sizes.
+    pub fn sizes(self) -> SplitSizes {
+        SplitSizes { train: self.train, dev: self.dev, test: self.test, shifted: self.shifted }
+    }
+}
+
+/// Two files with one sentence a line, plain or gzip.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilePair {
+    /// Sentences to translate.
+    pub source: PathBuf,
+    /// Their reference translations.
+    pub target: PathBuf,
+}
+
+/// Byte-level BPE of source and target together.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenizerSpec {
+    /// Greatest number of pieces, special symbols included.
+    pub vocabulary: usize,
+}
+
+/// Size of a Marian model; encoder and decoder are equally deep and wide.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSpec {
+    /// Layers of the encoder, and of the decoder.
+    pub layers: usize,
+    /// Heads in each attention module.
+    pub heads: usize,
+    /// Width of the residual stream.
+    pub d_model: i64,
+    /// Width of the feed-forward blocks.
+    pub d_ff: i64,
+    /// Between the two linear maps of a feed-forward block.
+    pub activation: Activation,
+    /// Dropout on embeddings and on the output of each sublayer.
+    pub dropout: f64,
+    /// The longest sentence, in tokens.
+    pub positions: i64,
+}
+
+/// Adam with an inverse square root schedule (Vaswani et al. 2017, Section 5.3).
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingSpec {
+    /// Seed of initial weights, batches and dropout.
+    pub seed: u64,
+    /// Passes over the training split.
+    pub epochs: usize,
+    /// Bound of a batch: rows times the longest sentence of either side, in tokens.
+    pub batch_tokens: usize,
+    /// Learning rate at the end of the warm-up.
+    pub peak_learning_rate: f64,
+    /// Steps of linear warm-up.
+    pub warmup_steps: usize,
+    /// ε of label smoothing.
+    pub label_smoothing: f64,
+    /// Greatest l2 norm of the gradient of all weights together.
+    pub clip_norm: f64,
+    /// Decay rates of Adam's two moments.
+    #[serde(default = "adam_betas")]
+    pub adam_betas: [f64; 2],
+}
+
+fn adam_betas() -> [f64; 2] {
+    [0.9, 0.98]
+}
+
+/// How translations are searched for; the defaults are EXPERIMENTS.md, section 8.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DecodingSpec {
+    /// Hypotheses kept for a sentence.
+    pub beam: usize,
+    /// The exponent of the length.
+    pub length_penalty: f64,
+    /// When a sentence's search ends.
+    pub stopping: Stopping,
+    /// Longest translation, in tokens for each source token ...
+    pub length_ratio: f64,
+    /// ... and in tokens on top of that.
+    pub length_offset: usize,
+}
+
+impl Default for DecodingSpec {
+    fn default() -> Self {
+        Self { beam: 5, length_penalty: 1.0, stopping: Stopping::Exact, length_ratio: 1.5, length_offset: 10 }
+    }
+}
+
+impl DecodingSpec {
+    /// The search with these settings.
+    pub fn search(self) -> BeamSearch {
+        BeamSearch {
+            beam: self.beam,
+            length_penalty: self.length_penalty,
+            stopping: self.stopping,
+            length_limit: (self.length_ratio, self.length_offset),
+        }
+    }
+}
+
+impl Spec {
+    /// Reads and validates a TOML file.
+    ///
+    /// # Errors
+    /// If the file is missing, no TOML, has unknown or missing entries, or values that make no sense.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let fault = |fault: String| Error::Spec { path: path.to_owned(), fault };
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let spec: Self = toml::from_str(&text).map_err(|error| fault(one_line(&text, &error)))?;
+        spec.validate().map_err(fault)?;
+        Ok(spec)
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        match (&self.data.grammar, self.data.splits.is_empty()) {
+            (Some(_), false) => return Err("[data] has both a grammar and splits: choose one".to_owned()),
+            (None, true) => return Err("[data] needs a grammar or splits".to_owned()),
+            _ => {}
+        }
+        let training = self.training;
+        let checks = [
+            ("training.epochs must be at least 1", training.epochs >= 1),
+            ("training.batch_tokens must be at least 1", training.batch_tokens >= 1),
+            ("training.warmup_steps must be at least 1", training.warmup_steps >= 1),
+            ("training.peak_learning_rate must be above 0", training.peak_learning_rate > 0.0),
+            ("training.clip_norm must be above 0", training.clip_norm > 0.0),
+            (
+                "training.label_smoothing must be at least 0 and below 1",
+                (0.0..1.0).contains(&training.label_smoothing),
+            ),
+            (
+                "training.adam_betas must be at least 0 and below 1",
+                training.adam_betas.iter().all(|beta| (0.0..1.0).contains(beta)),
+            ),
+            ("decoding.beam must be from 1 to 64", (1..=64).contains(&self.decoding.beam)),
+            ("decoding.length_penalty must be at least 0", self.decoding.length_penalty >= 0.0),
+            ("decoding.length_ratio must be at least 0", self.decoding.length_ratio >= 0.0),
+        ];
+        match checks.iter().find(|(_, holds)| !holds) {
+            Some((fault, _)) => Err((*fault).to_owned()),
+            None => self.marian_config(self.tokenizer.vocabulary as i64, [0, 1, 2]).validate(),
+        }
+    }
+
+    /// The configuration of the model, for the vocabulary that the tokeniser came out with.
+    pub(crate) fn config(&self, tokenizer: &SubwordTokenizer) -> MarianConfig {
+        let symbols = [tokenizer.end(), tokenizer.pad(), tokenizer.pad()];
+        self.marian_config(tokenizer.vocabulary_size() as i64, symbols)
+    }
+
+    /// `symbols`: end, padding and start.
+    fn marian_config(&self, vocab_size: i64, [end, pad, start]: [u32; 3]) -> MarianConfig {
+        let model = self.model;
+        MarianConfig {
+            model_type: "marian".to_owned(),
+            architectures: vec!["MarianMTModel".to_owned()],
+            vocab_size,
+            d_model: model.d_model,
+            encoder_layers: model.layers,
+            encoder_attention_heads: model.heads,
+            encoder_ffn_dim: model.d_ff,
+            decoder_layers: model.layers,
+            decoder_attention_heads: model.heads,
+            decoder_ffn_dim: model.d_ff,
+            activation_function: model.activation,
+            max_position_embeddings: model.positions,
+            scale_embedding: true,
+            dropout: model.dropout,
+            pad_token_id: pad,
+            eos_token_id: end,
+            decoder_start_token_id: start,
+            forced_eos_token_id: Some(end),
+            share_encoder_decoder_embeddings: true,
+            tie_word_embeddings: true,
+            static_position_embeddings: true,
+        }
+    }
+}
+
+/// A TOML error on one line: what, and in which line of the file.
+fn one_line(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().replace('\n', " ");
+    match error.span() {
+        Some(span) => {
+            let line = text[..span.start.min(text.len())].matches('\n').count() + 1;
+            format!("line {line}: {message}")
+        }
+        None => message,
+    }
+}

@@ -1,0 +1,182 @@
+//! Adam with bias correction, and clipping by the global norm.
+//!
+//! Kingma and Ba (2015), Algorithm 1, <https://arxiv.org/abs/1412.6980>. Written here because the state must be
+//! saved and restored for an exact resume, which the bindings' optimiser does not offer.
+use core_masking::Weights;
+use rayon::prelude::*;
+use tch::{Tensor, no_grad};
+
+/// Added to the denominator; the value of Vaswani et al. (2017), Section 5.3.
+const EPSILON: f64 = 1e-9;
+
+/// One trained tensor and its two moments, of the same shape.
+struct Parameter {
+    name: String,
+    value: Tensor,
+    first: Tensor,
+    second: Tensor,
+}
+
+/// The optimiser's state.
+pub(super) struct Adam {
+    parameters: Vec<Parameter>,
+    betas: [f64; 2],
+    step: usize,
+}
+
+impl Adam {
+    /// Moments of zero for all of `weights` that require a gradient.
+    pub(super) fn new(weights: &Weights, betas: [f64; 2]) -> Self {
+        let trained = weights.iter().filter(|(_, tensor)| tensor.requires_grad());
+        let parameter = |(name, tensor): (&str, &Tensor)| Parameter {
+            name: name.to_owned(),
+            value: tensor.shallow_clone(),
+            first: tensor.zeros_like().detach(),
+            second: tensor.zeros_like().detach(),
+        };
+        Self { parameters: trained.map(parameter).collect(), betas, step: 0 }
+    }
+
+    /// Updates so far.
+    pub(super) fn steps(&self) -> usize {
+        self.step
+    }
+
+    /// One update along the sum of `shards`, gradients of the weights in the order of [`gradients`], clipped to an
+    /// l2 norm of `clip_norm`.
+    pub(super) fn update(&mut self, shards: Vec<Vec<Tensor>>, learning_rate: f64, clip_norm: f64) {
+        let mut gradients = sum(shards);
+        let scale = no_grad(|| clipping(&gradients, clip_norm));
+        self.step += 1;
+        let (betas, step) = (self.betas, self.step);
+        let correction = betas.map(|beta| 1.0 - beta.powi(step as i32));
+        self.parameters.par_iter_mut().zip(&mut gradients).for_each(|(parameter, gradient)| {
+            no_grad(|| {
+                let _ = gradient.g_mul_scalar_(scale);
+                parameter.update(gradient, betas, correction, learning_rate);
+            });
+        });
+    }
+
+    /// The moments as named tensors, to be saved.
+    pub(super) fn state(&self) -> Weights {
+        let moments = |parameter: &Parameter| {
+            let named = |moment: &str, tensor: &Tensor| {
+                (format!("{moment}.{}", parameter.name), tensor.shallow_clone())
+            };
+            [named("first", &parameter.first), named("second", &parameter.second)]
+        };
+        Weights::from_tensors(self.parameters.iter().flat_map(moments))
+    }
+
+    /// Goes on from saved moments after `step` updates.
+    pub(super) fn restore(&mut self, state: &Weights, step: usize) -> Result<(), core_masking::Error> {
+        self.step = step;
+        for parameter in &mut self.parameters {
+            parameter.first = state.get(&format!("first.{}", parameter.name))?;
+            parameter.second = state.get(&format!("second.{}", parameter.name))?;
+        }
+        Ok(())
+    }
+}
+
+impl Parameter {
+    fn update(&mut self, gradient: &Tensor, betas: [f64; 2], correction: [f64; 2], learning_rate: f64) {
+        let _ = self.first.lerp_(gradient, 1.0 - betas[0]);
+        let _ = self.second.lerp_(&gradient.square(), 1.0 - betas[1]);
+        let mut denominator = self.second.sqrt();
+        let _ = denominator.g_div_scalar_(correction[1].sqrt()).g_add_scalar_(EPSILON);
+        let mut change = &self.first / denominator;
+        let _ = change.g_mul_scalar_(learning_rate / correction[0]);
+        let _ = self.value.g_sub_(&change);
+    }
+}
+
+/// The gradient of `loss` with respect to each of `weights` that requires one, in the order of their names.
+pub(super) fn gradients(loss: &Tensor, weights: &Weights) -> Vec<Tensor> {
+    let trained: Vec<&Tensor> =
+        weights.iter().map(|(_, tensor)| tensor).filter(|tensor| tensor.requires_grad()).collect();
+    Tensor::run_backward(&[loss], &trained, false, false)
+}
+
+/// Adds up the shards in their order, so that the sum does not depend on which thread was first.
+fn sum(shards: Vec<Vec<Tensor>>) -> Vec<Tensor> {
+    let add = |mut total: Vec<Tensor>, shard: Vec<Tensor>| {
+        total.par_iter_mut().zip(shard).for_each(|(total, gradient)| {
+            let _ = no_grad(|| total.g_add_(&gradient));
+        });
+        total
+    };
+    shards.into_iter().reduce(add).unwrap_or_default()
+}
+
+/// What gradients are multiplied by so that their common norm is at most `clip_norm`.
+fn clipping(gradients: &[Tensor], clip_norm: f64) -> f64 {
+    let norms: Vec<Tensor> = gradients.iter().map(Tensor::norm).collect();
+    let norm = Tensor::stack(&norms, 0).norm().double_value(&[]);
+    if norm > clip_norm { clip_norm / norm } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tch::{Device, Kind};
+
+    fn weights(values: [f64; 2]) -> Weights {
+        let tensor = Tensor::from_slice(&values).set_requires_grad(true);
+        Weights::from_tensors([("w".to_owned(), tensor)])
+    }
+
+    /// Algorithm 1 by hand, loss = w · (3, 4), so the gradient is (3, 4) at each step: after bias correction both
+    /// moments are the gradient and its square, and each step is the learning rate in the direction of the sign.
+    #[test]
+    fn a_constant_gradient_moves_each_weight_by_the_learning_rate() {
+        let weights = weights([1.0, 2.0]);
+        let mut adam = Adam::new(&weights, [0.9, 0.98]);
+        for _ in 0..3 {
+            let w = weights.get("w").unwrap();
+            let loss = (w * Tensor::from_slice(&[3.0, 4.0])).sum(None);
+            adam.update(vec![gradients(&loss, &weights)], 0.1, f64::INFINITY);
+        }
+        let expected = Tensor::from_slice(&[0.7, 1.7]);
+        let gap = (weights.get("w").unwrap() - expected).abs().max().double_value(&[]);
+        assert!(gap < 1e-8, "{gap:e}");
+    }
+
+    /// |(3, 4)| = 5.
+    #[test]
+    fn gradients_are_scaled_to_the_norm_only_when_longer() {
+        let gradients = [Tensor::from_slice(&[3.0]), Tensor::from_slice(&[4.0])];
+        assert!((clipping(&gradients, 1.0) - 0.2).abs() < 1e-12);
+        assert_eq!(clipping(&gradients, 6.0), 1.0);
+    }
+
+    #[test]
+    fn shards_add_up_to_the_gradient_of_the_whole() {
+        let shards = vec![
+            vec![Tensor::from_slice(&[1.0, 2.0]), Tensor::from_slice(&[3.0])],
+            vec![Tensor::from_slice(&[10.0, 20.0]), Tensor::from_slice(&[30.0])],
+        ];
+        assert_eq!(sum(shards), [Tensor::from_slice(&[11.0, 22.0]), Tensor::from_slice(&[33.0])]);
+    }
+
+    #[test]
+    fn restored_moments_go_on_like_kept_ones() {
+        let loss = |weights: &Weights| {
+            let w = weights.get("w").unwrap();
+            (w.square() * Tensor::from_slice(&[3.0, -4.0])).sum(Kind::Double)
+        };
+        let unbroken = weights([1.0, 2.0]);
+        let mut adam = Adam::new(&unbroken, [0.9, 0.98]);
+        adam.update(vec![gradients(&loss(&unbroken), &unbroken)], 0.1, 1.0);
+        let saved = (unbroken.duplicate(), adam.state().duplicate());
+        adam.update(vec![gradients(&loss(&unbroken), &unbroken)], 0.1, 1.0);
+
+        let copy = saved.0.get("w").unwrap().to_device(Device::Cpu).set_requires_grad(true);
+        let resumed = Weights::from_tensors([("w".to_owned(), copy)]);
+        let mut adam = Adam::new(&resumed, [0.9, 0.98]);
+        adam.restore(&saved.1, 1).unwrap();
+        adam.update(vec![gradients(&loss(&resumed), &resumed)], 0.1, 1.0);
+        assert_eq!(resumed.get("w").unwrap(), unbroken.get("w").unwrap());
+    }
+}

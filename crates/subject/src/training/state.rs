@@ -1,0 +1,111 @@
+//! What a training run leaves on disk: a model folder for each epoch, and what an exact resume needs.
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use core_masking::marian::Marian;
+use core_masking::{Weights, marian};
+use records::TrainingRow;
+use serde::{Deserialize, Serialize};
+use tch::{Device, Kind};
+
+use crate::Error;
+use crate::training::adam::Adam;
+
+const MOMENTS: &str = "optimizer.safetensors";
+const STATE: &str = "state.json";
+
+/// Where training stands after an epoch.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct EpochState {
+    /// The epoch's line in the training curve.
+    pub row: TrainingRow,
+    /// The epoch with the lowest dev loss so far.
+    pub best_epoch: usize,
+    /// That loss, in nats per token.
+    pub best_loss: f64,
+}
+
+/// The folder of a model in training.
+#[derive(Debug)]
+pub(super) struct Checkpoints {
+    folder: PathBuf,
+}
+
+impl Checkpoints {
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { folder: folder.join("epochs") }
+    }
+
+    fn epoch(&self, epoch: usize) -> PathBuf {
+        self.folder.join(epoch.to_string())
+    }
+
+    /// The states of all epochs there are, in order.
+    pub(super) fn states(&self) -> Result<Vec<EpochState>, Error> {
+        let mut states = Vec::new();
+        loop {
+            let path = self.epoch(states.len() + 1).join(STATE);
+            match fs::read(&path) {
+                Ok(bytes) => states.push(serde_json::from_slice(&bytes).map_err(|error| Error::Spec {
+                    path,
+                    fault: format!("not the state of a training run: {error}"),
+                })?),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(states),
+                Err(source) => return Err(Error::Read { path, source }),
+            }
+        }
+    }
+
+    /// Writes an epoch: all of it or, if the process is killed, nothing. The moments of the epoch before go.
+    pub(super) fn save(&self, model: &Marian, adam: &Adam, state: &EpochState) -> Result<(), Error> {
+        let epoch = state.row.epoch;
+        let partial = self.folder.join(format!("{epoch}.partial"));
+        model.save(&partial)?;
+        adam.state().write(&partial.join(MOMENTS))?;
+        let json = serde_json::to_string_pretty(state).expect("a state has only text keys");
+        write(&partial.join(STATE), json + "\n")?;
+        let place = self.epoch(epoch);
+        fs::rename(&partial, &place).map_err(|source| Error::Write { path: place, source })?;
+        let _ = fs::remove_file(self.epoch(epoch - 1).join(MOMENTS)); // only saves space
+        Ok(())
+    }
+
+    /// Model and optimiser as they were after an epoch.
+    pub(super) fn load(
+        &self,
+        state: &EpochState,
+        betas: [f64; 2],
+        device: Device,
+    ) -> Result<(Marian, Adam), Error> {
+        let folder = self.epoch(state.row.epoch);
+        let model = trainable(&Marian::load(&folder, (Kind::Float, device))?)?;
+        let mut adam = Adam::new(model.weights(), betas);
+        let moments = Weights::read(&folder.join(MOMENTS), (Kind::Float, device))?;
+        adam.restore(&moments, state.row.step)?;
+        Ok((model, adam))
+    }
+
+    /// Makes an epoch the model of the subject. The weights come last: where they are, all is.
+    pub(super) fn publish(&self, epoch: usize, folder: &Path) -> Result<(), Error> {
+        for name in ["config.json", "model.safetensors"] {
+            let (place, partial) = (folder.join(name), folder.join(format!("{name}.partial")));
+            fs::copy(self.epoch(epoch).join(name), &partial)
+                .and_then(|_| fs::rename(&partial, &place))
+                .map_err(|source| Error::Write { path: place, source })?;
+        }
+        Ok(())
+    }
+}
+
+/// The same weights as leaves that require gradients; the bias of the logits stays 0, as in transformers.
+pub(super) fn trainable(model: &Marian) -> Result<Marian, core_masking::Error> {
+    let leaf = |(name, tensor): (&str, &tch::Tensor)| {
+        let tensor = tensor.detach().copy();
+        (name.to_owned(), if name == "final_logits_bias" { tensor } else { tensor.set_requires_grad(true) })
+    };
+    marian::Marian::new(model.config().clone(), Weights::from_tensors(model.weights().iter().map(leaf)))
+}
+
+pub(super) fn write(path: &Path, text: String) -> Result<(), Error> {
+    fs::write(path, text).map_err(|source| Error::Write { path: path.to_owned(), source })
+}

@@ -1,0 +1,173 @@
+//! A translator as a subject: beam search, BLEU, paired bootstrap.
+mod workers;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use core_masking::marian::Marian;
+use core_masking::{BeamSearch, Gates, HeadLayout, HeadSet};
+use corpus::batches::length_sorted;
+use corpus::parallel::ParallelText;
+use corpus::tokenizer::SubwordTokenizer;
+use records::{Identity, sha256_file};
+use stats::bleu::{Bleu, BleuStatistics};
+use tch::Device;
+
+use crate::args::Machine;
+use crate::progress::Progress;
+use crate::spec::Spec;
+use crate::subject::{Evaluation, Scored, Segments, Subject};
+use crate::{Error, data};
+
+/// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
+/// waits long for the last batch.
+const BATCH_TOKENS: usize = 1_024;
+
+/// A trained translator with its data.
+#[derive(Debug)]
+pub struct TranslationSubject {
+    name: String,
+    spec: Spec,
+    machine: Machine,
+    model: Marian,
+    tokenizer: SubwordTokenizer,
+    weights: String,
+}
+
+/// A split, read and cut into batches.
+struct Prepared {
+    text: ParallelText,
+    sources: Vec<Vec<u32>>,
+    batches: Vec<Vec<usize>>,
+}
+
+impl TranslationSubject {
+    /// Loads the model and the tokeniser of `folder`.
+    ///
+    /// # Errors
+    /// If the folder holds no such model.
+    pub fn load(name: &str, spec: Spec, machine: Machine, folder: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            name: name.to_owned(),
+            spec,
+            model: Marian::load(folder, machine.options())?,
+            tokenizer: SubwordTokenizer::load(&folder.join("tokenizer.json"))?,
+            weights: sha256_file(&folder.join("model.safetensors"))?,
+            machine,
+        })
+    }
+
+    fn read(&self, scored: &Scored) -> Result<ParallelText, Error> {
+        let mut text = data::read_split(&self.spec.data, &self.machine.data, &scored.split)?;
+        text.truncate(scored.limit.unwrap_or(usize::MAX));
+        Ok(text)
+    }
+
+    fn prepare(&self, scored: &Scored) -> Result<Prepared, Error> {
+        let text = self.read(scored)?;
+        let sources: Vec<Vec<u32>> = text.source.iter().map(|line| self.tokenizer.encode(line)).collect();
+        let positions = self.model.config().max_position_embeddings as usize;
+        if let Some(index) = sources.iter().position(|source| source.len() > positions) {
+            let (split, length) = (scored.split.clone(), sources[index].len());
+            return Err(Error::SentenceTooLong { split, line: index + 1, length, positions });
+        }
+        let lengths: Vec<(usize, usize)> = sources.iter().map(|source| (source.len(), 0)).collect();
+        let mut batches = length_sorted(&lengths, BATCH_TOKENS);
+        batches.reverse(); // the longest first, so that the last ones are soon done
+        Ok(Prepared { text, sources, batches })
+    }
+
+    /// A model for each thread: on a CPU one for each core, each computing alone, which keeps cores busier than
+    /// dividing the small matrix products of decoding between them.
+    fn models(&self) -> Result<Vec<Marian>, Error> {
+        let threads = match self.machine.device {
+            Device::Cpu => self.machine.threads,
+            _ => 1,
+        };
+        tch::set_num_threads(1);
+        Ok((0..threads).map(|_| self.model.share()).collect::<Result<_, _>>()?)
+    }
+}
+
+impl Prepared {
+    /// Translates a batch and counts what BLEU needs of each sentence.
+    fn score(
+        &self,
+        model: &Marian,
+        tokenizer: &SubwordTokenizer,
+        search: &BeamSearch,
+        gates: &Gates,
+        batch: &[usize],
+    ) -> Result<Vec<BleuStatistics>, Error> {
+        let bleu = Bleu::new();
+        let sources: Vec<&[u32]> = batch.iter().map(|&index| self.sources[index].as_slice()).collect();
+        let translations = search.translate(model, &sources, gates)?;
+        let statistics = |(translation, &index): (&core_masking::Translation, &usize)| {
+            bleu.segment(&tokenizer.decode(&translation.tokens), &self.text.target[index])
+        };
+        Ok(translations.iter().zip(batch).map(statistics).collect())
+    }
+}
+
+impl Subject for TranslationSubject {
+    fn layout(&self) -> HeadLayout {
+        self.model.layout()
+    }
+
+    fn default_split(&self) -> &str {
+        &self.spec.data.test
+    }
+
+    fn check(&self, scored: &Scored) -> Result<(), Error> {
+        self.prepare(scored).map(drop)
+    }
+
+    fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
+        let mut identity = Identity::new(experiment, &self.name);
+        identity.split.clone_from(&scored.split);
+        identity.limit = scored.limit;
+        identity.precision = self.machine.precision.name().to_owned();
+        identity.metric = format!("BLEU|{}", Bleu::new().signature());
+        identity.weights = Some(self.weights.clone());
+        identity.data = BTreeMap::from([(scored.split.clone(), data::sha256(&self.read(scored)?))]);
+        identity.arguments = BTreeMap::from([
+            ("decoding".to_owned(), serde_json::json!(self.spec.decoding)),
+            ("rescale".to_owned(), scored.rescale.into()),
+        ]);
+        Ok(identity)
+    }
+
+    fn evaluate(
+        &self,
+        scored: &Scored,
+        sets: &[HeadSet],
+        each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        for id in sets.iter().flat_map(HeadSet::iter) {
+            self.layout().check(id)?;
+        }
+        let prepared = self.prepare(scored)?;
+        let (layout, search, tokenizer) = (self.layout(), self.spec.decoding.search(), &self.tokenizer);
+        let batches = prepared.batches.len();
+        let mut progress = Progress::new(sets.len() * batches, self.machine.quiet);
+        let job = |model: &Marian, item: usize| {
+            let (set, batch) = (&sets[item / batches], &prepared.batches[item % batches]);
+            let gates = Gates::masking(&layout, std::slice::from_ref(set), model.options())?;
+            let gates = if scored.rescale { gates.rescaled() } else { gates };
+            prepared.score(model, tokenizer, &search, &gates, batch)
+        };
+        let mut segments = vec![BleuStatistics::default(); prepared.sources.len()];
+        workers::in_order(self.models()?, sets.len() * batches, job, |item, statistics| {
+            for (&index, counted) in prepared.batches[item % batches].iter().zip(statistics) {
+                segments[index] = counted;
+            }
+            progress.advance();
+            if item % batches + 1 < batches {
+                return Ok(());
+            }
+            let evaluation = Evaluation::new(Segments::Bleu(segments.clone()));
+            progress.message(format!("{:.2} BLEU", evaluation.score));
+            each(item / batches, evaluation)
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! Work for several threads, with results in order.
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use crate::Error;
+
+/// Runs `items` jobs on one thread for each of `states`, and hands the results to `each` in the order of the jobs.
+///
+/// A thread owns its state, since a tensor cannot be looked at by two threads at once. After an error of a job or of
+/// `each` no new job is begun.
+pub(super) fn in_order<S: Send, T: Send>(
+    states: Vec<S>,
+    items: usize,
+    job: impl Fn(&S, usize) -> Result<T, Error> + Sync,
+    mut each: impl FnMut(usize, T) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel();
+    let states: Vec<Mutex<S>> = states.into_iter().map(Mutex::new).collect();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = states
+            .iter()
+            .map(|state| {
+                let (sender, job, next, stop) = (sender.clone(), &job, &next, &stop);
+                scope.spawn(move || {
+                    let Ok(state) = state.lock() else { return };
+                    while !stop.load(Ordering::Relaxed) {
+                        let item = next.fetch_add(1, Ordering::Relaxed);
+                        if item >= items || sender.send((item, job(&state, item))).is_err() {
+                            return;
+                        }
+                    }
+                })
+            })
+            .collect();
+        drop(sender);
+        let outcome = deliver(&receiver, &mut each);
+        stop.store(true, Ordering::Relaxed);
+        drop(receiver);
+        let panicked = threads.into_iter().any(|thread| thread.join().is_err());
+        outcome?;
+        let fault = "a thread panicked; its message stands above".to_owned();
+        if panicked { Err(Error::Worker { fault }) } else { Ok(()) }
+    })
+}
+
+/// Holds back what comes early.
+fn deliver<T>(
+    receiver: &mpsc::Receiver<(usize, Result<T, Error>)>,
+    each: &mut impl FnMut(usize, T) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut early = std::collections::BTreeMap::new();
+    let mut due = 0;
+    for (item, result) in receiver {
+        early.insert(item, result?);
+        while let Some(result) = early.remove(&due) {
+            each(due, result)?;
+            due += 1;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_the_jobs() {
+        let mut seen = Vec::new();
+        let job = |state: &usize, item: usize| {
+            // the later a job, the sooner it is done
+            std::thread::sleep(std::time::Duration::from_micros(200 * (20 - item as u64)));
+            Ok(item * item + 0 * state)
+        };
+        in_order(vec![1, 2, 3], 20, job, |item, square| {
+            seen.push((item, square));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(seen, (0..20).map(|item| (item, item * item)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_error_ends_the_work_and_comes_back() {
+        let fault = || Error::Worker { fault: "no".to_owned() };
+        let failing_job =
+            in_order(vec![(), ()], 50, |(), i| if i == 7 { Err(fault()) } else { Ok(i) }, |_, _| Ok(()));
+        assert_eq!(failing_job.unwrap_err().to_string(), "the computation failed: no");
+        let mut delivered = 0;
+        let failing_receiver = in_order(
+            vec![(), ()],
+            50,
+            |(), i| Ok(i),
+            |item, _| {
+                delivered += 1;
+                if item == 3 { Err(fault()) } else { Ok(()) }
+            },
+        );
+        assert!(failing_receiver.is_err());
+        assert_eq!(delivered, 4);
+    }
+}
