@@ -1,2 +1,127 @@
-//! Placeholder.
-fn main() {}
+//! One head at a time: Michel et al. (2019), Section 3.2, Table 1 and Figure 1.
+//!
+//! For every head, the score of the test set without it, minus the score of the intact model, and a test of whether
+//! that difference could be chance.
+mod row;
+
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use clap::Parser;
+use core_masking::{Attention, HeadId, HeadLayout, HeadSet};
+use records::{AblationRow, Identity, Provenance, RowWriter, Signature};
+use subject::{Description, Evaluation, Scored, SharedArgs, Subject};
+
+/// Masks one head at a time and scores the test set (Table 1).
+///
+/// Writes a row for each head as soon as it is scored, and continues a file that a killed run has left.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Args {
+    /// Attention type whose heads are masked: enc-enc, enc-dec, dec-dec, self or all
+    #[arg(long, value_name = "TYPE", default_value = "all")]
+    attention: Selection,
+
+    /// Split that is scored; the subject's test split if absent
+    #[arg(long, value_name = "SPLIT")]
+    split: Option<String>,
+
+    /// Paired bootstrap resamples for each head; 0 skips the test
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    resamples: usize,
+
+    /// Multiply the kept heads of a layer by heads / kept
+    #[arg(long)]
+    rescale: bool,
+
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+/// Which attention types to look at.
+#[derive(Debug, Clone, Copy)]
+enum Selection {
+    All,
+    One(Attention),
+}
+
+impl FromStr for Selection {
+    type Err = core_masking::Error;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        if name == "all" { Ok(Self::All) } else { name.parse().map(Self::One) }
+    }
+}
+
+impl Selection {
+    fn heads(self, layout: &HeadLayout) -> Result<Vec<HeadId>, core_masking::Error> {
+        match self {
+            Self::All => Ok(layout.heads()),
+            Self::One(attention) => layout.heads_of(attention),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let machine = args.shared.machine.build()?;
+    let description = Description::read(&args.shared.subject)?;
+    let split = description.split(args.split.as_deref())?;
+    let heads = args.attention.heads(&description.layout())?;
+    let subject = description.open(&machine, &args.shared.results)?;
+
+    let scored = Scored { split, limit: args.shared.limit, rescale: args.rescale };
+    let identity = identity(args, subject.as_ref(), &scored)?;
+    let run = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
+    let path = args.shared.output_path("ablate-one", &description, &scored.split);
+    let mut rows = RowWriter::open(&path, &Signature::new(identity, run), args.shared.existing())?;
+
+    ablate(args, subject.as_ref(), &scored, &heads, &mut rows)?;
+    let layout = subject.layout();
+    rows.finish(|rows| row::adjust(rows, &layout))?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// Scores the model without each of `heads` that has no row yet.
+fn ablate(
+    args: &Args,
+    subject: &dyn Subject,
+    scored: &Scored,
+    heads: &[HeadId],
+    rows: &mut RowWriter<AblationRow>,
+) -> Result<(), subject::Error> {
+    let missing: Vec<HeadId> =
+        heads.iter().copied().filter(|&id| !rows.rows().any(|row| row::is_of(row, id))).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut sets = vec![HeadSet::none()];
+    sets.extend(missing.iter().map(|&id| HeadSet::from_iter([id])));
+    let mut base: Option<Evaluation> = None;
+    subject.evaluate(scored, &sets, &mut |index, evaluation| {
+        let Some(base) = &base else {
+            base = Some(evaluation);
+            return Ok(());
+        };
+        let comparison = evaluation.compare_with(base, args.resamples, args.shared.seed)?;
+        Ok(rows.push(row::row(missing[index - 1], evaluation.metric(), &comparison))?)
+    })
+}
+
+fn identity(args: &Args, subject: &dyn Subject, scored: &Scored) -> Result<Identity, subject::Error> {
+    let mut identity = subject.identity("ablate-one", scored)?;
+    identity.seed = args.shared.seed;
+    identity.arguments.insert("resamples".to_owned(), args.resamples.into());
+    Ok(identity)
+}

@@ -131,14 +131,17 @@ impl HeadLayout {
         self.0.iter().map(|(&attention, &shape)| (attention, shape))
     }
 
+    /// All heads: attention type by attention type, layer by layer.
+    pub fn heads(&self) -> Vec<HeadId> {
+        self.types().flat_map(|(attention, shape)| heads_in(attention, shape)).collect()
+    }
+
     /// The heads of one attention type, layer by layer.
     ///
     /// # Errors
     /// If the model has no such attention.
     pub fn heads_of(&self, attention: Attention) -> Result<Vec<HeadId>, Error> {
-        let shape = self.shape_of(attention)?;
-        let heads = |layer| (0..shape.heads).map(move |head| HeadId::from_index(attention, layer, head));
-        Ok((0..shape.layers).flat_map(heads).collect())
+        Ok(heads_in(attention, self.shape_of(attention)?).collect())
     }
 
     /// Refuses a head that the model does not have.
@@ -163,6 +166,11 @@ impl HeadLayout {
     }
 }
 
+fn heads_in(attention: Attention, shape: LayerShape) -> impl Iterator<Item = HeadId> {
+    (0..shape.layers)
+        .flat_map(move |layer| (0..shape.heads).map(move |head| HeadId::from_index(attention, layer, head)))
+}
+
 /// Heads that are masked together; the empty set is the intact model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HeadSet(BTreeSet<HeadId>);
@@ -176,6 +184,14 @@ impl HeadSet {
     /// The heads, in a fixed order.
     pub fn iter(&self) -> impl Iterator<Item = HeadId> + '_ {
         self.0.iter().copied()
+    }
+}
+
+impl fmt::Display for HeadSet {
+    /// `enc-enc:1:2+enc-enc:1:3`, or `no head`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.iter().map(|id| id.to_string()).collect();
+        if names.is_empty() { formatter.pad("no head") } else { formatter.pad(&names.join("+")) }
     }
 }
 

@@ -9,6 +9,17 @@ use crate::signature::{Identity, Signature};
 use crate::table::{Table, header, line, parse};
 use crate::{Error, Row};
 
+/// What to do with a result file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Add to its rows, which must be of a run with the same identity.
+    Continue,
+    /// Add to its rows if such a run was interrupted; start anew if it was finished or is another.
+    Restart,
+    /// Start anew.
+    Overwrite,
+}
+
 /// Writes a result file and its signature, continuing where an earlier run stopped.
 ///
 /// Other processes cannot write the file as long as the writer lives; reading it is possible.
@@ -29,17 +40,22 @@ impl<R: Row> RowWriter<R> {
     /// Complete rows of a run with the same identity are kept, and a last line torn by an
     /// interruption is cut off. Rows of another run, or rows without a signature, are refused. A
     /// file without rows, or a signature without its file, protects nothing and is written anew.
-    /// With `overwrite` the file starts empty, whatever it holds.
+    /// That is [`Existing::Continue`]; the others start the file empty.
     ///
     /// # Errors
     /// If the file belongs to another run or is being written by one, does not hold such rows, or
     /// cannot be written.
-    pub fn open(path: &Path, signature: &Signature, overwrite: bool) -> Result<Self, Error> {
+    pub fn open(path: &Path, signature: &Signature, existing: Existing) -> Result<Self, Error> {
         if path.extension().is_none_or(|extension| extension != "csv") {
             return Err(Error::Extension { path: path.to_owned() });
         }
         let mut file = LockedFile::open(path)?;
-        if overwrite {
+        let starts_anew = match existing {
+            Existing::Continue => false,
+            Existing::Restart => !interrupted(path, signature),
+            Existing::Overwrite => true,
+        };
+        if starts_anew {
             file.truncate(0).map_err(|source| write_error(path, source))?;
             return Self::create(path, file, signature);
         }
@@ -153,6 +169,15 @@ impl<R: Row> RowWriter<R> {
     }
 }
 
+/// Whether the file beside which a signature stands belongs to a run like this one that did not finish.
+fn interrupted(path: &Path, signature: &Signature) -> bool {
+    let stored = Signature::read(&Signature::path_beside(path)).ok().flatten();
+    stored.is_some_and(|stored| {
+        stored.identity == signature.identity
+            && stored.runs.last().is_some_and(|run| run.duration_seconds.is_none())
+    })
+}
+
 fn check_identity(path: &Path, stored: &Identity, now: &Identity) -> Result<(), Error> {
     let differences = now.differences(stored);
     if differences.is_empty() {
@@ -210,7 +235,7 @@ mod tests {
 
     /// What every experiment does: open, compute what is not there yet, finish.
     fn run(path: &Path, rows: &[AblationRow]) {
-        let mut writer = Writer::open(path, &signature(1), false).unwrap();
+        let mut writer = Writer::open(path, &signature(1), Existing::Continue).unwrap();
         push_missing(&mut writer, rows);
         writer.finish(adjust).unwrap();
     }
@@ -232,7 +257,7 @@ mod tests {
     }
 
     fn refusal(path: &Path, signature: &Signature) -> String {
-        let error = Writer::open(path, signature, false).unwrap_err().to_string();
+        let error = Writer::open(path, signature, Existing::Continue).unwrap_err().to_string();
         assert!(!error.contains('\n'), "not one line: {error}");
         error
     }
@@ -255,7 +280,7 @@ mod tests {
     fn interrupted_file_ends_like_an_unbroken_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ablate-one.csv");
-        let mut writer = Writer::open(&path, &signature(1), false).unwrap();
+        let mut writer = Writer::open(&path, &signature(1), Existing::Continue).unwrap();
         push_missing(&mut writer, &work());
         drop(writer);
         let whole = fs::read(&path).unwrap();
@@ -272,12 +297,12 @@ mod tests {
     fn torn_line_is_cut_off_and_complete_rows_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ablate-one.csv");
-        let mut writer = Writer::open(&path, &signature(1), false).unwrap();
+        let mut writer = Writer::open(&path, &signature(1), Existing::Continue).unwrap();
         push_missing(&mut writer, &work()[..2]);
         drop(writer);
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 1]).unwrap(); // every cell is there, but not the line break
-        let mut writer = Writer::open(&path, &signature(1), false).unwrap();
+        let mut writer = Writer::open(&path, &signature(1), Existing::Continue).unwrap();
         assert_eq!(writer.rows().collect::<Vec<_>>(), [&row("enc-enc", 1)]);
         writer.push(row("enc-enc", 2)).unwrap();
         assert_eq!(fs::read(&path).unwrap(), whole);
@@ -296,7 +321,7 @@ mod tests {
     fn signature_names_the_runs_that_added_rows() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ablate-one.csv");
-        let mut interrupted = Writer::open(&path, &signature(1), false).unwrap();
+        let mut interrupted = Writer::open(&path, &signature(1), Existing::Continue).unwrap();
         push_missing(&mut interrupted, &work()[..1]);
         drop(interrupted);
         run(&path, &work());
@@ -313,7 +338,7 @@ mod tests {
     fn duplicates_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ablate-one.csv");
-        let mut writer = Writer::open(&path, &signature(1), false).unwrap();
+        let mut writer = Writer::open(&path, &signature(1), Existing::Continue).unwrap();
         writer.push(row("enc-enc", 1)).unwrap();
         let error = writer.push(row("enc-enc", 1)).unwrap_err().to_string();
         assert!(error.contains("has a row for (\"enc-enc\", 1, 1, \"bleu\") already"), "{error}");
@@ -329,10 +354,10 @@ mod tests {
         assert!(error.contains("belongs to another run (seed: 1 in the file, 2 now)"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), unbroken(), "a refused file was changed");
 
-        let writer = Writer::open(&path, &signature(2), true).unwrap();
+        let writer = Writer::open(&path, &signature(2), Existing::Overwrite).unwrap();
         assert_eq!(writer.rows().len(), 0);
         drop(writer);
-        assert!(Writer::open(&path, &signature(2), false).is_ok());
+        assert!(Writer::open(&path, &signature(2), Existing::Continue).is_ok());
     }
 
     #[test]
@@ -349,10 +374,10 @@ mod tests {
     fn without_rows_there_is_nothing_to_protect() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ablate-one.csv");
-        drop(Writer::open(&path, &signature(1), false).unwrap());
-        drop(Writer::open(&path, &signature(2), false).unwrap()); // a header only
+        drop(Writer::open(&path, &signature(1), Existing::Continue).unwrap());
+        drop(Writer::open(&path, &signature(2), Existing::Continue).unwrap()); // a header only
         fs::remove_file(&path).unwrap();
-        let writer = Writer::open(&path, &signature(3), false).unwrap(); // a signature only
+        let writer = Writer::open(&path, &signature(3), Existing::Continue).unwrap(); // a signature only
         let stored = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
         assert_eq!((stored.identity.seed, writer.rows().len()), (3, 0));
     }
@@ -381,7 +406,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ablate-one.csv");
         run(&path, &work());
-        let error = RowWriter::<TrainingRow>::open(&path, &signature(1), false).unwrap_err().to_string();
+        let error =
+            RowWriter::<TrainingRow>::open(&path, &signature(1), Existing::Continue).unwrap_err().to_string();
         assert!(error.contains("expected `epoch,step,"), "{error}");
     }
 
@@ -389,11 +415,14 @@ mod tests {
     fn only_one_writer_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ablate-one.csv");
-        let first = Writer::open(&path, &signature(1), false).unwrap();
+        let first = Writer::open(&path, &signature(1), Existing::Continue).unwrap();
         assert!(refusal(&path, &signature(1)).contains("is being written by another process"));
-        assert!(Writer::open(&path, &signature(1), true).is_err(), "overwriting must respect the lock");
+        assert!(
+            Writer::open(&path, &signature(1), Existing::Overwrite).is_err(),
+            "overwriting must respect the lock"
+        );
         drop(first);
-        assert!(Writer::open(&path, &signature(1), false).is_ok());
+        assert!(Writer::open(&path, &signature(1), Existing::Continue).is_ok());
     }
 
     /// Permissions do not bind the superuser, but nobody can put a file below a file.
@@ -434,7 +463,7 @@ mod tests {
     fn crowded_folder() {
         let Some(folder) = std::env::var_os(CROWDED) else { return };
         let path = Path::new(&folder).join("ablate-one.csv");
-        let mut writer = Writer::open(&path, &signature(1), false).unwrap();
+        let mut writer = Writer::open(&path, &signature(1), Existing::Continue).unwrap();
         let error = (1..1000).find_map(|head| writer.push(row("self", head)).err()).unwrap();
         assert!(error.to_string().ends_with("ablate-one.csv`"), "{error}");
         let kept = writer.rows().cloned().collect::<Vec<_>>();
@@ -445,8 +474,27 @@ mod tests {
     #[should_panic(expected = "completing rows must not change their keys")]
     fn changed_keys_panic() {
         let folder = tempfile::tempdir().unwrap();
-        let mut writer = Writer::open(&folder.path().join("a.csv"), &signature(1), false).unwrap();
+        let mut writer =
+            Writer::open(&folder.path().join("a.csv"), &signature(1), Existing::Continue).unwrap();
         writer.push(row("self", 1)).unwrap();
         let _ = writer.finish(|rows| rows[0].head = 2);
+    }
+
+    #[test]
+    fn a_restart_continues_an_interrupted_run_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ablate-one.csv");
+        let rows_found = |seed| {
+            let mut writer = Writer::open(&path, &signature(seed), Existing::Restart).unwrap();
+            let found = writer.rows().len();
+            push_missing(&mut writer, &work()[..2]);
+            (found, writer)
+        };
+        drop(rows_found(1)); // interrupted after two rows
+        let (found, writer) = rows_found(1);
+        assert_eq!(found, 2);
+        writer.finish(adjust).unwrap();
+        assert_eq!(rows_found(1).0, 0, "a finished file is started anew");
+        assert_eq!(rows_found(2).0, 0, "so is one of another seed");
     }
 }

@@ -5,7 +5,9 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tch::{Cuda, Device, Kind};
 
-use crate::Error;
+use records::Existing;
+
+use crate::{Description, Error};
 
 /// Arguments that every experiment takes.
 #[derive(Debug, Clone, clap::Args)]
@@ -27,17 +29,42 @@ pub struct SharedArgs {
     #[arg(long, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,
 
-    /// Start the result file anew instead of continuing it
+    /// Start the result file anew, whatever it holds
     #[arg(long)]
     pub overwrite: bool,
+
+    /// Continue the result file only if a run like this one was interrupted, else start it anew
+    #[arg(long, conflicts_with = "overwrite")]
+    pub restart: bool,
 
     /// Folder of the results
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub results: PathBuf,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would take it for the heading of the help text")]
+    #[expect(missing_docs, reason = "clap would take it for the text of --help")]
     pub machine: MachineArgs,
+}
+
+impl SharedArgs {
+    /// What to do with a result file that is there.
+    pub fn existing(&self) -> Existing {
+        match (self.overwrite, self.restart) {
+            (true, _) => Existing::Overwrite,
+            (_, true) => Existing::Restart,
+            _ => Existing::Continue,
+        }
+    }
+
+    /// Where an experiment writes: `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is
+    /// the subject's test split.
+    pub fn output_path(&self, experiment: &str, description: &Description, split: &str) -> PathBuf {
+        let file = match description.is_test_split(split) {
+            true => format!("{experiment}.csv"),
+            false => format!("{experiment}-{split}.csv"),
+        };
+        self.output.clone().unwrap_or_else(|| self.results.join(description.name()).join(file))
+    }
 }
 
 /// Where and how to compute.

@@ -1,39 +1,89 @@
 //! What an experiment is done to: a model, its data, its loss and its score.
 //!
-//! A TOML file in `experiments/` describes a subject; [`open`] makes it ready, training its model on first use.
+//! A TOML file in `experiments/` describes a subject; [`Description::open`] makes it ready, training its model on first use.
 //! Experiments see it through the [`Subject`] trait alone.
-pub mod args;
+mod args;
 mod data;
 mod error;
 mod progress;
 mod spec;
 mod subject;
-pub mod training;
+mod training;
 mod translation;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use core_masking::HeadLayout;
+use training::Training;
 
 pub use args::{Machine, MachineArgs, Precision, SharedArgs};
 pub use error::Error;
-pub use progress::Progress;
-pub use spec::Spec;
+use spec::Spec;
 pub use subject::{Evaluation, Scored, Segments, Subject};
-pub use translation::TranslationSubject;
+use translation::TranslationSubject;
 
-/// Opens a subject by the path of its TOML file or its name, and trains its model if there is none yet.
-///
-/// Returns its name with it.
-///
-/// # Errors
-/// If there is no such subject, its file or data are at fault, or training fails.
-pub fn open(subject: &Path, machine: &Machine, results: &Path) -> Result<(String, Box<dyn Subject>), Error> {
-    let (path, name) = args::locate(subject)?;
-    let spec = Spec::read(&path)?;
-    let training = training::Training { name: &name, path: &path, spec: &spec, machine, results };
-    let folder = training.run(false)?;
-    let subject = TranslationSubject::load(&name, spec, machine.clone(), &folder)?;
-    Ok((name, Box::new(subject)))
+/// A subject that is read but not yet opened: what can be checked before any long work.
+#[derive(Debug)]
+pub struct Description {
+    name: String,
+    path: PathBuf,
+    spec: Spec,
+}
+
+impl Description {
+    /// Reads a subject's TOML file, given as a path or as a name in `experiments/`.
+    ///
+    /// # Errors
+    /// If there is no such file, or it cannot be understood.
+    pub fn read(subject: &Path) -> Result<Self, Error> {
+        let (path, name) = args::locate(subject)?;
+        Ok(Self { spec: Spec::read(&path)?, name, path })
+    }
+
+    /// Name of the subject.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The heads that its model has.
+    pub fn layout(&self) -> HeadLayout {
+        self.spec.layout()
+    }
+
+    /// The split to score: `wanted`, or the subject's test split.
+    ///
+    /// # Errors
+    /// If there is no such split; the message lists those that there are.
+    pub fn split(&self, wanted: Option<&str>) -> Result<String, Error> {
+        let split = wanted.unwrap_or(&self.spec.data.test);
+        data::check_split(&self.spec.data, split)?;
+        Ok(split.to_owned())
+    }
+
+    /// Whether a split is the subject's test split.
+    pub fn is_test_split(&self, split: &str) -> bool {
+        split == self.spec.data.test
+    }
+
+    /// Trains the model unless it is there, and returns its folder; see [`Training::run`].
+    ///
+    /// # Errors
+    /// If data is missing or at fault, or training fails.
+    pub fn train(&self, machine: &Machine, results: &Path, overwrite: bool) -> Result<PathBuf, Error> {
+        let (name, path, spec) = (&self.name, &self.path, &self.spec);
+        Training { name, path, spec, machine, results }.run(overwrite)
+    }
+
+    /// Makes the subject ready, training its model on first use.
+    ///
+    /// # Errors
+    /// As for [`train`](Self::train), or if the model's folder is at fault.
+    pub fn open(&self, machine: &Machine, results: &Path) -> Result<Box<dyn Subject>, Error> {
+        let folder = self.train(machine, results, false)?;
+        let subject = TranslationSubject::load(&self.name, self.spec.clone(), machine.clone(), &folder)?;
+        Ok(Box::new(subject))
+    }
 }
 
 /// Versions of the libraries that numbers depend on, for signatures.

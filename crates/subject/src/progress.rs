@@ -29,12 +29,6 @@ impl Progress {
         Self { bar, quiet, message: String::new(), started: now, printed: now }
     }
 
-    /// Some of the work was done in an earlier run.
-    pub fn skip(&self, done: usize) {
-        self.bar.inc(done as u64);
-        self.bar.reset_eta();
-    }
-
     /// What stands beside the bar.
     pub fn message(&mut self, message: String) {
         self.bar.set_message(message.clone());

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::marian::{Activation, MarianConfig};
-use core_masking::{BeamSearch, Stopping};
+use core_masking::{BeamSearch, HeadLayout, Stopping};
 use corpus::grammar::SplitSizes;
 use corpus::tokenizer::SubwordTokenizer;
 use serde::{Deserialize, Serialize};
@@ -225,8 +225,18 @@ impl Spec {
         ];
         match checks.iter().find(|(_, holds)| !holds) {
             Some((fault, _)) => Err((*fault).to_owned()),
-            None => self.marian_config(self.tokenizer.vocabulary as i64, [0, 1, 2]).validate(),
+            None => self.untrained_config().validate(),
         }
+    }
+
+    /// The heads of the model.
+    pub fn layout(&self) -> HeadLayout {
+        self.untrained_config().layout()
+    }
+
+    /// The configuration with the vocabulary that is asked for; training may find fewer pieces.
+    fn untrained_config(&self) -> MarianConfig {
+        self.marian_config(self.tokenizer.vocabulary as i64, [0, 1, 2])
     }
 
     /// The configuration of the model, for the vocabulary that the tokeniser came out with.

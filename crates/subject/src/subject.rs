@@ -13,19 +13,10 @@ pub trait Subject {
     /// The heads of the model.
     fn layout(&self) -> HeadLayout;
 
-    /// The split that is scored unless the user names another.
-    fn default_split(&self) -> &str;
-
-    /// Refuses a split that cannot be scored, before any long work.
-    ///
-    /// # Errors
-    /// If it does not exist, is empty, or holds a sentence that the model has no positions for.
-    fn check(&self, scored: &Scored) -> Result<(), Error>;
-
     /// All that a score depends on besides the experiment: subject, split, data, weights, decoding, metric.
     ///
     /// # Errors
-    /// As for [`check`](Self::check).
+    /// If the split does not exist or is at fault.
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error>;
 
     /// Scores the model without each of these sets of heads, and hands each result to `each` with its place in

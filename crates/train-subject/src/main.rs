@@ -3,8 +3,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use subject::training::Training;
-use subject::{MachineArgs, Spec, args};
+use subject::{Description, MachineArgs};
 
 /// Trains the model of a subject.
 ///
@@ -12,7 +11,7 @@ use subject::{MachineArgs, Spec, args};
 /// folder in `<data>/models/<subject>/`, each epoch in `epochs/` below it, and the training curve in
 /// `<results>/<subject>/training.csv`.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(version)]
 struct Args {
     /// Subject to train: a file of `experiments/`, or its name without `.toml`
     #[arg(value_name = "SUBJECT")]
@@ -41,11 +40,8 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
-    let (path, name) = args::locate(&args.subject)?;
-    let (spec, machine) = (Spec::read(&path)?, args.machine.build()?);
-    let training =
-        Training { name: &name, path: &path, spec: &spec, machine: &machine, results: &args.results };
-    let folder = training.run(args.overwrite)?;
+    let description = Description::read(&args.subject)?;
+    let folder = description.train(&args.machine.build()?, &args.results, args.overwrite)?;
     println!("{}", folder.display());
     Ok(())
 }

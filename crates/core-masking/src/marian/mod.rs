@@ -129,6 +129,10 @@ impl Marian {
 
     /// New weights: Xavier uniform for linear maps, `N(0, 1/d_model)` for the embeddings, zeros for biases.
     ///
+    /// The last map of each sublayer starts smaller, by the square root of the number of sublayers in its stack, since
+    /// deep models with normalisation after each sublayer hardly train otherwise: Zhang et al. (2019),
+    /// <https://aclanthology.org/D19-1083>, scale by depth; the factor is that of GPT-2 (Radford et al. 2019, 2.3).
+    ///
     /// Draws from libtorch's global generator, seeded here.
     ///
     /// # Errors
@@ -142,8 +146,8 @@ impl Marian {
                     Tensor::randn(&shape, options) / (*width as f64).sqrt()
                 }
                 ("final_logits_bias", _) => Tensor::zeros(&shape, options),
-                (_, [output, input]) => {
-                    let bound = (6.0 / (output + input) as f64).sqrt();
+                (name, [output, input]) => {
+                    let bound = (6.0 / (output + input) as f64).sqrt() * config.initial_scale(name);
                     (Tensor::rand(&shape, options) * 2.0 - 1.0) * bound
                 }
                 (name, _) if name.ends_with("norm.weight") => Tensor::ones(&shape, options),

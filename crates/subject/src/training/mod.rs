@@ -17,7 +17,7 @@ use corpus::batches::{length_sorted, shuffled};
 use corpus::parallel::ParallelText;
 use corpus::tokenizer::SubwordTokenizer;
 use rayon::prelude::*;
-use records::{Identity, Provenance, RowWriter, Signature, TrainingRow};
+use records::{Existing, Identity, Provenance, RowWriter, Signature, TrainingRow};
 use tch::{Device, Kind, Tensor, no_grad};
 
 use crate::args::Machine;
@@ -172,7 +172,8 @@ impl Training<'_> {
         let run = Provenance::collect(&self.machine.device_name(), self.machine.threads, crate::libraries());
         let path = self.results.join(self.name).join("training.csv");
         // Without a checkpoint nothing can be continued: rows that are there belong to another run.
-        let mut curve = RowWriter::open(&path, &Signature::new(identity, run), states.is_empty())?;
+        let existing = if states.is_empty() { Existing::Overwrite } else { Existing::Continue };
+        let mut curve = RowWriter::open(&path, &Signature::new(identity, run), existing)?;
         for state in states {
             if !curve.contains(&records::Row::key(&state.row)) {
                 curve.push(state.row.clone())?;

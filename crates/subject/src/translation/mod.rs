@@ -114,14 +114,6 @@ impl Subject for TranslationSubject {
         self.model.layout()
     }
 
-    fn default_split(&self) -> &str {
-        &self.spec.data.test
-    }
-
-    fn check(&self, scored: &Scored) -> Result<(), Error> {
-        self.prepare(scored).map(drop)
-    }
-
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
         let mut identity = Identity::new(experiment, &self.name);
         identity.split.clone_from(&scored.split);
@@ -166,7 +158,7 @@ impl Subject for TranslationSubject {
                 return Ok(());
             }
             let evaluation = Evaluation::new(Segments::Bleu(segments.clone()));
-            progress.message(format!("{:.2} BLEU", evaluation.score));
+            progress.message(format!("without {}: {:.2} BLEU", sets[item / batches], evaluation.score));
             each(item / batches, evaluation)
         })
     }
