@@ -38,7 +38,7 @@ lint: setup
 # Speed of beam search and of the paired bootstrap
 [group('check')]
 bench: setup
-    cargo bench --locked -p core-masking --bench translation
+    cargo bench --locked -p subject --bench translation
     cargo bench --locked -p stats --bench bootstrap
 
 # Train the model of a subject, or go on with it
@@ -46,10 +46,10 @@ bench: setup
 train subject="demo-translation" *args: setup
     cargo run --release --locked -p train-subject -- "$@"
 
-# Table 1 and Figure 1: train if need be, mask each head in turn, print and draw
+# Table 1 and Figure 1: train if need be, mask each head in turn, print and draw; `--attention all` for all types
 [group('paper')]
 reproduce-table1 subject="demo-translation" *args: setup
-    cargo run --release --locked -p ablate-one -- --restart "$@"
+    cargo run --release --locked -p ablate-one -- --restart --attention enc-enc "$@"
     cargo run --release --locked -p plotting -- all "$1"
 
 # Draw all tables and figures of a subject again from results/

@@ -19,7 +19,7 @@ use subject::{Description, Evaluation, Scored, SharedArgs, Subject};
 #[command(version)]
 struct Args {
     /// Attention type whose heads are masked: enc-enc, enc-dec, dec-dec, self or all
-    #[arg(long, value_name = "TYPE", default_value = "all")]
+    #[arg(long, value_name = "TYPE", default_value = "all", overrides_with = "attention")]
     attention: Selection,
 
     /// Split that is scored; the subject's test split if absent

@@ -83,3 +83,94 @@ impl MultiHeadAttention {
         x.unflatten(2, [self.heads, -1]).transpose(1, 2)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tch::{Device, Kind};
+
+    const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
+
+    /// f64; 3 heads of 4, batch 2, query 5, key 7; the last two keys of the second row are hidden.
+    fn fixture() -> (Weights, Tensor, Tensor, Tensor) {
+        tch::manual_seed(5);
+        let tensors = ["q", "k", "v", "out"].into_iter().flat_map(|part| {
+            let name = |kind| format!("a.{part}_proj.{kind}");
+            [(name("weight"), Tensor::randn([12, 12], OPTIONS)), (name("bias"), Tensor::randn([12], OPTIONS))]
+        });
+        let weights = Weights::from_tensors(tensors);
+        let bias = Tensor::zeros([2, 1, 1, 7], OPTIONS);
+        let _ = bias.get(1).narrow(2, 5, 2).fill_(f64::NEG_INFINITY);
+        (weights, Tensor::randn([2, 5, 12], OPTIONS), Tensor::randn([2, 7, 12], OPTIONS), bias)
+    }
+
+    fn gap(left: &Tensor, right: &Tensor) -> f64 {
+        (left - right).abs().max().double_value(&[])
+    }
+
+    /// Closing the gate of a head and deleting its columns of W_o must give the same output.
+    #[test]
+    fn masking_a_head_equals_pruning_it() {
+        let open = Tensor::ones([1, 3], OPTIONS);
+        for head in 0..3 {
+            let (weights, x, memory, bias) = fixture();
+            let layer = MultiHeadAttention::new(&weights, "a", 3).unwrap();
+            let closed = open.index_fill(1, &Tensor::from(head), 0.0);
+            let masked = layer.forward(&x, &memory, &bias, &closed);
+
+            let _ = weights.get("a.out_proj.weight").unwrap().narrow(1, head * 4, 4).zero_();
+            let pruned = layer.forward(&x, &memory, &bias, &open);
+            let gap = gap(&masked, &pruned);
+            assert!(gap < 1e-12, "head {head}: masked and pruned differ by {gap:e}");
+        }
+    }
+
+    /// The layer is affine in ξ, so a gate at 1/2 lies midway between closed and open.
+    #[test]
+    fn half_open_gate_is_the_midpoint() {
+        let (weights, x, memory, bias) = fixture();
+        let layer = MultiHeadAttention::new(&weights, "a", 3).unwrap();
+        let run = |gate| layer.forward(&x, &memory, &bias, &Tensor::from_slice2(&[[1.0, gate, 1.0]]));
+        let gap = gap(&(run(0.5) * 2.0), &(run(0.0) + run(1.0)));
+        assert!(gap < 1e-12, "not affine in the gate: {gap:e}");
+    }
+
+    /// Equation 1 written out with explicit attention weights, against libtorch's fused kernel.
+    #[test]
+    fn open_gates_give_equation_one() {
+        let (weights, x, memory, bias) = fixture();
+        let layer = MultiHeadAttention::new(&weights, "a", 3).unwrap();
+        let found = layer.forward(&x, &memory, &bias, &Tensor::ones([1, 3], OPTIONS));
+
+        let project = |part: &str, input: &Tensor| {
+            let parameter = |kind| weights.get(&format!("a.{part}_proj.{kind}")).unwrap();
+            input.matmul(&parameter("weight").tr()) + parameter("bias")
+        };
+        let (q, k, v) = (project("q", &x), project("k", &memory), project("v", &memory));
+        let contexts: Vec<Tensor> = (0..3)
+            .map(|head| {
+                let [q, k, v] = [&q, &k, &v].map(|all| all.narrow(2, head * 4, 4)); // [batch, position, d_head]
+                let scores = q.matmul(&k.transpose(1, 2)) / 2.0 + bias.squeeze_dim(1); // sqrt(d_head) = 2
+                scores.softmax(-1, Kind::Double).matmul(&v)
+            })
+            .collect();
+        let expected = project("out", &Tensor::cat(&contexts, 2));
+        let gap = gap(&found, &expected);
+        assert!(gap < 1e-12, "fused and explicit attention differ by {gap:e}");
+    }
+
+    /// A row of gates for each example is what those examples give alone.
+    #[test]
+    fn each_row_of_the_batch_has_its_own_gates() {
+        let (weights, x, memory, bias) = fixture();
+        let layer = MultiHeadAttention::new(&weights, "a", 3).unwrap();
+        let gates = Tensor::from_slice2(&[[0.0, 1.0, 0.3], [1.0, 0.0, 0.0]]);
+        let together = layer.forward(&x, &memory, &bias, &gates);
+        for row in 0..2 {
+            let part = |all: &Tensor| all.narrow(0, row, 1);
+            let alone = layer.forward(&part(&x), &part(&memory), &part(&bias), &part(&gates));
+            let gap = gap(&part(&together), &alone);
+            assert!(gap < 1e-12, "row {row} differs by {gap:e}");
+        }
+    }
+}

@@ -14,7 +14,8 @@ mod translation;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use core_masking::HeadLayout;
+use core_masking::{BeamSearch, HeadLayout};
+use corpus::parallel::ParallelText;
 use training::Training;
 
 pub use args::{Machine, MachineArgs, Precision, SharedArgs};
@@ -64,6 +65,19 @@ impl Description {
     /// Whether a split is the subject's test split.
     pub fn is_test_split(&self, split: &str) -> bool {
         split == self.spec.data.test
+    }
+
+    /// The sentence pairs of a split.
+    ///
+    /// # Errors
+    /// If there is no such split, or its files are missing, torn, of different length or empty.
+    pub fn read_split(&self, split: &str, machine: &Machine) -> Result<ParallelText, Error> {
+        data::read_split(&self.spec.data, &machine.data, split)
+    }
+
+    /// How translations are searched for.
+    pub fn search(&self) -> BeamSearch {
+        self.spec.decoding.search()
     }
 
     /// Trains the model unless it is there, and returns its folder; see [`Training::run`].

@@ -1,65 +1,85 @@
 //! Keys and values of a decoder: of the source, computed once, and of the target, appended to at each step.
-use tch::{Tensor, no_grad};
+use tch::Tensor;
 
 use crate::attention::KeyValue;
 use crate::marian::Marian;
 
 /// What all decoder layers attend to. The first axis of each tensor is the sentences still in the batch.
+///
+/// The number of keys is always a multiple of [`LANES`]; those in excess are hidden by the biases.
 pub(super) struct Cache {
     beam: i64,
     source: Vec<KeyValue>, // [sentence, heads, source, d_head]
     source_bias: Tensor,   // [sentence, 1, 1, source]
     target: Vec<KeyValue>, // [sentence, heads, capacity, d_head]; slot = position * beam + hypothesis
-    target_bias: Tensor,   // [sentence, 1, beam, slots used]: 0 where the slot is the hypothesis's own past
+    target_bias: Tensor,   // [sentence, 1, beam, capacity]: 0 where the slot is the hypothesis's own past
+    used: i64,             // slots
     own_slots: Tensor,     // [1, 1, beam, beam]: the newest slots, each visible to its hypothesis alone
 }
 
-/// Positions that the cache grows by when it is full.
-const GROWTH: i64 = 16;
+/// Keys that libtorch's kernel takes at once; what is left over costs it more than as many whole steps.
+const LANES: i64 = 16;
 
 impl Cache {
     /// `memory`: encoder states `[sentence, source, d_model]`.
     pub(super) fn new(model: &Marian, beam: i64, memory: &Tensor, source_bias: &Tensor) -> Self {
-        let layers = model.decoder_layers();
+        let padding = -memory.size()[1] & (LANES - 1);
+        let padded = |kv: KeyValue| KeyValue {
+            key: kv.key.constant_pad_nd([0, 0, 0, padding]).contiguous(),
+            value: kv.value.constant_pad_nd([0, 0, 0, padding]).contiguous(),
+        };
+        let layers = model.decoder_layers().iter();
         let source: Vec<KeyValue> =
-            layers.iter().map(|layer| layer.encoder_attention.keys_values(memory)).map(contiguous).collect();
+            layers.map(|layer| padded(layer.encoder_attention.keys_values(memory))).collect();
         let sentences = memory.size()[0];
         let empty = |like: &Tensor| {
-            let shape = [sentences, like.size()[1], GROWTH * beam, like.size()[3]];
-            Tensor::zeros(shape, model.options())
+            Tensor::zeros([sentences, like.size()[1], LANES * beam, like.size()[3]], model.options())
         };
         let target =
             source.iter().map(|kv| KeyValue { key: empty(&kv.key), value: empty(&kv.value) }).collect();
-        let hidden = Tensor::full([beam, beam], f64::NEG_INFINITY, model.options());
+        let hidden = |shape: &[i64]| Tensor::full(shape, f64::NEG_INFINITY, model.options());
+        let others = hidden(&[beam, beam]);
         Self {
             beam,
             source,
-            source_bias: source_bias.shallow_clone(),
+            source_bias: Tensor::cat(&[source_bias, &hidden(&[sentences, 1, 1, padding])], 3),
             target,
-            target_bias: Tensor::zeros([sentences, 1, beam, 0], model.options()),
-            own_slots: (hidden.triu(1) + hidden.tril(-1)).view([1, 1, beam, beam]),
+            target_bias: hidden(&[sentences, 1, beam, LANES * beam]),
+            used: 0,
+            own_slots: (others.triu(1) + others.tril(-1)).view([1, 1, beam, beam]),
         }
     }
 
     /// Makes room for one more position and shows its slots to their hypotheses.
     pub(super) fn extend(&mut self) {
-        let own = self.own_slots.expand([self.target_bias.size()[0], -1, -1, -1], false);
-        self.target_bias = Tensor::cat(&[&self.target_bias, &own], 3);
-        let full = self.target.first().is_some_and(|kv| kv.key.size()[2] < self.slots());
-        if full {
-            for kv in &mut self.target {
-                kv.key = kv.key.constant_pad_nd([0, 0, 0, GROWTH * self.beam]);
-                kv.value = kv.value.constant_pad_nd([0, 0, 0, GROWTH * self.beam]);
-            }
+        if self.used == self.target_bias.size()[3] {
+            self.grow();
         }
+        let _ = self.target_bias.narrow(3, self.used, self.beam).copy_(&self.own_slots);
+        self.used += self.beam;
+    }
+
+    /// Room for [`LANES`] more positions.
+    fn grow(&mut self) {
+        let more = LANES * self.beam;
+        for kv in &mut self.target {
+            kv.key = kv.key.constant_pad_nd([0, 0, 0, more]);
+            kv.value = kv.value.constant_pad_nd([0, 0, 0, more]);
+        }
+        let bias = &self.target_bias;
+        let hidden = bias.new_full(
+            [bias.size()[0], 1, self.beam, more],
+            f64::NEG_INFINITY,
+            (bias.kind(), bias.device()),
+        );
+        self.target_bias = Tensor::cat(&[bias, &hidden], 3);
     }
 
     /// Writes the newest keys and values of a layer, `[sentence, heads, beam, d_head]`, and returns all so far.
     pub(super) fn append(&mut self, layer: usize, newest: &KeyValue) -> KeyValue {
-        let (slots, beam) = (self.slots(), self.beam);
         let write = |all: &Tensor, new: &Tensor| {
-            no_grad(|| all.narrow(2, slots - beam, beam).copy_(new));
-            all.narrow(2, 0, slots)
+            let _ = all.narrow(2, self.used - self.beam, self.beam).copy_(new);
+            all.narrow(2, 0, self.visible())
         };
         let target = &self.target[layer];
         KeyValue { key: write(&target.key, &newest.key), value: write(&target.value, &newest.value) }
@@ -79,8 +99,9 @@ impl Cache {
             return;
         }
         let rows = Tensor::from_slice(&rows).to_device(self.target_bias.device());
-        let flat = self.target_bias.view([-1, self.slots()]); // [sentence * beam, slots]
-        self.target_bias = flat.index_select(0, &rows).view([-1, 1, self.beam, self.slots()]);
+        let shape = self.target_bias.size();
+        let flat = self.target_bias.view([-1, shape[3]]); // [sentence * beam, capacity]
+        self.target_bias = flat.index_select(0, &rows).view(shape.as_slice());
     }
 
     /// Keeps these sentences, `[kept]`.
@@ -103,17 +124,13 @@ impl Cache {
         &self.source_bias
     }
 
-    /// `[sentence, 1, beam, slots]`.
-    pub(super) fn target_bias(&self) -> &Tensor {
-        &self.target_bias
+    /// `[sentence, 1, beam, slots]`, for the slots that [`append`](Self::append) returns.
+    pub(super) fn target_bias(&self) -> Tensor {
+        self.target_bias.narrow(3, 0, self.visible())
     }
 
-    fn slots(&self) -> i64 {
-        self.target_bias.size()[3]
+    /// Used slots, rounded up to whole steps of the kernel.
+    fn visible(&self) -> i64 {
+        (self.used + LANES - 1) / LANES * LANES
     }
-}
-
-/// Attention reads the source's keys at every step, so they are laid out once.
-fn contiguous(kv: KeyValue) -> KeyValue {
-    KeyValue { key: kv.key.contiguous(), value: kv.value.contiguous() }
 }

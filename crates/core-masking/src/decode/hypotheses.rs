@@ -139,6 +139,9 @@ impl Hypotheses {
         log_probability: f32,
         length: usize,
     ) {
+        if log_probability == f32::NEG_INFINITY {
+            return; // fills the beam where there are fewer possible hypotheses than it is wide
+        }
         let mut tokens = self.running[beam].tokens.clone();
         tokens.extend(token);
         let score = f64::from(log_probability) / (length as f64).powf(search.length_penalty);
@@ -149,12 +152,15 @@ impl Hypotheses {
     }
 
     fn may_stop(&self, search: &BeamSearch, length: usize) -> bool {
+        let best = self.running.first().map_or(f64::NEG_INFINITY, |best| f64::from(best.log_probability));
+        if best == f64::NEG_INFINITY {
+            return true;
+        }
         let Some(worst) = self.finished.get(search.beam - 1) else { return false };
         // A beam of one is greedy search, which ends with its first end symbol.
         if search.stopping == Stopping::Early || search.beam == 1 {
             return true;
         }
-        let best = self.running.first().map_or(f64::NEG_INFINITY, |best| f64::from(best.log_probability));
         // The best that can still come adds tokens at no cost, as many as the penalty rewards.
         let longest = if search.length_penalty > 0.0 { self.limit } else { length + 1 };
         worst.score >= best / (longest as f64).powf(search.length_penalty)

@@ -181,11 +181,12 @@ impl<'a> Step<'a> {
         let mut x =
             self.model.embed(&tokens.view([-1, 1]), self.position).view([-1, self.beam, self.width()]);
         self.cache.extend();
+        let target_bias = &self.cache.target_bias();
         for (index, layer) in self.model.decoder_layers().iter().enumerate() {
             let target = self.cache.append(index, &layer.self_attention.keys_values(&x));
             let memory = DecoderMemory {
                 target: &target,
-                target_bias: self.cache.target_bias(),
+                target_bias,
                 source: self.cache.source(index),
                 source_bias: self.cache.source_bias(),
             };
@@ -214,7 +215,31 @@ impl<'a> Step<'a> {
         let (scores, within) = scored.view([sentences, -1]).topk(wanted, 1, true, true); // [sentence, wanted]
         let block = best_blocks.gather(1, &within.divide_scalar_mode(BLOCK, "floor"), false);
         let flat = block * BLOCK + within.remainder(BLOCK); // [sentence, wanted], into beam * padded vocab
-        unpack(&scores, &flat, wanted as usize, (per_beam * BLOCK) as usize)
+        self.unpack(&scores, &flat, wanted as usize, (per_beam * BLOCK) as usize)
+    }
+
+    /// Splits scores and places in `[beam * padded vocab]` into candidates.
+    fn unpack(
+        &self,
+        scores: &Tensor,
+        places: &Tensor,
+        wanted: usize,
+        vocabulary: usize,
+    ) -> Vec<Vec<Candidate>> {
+        let scores = to_vec::<f32>(&scores.to_kind(Kind::Float));
+        let places = to_vec::<i64>(places);
+        // Where fewer words are possible than wanted, the rest are impossible, and perhaps beyond the vocabulary.
+        let impossible = self.model.config().pad_token_id;
+        let candidate = |(&score, &place): (&f32, &i64)| {
+            let token =
+                if score == f32::NEG_INFINITY { impossible } else { (place as usize % vocabulary) as u32 };
+            Candidate { log_probability: score, beam: place as usize / vocabulary, token }
+        };
+        scores
+            .chunks(wanted)
+            .zip(places.chunks(wanted))
+            .map(|(scores, places)| scores.iter().zip(places).map(candidate).collect())
+            .collect()
     }
 
     /// Hypothesis `i` of a sentence continues `origins[i]` of the step before.
@@ -237,22 +262,6 @@ impl<'a> Step<'a> {
     fn device(&self) -> Device {
         self.model.options().1
     }
-}
-
-/// Splits scores and places in `[beam * vocab]` into candidates.
-fn unpack(scores: &Tensor, places: &Tensor, wanted: usize, vocabulary: usize) -> Vec<Vec<Candidate>> {
-    let scores = to_vec::<f32>(&scores.to_kind(Kind::Float));
-    let places = to_vec::<i64>(places);
-    let candidate = |(&score, &place): (&f32, &i64)| Candidate {
-        log_probability: score,
-        beam: place as usize / vocabulary,
-        token: (place as usize % vocabulary) as u32,
-    };
-    scores
-        .chunks(wanted)
-        .zip(places.chunks(wanted))
-        .map(|(scores, places)| scores.iter().zip(places).map(candidate).collect())
-        .collect()
 }
 
 fn to_vec<T: tch::kind::Element + Default + Clone>(tensor: &Tensor) -> Vec<T> {

@@ -1,0 +1,298 @@
+//! Truths about any translator, on small models with random weights: decoding agrees with the forward pass, with
+//! exhaustive search and with itself in other company; checkpoints come back, and faulty ones are refused.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::path::Path;
+
+use core_masking::loss::{PairBatch, sentence_losses};
+use core_masking::marian::{Activation, Marian, MarianConfig};
+use core_masking::{BeamSearch, Dropout, Gates, HeadSet, Stopping, Weights};
+use tch::{Device, Kind, Tensor};
+
+const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
+const END: u32 = 0;
+const PAD: u32 = 1;
+
+fn config(vocab_size: i64) -> MarianConfig {
+    let json = serde_json::json!({
+        "model_type": "marian", "vocab_size": vocab_size, "d_model": 12, "encoder_layers": 2,
+        "encoder_attention_heads": 3, "encoder_ffn_dim": 14, "decoder_layers": 3, "decoder_attention_heads": 2,
+        "decoder_ffn_dim": 10, "activation_function": "swish", "max_position_embeddings": 20,
+        "scale_embedding": true, "pad_token_id": PAD, "eos_token_id": END, "decoder_start_token_id": PAD,
+    });
+    serde_json::from_value(json).unwrap()
+}
+
+/// Weights large enough that attention is far from uniform and outputs differ.
+fn model(vocab_size: i64, seed: u64) -> Marian {
+    let model = Marian::random(config(vocab_size), seed, OPTIONS).unwrap();
+    let louder = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor + tensor.randn_like() * 0.4);
+    Marian::new(model.config().clone(), Weights::from_tensors(model.weights().iter().map(louder))).unwrap()
+}
+
+fn search(beam: usize, stopping: Stopping, limit: usize) -> BeamSearch {
+    BeamSearch { beam, length_penalty: 1.0, stopping, length_limit: (0.0, limit) }
+}
+
+fn open(model: &Marian) -> Gates {
+    Gates::open(&model.layout(), OPTIONS)
+}
+
+/// Log-probability of `target`, end symbol included, over its length: what a beam search maximises.
+fn teacher_forced_score(model: &Marian, source: &[u32], target: &[u32]) -> f64 {
+    let batch = PairBatch::new(model, &[source], &[target]);
+    -sentence_losses(model, &batch, &open(model)).double_value(&[0]) / target.len() as f64
+}
+
+/// Every sequence of up to `limit` tokens that ends with the end symbol.
+fn all_targets(words: std::ops::Range<u32>, limit: usize) -> Vec<Vec<u32>> {
+    let mut open = vec![Vec::new()];
+    let mut finished = Vec::new();
+    for _ in 0..limit {
+        finished.extend(open.iter().map(|prefix: &Vec<u32>| [prefix.as_slice(), &[END]].concat()));
+        open = open
+            .iter()
+            .flat_map(|prefix| words.clone().map(move |word| [prefix.as_slice(), &[word]].concat()))
+            .collect();
+    }
+    finished
+}
+
+/// A beam that is wide enough to drop nothing must find the best of all sequences: 5 words, up to 3 tokens.
+#[test]
+fn a_wide_exact_beam_finds_the_best_of_all_translations() {
+    for seed in 0..6 {
+        let mut config = config(7);
+        config.forced_eos_token_id = None;
+        let model = Marian::new(config, model(7, seed).weights().duplicate()).unwrap();
+        let source = [3, 6, 2, END];
+        let found = search(64, Stopping::Exact, 4).translate(&model, &[&source], &open(&model)).unwrap();
+        let best = all_targets(2..7, 4)
+            .into_iter()
+            .map(|target| (teacher_forced_score(&model, &source, &target), target))
+            .max_by(|left, right| left.0.total_cmp(&right.0))
+            .unwrap();
+        if found[0].tokens.len() < 4 {
+            assert_eq!([found[0].tokens.as_slice(), &[END]].concat(), best.1, "seed {seed}");
+            assert!((found[0].score - best.0).abs() < 1e-6, "seed {seed}");
+        } else {
+            assert!(found[0].score > best.0, "seed {seed}: an unfinished hypothesis must be better to win");
+        }
+    }
+}
+
+/// The cache, the reordering of hypotheses and the masks must leave a score that one forward pass confirms.
+#[test]
+fn scores_of_translations_are_those_of_the_forward_pass() {
+    for seed in 0..20 {
+        let model = model(23, seed);
+        let source = [5, 9, 22, 7, 13, END];
+        let beam = 1 + seed as usize % 5;
+        let found =
+            &search(beam, Stopping::Exact, 18).translate(&model, &[&source], &open(&model)).unwrap()[0];
+        // at the greatest length a hypothesis is kept as it stands
+        let end: &[u32] = if found.tokens.len() == 18 { &[] } else { &[END] };
+        let expected = teacher_forced_score(&model, &source, &[&found.tokens, end].concat());
+        // hypotheses add their log-probabilities in single precision
+        assert!((found.score - expected).abs() < 1e-5, "seed {seed}: {} and {expected}", found.score);
+    }
+}
+
+#[test]
+fn company_in_the_batch_changes_nothing() {
+    let model = model(23, 8);
+    let sources: [&[u32]; 4] = [&[5, 9, END], &[END], &[4, 4, 4, 21, 8, 3, 17, END], &[7, END]];
+    let sets: Vec<HeadSet> = ["enc-enc:1:2", "enc-dec:3:1", "dec-dec:2:2", "enc-enc:2:3"]
+        .map(|name| HeadSet::from_iter([name.parse().unwrap()]))
+        .into();
+    let gates = |sets: &[HeadSet]| Gates::masking(&model.layout(), sets, OPTIONS).unwrap();
+    let search = search(4, Stopping::Exact, 15);
+    let together = search.translate(&model, &sources, &gates(&sets)).unwrap();
+    for row in 0..4 {
+        let alone = search.translate(&model, &sources[row..=row], &gates(&sets[row..=row])).unwrap();
+        assert_eq!(together[row].tokens, alone[0].tokens, "row {row}");
+    }
+}
+
+#[test]
+fn padding_adds_nothing_to_a_loss() {
+    let model = model(23, 3);
+    let (sources, targets): ([&[u32]; 2], [&[u32]; 2]) =
+        ([&[5, END], &[8, 9, 7, END]], [&[4, 6, 3, END], &[9, END]]);
+    let together = sentence_losses(&model, &PairBatch::new(&model, &sources, &targets), &open(&model));
+    for row in 0..2 {
+        let batch = PairBatch::new(&model, &sources[row..=row], &targets[row..=row]);
+        let alone = sentence_losses(&model, &batch, &open(&model)).double_value(&[0]);
+        let gap = (together.double_value(&[row as i64]) - alone).abs();
+        assert!(gap < 1e-12, "row {row} differs by {gap:e}");
+    }
+}
+
+/// Masking every head of a layer leaves the bias of W_o, which belongs to no head: the layer is then the model
+/// whose W_o is zero.
+#[test]
+fn a_layer_without_heads_keeps_the_bias_of_its_output() {
+    let model = model(23, 4);
+    let batch = PairBatch::new(&model, &[&[5, 9, END]], &[&[4, END]]);
+    let heads = ["enc-enc:2:1", "enc-enc:2:2", "enc-enc:2:3"].map(|name| name.parse().unwrap());
+    let gates = Gates::masking(&model.layout(), &[HeadSet::from_iter(heads)], OPTIONS).unwrap();
+    let masked = model.encode(&batch.source, &gates, &Dropout::OFF);
+
+    let weights = model.weights().duplicate();
+    let _ = weights.get("model.encoder.layers.1.self_attn.out_proj.weight").unwrap().zero_();
+    let cut = Marian::new(model.config().clone(), weights).unwrap();
+    let pruned = cut.encode(&batch.source, &open(&cut), &Dropout::OFF);
+    let gap = (masked - pruned).abs().max().double_value(&[]);
+    assert!(gap < 1e-12, "{gap:e}");
+}
+
+/// The smoothed loss written out over the whole vocabulary, against the shortcut that avoids it.
+#[test]
+fn label_smoothing_spreads_over_the_whole_vocabulary() {
+    let model = model(23, 5);
+    let batch = PairBatch::new(&model, &[&[5, 9, END], &[6, END]], &[&[4, END], &[7, 8, 9, END]]);
+    let found = core_masking::loss::training_loss(&model, &batch, &open(&model), 0.1, &Dropout::OFF);
+    let memory = model.encode(&batch.source, &open(&model), &Dropout::OFF);
+    let hidden =
+        model.decode(&batch.decoder_input, &memory, &batch.source.bias, &open(&model), &Dropout::OFF);
+    let logits = model.logits(&hidden).view([-1, 23]);
+    let expected = logits.cross_entropy_loss(
+        &batch.labels.view([-1]),
+        None::<Tensor>,
+        tch::Reduction::Sum,
+        i64::from(PAD),
+        0.1,
+    );
+    let gap = (found - expected).abs().double_value(&[]);
+    assert!(gap < 1e-10, "{gap:e}");
+}
+
+#[test]
+fn a_sentence_beyond_the_positions_is_refused() {
+    let model = model(23, 6);
+    let source = vec![5; 21];
+    let error = search(2, Stopping::Early, 5).translate(&model, &[&source], &open(&model)).unwrap_err();
+    assert_eq!(error.to_string(), "a source of 21 tokens is longer than the 20 positions of the model");
+}
+
+/// Saves in single precision, so the model that comes back is compared in single precision.
+fn saved() -> (Marian, tempfile::TempDir) {
+    let model = Marian::random(config(23), 7, (Kind::Float, Device::Cpu)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    model.save(folder.path()).unwrap();
+    (model, folder)
+}
+
+fn refusal(folder: &Path) -> String {
+    let message = Marian::load(folder, OPTIONS).unwrap_err().to_string();
+    assert!(!message.contains('\n'), "not one line: {message}");
+    message
+}
+
+/// Rewrites the checkpoint of a folder.
+fn tamper(folder: &Path, change: impl FnOnce(&mut Vec<(String, Tensor)>)) {
+    let path = folder.join("model.safetensors");
+    let weights = Weights::read(&path, (Kind::Float, Device::Cpu)).unwrap();
+    let mut tensors: Vec<_> = weights.iter().map(|(name, tensor)| (name.to_owned(), tensor.copy())).collect();
+    change(&mut tensors);
+    Weights::from_tensors(tensors).write(&path).unwrap();
+}
+
+#[test]
+fn a_saved_model_comes_back_to_the_bit() {
+    let (model, folder) = saved();
+    let loaded = Marian::load(folder.path(), (Kind::Float, Device::Cpu)).unwrap();
+    assert_eq!(loaded.config(), model.config());
+    assert_eq!(loaded.config().activation_function, Activation::Swish);
+    for ((name, left), (_, right)) in model.weights().iter().zip(loaded.weights().iter()) {
+        assert_eq!(left, right, "{name}");
+    }
+}
+
+#[test]
+fn a_faulty_checkpoint_is_refused_by_file_and_tensor() {
+    const TENSOR: &str = "model.decoder.layers.2.fc1.bias";
+    type Change = fn(&mut Vec<(String, Tensor)>);
+    let cases: [(Change, &str); 4] = [
+        (
+            |tensors| tensors.retain(|(name, _)| name != TENSOR),
+            "lacks tensor `model.decoder.layers.2.fc1.bias`",
+        ),
+        (|tensors| tensors.push(("extra".to_owned(), Tensor::from(1.0f32))), "holds tensor `extra`, which"),
+        (
+            |tensors| {
+                tensors
+                    .iter_mut()
+                    .filter(|(name, _)| name == TENSOR)
+                    .for_each(|(_, t)| *t = t.narrow(0, 0, 7))
+            },
+            "`model.decoder.layers.2.fc1.bias` is [7], but the configuration asks for [10]",
+        ),
+        (
+            |tensors| {
+                tensors.iter_mut().filter(|(name, _)| name == TENSOR).for_each(|(_, t)| *t = &*t * f64::NAN);
+            },
+            "tensor `model.decoder.layers.2.fc1.bias` holds NaN or infinite values",
+        ),
+    ];
+    for (change, expected) in cases {
+        let (_, folder) = saved();
+        tamper(folder.path(), change);
+        let message = refusal(folder.path());
+        assert!(message.contains(expected) && message.contains("model.safetensors"), "{message}");
+    }
+}
+
+#[test]
+fn a_torn_missing_or_foreign_checkpoint_is_refused() {
+    let (_, folder) = saved();
+    let weights = folder.path().join("model.safetensors");
+    let bytes = std::fs::read(&weights).unwrap();
+    for length in [0, 5, 100, bytes.len() / 2, bytes.len() - 1] {
+        std::fs::write(&weights, &bytes[..length]).unwrap();
+        assert!(refusal(folder.path()).contains("is not a complete safetensors file"), "{length} bytes");
+    }
+    std::fs::remove_file(&weights).unwrap();
+    assert!(refusal(folder.path()).contains("cannot read"));
+
+    let config = folder.path().join("config.json");
+    std::fs::write(&config, r#"{"model_type": "bert"}"#).unwrap();
+    assert!(refusal(folder.path()).contains("model_type is `bert`, but a translator must be `marian`"));
+    std::fs::write(&config, "{").unwrap();
+    assert!(refusal(folder.path()).contains("cannot understand"));
+    std::fs::remove_file(&config).unwrap();
+    assert!(refusal(folder.path()).contains("cannot read"));
+}
+
+#[test]
+fn an_impossible_configuration_is_refused() {
+    type Change = fn(&mut MarianConfig);
+    let cases: [(Change, &str); 5] = [
+        (
+            |config| config.encoder_attention_heads = 5,
+            "encoder_attention_heads (5) does not divide d_model (12)",
+        ),
+        (|config| config.decoder_layers = 0, "decoder_layers must be from 1"),
+        (|config| config.pad_token_id = 23, "pad_token_id is not below vocab_size (23)"),
+        (|config| config.tie_word_embeddings = false, "tie_word_embeddings is false, which is not supported"),
+        (|config| config.dropout = 1.0, "dropout (1) must be at least 0 and below 1"),
+    ];
+    for (change, expected) in cases {
+        let mut config = config(23);
+        change(&mut config);
+        let fault = config.validate().unwrap_err();
+        assert!(fault.starts_with(expected), "{fault}");
+    }
+}
+
+/// opus-mt folders repeat the shared embedding under the names of its copies.
+#[test]
+fn tied_copies_are_accepted_and_untied_ones_refused() {
+    let (_, folder) = saved();
+    let shared = |tensors: &[(String, Tensor)]| {
+        tensors.iter().find(|(name, _)| name == "model.shared.weight").unwrap().1.copy()
+    };
+    tamper(folder.path(), |tensors| tensors.push(("lm_head.weight".to_owned(), shared(tensors))));
+    Marian::load(folder.path(), OPTIONS).unwrap();
+    tamper(folder.path(), |tensors| tensors.push(("lm_head.weight".to_owned(), shared(tensors) * 2.0)));
+    assert!(refusal(folder.path()).contains("tensor `lm_head.weight` is not equal to `model.shared.weight`"));
+}
