@@ -16,10 +16,10 @@ use subject::{Description, Evaluation, Scored, SharedArgs, Subject};
 ///
 /// Writes a row for each head as soon as it is scored, and continues a file that a killed run has left.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, args_override_self = true)]
 struct Args {
     /// Attention type whose heads are masked: enc-enc, enc-dec, dec-dec, self or all
-    #[arg(long, value_name = "TYPE", default_value = "all", overrides_with = "attention")]
+    #[arg(long, value_name = "TYPE", default_value = "all")]
     attention: Selection,
 
     /// Split that is scored; the subject's test split if absent

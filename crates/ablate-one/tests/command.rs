@@ -1,0 +1,202 @@
+//! The whole command on a subject that trains in a second.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+
+use assert_cmd::Command;
+use predicates::str::contains;
+use tempfile::TempDir;
+
+const TINY: &str = r#"
+description = "A subject for tests"
+[data]
+grammar = { seed = 3, train = 900, dev = 20, test = 24, shifted = 9 }
+[tokenizer]
+vocabulary = 300
+[model]
+layers = 2
+heads = 3
+d_model = 12
+d_ff = 12
+activation = "relu"
+dropout = 0.0
+positions = 160
+[training]
+seed = 1
+epochs = 4
+batch_tokens = 800
+peak_learning_rate = 1e-2
+warmup_steps = 10
+label_smoothing = 0.1
+clip_norm = 1.0
+[decoding]
+length_ratio = 1.0
+length_offset = 2
+"#;
+
+/// A folder with the subject, its model trained once for all tests.
+fn folder() -> TempDir {
+    static TRAINED: OnceLock<TempDir> = OnceLock::new();
+    let trained = TRAINED.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
+        command(folder.path()).args(["--limit", "1", "--attention", "enc-enc"]).assert().success();
+        folder
+    });
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
+    let model = "data/models/tiny";
+    fs::create_dir_all(folder.path().join(model)).unwrap();
+    for file in ["config.json", "model.safetensors", "settings.json", "tokenizer.json"] {
+        fs::copy(trained.path().join(model).join(file), folder.path().join(model).join(file)).unwrap();
+    }
+    folder
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = Command::cargo_bin("ablate-one").unwrap();
+    command.current_dir(folder).args(["tiny.toml", "--quiet", "--resamples", "99"]);
+    command
+}
+
+fn table(folder: &Path) -> PathBuf {
+    folder.join("results/tiny/ablate-one.csv")
+}
+
+fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    let output = command(folder).args(arguments).assert().failure().code(1).get_output().stderr.clone();
+    let message = String::from_utf8(output).unwrap();
+    assert_eq!(message.lines().count(), 1, "not one line: {message}");
+    message
+}
+
+#[test]
+fn every_head_has_one_row_with_its_test() {
+    let folder = folder();
+    command(folder.path()).assert().success().stdout("results/tiny/ablate-one.csv\n");
+    let mut reader = csv::Reader::from_path(table(folder.path())).unwrap();
+    let rows: Vec<records::AblationRow> = reader.deserialize().collect::<Result<_, _>>().unwrap();
+    assert_eq!(rows.len(), 3 * 2 * 3);
+    for row in &rows {
+        assert_eq!(row.score_delta, row.score - row.base_score);
+        assert_eq!(row.base_score, rows[0].base_score);
+        // p = (1 + count) / (99 + 1): a whole number of hundredths
+        let p = row.p_value.unwrap();
+        assert!((0.01..=1.0).contains(&p) && ((p * 100.0).round() - p * 100.0).abs() < 1e-9, "{p}");
+        assert!(row.p_holm.unwrap() >= row.p_benjamini_hochberg.unwrap());
+        assert!(row.delta_low.unwrap() <= row.delta_high.unwrap());
+    }
+    assert!(rows.iter().any(|row| row.score_delta != 0.0), "masking must change something");
+    assert!(folder.path().join("results/tiny/ablate-one.json").exists());
+}
+
+#[test]
+fn one_type_after_another_and_any_number_of_threads_give_the_same_file() {
+    let (together, apart) = (folder(), folder());
+    command(together.path()).args(["--threads", "2"]).assert().success();
+    for attention in ["dec-dec", "enc-enc", "all"] {
+        command(apart.path()).args(["--threads", "1", "--attention", attention]).assert().success();
+    }
+    assert_eq!(fs::read(table(together.path())).unwrap(), fs::read(table(apart.path())).unwrap());
+}
+
+#[test]
+fn a_killed_sweep_goes_on_to_the_file_of_an_unbroken_one() {
+    let (unbroken, killed) = (folder(), folder());
+    command(unbroken.path()).assert().success();
+    for rows in [1, 5] {
+        let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("ablate-one"))
+            .current_dir(killed.path())
+            .args(["tiny.toml", "--quiet", "--resamples", "99"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = || fs::read_to_string(table(killed.path())).map_or(0, |text| text.lines().count());
+        while lines() <= rows && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    command(killed.path()).assert().success();
+    assert_eq!(fs::read(table(killed.path())).unwrap(), fs::read(table(unbroken.path())).unwrap());
+}
+
+#[test]
+fn a_file_of_other_arguments_is_refused_with_both() {
+    let folder = folder();
+    let enc_enc = ["--attention", "enc-enc"];
+    command(folder.path()).args(enc_enc).assert().success();
+    let message = refusal(folder.path(), &["--attention", "enc-enc", "--seed", "2"]);
+    assert!(message.contains("belongs to another run") && message.contains("seed: 1 in the file, 2 now"), "{message}");
+    let message = refusal(folder.path(), &["--attention", "enc-enc", "--rescale"]);
+    assert!(message.contains("arguments.rescale: false in the file, true now"), "{message}");
+    for flag in ["--overwrite", "--restart"] {
+        command(folder.path()).args(enc_enc).args(["--limit", "3", flag]).assert().success();
+    }
+}
+
+#[test]
+fn another_split_has_a_file_of_its_own() {
+    let folder = folder();
+    let arguments = ["--attention", "dec-dec", "--split", "shifted", "--resamples", "0"];
+    command(folder.path()).args(arguments).assert().success().stdout("results/tiny/ablate-one-shifted.csv\n");
+    let text = fs::read_to_string(folder.path().join("results/tiny/ablate-one-shifted.csv")).unwrap();
+    assert!(text.lines().nth(1).unwrap().ends_with(",,,,,"), "an untested row has empty cells: {text}");
+}
+
+#[test]
+fn what_does_not_exist_is_refused_with_what_does() {
+    let folder = folder();
+    let message = refusal(folder.path(), &["--split", "newstest"]);
+    assert!(message.contains("no split `newstest`: this subject has train, dev, test, shifted"), "{message}");
+    let message = refusal(folder.path(), &["--attention", "self"]);
+    assert!(message.contains("no `self` attention in this model: it has enc-enc, enc-dec, dec-dec"), "{message}");
+    command(folder.path()).args(["--attention", "enc"]).assert().code(2).stderr(contains("choose enc-enc"));
+    command(folder.path()).args(["--limit", "0"]).assert().code(2).stderr(contains("at least 1"));
+}
+
+#[test]
+fn results_that_cannot_be_written_are_refused_in_one_line() {
+    let folder = folder();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let message = refusal(folder.path(), &["--output", "file/ablate-one.csv"]);
+    assert!(message.starts_with("error: cannot write `file`"), "{message}");
+    let message = refusal(folder.path(), &["--output", "ablate-one.txt"]);
+    assert!(message.contains("must end in `.csv`"), "{message}");
+}
+
+#[test]
+fn a_faulty_model_folder_is_refused_in_one_line() {
+    let model = |folder: &TempDir, file: &str| folder.path().join("data/models/tiny").join(file);
+    let cases: [(&str, &[u8], &str); 3] = [
+        ("model.safetensors", b"torn", "is not a complete safetensors file"),
+        ("config.json", br#"{"model_type": "bert"}"#, "model_type is `bert`"),
+        ("tokenizer.json", b"{", "tokenizer.json"),
+    ];
+    for (file, content, expected) in cases {
+        let folder = folder();
+        fs::write(model(&folder, file), content).unwrap();
+        let message = refusal(folder.path(), &[]);
+        assert!(message.contains(expected), "{file}: {message}");
+    }
+}
+
+#[test]
+fn a_sentence_beyond_the_positions_is_named() {
+    let folder = folder();
+    for (file, from, to) in [
+        ("tiny.toml", "positions = 160", "positions = 8"),
+        ("data/models/tiny/settings.json", "\"positions\": 160", "\"positions\": 8"),
+        ("data/models/tiny/config.json", "\"max_position_embeddings\": 160", "\"max_position_embeddings\": 8"),
+    ] {
+        let path = folder.path().join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{file}: {text}");
+        fs::write(path, text.replace(from, to)).unwrap();
+    }
+    let message = refusal(folder.path(), &[]);
+    assert!(message.contains("split `test`, sentence 1") && message.contains("8 positions"), "{message}");
+}
