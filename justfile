@@ -46,7 +46,7 @@ bench: setup
 train subject="demo-translation" *args: setup
     cargo run --release --locked -p train-subject -- "$@"
 
-# Table 1 and Figure 1: train if need be, mask each head in turn, print and draw; `--attention all` for all types
+# Table 1 and Figure 1: train if need be, mask each head in turn, print and draw; after the subject, `--attention all` for all types
 [group('paper')]
 reproduce-table1 subject="demo-translation" *args: setup
     cargo run --release --locked -p ablate-one -- --restart --attention enc-enc "$@"

@@ -80,7 +80,9 @@ def main():
     if os.environ.get("LIBTORCH"):
         return print(f"setup: using LIBTORCH={os.environ['LIBTORCH']}", file=sys.stderr)
     marker = TARGET / MARKER
-    if marker.exists() and marker.read_text() == f"{TORCH} {kind}\n":
+    found = marker.read_text().split() if marker.exists() else []
+    # A CUDA installation serves a CPU build too, so `just setup` never undoes `just setup-cuda`.
+    if found[:1] == [TORCH] and (kind == "cpu" or found[1:] == [kind]):
         return None
     print(f"setup: fetching libtorch {TORCH} ({kind}) once into .libtorch/", file=sys.stderr)
     shutil.rmtree(PARTIAL, ignore_errors=True)
@@ -98,3 +100,5 @@ if __name__ == "__main__":
         main()
     except subprocess.CalledProcessError as error:
         sys.exit(f"setup: `{' '.join(map(str, error.cmd))}` failed; is a package index reachable?")
+    except (OSError, zipfile.BadZipFile) as error:
+        sys.exit(f"setup: {error}")

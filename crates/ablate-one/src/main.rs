@@ -78,13 +78,19 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = Description::read(&args.shared.subject)?;
     let split = description.split(args.split.as_deref())?;
     let heads = args.attention.heads(&description.layout())?;
+    let path = args.shared.output_path("ablate-one", &description, &split);
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    description.read_split(&split, &machine)?;
+    records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
     let scored = Scored { split, limit: args.shared.limit, rescale: args.rescale };
     let identity = identity(args, subject.as_ref(), &scored)?;
     let run = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
-    let path = args.shared.output_path("ablate-one", &description, &scored.split);
     let mut rows = RowWriter::open(&path, &Signature::new(identity, run), args.shared.existing())?;
+    if args.shared.restart && rows.was_finished() {
+        rows.discard(|row| heads.iter().any(|&id| row::is_of(row, id)))?;
+    }
 
     ablate(args, subject.as_ref(), &scored, &heads, &mut rows)?;
     let layout = subject.layout();
@@ -111,12 +117,21 @@ fn ablate(
     let mut base: Option<Evaluation> = None;
     subject.evaluate(scored, &sets, &mut |index, evaluation| {
         let Some(base) = &base else {
+            check_base(rows, evaluation.score)?;
             base = Some(evaluation);
             return Ok(());
         };
         let comparison = evaluation.compare_with(base, args.resamples, args.shared.seed)?;
         Ok(rows.push(row::row(missing[index - 1], evaluation.metric(), &comparison))?)
     })
+}
+
+/// Refuses to mix rows of machines, or of library versions, on which the same model scores differently.
+fn check_base(rows: &RowWriter<AblationRow>, now: f64) -> Result<(), subject::Error> {
+    match rows.rows().map(|row| row.base_score).find(|&stored| stored != now) {
+        Some(stored) => Err(subject::Error::OtherBase { stored, now }),
+        None => Ok(()),
+    }
 }
 
 fn identity(args: &Args, subject: &dyn Subject, scored: &Scored) -> Result<Identity, subject::Error> {

@@ -130,7 +130,10 @@ fn a_file_of_other_arguments_is_refused_with_both() {
     let enc_enc = ["--attention", "enc-enc"];
     command(folder.path()).args(enc_enc).assert().success();
     let message = refusal(folder.path(), &["--attention", "enc-enc", "--seed", "2"]);
-    assert!(message.contains("belongs to another run") && message.contains("seed: 1 in the file, 2 now"), "{message}");
+    assert!(
+        message.contains("belongs to another run") && message.contains("seed: 1 in the file, 2 now"),
+        "{message}"
+    );
     let message = refusal(folder.path(), &["--attention", "enc-enc", "--rescale"]);
     assert!(message.contains("arguments.rescale: false in the file, true now"), "{message}");
     for flag in ["--overwrite", "--restart"] {
@@ -153,7 +156,10 @@ fn what_does_not_exist_is_refused_with_what_does() {
     let message = refusal(folder.path(), &["--split", "newstest"]);
     assert!(message.contains("no split `newstest`: this subject has train, dev, test, shifted"), "{message}");
     let message = refusal(folder.path(), &["--attention", "self"]);
-    assert!(message.contains("no `self` attention in this model: it has enc-enc, enc-dec, dec-dec"), "{message}");
+    assert!(
+        message.contains("no `self` attention in this model: it has enc-enc, enc-dec, dec-dec"),
+        "{message}"
+    );
     command(folder.path()).args(["--attention", "enc"]).assert().code(2).stderr(contains("choose enc-enc"));
     command(folder.path()).args(["--limit", "0"]).assert().code(2).stderr(contains("at least 1"));
 }
@@ -190,7 +196,11 @@ fn a_sentence_beyond_the_positions_is_named() {
     for (file, from, to) in [
         ("tiny.toml", "positions = 160", "positions = 8"),
         ("data/models/tiny/settings.json", "\"positions\": 160", "\"positions\": 8"),
-        ("data/models/tiny/config.json", "\"max_position_embeddings\": 160", "\"max_position_embeddings\": 8"),
+        (
+            "data/models/tiny/config.json",
+            "\"max_position_embeddings\": 160",
+            "\"max_position_embeddings\": 8",
+        ),
     ] {
         let path = folder.path().join(file);
         let text = fs::read_to_string(&path).unwrap();

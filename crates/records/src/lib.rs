@@ -15,4 +15,4 @@ pub use error::Error;
 pub use rows::{AblationRow, Row, TrainingRow};
 pub use signature::{Identity, Provenance, Signature, sha256_file};
 pub use table::read_rows;
-pub use writer::{Existing, RowWriter};
+pub use writer::{Existing, RowWriter, check_writable};

@@ -14,7 +14,8 @@ use crate::{Error, Row};
 pub enum Existing {
     /// Add to its rows, which must be of a run with the same identity.
     Continue,
-    /// Add to its rows if such a run was interrupted; start anew if it was finished or is another.
+    /// Add to its rows if such a run was interrupted; start anew if it is another. Rows of a finished run stay until
+    /// [`RowWriter::discard`] takes those that are to be computed again.
     Restart,
     /// Start anew.
     Overwrite,
@@ -46,13 +47,11 @@ impl<R: Row> RowWriter<R> {
     /// If the file belongs to another run or is being written by one, does not hold such rows, or
     /// cannot be written.
     pub fn open(path: &Path, signature: &Signature, existing: Existing) -> Result<Self, Error> {
-        if path.extension().is_none_or(|extension| extension != "csv") {
-            return Err(Error::Extension { path: path.to_owned() });
-        }
+        check_extension(path)?;
         let mut file = LockedFile::open(path)?;
         let starts_anew = match existing {
             Existing::Continue => false,
-            Existing::Restart => !interrupted(path, signature),
+            Existing::Restart => !is_of_such_a_run(path, signature),
             Existing::Overwrite => true,
         };
         if starts_anew {
@@ -116,6 +115,26 @@ impl<R: Row> RowWriter<R> {
         self.rows.contains_key(key)
     }
 
+    /// Whether the run before this one finished, as far as the signature tells.
+    pub fn was_finished(&self) -> bool {
+        let mut earlier = self.signature.runs.iter().rev().skip(1);
+        earlier.next().is_some_and(|run| run.duration_seconds.is_some())
+    }
+
+    /// Takes rows out of the file, to be computed again.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn discard(&mut self, unwanted: impl Fn(&R) -> bool) -> Result<(), Error> {
+        self.rows.retain(|_, row| !unwanted(row));
+        let kept: String = self.rows.values().map(line).collect();
+        self.sign()?;
+        self.file
+            .truncate(0)
+            .and_then(|()| self.file.append(&(header::<R>() + &kept)))
+            .map_err(|source| write_error(&self.path, source))
+    }
+
     /// Adds a row and waits until it is on the disk.
     ///
     /// # Errors
@@ -169,13 +188,26 @@ impl<R: Row> RowWriter<R> {
     }
 }
 
-/// Whether the file beside which a signature stands belongs to a run like this one that did not finish.
-fn interrupted(path: &Path, signature: &Signature) -> bool {
+/// Refuses a result file that could not be written, before any long work. May leave an empty file and its folders.
+///
+/// # Errors
+/// If the name does not end in `.csv`, or the file cannot be opened or is being written.
+pub fn check_writable(path: &Path) -> Result<(), Error> {
+    check_extension(path)?;
+    LockedFile::open(path).map(drop)
+}
+
+fn check_extension(path: &Path) -> Result<(), Error> {
+    match path.extension().is_some_and(|extension| extension == "csv") {
+        true => Ok(()),
+        false => Err(Error::Extension { path: path.to_owned() }),
+    }
+}
+
+/// Whether the file beside which a signature stands belongs to a run like this one.
+fn is_of_such_a_run(path: &Path, signature: &Signature) -> bool {
     let stored = Signature::read(&Signature::path_beside(path)).ok().flatten();
-    stored.is_some_and(|stored| {
-        stored.identity == signature.identity
-            && stored.runs.last().is_some_and(|run| run.duration_seconds.is_none())
-    })
+    stored.is_some_and(|stored| stored.identity == signature.identity)
 }
 
 fn check_identity(path: &Path, stored: &Identity, now: &Identity) -> Result<(), Error> {
@@ -481,20 +513,27 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_continues_an_interrupted_run_and_no_other() {
+    fn a_restart_continues_an_interrupted_run_and_may_discard_a_finished_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ablate-one.csv");
-        let rows_found = |seed| {
-            let mut writer = Writer::open(&path, &signature(seed), Existing::Restart).unwrap();
-            let found = writer.rows().len();
-            push_missing(&mut writer, &work()[..2]);
-            (found, writer)
-        };
-        drop(rows_found(1)); // interrupted after two rows
-        let (found, writer) = rows_found(1);
-        assert_eq!(found, 2);
+        let restarted = |seed| Writer::open(&path, &signature(seed), Existing::Restart).unwrap();
+        push_missing(&mut restarted(1), &work()[..2]); // interrupted after two rows
+        let mut writer = restarted(1);
+        assert_eq!((writer.rows().len(), writer.was_finished()), (2, false));
+        push_missing(&mut writer, &work());
         writer.finish(adjust).unwrap();
-        assert_eq!(rows_found(1).0, 0, "a finished file is started anew");
-        assert_eq!(rows_found(2).0, 0, "so is one of another seed");
+
+        let mut writer = restarted(1);
+        assert_eq!((writer.rows().len(), writer.was_finished()), (4, true));
+        writer.discard(|row| row.attention == "enc-enc").unwrap();
+        assert_eq!(read_rows::<AblationRow>(&path).unwrap().len(), 2);
+        drop(writer); // interrupted: the next one goes on
+        let mut writer = restarted(1);
+        assert!(!writer.was_finished());
+        push_missing(&mut writer, &work());
+        writer.finish(adjust).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), unbroken());
+
+        assert_eq!(restarted(2).rows().len(), 0, "a file of another seed is started anew");
     }
 }

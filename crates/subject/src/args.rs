@@ -33,8 +33,8 @@ pub struct SharedArgs {
     #[arg(long)]
     pub overwrite: bool,
 
-    /// Continue the result file only if a run like this one was interrupted, else start it anew
-    #[arg(long, conflicts_with = "overwrite")]
+    /// Compute rows of a finished run again; go on with an interrupted one; replace a file of any other
+    #[arg(long)]
     pub restart: bool,
 
     /// Folder of the results
@@ -76,7 +76,7 @@ pub struct MachineArgs {
     pub data: PathBuf,
 
     /// Threads of the computation; all cores if absent
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = thread_count)]
     pub threads: Option<usize>,
 
     /// Device of the model: auto, cpu or cuda:N
@@ -90,6 +90,16 @@ pub struct MachineArgs {
     /// No progress on stderr
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// Far more than any machine has cores.
+const MOST_THREADS: usize = 1024;
+
+fn thread_count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if (1..=MOST_THREADS).contains(&number) => Ok(number),
+        _ => Err(format!("must be a whole number from 1 to {MOST_THREADS}")),
+    }
 }
 
 fn positive(text: &str) -> Result<usize, String> {
@@ -149,8 +159,11 @@ impl MachineArgs {
     pub fn build(&self) -> Result<Machine, Error> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.unwrap_or(cores);
-        // Fails only where a pool exists already, which then serves as well: no result depends on its size.
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+        let fault = |error: rayon::ThreadPoolBuildError| Error::Threads {
+            threads,
+            source: std::io::Error::other(error.to_string()),
+        };
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(fault)?;
         Ok(Machine {
             data: self.data.clone(),
             threads,

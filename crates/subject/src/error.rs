@@ -26,11 +26,9 @@ pub enum Error {
     #[error(transparent)]
     Model(#[from] core_masking::Error),
 
-    /// The loss of a training step was not a number.
-    #[error(
-        "the training loss of epoch {epoch}, step {step} is {loss}: lower peak_learning_rate or clip_norm"
-    )]
-    Diverged { epoch: usize, step: usize, loss: f64 },
+    /// The loss of a training step, or its gradient, was not a number.
+    #[error("the loss is no longer finite in epoch {epoch} after step {step}: lower peak_learning_rate or clip_norm")]
+    Diverged { epoch: usize, step: usize },
 
     /// No subject of that name.
     #[error("no subject `{name}`: `{}` does not exist{}", path.display(), listed(known))]
@@ -40,12 +38,33 @@ pub enum Error {
     #[error("no split `{split}`: this subject has {}", known.join(", "))]
     NoSuchSplit { split: String, known: Vec<String> },
 
+    /// A model folder with another architecture or vocabulary than the subject's.
+    #[error(
+        "the model in `{}` is not the one that subject `{name}` describes: its config.json or tokenizer.json differs",
+        folder.display()
+    )]
+    OtherModel { folder: PathBuf, name: String },
+
     /// A trained model that other settings made.
     #[error(
-        "`{}` was trained from other settings than `{}` holds now: run `train-subject {name} --overwrite`",
-        folder.display(), spec.display()
+        "`{}` was trained from other settings than `{}` holds now: run `train-subject {} --overwrite`",
+        folder.display(), spec.display(), spec.display()
     )]
-    OtherSettings { folder: PathBuf, spec: PathBuf, name: String },
+    OtherSettings { folder: PathBuf, spec: PathBuf },
+
+    /// A split none of whose pairs fits the model.
+    #[error("split `{split}`: every pair is longer than the {positions} positions of the model")]
+    AllTooLong { split: String, positions: i64 },
+
+    /// More threads than a machine can have.
+    #[error("cannot start {threads} threads")]
+    Threads { threads: usize, source: std::io::Error },
+
+    /// The same model gives another score than the rows that are there.
+    #[error(
+        "the intact model scores {now}, but {stored} in the rows that are there: compute them again with --overwrite"
+    )]
+    OtherBase { stored: f64, now: f64 },
 
     /// A file of a training run could not be read.
     #[error("cannot read `{}`", path.display())]

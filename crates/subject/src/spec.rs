@@ -209,7 +209,10 @@ impl Spec {
             ("training.epochs must be at least 1", training.epochs >= 1),
             ("training.batch_tokens must be at least 1", training.batch_tokens >= 1),
             ("training.warmup_steps must be at least 1", training.warmup_steps >= 1),
-            ("training.peak_learning_rate must be above 0", training.peak_learning_rate > 0.0),
+            (
+                "training.peak_learning_rate must be above 0 and finite",
+                training.peak_learning_rate > 0.0 && training.peak_learning_rate.is_finite(),
+            ),
             ("training.clip_norm must be above 0", training.clip_norm > 0.0),
             (
                 "training.label_smoothing must be at least 0 and below 1",
@@ -220,8 +223,14 @@ impl Spec {
                 training.adam_betas.iter().all(|beta| (0.0..1.0).contains(beta)),
             ),
             ("decoding.beam must be from 1 to 64", (1..=64).contains(&self.decoding.beam)),
-            ("decoding.length_penalty must be at least 0", self.decoding.length_penalty >= 0.0),
-            ("decoding.length_ratio must be at least 0", self.decoding.length_ratio >= 0.0),
+            (
+                "decoding.length_penalty must be from 0 to 10",
+                (0.0..=10.0).contains(&self.decoding.length_penalty),
+            ),
+            (
+                "decoding.length_ratio must be from 0 to 100",
+                (0.0..=100.0).contains(&self.decoding.length_ratio),
+            ),
         ];
         match checks.iter().find(|(_, holds)| !holds) {
             Some((fault, _)) => Err((*fault).to_owned()),

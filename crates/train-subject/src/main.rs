@@ -11,7 +11,7 @@ use subject::{Description, MachineArgs};
 /// folder in `<data>/models/<subject>/`, each epoch in `epochs/` below it, and the training curve in
 /// `<results>/<subject>/training.csv`.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, args_override_self = true)]
 struct Args {
     /// Subject to train: a file of `experiments/`, or its name without `.toml`
     #[arg(value_name = "SUBJECT")]

@@ -98,7 +98,8 @@ fn a_killed_run_goes_on_with_the_losses_of_an_unbroken_one() {
     child.kill().unwrap();
     child.wait().unwrap();
 
-    command(killed.path()).assert().success();
+    // Weights depend on the number of shards, which the checkpoint remembers: another number of threads is the same.
+    command(killed.path()).args(["--threads", "1"]).assert().success();
     for file in OUTCOME {
         assert_eq!(read(killed.path(), file), read(unbroken.path(), file), "{file}");
     }
@@ -114,7 +115,10 @@ fn a_trained_model_is_left_alone_unless_overwritten() {
 
     fs::write(folder.path().join("tiny.toml"), TINY.replace("d_ff = 12", "d_ff = 14")).unwrap();
     let message = refusal(folder.path());
-    assert!(message.contains("was trained from other settings") && message.contains("--overwrite"), "{message}");
+    assert!(
+        message.contains("was trained from other settings") && message.contains("--overwrite"),
+        "{message}"
+    );
     command(folder.path()).arg("--overwrite").assert().success();
 }
 
@@ -124,7 +128,7 @@ fn a_faulty_subject_is_refused_before_training() {
         ("heads = 2", "heads = 3", "encoder_attention_heads (3) does not divide d_model (8)"),
         ("heads = 2", "haeds = 2", "unknown field `haeds`"),
         ("epochs = 4", "epochs = 0", "training.epochs must be at least 1"),
-        ("vocabulary = 300", "vocabulary = 30", "30"),
+        ("vocabulary = 300", "vocabulary = 30", "259"),
         ("dropout = 0.2", "dropout = 1.2", "dropout (1.2) must be at least 0 and below 1"),
         ("train = 200", "train = 0", "split `train` is empty"),
         ("dev = 20", "dev = 0", "split `dev` is empty"),
@@ -166,7 +170,12 @@ fn usage_is_explained() {
     Command::cargo_bin("train-subject").unwrap().assert().code(2);
     let folder = tempfile::tempdir().unwrap();
     let mut unknown = Command::cargo_bin("train-subject").unwrap();
-    unknown.current_dir(folder.path()).arg("nothing").assert().code(1).stderr(contains("no subject `nothing`"));
+    unknown
+        .current_dir(folder.path())
+        .arg("nothing")
+        .assert()
+        .code(1)
+        .stderr(contains("no subject `nothing`"));
     let mut device = command(folder.path());
     device.args(["--device", "cuda:99"]).assert().code(1).stderr(contains("no "));
 }

@@ -55,14 +55,24 @@ impl BeamSearch {
     ///
     /// # Errors
     /// If a sentence is longer than the model's positions.
+    ///
+    /// # Panics
+    /// If `gates` has another number of rows.
     pub fn translate(
         &self,
         model: &Marian,
         sources: &[&[u32]],
         gates: &Gates,
     ) -> Result<Vec<Translation>, Error> {
+        assert!(
+            [1, sources.len()].contains(&(gates.rows() as usize)),
+            "one row of gates, or one for each sentence"
+        );
         for source in sources {
             model.check_length("source", source.len())?;
+        }
+        if sources.is_empty() {
+            return Ok(Vec::new());
         }
         let batch = TokenBatch::new(sources, model.config().pad_token_id, model.options());
         let limits: Vec<usize> = sources.iter().map(|source| self.limit(model, source.len())).collect();
@@ -72,7 +82,7 @@ impl BeamSearch {
     /// The greatest number of target tokens, end symbol included.
     fn limit(&self, model: &Marian, source: usize) -> usize {
         let (ratio, offset) = self.length_limit;
-        let wanted = (ratio * source as f64) as usize + offset;
+        let wanted = ((ratio * source as f64) as usize).saturating_add(offset);
         wanted.clamp(1, model.config().max_position_embeddings as usize)
     }
 
@@ -165,11 +175,14 @@ impl<'a> Step<'a> {
         let tokens: Vec<i64> = running.iter().flat_map(|sentence| sentence.last_tokens()).collect();
         let scores: Vec<f32> = running.iter().flat_map(|sentence| sentence.log_probabilities()).collect();
         let (kind, device) = self.model.options();
+        // Sums of log-probabilities need more precision than a bf16 model computes with.
+        let kind = if kind == Kind::Double { kind } else { Kind::Float };
         let tokens = Tensor::from_slice(&tokens).view([-1, self.beam]).to_device(device); // [sentence, beam]
         let scores = Tensor::from_slice(&scores).view([-1, self.beam, 1]).to_kind(kind).to_device(device);
 
         let hidden = self.hidden(&tokens); // [sentence, beam, d_model]
-        let mut logits = hidden.linear(&self.output.weight, Some(&self.output.bias)); // [sentence, beam, vocab]
+        let logits = hidden.linear(&self.output.weight, Some(&self.output.bias));
+        let mut logits = logits.to_kind(kind); // [sentence, beam, vocab]
         let offsets = scores - logits.logsumexp(-1, true); // [sentence, beam, 1]
         let _ = logits.index_fill_(2, &self.banned, f64::NEG_INFINITY);
         self.best(&logits, &offsets)

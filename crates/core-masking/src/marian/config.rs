@@ -109,19 +109,20 @@ impl MarianConfig {
     /// If a size is zero, heads do not divide `d_model`, a symbol lies outside the vocabulary, or an unsupported
     /// variant is asked for.
     pub fn validate(&self) -> Result<(), String> {
+        // Far beyond any translator, and small enough that a forged file cannot exhaust the memory.
         let sizes = [
-            ("vocab_size", self.vocab_size),
-            ("d_model", self.d_model),
-            ("encoder_layers", self.encoder_layers as i64),
-            ("encoder_attention_heads", self.encoder_attention_heads as i64),
-            ("encoder_ffn_dim", self.encoder_ffn_dim),
-            ("decoder_layers", self.decoder_layers as i64),
-            ("decoder_attention_heads", self.decoder_attention_heads as i64),
-            ("decoder_ffn_dim", self.decoder_ffn_dim),
-            ("max_position_embeddings", self.max_position_embeddings),
+            ("vocab_size", self.vocab_size, 1 << 24),
+            ("d_model", self.d_model, 1 << 16),
+            ("encoder_layers", self.encoder_layers as i64, 1 << 10),
+            ("encoder_attention_heads", self.encoder_attention_heads as i64, 1 << 10),
+            ("encoder_ffn_dim", self.encoder_ffn_dim, 1 << 20),
+            ("decoder_layers", self.decoder_layers as i64, 1 << 10),
+            ("decoder_attention_heads", self.decoder_attention_heads as i64, 1 << 10),
+            ("decoder_ffn_dim", self.decoder_ffn_dim, 1 << 20),
+            ("max_position_embeddings", self.max_position_embeddings, 1 << 16),
         ];
-        if let Some((name, _)) = sizes.iter().find(|(_, size)| !(1..=1 << 24).contains(size)) {
-            return Err(format!("{name} must be from 1 to 16777216"));
+        if let Some((name, _, most)) = sizes.iter().find(|(_, size, most)| !(1..=*most).contains(size)) {
+            return Err(format!("{name} must be from 1 to {most}"));
         }
         for (name, heads) in [
             ("encoder_attention_heads", self.encoder_attention_heads as i64),
@@ -148,6 +149,11 @@ impl MarianConfig {
             ("decoder_start_token_id", Some(self.decoder_start_token_id)),
             ("forced_eos_token_id", self.forced_eos_token_id),
         ];
+        if self.pad_token_id == self.eos_token_id {
+            return Err(
+                "pad_token_id and eos_token_id must differ: the padding is never generated".to_owned()
+            );
+        }
         match symbols.iter().find(|(_, id)| id.is_some_and(|id| i64::from(id) >= self.vocab_size)) {
             Some((name, _)) => Err(format!("{name} is not below vocab_size ({})", self.vocab_size)),
             None => Ok(()),

@@ -2,7 +2,7 @@
 //!
 //! Kingma and Ba (2015), Algorithm 1, <https://arxiv.org/abs/1412.6980>. Written here because the state must be
 //! saved and restored for an exact resume, which the bindings' optimiser does not offer.
-use core_masking::Weights;
+use core_masking::{Inventory, Weights};
 use rayon::prelude::*;
 use tch::{Tensor, no_grad};
 
@@ -43,10 +43,14 @@ impl Adam {
     }
 
     /// One update along the sum of `shards`, gradients of the weights in the order of [`gradients`], clipped to an
-    /// l2 norm of `clip_norm`.
-    pub(super) fn update(&mut self, shards: Vec<Vec<Tensor>>, learning_rate: f64, clip_norm: f64) {
+    /// l2 norm of `clip_norm`. Returns their norm before that; if it is not finite, nothing is changed.
+    pub(super) fn update(&mut self, shards: Vec<Vec<Tensor>>, learning_rate: f64, clip_norm: f64) -> f64 {
         let mut gradients = sum(shards);
-        let scale = no_grad(|| clipping(&gradients, clip_norm));
+        let norm = no_grad(|| norm(&gradients));
+        if !norm.is_finite() {
+            return norm;
+        }
+        let scale = (clip_norm / norm).min(1.0);
         self.step += 1;
         let (betas, step) = (self.betas, self.step);
         let correction = betas.map(|beta| 1.0 - beta.powi(step as i32));
@@ -56,6 +60,12 @@ impl Adam {
                 parameter.update(gradient, betas, correction, learning_rate);
             });
         });
+        norm
+    }
+
+    /// Name and shape of each moment.
+    pub(super) fn inventory(&self) -> Inventory {
+        self.state().iter().map(|(name, tensor)| (name.to_owned(), tensor.size())).collect()
     }
 
     /// The moments as named tensors, to be saved.
@@ -110,11 +120,10 @@ fn sum(shards: Vec<Vec<Tensor>>) -> Vec<Tensor> {
     shards.into_iter().reduce(add).unwrap_or_default()
 }
 
-/// What gradients are multiplied by so that their common norm is at most `clip_norm`.
-fn clipping(gradients: &[Tensor], clip_norm: f64) -> f64 {
+/// The l2 norm of all gradients together.
+fn norm(gradients: &[Tensor]) -> f64 {
     let norms: Vec<Tensor> = gradients.iter().map(Tensor::norm).collect();
-    let norm = Tensor::stack(&norms, 0).norm().double_value(&[]);
-    if norm > clip_norm { clip_norm / norm } else { 1.0 }
+    Tensor::stack(&norms, 0).norm().double_value(&[])
 }
 
 #[cfg(test)]
@@ -143,12 +152,42 @@ mod tests {
         assert!(gap < 1e-8, "{gap:e}");
     }
 
-    /// |(3, 4)| = 5.
+    /// Algorithm 1 by hand for one weight, gradients 1 and then 3, β = (0.9, 0.98), learning rate 1.
+    /// After the first step both corrected moments are 1: w = -1. Then the moments are 0.9 * 0.1 + 0.1 * 3 = 0.39 and
+    /// 0.98 * 0.02 + 0.02 * 9 = 0.1996, the corrections 1 - 0.81 = 0.19 and 1 - 0.9604 = 0.0396, and the step
+    /// (0.39 / 0.19) / sqrt(0.1996 / 0.0396).
+    #[test]
+    fn two_different_gradients_are_averaged_with_their_own_rates() {
+        let weights =
+            Weights::from_tensors([("w".to_owned(), Tensor::from_slice(&[0.0]).set_requires_grad(true))]);
+        let mut adam = Adam::new(&weights, [0.9, 0.98]);
+        adam.update(vec![vec![Tensor::from_slice(&[1.0])]], 1.0, f64::INFINITY);
+        adam.update(vec![vec![Tensor::from_slice(&[3.0])]], 1.0, f64::INFINITY);
+        let expected = -1.0 - (0.39 / 0.19) / (0.1996_f64 / 0.0396).sqrt();
+        let gap = (weights.get("w").unwrap().double_value(&[0]) - expected).abs();
+        assert!(gap < 1e-7, "{gap:e}");
+    }
+
+    /// |(3, 4)| = 5, so a bound of 1 leaves a fifth: the first moment is 0.1 * 3/5 and 0.1 * 4/5.
     #[test]
     fn gradients_are_scaled_to_the_norm_only_when_longer() {
-        let gradients = [Tensor::from_slice(&[3.0]), Tensor::from_slice(&[4.0])];
-        assert!((clipping(&gradients, 1.0) - 0.2).abs() < 1e-12);
-        assert_eq!(clipping(&gradients, 6.0), 1.0);
+        for (clip_norm, expected) in [(1.0, [0.06, 0.08]), (6.0, [0.3, 0.4])] {
+            let weights = weights([0.0, 0.0]);
+            let mut adam = Adam::new(&weights, [0.9, 0.98]);
+            assert_eq!(adam.update(vec![vec![Tensor::from_slice(&[3.0, 4.0])]], 1.0, clip_norm), 5.0);
+            let gap =
+                (&adam.parameters[0].first - Tensor::from_slice(&expected)).abs().max().double_value(&[]);
+            assert!(gap < 1e-12, "{gap:e}");
+        }
+    }
+
+    #[test]
+    fn a_gradient_that_is_not_finite_changes_nothing() {
+        let weights = weights([1.0, 2.0]);
+        let mut adam = Adam::new(&weights, [0.9, 0.98]);
+        assert!(adam.update(vec![vec![Tensor::from_slice(&[f64::NAN, 1.0])]], 1.0, 1.0).is_nan());
+        assert_eq!(weights.get("w").unwrap(), Tensor::from_slice(&[1.0, 2.0]));
+        assert_eq!(adam.steps(), 0);
     }
 
     #[test]

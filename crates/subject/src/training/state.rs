@@ -23,6 +23,8 @@ pub(super) struct EpochState {
     pub best_epoch: usize,
     /// That loss, in nats per token.
     pub best_loss: f64,
+    /// The number of parts that batches were divided into.
+    pub shards: usize,
 }
 
 /// The folder of a model in training.
@@ -63,7 +65,7 @@ impl Checkpoints {
         model.save(&partial)?;
         adam.state().write(&partial.join(MOMENTS))?;
         let json = serde_json::to_string_pretty(state).expect("a state has only text keys");
-        write(&partial.join(STATE), json + "\n")?;
+        replace(&partial.join(STATE), &(json + "\n"))?;
         let place = self.epoch(epoch);
         fs::rename(&partial, &place).map_err(|source| Error::Write { path: place, source })?;
         let _ = fs::remove_file(self.epoch(epoch - 1).join(MOMENTS)); // only saves space
@@ -80,7 +82,9 @@ impl Checkpoints {
         let folder = self.epoch(state.row.epoch);
         let model = trainable(&Marian::load(&folder, (Kind::Float, device))?)?;
         let mut adam = Adam::new(model.weights(), betas);
-        let moments = Weights::read(&folder.join(MOMENTS), (Kind::Float, device))?;
+        let path = folder.join(MOMENTS);
+        let moments = Weights::read(&path, (Kind::Float, device))?;
+        moments.check(&path, &adam.inventory())?;
         adam.restore(&moments, state.row.step)?;
         Ok((model, adam))
     }
@@ -106,6 +110,10 @@ pub(super) fn trainable(model: &Marian) -> Result<Marian, core_masking::Error> {
     marian::Marian::new(model.config().clone(), Weights::from_tensors(model.weights().iter().map(leaf)))
 }
 
-pub(super) fn write(path: &Path, text: String) -> Result<(), Error> {
-    fs::write(path, text).map_err(|source| Error::Write { path: path.to_owned(), source })
+/// Writes a file: all of it or, if the process is killed, nothing.
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), Error> {
+    let partial = path.with_extension("partial");
+    fs::write(&partial, text)
+        .and_then(|()| fs::rename(&partial, path))
+        .map_err(|source| Error::Write { path: path.to_owned(), source })
 }

@@ -31,7 +31,15 @@ pub struct TranslationSubject {
     machine: Machine,
     model: Marian,
     tokenizer: SubwordTokenizer,
+    checksums: Checksums,
+}
+
+/// SHA-256 of the files that a score depends on.
+#[derive(Debug)]
+struct Checksums {
     weights: String,
+    config: String,
+    tokenizer: String,
 }
 
 /// A split, read and cut into batches.
@@ -45,16 +53,20 @@ impl TranslationSubject {
     /// Loads the model and the tokeniser of `folder`.
     ///
     /// # Errors
-    /// If the folder holds no such model.
+    /// If the folder holds no such model, or not the one that the subject describes.
     pub fn load(name: &str, spec: Spec, machine: Machine, folder: &Path) -> Result<Self, Error> {
-        Ok(Self {
-            name: name.to_owned(),
-            spec,
-            model: Marian::load(folder, machine.options())?,
-            tokenizer: SubwordTokenizer::load(&folder.join("tokenizer.json"))?,
-            weights: sha256_file(&folder.join("model.safetensors"))?,
-            machine,
-        })
+        let model = Marian::load(folder, machine.options())?;
+        let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
+        if *model.config() != spec.config(&tokenizer) {
+            return Err(Error::OtherModel { folder: folder.to_owned(), name: name.to_owned() });
+        }
+        let sha256 = |file| sha256_file(&folder.join(file));
+        let checksums = Checksums {
+            weights: sha256("model.safetensors")?,
+            config: sha256("config.json")?,
+            tokenizer: sha256("tokenizer.json")?,
+        };
+        Ok(Self { name: name.to_owned(), spec, machine, model, tokenizer, checksums })
     }
 
     fn read(&self, scored: &Scored) -> Result<ParallelText, Error> {
@@ -120,8 +132,12 @@ impl Subject for TranslationSubject {
         identity.limit = scored.limit;
         identity.precision = self.machine.precision.name().to_owned();
         identity.metric = format!("BLEU|{}", Bleu::new().signature());
-        identity.weights = Some(self.weights.clone());
-        identity.data = BTreeMap::from([(scored.split.clone(), data::sha256(&self.read(scored)?))]);
+        identity.weights = Some(self.checksums.weights.clone());
+        identity.data = BTreeMap::from([
+            ("config.json".to_owned(), self.checksums.config.clone()),
+            ("tokenizer.json".to_owned(), self.checksums.tokenizer.clone()),
+            (scored.split.clone(), data::sha256(&self.read(scored)?)),
+        ]);
         identity.arguments = BTreeMap::from([
             ("decoding".to_owned(), serde_json::json!(self.spec.decoding)),
             ("rescale".to_owned(), scored.rescale.into()),
@@ -158,7 +174,7 @@ impl Subject for TranslationSubject {
                 return Ok(());
             }
             let evaluation = Evaluation::new(Segments::Bleu(segments.clone()));
-            progress.message(format!("without {}: {:.2} BLEU", sets[item / batches], evaluation.score));
+            progress.message(format!("masked {}: {:.2} BLEU", sets[item / batches], evaluation.score));
             each(item / batches, evaluation)
         })
     }

@@ -24,6 +24,7 @@ pub(super) fn in_order<S: Send, T: Send>(
             .map(|state| {
                 let (sender, job, next, stop) = (sender.clone(), &job, &next, &stop);
                 scope.spawn(move || {
+                    let _guard = StopOnPanic(stop);
                     let Ok(state) = state.lock() else { return };
                     while !stop.load(Ordering::Relaxed) {
                         let item = next.fetch_add(1, Ordering::Relaxed);
@@ -43,6 +44,17 @@ pub(super) fn in_order<S: Send, T: Send>(
         let fault = "a thread panicked; its message stands above".to_owned();
         if panicked { Err(Error::Worker { fault }) } else { Ok(()) }
     })
+}
+
+/// Lets the other threads stop too: results behind that of a thread that panicked are never delivered.
+struct StopOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Holds back what comes early.
@@ -80,6 +92,20 @@ mod tests {
         })
         .unwrap();
         assert_eq!(seen, (0..20).map(|item| (item, item * item)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_panic_ends_the_work_with_an_error() {
+        let begun = AtomicUsize::new(0);
+        let job = |(): &(), item: usize| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            assert!(item != 3, "this panic is part of the test");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            Ok(item)
+        };
+        let outcome = in_order(vec![(), ()], 10_000, job, |_, _| Ok(()));
+        assert!(outcome.unwrap_err().to_string().contains("a thread panicked"));
+        assert!(begun.into_inner() < 10_000, "no new job is begun");
     }
 
     #[test]
