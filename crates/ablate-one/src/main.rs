@@ -64,17 +64,11 @@ impl Selection {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    subject::exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
-    let machine = args.shared.machine.build()?;
+    let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
     let split = description.split(args.split.as_deref())?;
     let heads = args.attention.heads(&description.layout())?;

@@ -10,10 +10,10 @@ use tch::{Device, Tensor};
 
 /// What training thins out activations with (Srivastava et al. 2014), passed to every forward.
 #[derive(Debug)]
-pub struct Dropout(Option<Source>);
+pub struct Dropout(Option<Thinning>);
 
 #[derive(Debug)]
-struct Source {
+struct Thinning {
     /// An element is dropped if its 16 random bits are below this.
     threshold: u16,
     generator: RefCell<ChaCha8Rng>,
@@ -27,19 +27,19 @@ impl Dropout {
     pub fn new(rate: f64, seed: u64) -> Self {
         let threshold = (rate * 65_536.0).round() as u16;
         let generator = RefCell::new(ChaCha8Rng::seed_from_u64(seed));
-        Self((threshold > 0).then_some(Source { threshold, generator }))
+        Self((threshold > 0).then_some(Thinning { threshold, generator }))
     }
 
     /// `x` with dropped elements at 0 and the others scaled so that the expectation stays.
     pub fn apply(&self, x: Tensor) -> Tensor {
         match &self.0 {
             None => x,
-            Some(source) => source.apply(&x),
+            Some(thinning) => thinning.apply(&x),
         }
     }
 }
 
-impl Source {
+impl Thinning {
     fn apply(&self, x: &Tensor) -> Tensor {
         if x.device() != Device::Cpu {
             // A mask made here would have to be carried over; the device's own generator is quick.

@@ -1,5 +1,6 @@
 //! Agreement with Hugging Face transformers on a random Marian translator: `../shared/golden/README.md` says how the
 //! numbers were made. Heads and layers count from 0 there. Skipped, with a message, where the folder is absent.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -21,9 +21,9 @@ struct Args {
     #[arg(default_value = "demo-translation")]
     subject: std::path::PathBuf,
 
-    /// Sentences of the test set
-    #[arg(long, default_value_t = 256)]
-    sentences: usize,
+    /// First sentences of the test set; all if absent
+    #[arg(long)]
+    sentences: Option<usize>,
 
     /// Timed passes
     #[arg(long, default_value_t = 3)]
@@ -47,8 +47,12 @@ fn main() {
     let model = Marian::load(&folder, machine.options()).unwrap();
     let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json")).unwrap();
     let text = description.read_split(&description.split(None).unwrap(), &machine).unwrap();
-    let mut sources: Vec<Vec<u32>> =
-        text.source.iter().take(args.sentences).map(|line| tokenizer.encode(line)).collect();
+    let mut sources: Vec<Vec<u32>> = text
+        .source
+        .iter()
+        .take(args.sentences.unwrap_or(usize::MAX))
+        .map(|line| tokenizer.encode(line))
+        .collect();
     sources.sort_by_key(Vec::len);
 
     tch::set_num_threads(1);

@@ -2,7 +2,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
 use tch::{Cuda, Device, Kind};
 
 use records::Existing;
@@ -41,12 +40,24 @@ pub struct SharedArgs {
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub results: PathBuf,
 
+    /// Number format of the model
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Precision::F32)]
+    pub precision: Precision,
+
     #[command(flatten)]
     #[expect(missing_docs, reason = "clap would take it for the text of --help")]
     pub machine: MachineArgs,
 }
 
 impl SharedArgs {
+    /// Where and how to compute, checked.
+    ///
+    /// # Errors
+    /// As for [`MachineArgs::build`].
+    pub fn machine(&self) -> Result<Machine, Error> {
+        Ok(Machine { precision: self.precision, ..self.machine.build()? })
+    }
+
     /// What to do with a result file that is there.
     pub fn existing(&self) -> Existing {
         match (self.overwrite, self.restart) {
@@ -83,10 +94,6 @@ pub struct MachineArgs {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
 
-    /// Number format of the model in experiments
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Precision::F32)]
-    pub precision: Precision,
-
     /// No progress on stderr
     #[arg(long)]
     pub quiet: bool,
@@ -110,8 +117,7 @@ fn positive(text: &str) -> Result<usize, String> {
 }
 
 /// Number format of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Precision {
     /// Single precision
     F32,
@@ -152,10 +158,10 @@ pub struct Machine {
 }
 
 impl MachineArgs {
-    /// Checks the device, counts the cores and sets the number of threads that statistics use.
+    /// Checks the device, counts the cores and starts the threads; single precision.
     ///
     /// # Errors
-    /// If there is no such device.
+    /// If there is no such device, or the threads cannot be started.
     pub fn build(&self) -> Result<Machine, Error> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.unwrap_or(cores);
@@ -168,7 +174,7 @@ impl MachineArgs {
             data: self.data.clone(),
             threads,
             device: device(&self.device)?,
-            precision: self.precision,
+            precision: Precision::F32,
             quiet: self.quiet,
         })
     }

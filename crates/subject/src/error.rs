@@ -27,7 +27,9 @@ pub enum Error {
     Model(#[from] core_masking::Error),
 
     /// The loss of a training step, or its gradient, was not a number.
-    #[error("the loss is no longer finite in epoch {epoch} after step {step}: lower peak_learning_rate or clip_norm")]
+    #[error(
+        "the loss is no longer finite in epoch {epoch} after step {step}: lower peak_learning_rate or clip_norm"
+    )]
     Diverged { epoch: usize, step: usize },
 
     /// No subject of that name.

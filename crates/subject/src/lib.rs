@@ -13,6 +13,7 @@ mod translation;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use core_masking::{BeamSearch, HeadLayout};
 use corpus::parallel::ParallelText;
@@ -97,6 +98,17 @@ impl Description {
         let folder = self.train(machine, results, false)?;
         let subject = TranslationSubject::load(&self.name, self.spec.clone(), machine.clone(), &folder)?;
         Ok(Box::new(subject))
+    }
+}
+
+/// What a binary ends with: an error goes to stderr in one line and makes the exit code 1.
+pub fn exit_code(outcome: Result<(), impl std::fmt::Display>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -30,13 +30,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    subject::exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {

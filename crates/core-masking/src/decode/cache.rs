@@ -55,7 +55,7 @@ impl Cache {
         if self.used == self.target_bias.size()[3] {
             self.grow();
         }
-        let _ = self.target_bias.narrow(3, self.used, self.beam).copy_(&self.own_slots);
+        self.target_bias.narrow(3, self.used, self.beam).copy_(&self.own_slots);
         self.used += self.beam;
     }
 
@@ -78,7 +78,7 @@ impl Cache {
     /// Writes the newest keys and values of a layer, `[sentence, heads, beam, d_head]`, and returns all so far.
     pub(super) fn append(&mut self, layer: usize, newest: &KeyValue) -> KeyValue {
         let write = |all: &Tensor, new: &Tensor| {
-            let _ = all.narrow(2, self.used - self.beam, self.beam).copy_(new);
+            all.narrow(2, self.used - self.beam, self.beam).copy_(new);
             all.narrow(2, 0, self.visible())
         };
         let target = &self.target[layer];

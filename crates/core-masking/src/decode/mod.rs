@@ -86,6 +86,7 @@ impl BeamSearch {
         wanted.clamp(1, model.config().max_position_embeddings as usize)
     }
 
+    /// `limits`: the greatest number of target tokens of each sentence.
     fn search(
         &self,
         model: &Marian,

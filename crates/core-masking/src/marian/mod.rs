@@ -74,6 +74,7 @@ impl FeedForward {
 }
 
 impl EncoderLayer {
+    /// `x`: `[batch, source, d_model]`, `bias`: `[batch, 1, 1, source]`; returns the shape of `x`.
     fn forward(&self, x: &Tensor, bias: &Tensor, gates: &Tensor, dropout: &Dropout) -> Tensor {
         let attended = dropout.apply(self.self_attention.forward(x, x, bias, gates));
         let x = self.self_attention_norm.forward(&(x + attended));
@@ -182,7 +183,10 @@ impl Marian {
         std::fs::create_dir_all(folder).map_err(fault)?;
         let json = serde_json::to_string_pretty(&self.config)
             .map_err(|source| Error::Json { path: path.clone(), source })?;
-        std::fs::write(&path, json + "\n").map_err(fault)?;
+        let partial = folder.join("config.json.partial");
+        std::fs::write(&partial, json + "\n")
+            .and_then(|()| std::fs::rename(&partial, &path))
+            .map_err(fault)?;
         self.weights.write(&folder.join("model.safetensors"))
     }
 

@@ -81,12 +81,12 @@ mod tests {
     #[test]
     fn results_come_in_the_order_of_the_jobs() {
         let mut seen = Vec::new();
-        let job = |state: &usize, item: usize| {
+        let job = |(): &(), item: usize| {
             // the later a job, the sooner it is done
             std::thread::sleep(std::time::Duration::from_micros(200 * (20 - item as u64)));
-            Ok(item * item + 0 * state)
+            Ok(item * item)
         };
-        in_order(vec![1, 2, 3], 20, job, |item, square| {
+        in_order(vec![(), (), ()], 20, job, |item, square| {
             seen.push((item, square));
             Ok(())
         })
