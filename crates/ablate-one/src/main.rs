@@ -26,9 +26,9 @@ struct Args {
     #[arg(long, value_name = "SPLIT")]
     split: Option<String>,
 
-    /// Paired bootstrap resamples for each head; 0 skips the test
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    resamples: usize,
+    /// Paired bootstrap resamples for each head, up to a million; 0 skips the test
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    resamples: u64,
 
     /// Multiply the kept heads of a layer by heads / kept
     #[arg(long)]
@@ -82,8 +82,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let identity = identity(args, subject.as_ref(), &scored)?;
     let run = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
     let mut rows = RowWriter::open(&path, &Signature::new(identity, run), args.shared.existing())?;
-    if args.shared.restart && rows.was_finished() {
-        rows.discard(|row| heads.iter().any(|&id| row::is_of(row, id)))?;
+    if args.shared.restart {
+        let finished = row::finished(&rows.rows().collect::<Vec<_>>(), &subject.layout());
+        rows.discard(|row| finished.contains(&row.attention) && heads.iter().any(|&id| row::is_of(row, id)))?;
     }
 
     ablate(args, subject.as_ref(), &scored, &heads, &mut rows)?;
@@ -115,7 +116,7 @@ fn ablate(
             base = Some(evaluation);
             return Ok(());
         };
-        let comparison = evaluation.compare_with(base, args.resamples, args.shared.seed)?;
+        let comparison = evaluation.compare_with(base, args.resamples as usize, args.shared.seed)?;
         Ok(rows.push(row::row(missing[index - 1], evaluation.metric(), &comparison))?)
     })
 }

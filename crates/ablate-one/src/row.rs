@@ -29,6 +29,17 @@ pub fn is_of(row: &AblationRow, id: HeadId) -> bool {
         && row.attention == id.attention().to_string()
 }
 
+/// The attention types all of whose heads have their row, with adjusted p-values if they were tested: what a run that
+/// finished leaves, and one that was killed does not.
+pub fn finished(rows: &[&AblationRow], layout: &HeadLayout) -> Vec<String> {
+    let is_finished = |name: &String, heads: usize| {
+        let mut family = rows.iter().filter(|row| row.attention == *name);
+        family.clone().count() == heads && family.all(|row| row.p_value.is_some() == row.p_holm.is_some())
+    };
+    let names = layout.types().map(|(attention, shape)| (attention.to_string(), shape.layers * shape.heads));
+    names.filter(|(name, heads)| is_finished(name, *heads)).map(|(name, _)| name).collect()
+}
+
 /// Fills in the adjusted p-values of each attention type whose heads have all been tested: a family of tests.
 pub fn adjust(rows: &mut [AblationRow], layout: &HeadLayout) {
     for (attention, shape) in layout.types() {
@@ -77,6 +88,16 @@ mod tests {
         assert_eq!(holm, [Some(0.5), Some(0.03), Some(0.04), None]);
         let controlled: Vec<_> = rows.iter().map(|row| row.p_benjamini_hochberg).collect();
         assert_eq!(controlled, [Some(0.5), Some(0.03), Some(0.03), None]);
+    }
+
+    #[test]
+    fn a_family_is_finished_when_all_its_rows_are_adjusted() {
+        let names = |rows: &[AblationRow]| finished(&rows.iter().collect::<Vec<_>>(), &layout());
+        let mut rows = rows(&[("enc-enc:1:1", 0.5), ("enc-enc:1:2", 0.01), ("enc-enc:1:3", 0.02)]);
+        assert!(names(&rows).is_empty(), "killed after the last row");
+        adjust(&mut rows, &layout());
+        assert_eq!(names(&rows), ["enc-enc"]);
+        assert!(names(&rows[..2]).is_empty());
     }
 
     #[test]

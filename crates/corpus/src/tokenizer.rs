@@ -16,11 +16,11 @@ use tokenizers::{AddedToken, TokenizerImpl};
 
 use crate::Error;
 
-/// Ends every sentence; also what a decoder starts from. Id 0 in what we train.
+/// Ends every sentence. Id 0 in what we train.
 pub const END: &str = "</s>";
 /// What cannot be encoded; never used by a byte-level vocabulary. Id 1 in what we train.
 pub const UNKNOWN: &str = "<unk>";
-/// Fills up a batch. Id 2 in what we train.
+/// Fills up a batch; also what a decoder starts from. Id 2 in what we train.
 pub const PAD: &str = "<pad>";
 
 type Inner = TokenizerImpl<BPE, NormalizerWrapper, ByteLevel, PostProcessorWrapper, ByteLevel>;

@@ -41,10 +41,27 @@ fn run_all(args: &AllArgs) -> Result<()> {
     let sweep = read(&args.source)?;
     let shows_all = Selection::Paper.of(&sweep.attentions()) == sweep.attentions();
     let selections = if shows_all { vec![Selection::Paper] } else { vec![Selection::Paper, Selection::All] };
+    if shows_all {
+        remove_all_types(&figures_folder(&args.source))?;
+    }
     for (index, &selection) in selections.iter().enumerate() {
         let is_last = index + 1 == selections.len();
         report(&write_table1(&sweep, &args.source, &args.criterion, selection, is_last)?);
         report(&write_figure1(&sweep, &args.source, &args.format.format, selection)?);
+    }
+    Ok(())
+}
+
+/// Takes away what an earlier run drew of attention types that are no longer among the rows.
+fn remove_all_types(folder: &Path) -> Result<()> {
+    for file in ["table1-all.md", "table1-all.tex", "figure1-all.svg", "figure1-all.png"] {
+        match std::fs::remove_file(folder.join(file)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error)
+                    .with_context(|| format!("cannot remove `{}`", folder.join(file).display()));
+            }
+            _ => {}
+        }
     }
     Ok(())
 }

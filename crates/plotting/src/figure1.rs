@@ -84,9 +84,12 @@ fn draw(page: &Area<'_>, sweep: &Sweep, panels: &[Panel]) -> Result<(), Error> {
     draw_title(page, &title(sweep, &attentions))?;
     draw_legend(page, &format!("base {} {:.2}", sweep.metric.label(), sweep.base))?;
     let x = x_scale(sweep, &first.bins);
+    // One scale for all, so that bars can be compared between panels.
+    let highest = panels.iter().map(|panel| panel.bins.highest()).max().unwrap_or(0);
+    let y = Scale::counts(highest, first.place.most_ticks());
     for panel in panels {
         let is_last = panel.attention == last.attention;
-        let axes = draw_panel(page, panel, x, sweep.base, is_last)?;
+        let axes = draw_panel(page, panel, [x, y], sweep.base, is_last)?;
         if is_last {
             axes.draw_x_label(&format!("{} with one head masked", sweep.metric.axis_label()))?;
         }
@@ -108,11 +111,11 @@ fn x_scale(sweep: &Sweep, bins: &Bins) -> Scale {
 fn draw_panel<'page, 'svg>(
     page: &'page Area<'svg>,
     panel: &Panel,
-    x: Scale,
+    [x, y]: [Scale; 2],
     base: f64,
     numbered: bool,
 ) -> Result<Axes<'page, 'svg>, Error> {
-    let axes = Axes::new(page, panel.place, x, Scale::counts(panel.bins.highest(), panel.place.most_ticks()));
+    let axes = Axes::new(page, panel.place, x, y);
     axes.draw_grid()?;
     for (low, high, count) in panel.bins.iter().filter(|(_, _, count)| *count > 0) {
         let mut bar = Rectangle::new([(low, 0.0), (high, count as f64)], BAR.filled());

@@ -31,6 +31,7 @@ pub fn table1(
     summary.extend(counts(criterion, &family, tally));
     summary.extend(missing_heads(layers * heads, family.len()));
     let mut remarks = adjusted_counts(criterion, &family);
+    remarks.extend(out_of_reach(criterion, &family, sweep.resamples));
     remarks.extend(paper_remark(attention, published));
     remarks.extend(
         sweep.split.is_none().then(|| format!("split unknown: no {EXPERIMENT}.json beside the rows")),
@@ -99,8 +100,11 @@ fn counts(criterion: Criterion, family: &[&AblationRow], tally: Tally) -> Vec<St
     let of = count(tested, "head");
     let mut sentences = vec![format!("{significant} of {of} significant, {better} for the better")];
     if criterion.adjustment == Adjustment::None {
-        let expected = short(criterion.alpha * tested as f64);
-        sentences.push(format!("false alarms expected by chance: {expected}"));
+        // p counts resamples against the side that was observed, and either side may be.
+        let expected = short(2.0 * criterion.alpha * tested as f64);
+        sentences.push(format!(
+            "false alarms expected by chance: {expected} (p is one-sided, on the side observed)"
+        ));
     }
     if tested < family.len() {
         sentences.push(format!("{} without a test", count(family.len() - tested, "head")));
@@ -135,6 +139,15 @@ fn adjusted_counts(criterion: Criterion, family: &[&AblationRow]) -> Vec<String>
         true => vec!["no adjusted p-values yet: they come with the last head".to_owned()],
         false => remarks,
     }
+}
+
+/// Says where no adjusted p-value can be significant: the least p of a bootstrap is 1 / (resamples + 1).
+fn out_of_reach(criterion: Criterion, family: &[&AblationRow], resamples: Option<u64>) -> Option<String> {
+    let tested = family.iter().filter(|row| row.p_holm.is_some()).count() as f64;
+    let least = tested / (resamples? as f64 + 1.0);
+    let needed = (tested / criterion.alpha).ceil();
+    (least >= criterion.alpha)
+        .then(|| format!("Holm's p cannot fall below {}: it takes {needed} resamples", short(least)))
 }
 
 /// The same sentence with the paper's numbers, which are about enc-enc alone.
@@ -199,7 +212,7 @@ Layer      1       2
 * p < 0.01 (paired bootstrap; not adjusted for the number of heads)
 base BLEU 36.05
 2 of 3 heads significant, 1 for the better
-false alarms expected by chance: 0.03
+false alarms expected by chance: 0.06 (p is one-sided, on the side observed)
 1 of 4 cells are empty: the sweep is not finished, or not all layers have as many heads
 after Holm: 1 significant, 0 for the better
 after Benjamini-Hochberg: 1 significant, 0 for the better

@@ -14,8 +14,8 @@ use crate::{Error, Row};
 pub enum Existing {
     /// Add to its rows, which must be of a run with the same identity.
     Continue,
-    /// Add to its rows if such a run was interrupted; start anew if it is another. Rows of a finished run stay until
-    /// [`RowWriter::discard`] takes those that are to be computed again.
+    /// Add to its rows, of which [`RowWriter::discard`] may take some to be computed again; start anew if they are
+    /// of a run with another identity.
     Restart,
     /// Start anew.
     Overwrite,
@@ -49,19 +49,15 @@ impl<R: Row> RowWriter<R> {
     pub fn open(path: &Path, signature: &Signature, existing: Existing) -> Result<Self, Error> {
         check_extension(path)?;
         let mut file = LockedFile::open(path)?;
-        let starts_anew = match existing {
-            Existing::Continue => false,
-            Existing::Restart => !is_of_such_a_run(path, signature),
-            Existing::Overwrite => true,
-        };
-        if starts_anew {
+        if existing == Existing::Overwrite {
             file.truncate(0).map_err(|source| write_error(path, source))?;
             return Self::create(path, file, signature);
         }
         let bytes = file.read().map_err(|source| read_error(path, source))?;
         let table = parse(path, &bytes)?;
         let stored = Signature::read(&Signature::path_beside(path))?;
-        if table.rows.is_empty() {
+        let is_other = stored.as_ref().is_some_and(|stored| stored.identity != signature.identity);
+        if table.rows.is_empty() || existing == Existing::Restart && is_other {
             file.truncate(0).map_err(|source| write_error(path, source))?;
             return Self::create(path, file, signature);
         }
@@ -115,24 +111,17 @@ impl<R: Row> RowWriter<R> {
         self.rows.contains_key(key)
     }
 
-    /// Whether the run before this one finished, as far as the signature tells.
-    pub fn was_finished(&self) -> bool {
-        let mut earlier = self.signature.runs.iter().rev().skip(1);
-        earlier.next().is_some_and(|run| run.duration_seconds.is_some())
-    }
-
     /// Takes rows out of the file, to be computed again.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the file cannot be written; it is then as it was.
     pub fn discard(&mut self, unwanted: impl Fn(&R) -> bool) -> Result<(), Error> {
-        self.rows.retain(|_, row| !unwanted(row));
-        let kept: String = self.rows.values().map(line).collect();
+        let kept: String = self.rows.values().filter(|row| !unwanted(row)).map(line).collect();
         self.sign()?;
-        self.file
-            .truncate(0)
-            .and_then(|()| self.file.append(&(header::<R>() + &kept)))
-            .map_err(|source| write_error(&self.path, source))
+        replace(&self.path, &(header::<R>() + &kept))?;
+        self.file = LockedFile::open(&self.path)?;
+        self.rows.retain(|_, row| !unwanted(row));
+        Ok(())
     }
 
     /// Adds a row and waits until it is on the disk.
@@ -202,12 +191,6 @@ fn check_extension(path: &Path) -> Result<(), Error> {
         true => Ok(()),
         false => Err(Error::Extension { path: path.to_owned() }),
     }
-}
-
-/// Whether the file beside which a signature stands belongs to a run like this one.
-fn is_of_such_a_run(path: &Path, signature: &Signature) -> bool {
-    let stored = Signature::read(&Signature::path_beside(path)).ok().flatten();
-    stored.is_some_and(|stored| stored.identity == signature.identity)
 }
 
 fn check_identity(path: &Path, stored: &Identity, now: &Identity) -> Result<(), Error> {
@@ -513,27 +496,35 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_continues_an_interrupted_run_and_may_discard_a_finished_one() {
+    fn a_restart_keeps_rows_of_such_a_run_and_discards_what_it_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ablate-one.csv");
         let restarted = |seed| Writer::open(&path, &signature(seed), Existing::Restart).unwrap();
-        push_missing(&mut restarted(1), &work()[..2]); // interrupted after two rows
+        run(&path, &work());
         let mut writer = restarted(1);
-        assert_eq!((writer.rows().len(), writer.was_finished()), (2, false));
-        push_missing(&mut writer, &work());
-        writer.finish(adjust).unwrap();
-
-        let mut writer = restarted(1);
-        assert_eq!((writer.rows().len(), writer.was_finished()), (4, true));
+        assert_eq!(writer.rows().len(), 4);
         writer.discard(|row| row.attention == "enc-enc").unwrap();
         assert_eq!(read_rows::<AblationRow>(&path).unwrap().len(), 2);
+        assert!(
+            Writer::open(&path, &signature(1), Existing::Restart).is_err(),
+            "the lock must have moved along"
+        );
+        writer.push(row("enc-enc", 2)).unwrap();
         drop(writer); // interrupted: the next one goes on
         let mut writer = restarted(1);
-        assert!(!writer.was_finished());
+        assert_eq!(writer.rows().len(), 3);
         push_missing(&mut writer, &work());
         writer.finish(adjust).unwrap();
         assert_eq!(fs::read(&path).unwrap(), unbroken());
-
         assert_eq!(restarted(2).rows().len(), 0, "a file of another seed is started anew");
+    }
+
+    #[test]
+    fn a_restart_spares_what_is_no_result_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.csv");
+        fs::write(&path, "day,note\n1,keep me\n").unwrap();
+        assert!(Writer::open(&path, &signature(1), Existing::Restart).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "day,note\n1,keep me\n");
     }
 }

@@ -19,7 +19,8 @@ pub struct Comparison {
     /// `variant` minus `base`; below 0 the variant is worse.
     pub delta: f64,
     /// Share of resamples that contradict the sign of `delta`, above 0 and up to 1; absent if
-    /// nothing was resampled.
+    /// nothing was resampled. One-sided, on the side that was observed: without any effect it falls
+    /// below a small α in 2α of all tests.
     pub p_value: Option<f64>,
     /// Percentiles 2.5 and 97.5 of the resampled difference; absent if nothing was resampled.
     pub interval: Option<(f64, f64)>,

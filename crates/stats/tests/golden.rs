@@ -35,6 +35,7 @@ fn adjusted_p_values_equal_scipy() {
     let numbers = |name: &str| multiple[name].as_array().unwrap().iter().map(number).collect::<Vec<_>>();
     let raw = numbers("p");
     for (name, adjusted) in [("holm", holm(&raw)), ("benjamini_hochberg", benjamini_hochberg(&raw))] {
+        assert_eq!(adjusted.len(), numbers(name).len());
         for (found, expected) in adjusted.into_iter().zip(numbers(name)) {
             assert_close(name, found, expected, 1e-12);
         }

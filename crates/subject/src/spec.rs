@@ -205,7 +205,9 @@ impl Spec {
             _ => {}
         }
         let training = self.training;
+        let sizes = self.data.grammar.map_or([0; 4], |g| [g.train, g.dev, g.test, g.shifted]);
         let checks = [
+            ("sizes in data.grammar must be at most 10000000", sizes.iter().all(|&size| size <= 10_000_000)),
             ("training.epochs must be at least 1", training.epochs >= 1),
             ("training.batch_tokens must be at least 1", training.batch_tokens >= 1),
             ("training.warmup_steps must be at least 1", training.warmup_steps >= 1),
@@ -245,7 +247,7 @@ impl Spec {
 
     /// The configuration with the vocabulary that is asked for; training may find fewer pieces.
     fn untrained_config(&self) -> MarianConfig {
-        self.marian_config(self.tokenizer.vocabulary as i64, [0, 1, 2])
+        self.marian_config(self.tokenizer.vocabulary as i64, [0, 2, 2])
     }
 
     /// The configuration of the model, for the vocabulary that the tokeniser came out with.
