@@ -22,7 +22,7 @@ setup-cuda:
 # Fetch a data set, `just fetch --list` names them; --mirror takes a folder or an address
 [group('set-up')]
 fetch *args:
-    cargo run --release --locked -p corpus --bin fetch -- "$@"
+    cargo run --release --locked --bin fetch -- "$@"
 
 # All tests
 [group('check')]
@@ -44,15 +44,15 @@ bench: setup
 # Train the model of a subject, or go on with it
 [group('experiments')]
 train subject="demo-translation" *args: setup
-    cargo run --release --locked -p train-subject -- "$@"
+    cargo run --release --locked --bin train-subject -- "$@"
 
 # Table 1 and Figure 1: train if need be, mask each head in turn, print and draw; after the subject, `--attention all` for all types
 [group('paper')]
 reproduce-table1 subject="demo-translation" *args: setup
-    cargo run --release --locked -p ablate-one -- --restart --attention enc-enc "$@"
-    cargo run --release --locked -p plotting -- all "$1"
+    cargo run --release --locked --bin ablate-one -- --restart --attention enc-enc "$@"
+    cargo run --release --locked --bin plotting -- all "$1"
 
 # Draw all tables and figures of a subject again from results/
 [group('paper')]
 figures subject="demo-translation": setup
-    cargo run --release --locked -p plotting -- all "$1"
+    cargo run --release --locked --bin plotting -- all "$1"
