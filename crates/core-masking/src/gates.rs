@@ -85,6 +85,11 @@ impl Gates {
         })
     }
 
+    /// The same gates on the same tensors.
+    pub(crate) fn share(&self) -> Self {
+        self.map(Tensor::shallow_clone)
+    }
+
     fn map(&self, change: impl Fn(&Tensor) -> Tensor) -> Self {
         Self(self.0.iter().map(|(&key, layers)| (key, layers.iter().map(&change).collect())).collect())
     }

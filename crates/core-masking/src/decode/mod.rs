@@ -157,12 +157,11 @@ impl OutputLayer {
 
 impl<'a> Step<'a> {
     fn new(model: &'a Marian, beam: usize, memory: &Tensor, source_bias: &Tensor, gates: &Gates) -> Self {
-        let every_row = Tensor::arange(gates.rows(), (Kind::Int64, model.options().1));
         Self {
             model,
             beam: beam as i64,
             cache: Cache::new(model, beam as i64, memory, source_bias),
-            gates: gates.select(&every_row),
+            gates: gates.share(),
             // the padding symbol is no word of the target
             banned: Tensor::from_slice(&[i64::from(model.config().pad_token_id)])
                 .to_device(model.options().1),

@@ -279,7 +279,7 @@ impl Marian {
     ///
     /// # Errors
     /// If there are not enough positions.
-    pub fn check_length(&self, side: &'static str, length: usize) -> Result<(), Error> {
+    pub(crate) fn check_length(&self, side: &'static str, length: usize) -> Result<(), Error> {
         let positions = self.config.max_position_embeddings as usize;
         if length > positions { Err(Error::TooLong { side, length, positions }) } else { Ok(()) }
     }
