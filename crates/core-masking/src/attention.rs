@@ -2,7 +2,7 @@
 use tch::Tensor;
 
 use crate::layers::Linear;
-use crate::{Error, Weights};
+use crate::{Dropout, Error, Weights};
 
 /// Attention whose heads can each be scaled by a gate.
 #[derive(Debug)]
@@ -24,18 +24,18 @@ pub struct KeyValue {
 }
 
 impl MultiHeadAttention {
-    /// Takes `{name}.{q,k,v,out}_proj.{weight,bias}` from a Marian checkpoint.
+    /// Takes `{name}.weight` and `{name}.bias` for the names of query, key, value and output projection.
     ///
     /// # Errors
     /// If a tensor is missing.
-    pub fn new(weights: &Weights, name: &str, heads: i64) -> Result<Self, Error> {
-        let projection = |part: &str| Linear::new(weights, &format!("{name}.{part}_proj"));
+    pub fn new(weights: &Weights, projections: &[String; 4], heads: i64) -> Result<Self, Error> {
+        let [query, key, value, output] = projections;
         Ok(Self {
             heads,
-            query: projection("q")?,
-            key: projection("k")?,
-            value: projection("v")?,
-            output: projection("out")?,
+            query: Linear::new(weights, query)?,
+            key: Linear::new(weights, key)?,
+            value: Linear::new(weights, value)?,
+            output: Linear::new(weights, output)?,
         })
     }
 
@@ -45,9 +45,17 @@ impl MultiHeadAttention {
     /// - `memory`: `[batch, key, d_model]`
     /// - `bias`: broadcasts to `[batch, heads, query, key]`; 0 keeps a position, `-inf` hides it
     /// - `gates`: `[rows, heads]`, rows 1 or batch: the ξ_h of Section 2.3; all ones is Equation 1
+    /// - `dropout`: of attention weights, in training
     /// - returns `[batch, query, d_model]`
-    pub fn forward(&self, x: &Tensor, memory: &Tensor, bias: &Tensor, gates: &Tensor) -> Tensor {
-        self.attend(x, &self.keys_values(memory), bias, gates)
+    pub fn forward(
+        &self,
+        x: &Tensor,
+        memory: &Tensor,
+        bias: &Tensor,
+        gates: &Tensor,
+        dropout: &Dropout,
+    ) -> Tensor {
+        self.attend(x, &self.keys_values(memory), bias, gates, dropout)
     }
 
     /// Keys and values of `memory`: `[batch, key, d_model]`.
@@ -59,18 +67,21 @@ impl MultiHeadAttention {
     }
 
     /// [`forward`](Self::forward) with the keys and values at hand.
-    pub fn attend(&self, x: &Tensor, memory: &KeyValue, bias: &Tensor, gates: &Tensor) -> Tensor {
+    pub fn attend(
+        &self,
+        x: &Tensor,
+        memory: &KeyValue,
+        bias: &Tensor,
+        gates: &Tensor,
+        dropout: &Dropout,
+    ) -> Tensor {
         let q = self.split_heads(&self.query.forward(x)); // [batch, heads, query, d_head]
-        let context = Tensor::scaled_dot_product_attention(
-            &q,
-            &memory.key,
-            &memory.value,
-            Some(bias),
-            0.0,
-            false,
-            None,
-            false,
-        ); // [batch, heads, query, d_head]
+        let KeyValue { key: k, value: v } = memory;
+        let context = match dropout.is_off() {
+            true => Tensor::scaled_dot_product_attention(&q, k, v, Some(bias), 0.0, false, None, false),
+            // The fused kernel would draw from libtorch's global generator.
+            false => dropout.apply(attention_weights(&q, k, bias)).matmul(v),
+        }; // [batch, heads, query, d_head]
 
         // ξ_h multiplies Att_h, which ends with W_o. W_o is linear, so gating its input is the
         // same; its bias belongs to no head and stays.
@@ -82,6 +93,13 @@ impl MultiHeadAttention {
     fn split_heads(&self, x: &Tensor) -> Tensor {
         x.unflatten(2, [self.heads, -1]).transpose(1, 2)
     }
+}
+
+/// α of Equation 1: `[batch, heads, query, key]`, each row a distribution over keys.
+fn attention_weights(query: &Tensor, key: &Tensor, bias: &Tensor) -> Tensor {
+    let scale = (query.size()[3] as f64).sqrt();
+    let scores = query.matmul(&key.transpose(-2, -1)) / scale + bias; // [batch, heads, query, key]
+    scores.softmax(-1, scores.kind())
 }
 
 #[cfg(test)]
@@ -104,6 +122,11 @@ mod tests {
         (weights, Tensor::randn([2, 5, 12], OPTIONS), Tensor::randn([2, 7, 12], OPTIONS), bias)
     }
 
+    fn layer(weights: &Weights) -> MultiHeadAttention {
+        let projections = ["q", "k", "v", "out"].map(|part| format!("a.{part}_proj"));
+        MultiHeadAttention::new(weights, &projections, 3).unwrap()
+    }
+
     fn gap(left: &Tensor, right: &Tensor) -> f64 {
         (left - right).abs().max().double_value(&[])
     }
@@ -114,12 +137,12 @@ mod tests {
         let open = Tensor::ones([1, 3], OPTIONS);
         for head in 0..3 {
             let (weights, x, memory, bias) = fixture();
-            let layer = MultiHeadAttention::new(&weights, "a", 3).unwrap();
+            let layer = layer(&weights);
             let closed = open.index_fill(1, &Tensor::from(head), 0.0);
-            let masked = layer.forward(&x, &memory, &bias, &closed);
+            let masked = layer.forward(&x, &memory, &bias, &closed, &Dropout::OFF);
 
             let _ = weights.get("a.out_proj.weight").unwrap().narrow(1, head * 4, 4).zero_();
-            let pruned = layer.forward(&x, &memory, &bias, &open);
+            let pruned = layer.forward(&x, &memory, &bias, &open, &Dropout::OFF);
             let gap = gap(&masked, &pruned);
             assert!(gap < 1e-12, "head {head}: masked and pruned differ by {gap:e}");
         }
@@ -129,8 +152,10 @@ mod tests {
     #[test]
     fn half_open_gate_is_the_midpoint() {
         let (weights, x, memory, bias) = fixture();
-        let layer = MultiHeadAttention::new(&weights, "a", 3).unwrap();
-        let run = |gate| layer.forward(&x, &memory, &bias, &Tensor::from_slice2(&[[1.0, gate, 1.0]]));
+        let layer = layer(&weights);
+        let run = |gate| {
+            layer.forward(&x, &memory, &bias, &Tensor::from_slice2(&[[1.0, gate, 1.0]]), &Dropout::OFF)
+        };
         let gap = gap(&(run(0.5) * 2.0), &(run(0.0) + run(1.0)));
         assert!(gap < 1e-12, "not affine in the gate: {gap:e}");
     }
@@ -139,8 +164,8 @@ mod tests {
     #[test]
     fn open_gates_give_equation_one() {
         let (weights, x, memory, bias) = fixture();
-        let layer = MultiHeadAttention::new(&weights, "a", 3).unwrap();
-        let found = layer.forward(&x, &memory, &bias, &Tensor::ones([1, 3], OPTIONS));
+        let layer = layer(&weights);
+        let found = layer.forward(&x, &memory, &bias, &Tensor::ones([1, 3], OPTIONS), &Dropout::OFF);
 
         let project = |part: &str, input: &Tensor| {
             let parameter = |kind| weights.get(&format!("a.{part}_proj.{kind}")).unwrap();
@@ -163,12 +188,12 @@ mod tests {
     #[test]
     fn each_row_of_the_batch_has_its_own_gates() {
         let (weights, x, memory, bias) = fixture();
-        let layer = MultiHeadAttention::new(&weights, "a", 3).unwrap();
+        let layer = layer(&weights);
         let gates = Tensor::from_slice2(&[[0.0, 1.0, 0.3], [1.0, 0.0, 0.0]]);
-        let together = layer.forward(&x, &memory, &bias, &gates);
+        let together = layer.forward(&x, &memory, &bias, &gates, &Dropout::OFF);
         for row in 0..2 {
             let part = |all: &Tensor| all.narrow(0, row, 1);
-            let alone = layer.forward(&part(&x), &part(&memory), &part(&bias), &part(&gates));
+            let alone = layer.forward(&part(&x), &part(&memory), &part(&bias), &part(&gates), &Dropout::OFF);
             let gap = gap(&part(&together), &alone);
             assert!(gap < 1e-12, "row {row} differs by {gap:e}");
         }

@@ -33,6 +33,26 @@ impl TokenBatch {
     }
 }
 
+/// Texts as BERT takes them: tokens, and which of two texts each token belongs to.
+#[derive(Debug)]
+pub struct SegmentBatch {
+    /// Token ids and the bias that hides padding.
+    pub tokens: TokenBatch,
+    /// `[batch, position]`, 0 or 1; 0 at padding.
+    pub segments: Tensor,
+}
+
+impl SegmentBatch {
+    /// Pads rows of (ids, segments) to the longest of them.
+    pub fn new(rows: &[(&[u32], &[u32])], pad: u32, options: (Kind, Device)) -> Self {
+        let (ids, segments): (Vec<&[u32]>, Vec<&[u32]>) = rows.iter().copied().unzip();
+        Self {
+            tokens: TokenBatch::new(&ids, pad, options),
+            segments: TokenBatch::new(&segments, 0, options).ids,
+        }
+    }
+}
+
 /// The bias that hides the future: `[1, 1, position, position]`, 0 up to the diagonal and `-inf` above it.
 pub fn causal_bias(positions: i64, options: (Kind, Device)) -> Tensor {
     Tensor::full([positions, positions], f64::NEG_INFINITY, options)

@@ -30,6 +30,11 @@ impl Dropout {
         Self((threshold > 0).then_some(Thinning { threshold, generator }))
     }
 
+    /// Whether nothing is ever dropped.
+    pub fn is_off(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// `x` with dropped elements at 0 and the others scaled so that the expectation stays.
     pub fn apply(&self, x: Tensor) -> Tensor {
         match &self.0 {

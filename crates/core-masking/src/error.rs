@@ -44,6 +44,10 @@ pub enum Error {
     #[error("`{}`: tensor `{name}` holds NaN or infinite values", path.display())]
     NotFinite { path: PathBuf, name: String },
 
+    /// A token or segment that the embeddings have no row for.
+    #[error("{what} {id} lies outside the embeddings, which have {size} rows")]
+    OutOfTable { what: &'static str, id: u32, size: i64 },
+
     /// A file that could not be read.
     #[error("cannot read `{}`", path.display())]
     Read { path: PathBuf, source: std::io::Error },

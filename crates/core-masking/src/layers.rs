@@ -1,4 +1,4 @@
-//! The two parts that every Transformer layer is made of besides attention.
+//! What every Transformer layer is made of besides attention.
 use tch::Tensor;
 
 use crate::{Error, Weights};
@@ -33,25 +33,24 @@ impl Linear {
 pub struct LayerNorm {
     weight: Tensor,
     bias: Tensor,
+    epsilon: f64,
 }
 
 impl LayerNorm {
-    /// PyTorch's default, which Marian models use.
-    const EPSILON: f64 = 1e-5;
-
-    /// Takes `{name}.weight` and `{name}.bias`, both `[d_model]`.
+    /// Takes `{name}.weight` and `{name}.bias`, both `[d_model]`; `epsilon` is added to the variance.
     ///
     /// # Errors
     /// If one of them is missing.
-    pub fn new(weights: &Weights, name: &str) -> Result<Self, Error> {
+    pub fn new(weights: &Weights, name: &str, epsilon: f64) -> Result<Self, Error> {
         Ok(Self {
             weight: weights.get(&format!("{name}.weight"))?,
             bias: weights.get(&format!("{name}.bias"))?,
+            epsilon,
         })
     }
 
     /// `x`: `[.., d_model]`; returns the same shape.
     pub fn forward(&self, x: &Tensor) -> Tensor {
-        x.layer_norm(self.weight.size(), Some(&self.weight), Some(&self.bias), Self::EPSILON, false)
+        x.layer_norm(self.weight.size(), Some(&self.weight), Some(&self.bias), self.epsilon, false)
     }
 }

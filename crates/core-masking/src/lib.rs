@@ -5,6 +5,8 @@
 //! calls; here the same call gives the same answer in any order.
 pub mod attention;
 mod batch;
+pub mod bert;
+mod checkpoint;
 mod decode;
 mod dropout;
 mod error;
@@ -15,7 +17,7 @@ pub mod loss;
 pub mod marian;
 mod weights;
 
-pub use batch::{TokenBatch, causal_bias};
+pub use batch::{SegmentBatch, TokenBatch, causal_bias};
 pub use decode::{BeamSearch, Stopping, Translation};
 pub use dropout::Dropout;
 pub use error::Error;

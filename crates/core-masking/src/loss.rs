@@ -1,8 +1,9 @@
-//! Cross-entropy of a translator: for training, and of each sentence for importance.
+//! Cross-entropy of translators and classifiers: for training, and of each example for importance.
 use tch::{Kind, Tensor};
 
+use crate::bert::{BertClassifier, BertDropout};
 use crate::marian::Marian;
-use crate::{Dropout, Gates, TokenBatch};
+use crate::{Dropout, Gates, SegmentBatch, TokenBatch};
 
 /// One batch of sentence pairs, teacher forced.
 #[derive(Debug)]
@@ -87,4 +88,21 @@ fn token_losses(
     let mean_embedding = embedding.mean_dim(0, false, None); // [d_model]
     let mean_logit = hidden.matmul(&mean_embedding) + bias.mean(None); // [batch, target]
     normaliser - label_logit * (1.0 - smoothing) - mean_logit * smoothing
+}
+
+/// Cross-entropy in nats of each text's label.
+///
+/// This is the `L(x)` of Michel et al. (2019), Equation 2, for classification, where `dropout` is off. `labels`: `[batch]`,
+/// integers; `gates` of one row, or of one for each text; where they require a gradient, row b's is exactly `dL_b/dξ`.
+/// Returns `[batch]`.
+pub fn label_losses(
+    model: &BertClassifier,
+    batch: &SegmentBatch,
+    labels: &Tensor,
+    gates: &Gates,
+    dropout: &BertDropout,
+) -> Tensor {
+    let logits = model.forward(batch, gates, dropout); // [batch, labels]
+    let log_probabilities = logits.log_softmax(-1, logits.kind());
+    -log_probabilities.gather(1, &labels.unsqueeze(1), false).squeeze_dim(1)
 }

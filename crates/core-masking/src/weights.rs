@@ -31,7 +31,8 @@ impl Weights {
         let file = SafeTensors::deserialize(&bytes)
             .map_err(|source| Error::Format { path: path.to_owned(), source })?;
         let mut tensors = BTreeMap::new();
-        for (name, view) in file.tensors() {
+        // Old folders of transformers hold the numbers 0, 1, 2 .. as a tensor.
+        for (name, view) in file.tensors().into_iter().filter(|(name, _)| !name.ends_with("position_ids")) {
             let tensor = to_tensor(path, &name, &view)?.to_kind(kind).to_device(device);
             if tensor.isfinite().all().int64_value(&[]) == 0 {
                 return Err(Error::NotFinite { path: path.to_owned(), name });
@@ -98,6 +99,11 @@ impl Weights {
     pub fn get(&self, name: &str) -> Result<Tensor, Error> {
         let found = self.0.get(name).map(Tensor::shallow_clone);
         found.ok_or_else(|| Error::MissingTensor { path: "model".into(), name: name.to_owned() })
+    }
+
+    /// Puts a tensor in, in the place of one of that name.
+    pub(crate) fn insert(&mut self, name: String, tensor: Tensor) {
+        self.0.insert(name, tensor);
     }
 
     /// Takes a tensor out.

@@ -1,12 +1,14 @@
 //! Agreement with Hugging Face transformers on a random Marian translator: `../shared/golden/README.md` says how the
 //! numbers were made. Heads and layers count from 0 there. Skipped, with a message, where the folder is absent.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+mod golden;
+
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use core_masking::loss::{PairBatch, sentence_losses};
 use core_masking::marian::Marian;
 use core_masking::{Attention, BeamSearch, Dropout, Gates, HeadId, HeadSet, Stopping};
+use golden::{gap, tensor};
 use serde_json::Value;
 use tch::{Device, Kind, Tensor};
 
@@ -19,13 +21,9 @@ struct Golden {
 
 impl Golden {
     fn load() -> Option<Self> {
-        let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden"));
-        let Ok(text) = std::fs::read_to_string(folder.join("marian-random.json")) else {
-            eprintln!("skipped: no reference numbers in {}", folder.display());
-            return None;
-        };
+        let (folder, numbers) = golden::load("marian-random.json")?;
         let model = Marian::load(&folder.join("marian-random"), OPTIONS).unwrap();
-        Some(Self { model, numbers: serde_json::from_str(&text).unwrap() })
+        Some(Self { model, numbers })
     }
 
     fn rows(&self, name: &str) -> Vec<Vec<u32>> {
@@ -87,29 +85,6 @@ fn parse_key(key: &str) -> (Attention, Vec<usize>) {
     let (name, numbers) = key.split_once(',').unwrap();
     let numbers = numbers.split(',').map(|number| number.parse().unwrap()).collect();
     (name.replace('_', "-").parse().unwrap(), numbers)
-}
-
-fn tensor(value: &Value) -> Tensor {
-    fn flatten(value: &Value, flat: &mut Vec<f64>) {
-        match value {
-            Value::Array(items) => items.iter().for_each(|item| flatten(item, flat)),
-            number => flat.push(number.as_f64().unwrap()),
-        }
-    }
-    let mut shape = Vec::new();
-    let mut inner = value;
-    while let Value::Array(items) = inner {
-        shape.push(items.len() as i64);
-        inner = &items[0];
-    }
-    let mut flat = Vec::new();
-    flatten(value, &mut flat);
-    Tensor::from_slice(&flat).view(shape.as_slice())
-}
-
-fn gap(found: &Tensor, expected: &Tensor) -> f64 {
-    assert_eq!(found.size(), expected.size());
-    (found.to_kind(Kind::Double) - expected).abs().max().double_value(&[])
 }
 
 /// Real target positions only: transformers computes something at padding too, and nobody reads it.

@@ -255,7 +255,7 @@ fn a_torn_missing_or_foreign_checkpoint_is_refused() {
 
     let config = folder.path().join("config.json");
     std::fs::write(&config, r#"{"model_type": "bert"}"#).unwrap();
-    assert!(refusal(folder.path()).contains("model_type is `bert`, but a translator must be `marian`"));
+    assert!(refusal(folder.path()).contains("model_type is `bert`, but it must be `marian` here"));
     std::fs::write(&config, "{").unwrap();
     assert!(refusal(folder.path()).contains("cannot understand"));
     std::fs::remove_file(&config).unwrap();

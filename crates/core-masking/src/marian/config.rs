@@ -4,7 +4,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::weights::Inventory;
-use crate::{Attention, Error, HeadLayout, LayerShape};
+use crate::{Attention, Error, HeadLayout, LayerShape, checkpoint};
 
 /// The nonlinearity between the two linear maps of a feed-forward block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,16 +89,7 @@ impl MarianConfig {
     /// # Errors
     /// If the file is missing, no JSON, of another model type, or describes an impossible model.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        let fault = |source| Error::Json { path: path.to_owned(), source };
-        let json: serde_json::Value = serde_json::from_str(&text).map_err(fault)?;
-        let model_type = json.get("model_type").and_then(serde_json::Value::as_str).unwrap_or("none");
-        if model_type != "marian" {
-            let fault = format!("model_type is `{model_type}`, but a translator must be `marian`");
-            return Err(Error::Config { path: path.to_owned(), fault });
-        }
-        let config: Self = serde_json::from_value(json).map_err(fault)?;
+        let config: Self = checkpoint::read_config(path, "marian")?;
         config.validate().map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
         Ok(config)
     }

@@ -11,9 +11,12 @@ use tch::{Device, Kind, Tensor};
 
 use crate::attention::{KeyValue, MultiHeadAttention};
 use crate::layers::{LayerNorm, Linear};
-use crate::{Attention, Dropout, Error, Gates, HeadLayout, TokenBatch, Weights, causal_bias};
+use crate::{Attention, Dropout, Error, Gates, HeadLayout, TokenBatch, Weights, causal_bias, checkpoint};
 
 pub use config::{Activation, MarianConfig};
+
+/// Of layer normalisation: PyTorch's default, which Marian models use.
+const EPSILON: f64 = 1e-5;
 
 /// A translator.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ impl FeedForward {
             activation,
             inner: Linear::new(weights, &format!("{name}.fc1"))?,
             outer: Linear::new(weights, &format!("{name}.fc2"))?,
-            norm: LayerNorm::new(weights, &format!("{name}.final_layer_norm"))?,
+            norm: LayerNorm::new(weights, &format!("{name}.final_layer_norm"), EPSILON)?,
         })
     }
 
@@ -76,7 +79,7 @@ impl FeedForward {
 impl EncoderLayer {
     /// `x`: `[batch, source, d_model]`, `bias`: `[batch, 1, 1, source]`; returns the shape of `x`.
     fn forward(&self, x: &Tensor, bias: &Tensor, gates: &Tensor, dropout: &Dropout) -> Tensor {
-        let attended = dropout.apply(self.self_attention.forward(x, x, bias, gates));
+        let attended = dropout.apply(self.self_attention.forward(x, x, bias, gates, &Dropout::OFF));
         let x = self.self_attention_norm.forward(&(x + attended));
         self.feed_forward.forward(&x, dropout)
     }
@@ -99,9 +102,11 @@ impl DecoderLayer {
         gates: [&Tensor; 2],
         dropout: &Dropout,
     ) -> Tensor {
-        let attended = self.self_attention.attend(x, memory.target, memory.target_bias, gates[0]);
+        let attended =
+            self.self_attention.attend(x, memory.target, memory.target_bias, gates[0], &Dropout::OFF);
         let x = self.self_attention_norm.forward(&(x + dropout.apply(attended)));
-        let attended = self.encoder_attention.attend(&x, memory.source, memory.source_bias, gates[1]);
+        let attended =
+            self.encoder_attention.attend(&x, memory.source, memory.source_bias, gates[1], &Dropout::OFF);
         let x = self.encoder_attention_norm.forward(&(&x + dropout.apply(attended)));
         self.feed_forward.forward(&x, dropout)
     }
@@ -178,16 +183,7 @@ impl Marian {
     /// # Errors
     /// If a file cannot be written.
     pub fn save(&self, folder: &Path) -> Result<(), Error> {
-        let path = folder.join("config.json");
-        let fault = |source| Error::Write { path: path.clone(), source };
-        std::fs::create_dir_all(folder).map_err(fault)?;
-        let json = serde_json::to_string_pretty(&self.config)
-            .map_err(|source| Error::Json { path: path.clone(), source })?;
-        let partial = folder.join("config.json.partial");
-        std::fs::write(&partial, json + "\n")
-            .and_then(|()| std::fs::rename(&partial, &path))
-            .map_err(fault)?;
-        self.weights.write(&folder.join("model.safetensors"))
+        checkpoint::write(folder, &self.config, &self.weights)
     }
 
     /// Sizes and symbols.
@@ -290,12 +286,18 @@ impl Marian {
     }
 }
 
+/// Attention on the tensors `{name}.{q,k,v,out}_proj`.
+fn attention(weights: &Weights, name: &str, heads: i64) -> Result<MultiHeadAttention, Error> {
+    let projections = ["q", "k", "v", "out"].map(|part| format!("{name}.{part}_proj"));
+    MultiHeadAttention::new(weights, &projections, heads)
+}
+
 fn encoder_layer(config: &MarianConfig, weights: &Weights, layer: usize) -> Result<EncoderLayer, Error> {
     let name = format!("model.encoder.layers.{layer}");
     let heads = config.encoder_attention_heads as i64;
     Ok(EncoderLayer {
-        self_attention: MultiHeadAttention::new(weights, &format!("{name}.self_attn"), heads)?,
-        self_attention_norm: LayerNorm::new(weights, &format!("{name}.self_attn_layer_norm"))?,
+        self_attention: attention(weights, &format!("{name}.self_attn"), heads)?,
+        self_attention_norm: LayerNorm::new(weights, &format!("{name}.self_attn_layer_norm"), EPSILON)?,
         feed_forward: FeedForward::new(weights, &name, config.activation_function)?,
     })
 }
@@ -304,10 +306,10 @@ fn decoder_layer(config: &MarianConfig, weights: &Weights, layer: usize) -> Resu
     let name = format!("model.decoder.layers.{layer}");
     let heads = config.decoder_attention_heads as i64;
     Ok(DecoderLayer {
-        self_attention: MultiHeadAttention::new(weights, &format!("{name}.self_attn"), heads)?,
-        self_attention_norm: LayerNorm::new(weights, &format!("{name}.self_attn_layer_norm"))?,
-        encoder_attention: MultiHeadAttention::new(weights, &format!("{name}.encoder_attn"), heads)?,
-        encoder_attention_norm: LayerNorm::new(weights, &format!("{name}.encoder_attn_layer_norm"))?,
+        self_attention: attention(weights, &format!("{name}.self_attn"), heads)?,
+        self_attention_norm: LayerNorm::new(weights, &format!("{name}.self_attn_layer_norm"), EPSILON)?,
+        encoder_attention: attention(weights, &format!("{name}.encoder_attn"), heads)?,
+        encoder_attention_norm: LayerNorm::new(weights, &format!("{name}.encoder_attn_layer_norm"), EPSILON)?,
         feed_forward: FeedForward::new(weights, &name, config.activation_function)?,
     })
 }

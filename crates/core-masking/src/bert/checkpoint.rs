@@ -1,0 +1,110 @@
+//! BERT folders as they come: with or without a classifier, and with the tensor names of all ages.
+use std::path::Path;
+
+use tch::{Device, Kind, Tensor};
+
+use super::{BertClassifier, BertConfig};
+use crate::{Error, Weights, checkpoint};
+
+/// A pretrained encoder made ready for fine-tuning.
+#[derive(Debug)]
+pub struct Pretrained {
+    /// The model.
+    pub model: BertClassifier,
+    /// Tensors that the folder did not have in this size, newly initialised.
+    pub new: Vec<String>,
+}
+
+impl BertClassifier {
+    /// New weights: `N(0, initializer_range²)` for linear maps and embeddings, zeros for biases.
+    ///
+    /// Draws from libtorch's global generator, seeded here.
+    ///
+    /// # Errors
+    /// If the configuration is impossible.
+    pub fn random(config: BertConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
+        config.validate().map_err(|fault| Error::Config { path: "config.json".into(), fault })?;
+        tch::manual_seed(seed as i64);
+        let tensors = config.inventory().into_iter().map(|(name, shape)| {
+            let tensor = initial(&config, &name, &shape, options);
+            (name, tensor)
+        });
+        let weights = Weights::from_tensors(tensors);
+        Self::new(config, weights)
+    }
+
+    /// Loads a Hugging Face folder with a classifier: `config.json` and `model.safetensors`.
+    ///
+    /// # Errors
+    /// If a file is missing, torn or foreign, or its tensors do not fit the configuration.
+    pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
+        let config = BertConfig::read(&folder.join("config.json"))?;
+        let path = folder.join("model.safetensors");
+        let weights = read_weights(&path, options)?;
+        weights.check(&path, &config.inventory())?;
+        Self::new(config, weights)
+    }
+
+    /// Loads a Hugging Face folder for fine-tuning to `labels`. Pooler and classifier are newly initialised where the
+    /// folder lacks them, or has them for another number of classes.
+    ///
+    /// # Errors
+    /// As for [`load`](Self::load).
+    pub fn load_pretrained(
+        folder: &Path,
+        labels: &[String],
+        seed: u64,
+        options: (Kind, Device),
+    ) -> Result<Pretrained, Error> {
+        let config = BertConfig::read(&folder.join("config.json"))?.with_labels(labels);
+        config.validate().map_err(|fault| Error::Config { path: folder.join("config.json"), fault })?;
+        let path = folder.join("model.safetensors");
+        let mut weights = read_weights(&path, options)?;
+        tch::manual_seed(seed as i64);
+        let mut new = Vec::new();
+        for (name, shape) in config.head_inventory() {
+            if weights.get(&name).is_ok_and(|tensor| tensor.size() == shape) {
+                continue;
+            }
+            weights.insert(name.clone(), initial(&config, &name, &shape, options));
+            new.push(name);
+        }
+        weights.check(&path, &config.inventory())?;
+        Ok(Pretrained { model: Self::new(config, weights)?, new })
+    }
+
+    /// Writes `config.json` and `model.safetensors`.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn save(&self, folder: &Path) -> Result<(), Error> {
+        checkpoint::write(folder, &self.config, &self.weights)
+    }
+}
+
+fn initial(config: &BertConfig, name: &str, shape: &[i64], options: (Kind, Device)) -> Tensor {
+    match shape {
+        [_, _] => Tensor::randn(shape, options) * config.initializer_range,
+        _ if name.ends_with("LayerNorm.weight") => Tensor::ones(shape, options),
+        _ => Tensor::zeros(shape, options),
+    }
+}
+
+/// Tensors under their names of today, without the heads of pretraining.
+fn read_weights(path: &Path, options: (Kind, Device)) -> Result<Weights, Error> {
+    let weights = Weights::read(path, options)?;
+    let kept = weights.iter().filter(|(name, _)| !name.starts_with("cls."));
+    Ok(Weights::from_tensors(kept.map(|(name, tensor)| (current_name(name), tensor.shallow_clone()))))
+}
+
+/// TensorFlow's checkpoints called weight and bias of a normalisation gamma and beta, and an encoder saved by itself
+/// has no prefix.
+fn current_name(name: &str) -> String {
+    let name = match name.rsplit_once('.') {
+        Some((layer, "gamma")) => format!("{layer}.weight"),
+        Some((layer, "beta")) => format!("{layer}.bias"),
+        _ => name.to_owned(),
+    };
+    let bare = ["embeddings.", "encoder.", "pooler."].iter().any(|part| name.starts_with(part));
+    if bare { format!("bert.{name}") } else { name }
+}

@@ -1,0 +1,298 @@
+//! `config.json` of a BERT folder: which tensors there are, and how large.
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::weights::Inventory;
+use crate::{Attention, Error, HeadLayout, LayerShape, checkpoint};
+
+/// The nonlinearity between the two linear maps of a feed-forward block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HiddenActivation {
+    /// x Φ(x), Hendrycks and Gimpel (2016), exactly.
+    Gelu,
+    /// The same by its tanh approximation.
+    #[serde(alias = "gelu_pytorch_tanh", alias = "gelu_fast")]
+    GeluNew,
+    /// max(0, x)
+    Relu,
+}
+
+/// Sizes of a BERT sequence classifier, under the names of Hugging Face transformers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BertConfig {
+    /// Always `bert`.
+    pub model_type: String,
+    /// The class that transformers loads the folder into.
+    #[serde(default)]
+    pub architectures: Vec<String>,
+    /// Pieces of the vocabulary.
+    pub vocab_size: i64,
+    /// Width of the residual stream.
+    pub hidden_size: i64,
+    /// Layers.
+    pub num_hidden_layers: usize,
+    /// Heads in a layer.
+    pub num_attention_heads: usize,
+    /// Width of the feed-forward blocks.
+    pub intermediate_size: i64,
+    /// Between the two linear maps of a feed-forward block.
+    pub hidden_act: HiddenActivation,
+    /// The longest text, in tokens.
+    pub max_position_embeddings: i64,
+    /// Kinds of segments; 2 where texts come in pairs.
+    pub type_vocab_size: i64,
+    /// Added to the variance in layer normalisation.
+    #[serde(default = "epsilon")]
+    pub layer_norm_eps: f64,
+    /// Deviation of initial weights.
+    #[serde(default = "initializer_range")]
+    pub initializer_range: f64,
+    /// Dropout on embeddings and on the output of each sublayer, in training.
+    #[serde(default = "dropout")]
+    pub hidden_dropout_prob: f64,
+    /// Dropout on attention weights, in training.
+    #[serde(default = "dropout")]
+    pub attention_probs_dropout_prob: f64,
+    /// Dropout before the classifier, in training; that of hidden states if absent.
+    #[serde(default)]
+    pub classifier_dropout: Option<f64>,
+    /// The padding symbol.
+    #[serde(default)]
+    pub pad_token_id: u32,
+    /// `absolute`: learned, one for each position; nothing else is supported.
+    #[serde(default = "absolute")]
+    pub position_embedding_type: String,
+    /// Names of the classes by their number; two without names if absent, as in transformers.
+    #[serde(default = "two_classes")]
+    pub id2label: BTreeMap<usize, String>,
+    /// Numbers of the classes by their name.
+    #[serde(default)]
+    pub label2id: BTreeMap<String, usize>,
+}
+
+fn epsilon() -> f64 {
+    1e-12
+}
+
+fn initializer_range() -> f64 {
+    0.02
+}
+
+fn dropout() -> f64 {
+    0.1
+}
+
+fn absolute() -> String {
+    "absolute".to_owned()
+}
+
+fn two_classes() -> BTreeMap<usize, String> {
+    (0..2).map(|class| (class, generic_label(class))).collect()
+}
+
+/// What transformers calls a class that nobody has named.
+fn generic_label(class: usize) -> String {
+    format!("LABEL_{class}")
+}
+
+impl BertConfig {
+    /// Reads and validates a `config.json`.
+    ///
+    /// # Errors
+    /// If the file is missing, no JSON, of another model type, or describes an impossible model.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let config: Self = checkpoint::read_config(path, "bert")?;
+        config.validate().map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
+        Ok(config)
+    }
+
+    /// Refuses an impossible model: the fault, in words.
+    ///
+    /// # Errors
+    /// If a size is zero, heads do not divide the width, or an unsupported variant is asked for.
+    pub fn validate(&self) -> Result<(), String> {
+        // Far beyond any encoder, and small enough that a forged file cannot exhaust the memory.
+        let sizes = [
+            ("vocab_size", self.vocab_size, 1 << 24),
+            ("hidden_size", self.hidden_size, 1 << 16),
+            ("num_hidden_layers", self.num_hidden_layers as i64, 1 << 10),
+            ("num_attention_heads", self.num_attention_heads as i64, 1 << 10),
+            ("intermediate_size", self.intermediate_size, 1 << 20),
+            ("max_position_embeddings", self.max_position_embeddings, 1 << 16),
+            ("type_vocab_size", self.type_vocab_size, 1 << 10),
+        ];
+        if let Some((name, _, most)) = sizes.iter().find(|(_, size, most)| !(1..=*most).contains(size)) {
+            return Err(format!("{name} must be from 1 to {most}"));
+        }
+        if self.hidden_size % self.num_attention_heads as i64 != 0 {
+            let (heads, width) = (self.num_attention_heads, self.hidden_size);
+            return Err(format!("num_attention_heads ({heads}) does not divide hidden_size ({width})"));
+        }
+        if i64::from(self.pad_token_id) >= self.vocab_size {
+            return Err(format!("pad_token_id is not below vocab_size ({})", self.vocab_size));
+        }
+        let rates = [
+            ("hidden_dropout_prob", self.hidden_dropout_prob),
+            ("attention_probs_dropout_prob", self.attention_probs_dropout_prob),
+            ("classifier_dropout", self.classifier_dropout()),
+        ];
+        if let Some((name, rate)) = rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
+            return Err(format!("{name} ({rate}) must be at least 0 and below 1"));
+        }
+        if self.position_embedding_type != "absolute" {
+            let found = &self.position_embedding_type;
+            return Err(format!("position_embedding_type is `{found}`; only `absolute` is supported"));
+        }
+        self.validate_labels()
+    }
+
+    fn validate_labels(&self) -> Result<(), String> {
+        let classes = self.id2label.len();
+        if !(2..=1 << 16).contains(&classes) {
+            return Err(format!("id2label names {classes} classes; a classifier has from 2 to 65536"));
+        }
+        if !self.id2label.keys().copied().eq(0..classes) {
+            return Err(format!("id2label must number its {classes} classes from 0 to {}", classes - 1));
+        }
+        Ok(())
+    }
+
+    /// The names of the classes, by their number.
+    pub fn labels(&self) -> Vec<String> {
+        self.id2label.values().cloned().collect()
+    }
+
+    /// Whether the classes have names of their own, not `LABEL_0`, `LABEL_1` ..
+    pub fn has_label_names(&self) -> bool {
+        self.id2label.iter().any(|(&class, label)| *label != generic_label(class))
+    }
+
+    /// The same model with these classes.
+    pub fn with_labels(self, labels: &[String]) -> Self {
+        Self {
+            architectures: vec!["BertForSequenceClassification".to_owned()],
+            id2label: labels.iter().cloned().enumerate().collect(),
+            label2id: labels.iter().cloned().zip(0..).collect(),
+            ..self
+        }
+    }
+
+    /// Dropout before the classifier.
+    pub fn classifier_dropout(&self) -> f64 {
+        self.classifier_dropout.unwrap_or(self.hidden_dropout_prob)
+    }
+
+    /// The heads of the model.
+    pub fn layout(&self) -> HeadLayout {
+        let shape = LayerShape { layers: self.num_hidden_layers, heads: self.num_attention_heads };
+        HeadLayout::new([(Attention::SelfAttention, shape)])
+    }
+
+    /// Name and shape of each tensor in `model.safetensors`.
+    pub fn inventory(&self) -> Inventory {
+        let width = self.hidden_size;
+        let mut inventory = vec![
+            ("bert.embeddings.word_embeddings.weight".to_owned(), vec![self.vocab_size, width]),
+            (
+                "bert.embeddings.position_embeddings.weight".to_owned(),
+                vec![self.max_position_embeddings, width],
+            ),
+            ("bert.embeddings.token_type_embeddings.weight".to_owned(), vec![self.type_vocab_size, width]),
+        ];
+        norm(&mut inventory, "bert.embeddings.LayerNorm", width);
+        for layer in 0..self.num_hidden_layers {
+            let name = format!("bert.encoder.layer.{layer}");
+            for part in ["self.query", "self.key", "self.value", "output.dense"] {
+                linear(&mut inventory, &format!("{name}.attention.{part}"), width, width);
+            }
+            norm(&mut inventory, &format!("{name}.attention.output.LayerNorm"), width);
+            linear(&mut inventory, &format!("{name}.intermediate.dense"), self.intermediate_size, width);
+            linear(&mut inventory, &format!("{name}.output.dense"), width, self.intermediate_size);
+            norm(&mut inventory, &format!("{name}.output.LayerNorm"), width);
+        }
+        inventory.extend(self.head_inventory());
+        inventory
+    }
+
+    /// The part of the inventory that a pretrained encoder may lack: pooler and classifier.
+    pub(super) fn head_inventory(&self) -> Inventory {
+        let mut inventory = Vec::new();
+        linear(&mut inventory, "bert.pooler.dense", self.hidden_size, self.hidden_size);
+        linear(&mut inventory, "classifier", self.id2label.len() as i64, self.hidden_size);
+        inventory
+    }
+}
+
+fn linear(inventory: &mut Inventory, name: &str, output: i64, input: i64) {
+    inventory.push((format!("{name}.weight"), vec![output, input]));
+    inventory.push((format!("{name}.bias"), vec![output]));
+}
+
+fn norm(inventory: &mut Inventory, name: &str, width: i64) {
+    inventory.push((format!("{name}.weight"), vec![width]));
+    inventory.push((format!("{name}.bias"), vec![width]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn json() -> Value {
+        json!({
+            "model_type": "bert", "vocab_size": 11, "hidden_size": 6, "num_hidden_layers": 2,
+            "num_attention_heads": 3, "intermediate_size": 10, "hidden_act": "gelu",
+            "max_position_embeddings": 8, "type_vocab_size": 2,
+        })
+    }
+
+    fn fault(name: &str, value: Value) -> String {
+        let mut json = json();
+        json[name] = value;
+        serde_json::from_value::<BertConfig>(json).unwrap().validate().unwrap_err()
+    }
+
+    #[test]
+    fn what_old_folders_leave_out_has_the_defaults_of_transformers() {
+        let config: BertConfig = serde_json::from_value(json()).unwrap();
+        config.validate().unwrap();
+        assert_eq!(config.labels(), ["LABEL_0", "LABEL_1"]);
+        assert!(!config.has_label_names());
+        assert_eq!((config.layer_norm_eps, config.classifier_dropout()), (1e-12, 0.1));
+    }
+
+    #[test]
+    fn impossible_models_are_refused() {
+        assert_eq!(
+            fault("num_attention_heads", json!(4)),
+            "num_attention_heads (4) does not divide hidden_size (6)"
+        );
+        assert_eq!(fault("num_hidden_layers", json!(0)), "num_hidden_layers must be from 1 to 1024");
+        assert_eq!(fault("pad_token_id", json!(11)), "pad_token_id is not below vocab_size (11)");
+        assert_eq!(
+            fault("classifier_dropout", json!(1.0)),
+            "classifier_dropout (1) must be at least 0 and below 1"
+        );
+        let relative = fault("position_embedding_type", json!("relative_key"));
+        assert_eq!(relative, "position_embedding_type is `relative_key`; only `absolute` is supported");
+        let gap = fault("id2label", json!({"0": "no", "2": "yes"}));
+        assert_eq!(gap, "id2label must number its 2 classes from 0 to 1");
+        assert_eq!(
+            fault("id2label", json!({"0": "score"})),
+            "id2label names 1 classes; a classifier has from 2 to 65536"
+        );
+    }
+
+    #[test]
+    fn new_classes_replace_the_old_ones() {
+        let config: BertConfig = serde_json::from_value(json()).unwrap();
+        let config = config.with_labels(&["a", "b", "c"].map(str::to_owned));
+        assert_eq!(config.labels(), ["a", "b", "c"]);
+        assert_eq!(config.label2id["c"], 2);
+        assert!(config.has_label_names());
+        assert!(config.inventory().contains(&("classifier.weight".to_owned(), vec![3, 6])));
+    }
+}

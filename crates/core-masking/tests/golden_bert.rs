@@ -1,0 +1,118 @@
+//! Agreement with Hugging Face transformers on a random BERT classifier: `../shared/golden/README.md` says how the
+//! numbers were made. Heads and layers count from 0 there. Skipped, with a message, where the folder is absent.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+mod golden;
+
+use std::collections::BTreeMap;
+
+use core_masking::bert::{BertClassifier, BertDropout};
+use core_masking::loss::label_losses;
+use core_masking::{Attention, Gates, HeadId, HeadSet, SegmentBatch};
+use golden::{gap, tensor};
+use serde_json::Value;
+use tch::{Device, Kind, Tensor};
+
+const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
+
+struct Golden {
+    model: BertClassifier,
+    numbers: Value,
+}
+
+impl Golden {
+    fn load() -> Option<Self> {
+        let (folder, numbers) = golden::load("bert-random.json")?;
+        let model = BertClassifier::load(&folder.join("bert-random"), OPTIONS).unwrap();
+        Some(Self { model, numbers })
+    }
+
+    fn rows(&self, name: &str) -> Vec<Vec<u32>> {
+        serde_json::from_value(self.numbers[name].clone()).unwrap()
+    }
+
+    /// Token ids and segments of each text, without padding.
+    fn texts(&self) -> Vec<(Vec<u32>, Vec<u32>)> {
+        let lengths = self.rows("attention_mask").into_iter().map(|row| row.iter().sum::<u32>() as usize);
+        let pairs = self.rows("input_ids").into_iter().zip(self.rows("token_type_ids"));
+        lengths
+            .zip(pairs)
+            .map(|(length, (ids, segments))| (ids[..length].to_vec(), segments[..length].to_vec()))
+            .collect()
+    }
+
+    fn batch(&self) -> SegmentBatch {
+        let texts = self.texts();
+        let rows: Vec<(&[u32], &[u32])> =
+            texts.iter().map(|(ids, segments)| (ids.as_slice(), segments.as_slice())).collect();
+        self.model.batch(&rows).unwrap()
+    }
+
+    fn logits(&self, gates: &Gates) -> Tensor {
+        self.model.forward(&self.batch(), gates, &BertDropout::OFF)
+    }
+
+    fn open(&self) -> Gates {
+        Gates::open(&self.model.layout(), OPTIONS)
+    }
+
+    fn losses(&self, gates: &Gates) -> Tensor {
+        let labels: Vec<i64> = serde_json::from_value(self.numbers["labels"].clone()).unwrap();
+        label_losses(&self.model, &self.batch(), &Tensor::from_slice(&labels), gates, &BertDropout::OFF)
+    }
+}
+
+#[test]
+fn logits_agree() {
+    let Some(golden) = Golden::load() else { return };
+    let gap = gap(&golden.logits(&golden.open()), &tensor(&golden.numbers["logits"]));
+    assert!(gap < 1e-4, "logits differ by {gap:e}");
+}
+
+#[test]
+fn logits_agree_with_each_head_masked() {
+    let Some(golden) = Golden::load() else { return };
+    let cases = golden.numbers["logits_with_one_head_masked"].as_object().unwrap();
+    assert_eq!(cases.len(), 12);
+    for (key, expected) in cases {
+        let numbers: Vec<usize> = key.split(',').map(|number| number.parse().unwrap()).collect();
+        let id = HeadId::from_index(Attention::SelfAttention, numbers[0], numbers[1]);
+        let gates = Gates::masking(&golden.model.layout(), &[HeadSet::from_iter([id])], OPTIONS).unwrap();
+        let gap = gap(&golden.logits(&gates), &tensor(expected));
+        assert!(gap < 1e-4, "without {id} logits differ by {gap:e}");
+    }
+}
+
+/// A layer without heads, and a gate of 1/2, among them.
+#[test]
+fn logits_agree_with_several_gates() {
+    let Some(golden) = Golden::load() else { return };
+    let gates = golden.numbers["several_gates"].as_object().unwrap();
+    let layers: Vec<Tensor> = gates.values().map(|gates| tensor(gates).to_kind(Kind::Float)).collect();
+    let stacked = Tensor::stack(&layers, 0).unsqueeze(1); // [layers, 1, heads]
+    let gates = Gates::from_stacked(&BTreeMap::from([(Attention::SelfAttention, stacked)]));
+    let gap = gap(&golden.logits(&gates), &tensor(&golden.numbers["logits_with_several_gates"]));
+    assert!(gap < 1e-4, "logits differ by {gap:e}");
+}
+
+#[test]
+fn losses_agree() {
+    let Some(golden) = Golden::load() else { return };
+    let expected = tensor(&golden.numbers["loss"]);
+    let found = golden.losses(&golden.open());
+    let gap = ((found.to_kind(Kind::Double) - &expected) / &expected).abs().max().double_value(&[]);
+    assert!(gap < 1e-4, "losses differ by {gap:e} of their size");
+}
+
+#[test]
+fn gradients_of_the_gates_agree() {
+    let Some(golden) = Golden::load() else { return };
+    let rows = golden.texts().len() as i64;
+    let xi = Tensor::ones([3, rows, 4], OPTIONS).set_requires_grad(true);
+    let gates = BTreeMap::from([(Attention::SelfAttention, xi)]);
+    golden.losses(&Gates::from_stacked(&gates)).sum(None).backward();
+    let found = gates[&Attention::SelfAttention].grad();
+    let expected = tensor(&golden.numbers["dloss_dxi_by_example"]);
+    // about 1e-4 relative is what single precision reaches (golden/README.md)
+    let gap = gap(&found, &expected) / expected.abs().max().double_value(&[]);
+    assert!(gap < 1e-4, "dL/dxi differs by {gap:e} of its size");
+}

@@ -1,0 +1,226 @@
+//! What holds for any BERT classifier, tested on small random ones in double precision.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fs;
+use std::path::Path;
+
+use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
+use core_masking::{Attention, Gates, HeadId, HeadSet, Weights};
+use proptest::prelude::*;
+use tch::{Device, Kind, Tensor};
+
+const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
+const SINGLE: (Kind, Device) = (Kind::Float, Device::Cpu);
+
+/// 3 layers of 4 heads of 5, 23 words, 13 positions, 3 classes; weights large enough for heads to matter.
+fn config() -> BertConfig {
+    let json = serde_json::json!({
+        "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
+        "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.4,
+    });
+    let config: BertConfig = serde_json::from_value(json).unwrap();
+    config.with_labels(&["no", "perhaps", "yes"].map(str::to_owned))
+}
+
+fn model(options: (Kind, Device)) -> BertClassifier {
+    BertClassifier::random(config(), 3, options).unwrap()
+}
+
+type Text = (Vec<u32>, Vec<u32>);
+
+fn logits(model: &BertClassifier, texts: &[Text], gates: &Gates) -> Tensor {
+    let rows: Vec<(&[u32], &[u32])> = texts.iter().map(|(ids, kinds)| (&ids[..], &kinds[..])).collect();
+    model.forward(&model.batch(&rows).unwrap(), gates, &BertDropout::OFF)
+}
+
+fn gap(left: &Tensor, right: &Tensor) -> f64 {
+    (left - right).abs().max().double_value(&[])
+}
+
+fn texts() -> impl Strategy<Value = Vec<Text>> {
+    let text =
+        prop::collection::vec((1_u32..23, 0_u32..2), 1..=13).prop_map(|tokens| tokens.into_iter().unzip());
+    prop::collection::vec(text, 1..6)
+}
+
+fn heads() -> impl Strategy<Value = HeadSet> {
+    let id = (0_usize..3, 0_usize..4).prop_map(|(layer, head)| head_id(layer, head));
+    prop::collection::vec(id, 0..8).prop_map(|heads| heads.into_iter().collect())
+}
+
+fn head_id(layer: usize, head: usize) -> HeadId {
+    HeadId::from_index(Attention::SelfAttention, layer, head)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_batch_gives_what_its_texts_give_alone(texts in texts(), heads in heads()) {
+        let model = model(OPTIONS);
+        let gates = Gates::masking(&model.layout(), &[heads], OPTIONS).unwrap();
+        let together = logits(&model, &texts, &gates);
+        for (row, text) in texts.iter().enumerate() {
+            let alone = logits(&model, std::slice::from_ref(text), &gates);
+            let gap = gap(&together.narrow(0, row as i64, 1), &alone);
+            prop_assert!(gap < 1e-12, "row {row} differs by {gap:e}");
+        }
+    }
+
+    /// Deleting the columns of W_o that a head writes through removes it for good.
+    #[test]
+    fn masking_heads_equals_cutting_them_out(texts in texts(), heads in heads()) {
+        let model = model(OPTIONS);
+        let gates = Gates::masking(&model.layout(), std::slice::from_ref(&heads), OPTIONS).unwrap();
+        let masked = logits(&model, &texts, &gates);
+        for id in heads.iter() {
+            let name = format!("bert.encoder.layer.{}.attention.output.dense.weight", id.layer_index());
+            let mut columns = model.weights().get(&name).unwrap().narrow(1, id.head_index() as i64 * 5, 5);
+            let _ = tch::no_grad(|| columns.zero_());
+        }
+        let cut = logits(&model, &texts, &Gates::open(&model.layout(), OPTIONS));
+        let gap = gap(&masked, &cut);
+        prop_assert!(gap < 1e-12, "masked and cut differ by {gap:e}");
+    }
+
+    /// The logits compute the last layer at one position only, and can start at any layer.
+    #[test]
+    fn going_on_from_any_layer_gives_the_same_logits(texts in texts(), heads in heads(), start in 0_usize..3) {
+        let model = model(OPTIONS);
+        let gates = Gates::masking(&model.layout(), &[heads], OPTIONS).unwrap();
+        let rows: Vec<(&[u32], &[u32])> = texts.iter().map(|(ids, kinds)| (&ids[..], &kinds[..])).collect();
+        let batch = model.batch(&rows).unwrap();
+        let mut x = model.embed(&batch, &BertDropout::OFF);
+        for layer in 0..start {
+            x = model.layer(layer, &x, &batch, &gates, &BertDropout::OFF);
+        }
+        let resumed = model.forward_from(start, &x, &batch, &gates, &BertDropout::OFF);
+        let gap = gap(&resumed, &model.forward(&batch, &gates, &BertDropout::OFF));
+        prop_assert!(gap < 1e-12, "layer {start}: {gap:e}");
+    }
+}
+
+#[test]
+fn every_head_changes_the_logits() {
+    let model = model(OPTIONS);
+    let text = vec![(vec![5, 6, 7, 8, 9], vec![0, 0, 0, 1, 1])];
+    let open = logits(&model, &text, &Gates::open(&model.layout(), OPTIONS));
+    for id in model.layout().heads() {
+        let gates = Gates::masking(&model.layout(), &[HeadSet::from_iter([id])], OPTIONS).unwrap();
+        assert!(gap(&open, &logits(&model, &text, &gates)) > 1e-6, "{id} does nothing");
+    }
+}
+
+#[test]
+fn dropout_draws_from_its_seed_and_is_off_in_evaluation() {
+    let model = model(SINGLE);
+    let batch = model.batch(&[(&[5, 6, 7, 8], &[0, 0, 1, 1])]).unwrap();
+    let gates = Gates::open(&model.layout(), SINGLE);
+    let run = |seed| model.forward(&batch, &gates, &BertDropout::new(model.config(), seed));
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+    assert_ne!(run(1), model.forward(&batch, &gates, &BertDropout::OFF));
+}
+
+#[test]
+fn what_the_tables_have_no_row_for_is_refused() {
+    let model = model(OPTIONS);
+    let refusal = |ids: &[u32], segments: &[u32]| model.batch(&[(ids, segments)]).unwrap_err().to_string();
+    assert_eq!(refusal(&[23], &[0]), "token 23 lies outside the embeddings, which have 23 rows");
+    assert_eq!(refusal(&[1], &[2]), "segment 2 lies outside the embeddings, which have 2 rows");
+    let long = [1; 14];
+    assert_eq!(refusal(&long, &[0; 14]), "a text of 14 tokens is longer than the 13 positions of the model");
+}
+
+#[test]
+fn a_saved_model_is_the_same_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = model(SINGLE);
+    saved.save(folder.path()).unwrap();
+    let loaded = BertClassifier::load(folder.path(), SINGLE).unwrap();
+    assert_eq!(loaded.config(), saved.config());
+    for ((name, tensor), (_, other)) in saved.weights().iter().zip(loaded.weights().iter()) {
+        assert_eq!(tensor, other, "{name}");
+    }
+}
+
+/// Writes the model with other tensor names; `None` leaves a tensor out.
+fn save_renamed(folder: &Path, rename: impl Fn(&str) -> Option<String>) -> BertClassifier {
+    let saved = model(SINGLE);
+    saved.save(folder).unwrap();
+    let renamed =
+        saved.weights().iter().filter_map(|(name, tensor)| Some((rename(name)?, tensor.shallow_clone())));
+    Weights::from_tensors(renamed).write(&folder.join("model.safetensors")).unwrap();
+    saved
+}
+
+/// As TensorFlow named normalisations, without the prefix, and with the heads of pretraining.
+#[test]
+fn folders_of_all_ages_are_understood() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = save_renamed(folder.path(), |name| {
+        let name = name.strip_prefix("bert.").unwrap_or(name);
+        let name =
+            name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta");
+        Some(if name == "classifier.bias" { "cls.predictions.bias".to_owned() } else { name })
+    });
+    let labels = saved.config().labels();
+    let loaded = BertClassifier::load_pretrained(folder.path(), &labels, 7, SINGLE).unwrap();
+    assert_eq!(loaded.new, ["classifier.bias"]);
+    for (name, tensor) in saved.weights().iter().filter(|(name, _)| *name != "classifier.bias") {
+        assert_eq!(loaded.model.weights().get(name).unwrap(), *tensor, "{name}");
+    }
+}
+
+#[test]
+fn a_missing_classifier_is_new_for_fine_tuning_and_an_error_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    save_renamed(path, |name| {
+        (!name.starts_with("classifier") && !name.contains("pooler")).then(|| name.to_owned())
+    });
+    let refusal = BertClassifier::load(path, SINGLE).unwrap_err().to_string();
+    assert!(refusal.contains("lacks tensor `bert.pooler.dense.bias`"), "{refusal}");
+    let labels = ["a", "b", "c", "d"].map(str::to_owned);
+    let pretrained = BertClassifier::load_pretrained(path, &labels, 7, SINGLE).unwrap();
+    let new = ["bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"];
+    assert_eq!(pretrained.new, new);
+    assert_eq!(pretrained.model.config().labels(), labels);
+    assert_eq!(pretrained.model.weights().get("classifier.weight").unwrap().size(), [4, 20]);
+    let again = BertClassifier::load_pretrained(path, &labels, 7, SINGLE).unwrap().model;
+    let weight = |model: &BertClassifier| model.weights().get("classifier.weight").unwrap();
+    assert_eq!(weight(&again), weight(&pretrained.model), "initial weights depend on the seed alone");
+}
+
+#[test]
+fn a_classifier_for_other_classes_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    save_renamed(folder.path(), |name| Some(name.to_owned()));
+    let labels = ["a", "b"].map(str::to_owned);
+    let pretrained = BertClassifier::load_pretrained(folder.path(), &labels, 7, SINGLE).unwrap();
+    assert_eq!(pretrained.new, ["classifier.weight", "classifier.bias"]);
+}
+
+#[test]
+fn faults_of_a_folder_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let refusal = || BertClassifier::load(path, SINGLE).unwrap_err().to_string();
+    assert!(refusal().contains("cannot read"), "{}", refusal());
+
+    model(SINGLE).save(path).unwrap();
+    let config = fs::read_to_string(path.join("config.json")).unwrap();
+    fs::write(path.join("config.json"), config.replace("\"bert\"", "\"gpt2\"")).unwrap();
+    assert!(refusal().ends_with("model_type is `gpt2`, but it must be `bert` here"), "{}", refusal());
+
+    fs::write(path.join("config.json"), config.replace("\"vocab_size\": 23", "\"vocab_size\": 24")).unwrap();
+    let expected = "tensor `bert.embeddings.word_embeddings.weight` is [23, 20], but the configuration asks for [24, 20]";
+    assert!(refusal().ends_with(expected), "{}", refusal());
+
+    fs::write(path.join("config.json"), config).unwrap();
+    let broken = model(SINGLE);
+    let mut bias = broken.weights().get("classifier.bias").unwrap();
+    let _ = tch::no_grad(|| bias.fill_(f64::NAN));
+    broken.save(path).unwrap();
+    assert!(refusal().ends_with("tensor `classifier.bias` holds NaN or infinite values"), "{}", refusal());
+}
