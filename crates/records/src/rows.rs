@@ -27,9 +27,9 @@ pub struct AblationRow {
     pub layer: usize,
     /// Head, counted from 1 as in the paper.
     pub head: usize,
-    /// Metric of the scores, such as `bleu`.
+    /// Metric of the scores: `bleu`, `accuracy`, `f1` or `matthews`.
     pub metric: String,
-    /// Score of the intact model, in the unit of the metric (BLEU: points, 0 to 100).
+    /// Score of the intact model, in the unit of the metric: points, 0 to 100, or -100 to 100 for `matthews`.
     pub base_score: f64,
     /// Score without the head, in the unit of the metric.
     pub score: f64,
@@ -39,12 +39,17 @@ pub struct AblationRow {
     pub delta_low: Option<f64>,
     /// Upper end of the 95 % interval of `score_delta`; empty if it was not tested.
     pub delta_high: Option<f64>,
-    /// p-value of `score_delta`, 0 to 1; empty if it was not tested.
+    /// p-value of `score_delta`, 0 to 1: by paired t-test for `accuracy`, two-sided; by paired bootstrap for all else,
+    /// one-sided on the side that was observed. Empty if it was not tested.
     pub p_value: Option<f64>,
     /// `p_value` after Holm (1979) within the attention type; empty until all its heads are there.
     pub p_holm: Option<f64>,
     /// `p_value` after Benjamini and Hochberg (1995), likewise.
     pub p_benjamini_hochberg: Option<f64>,
+    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty if it was not made, as for all but `accuracy`.
+    pub p_unpaired_t: Option<f64>,
+    /// Two-sided p-value of McNemar's exact test, likewise.
+    pub p_mcnemar: Option<f64>,
 }
 
 impl Row for AblationRow {
@@ -64,6 +69,8 @@ impl Row for AblationRow {
         "p_value",
         "p_holm",
         "p_benjamini_hochberg",
+        "p_unpaired_t",
+        "p_mcnemar",
     ];
 
     fn key(&self) -> Self::Key {
@@ -79,10 +86,12 @@ pub struct TrainingRow {
     pub epoch: usize,
     /// Parameter updates so far.
     pub step: usize,
-    /// Training loss, in nats per target token, label smoothing included.
+    /// Training loss, in nats per predicted token or example, label smoothing included.
     pub train_loss: f64,
-    /// Loss on the development set, in nats per target token, without label smoothing.
+    /// Loss on the development set, in nats per predicted token or example, without label smoothing.
     pub dev_loss: f64,
+    /// Score on the development set, in the unit of the subject's metric; empty where training does not score.
+    pub dev_score: Option<f64>,
     /// Learning rate of the last update.
     pub learning_rate: f64,
     /// Whether `dev_loss` is the lowest so far.
@@ -94,7 +103,7 @@ impl Row for TrainingRow {
     type Key = (usize, usize);
 
     const COLUMNS: &'static [&'static str] =
-        &["epoch", "step", "train_loss", "dev_loss", "learning_rate", "best"];
+        &["epoch", "step", "train_loss", "dev_loss", "dev_score", "learning_rate", "best"];
 
     fn key(&self) -> Self::Key {
         (self.epoch, self.step)
@@ -128,15 +137,24 @@ mod tests {
             p_value: None,
             p_holm: None,
             p_benjamini_hochberg: None,
+            p_unpaired_t: None,
+            p_mcnemar: None,
         };
         let header = "attention,layer,head,metric,base_score,score,score_delta,delta_low,delta_high,\
-                      p_value,p_holm,p_benjamini_hochberg";
+                      p_value,p_holm,p_benjamini_hochberg,p_unpaired_t,p_mcnemar";
         assert_eq!(fields(&ablation), header);
         assert_eq!(AblationRow::COLUMNS.join(","), header);
 
-        let training =
-            TrainingRow { epoch: 1, step: 1, train_loss: 1.0, dev_loss: 1.0, learning_rate: 1.0, best: true };
-        let header = "epoch,step,train_loss,dev_loss,learning_rate,best";
+        let training = TrainingRow {
+            epoch: 1,
+            step: 1,
+            train_loss: 1.0,
+            dev_loss: 1.0,
+            dev_score: None,
+            learning_rate: 1.0,
+            best: true,
+        };
+        let header = "epoch,step,train_loss,dev_loss,dev_score,learning_rate,best";
         assert_eq!(fields(&training), header);
         assert_eq!(TrainingRow::COLUMNS.join(","), header);
     }

@@ -110,7 +110,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn training(epoch: usize) -> TrainingRow {
-        TrainingRow { epoch, step: 20, train_loss: 0.1, dev_loss: 2.0, learning_rate: 5e-4, best: false }
+        TrainingRow {
+            epoch,
+            step: 20,
+            train_loss: 0.1,
+            dev_loss: 2.0,
+            dev_score: None,
+            learning_rate: 5e-4,
+            best: false,
+        }
     }
 
     fn failure(text: &str) -> String {
@@ -119,7 +127,9 @@ mod tests {
 
     #[test]
     fn rows_are_plain_text() {
-        assert_eq!(line(&training(1)), "1,20,0.1,2.0,0.0005,false\n");
+        assert_eq!(line(&training(1)), "1,20,0.1,2.0,,0.0005,false\n");
+        let scored = TrainingRow { dev_score: Some(87.5), ..training(1) };
+        assert_eq!(line(&scored), "1,20,0.1,2.0,87.5,0.0005,false\n");
     }
 
     #[test]
@@ -127,11 +137,11 @@ mod tests {
         let with = |lines: &str| failure(&(header::<TrainingRow>() + lines));
         let good = line(&training(1));
         assert_eq!(
-            with(&format!("{good}1,20,0.1,x,0.5,true\n")),
+            with(&format!("{good}1,20,0.1,x,,0.5,true\n")),
             "`log.csv`, line 3, is not a row of this file: `dev_loss`: invalid float literal"
         );
-        assert!(with("1,20,0.1\n").ends_with("line 2, is not a row of this file: 3 cells instead of 6"));
-        assert!(with("\n").contains("line 2, is not a row of this file: 0 cells instead of 6"));
+        assert!(with("1,20,0.1\n").ends_with("line 2, is not a row of this file: 3 cells instead of 7"));
+        assert!(with("\n").contains("line 2, is not a row of this file: 0 cells instead of 7"));
         assert!(
             with(&(good.clone() + &good))
                 .ends_with("line 3, is not a row of this file: (1, 20) is there twice")
@@ -145,12 +155,12 @@ mod tests {
     fn missing_optional_cells_are_not_taken_for_empty() {
         let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,\n";
         let error = parse::<AblationRow>(Path::new("a.csv"), text.as_bytes()).unwrap_err();
-        assert!(error.to_string().ends_with("9 cells instead of 12"), "{error}");
+        assert!(error.to_string().ends_with("9 cells instead of 14"), "{error}");
     }
 
     #[test]
     fn other_headers_are_refused() {
-        let expected = "expected `epoch,step,train_loss,dev_loss,learning_rate,best`";
+        let expected = "expected `epoch,step,train_loss,dev_loss,dev_score,learning_rate,best`";
         let ablation = failure(&header::<AblationRow>());
         assert!(
             ablation.starts_with(&format!("`log.csv` holds other columns: {expected}, found `attention,"))
@@ -162,7 +172,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a row has no line breaks")]
     fn line_breaks_in_a_row_panic() {
-        let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,,,,\n";
+        let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,,,,,,\n";
         let table = parse::<AblationRow>(Path::new("a.csv"), text.as_bytes()).unwrap();
         let row = table.rows.into_values().next().unwrap();
         line(&AblationRow { metric: "two\nlines".to_owned(), ..row });
@@ -174,11 +184,7 @@ mod tests {
     fn any_row() -> impl Strategy<Value = AblationRow> {
         let float = || NORMAL | SUBNORMAL | ZERO;
         let optional = move || option::of(float());
-        (
-            (TEXT, TEXT, any::<(usize, usize)>()),
-            (float(), float(), float()),
-            (optional(), optional(), optional(), optional(), optional()),
-        )
+        ((TEXT, TEXT, any::<(usize, usize)>()), (float(), float(), float()), [(); 7].map(|()| optional()))
             .prop_map(|((attention, metric, (layer, head)), scores, optional)| AblationRow {
                 attention,
                 layer,
@@ -187,11 +193,13 @@ mod tests {
                 base_score: scores.0,
                 score: scores.1,
                 score_delta: scores.2,
-                delta_low: optional.0,
-                delta_high: optional.1,
-                p_value: optional.2,
-                p_holm: optional.3,
-                p_benjamini_hochberg: optional.4,
+                delta_low: optional[0],
+                delta_high: optional[1],
+                p_value: optional[2],
+                p_holm: optional[3],
+                p_benjamini_hochberg: optional[4],
+                p_unpaired_t: optional[5],
+                p_mcnemar: optional[6],
             })
     }
 

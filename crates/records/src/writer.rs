@@ -232,6 +232,8 @@ mod tests {
             p_value: Some(0.01 * head as f64),
             p_holm: None,
             p_benjamini_hochberg: None,
+            p_unpaired_t: None,
+            p_mcnemar: None,
         }
     }
 

@@ -3,12 +3,20 @@
 //! A corpus score is computed from sufficient statistics: each segment of the test set is counted
 //! once, and the score of any resample is a function of a sum of segments, so resampling never
 //! looks at text again. What a score needs is a [`SegmentStatistics`]; [`bleu`] holds BLEU's.
+//! Classifiers are scored and compared in [`classification`].
 
 use std::ops::AddAssign;
 
 pub mod adjust;
 pub mod bleu;
 pub mod bootstrap;
+pub mod classification;
+mod comparison;
+mod confusion;
+pub mod mcnemar;
+pub mod t_test;
+
+pub use comparison::Comparison;
 
 /// Sufficient statistics of one segment, or the sum of several.
 ///
@@ -32,6 +40,15 @@ pub fn sum<S: SegmentStatistics>(segments: &[S]) -> S {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A metric of two classes met an example of another class.
+    #[error("class {class} is not one of two: {metric} knows classes 0 and 1")]
+    Class {
+        /// Index of the class.
+        class: usize,
+        /// Name of the metric.
+        metric: &'static str,
+    },
+
     /// There is nothing to compare.
     #[error("no segments to compare: a test set needs at least one")]
     Empty,
@@ -39,4 +56,10 @@ pub enum Error {
     /// A score of the test set or of a resample is NaN or infinite.
     #[error("a score is not finite, so the difference cannot be tested")]
     NotFinite,
+
+    /// A t-test has no degree of freedom.
+    #[error(
+        "too few values for a t-test: it needs at least two pairs, or two samples of three values in all"
+    )]
+    TooFew,
 }

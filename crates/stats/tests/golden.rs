@@ -5,7 +5,8 @@ use serde_json::Value;
 use stats::adjust::{benjamini_hochberg, holm};
 use stats::bleu::{Bleu, BleuStatistics};
 use stats::bootstrap::paired_bootstrap;
-use stats::{SegmentStatistics, sum};
+use stats::classification::{ClassificationMetric, Outcome, compare};
+use stats::{SegmentStatistics, sum, t_test};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden/statistics.json");
 
@@ -39,6 +40,30 @@ fn adjusted_p_values_equal_scipy() {
         for (found, expected) in adjusted.into_iter().zip(numbers(name)) {
             assert_close(name, found, expected, 1e-12);
         }
+    }
+}
+
+/// The golden statistics count the first system's lead over the second.
+#[test]
+fn tests_of_accuracies_equal_scipy() {
+    let Some(correctness) = golden("correctness") else { return };
+    let right = |system: &str| correctness[system].as_array().unwrap().iter().map(number).collect::<Vec<_>>();
+    let (first, second) = (right("first"), right("second"));
+    let paired = t_test::paired(&second, &first).unwrap().test;
+    let unpaired = t_test::unpaired(&second, &first).unwrap();
+    assert_close("paired t", paired.statistic, number(&correctness["paired_t"]), 1e-12);
+    assert_close("unpaired t", unpaired.statistic, number(&correctness["unpaired_t"]), 1e-12);
+
+    let outcomes =
+        |right: Vec<f64>| right.into_iter().map(|right| Outcome { gold: 1, predicted: right as usize });
+    let (first, second) = (outcomes(first).collect::<Vec<_>>(), outcomes(second).collect::<Vec<_>>());
+    let found = compare(&first, &second, ClassificationMetric::Accuracy, 1, 1).unwrap();
+    for (name, found) in [
+        ("paired_p", found.p_value),
+        ("unpaired_p", found.p_unpaired_t),
+        ("mcnemar_exact_p", found.p_mcnemar),
+    ] {
+        assert_close(name, found.unwrap(), number(&correctness[name]), 1e-10);
     }
 }
 
