@@ -5,6 +5,15 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// Every example of a file has a label whose rows are left out.
+    #[error("`{}` has no examples but those with labels to skip ({labels})", path.display())]
+    AllSkipped {
+        /// The file at fault.
+        path: PathBuf,
+        /// The labels that are left out, separated by commas.
+        labels: String,
+    },
+
     /// The list of sources is not what it should be.
     #[error("`{}` is not a list of data sources: {reason}", path.display())]
     Catalogue {
@@ -12,6 +21,19 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong, and in which line.
         reason: String,
+    },
+
+    /// A column cannot be found in a table.
+    #[error("`{}` has {found} {column}: its header names {header}", path.display())]
+    Column {
+        /// The file at fault.
+        path: PathBuf,
+        /// "no column" or "more than one column".
+        found: &'static str,
+        /// The column that was asked for.
+        column: String,
+        /// The columns that there are, separated by commas.
+        header: String,
     },
 
     /// A fetched file is not the file that was asked for.
@@ -41,6 +63,13 @@ pub enum Error {
         line: usize,
     },
 
+    /// The format of a labelled data set contradicts itself.
+    #[error("the description of a data set's format is wrong: {reason}")]
+    Format {
+        /// What is wrong, and what is allowed.
+        reason: String,
+    },
+
     /// Two files that should be parallel are not.
     #[error(
         "`{}` has {source_lines} lines, but `{}` has {target_lines}: parallel files must have equally many",
@@ -64,6 +93,13 @@ pub enum Error {
         address: String,
         /// What the transport or the server said.
         reason: String,
+    },
+
+    /// A file has no labelled examples.
+    #[error("`{}` holds no examples", path.display())]
+    NoExamples {
+        /// The file at fault.
+        path: PathBuf,
     },
 
     /// No data set has this name.
@@ -91,6 +127,17 @@ pub enum Error {
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,
+    },
+
+    /// A row of a labelled data set is not as described.
+    #[error("`{}`, line {line}: {reason}", path.display())]
+    Row {
+        /// The file at fault.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
     },
 
     /// A file is not a tokeniser of this crate.

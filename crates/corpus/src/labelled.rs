@@ -1,4 +1,15 @@
 //! Labelled texts: one text, or a pair of texts, and the class that it belongs to.
+//!
+//! A [`Format`] describes how a file holds them, so that a data set needs no code of its own. Texts
+//! and labels are kept as they stand in the file: nothing is trimmed, normalised or repaired (some
+//! files of MultiNLI hold text that was decoded wrongly once, such as `â€œ` for `“`).
+use std::fmt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Error, parallel};
 
 /// One example of a classification data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,4 +20,586 @@ pub struct Example {
     pub pair: Option<String>,
     /// The name of its class, as it stands in the data.
     pub label: String,
+}
+
+/// How a file holds labelled examples; part of a subject's TOML.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Format {
+    /// What the rows are.
+    pub kind: Kind,
+    /// Whether the first row of a table names its columns; true if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
+    /// Whether cells of a table may stand in quotation marks; if not given, only in CSV. The TSV
+    /// files of GLUE use them as plain characters, often an odd number in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quoting: Option<bool>,
+    /// Where the text is, or the first of two.
+    pub text: Column,
+    /// Where the second of two texts is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair: Option<Column>,
+    /// Where the name of the class is.
+    pub label: Column,
+    /// Labels whose rows are left out, such as the `-` of MultiNLI pairs on which annotators agreed
+    /// on no label.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skip_labels: Vec<String>,
+}
+
+/// What the rows of a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A table whose cells are separated by tabs.
+    Tsv,
+    /// A table whose cells are separated by commas.
+    Csv,
+    /// A JSON object a line.
+    Jsonl,
+}
+
+/// A column of a table, or a field of JSON objects.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(untagged, expecting = "a column is a name or a number, counted from 1")]
+pub enum Column {
+    /// By number, counted from 1.
+    Number(usize),
+    /// By its name in the header, or the name of a JSON field.
+    Name(String),
+}
+
+impl fmt::Display for Column {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(formatter, "{number}"),
+            Self::Name(name) => write!(formatter, "`{name}`"),
+        }
+    }
+}
+
+impl Format {
+    /// Finds what is wrong with the description itself, before there is a file.
+    pub fn validate(&self) -> Result<(), Error> {
+        let reason = if self.kind == Kind::Jsonl { self.fault_of_jsonl() } else { self.fault_of_table() };
+        reason.map_or(Ok(()), |reason| Err(Error::Format { reason }))
+    }
+
+    fn fault_of_jsonl(&self) -> Option<String> {
+        if self.header.is_some() || self.quoting.is_some() {
+            return Some("`header` and `quoting` are for tables, not for `jsonl`".to_owned());
+        }
+        let number = |column: &&Column| matches!(column, Column::Number(_));
+        self.columns()
+            .find(number)
+            .map(|column| format!("`jsonl` has named fields, but column {column} is asked for"))
+    }
+
+    fn fault_of_table(&self) -> Option<String> {
+        let zero = |column: &&Column| **column == Column::Number(0);
+        if self.columns().any(|column| zero(&column)) {
+            return Some("there is no column 0: columns are counted from 1".to_owned());
+        }
+        let name = |column: &&Column| matches!(column, Column::Name(_));
+        let named = self.columns().find(name).filter(|_| !self.has_header())?;
+        Some(format!(
+            "without a header a column is given by its number, counted from 1, but {named} is a name"
+        ))
+    }
+
+    fn columns(&self) -> impl Iterator<Item = &Column> {
+        [&self.text].into_iter().chain(&self.pair).chain([&self.label])
+    }
+
+    fn has_header(&self) -> bool {
+        self.header.unwrap_or(true)
+    }
+
+    fn has_quoting(&self) -> bool {
+        self.quoting.unwrap_or(self.kind == Kind::Csv)
+    }
+
+    fn leaves_out(&self, label: &str) -> bool {
+        self.skip_labels.iter().any(|skipped| skipped == label)
+    }
+}
+
+/// Reads a file of labelled examples: UTF-8, plain or gzip (`.gz`), with or without byte-order mark
+/// and carriage returns; blank lines do not count.
+///
+/// Lines end at `\n` only, as in [`parallel::read_lines`].
+pub fn read(path: &Path, format: &Format) -> Result<Vec<Example>, Error> {
+    format.validate()?;
+    let text = read_text(path)?;
+    let reader = Reader { path, format };
+    let rows = if format.kind == Kind::Jsonl { reader.objects(&text)? } else { reader.table(&text)? };
+    if rows.is_empty() {
+        return Err(Error::NoExamples { path: path.to_owned() });
+    }
+    let kept: Vec<Example> = rows.into_iter().flatten().collect();
+    if kept.is_empty() {
+        return Err(Error::AllSkipped { path: path.to_owned(), labels: format.skip_labels.join(", ") });
+    }
+    Ok(kept)
+}
+
+fn read_text(path: &Path) -> Result<String, Error> {
+    let bytes = parallel::read_bytes(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        Error::NotUtf8 { path: path.to_owned(), line: 1 + line_breaks(before) }
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(text)
+}
+
+fn line_breaks(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|&&byte| byte == b'\n').count()
+}
+
+/// A file that is being read, for its errors.
+struct Reader<'a> {
+    path: &'a Path,
+    format: &'a Format,
+}
+
+/// Where in a row things are, counted from 0.
+struct Indices {
+    text: usize,
+    pair: Option<usize>,
+    label: usize,
+}
+
+impl Reader<'_> {
+    /// The rows of a table; `None` for those that are left out.
+    fn table(&self, text: &str) -> Result<Vec<Option<Example>>, Error> {
+        let mut records = Records::new(text, self.format);
+        let header = if self.format.has_header() { records.next() } else { None };
+        if self.format.has_header() && header.is_none() {
+            return Err(Error::NoExamples { path: self.path.to_owned() });
+        }
+        let header = header.map(|(_, cells)| cells);
+        let indices = self.indices(header.as_deref())?;
+        records
+            .map(|(line, cells)| {
+                self.check_length(line, &cells, header.as_deref())?;
+                let cell = |index: usize| cells[index].as_str();
+                self.example(line, cell(indices.text), indices.pair.map(cell), cell(indices.label))
+            })
+            .collect()
+    }
+
+    fn indices(&self, header: Option<&[String]>) -> Result<Indices, Error> {
+        let index = |column| self.index(column, header);
+        let pair = self.format.pair.as_ref().map(index).transpose()?;
+        Ok(Indices { text: index(&self.format.text)?, pair, label: index(&self.format.label)? })
+    }
+
+    fn index(&self, column: &Column, header: Option<&[String]>) -> Result<usize, Error> {
+        let header = header.unwrap_or_default();
+        let found: Vec<usize> = match column {
+            Column::Number(number) if !header.is_empty() && *number > header.len() => Vec::new(),
+            Column::Number(number) => vec![number - 1],
+            Column::Name(name) => (0..header.len()).filter(|&index| header[index] == *name).collect(),
+        };
+        match found[..] {
+            [index] => Ok(index),
+            _ => Err(Error::Column {
+                path: self.path.to_owned(),
+                found: if found.is_empty() { "no column" } else { "more than one column" },
+                column: column.to_string(),
+                header: header.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+            }),
+        }
+    }
+
+    /// A row that is shorter or longer than the header has its texts in the wrong columns.
+    fn check_length(&self, line: usize, cells: &[String], header: Option<&[String]>) -> Result<(), Error> {
+        let highest = self.format.columns().filter_map(|column| match column {
+            Column::Number(number) => Some(*number),
+            Column::Name(_) => None,
+        });
+        let found = match cells.len() {
+            1 => "1 column".to_owned(),
+            count => format!("{count} columns"),
+        };
+        let fault = match (header, highest.max()) {
+            (Some(header), _) if cells.len() != header.len() => {
+                format!("{found}, but the header has {}", header.len())
+            }
+            (None, Some(highest)) if cells.len() < highest => {
+                format!("{found}, but column {highest} is needed")
+            }
+            _ => return Ok(()),
+        };
+        let hint = "; if quotation marks are part of the text, set `quoting = false`";
+        Err(self.fault(line, fault + if self.format.has_quoting() { hint } else { "" }))
+    }
+
+    /// The lines of a file of JSON objects; `None` for those that are left out.
+    fn objects(&self, text: &str) -> Result<Vec<Option<Example>>, Error> {
+        let lines = text.split('\n').zip(1..).filter(|(text, _)| !text.trim().is_empty());
+        lines.map(|(text, line)| self.object(line, text)).collect()
+    }
+
+    fn object(&self, line: usize, text: &str) -> Result<Option<Example>, Error> {
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| self.fault(line, format!("not valid JSON ({})", json_reason(&error))))?;
+        let Value::Object(object) = value else {
+            return Err(self.fault(line, format!("{} instead of a JSON object", kind_of(&value))));
+        };
+        let label = match self.field(line, &object, &self.format.label)? {
+            Value::String(label) => label.clone(),
+            Value::Number(label) if label.is_i64() || label.is_u64() => label.to_string(),
+            other => return Err(self.wrong_type(line, &self.format.label, other, "text or a whole number")),
+        };
+        let pair =
+            self.format.pair.as_ref().map(|column| self.text_field(line, &object, column)).transpose()?;
+        self.example(line, self.text_field(line, &object, &self.format.text)?, pair, &label)
+    }
+
+    fn field<'v>(
+        &self,
+        line: usize,
+        object: &'v Map<String, Value>,
+        name: &Column,
+    ) -> Result<&'v Value, Error> {
+        let Column::Name(key) = name else { unreachable!("`validate` refuses numbers") };
+        object.get(key).ok_or_else(|| {
+            let fields: Vec<String> = object.keys().map(|key| format!("`{key}`")).collect();
+            self.fault(line, format!("no field {name}: there are {}", fields.join(", ")))
+        })
+    }
+
+    fn text_field<'v>(
+        &self,
+        line: usize,
+        object: &'v Map<String, Value>,
+        name: &Column,
+    ) -> Result<&'v str, Error> {
+        let value = self.field(line, object, name)?;
+        value.as_str().ok_or_else(|| self.wrong_type(line, name, value, "text"))
+    }
+
+    fn wrong_type(&self, line: usize, name: &Column, value: &Value, needed: &str) -> Error {
+        self.fault(line, format!("field {name} is {}, but {needed} is needed", kind_of(value)))
+    }
+
+    /// The example of a row, or none if its label is one of those that are left out.
+    fn example(
+        &self,
+        line: usize,
+        text: &str,
+        pair: Option<&str>,
+        label: &str,
+    ) -> Result<Option<Example>, Error> {
+        if self.format.leaves_out(label) {
+            return Ok(None);
+        }
+        let columns = [(&self.format.text, Some(text)), (&self.format.label, Some(label))];
+        let pair_column = self.format.pair.as_ref().map(|column| (column, pair));
+        for (column, cell) in columns.into_iter().chain(pair_column) {
+            if cell.is_some_and(|cell| cell.trim().is_empty()) {
+                let kind = if self.format.kind == Kind::Jsonl { "field" } else { "column" };
+                return Err(self.fault(line, format!("{kind} {column} is empty")));
+            }
+        }
+        Ok(Some(Example { text: text.to_owned(), pair: pair.map(str::to_owned), label: label.to_owned() }))
+    }
+
+    fn fault(&self, line: usize, reason: String) -> Error {
+        Error::Row { path: self.path.to_owned(), line, reason }
+    }
+}
+
+/// The rows of a table, each with the number of its line, counted from 1.
+struct Records<'a> {
+    text: &'a str,
+    reader: csv::Reader<&'a [u8]>,
+    record: csv::StringRecord,
+    /// Bytes of `text` whose line breaks are in `lines` already.
+    counted: usize,
+    lines: usize,
+}
+
+impl<'a> Records<'a> {
+    fn new(text: &'a str, format: &Format) -> Self {
+        let reader = csv::ReaderBuilder::new()
+            .has_headers(false) // the header is read as a row
+            .flexible(true)
+            .delimiter(if format.kind == Kind::Tsv { b'\t' } else { b',' })
+            .quoting(format.has_quoting())
+            .terminator(csv::Terminator::Any(b'\n'))
+            .from_reader(text.as_bytes());
+        Self { text, reader, record: csv::StringRecord::new(), counted: 0, lines: 0 }
+    }
+
+    /// The line of the record that was just read.
+    fn line(&mut self) -> usize {
+        let start = self.record.position().map_or(0, csv::Position::byte) as usize;
+        // The reader skips blank lines, but says that the record starts before them.
+        let text = &self.text.as_bytes()[start..];
+        let start = start + text.iter().take_while(|&&byte| byte == b'\n').count();
+        self.lines += line_breaks(&self.text.as_bytes()[self.counted..start]);
+        self.counted = start;
+        self.lines + 1
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = (usize, Vec<String>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let more = self.reader.read_record(&mut self.record);
+            if !more.expect("UTF-8 in memory, rows of any length: nothing can fail") {
+                return None;
+            }
+            let line = self.line();
+            let mut cells: Vec<String> = self.record.iter().map(str::to_owned).collect();
+            if let Some(last) = cells.last_mut().filter(|last| last.ends_with('\r')) {
+                last.pop();
+            }
+            if cells.iter().any(|cell| !cell.is_empty()) || cells.len() > 1 {
+                return Some((line, cells));
+            }
+        }
+    }
+}
+
+/// What is wrong with a line, without the number that a line has within itself.
+fn json_reason(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", " at column ")
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+    use std::fs;
+    use std::io::Write;
+    use tempfile::TempDir;
+
+    /// Reads `content` as a file of this name; errors begin with the name and without the folder.
+    fn try_read(name: &str, content: &[u8], format: &str) -> Result<Vec<Example>, String> {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        let prefix = format!("{}/", folder.path().display());
+        read(&path, &toml::from_str(format).unwrap()).map_err(|error| error.to_string().replace(&prefix, ""))
+    }
+
+    fn examples(content: &str, format: &str) -> Vec<Example> {
+        try_read("a", content.as_bytes(), format).unwrap()
+    }
+
+    fn fault(content: &str, format: &str) -> String {
+        try_read("a", content.as_bytes(), format).unwrap_err()
+    }
+
+    fn invalid(format: &str) -> String {
+        toml::from_str::<Format>(format).unwrap().validate().unwrap_err().to_string()
+    }
+
+    fn single(text: &str, label: &str) -> Example {
+        Example { text: text.to_owned(), pair: None, label: label.to_owned() }
+    }
+
+    fn pair(text: &str, pair: &str, label: &str) -> Example {
+        Example { pair: Some(pair.to_owned()), ..single(text, label) }
+    }
+
+    const NAMED: &str = "kind = 'tsv'\ntext = 'sentence'\nlabel = 'label'";
+    const NUMBERED: &str = "kind = 'tsv'\nheader = false\ntext = 4\nlabel = 2";
+    const CSV: &str = "kind = 'csv'\ntext = 'a'\npair = 'b'\nlabel = 'class'";
+    const JSONL: &str = "kind = 'jsonl'\ntext = 'text'\nlabel = 'label'";
+    const JSONL_PAIR: &str = "kind = 'jsonl'\ntext = 'premise'\npair = 'hypothesis'\nlabel = 'label'";
+
+    #[test]
+    fn columns_are_found_by_name_or_by_number() {
+        let table = "label\tid\tsentence\n1\t7\tso good \n0\t8\tso bad\n";
+        let expected = vec![single("so good ", "1"), single("so bad", "0")];
+        assert_eq!(examples(table, NAMED), expected, "by name; the trailing space belongs to the text");
+        assert_eq!(
+            examples(table, "kind = 'tsv'\ntext = 3\nlabel = 1"),
+            expected,
+            "by number, with a header"
+        );
+        let cola = "gj04\t1\t\tThe sailors sang.\ngj04\t0\t*\tSailors the sang.\n";
+        assert_eq!(
+            examples(cola, NUMBERED),
+            [single("The sailors sang.", "1"), single("Sailors the sang.", "0")],
+            "without a header"
+        );
+    }
+
+    #[test]
+    fn quotation_marks_are_characters_unless_quoting_is_on() {
+        let row = "sentence\tlabel\n\" he said\t1\n\"she said\"\t0\n";
+        assert_eq!(examples(row, NAMED), [single("\" he said", "1"), single("\"she said\"", "0")]);
+        let quoted = "sentence\tlabel\n\"she \"\"said\"\"\tso\"\t0\n";
+        assert_eq!(examples(quoted, &format!("{NAMED}\nquoting = true")), [single("she \"said\"\tso", "0")]);
+    }
+
+    #[test]
+    fn csv_cells_may_hold_commas_and_line_breaks() {
+        let table = "a,b,class\r\n\"one, two\",\"three\nfour\",x\r\nfive,six,\"y\"\r\n";
+        assert_eq!(examples(table, CSV), [pair("one, two", "three\nfour", "x"), pair("five", "six", "y")]);
+        let late = "a,b,class\n\"one\ntwo\",three,x\n\nfive,six\n";
+        assert!(
+            fault(late, CSV).starts_with("`a`, line 5: 2 columns, but the header has 3"),
+            "{}",
+            fault(late, CSV)
+        );
+    }
+
+    #[test]
+    fn json_labels_are_text_or_whole_numbers() {
+        let lines = "{\"text\": \"so\\ngood\", \"label\": \"yes\"}\n{\"label\": -1, \"text\": \"so bad\", \"id\": null}";
+        assert_eq!(examples(lines, JSONL), [single("so\ngood", "yes"), single("so bad", "-1")]);
+        let line = "{\"premise\": \"P.\", \"hypothesis\": \"H.\", \"label\": \"neutral\"}";
+        assert_eq!(examples(line, JSONL_PAIR), [pair("P.", "H.", "neutral")]);
+    }
+
+    #[test]
+    fn byte_order_mark_carriage_returns_blank_lines_and_compression_do_not_matter() {
+        let plain = "sentence\tlabel\ngood\t1\nbad\t0\n";
+        let odd = "\u{feff}\nsentence\tlabel\r\n\r\n\ngood\t1\r\nbad\t0";
+        assert_eq!(examples(odd, NAMED), examples(plain, NAMED));
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(plain.as_bytes()).unwrap();
+        let gzip = encoder.finish().unwrap();
+        assert_eq!(try_read("a.tsv.gz", &gzip, NAMED).unwrap(), examples(plain, NAMED));
+        let json = "{\"text\": \"t\", \"label\": 1}";
+        assert_eq!(examples(&format!("\u{feff}{json}\r\n\r\n{json}"), JSONL), vec![single("t", "1"); 2]);
+    }
+
+    /// The columns of `MNLI/train.tsv` and `MNLI/dev_matched.tsv` as GLUE gives them out, made-up rows.
+    #[test]
+    fn official_multinli_tables_are_read_and_pairs_without_consensus_left_out() {
+        let format =
+            "kind = 'tsv'\ntext = 'sentence1'\npair = 'sentence2'\nlabel = 'gold_label'\nskip_labels = ['-']";
+        let start = "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\t\
+                     sentence1_parse\tsentence2_parse\tsentence1\tsentence2\tlabel1";
+        let row = "0\t1\t1n\tfiction\t( a )\t( b )\t(ROOT a)\t(ROOT b)\tIt rained.\tIt \"snowed.";
+        let train = format!("{start}\tgold_label\n{row}\tneutral\tneutral\n");
+        assert_eq!(examples(&train, format), [pair("It rained.", "It \"snowed.", "neutral")]);
+
+        let labels = "neutral\tneutral\tcontradiction\tentailment\tcontradiction";
+        let dev = format!(
+            "{start}\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label\n{row}\t{labels}\t-\n{row}\t{labels}\tneutral\n"
+        );
+        assert_eq!(examples(&dev, format), [pair("It rained.", "It \"snowed.", "neutral")]);
+        let none = fault(&dev.replace("\tneutral\n", "\t-\n"), format);
+        assert_eq!(none, "`a` has no examples but those with labels to skip (-)");
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_are_named_with_file_and_line() {
+        let table = |row: &str| fault(&format!("sentence\tlabel\ngood\t1\n{row}\n"), NAMED);
+        assert_eq!(table("bad"), "`a`, line 3: 1 column, but the header has 2");
+        assert_eq!(table("bad\t0\tx"), "`a`, line 3: 3 columns, but the header has 2");
+        assert_eq!(table(" \t0"), "`a`, line 3: column `sentence` is empty");
+        assert_eq!(table("bad\t"), "`a`, line 3: column `label` is empty");
+        assert_eq!(fault("x\t1\t\n", NUMBERED), "`a`, line 1: 3 columns, but column 4 is needed");
+        assert_eq!(fault("x\t1\t\t\n", NUMBERED), "`a`, line 1: column 4 is empty");
+        assert_eq!(fault("a,b,class\nx,,y", CSV), "`a`, line 2: column `b` is empty");
+        assert_eq!(
+            fault("a,b,class\n\"x,y,z\n", CSV),
+            "`a`, line 2: 1 column, but the header has 3; if quotation marks are part of the text, set `quoting = false`"
+        );
+    }
+
+    #[test]
+    fn json_lines_that_do_not_fit_are_named_with_file_and_line() {
+        let line = |line: &str| fault(&format!("{{\"text\": \"t\", \"label\": 1}}\n\n{line}\n"), JSONL);
+        assert_eq!(line("{\"text\": \"t\"}"), "`a`, line 3: no field `label`: there are `text`");
+        assert_eq!(line("[1]"), "`a`, line 3: a list instead of a JSON object");
+        assert_eq!(
+            line("{\"text\""),
+            "`a`, line 3: not valid JSON (EOF while parsing an object at column 7)"
+        );
+        let needed = "`a`, line 3: field `label` is a number, but text or a whole number is needed";
+        assert_eq!(line("{\"text\": \"t\", \"label\": 0.5}"), needed);
+        assert_eq!(
+            line("{\"text\": null, \"label\": 1}"),
+            "`a`, line 3: field `text` is null, but text is needed"
+        );
+        assert_eq!(line("{\"text\": \"t\", \"label\": \"\"}"), "`a`, line 3: field `label` is empty");
+    }
+
+    #[test]
+    fn headers_and_columns_that_do_not_fit_are_refused() {
+        let header = |header: &str| fault(&format!("{header}\nx\t1\n"), NAMED);
+        assert_eq!(header("text\tlabel"), "`a` has no column `sentence`: its header names `text`, `label`");
+        assert_eq!(
+            header("sentence\tlabel\tlabel"),
+            "`a` has more than one column `label`: its header names `sentence`, `label`, `label`"
+        );
+        let beyond = fault("x\ty\n1\t2\n", "kind = 'tsv'\ntext = 1\nlabel = 3");
+        assert_eq!(beyond, "`a` has no column 3: its header names `x`, `y`");
+    }
+
+    #[test]
+    fn files_without_examples_or_of_another_encoding_are_refused() {
+        let table = |content: &[u8]| try_read("a", content, NAMED).unwrap_err();
+        for empty in ["", "\u{feff}", "\n \n", "sentence\tlabel\n"] {
+            let expected =
+                if empty == "\n \n" { "`a` has no column `sentence`" } else { "`a` holds no examples" };
+            assert!(table(empty.as_bytes()).starts_with(expected), "{empty:?}: {}", table(empty.as_bytes()));
+        }
+        assert_eq!(fault("\n\n", JSONL), "`a` holds no examples");
+        assert_eq!(table(b"sentence\tlabel\ngood\t1\ncaf\xe9\t0\n"), "`a`, line 3: not valid UTF-8");
+        let absent = read(Path::new("absent.tsv"), &toml::from_str(NAMED).unwrap());
+        assert!(matches!(absent, Err(Error::Read { .. })));
+    }
+
+    #[test]
+    fn faults_of_the_description_are_found_without_a_file() {
+        let prefix = "the description of a data set's format is wrong: ";
+        let zero = "there is no column 0: columns are counted from 1";
+        assert_eq!(invalid("kind = 'tsv'\ntext = 1\nlabel = 0"), format!("{prefix}{zero}"));
+        let name = "without a header a column is given by its number, counted from 1, but `label` is a name";
+        assert_eq!(
+            invalid("kind = 'csv'\nheader = false\ntext = 1\nlabel = 'label'"),
+            format!("{prefix}{name}")
+        );
+        let number = "`jsonl` has named fields, but column 2 is asked for";
+        assert_eq!(invalid("kind = 'jsonl'\ntext = 'a'\npair = 2\nlabel = 'c'"), format!("{prefix}{number}"));
+        let table = "`header` and `quoting` are for tables, not for `jsonl`";
+        assert_eq!(invalid(&format!("{JSONL}\nheader = true")), format!("{prefix}{table}"));
+        for valid in [NAMED, NUMBERED, CSV, JSONL, JSONL_PAIR] {
+            toml::from_str::<Format>(valid).unwrap().validate().unwrap();
+        }
+        let refused = |text: &str| toml::from_str::<Format>(text).unwrap_err().message().to_owned();
+        assert_eq!(
+            refused("kind = 'tsv'\ntext = -1\nlabel = 1"),
+            "a column is a name or a number, counted from 1"
+        );
+        assert!(refused(&format!("{NAMED}\nquote = false")).starts_with("unknown field `quote`"));
+        assert!(refused("kind = 'xls'\ntext = 1\nlabel = 2").starts_with("unknown variant `xls`"));
+    }
+
+    #[test]
+    fn a_description_is_written_as_it_was_read() {
+        for text in [NAMED, NUMBERED, &format!("{CSV}\nquoting = false\nskip_labels = ['-']")] {
+            let format: Format = toml::from_str(text).unwrap();
+            let written = toml::to_string(&format).unwrap();
+            assert_eq!(toml::from_str::<Format>(&written).unwrap(), format, "{written}");
+        }
+    }
 }

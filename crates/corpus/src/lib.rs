@@ -1,7 +1,7 @@
 //! Data sets, tokenisation, batches, fetching, and the synthetic demo language; no libtorch.
 //!
 //! - [`grammar`] makes the demo's language pair, with gold dependency arcs.
-//! - [`labelled`] holds what classifiers are trained on.
+//! - [`labelled`] reads what classifiers are trained on.
 //! - [`parallel`] reads line-parallel text files.
 //! - [`tokenizer`] trains, saves and loads byte-level BPE subwords.
 //! - [`batches`] groups sentences of like length.

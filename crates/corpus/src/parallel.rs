@@ -72,7 +72,8 @@ fn sentence(bytes: &[u8], path: &Path, line: usize) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+/// The content of a file, decompressed if it is gzip (`.gz`).
+pub(crate) fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = BufReader::new(File::open(path)?);
     let mut bytes = Vec::new();
     if path.extension().is_some_and(|extension| extension == "gz") {
