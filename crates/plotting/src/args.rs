@@ -20,9 +20,9 @@ pub struct Args {
 /// What to draw.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Score change for each masked head, layer x head, with the significant ones marked
+    /// Score change for each masked head, layer x head, with the significant ones marked; for BERT, too
     Table1(TableArgs),
-    /// Histogram of the scores with one head masked, beside the score of the intact model
+    /// Histogram of the scores with one head masked, beside the score of the intact model; for BERT, Figure 1b
     Figure1(FigureArgs),
     /// Everything that can be drawn from the results that are there
     All(AllArgs),
@@ -49,7 +49,7 @@ pub struct SelectionArgs {
     pub attention: Option<Selection>,
 }
 
-/// When a head counts as significant, and what to compare it with.
+/// When a head counts as significant.
 #[derive(Debug, clap::Args)]
 pub struct CriterionArgs {
     /// Heads with a p-value below this are significant
@@ -59,10 +59,6 @@ pub struct CriterionArgs {
     /// Which p-value to look at
     #[arg(long, value_name = "METHOD", value_enum, default_value_t)]
     pub adjust: Adjustment,
-
-    /// Folder with the published numbers
-    #[arg(long, value_name = "FOLDER", default_value = "data/paper")]
-    pub paper: PathBuf,
 }
 
 impl CriterionArgs {
@@ -70,6 +66,14 @@ impl CriterionArgs {
     pub fn criterion(&self) -> Criterion {
         Criterion { alpha: self.alpha, adjustment: self.adjust }
     }
+}
+
+/// What to compare results with.
+#[derive(Debug, clap::Args)]
+pub struct PaperArgs {
+    /// Folder with the published numbers
+    #[arg(long, value_name = "FOLDER", default_value = "data/paper")]
+    pub paper: PathBuf,
 }
 
 /// Formats of figures.
@@ -89,6 +93,8 @@ pub struct TableArgs {
     pub selection: SelectionArgs,
     #[command(flatten)]
     pub criterion: CriterionArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
 }
 
 /// Arguments of a figure.
@@ -100,6 +106,8 @@ pub struct FigureArgs {
     pub selection: SelectionArgs,
     #[command(flatten)]
     pub format: FormatArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
 }
 
 /// Arguments of everything.
@@ -111,6 +119,8 @@ pub struct AllArgs {
     pub criterion: CriterionArgs,
     #[command(flatten)]
     pub format: FormatArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
 }
 
 fn parse_selection(text: &str) -> Result<Selection, String> {

@@ -60,6 +60,26 @@ impl FromStr for Attention {
     }
 }
 
+/// What the files of one table or figure are called, without extension: the paper has other numbers for a translator
+/// and for BERT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileNames {
+    /// For a translator; attention types other than `enc-enc` are appended.
+    pub translation: &'static str,
+    /// For a model whose only attention type is `self`.
+    pub bert: &'static str,
+}
+
+impl FileNames {
+    /// The name for one attention type.
+    pub fn of(self, attention: Attention) -> &'static str {
+        match attention {
+            Attention::SelfAttention => self.bert,
+            _ => self.translation,
+        }
+    }
+}
+
 /// Which attention types a table or figure shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Selection {
@@ -82,9 +102,11 @@ impl Selection {
         }
     }
 
-    /// File name without extension: `table1`, `table1-enc-dec`, `table1-all`.
-    pub fn file_stem(self, name: &str) -> String {
+    /// File name without extension: `table1`, `table1-enc-dec`, `table1-all`, or the name for BERT.
+    pub fn file_stem(self, names: FileNames, present: &[Attention]) -> String {
+        let name = names.translation;
         match self {
+            _ if self.of(present) == [Attention::SelfAttention] => names.bert.to_owned(),
             Self::Paper => name.to_owned(),
             Self::One(attention) => format!("{name}-{attention}"),
             Self::All => format!("{name}-all"),
@@ -111,6 +133,17 @@ mod tests {
         assert_eq!(Selection::Paper.of(&Attention::ALL), [Attention::EncEnc]);
         assert_eq!(Selection::Paper.of(&bert), bert);
         assert_eq!(Selection::All.of(&Attention::ALL), Attention::ALL);
-        assert_eq!(Selection::One(Attention::DecDec).file_stem("figure1"), "figure1-dec-dec");
+    }
+
+    #[test]
+    fn files_are_named_after_the_paper_and_the_attention_type() {
+        let names = FileNames { translation: "figure1", bert: "figure1b" };
+        let of = |selection: Selection| selection.file_stem(names, &Attention::ALL);
+        assert_eq!(of(Selection::Paper), "figure1");
+        assert_eq!(of(Selection::One(Attention::DecDec)), "figure1-dec-dec");
+        assert_eq!(of(Selection::All), "figure1-all");
+        for selection in [Selection::Paper, Selection::One(Attention::SelfAttention), Selection::All] {
+            assert_eq!(selection.file_stem(names, &[Attention::SelfAttention]), "figure1b");
+        }
     }
 }

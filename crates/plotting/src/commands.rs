@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use plotting::attention::Selection;
 use plotting::figure::canvas::{Format, write_file};
-use plotting::figure1::figure1;
-use plotting::paper::PublishedTable1;
+use plotting::figure1::{self, figure1};
+use plotting::paper::Published;
+use plotting::significance::Criterion;
 use plotting::sweep::Sweep;
 use plotting::table::Table;
-use plotting::table1::table1;
+use plotting::table1::{self, table1};
 
-use crate::args::{AllArgs, Args, Command, CriterionArgs, FigureArgs, SourceArgs, TableArgs};
+use crate::args::{AllArgs, Args, Command, FigureArgs, PaperArgs, SourceArgs, TableArgs};
 
 /// Runs one command.
 pub fn run(args: &Args) -> Result<()> {
@@ -23,31 +24,32 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn run_table1(args: &TableArgs) -> Result<()> {
-    let sweep = read(&args.source)?;
+    let drawing = Drawing::read(&args.source, &args.paper)?;
     let selection = args.selection.attention.unwrap_or_default();
-    report(&write_table1(&sweep, &args.source, &args.criterion, selection, true)?);
+    report(&drawing.write_table1(args.criterion.criterion(), selection, true)?);
     Ok(())
 }
 
 fn run_figure1(args: &FigureArgs) -> Result<()> {
-    let sweep = read(&args.source)?;
+    let drawing = Drawing::read(&args.source, &args.paper)?;
     let selection = args.selection.attention.unwrap_or_default();
-    report(&write_figure1(&sweep, &args.source, &args.format.format, selection)?);
+    report(&drawing.write_figure1(&args.format.format, selection)?);
     Ok(())
 }
 
 /// The paper's table and figure, and those of all attention types where there are several.
 fn run_all(args: &AllArgs) -> Result<()> {
-    let sweep = read(&args.source)?;
-    let shows_all = Selection::Paper.of(&sweep.attentions()) == sweep.attentions();
+    let drawing = Drawing::read(&args.source, &args.paper)?;
+    let present = drawing.sweep.attentions();
+    let shows_all = Selection::Paper.of(&present) == present;
     let selections = if shows_all { vec![Selection::Paper] } else { vec![Selection::Paper, Selection::All] };
     if shows_all {
-        remove_all_types(&figures_folder(&args.source))?;
+        remove_all_types(&drawing.folder)?;
     }
     for (index, &selection) in selections.iter().enumerate() {
         let is_last = index + 1 == selections.len();
-        report(&write_table1(&sweep, &args.source, &args.criterion, selection, is_last)?);
-        report(&write_figure1(&sweep, &args.source, &args.format.format, selection)?);
+        report(&drawing.write_table1(args.criterion.criterion(), selection, is_last)?);
+        report(&drawing.write_figure1(&args.format.format, selection)?);
     }
     Ok(())
 }
@@ -66,53 +68,51 @@ fn remove_all_types(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn read(source: &SourceArgs) -> Result<Sweep> {
-    Ok(Sweep::read(&source.results, &source.subject)?)
+/// What tables and figures are made of, and where they go.
+struct Drawing {
+    sweep: Sweep,
+    published: Option<Published>,
+    folder: PathBuf,
 }
 
-fn figures_folder(source: &SourceArgs) -> PathBuf {
-    source.results.join(&source.subject).join("figures")
-}
-
-fn write_table1(
-    sweep: &Sweep,
-    source: &SourceArgs,
-    criterion: &CriterionArgs,
-    selection: Selection,
-    print: bool,
-) -> Result<Vec<PathBuf>> {
-    let published = published(&criterion.paper)?;
-    let attentions = selection.of(&sweep.attentions());
-    let tables = attentions
-        .into_iter()
-        .map(|attention| table1(sweep, attention, criterion.criterion(), published.as_ref()))
-        .collect::<Result<Vec<_>, _>>()?;
-    if print {
-        print_all(&join(&tables, Table::terminal))?;
+impl Drawing {
+    fn read(source: &SourceArgs, paper: &PaperArgs) -> Result<Self> {
+        let sweep = Sweep::read(&source.results, &source.subject)?;
+        let folder = source.results.join(&source.subject).join("figures");
+        Ok(Self { sweep, published: published(&paper.paper)?, folder })
     }
-    let (folder, stem) = (figures_folder(source), selection.file_stem("table1"));
-    let markdown = write_file(&folder, &format!("{stem}.md"), join(&tables, Table::markdown).as_bytes())?;
-    let latex = write_file(&folder, &format!("{stem}.tex"), join(&tables, Table::latex).as_bytes())?;
-    Ok(vec![markdown, latex])
+
+    fn write_table1(&self, criterion: Criterion, selection: Selection, print: bool) -> Result<Vec<PathBuf>> {
+        let present = self.sweep.attentions();
+        let tables = selection
+            .of(&present)
+            .into_iter()
+            .map(|attention| table1(&self.sweep, attention, criterion, self.published.as_ref()))
+            .collect::<Result<Vec<_>, _>>()?;
+        if print {
+            print_all(&join(&tables, Table::terminal))?;
+        }
+        let stem = selection.file_stem(table1::FILE_NAMES, &present);
+        let write = |extension, text: String| {
+            write_file(&self.folder, &format!("{stem}.{extension}"), text.as_bytes())
+        };
+        Ok(vec![write("md", join(&tables, Table::markdown))?, write("tex", join(&tables, Table::latex))?])
+    }
+
+    fn write_figure1(&self, formats: &[Format], selection: Selection) -> Result<Vec<PathBuf>> {
+        let figure = figure1(&self.sweep, selection, self.published.as_ref())?;
+        let stem = selection.file_stem(figure1::FILE_NAMES, &self.sweep.attentions());
+        Ok(figure.write(&self.folder, &stem, formats)?)
+    }
 }
 
-fn write_figure1(
-    sweep: &Sweep,
-    source: &SourceArgs,
-    formats: &[Format],
-    selection: Selection,
-) -> Result<Vec<PathBuf>> {
-    let figure = figure1(sweep, selection)?;
-    Ok(figure.write(&figures_folder(source), &selection.file_stem("figure1"), formats)?)
-}
-
-/// The paper's numbers; a table without them is better than none, so a missing folder is a warning.
-fn published(paper: &Path) -> Result<Option<PublishedTable1>> {
+/// The paper's numbers; a table or figure without them is better than none, so a missing folder is a warning.
+fn published(paper: &Path) -> Result<Option<Published>> {
     if !paper.is_dir() {
         anstream::eprintln!("warning: no folder `{}`: leaving out the published numbers", paper.display());
         return Ok(None);
     }
-    Ok(Some(PublishedTable1::read(paper)?))
+    Ok(Some(Published::read(paper)?))
 }
 
 fn join(tables: &[Table], render: impl Fn(&Table) -> String) -> String {

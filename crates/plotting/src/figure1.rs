@@ -4,19 +4,25 @@ use plotters::style::text_anchor::HPos;
 use plotters::style::{Color, RGBColor};
 
 use crate::Error;
-use crate::attention::{Attention, Selection};
+use crate::attention::{Attention, FileNames, Selection};
 use crate::figure::axes::{Axes, Place, Scale, draw_dashes, draw_y_label};
 use crate::figure::bins::Bins;
 use crate::figure::canvas::{Area, COLUMN_INCHES, Figure, points, to_error};
 use crate::figure::palette::{GREY, INK, SKY, VERMILLION};
 use crate::figure::text::{SMALL, TextStyle, fitted};
+use crate::paper::{Published, PublishedFigure1b};
 use crate::sweep::Sweep;
+
+/// Names of its files: the paper has one histogram for translation and one for BERT.
+pub const FILE_NAMES: FileNames = FileNames { translation: "figure1", bert: "figure1b" };
 
 /// Margins around the plots, in points: for the numbers, labels, title and legend.
 const LEFT: f64 = 34.0;
 const RIGHT: f64 = 9.0;
 const TOP: f64 = 31.0;
 const BOTTOM: f64 = 29.0;
+/// Height of a line of the title or legend, in points.
+const LINE: f64 = 11.0;
 
 /// Height of a plot that stands alone, in points.
 const ALONE: f64 = 106.0;
@@ -31,23 +37,29 @@ const FEWEST: f64 = 12.0;
 const BAR: RGBColor = SKY;
 const BASE: RGBColor = VERMILLION;
 
-/// One plot for each selected attention type, one above the other over the same scores.
+/// One plot for each selected attention type, one above the other over the same scores; for accuracies of BERT with
+/// the `published` ones in words.
 ///
 /// # Errors
 /// If `sweep` has no rows of a selected type, or drawing fails.
-pub fn figure1(sweep: &Sweep, selection: Selection) -> Result<Figure, Error> {
+pub fn figure1(sweep: &Sweep, selection: Selection, published: Option<&Published>) -> Result<Figure, Error> {
     let attentions = selection.of(&sweep.attentions());
     let groups =
         attentions.iter().map(|&attention| scores(sweep, attention)).collect::<Result<Vec<_>, _>>()?;
+    let paper = published.and_then(|published| paper_line(sweep, &attentions, published));
+    let top = TOP + paper.as_ref().map_or(0.0, |_| LINE);
     let panels: Vec<Panel> = attentions
         .iter()
         .zip(Bins::of_groups(&groups, sweep.base))
-        .zip(places(attentions.len()))
+        .zip(places(attentions.len(), top))
         .map(|((&attention, bins), place)| Panel { attention, bins, place })
         .collect();
-    let bottom = panels.last().map_or(TOP + ALONE, |panel| panel.place.bottom);
+    let bottom = panels.last().map_or(top + ALONE, |panel| panel.place.bottom);
     let size = (COLUMN_INCHES, ((bottom + BOTTOM) / 72.0 * 100.0).round() / 100.0);
-    Figure::draw(size, &title(sweep, &attentions), |page| draw(page, sweep, &panels))
+    Figure::draw(size, &title(sweep, &attentions), |page| {
+        draw(page, sweep, &panels)?;
+        paper.map_or(Ok(()), |paper| draw_line(page, 2, &paper))
+    })
 }
 
 /// What one plot shows and where.
@@ -61,11 +73,19 @@ fn scores(sweep: &Sweep, attention: Attention) -> Result<Vec<f64>, Error> {
     Ok(sweep.family(attention)?.iter().map(|row| row.score).collect())
 }
 
-fn places(panels: usize) -> Vec<Place> {
+/// What the paper has, where it is comparable at all.
+fn paper_line(sweep: &Sweep, attentions: &[Attention], published: &Published) -> Option<String> {
+    let PublishedFigure1b { base, lowest, highest } = published.figure1b;
+    (attentions == [Attention::SelfAttention] && sweep.metric.is_accuracy()).then(|| {
+        format!("Figure 1b in the paper (MNLI): base {base:.1} %, {lowest:.1}\u{2013}{highest:.1} % with one head masked")
+    })
+}
+
+fn places(panels: usize, margin: f64) -> Vec<Place> {
     let (height, name) = if panels == 1 { (ALONE, 0.0) } else { (STACKED, NAME) };
     let right = COLUMN_INCHES * 72.0 - RIGHT;
     let place = |index: usize| {
-        let top = TOP - name / 4.0 + name + index as f64 * (height + name);
+        let top = margin - name / 4.0 + name + index as f64 * (height + name);
         Place { left: LEFT, right, top, bottom: top + height }
     };
     (0..panels).map(place).collect()
@@ -81,8 +101,8 @@ fn title(sweep: &Sweep, attentions: &[Attention]) -> String {
 fn draw(page: &Area<'_>, sweep: &Sweep, panels: &[Panel]) -> Result<(), Error> {
     let (Some(first), Some(last)) = (panels.first(), panels.last()) else { return Ok(()) };
     let attentions: Vec<_> = panels.iter().map(|panel| panel.attention).collect();
-    draw_title(page, &title(sweep, &attentions))?;
-    draw_legend(page, &format!("base {} {:.2}", sweep.metric.label(), sweep.base))?;
+    draw_line(page, 0, &title(sweep, &attentions))?;
+    draw_legend(page, &format!("base {} {}", sweep.metric.label(), sweep.metric.amount(sweep.base, 2)))?;
     let x = x_scale(sweep, &first.bins);
     // One scale for all, so that bars can be compared between panels.
     let highest = panels.iter().map(|panel| panel.bins.highest()).max().unwrap_or(0);
@@ -128,14 +148,15 @@ fn draw_panel<'page, 'svg>(
     Ok(axes)
 }
 
-/// Subject and split: what a caption would say.
-fn draw_title(page: &Area<'_>, title: &str) -> Result<(), Error> {
-    let (text, size) = fitted(title, SMALL, COLUMN_INCHES * 72.0 - LEFT - RIGHT);
-    TextStyle::new(size, GREY, HPos::Left).write(page, &text, (points(LEFT), points(11.0)))
+/// What a caption would say, in line 0 or 2; the legend is in line 1.
+fn draw_line(page: &Area<'_>, line: usize, text: &str) -> Result<(), Error> {
+    let (text, size) = fitted(text, SMALL, COLUMN_INCHES * 72.0 - LEFT - RIGHT);
+    let baseline = LINE * (line + 1) as f64;
+    TextStyle::new(size, GREY, HPos::Left).write(page, &text, (points(LEFT), points(baseline)))
 }
 
 fn draw_legend(page: &Area<'_>, text: &str) -> Result<(), Error> {
-    let (left, baseline) = (points(LEFT), points(22.0));
+    let (left, baseline) = (points(LEFT), points(2.0 * LINE));
     let middle = baseline - points(SMALL * 0.355);
     draw_dashes(page, [(left, middle), (left + points(18.0), middle)], BASE)?;
     TextStyle::new(SMALL, INK, HPos::Left).write(page, text, (left + points(22.0), baseline))
@@ -149,39 +170,44 @@ fn draw_name(page: &Area<'_>, panel: &Panel) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
-    use records::AblationRow;
-
     use super::*;
+    use crate::metric::Metric;
+    use crate::test_rows;
 
     fn sweep(attentions: &[&str], scores: &[f64]) -> Sweep {
-        let row = |attention: &&str, head: usize, score: f64| AblationRow {
-            attention: (*attention).to_owned(),
-            layer: 1,
-            head,
-            metric: "bleu".to_owned(),
-            base_score: 30.0,
-            score,
-            score_delta: score - 30.0,
-            delta_low: None,
-            delta_high: None,
-            p_value: None,
-            p_holm: None,
-            p_benjamini_hochberg: None,
+        let family = |attention| {
+            let heads = (1..).zip(scores);
+            heads.map(move |(head, &score)| test_rows::row(attention, (1, head), 30.0, score))
         };
-        let rows = attentions
-            .iter()
-            .flat_map(|attention| (1..).zip(scores).map(move |(head, &score)| row(attention, head, score)));
-        Sweep::from_rows("demo-x", PathBuf::from("a.csv"), rows.collect()).unwrap()
+        test_rows::sweep(attentions.iter().flat_map(|attention| family(attention)).collect()).unwrap()
+    }
+
+    fn drawn(sweep: &Sweep, selection: Selection) -> Figure {
+        figure1(sweep, selection, Some(&test_rows::published())).unwrap()
     }
 
     #[test]
     fn the_labels_are_text_in_the_svg() {
-        let figure = figure1(&sweep(&["enc-enc"], &[29.0, 29.9, 30.1]), Selection::Paper).unwrap();
+        let figure = drawn(&sweep(&["enc-enc"], &[29.0, 29.9, 30.1]), Selection::Paper);
         for label in ["BLEU with one head masked", "number of heads", "base BLEU 30.00", "demo language"] {
             assert!(figure.svg().contains(label), "`{label}` is missing");
         }
+    }
+
+    #[test]
+    fn only_accuracies_of_bert_are_compared_with_those_of_the_paper() {
+        let paper = "base 7.0 %, 6.0\u{2013}9.0 % with one head masked";
+        let scored = |attention, metric| {
+            let mut sweep = sweep(&[attention], &[29.0, 29.9, 30.1]);
+            sweep.metric = Metric::new(metric);
+            drawn(&sweep, Selection::Paper)
+        };
+        let figure = scored("self", "accuracy");
+        for label in ["accuracy (%) with one head masked", "base accuracy 30.00 %", paper] {
+            assert!(figure.svg().contains(label), "`{label}` is missing");
+        }
+        assert!(!scored("self", "f1").svg().contains(paper));
+        assert!(!scored("enc-enc", "accuracy").svg().contains(paper));
     }
 
     #[test]
@@ -189,7 +215,7 @@ mod tests {
         let cases: [&[f64]; 7] =
             [&[30.0], &[0.0], &[0.0, 0.0], &[30.0; 5], &[-12.0, 1e9], &[29.9999, 29.9998], &[30.0, 1e-300]];
         for scores in cases {
-            let figure = figure1(&sweep(&["self"], scores), Selection::Paper).unwrap();
+            let figure = drawn(&sweep(&["self"], scores), Selection::Paper);
             assert!(figure.svg().ends_with("</svg>\n"), "{scores:?}");
         }
     }
@@ -197,18 +223,18 @@ mod tests {
     #[test]
     fn each_type_has_its_panel() {
         let sweep = sweep(&["enc-enc", "enc-dec", "dec-dec"], &[29.0, 30.0]);
-        let all = figure1(&sweep, Selection::All).unwrap();
+        let all = drawn(&sweep, Selection::All);
         for name in ["encoder self-attention", "encoder-decoder attention", "decoder self-attention"] {
             assert!(all.svg().contains(name), "`{name}` is missing");
         }
-        let one = figure1(&sweep, Selection::One(Attention::DecDec)).unwrap();
+        let one = drawn(&sweep, Selection::One(Attention::DecDec));
         assert!(!one.svg().contains("enc-enc"));
-        assert!(figure1(&sweep, Selection::One(Attention::SelfAttention)).is_err());
+        assert!(figure1(&sweep, Selection::One(Attention::SelfAttention), None).is_err());
     }
 
     #[test]
     fn equal_rows_give_equal_files() {
-        let draw = || figure1(&sweep(&["enc-enc"], &[29.0, 29.9, 30.1]), Selection::Paper).unwrap();
+        let draw = || drawn(&sweep(&["enc-enc"], &[29.0, 29.9, 30.1]), Selection::Paper);
         assert_eq!(draw(), draw());
         assert_eq!(draw().png().unwrap(), draw().png().unwrap());
     }

@@ -14,5 +14,7 @@ pub mod significance;
 pub mod sweep;
 pub mod table;
 pub mod table1;
+#[cfg(test)]
+mod test_rows;
 
 pub use error::Error;

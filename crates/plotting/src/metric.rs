@@ -1,4 +1,5 @@
-//! Names and units of the scores.
+//! Names and units of the scores, which are points in every result file.
+use crate::significance::Test;
 
 /// What a score measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,15 +37,33 @@ impl Metric {
         }
     }
 
-    /// The paired test behind `p_value`; `resamples` where known.
-    ///
-    /// Accuracies are compared by a t-test as in Michel et al. (2019), all else by bootstrap.
-    pub fn test(&self, resamples: Option<u64>) -> String {
-        match (self.name.as_str(), resamples) {
-            ("accuracy", _) => "paired t-test".to_owned(),
-            (_, Some(resamples)) => format!("paired bootstrap, {resamples} resamples"),
-            (_, None) => "paired bootstrap".to_owned(),
+    /// A score with its unit, rounded: `36.05`, `83.40 %`, `57.31 points`.
+    pub fn amount(&self, score: f64, decimals: usize) -> String {
+        let unit = match self.name.as_str() {
+            "accuracy" => " %",
+            "f1" | "matthews" => " points",
+            _ => "",
+        };
+        format!("{score:.decimals$}{unit}")
+    }
+
+    /// What a difference of scores is counted in, where that needs saying.
+    pub fn difference_unit(&self) -> Option<&'static str> {
+        match self.name.as_str() {
+            "accuracy" => Some("percentage points"),
+            "f1" | "matthews" => Some("points"),
+            _ => None,
         }
+    }
+
+    /// Whether the scores are accuracies.
+    pub fn is_accuracy(&self) -> bool {
+        self.name == "accuracy"
+    }
+
+    /// The test behind `p_value`: accuracies are compared by a t-test as in Michel et al. (2019), all else by bootstrap.
+    pub fn test(&self) -> Test {
+        if self.is_accuracy() { Test::PairedT } else { Test::PairedBootstrap }
     }
 }
 
@@ -60,8 +79,15 @@ mod tests {
     }
 
     #[test]
-    fn accuracies_are_compared_by_a_t_test() {
-        assert_eq!(Metric::new("accuracy").test(Some(1000)), "paired t-test");
-        assert_eq!(Metric::new("f1").test(Some(1000)), "paired bootstrap, 1000 resamples");
+    fn scores_have_the_unit_of_their_metric() {
+        let amount = |name| Metric::new(name).amount(83.401, 2);
+        assert_eq!(["bleu", "accuracy", "f1"].map(amount), ["83.40", "83.40 %", "83.40 points"]);
+    }
+
+    #[test]
+    fn only_accuracies_are_compared_by_a_t_test() {
+        let tests = ["accuracy", "f1", "matthews", "bleu"].map(|name| Metric::new(name).test());
+        assert_eq!(tests[0], Test::PairedT);
+        assert_eq!(tests[1..], [Test::PairedBootstrap; 3]);
     }
 }

@@ -13,6 +13,52 @@ struct SummaryRow {
     _unit: String,
 }
 
+/// The published numbers on masking one head at a time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    /// Of a translator.
+    pub table1: PublishedTable1,
+    /// Of BERT.
+    pub figure1b: PublishedFigure1b,
+}
+
+impl Published {
+    /// Reads `michel2019-summary.csv` in the folder `paper`.
+    ///
+    /// # Errors
+    /// If the file cannot be read or lacks a number.
+    pub fn read(paper: &Path) -> Result<Self, Error> {
+        let path = paper.join("michel2019-summary.csv");
+        let rows: Vec<SummaryRow> = read_csv(&path)?;
+        let table1 = |what| find(&path, &rows, "Table 1", what);
+        let percent = |what| find(&path, &rows, "Figure 1b", what).map(|accuracy| 100.0 * accuracy);
+        Ok(Self {
+            table1: PublishedTable1 {
+                base_bleu: table1("base BLEU of the WMT model on newstest2013")?,
+                heads: table1("heads tested")?,
+                significant: table1("heads whose removal changes BLEU at p < 0.01")?,
+                better: table1("of those: heads whose removal raises BLEU")?,
+            },
+            figure1b: PublishedFigure1b {
+                base: percent("base accuracy of BERT on MNLI matched")?,
+                lowest: percent("lower end of the histogram: accuracy with one head masked")?,
+                highest: percent("upper end of the histogram: accuracy with one head masked")?,
+            },
+        })
+    }
+}
+
+/// What Michel et al. (2019) report on Figure 1b: accuracies of BERT on MNLI matched, in percent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedFigure1b {
+    /// Of the intact model.
+    pub base: f64,
+    /// Lower end of the histogram.
+    pub lowest: f64,
+    /// Upper end of the histogram.
+    pub highest: f64,
+}
+
 /// What Michel et al. (2019) report on Table 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedTable1 {
@@ -24,24 +70,6 @@ pub struct PublishedTable1 {
     pub significant: f64,
     /// Those of them whose removal raises BLEU.
     pub better: f64,
-}
-
-impl PublishedTable1 {
-    /// Reads `michel2019-summary.csv` in the folder `paper`.
-    ///
-    /// # Errors
-    /// If the file cannot be read or lacks a number.
-    pub fn read(paper: &Path) -> Result<Self, Error> {
-        let path = paper.join("michel2019-summary.csv");
-        let rows: Vec<SummaryRow> = read_csv(&path)?;
-        let value = |what| find(&path, &rows, what);
-        Ok(Self {
-            base_bleu: value("base BLEU of the WMT model on newstest2013")?,
-            heads: value("heads tested")?,
-            significant: value("heads whose removal changes BLEU at p < 0.01")?,
-            better: value("of those: heads whose removal raises BLEU")?,
-        })
-    }
 }
 
 /// One cell of Table 1 as published: `michel2019-table1.csv`.
@@ -76,8 +104,8 @@ fn read_csv<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error
     rows.map_err(|source| Error::Row { path, source })
 }
 
-fn find(path: &Path, rows: &[SummaryRow], what: &'static str) -> Result<f64, Error> {
-    let row = rows.iter().find(|row| row.source == "Table 1" && row.what == what);
+fn find(path: &Path, rows: &[SummaryRow], source: &str, what: &'static str) -> Result<f64, Error> {
+    let row = rows.iter().find(|row| row.source == source && row.what == what);
     row.map(|row| row.value).ok_or_else(|| Error::Published { path: path.to_owned(), what })
 }
 
@@ -92,7 +120,7 @@ mod tests {
     /// The summary and the cells come from different places of the paper and must agree.
     #[test]
     fn the_published_summary_agrees_with_the_published_cells() {
-        let table = PublishedTable1::read(&folder()).unwrap();
+        let table = Published::read(&folder()).unwrap().table1;
         let cells = table1_cells(&folder()).unwrap();
         let significant: Vec<_> = cells.iter().filter(|cell| cell.significant).collect();
         let better = significant.iter().filter(|cell| cell.delta_bleu > 0.0).count();
@@ -102,11 +130,17 @@ mod tests {
     }
 
     #[test]
+    fn published_accuracies_are_percentages_around_their_base() {
+        let PublishedFigure1b { base, lowest, highest } = Published::read(&folder()).unwrap().figure1b;
+        assert_eq!(format!("{lowest:.1} {base:.1} {highest:.1}"), "82.4 83.4 83.8");
+    }
+
+    #[test]
     fn a_missing_number_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("michel2019-summary.csv");
         std::fs::write(path, "source,what,value,unit\nTable 1,heads tested,96,heads\n").unwrap();
-        let message = PublishedTable1::read(folder.path()).unwrap_err().to_string();
+        let message = Published::read(folder.path()).unwrap_err().to_string();
         assert!(message.ends_with("has no row `base BLEU of the WMT model on newstest2013`"), "{message}");
     }
 }

@@ -1,6 +1,51 @@
 //! How many heads matter, by which p-value, and how many would by chance.
 use records::AblationRow;
 
+/// The test behind the p-values of a family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Test {
+    /// Paired bootstrap (Koehn 2004), one-sided: p counts resamples against the side that was observed.
+    PairedBootstrap,
+    /// Paired t-test, two-sided.
+    PairedT,
+}
+
+impl Test {
+    /// Its name, with the `resamples` where it has some and they are known.
+    pub fn description(self, resamples: Option<u64>) -> String {
+        match (self, resamples) {
+            (Self::PairedBootstrap, Some(resamples)) => format!("paired bootstrap, {resamples} resamples"),
+            (Self::PairedBootstrap, None) => "paired bootstrap".to_owned(),
+            (Self::PairedT, _) => "paired t-test".to_owned(),
+        }
+    }
+
+    /// Share of all tests without any effect in which p is below `alpha`.
+    pub fn false_alarms(self, alpha: f64) -> f64 {
+        match self {
+            // Either side may be the one that is observed.
+            Self::PairedBootstrap => (2.0 * alpha).min(1.0),
+            Self::PairedT => alpha,
+        }
+    }
+
+    /// Which side p looks at.
+    pub fn sides(self) -> &'static str {
+        match self {
+            Self::PairedBootstrap => "one-sided, on the side observed",
+            Self::PairedT => "two-sided",
+        }
+    }
+
+    /// The least p-value there can be, if there is one above 0.
+    pub fn least_p_value(self, resamples: Option<u64>) -> Option<f64> {
+        match self {
+            Self::PairedBootstrap => Some(1.0 / (resamples? as f64 + 1.0)),
+            Self::PairedT => None,
+        }
+    }
+}
+
 /// Which p-value decides; the paper's is [`Adjustment::None`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Adjustment {
@@ -50,12 +95,7 @@ impl Criterion {
 
     /// Counts over one family of tests.
     pub fn tally(self, family: &[&AblationRow]) -> Tally {
-        let significant = || family.iter().filter(|row| self.holds(row));
-        Tally {
-            tested: family.iter().filter(|row| self.adjustment.p_value(row).is_some()).count(),
-            significant: significant().count(),
-            better: significant().filter(|row| row.score_delta > 0.0).count(),
-        }
+        Tally::of(family, self.alpha, |row| self.adjustment.p_value(row))
     }
 }
 
@@ -68,4 +108,37 @@ pub struct Tally {
     pub significant: usize,
     /// Those of them whose removal raises the score.
     pub better: usize,
+}
+
+impl Tally {
+    /// Counts with some p-value of each row.
+    pub fn of(family: &[&AblationRow], alpha: f64, p_value: impl Fn(&AblationRow) -> Option<f64>) -> Self {
+        let tested: Vec<_> = family.iter().filter_map(|row| Some((row.score_delta, p_value(row)?))).collect();
+        let significant = || tested.iter().filter(|(_, p_value)| *p_value < alpha);
+        Self {
+            tested: tested.len(),
+            significant: significant().count(),
+            better: significant().filter(|(delta, _)| *delta > 0.0).count(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A one-sided p on the observed side is half the two-sided one, so it falls below alpha twice as often.
+    #[test]
+    fn a_one_sided_test_gives_twice_the_false_alarms() {
+        assert_eq!(Test::PairedT.false_alarms(0.01), 0.01);
+        assert_eq!(Test::PairedBootstrap.false_alarms(0.01), 0.02);
+        assert_eq!(Test::PairedBootstrap.false_alarms(0.9), 1.0);
+    }
+
+    #[test]
+    fn only_resampling_has_a_least_p_value() {
+        assert_eq!(Test::PairedBootstrap.least_p_value(Some(99)), Some(0.01));
+        assert_eq!(Test::PairedBootstrap.least_p_value(None), None);
+        assert_eq!(Test::PairedT.least_p_value(Some(99)), None);
+    }
 }

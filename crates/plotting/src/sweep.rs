@@ -169,6 +169,8 @@ fn check_numbers(path: &Path, row: &AblationRow) -> Result<(), Error> {
         ("p_value", row.p_value),
         ("p_holm", row.p_holm),
         ("p_benjamini_hochberg", row.p_benjamini_hochberg),
+        ("p_unpaired_t", row.p_unpaired_t),
+        ("p_mcnemar", row.p_mcnemar),
     ];
     for (column, value) in p_values {
         if let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) {
@@ -196,32 +198,20 @@ fn check_same_run(path: &Path, first: &AblationRow, row: &AblationRow) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_rows;
 
     fn row(attention: &str, layer: usize, head: usize, score: f64) -> AblationRow {
-        AblationRow {
-            attention: attention.to_owned(),
-            layer,
-            head,
-            metric: "bleu".to_owned(),
-            base_score: 30.0,
-            score,
-            score_delta: score - 30.0,
-            delta_low: None,
-            delta_high: None,
-            p_value: None,
-            p_holm: None,
-            p_benjamini_hochberg: None,
-        }
+        test_rows::row(attention, (layer, head), 30.0, score)
     }
 
     fn message(rows: Vec<AblationRow>) -> String {
-        Sweep::from_rows("x", PathBuf::from("a.csv"), rows).unwrap_err().to_string()
+        test_rows::sweep(rows).unwrap_err().to_string()
     }
 
     #[test]
     fn types_come_in_the_order_of_the_paper() {
         let rows = vec![row("dec-dec", 1, 1, 29.0), row("enc-enc", 1, 1, 29.5)];
-        let sweep = Sweep::from_rows("x", PathBuf::from("a.csv"), rows).unwrap();
+        let sweep = test_rows::sweep(rows).unwrap();
         assert_eq!(sweep.attentions(), [Attention::EncEnc, Attention::DecDec]);
         let error = sweep.family(Attention::EncDec).unwrap_err().to_string();
         assert_eq!(error, "no rows for attention type enc-dec: `a.csv` has enc-enc, dec-dec");
@@ -245,6 +235,8 @@ mod tests {
         assert!(message(vec![row("self", 1, 9_999_999, 1.0)]).contains("must be 1 to 1000"));
         let impossible = AblationRow { p_holm: Some(1.5), ..row("self", 1, 1, 1.0) };
         assert!(message(vec![impossible]).contains("p_holm of self:1:1 is 1.5"));
+        let impossible = AblationRow { p_mcnemar: Some(-0.5), ..row("self", 1, 1, 1.0) };
+        assert!(message(vec![impossible]).contains("p_mcnemar of self:1:1 is -0.5"));
         assert!(message(vec![]).contains("holds no rows yet"));
     }
 }

@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use records::AblationRow;
 
 use crate::Error;
-use crate::attention::Attention;
+use crate::attention::{Attention, FileNames};
 use crate::number::{count, short, signed};
-use crate::paper::PublishedTable1;
-use crate::significance::{Adjustment, Criterion, Tally};
+use crate::paper::{Published, PublishedFigure1b, PublishedTable1};
+use crate::significance::{Adjustment, Criterion, Tally, Test};
 use crate::sweep::{EXPERIMENT, Sweep};
 use crate::table::{Cell, Row, Table};
 
 /// Digits after the point, as in the paper.
 const DECIMALS: usize = 2;
+
+/// Names of its files. The paper prints no such table for BERT, so that one is named after the experiment.
+pub const FILE_NAMES: FileNames = FileNames { translation: "table1", bert: EXPERIMENT };
 
 /// The layer x head matrix of one attention type.
 ///
@@ -22,23 +25,27 @@ pub fn table1(
     sweep: &Sweep,
     attention: Attention,
     criterion: Criterion,
-    published: Option<&PublishedTable1>,
+    published: Option<&Published>,
 ) -> Result<Table, Error> {
     let family = sweep.family(attention)?;
     let tally = criterion.tally(&family);
     let (layers, heads) = extent(&family);
-    let mut summary = vec![format!("base {} {:.DECIMALS$}", sweep.metric.label(), sweep.base)];
-    summary.extend(counts(criterion, &family, tally));
+    let test = sweep.metric.test();
+    let base = sweep.metric.amount(sweep.base, DECIMALS);
+    let mut summary = vec![format!("base {} {base}", sweep.metric.label())];
+    summary.extend(counts(criterion, test, &family, tally));
     summary.extend(missing_heads(layers * heads, family.len()));
+    summary.extend(layout(attention));
     let mut remarks = adjusted_counts(criterion, &family);
-    remarks.extend(out_of_reach(criterion, &family, sweep.resamples));
-    remarks.extend(paper_remark(attention, published));
+    remarks.extend(out_of_reach(criterion, &family, test.least_p_value(sweep.resamples)));
+    remarks.extend(other_tests(criterion, &family));
+    remarks.extend(paper_remark(sweep, attention, published));
     remarks.extend(
         sweep.split.is_none().then(|| format!("split unknown: no {EXPERIMENT}.json beside the rows")),
     );
     Ok(Table {
-        name: "Table 1",
-        label: format!("table1-{}-{attention}", sweep.subject),
+        name: name(attention),
+        label: format!("{}-{}-{attention}", FILE_NAMES.of(attention), sweep.subject),
         title: title(sweep, attention),
         row_heading: "Layer",
         column_heading: "Head",
@@ -50,12 +57,26 @@ pub fn table1(
     })
 }
 
+fn name(attention: Attention) -> &'static str {
+    match attention {
+        Attention::SelfAttention => "One head at a time",
+        _ => "Table 1",
+    }
+}
+
 fn title(sweep: &Sweep, attention: Attention) -> String {
     let (metric, subject) = (sweep.metric.label(), sweep.title());
+    let unit = sweep.metric.difference_unit().map_or(String::new(), |unit| format!(", in {unit}"));
     format!(
-        "{attention} ({}): {metric} with one head masked, minus the base {metric}; {subject}",
+        "{attention} ({}): {metric} with one head masked, minus the base {metric}{unit}; {subject}",
         attention.description()
     )
+}
+
+/// Where the form comes from, if the paper has no such table.
+fn layout(attention: Attention) -> Option<String> {
+    (attention == Attention::SelfAttention)
+        .then(|| "laid out as Table 1 of Michel et al. (2019), who print none for BERT".to_owned())
 }
 
 /// Layers and heads that the rows span.
@@ -82,12 +103,12 @@ fn matrix(family: &[&AblationRow], criterion: Criterion) -> Vec<Row> {
 }
 
 fn mark(sweep: &Sweep, criterion: Criterion) -> String {
-    let test = sweep.metric.test(sweep.resamples);
+    let test = sweep.metric.test().description(sweep.resamples);
     format!("p < {} ({test}; {})", short(criterion.alpha), criterion.adjustment.description())
 }
 
 /// The sentence on significant heads; says so where nothing or not all was tested.
-fn counts(criterion: Criterion, family: &[&AblationRow], tally: Tally) -> Vec<String> {
+fn counts(criterion: Criterion, test: Test, family: &[&AblationRow], tally: Tally) -> Vec<String> {
     if tally.tested == 0 {
         let reason = match criterion.adjustment {
             Adjustment::None => "no head was tested for significance",
@@ -96,20 +117,19 @@ fn counts(criterion: Criterion, family: &[&AblationRow], tally: Tally) -> Vec<St
         };
         return vec![reason.to_owned()];
     }
-    let Tally { tested, significant, better } = tally;
-    let of = count(tested, "head");
-    let mut sentences = vec![format!("{significant} of {of} significant, {better} for the better")];
+    let mut sentences = vec![significant_heads(tally)];
     if criterion.adjustment == Adjustment::None {
-        // p counts resamples against the side that was observed, and either side may be.
-        let expected = short(2.0 * criterion.alpha * tested as f64);
-        sentences.push(format!(
-            "false alarms expected by chance: {expected} (p is one-sided, on the side observed)"
-        ));
+        let expected = short(test.false_alarms(criterion.alpha) * tally.tested as f64);
+        sentences.push(format!("false alarms expected by chance: {expected} (p is {})", test.sides()));
     }
-    if tested < family.len() {
-        sentences.push(format!("{} without a test", count(family.len() - tested, "head")));
+    if tally.tested < family.len() {
+        sentences.push(format!("{} without a test", count(family.len() - tally.tested, "head")));
     }
     sentences
+}
+
+fn significant_heads(Tally { tested, significant, better }: Tally) -> String {
+    format!("{significant} of {} significant, {better} for the better", count(tested, "head"))
 }
 
 /// A sweep that is still running and a model with uneven layers look the same from here.
@@ -141,53 +161,72 @@ fn adjusted_counts(criterion: Criterion, family: &[&AblationRow]) -> Vec<String>
     }
 }
 
-/// Says where no adjusted p-value can be significant: the least p of a bootstrap is 1 / (resamples + 1).
-fn out_of_reach(criterion: Criterion, family: &[&AblationRow], resamples: Option<u64>) -> Option<String> {
+/// Says where no adjusted p-value can be significant, since no p-value falls below `least`.
+fn out_of_reach(criterion: Criterion, family: &[&AblationRow], least: Option<f64>) -> Option<String> {
     let tested = family.iter().filter(|row| row.p_holm.is_some()).count() as f64;
-    let least = tested / (resamples? as f64 + 1.0);
+    let least = tested * least?;
     let needed = (tested / criterion.alpha).ceil();
     (least >= criterion.alpha)
         .then(|| format!("Holm's p cannot fall below {}: it takes {needed} resamples", short(least)))
 }
 
-/// The same sentence with the paper's numbers, which are about enc-enc alone.
-fn paper_remark(attention: Attention, published: Option<&PublishedTable1>) -> Option<String> {
-    let published = published.filter(|_| attention == Attention::EncEnc)?;
-    let PublishedTable1 { base_bleu, heads, significant, better } = published;
-    Some(format!(
-        "Michel et al. (2019), Table 1: base BLEU {base_bleu:.DECIMALS$}; \
-         {significant} of {heads} heads significant, {better} for the better"
-    ))
+/// What the tests beside the deciding one say, where they were made.
+fn other_tests(criterion: Criterion, family: &[&AblationRow]) -> Vec<String> {
+    let remark = |name, p_value: fn(&AblationRow) -> Option<f64>| {
+        let tally = Tally::of(family, criterion.alpha, p_value);
+        let counts = significant_heads(tally);
+        (tally.tested > 0)
+            .then(|| format!("{name} at p < {}, not adjusted: {counts}", short(criterion.alpha)))
+    };
+    let mcnemar = remark("McNemar's exact test", |row| row.p_mcnemar);
+    let unpaired = remark("unpaired t-test", |row| row.p_unpaired_t);
+    mcnemar.into_iter().chain(unpaired).collect()
+}
+
+/// What the paper has: the same sentence for enc-enc, and for BERT the range of its histogram of accuracies.
+fn paper_remark(sweep: &Sweep, attention: Attention, published: Option<&Published>) -> Option<String> {
+    let Published { table1, figure1b } = published?;
+    match attention {
+        Attention::EncEnc => {
+            let PublishedTable1 { base_bleu, heads, significant, better } = table1;
+            Some(format!(
+                "Michel et al. (2019), Table 1: base BLEU {base_bleu:.DECIMALS$}; \
+                 {significant} of {heads} heads significant, {better} for the better"
+            ))
+        }
+        Attention::SelfAttention if sweep.metric.is_accuracy() => {
+            let PublishedFigure1b { base, lowest, highest } = figure1b;
+            Some(format!(
+                "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base:.1} %, \
+                 {lowest:.1} to {highest:.1} % with one head masked"
+            ))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
+    use crate::test_rows;
 
     fn row(layer: usize, head: usize, delta: f64, p_values: [Option<f64>; 3]) -> AblationRow {
-        AblationRow {
-            attention: "enc-enc".to_owned(),
-            layer,
-            head,
-            metric: "bleu".to_owned(),
-            base_score: 36.05,
-            score: 36.05 + delta,
-            score_delta: delta,
-            delta_low: None,
-            delta_high: None,
-            p_value: p_values[0],
-            p_holm: p_values[1],
-            p_benjamini_hochberg: p_values[2],
-        }
+        let [p_value, p_holm, p_benjamini_hochberg] = p_values;
+        let untested = test_rows::row("enc-enc", (layer, head), 36.05, 36.05 + delta);
+        AblationRow { p_value, p_holm, p_benjamini_hochberg, ..untested }
+    }
+
+    fn table_of(sweep: &Sweep, attention: Attention, adjustment: Adjustment) -> Table {
+        table1(sweep, attention, Criterion { alpha: 0.01, adjustment }, Some(&test_rows::published()))
+            .unwrap()
     }
 
     fn table(rows: Vec<AblationRow>, adjustment: Adjustment) -> Table {
-        let sweep = Sweep::from_rows("demo-x", PathBuf::from("a.csv"), rows).unwrap();
-        let published = PublishedTable1 { base_bleu: 1.0, heads: 5.0, significant: 3.0, better: 2.0 };
-        let criterion = Criterion { alpha: 0.01, adjustment };
-        table1(&sweep, Attention::EncEnc, criterion, Some(&published)).unwrap()
+        table_of(&test_rows::sweep(rows).unwrap(), Attention::EncEnc, adjustment)
+    }
+
+    fn plain(table: &Table) -> String {
+        anstream::adapter::strip_str(&table.terminal()).to_string()
     }
 
     /// p-values 0.001, 0.009, 0.5 after Holm: 0.003, 0.018, 0.5.
@@ -219,8 +258,69 @@ after Benjamini-Hochberg: 1 significant, 0 for the better
 Michel et al. (2019), Table 1: base BLEU 1.00; 3 of 5 heads significant, 2 for the better
 split unknown: no ablate-one.json beside the rows
 ";
-        let plain = anstream::adapter::strip_str(&table(rows(), Adjustment::None).terminal()).to_string();
+        let plain = plain(&table(rows(), Adjustment::None));
         assert_eq!(plain, expected, "\n{plain}");
+    }
+
+    /// p-values of three t-tests; without an effect, 0.01 of them would be below 0.01: 0.03.
+    fn bert_rows(metric: &str) -> Vec<AblationRow> {
+        let row = |(layer, head), score, [p_value, p_unpaired_t, p_mcnemar]: [f64; 3]| AblationRow {
+            metric: metric.to_owned(),
+            p_value: Some(p_value),
+            p_holm: Some(1.0),
+            p_benjamini_hochberg: Some(1.0),
+            p_unpaired_t: Some(p_unpaired_t),
+            p_mcnemar: Some(p_mcnemar),
+            ..test_rows::row("self", (layer, head), 83.4, score)
+        };
+        vec![
+            row((1, 1), 82.4, [0.001, 0.2, 0.002]),
+            row((1, 2), 83.5, [0.009, 0.3, 0.011]),
+            row((1, 3), 83.4, [1.0, 1.0, 1.0]),
+        ]
+    }
+
+    /// Resamples are known, but there are none in a t-test, so nothing is said about Holm being out of reach.
+    #[test]
+    fn accuracies_of_bert_come_with_all_tests_and_the_numbers_of_figure_1b() {
+        let expected = "\
+One head at a time. self (self-attention): accuracy with one head masked, minus the base accuracy, \
+in percentage points; demo-x (demo language)
+
+        Head
+Layer      1       2       3
+    1  -1.00*  +0.10*   0.00
+
+* p < 0.01 (paired t-test; not adjusted for the number of heads)
+base accuracy 83.40 %
+2 of 3 heads significant, 1 for the better
+false alarms expected by chance: 0.03 (p is two-sided)
+laid out as Table 1 of Michel et al. (2019), who print none for BERT
+after Holm: 0 significant, 0 for the better
+after Benjamini-Hochberg: 0 significant, 0 for the better
+McNemar's exact test at p < 0.01, not adjusted: 1 of 3 heads significant, 0 for the better
+unpaired t-test at p < 0.01, not adjusted: 0 of 3 heads significant, 0 for the better
+Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy 7.0 %, 6.0 to 9.0 % with one head masked
+split unknown: no ablate-one.json beside the rows
+";
+        let mut sweep = test_rows::sweep(bert_rows("accuracy")).unwrap();
+        sweep.resamples = Some(99);
+        let plain = plain(&table_of(&sweep, Attention::SelfAttention, Adjustment::None));
+        assert_eq!(plain, expected, "\n{plain}");
+    }
+
+    /// 3 heads / (99 + 1) is 0.03, and 3 / 0.01 resamples would do.
+    #[test]
+    fn other_metrics_of_bert_are_resampled_and_not_compared_with_its_accuracy() {
+        let rows = bert_rows("f1").into_iter();
+        let rows = rows.map(|row| AblationRow { p_unpaired_t: None, p_mcnemar: None, ..row }).collect();
+        let mut sweep = test_rows::sweep(rows).unwrap();
+        sweep.resamples = Some(99);
+        let table = table_of(&sweep, Attention::SelfAttention, Adjustment::None);
+        assert!(table.title.contains("minus the base F1, in points;"), "{}", table.title);
+        assert_eq!(table.summary[0], "base F1 83.40 points");
+        assert_eq!(table.remarks[2], "Holm's p cannot fall below 0.03: it takes 300 resamples");
+        assert_eq!(table.remarks.len(), 4, "{:?}", table.remarks);
     }
 
     #[test]

@@ -12,12 +12,12 @@ use tempfile::TempDir;
 
 /// Two layers of three heads; the first head of layer 2 matters.
 const ROWS: &str = "\
-enc-enc,1,1,bleu,30.5,30.25,-0.25,-0.4,-0.1,0.25,0.75,0.5
-enc-enc,1,2,bleu,30.5,30.625,0.125,,,0.5,0.75,0.5
-enc-enc,1,3,bleu,30.5,30.5,0,,,1,1,1
-enc-enc,2,1,bleu,30.5,29,-1.5,-2,-1,0.001,0.006,0.006
-enc-enc,2,2,bleu,30.5,30.75,0.25,,,0.25,0.75,0.5
-enc-enc,2,3,bleu,30.5,30.25,-0.25,,,0.25,0.75,0.5
+enc-enc,1,1,bleu,30.5,30.25,-0.25,-0.4,-0.1,0.25,0.75,0.5,,
+enc-enc,1,2,bleu,30.5,30.625,0.125,,,0.5,0.75,0.5,,
+enc-enc,1,3,bleu,30.5,30.5,0,,,1,1,1,,
+enc-enc,2,1,bleu,30.5,29,-1.5,-2,-1,0.001,0.006,0.006,,
+enc-enc,2,2,bleu,30.5,30.75,0.25,,,0.25,0.75,0.5,,
+enc-enc,2,3,bleu,30.5,30.25,-0.25,,,0.25,0.75,0.5,,
 ";
 
 fn results(rows: &str) -> TempDir {
@@ -33,10 +33,7 @@ fn results(rows: &str) -> TempDir {
 fn plotting(folder: &TempDir, arguments: &[&str]) -> Command {
     let paper = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/paper");
     let mut command = Command::cargo_bin("plotting").unwrap();
-    command.current_dir(folder.path()).args(arguments);
-    if arguments[0] != "figure1" {
-        command.arg("--paper").arg(paper);
-    }
+    command.current_dir(folder.path()).args(arguments).arg("--paper").arg(paper);
     command
 }
 
@@ -97,7 +94,7 @@ fn figure1_writes_an_svg_and_a_png_at_print_size() {
 
 #[test]
 fn all_draws_everything_and_twice_the_same() {
-    let folder = results(&format!("{ROWS}enc-dec,1,1,bleu,30.5,20,-10.5,,,,,\n"));
+    let folder = results(&format!("{ROWS}enc-dec,1,1,bleu,30.5,20,-10.5,,,,,,,\n"));
     let run = || {
         plotting(&folder, &["all", "demo-x"]).assert().success();
         let files = fs::read_dir(folder.path().join("results/demo-x/figures")).unwrap();
@@ -113,16 +110,44 @@ fn all_draws_everything_and_twice_the_same() {
     assert!(files == run(), "a second run wrote other bytes");
 }
 
+/// Three heads of a model like BERT; masking the second costs a point.
+const BERT_ROWS: &str = "\
+self,1,1,accuracy,83.4,83.4,0.0,0.0,0.0,1.0,1.0,1.0,1.0,1.0
+self,1,2,accuracy,83.4,82.4,-1.0,-1.5,-0.5,0.001,0.003,0.003,0.25,0.002
+self,1,3,accuracy,83.4,83.5,0.1,-0.1,0.3,0.25,0.5,0.375,0.75,0.5
+";
+
+#[test]
+fn bert_has_a_table_of_its_own_name_and_figure_1b() {
+    let folder = results(BERT_ROWS);
+    let says = contains("One head at a time. self").and(contains("base accuracy 83.4 %, 82.4 to 83.8 %"));
+    plotting(&folder, &["all", "demo-x"]).assert().success().stdout(says);
+    let figures = folder.path().join("results/demo-x/figures");
+    let files = fs::read_dir(&figures).unwrap();
+    let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["ablate-one.md", "ablate-one.tex", "figure1b.png", "figure1b.svg"]);
+    let svg = fs::read_to_string(figures.join("figure1b.svg")).unwrap();
+    assert!(svg.contains("Figure 1b in the paper (MNLI): base 83.4 %"), "the paper's numbers are missing");
+    plotting(&folder, &["table1", "demo-x", "--attention", "self"])
+        .assert()
+        .success()
+        .stderr(contains("ablate-one.md"));
+}
+
 #[test]
 fn bad_rows_are_refused_in_one_line() {
     let with = |row: &str| format!("{ROWS}{row}\n");
     let refuses = |row: &str, message: &str| refuses(&with(row), &["all", "demo-x"], message);
     refuses("enc-enc,3,1,bleu,30.5", "line 8");
-    refuses("enc-enc,3,1,bleu,30.5,NaN,0,,,,,", "score of enc-enc:3:1 is NaN");
-    refuses("enc-enc,3,1,bleu,31.5,30,0,,,,,", "base_score is 30.5 for enc-enc:1:1 but 31.5 for enc-enc:3:1");
-    refuses("enc-mid,3,1,bleu,30.5,30,0,,,,,", "unknown attention type `enc-mid`");
-    refuses("enc-enc,3,0,bleu,30.5,30,0,,,,,", "head of enc-enc:3:0 is 0");
-    refuses("enc-enc,1,1,bleu,30.5,30,0,,,,,", "twice");
+    refuses("enc-enc,3,1,bleu,30.5,NaN,0,,,,,,,", "score of enc-enc:3:1 is NaN");
+    refuses(
+        "enc-enc,3,1,bleu,31.5,30,0,,,,,,,",
+        "base_score is 30.5 for enc-enc:1:1 but 31.5 for enc-enc:3:1",
+    );
+    refuses("enc-mid,3,1,bleu,30.5,30,0,,,,,,,", "unknown attention type `enc-mid`");
+    refuses("enc-enc,3,0,bleu,30.5,30,0,,,,,,,", "head of enc-enc:3:0 is 0");
+    refuses("enc-enc,1,1,bleu,30.5,30,0,,,,,,,", "twice");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use plotting::attention::Attention;
-use plotting::paper::{PublishedDelta, PublishedTable1, table1_cells};
+use plotting::paper::{Published, PublishedDelta, table1_cells};
 use plotting::significance::{Adjustment, Criterion, Tally};
 use plotting::sweep::Sweep;
 use plotting::table::Table;
@@ -28,14 +28,16 @@ fn row(cell: PublishedDelta, base_score: f64) -> AblationRow {
         p_value: Some(if cell.significant { 0.001 } else { 0.5 }),
         p_holm: None,
         p_benjamini_hochberg: None,
+        p_unpaired_t: None,
+        p_mcnemar: None,
     }
 }
 
-fn published() -> (PublishedTable1, Sweep) {
+fn published() -> (Published, Sweep) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/paper");
-    let summary = PublishedTable1::read(&folder).unwrap();
+    let summary = Published::read(&folder).unwrap();
     let cells = table1_cells(&folder).unwrap();
-    let rows = cells.into_iter().map(|cell| row(cell, summary.base_bleu)).collect();
+    let rows = cells.into_iter().map(|cell| row(cell, summary.table1.base_bleu)).collect();
     let sweep = Sweep::from_rows("wmt14-en-fr", PathBuf::from("michel2019-table1.csv"), rows).unwrap();
     (summary, sweep)
 }

@@ -1,0 +1,46 @@
+//! Rows and published numbers for tests, which fill in what they are about.
+use std::path::PathBuf;
+
+use records::AblationRow;
+
+use crate::Error;
+use crate::paper::{Published, PublishedFigure1b, PublishedTable1};
+use crate::sweep::Sweep;
+
+/// An untested row of BLEU scores.
+pub(crate) fn row(
+    attention: &str,
+    (layer, head): (usize, usize),
+    base_score: f64,
+    score: f64,
+) -> AblationRow {
+    AblationRow {
+        attention: attention.to_owned(),
+        layer,
+        head,
+        metric: "bleu".to_owned(),
+        base_score,
+        score,
+        score_delta: score - base_score,
+        delta_low: None,
+        delta_high: None,
+        p_value: None,
+        p_holm: None,
+        p_benjamini_hochberg: None,
+        p_unpaired_t: None,
+        p_mcnemar: None,
+    }
+}
+
+/// The sweep of a demo subject.
+pub(crate) fn sweep(rows: Vec<AblationRow>) -> Result<Sweep, Error> {
+    Sweep::from_rows("demo-x", PathBuf::from("a.csv"), rows)
+}
+
+/// Numbers that the paper does not have.
+pub(crate) fn published() -> Published {
+    Published {
+        table1: PublishedTable1 { base_bleu: 1.0, heads: 5.0, significant: 3.0, better: 2.0 },
+        figure1b: PublishedFigure1b { base: 7.0, lowest: 6.0, highest: 9.0 },
+    }
+}
