@@ -19,7 +19,7 @@ setup:
 setup-cuda:
     @{{ python }} .setup/libtorch.py --cuda
 
-# Fetch a data set, `just fetch --list` names them; --mirror takes a folder or an address
+# Fetch a data set or MiniLM, `just fetch --list` names them; --mirror takes a folder or an address
 [group('set-up')]
 fetch *args:
     cargo run --release --locked --bin fetch -- "$@"

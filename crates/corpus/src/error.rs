@@ -14,6 +14,15 @@ pub enum Error {
         labels: String,
     },
 
+    /// An archive does not hold what it should.
+    #[error("`{}`: {reason}", path.display())]
+    Archive {
+        /// The file at fault.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
     /// The list of sources is not what it should be.
     #[error("`{}` is not a list of data sources: {reason}", path.display())]
     Catalogue {
@@ -95,6 +104,15 @@ pub enum Error {
         reason: String,
     },
 
+    /// Nobody offers the files of a data set to the public.
+    #[error("`{name}` has no public address for these files; give --mirror ({hint})")]
+    NoAddress {
+        /// The data set.
+        name: String,
+        /// How its files can be had.
+        hint: String,
+    },
+
     /// A file has no labelled examples.
     #[error("`{}` holds no examples", path.display())]
     NoExamples {
@@ -118,6 +136,17 @@ pub enum Error {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
+    },
+
+    /// A Python package could not be fetched.
+    #[error(
+        "cannot fetch the Python package `{package}`: {reason}; a copy elsewhere can be named with --mirror"
+    )]
+    Package {
+        /// The package, with its version.
+        package: String,
+        /// What is missing, or what pip says.
+        reason: String,
     },
 
     /// A file could not be read.

