@@ -95,6 +95,15 @@ pub enum Error {
         target_lines: usize,
     },
 
+    /// A tokeniser may not return so few tokens.
+    #[error("a maximum length of {asked} is too small: special tokens and one word take {least}")]
+    MaximumLength {
+        /// The length that was asked for.
+        asked: usize,
+        /// The least length that is possible.
+        least: usize,
+    },
+
     /// A file could not be fetched.
     #[error("cannot fetch `{address}`: {reason}; a copy elsewhere can be named with --mirror")]
     Network {
@@ -158,6 +167,7 @@ pub enum Error {
         source: std::io::Error,
     },
 
+<<<<<<< HEAD
     /// A row of a labelled data set is not as described.
     #[error("`{}`, line {line}: {reason}", path.display())]
     Row {
@@ -166,6 +176,14 @@ pub enum Error {
         /// The line, counted from 1.
         line: usize,
         /// What is wrong with it.
+=======
+    /// A file is not what a piece-based tokeniser is read from.
+    #[error("`{}` is not a SentencePiece model: {reason}", path.display())]
+    SentencePiece {
+        /// The file at fault.
+        path: PathBuf,
+        /// What is missing or malformed.
+>>>>>>> wt-tokens
         reason: String,
     },
 
@@ -178,13 +196,31 @@ pub enum Error {
         reason: String,
     },
 
+    /// A file does not number the pieces of a translator.
+    #[error("`{}` is not a Marian vocabulary: {reason}", path.display())]
+    Vocabulary {
+        /// The file at fault.
+        path: PathBuf,
+        /// What is missing or malformed.
+        reason: String,
+    },
+
     /// A vocabulary cannot be so small.
-    #[error("a vocabulary of {asked} is too small: bytes and special tokens alone take {least}")]
+    #[error("a vocabulary of {asked} is too small: its letters and special tokens alone take {least}")]
     VocabularySize {
         /// The size that was asked for.
         asked: usize,
         /// The least size that is possible.
         least: usize,
+    },
+
+    /// A file or folder is no tokeniser of a BERT-like model.
+    #[error("`{}` is not a WordPiece tokeniser: {reason}", path.display())]
+    WordPiece {
+        /// The file or folder at fault.
+        path: PathBuf,
+        /// What is missing or malformed.
+        reason: String,
     },
 
     /// A file could not be written.

@@ -2,15 +2,20 @@
 //!
 //! - [`grammar`] makes the demo's language pair, with gold dependency arcs.
 //! - [`labelled`] reads what classifiers are trained on.
+//! - [`labelled`] holds what classifiers are trained on.
+//! - [`classifier_tokenizer`] loads, trains and saves the WordPiece tokens of BERT-like classifiers.
+//! - [`marian_tokenizer`] loads the pieces of opus-mt folders.
 //! - [`parallel`] reads line-parallel text files.
 //! - [`tokenizer`] trains, saves and loads byte-level BPE subwords.
 //! - [`batches`] groups sentences of like length.
 //! - [`fetch`] downloads data sets and checks them.
 pub mod batches;
+pub mod classifier_tokenizer;
 mod error;
 pub mod fetch;
 pub mod grammar;
 pub mod labelled;
+pub mod marian_tokenizer;
 pub mod parallel;
 pub mod tokenizer;
 

