@@ -20,7 +20,7 @@ pub struct Args {
 /// What to draw.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Score change for each masked head, layer x head, with the significant ones marked; for BERT, too
+    /// Score change for each masked head, layer x head, with the significant ones marked; for BERT in the same layout
     Table1(TableArgs),
     /// Histogram of the scores with one head masked, beside the score of the intact model; for BERT, Figure 1b
     Figure1(FigureArgs),

@@ -77,7 +77,7 @@ fn scores(sweep: &Sweep, attention: Attention) -> Result<Vec<f64>, Error> {
 fn paper_line(sweep: &Sweep, attentions: &[Attention], published: &Published) -> Option<String> {
     let PublishedFigure1b { base, lowest, highest } = published.figure1b;
     (attentions == [Attention::SelfAttention] && sweep.metric.is_accuracy()).then(|| {
-        format!("Figure 1b in the paper (MNLI): base {base:.1} %, {lowest:.1}\u{2013}{highest:.1} % with one head masked")
+        format!("Figure 1b of the paper (MNLI): {base:.1} %, masked {lowest:.1}\u{2013}{highest:.1} %")
     })
 }
 
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn only_accuracies_of_bert_are_compared_with_those_of_the_paper() {
-        let paper = "base 7.0 %, 6.0\u{2013}9.0 % with one head masked";
+        let paper = "Figure 1b of the paper (MNLI): 7.0 %, masked 6.0\u{2013}9.0 %";
         let scored = |attention, metric| {
             let mut sweep = sweep(&[attention], &[29.0, 29.9, 30.1]);
             sweep.metric = Metric::new(metric);

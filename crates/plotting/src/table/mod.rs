@@ -6,7 +6,7 @@ mod terminal;
 /// A table of numbers with marked cells and what must be said about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// The table of the paper that this is, such as `Table 1`.
+    /// The table of the paper that this is, such as `Table 1`, or what it shows if the paper has none.
     pub name: &'static str,
     /// Short name for references, such as `table1-enc-enc`.
     pub label: String,
