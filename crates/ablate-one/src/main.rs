@@ -70,11 +70,10 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
-    let split = description.split(args.split.as_deref())?;
-    let heads = args.attention.heads(&description.layout())?;
-    let path = args.shared.output_path("ablate-one", &description, &split);
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
-    description.read_split(&split, &machine)?;
+    let split = description.split(args.split.as_deref(), &machine)?;
+    let heads = args.attention.heads(&description.layout(&machine)?)?;
+    let path = args.shared.output_path("ablate-one", &description, &split);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 

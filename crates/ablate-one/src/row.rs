@@ -1,8 +1,8 @@
 //! Heads and comparisons as rows of the result file.
 use core_masking::{HeadId, HeadLayout};
 use records::AblationRow;
+use stats::Comparison;
 use stats::adjust::{benjamini_hochberg, holm};
-use stats::bootstrap::Comparison;
 
 /// The row of a head; adjusted p-values follow when the whole family is there.
 pub fn row(id: HeadId, metric: &str, comparison: &Comparison) -> AblationRow {
@@ -19,6 +19,8 @@ pub fn row(id: HeadId, metric: &str, comparison: &Comparison) -> AblationRow {
         p_value: comparison.p_value,
         p_holm: None,
         p_benjamini_hochberg: None,
+        p_unpaired_t: comparison.p_unpaired_t,
+        p_mcnemar: comparison.p_mcnemar,
     }
 }
 
@@ -64,8 +66,15 @@ mod tests {
     use core_masking::{Attention, LayerShape};
 
     fn rows(p_values: &[(&str, f64)]) -> Vec<AblationRow> {
-        let comparison =
-            |p| Comparison { base: 30.0, variant: 29.0, delta: -1.0, p_value: Some(p), interval: None };
+        let comparison = |p| Comparison {
+            base: 30.0,
+            variant: 29.0,
+            delta: -1.0,
+            p_value: Some(p),
+            interval: None,
+            p_unpaired_t: None,
+            p_mcnemar: None,
+        };
         p_values.iter().map(|&(name, p)| row(name.parse().unwrap(), "bleu", &comparison(p))).collect()
     }
 

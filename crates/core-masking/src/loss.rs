@@ -102,7 +102,11 @@ pub fn label_losses(
     gates: &Gates,
     dropout: &BertDropout,
 ) -> Tensor {
-    let logits = model.forward(batch, gates, dropout); // [batch, labels]
+    cross_entropy(&model.forward(batch, gates, dropout), labels)
+}
+
+/// Cross-entropy in nats of each row: `logits` `[batch, labels]`, `labels` `[batch]`, integers. Returns `[batch]`.
+pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Tensor {
     let log_probabilities = logits.log_softmax(-1, logits.kind());
     -log_probabilities.gather(1, &labels.unsqueeze(1), false).squeeze_dim(1)
 }

@@ -167,7 +167,6 @@ pub enum Error {
         source: std::io::Error,
     },
 
-<<<<<<< HEAD
     /// A row of a labelled data set is not as described.
     #[error("`{}`, line {line}: {reason}", path.display())]
     Row {
@@ -176,14 +175,15 @@ pub enum Error {
         /// The line, counted from 1.
         line: usize,
         /// What is wrong with it.
-=======
+        reason: String,
+    },
+
     /// A file is not what a piece-based tokeniser is read from.
     #[error("`{}` is not a SentencePiece model: {reason}", path.display())]
     SentencePiece {
         /// The file at fault.
         path: PathBuf,
         /// What is missing or malformed.
->>>>>>> wt-tokens
         reason: String,
     },
 

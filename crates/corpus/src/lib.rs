@@ -2,7 +2,6 @@
 //!
 //! - [`grammar`] makes the demo's language pair, with gold dependency arcs.
 //! - [`labelled`] reads what classifiers are trained on.
-//! - [`labelled`] holds what classifiers are trained on.
 //! - [`classifier_tokenizer`] loads, trains and saves the WordPiece tokens of BERT-like classifiers.
 //! - [`marian_tokenizer`] loads the pieces of opus-mt folders.
 //! - [`parallel`] reads line-parallel text files.
@@ -14,6 +13,7 @@ pub mod classifier_tokenizer;
 mod error;
 pub mod fetch;
 pub mod grammar;
+pub mod hub;
 pub mod labelled;
 pub mod marian_tokenizer;
 pub mod parallel;

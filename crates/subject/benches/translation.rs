@@ -46,7 +46,7 @@ fn main() {
     let folder = description.train(&machine, Path::new("results"), false).unwrap();
     let model = Marian::load(&folder, machine.options()).unwrap();
     let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json")).unwrap();
-    let text = description.read_split(&description.split(None).unwrap(), &machine).unwrap();
+    let (text, search) = description.translation(None, &machine).unwrap();
     let mut sources: Vec<Vec<u32>> = text
         .source
         .iter()
@@ -81,7 +81,7 @@ fn translate(description: &Description, model: &Marian, sources: &[Vec<u32>], si
     models.into_par_iter().for_each(|(thread, model)| {
         let gates = Gates::open(&model.layout(), model.options());
         for batch in batches.iter().skip(thread).step_by(threads) {
-            description.search().translate(&model, batch, &gates).unwrap();
+            search.translate(&model, batch, &gates).unwrap();
         }
     });
 }

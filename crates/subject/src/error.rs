@@ -19,7 +19,7 @@ pub enum Error {
     Device { name: String, found: i64 },
 
     /// A split without a sentence.
-    #[error("split `{split}` is empty: it must hold at least one sentence")]
+    #[error("split `{split}` is empty: it must hold at least one segment")]
     EmptySplit { split: String },
 
     /// A checkpoint or a head is at fault.
@@ -32,6 +32,18 @@ pub enum Error {
     )]
     Diverged { epoch: usize, step: usize },
 
+    /// A checkpoint folder that is not there.
+    #[error("no model in `{}`: it must be a Hugging Face folder with a config.json", folder.display())]
+    NoCheckpoint { folder: PathBuf },
+
+    /// A split whose file nobody has described.
+    #[error("split `{split}` has no format: [data.format] says how its file is to be read")]
+    NoFormat { split: String },
+
+    /// A class that is none of the model's.
+    #[error("no class `{label}`: there are {}", quoted(known))]
+    NoSuchLabel { label: String, known: Vec<String> },
+
     /// No subject of that name.
     #[error("no subject `{name}`: `{}` does not exist{}", path.display(), listed(known))]
     NoSuchSubject { name: String, path: PathBuf, known: Vec<String> },
@@ -39,6 +51,28 @@ pub enum Error {
     /// No split of that name.
     #[error("no split `{split}`: this subject has {}", known.join(", "))]
     NoSuchSplit { split: String, known: Vec<String> },
+
+    /// A subject that does not translate.
+    #[error("subject `{name}` is a classifier, not a translator")]
+    NoTranslator { name: String },
+
+    /// A subject that is nothing to train.
+    #[error("subject `{name}` is not trained: its model is a checkpoint that is taken as it is")]
+    NotTrained { name: String },
+
+    /// A longer text than the model has positions for.
+    #[error(
+        "tokenizer.max_length is {length}, but the model in `{}` has {positions} positions",
+        folder.display()
+    )]
+    MaxLength { folder: PathBuf, length: usize, positions: i64 },
+
+    /// Classes that are others than the model's.
+    #[error(
+        "data.labels are {}, but the model in `{}` knows {}: data.rename translates names",
+        quoted(named), folder.display(), quoted(known)
+    )]
+    OtherLabels { folder: PathBuf, named: Vec<String>, known: Vec<String> },
 
     /// A model folder with another architecture or vocabulary than the subject's.
     #[error(
@@ -88,6 +122,28 @@ pub enum Error {
     #[error(transparent)]
     Statistics(#[from] stats::Error),
 
+    /// A measure of two classes, asked of more.
+    #[error("score.metric {metric} is for two classes, but there are {}: {}", labels.len(), quoted(labels))]
+    TwoClasses { metric: &'static str, labels: Vec<String> },
+
+    /// A label in the data that the model does not know.
+    #[error("split `{split}`, example {number}: label `{label}` is not one of {}", quoted(known))]
+    UnknownLabel { split: String, number: usize, label: String, known: Vec<String> },
+
+    /// A checkpoint whose classes nobody has named.
+    #[error(
+        "the {classes} classes of the model in `{}` have no names: data.labels must give them, in its order",
+        folder.display()
+    )]
+    UnnamedLabels { folder: PathBuf, classes: usize },
+
+    /// A tokeniser that does not belong to the model.
+    #[error(
+        "`{}`: the tokeniser has {tokens} tokens, but the model embeds {embeddings}: they do not belong together",
+        folder.display()
+    )]
+    Vocabulary { folder: PathBuf, tokens: usize, embeddings: i64 },
+
     /// A thread of the computation gave up.
     #[error("the computation failed: {fault}")]
     Worker { fault: String },
@@ -99,4 +155,8 @@ pub enum Error {
 
 fn listed(known: &[String]) -> String {
     if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -3,13 +3,15 @@
 //! A TOML file in `experiments/` describes a subject; [`Description::open`] makes it ready, training its model on first use.
 //! Experiments see it through the [`Subject`] trait alone.
 mod args;
-mod data;
+mod checkpoint;
+mod classification;
 mod error;
 mod progress;
 mod spec;
 mod subject;
 mod training;
 mod translation;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,13 +19,11 @@ use std::process::ExitCode;
 
 use core_masking::{BeamSearch, HeadLayout};
 use corpus::parallel::ParallelText;
-use training::Training;
 
 pub use args::{Machine, MachineArgs, Precision, SharedArgs};
 pub use error::Error;
 use spec::Spec;
 pub use subject::{Evaluation, Scored, Segments, Subject};
-use translation::TranslationSubject;
 
 /// A subject that is read but not yet opened: what can be checked before any long work.
 #[derive(Debug)]
@@ -31,6 +31,13 @@ pub struct Description {
     name: String,
     path: PathBuf,
     spec: Spec,
+}
+
+/// What a subject is called, and the file that describes it.
+#[derive(Debug, Clone, Copy)]
+struct Naming<'a> {
+    name: &'a str,
+    path: &'a Path,
 }
 
 impl Description {
@@ -49,45 +56,73 @@ impl Description {
     }
 
     /// The heads that its model has.
-    pub fn layout(&self) -> HeadLayout {
-        self.spec.layout()
+    ///
+    /// # Errors
+    /// If the model is a checkpoint that cannot be found.
+    pub fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error> {
+        match &self.spec {
+            Spec::Translation(spec) => translation::layout(spec, machine),
+            Spec::Classification(spec) => classification::layout(spec, machine),
+        }
     }
 
     /// The split to score: `wanted`, or the subject's test split.
     ///
     /// # Errors
-    /// If there is no such split; the message lists those that there are.
-    pub fn split(&self, wanted: Option<&str>) -> Result<String, Error> {
-        let split = wanted.unwrap_or(&self.spec.data.test);
-        data::check_split(&self.spec.data, split)?;
+    /// If it cannot be scored: there is none of that name, and the message lists those that there are; or its files are
+    /// missing, torn or empty, or hold a label that the model does not know.
+    pub fn split(&self, wanted: Option<&str>, machine: &Machine) -> Result<String, Error> {
+        let split = wanted.unwrap_or(self.test_split());
+        match &self.spec {
+            Spec::Translation(spec) => drop(translation::read_split(spec, machine, split)?),
+            Spec::Classification(spec) => classification::check_split(spec, machine, split)?,
+        }
         Ok(split.to_owned())
     }
 
     /// Whether a split is the subject's test split.
     pub fn is_test_split(&self, split: &str) -> bool {
-        split == self.spec.data.test
+        split == self.test_split()
     }
 
-    /// The sentence pairs of a split.
+    fn test_split(&self) -> &str {
+        match &self.spec {
+            Spec::Translation(spec) => &spec.data.test,
+            Spec::Classification(spec) => &spec.data.test,
+        }
+    }
+
+    /// The sentence pairs of a translator's split, and how it is searched; for benchmarks of decoding.
     ///
     /// # Errors
-    /// If there is no such split, or its files are missing, torn, of different length or empty.
-    pub fn read_split(&self, split: &str, machine: &Machine) -> Result<ParallelText, Error> {
-        data::read_split(&self.spec.data, &machine.data, split)
+    /// If the split is at fault, or the subject is no translator.
+    pub fn translation(
+        &self,
+        split: Option<&str>,
+        machine: &Machine,
+    ) -> Result<(ParallelText, BeamSearch), Error> {
+        let Spec::Translation(spec) = &self.spec else {
+            return Err(Error::NoTranslator { name: self.name.clone() });
+        };
+        let split = split.unwrap_or(self.test_split());
+        let search = spec.decoding.unwrap_or_default().search();
+        Ok((translation::read_split(spec, machine, split)?, search))
     }
 
-    /// How translations are searched for.
-    pub fn search(&self) -> BeamSearch {
-        self.spec.decoding.search()
-    }
-
-    /// Trains the model unless it is there, and returns its folder; see [`Training::run`].
+    /// Trains the model unless it is there, and returns its folder.
+    ///
+    /// With `overwrite` the model is trained anew, and what is there is removed when training can begin.
     ///
     /// # Errors
-    /// If data is missing or at fault, or training fails.
+    /// If data is missing or at fault, the model there was trained from other settings, training fails, or the model is
+    /// a checkpoint that is taken as it is.
     pub fn train(&self, machine: &Machine, results: &Path, overwrite: bool) -> Result<PathBuf, Error> {
-        let (name, path, spec) = (&self.name, &self.path, &self.spec);
-        Training { name, path, spec, machine, results }.run(overwrite)
+        match &self.spec {
+            Spec::Translation(spec) => translation::train(self.naming(), spec, machine, results, overwrite),
+            Spec::Classification(spec) => {
+                classification::train(self.naming(), spec, machine, results, overwrite)
+            }
+        }
     }
 
     /// Makes the subject ready, training its model on first use.
@@ -95,9 +130,16 @@ impl Description {
     /// # Errors
     /// As for [`train`](Self::train), or if the model's folder is at fault.
     pub fn open(&self, machine: &Machine, results: &Path) -> Result<Box<dyn Subject>, Error> {
-        let folder = self.train(machine, results, false)?;
-        let subject = TranslationSubject::load(&self.name, self.spec.clone(), machine.clone(), &folder)?;
-        Ok(Box::new(subject))
+        Ok(match &self.spec {
+            Spec::Translation(spec) => Box::new(translation::open(self.naming(), spec, machine, results)?),
+            Spec::Classification(spec) => {
+                Box::new(classification::open(self.naming(), spec, machine, results)?)
+            }
+        })
+    }
+
+    fn naming(&self) -> Naming<'_> {
+        Naming { name: &self.name, path: &self.path }
     }
 }
 

@@ -35,9 +35,9 @@ impl Progress {
         self.message = message;
     }
 
-    /// One unit more is done.
-    pub fn advance(&mut self) {
-        self.bar.inc(1);
+    /// So many units more are done.
+    pub fn advance(&mut self, units: usize) {
+        self.bar.inc(units as u64);
         if self.bar.is_hidden() && !self.quiet && self.printed.elapsed() >= LINE_EVERY {
             self.printed = Instant::now();
             let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));

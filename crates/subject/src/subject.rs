@@ -1,8 +1,10 @@
 //! The one interface between experiments and models.
 use core_masking::{HeadLayout, HeadSet};
 use records::Identity;
+use stats::Comparison;
 use stats::bleu::BleuStatistics;
-use stats::bootstrap::{Comparison, paired_bootstrap};
+use stats::bootstrap::paired_bootstrap;
+use stats::classification::{self, ClassificationMetric, Outcome};
 
 use crate::Error;
 
@@ -46,44 +48,61 @@ pub struct Scored {
 /// A score with what significance tests need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// In the unit of the metric; BLEU in points, 0 to 100.
+    /// In points: BLEU, accuracy and F1 from 0 to 100, Matthews correlation from -100 to 100.
     pub score: f64,
     /// One entry for each segment.
     pub segments: Segments,
 }
 
-/// Sufficient statistics of each segment, by metric.
+/// What is known of each segment, by metric.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Segments {
-    /// Of corpus BLEU.
+    /// Sufficient statistics of corpus BLEU.
     Bleu(Vec<BleuStatistics>),
+    /// Right and predicted classes, and what is made of them.
+    Classes(Vec<Outcome>, ClassificationMetric),
 }
 
 impl Evaluation {
-    /// From the statistics of each segment.
-    pub fn new(segments: Segments) -> Self {
+    /// From what is known of each segment.
+    ///
+    /// # Errors
+    /// If there is no segment, or a class is beyond what the metric is for.
+    pub fn new(segments: Segments) -> Result<Self, Error> {
         use stats::SegmentStatistics;
-        let Segments::Bleu(statistics) = &segments;
-        Self { score: stats::sum(statistics).score(), segments }
+        let score = match &segments {
+            Segments::Bleu(statistics) => stats::sum(statistics).score(),
+            Segments::Classes(outcomes, metric) => classification::score(outcomes, *metric)?,
+        };
+        Ok(Self { score, segments })
     }
 
     /// Name of the metric in result files.
     pub fn metric(&self) -> &'static str {
         match self.segments {
             Segments::Bleu(_) => "bleu",
+            Segments::Classes(_, metric) => metric.name(),
         }
     }
 
-    /// Tests this variant against the intact model `base` (EXPERIMENTS.md, section 9): for BLEU by paired bootstrap.
+    /// Tests this variant against the intact model `base` (EXPERIMENTS.md, section 9): accuracies by t-tests and
+    /// McNemar's exact test, all else by paired bootstrap.
     ///
     /// # Errors
     /// If there is no segment.
     ///
     /// # Panics
-    /// If the two are of different segments.
+    /// If the two are of different segments, or of different metrics.
     pub fn compare_with(&self, base: &Self, resamples: usize, seed: u64) -> Result<Comparison, Error> {
-        let (Segments::Bleu(base), Segments::Bleu(variant)) = (&base.segments, &self.segments);
-        Ok(paired_bootstrap(base, variant, resamples, seed)?)
+        Ok(match (&base.segments, &self.segments) {
+            (Segments::Bleu(base), Segments::Bleu(variant)) => {
+                paired_bootstrap(base, variant, resamples, seed)?
+            }
+            (Segments::Classes(base, metric), Segments::Classes(variant, _)) => {
+                classification::compare(base, variant, *metric, resamples, seed)?
+            }
+            _ => panic!("two evaluations of one subject have the same metric"),
+        })
     }
 }

@@ -1,13 +1,25 @@
-//! Adam with bias correction, and clipping by the global norm.
+//! Adam with bias correction and decoupled weight decay, and clipping by the global norm.
 //!
-//! Kingma and Ba (2015), Algorithm 1, <https://arxiv.org/abs/1412.6980>. Written here because the state must be
-//! saved and restored for an exact resume, which the bindings' optimiser does not offer.
+//! Kingma and Ba (2015), Algorithm 1, <https://arxiv.org/abs/1412.6980>; Loshchilov and Hutter (2019), Algorithm 2,
+//! <https://arxiv.org/abs/1711.05101>. Written here because the state must be saved and restored for an exact resume,
+//! which the bindings' optimiser does not offer.
 use core_masking::{Inventory, Weights};
 use rayon::prelude::*;
 use tch::{Tensor, no_grad};
 
-/// Added to the denominator; the value of Vaswani et al. (2017), Section 5.3.
-const EPSILON: f64 = 1e-9;
+/// Elements that are updated at a time: few enough that all that an update reads stays in a core's cache.
+const CHUNK: i64 = 1 << 15;
+
+/// What an optimiser does besides following the gradient.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AdamSettings {
+    /// Decay rates of the two moments.
+    pub betas: [f64; 2],
+    /// Added to the denominator.
+    pub epsilon: f64,
+    /// Each step takes away this share of a weight, times the learning rate. Biases and normalisations do not decay.
+    pub weight_decay: f64,
+}
 
 /// One trained tensor and its two moments, of the same shape.
 struct Parameter {
@@ -20,13 +32,13 @@ struct Parameter {
 /// The optimiser's state.
 pub(super) struct Adam {
     parameters: Vec<Parameter>,
-    betas: [f64; 2],
+    settings: AdamSettings,
     step: usize,
 }
 
 impl Adam {
     /// Moments of zero for all of `weights` that require a gradient.
-    pub(super) fn new(weights: &Weights, betas: [f64; 2]) -> Self {
+    pub(super) fn new(weights: &Weights, settings: &AdamSettings) -> Self {
         let trained = weights.iter().filter(|(_, tensor)| tensor.requires_grad());
         let parameter = |(name, tensor): (&str, &Tensor)| Parameter {
             name: name.to_owned(),
@@ -34,7 +46,7 @@ impl Adam {
             first: tensor.zeros_like().detach(),
             second: tensor.zeros_like().detach(),
         };
-        Self { parameters: trained.map(parameter).collect(), betas, step: 0 }
+        Self { parameters: trained.map(parameter).collect(), settings: *settings, step: 0 }
     }
 
     /// Updates so far.
@@ -45,21 +57,21 @@ impl Adam {
     /// One update along the sum of `shards`, gradients of the weights in the order of [`gradients`], clipped to an
     /// l2 norm of `clip_norm`. Returns their norm before that; if it is not finite, nothing is changed.
     pub(super) fn update(&mut self, shards: Vec<Vec<Tensor>>, learning_rate: f64, clip_norm: f64) -> f64 {
-        let mut gradients = sum(shards);
+        let gradients = sum(shards);
         let norm = no_grad(|| norm(&gradients));
         if !norm.is_finite() {
             return norm;
         }
         let scale = (clip_norm / norm).min(1.0);
         self.step += 1;
-        let (betas, step) = (self.betas, self.step);
-        let correction = betas.map(|beta| 1.0 - beta.powi(step as i32));
-        self.parameters.par_iter_mut().zip(&mut gradients).for_each(|(parameter, gradient)| {
-            no_grad(|| {
-                let _ = gradient.g_mul_scalar_(scale);
-                parameter.update(gradient, betas, correction, learning_rate);
-            });
-        });
+        let step = Step::new(&self.settings, self.step, learning_rate, scale);
+        let chunks: Vec<Chunk> = self
+            .parameters
+            .iter()
+            .zip(&gradients)
+            .flat_map(|(parameter, gradient)| parameter.chunks(gradient))
+            .collect();
+        chunks.into_par_iter().for_each(|mut chunk| no_grad(|| chunk.update(&step)));
         norm
     }
 
@@ -91,13 +103,65 @@ impl Adam {
 }
 
 impl Parameter {
-    fn update(&mut self, gradient: &Tensor, betas: [f64; 2], correction: [f64; 2], learning_rate: f64) {
+    /// Whether weight decay applies: to linear maps and embeddings, as in BERT's own optimiser.
+    fn decays(&self) -> bool {
+        self.value.dim() > 1
+    }
+
+    /// The parameter in pieces that are updated independently.
+    fn chunks(&self, gradient: &Tensor) -> Vec<Chunk> {
+        let size = self.value.numel() as i64;
+        let [value, first, second] =
+            [&self.value, &self.first, &self.second].map(|all| all.detach().view([-1]));
+        let gradient = gradient.contiguous().view([-1]);
+        let piece = |start: i64| {
+            let part = |all: &Tensor| all.narrow(0, start, CHUNK.min(size - start));
+            let [value, first, second, gradient] = [&value, &first, &second, &gradient].map(part);
+            Chunk { value, first, second, gradient, decays: self.decays() }
+        };
+        (0..size).step_by(CHUNK as usize).map(piece).collect()
+    }
+}
+
+/// A part of a parameter, flat; shares its storage.
+struct Chunk {
+    value: Tensor,
+    first: Tensor,
+    second: Tensor,
+    gradient: Tensor,
+    decays: bool,
+}
+
+/// The numbers of one update.
+struct Step {
+    settings: AdamSettings,
+    learning_rate: f64,
+    /// What gradients are multiplied by, to clip them.
+    scale: f64,
+    /// `1 - beta^step` for both moments.
+    correction: [f64; 2],
+}
+
+impl Step {
+    fn new(settings: &AdamSettings, step: usize, learning_rate: f64, scale: f64) -> Self {
+        let correction = settings.betas.map(|beta| 1.0 - beta.powi(step as i32));
+        Self { settings: *settings, learning_rate, scale, correction }
+    }
+}
+
+impl Chunk {
+    fn update(&mut self, step: &Step) {
+        let AdamSettings { betas, epsilon, weight_decay } = step.settings;
+        let gradient = &self.gradient.g_mul_scalar_(step.scale);
+        if self.decays && weight_decay > 0.0 {
+            let _ = self.value.g_mul_scalar_(1.0 - step.learning_rate * weight_decay);
+        }
         let _ = self.first.lerp_(gradient, 1.0 - betas[0]);
         let _ = self.second.lerp_(&gradient.square(), 1.0 - betas[1]);
         let mut denominator = self.second.sqrt();
-        let _ = denominator.g_div_scalar_(correction[1].sqrt()).g_add_scalar_(EPSILON);
+        let _ = denominator.g_div_scalar_(step.correction[1].sqrt()).g_add_scalar_(epsilon);
         let mut change = &self.first / denominator;
-        let _ = change.g_mul_scalar_(learning_rate / correction[0]);
+        let _ = change.g_mul_scalar_(step.learning_rate / step.correction[0]);
         let _ = self.value.g_sub_(&change);
     }
 }
@@ -131,6 +195,8 @@ mod tests {
     use super::*;
     use tch::{Device, Kind};
 
+    const PLAIN: AdamSettings = AdamSettings { betas: [0.9, 0.98], epsilon: 1e-9, weight_decay: 0.0 };
+
     fn weights(values: [f64; 2]) -> Weights {
         let tensor = Tensor::from_slice(&values).set_requires_grad(true);
         Weights::from_tensors([("w".to_owned(), tensor)])
@@ -141,7 +207,7 @@ mod tests {
     #[test]
     fn a_constant_gradient_moves_each_weight_by_the_learning_rate() {
         let weights = weights([1.0, 2.0]);
-        let mut adam = Adam::new(&weights, [0.9, 0.98]);
+        let mut adam = Adam::new(&weights, &PLAIN);
         for _ in 0..3 {
             let w = weights.get("w").unwrap();
             let loss = (w * Tensor::from_slice(&[3.0, 4.0])).sum(None);
@@ -160,7 +226,7 @@ mod tests {
     fn two_different_gradients_are_averaged_with_their_own_rates() {
         let weights =
             Weights::from_tensors([("w".to_owned(), Tensor::from_slice(&[0.0]).set_requires_grad(true))]);
-        let mut adam = Adam::new(&weights, [0.9, 0.98]);
+        let mut adam = Adam::new(&weights, &PLAIN);
         adam.update(vec![vec![Tensor::from_slice(&[1.0])]], 1.0, f64::INFINITY);
         adam.update(vec![vec![Tensor::from_slice(&[3.0])]], 1.0, f64::INFINITY);
         let expected = -1.0 - (0.39 / 0.19) / (0.1996_f64 / 0.0396).sqrt();
@@ -173,7 +239,7 @@ mod tests {
     fn gradients_are_scaled_to_the_norm_only_when_longer() {
         for (clip_norm, expected) in [(1.0, [0.06, 0.08]), (6.0, [0.3, 0.4])] {
             let weights = weights([0.0, 0.0]);
-            let mut adam = Adam::new(&weights, [0.9, 0.98]);
+            let mut adam = Adam::new(&weights, &PLAIN);
             assert_eq!(adam.update(vec![vec![Tensor::from_slice(&[3.0, 4.0])]], 1.0, clip_norm), 5.0);
             let gap =
                 (&adam.parameters[0].first - Tensor::from_slice(&expected)).abs().max().double_value(&[]);
@@ -181,10 +247,38 @@ mod tests {
         }
     }
 
+    /// Gradients of zero move nothing, so a step of rate 0.1 leaves 1 - 0.1 * 0.5 of a matrix, and all of a bias.
+    #[test]
+    fn matrices_decay_and_biases_do_not() {
+        let tensor =
+            |shape: &[i64]| Tensor::full(shape, 2.0, (Kind::Double, Device::Cpu)).set_requires_grad(true);
+        let weights =
+            Weights::from_tensors([("b".to_owned(), tensor(&[3])), ("w".to_owned(), tensor(&[2, 3]))]);
+        let mut adam = Adam::new(&weights, &AdamSettings { weight_decay: 0.5, ..PLAIN });
+        let zeros = weights.iter().map(|(_, tensor)| tensor.zeros_like()).collect();
+        adam.update(vec![zeros], 0.1, f64::INFINITY);
+        assert_eq!(weights.get("b").unwrap().detach(), Tensor::full([3], 2.0, (Kind::Double, Device::Cpu)));
+        let gap = (weights.get("w").unwrap() - 1.9).abs().max().double_value(&[]);
+        assert!(gap < 1e-15, "{gap:e}");
+    }
+
+    /// Larger than a chunk, and no multiple of it: each element moves by the learning rate, as above.
+    #[test]
+    fn every_element_of_a_large_tensor_is_updated_once() {
+        let size = 2 * CHUNK + 17;
+        let tensor = Tensor::zeros([size], (Kind::Double, Device::Cpu)).set_requires_grad(true);
+        let weights = Weights::from_tensors([("w".to_owned(), tensor)]);
+        let mut adam = Adam::new(&weights, &PLAIN);
+        let gradient = Tensor::arange(size, (Kind::Double, Device::Cpu)) + 1.0;
+        adam.update(vec![vec![gradient]], 0.1, f64::INFINITY);
+        let gap = (weights.get("w").unwrap() + 0.1).abs().max().double_value(&[]);
+        assert!(gap < 1e-9, "{gap:e}");
+    }
+
     #[test]
     fn a_gradient_that_is_not_finite_changes_nothing() {
         let weights = weights([1.0, 2.0]);
-        let mut adam = Adam::new(&weights, [0.9, 0.98]);
+        let mut adam = Adam::new(&weights, &PLAIN);
         assert!(adam.update(vec![vec![Tensor::from_slice(&[f64::NAN, 1.0])]], 1.0, 1.0).is_nan());
         assert_eq!(weights.get("w").unwrap(), Tensor::from_slice(&[1.0, 2.0]));
         assert_eq!(adam.steps(), 0);
@@ -206,14 +300,14 @@ mod tests {
             (w.square() * Tensor::from_slice(&[3.0, -4.0])).sum(Kind::Double)
         };
         let unbroken = weights([1.0, 2.0]);
-        let mut adam = Adam::new(&unbroken, [0.9, 0.98]);
+        let mut adam = Adam::new(&unbroken, &PLAIN);
         adam.update(vec![gradients(&loss(&unbroken), &unbroken)], 0.1, 1.0);
         let saved = (unbroken.duplicate(), adam.state().duplicate());
         adam.update(vec![gradients(&loss(&unbroken), &unbroken)], 0.1, 1.0);
 
         let copy = saved.0.get("w").unwrap().to_device(Device::Cpu).set_requires_grad(true);
         let resumed = Weights::from_tensors([("w".to_owned(), copy)]);
-        let mut adam = Adam::new(&resumed, [0.9, 0.98]);
+        let mut adam = Adam::new(&resumed, &PLAIN);
         adam.restore(&saved.1, 1).unwrap();
         adam.update(vec![gradients(&loss(&resumed), &resumed)], 0.1, 1.0);
         assert_eq!(resumed.get("w").unwrap(), unbroken.get("w").unwrap());

@@ -1,79 +1,94 @@
-//! Training a translator from nothing: Vaswani et al. (2017), Section 5, with a peak learning rate of its own.
+//! Training of any model family, from nothing or from a pretrained checkpoint.
 //!
 //! An epoch's batches and dropout are functions of the seed and its number, and it is saved whole, so a run that is
 //! killed goes on from its last epoch with the losses of an unbroken run.
 mod adam;
-mod pairs;
+mod learner;
 mod run;
 mod state;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use core_masking::marian::Marian;
-use corpus::parallel::ParallelText;
-use corpus::tokenizer::SubwordTokenizer;
 use records::{Existing, Identity, Provenance, Row, RowWriter, Signature, TrainingRow};
-use serde_json::{Value, json};
-use tch::{Device, Kind};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tch::Device;
 
+use crate::Error;
 use crate::args::Machine;
 use crate::progress::Progress;
-use crate::spec::Spec;
-use crate::{Error, data};
 use adam::Adam;
-use pairs::Pairs;
-use run::{Run, batches, learning_rate};
-use state::{Checkpoints, EpochState, replace, trainable};
+pub(crate) use adam::AdamSettings;
+pub(crate) use learner::{Learner, Validation, trainable};
+use run::{Run, epoch_seed};
+use state::{Checkpoints, EpochState, replace};
 
 /// The settings that a model was trained from, beside it.
 const SETTINGS: &str = "settings.json";
 
-/// A subject whose model is to be trained.
+/// Which epoch becomes the model of the subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Keep {
+    /// The one with the best development score or, without a score, the lowest development loss.
+    Best,
+    /// The last one, for data sets whose development set is also what is reported.
+    Last,
+}
+
+/// How the model of a subject is trained, whatever its family.
 #[derive(Debug)]
-pub struct Training<'a> {
+pub(crate) struct Plan<'a> {
     /// Name of the subject.
     pub name: &'a str,
     /// Its TOML file, for messages.
     pub path: &'a Path,
-    /// What the file says.
-    pub spec: &'a Spec,
     /// Where to compute and to keep the model.
     pub machine: &'a Machine,
     /// Folder of the results; the training curve goes to `<results>/<subject>/training.csv`.
     pub results: &'a Path,
+    /// All that the weights depend on, as far as the subject's file says.
+    pub settings: Value,
+    /// Seed of batches and dropout.
+    pub seed: u64,
+    /// Passes over the training split.
+    pub epochs: usize,
+    /// Greatest l2 norm of the gradient of all weights together.
+    pub clip_norm: f64,
+    /// Of the optimiser.
+    pub adam: AdamSettings,
+    /// Which epoch becomes the model.
+    pub keep: Keep,
 }
 
-impl Training<'_> {
-    /// Trains the model unless it is there; goes on where a killed run stopped. Returns the model's folder.
-    ///
-    /// With `overwrite` the model is trained anew, and what is there is removed when training can begin. A model
-    /// without a record of its settings was not trained here and is taken as it is.
-    ///
-    /// # Errors
-    /// If data is missing or at fault, the model there was trained from other settings, a file cannot be written,
-    /// or the loss is no longer a number.
-    pub fn run(&self, overwrite: bool) -> Result<PathBuf, Error> {
-        let folder = self.machine.model_folder(self.name);
-        if !overwrite {
-            self.check_settings(&folder)?;
-        }
-        if overwrite || !folder.join("model.safetensors").exists() {
-            self.train(&folder, overwrite)?;
-        }
-        Ok(folder)
+/// What there is to train on, and how its run is described.
+pub(crate) struct Material<E> {
+    /// Examples to train on.
+    pub train: E,
+    /// Examples to choose the best epoch on.
+    pub dev: E,
+    /// What the training curve depends on.
+    pub identity: Identity,
+}
+
+impl Plan<'_> {
+    /// Where the model is or will be.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.machine.model_folder(self.name)
     }
 
-    /// All that the weights depend on, as far as the subject's file says.
-    fn settings(&self) -> Value {
-        let Spec { data, tokenizer, model, training, .. } = self.spec;
-        let files = [&data.train, &data.dev].map(|split| data.splits.get(split));
-        json!({
-            "grammar": data.grammar, "files": files,
-            "tokenizer": tokenizer, "model": model, "training": training,
-        })
+    /// Whether the model must be trained, or trained to the end. A model without a record of its settings was not
+    /// trained here and is taken as it is.
+    ///
+    /// # Errors
+    /// If what is there was trained from other settings.
+    pub(crate) fn is_due(&self, overwrite: bool) -> Result<bool, Error> {
+        if !overwrite {
+            self.check_settings(&self.folder())?;
+        }
+        Ok(overwrite || !self.folder().join("model.safetensors").exists())
     }
 
     /// Refuses to mix two settings in one folder.
@@ -84,100 +99,123 @@ impl Training<'_> {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(Error::Read { path, source }),
         };
-        if stored == Some(self.settings()) {
+        if stored.as_ref() == Some(&self.settings) {
             return Ok(());
         }
         Err(Error::OtherSettings { folder: folder.to_owned(), spec: self.path.to_owned() })
     }
 
-    fn train(&self, folder: &Path, overwrite: bool) -> Result<(), Error> {
+    /// Trains the model; goes on where a killed run stopped.
+    ///
+    /// - `save_tokenizer`: writes the tokeniser into the model's folder
+    /// - `start`: the model before the first step
+    /// - `load`: the model in the folder of an epoch
+    ///
+    /// With `overwrite` what is there is removed when all that can fail early has not.
+    ///
+    /// # Errors
+    /// If a file cannot be written, what is there is torn, or the loss is no longer a number.
+    pub(crate) fn run<L: Learner>(
+        &self,
+        material: &Material<L::Examples>,
+        overwrite: bool,
+        save_tokenizer: impl FnOnce(&Path) -> Result<(), Error>,
+        start: impl FnOnce() -> Result<L, Error>,
+        load: impl FnOnce(&Path) -> Result<L, Error>,
+    ) -> Result<(), Error> {
         tch::set_num_threads(1); // each shard computes alone, see `Run`
-        let data = &self.spec.data;
-        let train = data::read_split(data, &self.machine.data, &data.train)?;
-        let dev = data::read_split(data, &self.machine.data, &data.dev)?;
-        let checkpoints = Checkpoints::new(folder);
-        let states = if overwrite { Vec::new() } else { checkpoints.states()? };
-        let mut curve = self.open_curve(&train, &dev, &states, overwrite)?;
-        if overwrite && folder.exists() {
-            fs::remove_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
-        }
-        let tokenizer = self.tokenizer(folder, &train)?;
-        let (train, dev) =
-            (self.encode(&tokenizer, &train, &data.train)?, self.encode(&tokenizer, &dev, &data.dev)?);
-        replace(&folder.join(SETTINGS), &format!("{:#}\n", self.settings()))?;
-
-        let last = states.last();
-        let (model, adam) = match last {
-            Some(last) => checkpoints.load(last, self.spec.training.adam_betas, self.machine.device)?,
-            None => self.start(&tokenizer)?,
+        let folder = self.folder();
+        let checkpoints = Checkpoints::new(&folder);
+        let mut states = if overwrite { Vec::new() } else { checkpoints.states()? };
+        let learner = match states.last() {
+            Some(last) => load(&checkpoints.epoch(last.row.epoch))?,
+            None => start()?,
         };
-        let mut run = self.begin(&model, adam, &train, last)?;
-        let mut best = last.map_or((0, f64::INFINITY), |state| (state.best_epoch, state.best_loss));
-        for epoch in states.len() + 1..=self.spec.training.epochs {
-            let state = self.epoch(&mut run, epoch, [&train, &dev], &mut best)?;
-            checkpoints.save(&model, &run.adam, &state)?;
-            curve.push(state.row)?;
+        let mut curve = self.open_curve(material.identity.clone(), &states, overwrite)?;
+        if overwrite && folder.exists() {
+            fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+        }
+        fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+        save_tokenizer(&folder)?;
+        replace(&folder.join(SETTINGS), &format!("{:#}\n", self.settings))?;
+
+        let mut adam = Adam::new(learner.weights(), &self.adam);
+        if let Some(last) = states.last() {
+            checkpoints.restore(&mut adam, last, self.machine.device)?;
+        }
+        let mut run = self.begin(learner, adam, &material.train, states.last())?;
+        for epoch in states.len() + 1..=self.epochs {
+            let state = self.epoch(&mut run, epoch, material, best(&states))?;
+            checkpoints.save(run.learner(), &run.adam, &state)?;
+            curve.push(state.row.clone())?;
+            states.push(state);
         }
         curve.finish(|_| ())?;
-        run.progress.line(&format!("epoch {} is the best: dev loss {:.4} nats a token", best.0, best.1));
-        checkpoints.publish(best.0, folder)
+        let kept = match self.keep {
+            Keep::Best => best(&states),
+            Keep::Last => states.last().map(|state| &state.row),
+        };
+        let Some(kept) = kept else { return Ok(()) };
+        run.progress.line(&format!("epoch {} is the model: {}", kept.epoch, described(kept)));
+        checkpoints.publish(kept.epoch, &folder)
     }
 
     /// The training loop after the epoch `last`, with as many shards as it had.
-    fn begin(
+    fn begin<L: Learner>(
         &self,
-        model: &Marian,
+        learner: L,
         adam: Adam,
-        train: &Pairs,
+        train: &L::Examples,
         last: Option<&EpochState>,
-    ) -> Result<Run, Error> {
-        let settings = self.spec.training;
+    ) -> Result<Run<L>, Error> {
         let done = last.map_or(0, |state| state.row.epoch);
-        let steps = (done + 1..=settings.epochs).map(|epoch| batches(&settings, train, epoch).len()).sum();
-        let progress = Progress::new(steps, self.machine.quiet);
-        progress.line(&format!(
-            "training `{}`: {} sentence pairs, {} epochs, {steps} steps to go",
-            self.name,
-            train.len(),
-            settings.epochs
-        ));
+        let in_epoch = |epoch| learner.batches(train, epoch_seed(self.seed, epoch)).len();
+        let to_go: usize = (done + 1..=self.epochs).map(in_epoch).sum();
+        let progress = Progress::new(to_go, self.machine.quiet);
+        progress.line(&format!("training `{}`: {} epochs, {to_go} steps to go", self.name, self.epochs));
         let threads = if self.machine.device == Device::Cpu { self.machine.threads } else { 1 };
-        Run::new(model, adam, settings, last.map_or(threads, |state| state.shards), progress)
+        let shards = last.map_or(threads, |state| state.shards);
+        let steps = adam.steps() + to_go;
+        Run::new(learner, adam, shards, (self.seed, self.clip_norm), steps, progress)
     }
 
-    /// Trains one epoch; `best` is the epoch with the lowest dev loss and that loss.
-    fn epoch(
+    /// Trains one epoch.
+    fn epoch<L: Learner>(
         &self,
-        run: &mut Run,
+        run: &mut Run<L>,
         epoch: usize,
-        [train, dev]: [&Pairs; 2],
-        best: &mut (usize, f64),
+        material: &Material<L::Examples>,
+        best: Option<&TrainingRow>,
     ) -> Result<EpochState, Error> {
-        let train_loss = run.epoch(epoch, train)?;
-        let dev_loss = run.dev_loss(dev);
+        let train_loss = run.epoch(epoch, &material.train)?;
+        let dev = run.dev_score(&material.dev)?;
         let step = run.adam.steps();
-        if !dev_loss.is_finite() {
+        if !dev.loss.is_finite() {
             return Err(Error::Diverged { epoch, step });
         }
-        let is_best = dev_loss < best.1;
-        if is_best {
-            *best = (epoch, dev_loss);
-        }
-        let learning_rate = learning_rate(&self.spec.training, step);
-        let row = TrainingRow { epoch, step, train_loss, dev_loss, learning_rate, best: is_best };
-        Ok(EpochState { row, best_epoch: best.0, best_loss: best.1, shards: run.shards() })
+        let mut row = TrainingRow {
+            epoch,
+            step,
+            train_loss,
+            dev_loss: dev.loss,
+            dev_score: dev.score,
+            learning_rate: run.learning_rate(step),
+            best: false,
+        };
+        row.best = best.is_none_or(|best| is_better(&row, best));
+        run.progress.line(&format!("epoch {epoch}: training loss {train_loss:.4}, {}", described(&row)));
+        Ok(EpochState { row, shards: run.shards() })
     }
 
     /// The training curve, with the rows of the epochs that are there.
     fn open_curve(
         &self,
-        train: &ParallelText,
-        dev: &ParallelText,
+        identity: Identity,
         states: &[EpochState],
         overwrite: bool,
     ) -> Result<RowWriter<TrainingRow>, Error> {
         let run = Provenance::collect(&self.machine.device_name(), self.machine.threads, crate::libraries());
-        let signature = Signature::new(self.identity(train, dev), run);
+        let signature = Signature::new(identity, run);
         let path = self.results.join(self.name).join("training.csv");
         let open = |existing| RowWriter::<TrainingRow>::open(&path, &signature, existing);
         let mut curve = open(if overwrite { Existing::Overwrite } else { Existing::Continue })?;
@@ -193,63 +231,23 @@ impl Training<'_> {
         }
         Ok(curve)
     }
+}
 
-    fn identity(&self, train: &ParallelText, dev: &ParallelText) -> Identity {
-        let spec = self.spec;
-        let mut identity = Identity::new("train-subject", self.name);
-        identity.split.clone_from(&spec.data.train);
-        identity.seed = spec.training.seed;
-        identity.precision = "f32".to_owned();
-        identity.metric = "cross-entropy, nats per target token".to_owned();
-        identity.arguments = BTreeMap::from([
-            ("model".to_owned(), json!(spec.model)),
-            ("tokenizer".to_owned(), json!(spec.tokenizer)),
-            ("training".to_owned(), json!(spec.training)),
-        ]);
-        identity.data = BTreeMap::from([
-            (spec.data.train.clone(), data::sha256(train)),
-            (spec.data.dev.clone(), data::sha256(dev)),
-        ]);
-        identity
-    }
+/// The best epoch so far; the first of equals.
+fn best(states: &[EpochState]) -> Option<&TrainingRow> {
+    let rows = states.iter().map(|state| &state.row);
+    rows.reduce(|best, row| if is_better(row, best) { row } else { best })
+}
 
-    /// The tokeniser of a run that was begun, or a new one.
-    fn tokenizer(&self, folder: &Path, train: &ParallelText) -> Result<SubwordTokenizer, Error> {
-        let path = folder.join("tokenizer.json");
-        if path.exists() {
-            return Ok(SubwordTokenizer::load(&path)?);
-        }
-        let lines = train.source.iter().chain(&train.target);
-        let tokenizer = SubwordTokenizer::train(lines, self.spec.tokenizer.vocabulary)?;
-        fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
-        let partial = folder.join("tokenizer.json.partial");
-        tokenizer.save(&partial)?;
-        fs::rename(&partial, &path).map_err(|source| Error::Write { path, source })?;
-        Ok(tokenizer)
+/// By development score or, without one, by development loss.
+fn is_better(row: &TrainingRow, than: &TrainingRow) -> bool {
+    match (row.dev_score, than.dev_score) {
+        (Some(score), Some(other)) => score > other,
+        _ => row.dev_loss < than.dev_loss,
     }
+}
 
-    /// Token ids of the pairs that fit the model; says how many do not.
-    fn encode(&self, tokenizer: &SubwordTokenizer, text: &ParallelText, split: &str) -> Result<Pairs, Error> {
-        let positions = self.spec.model.positions;
-        let pairs = Pairs::encode(tokenizer, text, positions);
-        let left_out = text.len() - pairs.len();
-        if pairs.len() == 0 {
-            return Err(Error::AllTooLong { split: split.to_owned(), positions });
-        }
-        if left_out > 0 && !self.machine.quiet {
-            eprintln!(
-                "split `{split}`: left out {left_out} of {} pairs longer than {positions} tokens",
-                text.len()
-            );
-        }
-        Ok(pairs)
-    }
-
-    fn start(&self, tokenizer: &SubwordTokenizer) -> Result<(Marian, Adam), Error> {
-        let config = self.spec.config(tokenizer);
-        let options = (Kind::Float, self.machine.device);
-        let model = trainable(&Marian::random(config, self.spec.training.seed, options)?)?;
-        let adam = Adam::new(model.weights(), self.spec.training.adam_betas);
-        Ok((model, adam))
-    }
+fn described(row: &TrainingRow) -> String {
+    let score = row.dev_score.map_or(String::new(), |score| format!(", score {score:.2}"));
+    format!("dev loss {:.4}{score}", row.dev_loss)
 }

@@ -2,14 +2,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use core_masking::marian::Marian;
-use core_masking::{Weights, marian};
+use core_masking::Weights;
 use records::TrainingRow;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind};
 
 use crate::Error;
 use crate::training::adam::Adam;
+use crate::training::learner::Learner;
 
 const MOMENTS: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
@@ -19,10 +19,6 @@ const STATE: &str = "state.json";
 pub(super) struct EpochState {
     /// The epoch's line in the training curve.
     pub row: TrainingRow,
-    /// The epoch with the lowest dev loss so far.
-    pub best_epoch: usize,
-    /// That loss, in nats per token.
-    pub best_loss: f64,
     /// The number of parts that batches were divided into.
     pub shards: usize,
 }
@@ -38,7 +34,8 @@ impl Checkpoints {
         Self { folder: folder.join("epochs") }
     }
 
-    fn epoch(&self, epoch: usize) -> PathBuf {
+    /// The model folder of an epoch.
+    pub(super) fn epoch(&self, epoch: usize) -> PathBuf {
         self.folder.join(epoch.to_string())
     }
 
@@ -59,7 +56,7 @@ impl Checkpoints {
     }
 
     /// Writes an epoch: all of it or, if the process is killed, nothing. The moments of the epoch before go.
-    pub(super) fn save(&self, model: &Marian, adam: &Adam, state: &EpochState) -> Result<(), Error> {
+    pub(super) fn save(&self, model: &impl Learner, adam: &Adam, state: &EpochState) -> Result<(), Error> {
         let epoch = state.row.epoch;
         let partial = self.folder.join(format!("{epoch}.partial"));
         model.save(&partial)?;
@@ -72,21 +69,12 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Model and optimiser as they were after an epoch.
-    pub(super) fn load(
-        &self,
-        state: &EpochState,
-        betas: [f64; 2],
-        device: Device,
-    ) -> Result<(Marian, Adam), Error> {
-        let folder = self.epoch(state.row.epoch);
-        let model = trainable(&Marian::load(&folder, (Kind::Float, device))?)?;
-        let mut adam = Adam::new(model.weights(), betas);
-        let path = folder.join(MOMENTS);
+    /// Gives the optimiser the moments that it had after an epoch.
+    pub(super) fn restore(&self, adam: &mut Adam, state: &EpochState, device: Device) -> Result<(), Error> {
+        let path = self.epoch(state.row.epoch).join(MOMENTS);
         let moments = Weights::read(&path, (Kind::Float, device))?;
         moments.check(&path, &adam.inventory())?;
-        adam.restore(&moments, state.row.step)?;
-        Ok((model, adam))
+        Ok(adam.restore(&moments, state.row.step)?)
     }
 
     /// Makes an epoch the model of the subject. The weights come last: where they are, all is.
@@ -99,15 +87,6 @@ impl Checkpoints {
         }
         Ok(())
     }
-}
-
-/// The same weights as leaves that require gradients; the bias of the logits stays 0, as in transformers.
-pub(super) fn trainable(model: &Marian) -> Result<Marian, core_masking::Error> {
-    let leaf = |(name, tensor): (&str, &tch::Tensor)| {
-        let tensor = tensor.detach().copy();
-        (name.to_owned(), if name == "final_logits_bias" { tensor } else { tensor.set_requires_grad(true) })
-    };
-    marian::Marian::new(model.config().clone(), Weights::from_tensors(model.weights().iter().map(leaf)))
 }
 
 /// Writes a file: all of it or, if the process is killed, nothing.

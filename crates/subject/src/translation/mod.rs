@@ -1,10 +1,12 @@
 //! A translator as a subject: beam search, BLEU, paired bootstrap.
-mod workers;
+mod data;
+mod learner;
+mod training;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use core_masking::marian::Marian;
+use core_masking::marian::{Marian, MarianConfig};
 use core_masking::{BeamSearch, Gates, HeadLayout, HeadSet};
 use corpus::batches::length_sorted;
 use corpus::parallel::ParallelText;
@@ -14,10 +16,11 @@ use stats::bleu::{Bleu, BleuStatistics};
 use tch::Device;
 
 use crate::args::Machine;
+use crate::checkpoint::Checkpoint;
 use crate::progress::Progress;
-use crate::spec::Spec;
+use crate::spec::TranslationSpec;
 use crate::subject::{Evaluation, Scored, Segments, Subject};
-use crate::{Error, data};
+use crate::{Error, Naming, workers};
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
 /// waits long for the last batch.
@@ -25,9 +28,10 @@ const BATCH_TOKENS: usize = 1_024;
 
 /// A trained translator with its data.
 #[derive(Debug)]
-pub struct TranslationSubject {
+pub(crate) struct TranslationSubject {
     name: String,
-    spec: Spec,
+    spec: TranslationSpec,
+    search: BeamSearch,
     machine: Machine,
     model: Marian,
     tokenizer: SubwordTokenizer,
@@ -49,15 +53,71 @@ struct Prepared {
     batches: Vec<Vec<usize>>,
 }
 
+/// The heads of the model.
+///
+/// # Errors
+/// If the model is a checkpoint that cannot be found.
+pub(crate) fn layout(spec: &TranslationSpec, machine: &Machine) -> Result<HeadLayout, Error> {
+    match (spec.model, &spec.checkpoint) {
+        // sizes of the vocabulary do not matter
+        (Some(model), _) => Ok(model.untrained_config(3).layout()),
+        (None, Some(checkpoint)) => {
+            let folder = Checkpoint::find(checkpoint, machine)?.folder;
+            Ok(MarianConfig::read(&folder.join("config.json"))?.layout())
+        }
+        (None, None) => Ok(HeadLayout::new([])), // refused by validation
+    }
+}
+
+/// The sentence pairs of a split.
+///
+/// # Errors
+/// If there is no such split, or its files are missing, torn, of different length or empty.
+pub(crate) fn read_split(
+    spec: &TranslationSpec,
+    machine: &Machine,
+    split: &str,
+) -> Result<ParallelText, Error> {
+    data::read_split(&spec.data, &machine.data, split)
+}
+
+/// Trains the model unless it is there, and returns its folder.
+///
+/// # Errors
+/// As for [`training::train`].
+pub(crate) fn train(
+    naming: Naming<'_>,
+    spec: &TranslationSpec,
+    machine: &Machine,
+    results: &Path,
+    overwrite: bool,
+) -> Result<PathBuf, Error> {
+    training::train(naming, spec, machine, results, overwrite)
+}
+
+/// Makes the subject ready, training its model on first use.
+///
+/// # Errors
+/// As for [`train`], or if the model's folder is at fault.
+pub(crate) fn open(
+    naming: Naming<'_>,
+    spec: &TranslationSpec,
+    machine: &Machine,
+    results: &Path,
+) -> Result<TranslationSubject, Error> {
+    let folder = train(naming, spec, machine, results, false)?;
+    TranslationSubject::load(naming.name, spec, machine, &folder)
+}
+
 impl TranslationSubject {
     /// Loads the model and the tokeniser of `folder`.
     ///
     /// # Errors
     /// If the folder holds no such model, or not the one that the subject describes.
-    pub fn load(name: &str, spec: Spec, machine: Machine, folder: &Path) -> Result<Self, Error> {
+    fn load(name: &str, spec: &TranslationSpec, machine: &Machine, folder: &Path) -> Result<Self, Error> {
         let model = Marian::load(folder, machine.options())?;
         let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
-        if *model.config() != spec.config(&tokenizer) {
+        if spec.model.is_some_and(|described| *model.config() != described.config(&tokenizer)) {
             return Err(Error::OtherModel { folder: folder.to_owned(), name: name.to_owned() });
         }
         let sha256 = |file| sha256_file(&folder.join(file));
@@ -66,7 +126,9 @@ impl TranslationSubject {
             config: sha256("config.json")?,
             tokenizer: sha256("tokenizer.json")?,
         };
-        Ok(Self { name: name.to_owned(), spec, machine, model, tokenizer, checksums })
+        let search = spec.decoding.unwrap_or_default().search();
+        let (spec, machine) = (spec.clone(), machine.clone());
+        Ok(Self { name: name.to_owned(), spec, search, machine, model, tokenizer, checksums })
     }
 
     fn read(&self, scored: &Scored) -> Result<ParallelText, Error> {
@@ -155,25 +217,25 @@ impl Subject for TranslationSubject {
             self.layout().check(id)?;
         }
         let prepared = self.prepare(scored)?;
-        let (layout, search, tokenizer) = (self.layout(), self.spec.decoding.search(), &self.tokenizer);
+        let (layout, search, tokenizer) = (self.layout(), &self.search, &self.tokenizer);
         let batches = prepared.batches.len();
         let mut progress = Progress::new(sets.len() * batches, self.machine.quiet);
         let job = |model: &Marian, item: usize| {
             let (set, batch) = (&sets[item / batches], &prepared.batches[item % batches]);
             let gates = Gates::masking(&layout, std::slice::from_ref(set), model.options())?;
             let gates = if scored.rescale { gates.rescaled() } else { gates };
-            prepared.score(model, tokenizer, &search, &gates, batch)
+            prepared.score(model, tokenizer, search, &gates, batch)
         };
         let mut segments = vec![BleuStatistics::default(); prepared.sources.len()];
         workers::in_order(self.models()?, sets.len() * batches, job, |item, statistics| {
             for (&index, counted) in prepared.batches[item % batches].iter().zip(statistics) {
                 segments[index] = counted;
             }
-            progress.advance();
+            progress.advance(1);
             if item % batches + 1 < batches {
                 return Ok(());
             }
-            let evaluation = Evaluation::new(Segments::Bleu(segments.clone()));
+            let evaluation = Evaluation::new(Segments::Bleu(segments.clone()))?;
             progress.message(format!("masked {}: {:.2} BLEU", sets[item / batches], evaluation.score));
             each(item / batches, evaluation)
         })

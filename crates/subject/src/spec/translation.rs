@@ -1,31 +1,36 @@
-//! `experiments/<subject>.toml`: where a subject's model and data come from, and how it is decoded.
+//! The description of a translator.
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use core_masking::marian::{Activation, MarianConfig};
-use core_masking::{BeamSearch, HeadLayout, Stopping};
+use core_masking::{BeamSearch, Stopping};
 use corpus::grammar::SplitSizes;
 use corpus::tokenizer::SubwordTokenizer;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use super::{CheckpointSpec, Task, check, check_sources};
 
-/// A subject as its TOML file describes it.
+/// A translator as its TOML file describes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Spec {
+pub struct TranslationSpec {
+    /// `translation`, which is the default.
+    #[serde(default)]
+    pub task: Task,
     /// One sentence for people.
     pub description: String,
     /// Where the sentences come from.
     pub data: DataSpec,
+    /// A model that is there already.
+    pub checkpoint: Option<CheckpointSpec>,
     /// Subwords, trained on the training split.
-    pub tokenizer: TokenizerSpec,
-    /// Size of the model.
-    pub model: ModelSpec,
+    pub tokenizer: Option<TokenizerSpec>,
+    /// Size of a model that is trained from nothing.
+    pub model: Option<ModelSpec>,
     /// How it is trained.
-    pub training: TrainingSpec,
-    /// How translations are searched for.
-    pub decoding: DecodingSpec,
+    pub training: Option<TrainingSpec>,
+    /// How translations are searched for; that of the checkpoint if absent.
+    pub decoding: Option<DecodingSpec>,
 }
 
 /// Where the sentences come from: files, or the demo grammar.
@@ -184,30 +189,44 @@ impl DecodingSpec {
     }
 }
 
-impl Spec {
-    /// Reads and validates a TOML file.
-    ///
-    /// # Errors
-    /// If the file is missing, no TOML, has unknown or missing entries, or values that make no sense.
-    pub fn read(path: &Path) -> Result<Self, Error> {
-        let fault = |fault: String| Error::Spec { path: path.to_owned(), fault };
-        let text =
-            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        let spec: Self = toml::from_str(&text).map_err(|error| fault(one_line(&text, &error)))?;
-        spec.validate().map_err(fault)?;
-        Ok(spec)
-    }
-
-    fn validate(&self) -> Result<(), String> {
-        match (&self.data.grammar, self.data.splits.is_empty()) {
-            (Some(_), false) => return Err("[data] has both a grammar and splits: choose one".to_owned()),
-            (None, true) => return Err("[data] needs a grammar or splits".to_owned()),
-            _ => {}
+impl TranslationSpec {
+    /// Refuses values that make no sense: the fault, in words.
+    pub(super) fn validate(&self) -> Result<(), String> {
+        let data = &self.data;
+        check_sources(
+            [data.grammar.is_some(), !data.splits.is_empty()],
+            [self.checkpoint.is_some(), self.model.is_some()],
+        )?;
+        let sizes = data.grammar.map_or([0; 4], |g| [g.train, g.dev, g.test, g.shifted]);
+        check(&[(
+            "sizes in data.grammar must be at most 10000000",
+            sizes.iter().all(|&size| size <= 10_000_000),
+        )])?;
+        if let Some(decoding) = self.decoding {
+            decoding.validate()?;
         }
-        let training = self.training;
-        let sizes = self.data.grammar.map_or([0; 4], |g| [g.train, g.dev, g.test, g.shifted]);
-        let checks = [
-            ("sizes in data.grammar must be at most 10000000", sizes.iter().all(|&size| size <= 10_000_000)),
+        match (&self.model, &self.tokenizer, &self.training) {
+            (None, None, None) => Ok(()),
+            (Some(model), Some(tokenizer), Some(training)) => {
+                training.validate()?;
+                model.untrained_config(tokenizer.vocabulary).validate()
+            }
+            (None, ..) => {
+                Err("[checkpoint] takes neither [tokenizer] nor [training]: translators are not fine-tuned"
+                    .to_owned())
+            }
+            (Some(_), ..) => {
+                Err("[model] needs [tokenizer] and [training]: a translator is trained from nothing"
+                    .to_owned())
+            }
+        }
+    }
+}
+
+impl TrainingSpec {
+    fn validate(&self) -> Result<(), String> {
+        let training = self;
+        check(&[
             ("training.epochs must be at least 1", training.epochs >= 1),
             ("training.batch_tokens must be at least 1", training.batch_tokens >= 1),
             ("training.warmup_steps must be at least 1", training.warmup_steps >= 1),
@@ -224,30 +243,24 @@ impl Spec {
                 "training.adam_betas must be at least 0 and below 1",
                 training.adam_betas.iter().all(|beta| (0.0..1.0).contains(beta)),
             ),
-            ("decoding.beam must be from 1 to 64", (1..=64).contains(&self.decoding.beam)),
-            (
-                "decoding.length_penalty must be from 0 to 10",
-                (0.0..=10.0).contains(&self.decoding.length_penalty),
-            ),
-            (
-                "decoding.length_ratio must be from 0 to 100",
-                (0.0..=100.0).contains(&self.decoding.length_ratio),
-            ),
-        ];
-        match checks.iter().find(|(_, holds)| !holds) {
-            Some((fault, _)) => Err((*fault).to_owned()),
-            None => self.untrained_config().validate(),
-        }
+        ])
     }
+}
 
-    /// The heads of the model.
-    pub fn layout(&self) -> HeadLayout {
-        self.untrained_config().layout()
+impl DecodingSpec {
+    fn validate(self) -> Result<(), String> {
+        check(&[
+            ("decoding.beam must be from 1 to 64", (1..=64).contains(&self.beam)),
+            ("decoding.length_penalty must be from 0 to 10", (0.0..=10.0).contains(&self.length_penalty)),
+            ("decoding.length_ratio must be from 0 to 100", (0.0..=100.0).contains(&self.length_ratio)),
+        ])
     }
+}
 
+impl ModelSpec {
     /// The configuration with the vocabulary that is asked for; training may find fewer pieces.
-    fn untrained_config(&self) -> MarianConfig {
-        self.marian_config(self.tokenizer.vocabulary as i64, [0, 2, 2])
+    pub(crate) fn untrained_config(&self, vocabulary: usize) -> MarianConfig {
+        self.marian_config(vocabulary as i64, [0, 2, 2])
     }
 
     /// The configuration of the model, for the vocabulary that the tokeniser came out with.
@@ -258,7 +271,7 @@ impl Spec {
 
     /// `symbols`: end, padding and start.
     fn marian_config(&self, vocab_size: i64, [end, pad, start]: [u32; 3]) -> MarianConfig {
-        let model = self.model;
+        let model = self;
         MarianConfig {
             model_type: "marian".to_owned(),
             architectures: vec!["MarianMTModel".to_owned()],
@@ -282,17 +295,5 @@ impl Spec {
             tie_word_embeddings: true,
             static_position_embeddings: true,
         }
-    }
-}
-
-/// A TOML error on one line: what, and in which line of the file.
-fn one_line(text: &str, error: &toml::de::Error) -> String {
-    let message = error.message().replace('\n', " ");
-    match error.span() {
-        Some(span) => {
-            let line = text[..span.start.min(text.len())].matches('\n').count() + 1;
-            format!("line {line}: {message}")
-        }
-        None => message,
     }
 }

@@ -9,7 +9,7 @@ use crate::Error;
 ///
 /// A thread owns its state, since a tensor cannot be looked at by two threads at once. After an error of a job or of
 /// `each` no new job is begun.
-pub(super) fn in_order<S: Send, T: Send>(
+pub(crate) fn in_order<S: Send, T: Send>(
     states: Vec<S>,
     items: usize,
     job: impl Fn(&S, usize) -> Result<T, Error> + Sync,

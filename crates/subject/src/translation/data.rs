@@ -12,7 +12,7 @@ use crate::spec::{DataSpec, FilePair, GrammarSpec};
 ///
 /// # Errors
 /// If there is no such split, or its files are missing, torn, of different length or empty.
-pub fn read_split(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelText, Error> {
+pub(super) fn read_split(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelText, Error> {
     check_split(spec, split)?;
     let text = match spec.grammar {
         Some(grammar) => generate(grammar, split)?,
@@ -25,7 +25,7 @@ pub fn read_split(spec: &DataSpec, folder: &Path, split: &str) -> Result<Paralle
 ///
 /// # Errors
 /// If there is none of that name; the message lists those that there are.
-pub fn check_split(spec: &DataSpec, split: &str) -> Result<(), Error> {
+pub(super) fn check_split(spec: &DataSpec, split: &str) -> Result<(), Error> {
     let known: Vec<String> = match spec.grammar {
         Some(_) => ["train", "dev", "test", "shifted"].map(str::to_owned).to_vec(),
         None => spec.splits.keys().cloned().collect(),
@@ -59,7 +59,7 @@ fn read_files(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelTex
 }
 
 /// SHA-256 of the sentences of a split, in lower-case hexadecimal; how the files are compressed does not matter.
-pub fn sha256(text: &ParallelText) -> String {
+pub(super) fn sha256(text: &ParallelText) -> String {
     let mut hasher = Sha256::new();
     for (source, target) in text.source.iter().zip(&text.target) {
         for part in [source, "\t", target, "\n"] {

@@ -1,0 +1,49 @@
+//! Models that are there already: in a folder, or on a hub.
+use std::path::PathBuf;
+
+use corpus::hub::HubModel;
+use records::sha256_file;
+
+use crate::Error;
+use crate::args::Machine;
+use crate::spec::{CheckpointSpec, Location};
+
+/// A Hugging Face folder on this machine.
+#[derive(Debug)]
+pub(crate) struct Checkpoint {
+    /// Where it is.
+    pub folder: PathBuf,
+    /// What it is called in messages and signatures: `minilm`, or `hub:owner/name@commit`.
+    pub name: String,
+}
+
+impl Checkpoint {
+    /// Finds the folder; brings it from the hub if it is there.
+    ///
+    /// # Errors
+    /// If there is no such folder, or the hub does not answer or has no such model.
+    pub(crate) fn find(spec: &CheckpointSpec, machine: &Machine) -> Result<Self, Error> {
+        match spec.location(&machine.data) {
+            Location::Folder(folder) => match (&spec.fetch, folder.join("config.json").exists()) {
+                (_, true) => Ok(Self { folder, name: spec.from.clone() }),
+                (Some(fetch), false) => {
+                    Err(Error::NotFetched { path: folder.join("config.json"), fetch: fetch.clone() })
+                }
+                (None, false) => Err(Error::NoCheckpoint { folder }),
+            },
+            Location::Hub(name) => {
+                let model: HubModel = name.parse()?;
+                let fetched = model.fetch(machine.quiet)?;
+                Ok(Self {
+                    folder: fetched.folder,
+                    name: format!("hub:{}@{}", model.repository, fetched.commit),
+                })
+            }
+        }
+    }
+
+    /// SHA-256 of one of its files.
+    pub(crate) fn sha256(&self, file: &str) -> Result<String, Error> {
+        Ok(sha256_file(&self.folder.join(file))?)
+    }
+}

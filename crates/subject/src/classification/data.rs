@@ -1,0 +1,168 @@
+//! The splits of a classifier.
+use std::collections::HashSet;
+use std::path::Path;
+
+use corpus::grammar::{InferenceSizes, inference_splits};
+use corpus::labelled::{self, Example, Format};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use sha2::{Digest, Sha256};
+
+use crate::Error;
+use crate::spec::{ClassificationData, Holdout, InferenceSpec, SplitFile};
+
+/// Reads one split of a subject; `folder` is where data sets are.
+///
+/// # Errors
+/// If there is no such split, or its file is missing, torn or empty.
+pub(super) fn read_split(
+    spec: &ClassificationData,
+    folder: &Path,
+    split: &str,
+) -> Result<Vec<Example>, Error> {
+    check_split(spec, split)?;
+    let mut examples = match &spec.holdout {
+        Some(holdout) if holdout.name == split => {
+            held_out(holdout, read_whole(spec, folder, &holdout.from)?).0
+        }
+        Some(holdout) if holdout.from == split => held_out(holdout, read_whole(spec, folder, split)?).1,
+        _ => read_whole(spec, folder, split)?,
+    };
+    if examples.is_empty() {
+        return Err(Error::EmptySplit { split: split.to_owned() });
+    }
+    for example in &mut examples {
+        if let Some(name) = spec.rename.get(&example.label) {
+            example.label.clone_from(name);
+        }
+    }
+    Ok(examples)
+}
+
+/// Refuses a split that the subject does not have.
+///
+/// # Errors
+/// If there is none of that name; the message lists those that there are.
+pub(super) fn check_split(spec: &ClassificationData, split: &str) -> Result<(), Error> {
+    let known = spec.split_names();
+    match known.iter().any(|name| name == split) {
+        true => Ok(()),
+        false => Err(Error::NoSuchSplit { split: split.to_owned(), known }),
+    }
+}
+
+/// The class of each example, its place in `labels`.
+///
+/// # Errors
+/// If an example has a label that is none of them.
+pub(super) fn classes(examples: &[Example], labels: &[String], split: &str) -> Result<Vec<usize>, Error> {
+    let class = |(example, number): (&Example, usize)| {
+        let found = labels.iter().position(|label| *label == example.label);
+        found.ok_or_else(|| Error::UnknownLabel {
+            split: split.to_owned(),
+            number,
+            label: example.label.clone(),
+            known: labels.to_vec(),
+        })
+    };
+    examples.iter().zip(1..).map(class).collect()
+}
+
+/// A split before anything is taken out of it.
+fn read_whole(spec: &ClassificationData, folder: &Path, split: &str) -> Result<Vec<Example>, Error> {
+    if let Some(grammar) = spec.grammar {
+        return Ok(generate(grammar, split));
+    }
+    let (file, format): (_, Option<&Format>) = match &spec.splits[split] {
+        SplitFile::Plain(file) => (file, spec.format.as_ref()),
+        SplitFile::Formatted { file, format } => (file, Some(format)),
+    };
+    let path = folder.join(file);
+    match (&spec.fetch, format) {
+        (Some(fetch), _) if !path.exists() => Err(Error::NotFetched { path, fetch: fetch.clone() }),
+        (_, Some(format)) => Ok(labelled::read(&path, format)?),
+        (_, None) => Err(Error::NoFormat { split: split.to_owned() }),
+    }
+}
+
+fn generate(grammar: InferenceSpec, split: &str) -> Vec<Example> {
+    let InferenceSpec { seed, train, dev, matched, mismatched } = grammar;
+    let splits = inference_splits(InferenceSizes { train, dev, matched, mismatched }, seed);
+    match split {
+        "train" => splits.train,
+        "dev" => splits.dev,
+        "matched" => splits.matched,
+        "mismatched" => splits.mismatched,
+        _ => Vec::new(), // `check_split` refused it
+    }
+}
+
+/// What is taken out, and what is left, both in their order. Examples with the same first text stay together, so that
+/// no held-out premise was trained on.
+fn held_out(holdout: &Holdout, examples: Vec<Example>) -> (Vec<Example>, Vec<Example>) {
+    let mut seen = HashSet::new();
+    let mut texts: Vec<&str> =
+        examples.iter().map(|example| example.text.as_str()).filter(|text| seen.insert(*text)).collect();
+    texts.shuffle(&mut ChaCha8Rng::seed_from_u64(holdout.seed));
+    let mut counts = std::collections::HashMap::new();
+    for example in &examples {
+        *counts.entry(example.text.as_str()).or_insert(0) += 1;
+    }
+    let mut taken = 0;
+    let chosen: HashSet<String> = texts
+        .into_iter()
+        .take_while(|text| {
+            let enough = taken >= holdout.examples;
+            taken += counts[text];
+            !enough
+        })
+        .map(str::to_owned)
+        .collect();
+    examples.into_iter().partition(|example| chosen.contains(&example.text))
+}
+
+/// SHA-256 of the examples of a split, in lower-case hexadecimal; how the file is laid out does not matter.
+pub(super) fn sha256(examples: &[Example]) -> String {
+    let mut hasher = Sha256::new();
+    for Example { text, pair, label } in examples {
+        for part in [label, "\t", text, "\t", pair.as_deref().unwrap_or_default(), "\n"] {
+            hasher.update(part);
+        }
+    }
+    format!("{:x}", hasher.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn examples(texts: &[&str]) -> Vec<Example> {
+        let example = |text: &&str| Example { text: (*text).to_owned(), pair: None, label: "a".to_owned() };
+        texts.iter().map(example).collect()
+    }
+
+    #[test]
+    fn examples_of_one_premise_are_held_out_together() {
+        let all = examples(&["p", "q", "p", "r", "q", "s", "p", "t"]);
+        for seed in 0..8 {
+            let holdout = Holdout { name: "dev".to_owned(), from: "train".to_owned(), examples: 3, seed };
+            let (out, left) = held_out(&holdout, all.clone());
+            assert_eq!(out.len() + left.len(), 8);
+            assert!((3..=5).contains(&out.len()), "{out:?}");
+            assert!(out.iter().all(|example| !left.contains(example)), "{out:?}");
+            assert_eq!(held_out(&holdout, all.clone()).0, out);
+        }
+    }
+
+    #[test]
+    fn a_label_that_is_no_class_is_named_with_its_place() {
+        let labels = ["a", "b"].map(str::to_owned);
+        let mut all = examples(&["p", "q", "r"]);
+        assert_eq!(classes(&all, &labels, "dev").unwrap(), [0, 0, 0]);
+        all[1].label = "b".to_owned();
+        all[2].label = "c".to_owned();
+        let refusal = classes(&all, &labels, "dev").unwrap_err().to_string();
+        assert_eq!(refusal, "split `dev`, example 3: label `c` is not one of `a`, `b`");
+    }
+}

@@ -1,0 +1,159 @@
+//! A classifier in training: Devlin et al. (2019), Section 3.2 and Appendix A.3.
+use std::path::Path;
+
+use core_masking::bert::{BertClassifier, BertDropout};
+use core_masking::loss::{cross_entropy, label_losses};
+use core_masking::{Gates, SegmentBatch, Weights};
+use corpus::batches::{length_grouped, length_sorted};
+use stats::classification::{ClassificationMetric, Outcome, score};
+use tch::{Device, Kind, Tensor};
+
+use super::texts::{BATCH_TOKENS, Texts, outcomes};
+use crate::Error;
+use crate::spec::FineTuningSpec;
+use crate::training::{Learner, Validation, trainable};
+
+/// A classifier in training.
+#[derive(Debug)]
+pub(super) struct Classifier {
+    settings: FineTuningSpec,
+    metric: ClassificationMetric,
+    model: BertClassifier,
+    open: Gates,
+    dropout: BertDropout,
+}
+
+impl Classifier {
+    /// On a copy of the model's weights.
+    pub(super) fn new(
+        model: &BertClassifier,
+        settings: FineTuningSpec,
+        metric: ClassificationMetric,
+    ) -> Result<Self, Error> {
+        Self::on(model, trainable(model.weights(), &[]), settings, metric)
+    }
+
+    /// The model in the folder of an epoch.
+    pub(super) fn load(
+        folder: &Path,
+        device: Device,
+        settings: FineTuningSpec,
+        metric: ClassificationMetric,
+    ) -> Result<Self, Error> {
+        Self::new(&BertClassifier::load(folder, (Kind::Float, device))?, settings, metric)
+    }
+
+    fn on(
+        model: &BertClassifier,
+        weights: Weights,
+        settings: FineTuningSpec,
+        metric: ClassificationMetric,
+    ) -> Result<Self, Error> {
+        let open = Gates::open(&model.layout(), model.options());
+        let model = BertClassifier::new(model.config().clone(), weights)?;
+        Ok(Self { settings, metric, model, open, dropout: BertDropout::OFF })
+    }
+
+    fn batch(&self, texts: &Texts, rows: &[usize]) -> Result<(SegmentBatch, Tensor), Error> {
+        let labels: Vec<i64> = rows.iter().map(|&row| texts.classes[row] as i64).collect();
+        let labels = Tensor::from_slice(&labels).to_device(self.model.options().1);
+        Ok((texts.batch(&self.model, rows)?, labels))
+    }
+}
+
+impl Learner for Classifier {
+    type Examples = Texts;
+
+    fn share(&self) -> Result<Self, Error> {
+        Self::on(&self.model, self.model.weights().share(), self.settings, self.metric)
+    }
+
+    fn weights(&self) -> &Weights {
+        self.model.weights()
+    }
+
+    fn save(&self, folder: &Path) -> Result<(), Error> {
+        Ok(self.model.save(folder)?)
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        self.dropout = BertDropout::new(self.model.config(), seed);
+    }
+
+    fn predictions(_: &Texts, rows: &[usize]) -> usize {
+        rows.len()
+    }
+
+    fn loss(&self, texts: &Texts, rows: &[usize]) -> Result<Tensor, Error> {
+        let (batch, labels) = self.batch(texts, rows)?;
+        Ok(label_losses(&self.model, &batch, &labels, &self.open, &self.dropout).sum(None))
+    }
+
+    fn validate(&self, texts: &Texts, rows: &[usize]) -> Result<Validation, Error> {
+        let (batch, labels) = self.batch(texts, rows)?;
+        let logits = self.model.forward(&batch, &self.open, &BertDropout::OFF); // [batch, labels]
+        Ok(Validation {
+            loss: cross_entropy(&logits, &labels).sum(Kind::Double).double_value(&[]),
+            outcomes: outcomes(&logits, texts, rows),
+        })
+    }
+
+    fn score(&self, outcomes: &[Outcome]) -> Result<Option<f64>, Error> {
+        Ok(Some(score(outcomes, self.metric)?))
+    }
+
+    fn batches(&self, train: &Texts, seed: u64) -> Vec<Vec<usize>> {
+        let lengths: Vec<usize> = train.lengths().collect();
+        length_grouped(&lengths, self.settings.batch_size, seed)
+    }
+
+    fn dev_batches(&self, dev: &Texts) -> Vec<Vec<usize>> {
+        let lengths: Vec<(usize, usize)> = dev.lengths().map(|length| (length, 0)).collect();
+        length_sorted(&lengths, BATCH_TOKENS)
+    }
+
+    fn learning_rate(&self, step: usize, steps: usize) -> f64 {
+        linear_decay(&self.settings, step, steps)
+    }
+}
+
+/// Linear warm-up, then linear decay that would reach 0 one step after the last.
+fn linear_decay(settings: &FineTuningSpec, step: usize, steps: usize) -> f64 {
+    let warmup = (settings.warmup_share * steps as f64).round();
+    let (step, end) = (step as f64, steps as f64 + 1.0);
+    let share = if step <= warmup { step / warmup } else { (end - step) / (end - warmup) };
+    settings.learning_rate * share
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::training::Keep;
+
+    fn settings(warmup_share: f64) -> FineTuningSpec {
+        FineTuningSpec {
+            seed: 0,
+            epochs: 1,
+            batch_size: 1,
+            learning_rate: 1.0,
+            warmup_share,
+            weight_decay: 0.0,
+            clip_norm: 1.0,
+            keep: Keep::Last,
+        }
+    }
+
+    /// 2 of 8 steps: 1/2, 1, and then from 1 at step 2 to 0 at step 9, a seventh a step.
+    #[test]
+    fn the_learning_rate_rises_and_falls_linearly() {
+        let rates: Vec<f64> = (1..=8).map(|step| linear_decay(&settings(0.25), step, 8)).collect();
+        let expected = [1.0 / 2.0, 1.0, 6.0 / 7.0, 5.0 / 7.0, 4.0 / 7.0, 3.0 / 7.0, 2.0 / 7.0, 1.0 / 7.0];
+        assert_eq!(rates, expected);
+    }
+
+    #[test]
+    fn a_schedule_can_be_all_decay_or_all_warm_up() {
+        assert_eq!(linear_decay(&settings(0.0), 1, 3), 3.0 / 4.0);
+        assert_eq!(linear_decay(&settings(1.0), 3, 3), 1.0);
+    }
+}

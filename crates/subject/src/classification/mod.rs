@@ -1,0 +1,363 @@
+//! A classifier as a subject: one forward pass for each head set, accuracy, F1 or Matthews correlation.
+mod data;
+mod learner;
+mod texts;
+mod training;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
+use core_masking::{Gates, HeadId, HeadLayout, HeadSet};
+use corpus::batches::length_sorted;
+use corpus::classifier_tokenizer::ClassifierTokenizer;
+use corpus::labelled::Example;
+use records::{Identity, sha256_file};
+use stats::classification::{ClassificationMetric, Outcome};
+use tch::{Device, no_grad};
+
+use crate::args::Machine;
+use crate::checkpoint::Checkpoint;
+use crate::progress::Progress;
+use crate::spec::{ClassificationSpec, MetricName};
+use crate::subject::{Evaluation, Scored, Segments, Subject};
+use crate::{Error, Naming, workers};
+use texts::{BATCH_TOKENS, Texts, outcomes};
+
+/// Head sets that first differ in one layer and are evaluated together, sharing the layers below. More would share
+/// more, but results are handed on, and rows written, only when all of them are there.
+const SETS_TOGETHER: usize = 6;
+
+/// A classifier with its data.
+#[derive(Debug)]
+pub(crate) struct ClassificationSubject {
+    name: String,
+    spec: ClassificationSpec,
+    machine: Machine,
+    model: BertClassifier,
+    tokenizer: ClassifierTokenizer,
+    labels: Vec<String>,
+    metric: ClassificationMetric,
+    /// The checkpoint that was taken as it is; absent if the model was trained here.
+    checkpoint: Option<String>,
+    /// SHA-256 of the weights, and of the other files that a score depends on.
+    weights: String,
+    files: BTreeMap<String, String>,
+}
+
+/// The heads of the model, as far as they are known before it is there.
+///
+/// # Errors
+/// If the model is a checkpoint that cannot be found.
+pub(crate) fn layout(spec: &ClassificationSpec, machine: &Machine) -> Result<HeadLayout, Error> {
+    match (spec.model, &spec.checkpoint) {
+        (Some(model), _) => Ok(model.config(spec.tokenizer, &spec.data.labels, 1).layout()),
+        (None, Some(checkpoint)) => {
+            let folder = Checkpoint::find(checkpoint, machine)?.folder;
+            Ok(BertConfig::read(&folder.join("config.json"))?.layout())
+        }
+        (None, None) => Ok(HeadLayout::new([])), // refused by validation
+    }
+}
+
+/// Refuses a split that could not be scored: before hours of training, not after.
+///
+/// # Errors
+/// If there is no such split, it cannot be read, or it has a label that the model does not know.
+pub(crate) fn check_split(spec: &ClassificationSpec, machine: &Machine, split: &str) -> Result<(), Error> {
+    let examples = data::read_split(&spec.data, &machine.data, split)?;
+    let labels = match (&spec.checkpoint, spec.training) {
+        (Some(checkpoint), None) => {
+            let folder = Checkpoint::find(checkpoint, machine)?.folder;
+            labels(spec, &BertConfig::read(&folder.join("config.json"))?, &folder)?
+        }
+        _ => spec.data.labels.clone(),
+    };
+    metric(spec, &labels)?;
+    data::classes(&examples, &labels, split).map(|_| ())
+}
+
+/// Makes the subject ready, training its model on first use.
+///
+/// # Errors
+/// As for [`train`], or if the model's folder is at fault.
+pub(crate) fn open(
+    naming: Naming<'_>,
+    spec: &ClassificationSpec,
+    machine: &Machine,
+    results: &Path,
+) -> Result<ClassificationSubject, Error> {
+    match (&spec.training, &spec.checkpoint) {
+        (None, Some(checkpoint)) => {
+            let found = Checkpoint::find(checkpoint, machine)?;
+            ClassificationSubject::load(naming.name, spec, machine, &found.folder, Some(found.name))
+        }
+        _ => {
+            let folder = train(naming, spec, machine, results, false)?;
+            ClassificationSubject::load(naming.name, spec, machine, &folder, None)
+        }
+    }
+}
+
+/// Trains the model unless it is there, and returns its folder.
+///
+/// # Errors
+/// As for [`training::train`].
+pub(crate) fn train(
+    naming: Naming<'_>,
+    spec: &ClassificationSpec,
+    machine: &Machine,
+    results: &Path,
+    overwrite: bool,
+) -> Result<PathBuf, Error> {
+    training::train(naming, spec, machine, results, overwrite)
+}
+
+/// The metric over these classes.
+///
+/// # Errors
+/// If it is for two classes and there are more, or none is the one that it looks for.
+fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<ClassificationMetric, Error> {
+    let name = spec.score.metric;
+    if name != MetricName::Accuracy && labels.len() != 2 {
+        return Err(Error::TwoClasses { metric: name.name(), labels: labels.to_vec() });
+    }
+    match (name, &spec.score.positive) {
+        (MetricName::Accuracy, _) => Ok(ClassificationMetric::Accuracy),
+        (MetricName::Matthews, _) => Ok(ClassificationMetric::Matthews),
+        (MetricName::F1, positive) => {
+            let place = positive.as_ref().and_then(|name| labels.iter().position(|label| label == name));
+            let positive = place.ok_or_else(|| Error::NoSuchLabel {
+                label: positive.clone().unwrap_or_default(),
+                known: labels.to_vec(),
+            })?;
+            Ok(ClassificationMetric::F1 { positive })
+        }
+    }
+}
+
+/// The classes of the model in the order of its outputs, by their names in the data.
+///
+/// # Errors
+/// If the model names others than the subject, or neither names any.
+fn labels(spec: &ClassificationSpec, config: &BertConfig, folder: &Path) -> Result<Vec<String>, Error> {
+    let (named, known) = (&spec.data.labels, config.labels());
+    let same = || named.len() == known.len() && named.iter().all(|label| known.contains(label));
+    match (named.is_empty(), config.has_label_names()) {
+        (true, true) => Ok(known),
+        (true, false) => Err(Error::UnnamedLabels { folder: folder.to_owned(), classes: known.len() }),
+        (false, true) if same() => Ok(known),
+        (false, false) if named.len() == known.len() => Ok(named.clone()),
+        (false, _) => Err(Error::OtherLabels { folder: folder.to_owned(), named: named.clone(), known }),
+    }
+}
+
+/// Refuses a tokeniser with tokens that the model has no embedding for.
+fn check_vocabulary(
+    folder: &Path,
+    tokenizer: &ClassifierTokenizer,
+    model: &BertClassifier,
+) -> Result<(), Error> {
+    let (tokens, embeddings) = (tokenizer.vocabulary_size(), model.config().vocab_size);
+    if tokens as i64 > embeddings {
+        return Err(Error::Vocabulary { folder: folder.to_owned(), tokens, embeddings });
+    }
+    let (length, positions) = (tokenizer.max_length(), model.config().max_position_embeddings);
+    if length as i64 > positions {
+        return Err(Error::MaxLength { folder: folder.to_owned(), length, positions });
+    }
+    Ok(())
+}
+
+impl ClassificationSubject {
+    fn load(
+        name: &str,
+        spec: &ClassificationSpec,
+        machine: &Machine,
+        folder: &Path,
+        checkpoint: Option<String>,
+    ) -> Result<Self, Error> {
+        let model = BertClassifier::load(folder, machine.options())?;
+        let tokenizer = ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?;
+        check_vocabulary(folder, &tokenizer, &model)?;
+        let labels = labels(spec, model.config(), folder)?;
+        let files = ["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"];
+        let sha256 = |file: &str| Ok((file.to_owned(), sha256_file(&folder.join(file))?));
+        Ok(Self {
+            name: name.to_owned(),
+            metric: metric(spec, &labels)?,
+            spec: spec.clone(),
+            machine: machine.clone(),
+            model,
+            tokenizer,
+            labels,
+            checkpoint,
+            weights: sha256_file(&folder.join("model.safetensors"))?,
+            files: files
+                .into_iter()
+                .filter(|file| folder.join(file).exists())
+                .map(sha256)
+                .collect::<Result<_, Error>>()?,
+        })
+    }
+
+    fn read(&self, scored: &Scored) -> Result<Vec<Example>, Error> {
+        let mut examples = data::read_split(&self.spec.data, &self.machine.data, &scored.split)?;
+        examples.truncate(scored.limit.unwrap_or(usize::MAX));
+        Ok(examples)
+    }
+
+    fn texts(&self, scored: &Scored) -> Result<Texts, Error> {
+        let examples = self.read(scored)?;
+        let classes = data::classes(&examples, &self.labels, &scored.split)?;
+        Ok(Texts::encode(&self.tokenizer, &examples, classes))
+    }
+
+    /// A model for each thread: on a CPU one for each core, each computing alone.
+    fn models(&self) -> Result<Vec<BertClassifier>, Error> {
+        let threads = match self.machine.device {
+            Device::Cpu => self.machine.threads,
+            _ => 1,
+        };
+        tch::set_num_threads(1);
+        Ok((0..threads).map(|_| self.model.share()).collect::<Result<_, _>>()?)
+    }
+}
+
+/// What the model says of a batch without each of these head sets, all of which leave layers below `layer` intact.
+fn classify(
+    model: &BertClassifier,
+    (layer, sets): (usize, &[HeadSet]),
+    rescale: bool,
+    texts: &Texts,
+    rows: &[usize],
+) -> Result<Vec<Vec<Outcome>>, Error> {
+    let batch = texts.batch(model, rows)?;
+    let (layout, options) = (model.layout(), model.options());
+    let open = Gates::open(&layout, options);
+    no_grad(|| {
+        let mut x = model.embed(&batch, &BertDropout::OFF); // [batch, position, d_model]
+        for below in 0..layer {
+            x = model.layer(below, &x, &batch, &open, &BertDropout::OFF);
+        }
+        let classify = |set: &HeadSet| {
+            let gates = Gates::masking(&layout, std::slice::from_ref(set), options)?;
+            let gates = if rescale { gates.rescaled() } else { gates };
+            let logits = model.forward_from(layer, &x, &batch, &gates, &BertDropout::OFF);
+            Ok(outcomes(&logits, texts, rows))
+        };
+        sets.iter().map(classify).collect()
+    })
+}
+
+impl Subject for ClassificationSubject {
+    fn layout(&self) -> HeadLayout {
+        self.model.layout()
+    }
+
+    fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
+        let mut identity = Identity::new(experiment, &self.name);
+        identity.split.clone_from(&scored.split);
+        identity.limit = scored.limit;
+        identity.precision = self.machine.precision.name().to_owned();
+        identity.metric = match &self.spec.score.positive {
+            Some(positive) => format!("{}, positive: {positive}", self.metric.name()),
+            None => self.metric.name().to_owned(),
+        };
+        identity.weights = Some(self.weights.clone());
+        identity.data = self.files.clone();
+        identity.data.insert(scored.split.clone(), data::sha256(&self.read(scored)?));
+        identity.arguments = BTreeMap::from([
+            ("labels".to_owned(), self.labels.clone().into()),
+            ("max_length".to_owned(), self.spec.tokenizer.max_length.into()),
+            ("rescale".to_owned(), scored.rescale.into()),
+        ]);
+        if let Some(checkpoint) = &self.checkpoint {
+            identity.arguments.insert("checkpoint".to_owned(), checkpoint.clone().into());
+        }
+        Ok(identity)
+    }
+
+    fn evaluate(
+        &self,
+        scored: &Scored,
+        sets: &[HeadSet],
+        each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        for id in sets.iter().flat_map(HeadSet::iter) {
+            self.layout().check(id)?;
+        }
+        let texts = self.texts(scored)?;
+        let lengths: Vec<(usize, usize)> = texts.lengths().map(|length| (length, 0)).collect();
+        let mut batches = length_sorted(&lengths, BATCH_TOKENS);
+        batches.reverse(); // the longest first, so that the last ones are soon done
+        let mut progress = Progress::new(sets.len() * batches.len(), self.machine.quiet);
+        for (layer, range) in groups(sets) {
+            let group = &sets[range.clone()];
+            let job = |model: &BertClassifier, item: usize| {
+                classify(model, (layer, group), scored.rescale, &texts, &batches[item])
+            };
+            let mut segments = vec![vec![Outcome { gold: 0, predicted: 0 }; texts.len()]; group.len()];
+            workers::in_order(self.models()?, batches.len(), job, |item, outcomes| {
+                for (segments, outcomes) in segments.iter_mut().zip(outcomes) {
+                    for (&row, outcome) in batches[item].iter().zip(outcomes) {
+                        segments[row] = outcome;
+                    }
+                }
+                progress.advance(group.len());
+                Ok(())
+            })?;
+            for (index, outcomes) in range.zip(segments) {
+                let evaluation = Evaluation::new(Segments::Classes(outcomes, self.metric))?;
+                let (set, metric, score) = (&sets[index], self.metric.name(), evaluation.score);
+                progress.message(format!("masked {set}: {metric} {score:.2}"));
+                each(index, evaluation)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Neighbours in `sets` that first differ from the intact model in the same layer, counted from 0, at most
+/// [`SETS_TOGETHER`] of them; the intact model itself is alone.
+fn groups(sets: &[HeadSet]) -> Vec<(usize, Range<usize>)> {
+    let lowest = |set: &HeadSet| set.iter().map(HeadId::layer_index).min();
+    let mut groups: Vec<(Option<usize>, Range<usize>)> = Vec::new();
+    for (index, set) in sets.iter().enumerate() {
+        let layer = lowest(set);
+        match groups.last_mut() {
+            Some((last, range)) if *last == layer && layer.is_some() && range.len() < SETS_TOGETHER => {
+                range.end = index + 1;
+            }
+            _ => groups.push((layer, index..index + 1)),
+        }
+    }
+    groups.into_iter().map(|(layer, range)| (layer.unwrap_or(0), range)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_with_the_same_lowest_layer_are_evaluated_together() {
+        let set = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<HeadSet>();
+        let sets = [
+            HeadSet::none(),
+            set(&["self:1:1"]),
+            set(&["self:1:2"]),
+            set(&["self:3:1", "self:2:2"]),
+            set(&["self:2:1"]),
+            set(&["self:1:1"]),
+        ];
+        assert_eq!(groups(&sets), [(0, 0..1), (0, 1..3), (1, 3..5), (0, 5..6)]);
+    }
+
+    #[test]
+    fn a_group_is_bounded_so_that_rows_come_soon() {
+        let sets = vec![HeadSet::from_iter(["self:2:1".parse().unwrap()]); 2 * SETS_TOGETHER + 1];
+        let sizes: Vec<usize> = groups(&sets).into_iter().map(|(_, range)| range.len()).collect();
+        assert_eq!(sizes, [SETS_TOGETHER, SETS_TOGETHER, 1]);
+    }
+}

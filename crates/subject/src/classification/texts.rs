@@ -1,0 +1,56 @@
+//! Texts of a split as token ids, with their classes.
+use core_masking::SegmentBatch;
+use core_masking::bert::BertClassifier;
+use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
+use corpus::labelled::Example;
+use stats::classification::Outcome;
+use tch::Tensor;
+
+use crate::Error;
+
+/// Tokens that are classified together, padding included: enough for whole matrix products, few enough that what a
+/// layer computes stays in the caches.
+pub(super) const BATCH_TOKENS: usize = 2_048;
+
+/// A split as a classifier reads it.
+#[derive(Debug)]
+pub(super) struct Texts {
+    encoded: Vec<Encoded>,
+    /// The right class of each text.
+    pub(super) classes: Vec<usize>,
+}
+
+impl Texts {
+    pub(super) fn encode(tokenizer: &ClassifierTokenizer, examples: &[Example], classes: Vec<usize>) -> Self {
+        let encode = |example: &Example| tokenizer.encode(&example.text, example.pair.as_deref());
+        Self { encoded: examples.iter().map(encode).collect(), classes }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.encoded.len()
+    }
+
+    /// Tokens of each text.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = usize> {
+        self.encoded.iter().map(|text| text.ids.len())
+    }
+
+    /// These texts as tensors.
+    pub(super) fn batch(&self, model: &BertClassifier, rows: &[usize]) -> Result<SegmentBatch, Error> {
+        let row = |&row: &usize| {
+            let Encoded { ids, segments } = &self.encoded[row];
+            (ids.as_slice(), segments.as_slice())
+        };
+        Ok(model.batch(&rows.iter().map(row).collect::<Vec<_>>())?)
+    }
+}
+
+/// What the model says of these texts, and what is right; `logits`: `[batch, labels]`.
+pub(super) fn outcomes(logits: &Tensor, texts: &Texts, rows: &[usize]) -> Vec<Outcome> {
+    let predicted = logits.argmax(1, false);
+    let outcome = |(place, &row): (usize, &usize)| Outcome {
+        gold: texts.classes[row],
+        predicted: predicted.int64_value(&[place as i64]) as usize,
+    };
+    rows.iter().enumerate().map(outcome).collect()
+}

@@ -1,0 +1,388 @@
+//! The description of a classifier.
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use core_masking::bert::{BertConfig, HiddenActivation};
+use corpus::labelled::Format;
+use serde::{Deserialize, Serialize};
+
+use super::{CheckpointSpec, Task, check, check_sources};
+use crate::training::Keep;
+
+/// A classifier as its TOML file describes it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassificationSpec {
+    /// `classification`.
+    pub task: Task,
+    /// One sentence for people.
+    pub description: String,
+    /// Where the texts come from.
+    pub data: ClassificationData,
+    /// What is reported.
+    pub score: ScoreSpec,
+    /// A model that is there already, to be used or to be fine-tuned.
+    pub checkpoint: Option<CheckpointSpec>,
+    /// Size of a model that is trained from nothing.
+    pub model: Option<EncoderSpec>,
+    /// How texts become tokens.
+    #[serde(default)]
+    pub tokenizer: TextTokenizerSpec,
+    /// How it is trained or fine-tuned; a checkpoint without is taken as it is.
+    pub training: Option<FineTuningSpec>,
+}
+
+/// Where the texts come from: files, or the demo grammar.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassificationData {
+    /// Name for `just fetch`, if the files can be fetched.
+    pub fetch: Option<String>,
+    /// The split that the model is trained on.
+    #[serde(default = "train")]
+    pub train: String,
+    /// The split that the best epoch is chosen on.
+    #[serde(default = "dev")]
+    pub dev: String,
+    /// The split that experiments score unless told otherwise.
+    pub test: String,
+    /// Classes by their name in the data, in the order of the model's outputs; those of the checkpoint if absent.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// Other names for the labels of the data, such as the checkpoint's.
+    #[serde(default)]
+    pub rename: BTreeMap<String, String>,
+    /// The demo's premise-hypothesis pairs, made when needed; its splits are train, dev, matched and mismatched.
+    pub grammar: Option<InferenceSpec>,
+    /// How the files are to be read.
+    pub format: Option<Format>,
+    /// Files by the name of their split, relative to the data folder.
+    #[serde(default)]
+    pub splits: BTreeMap<String, SplitFile>,
+    /// A split that is taken out of another.
+    pub holdout: Option<Holdout>,
+}
+
+fn train() -> String {
+    "train".to_owned()
+}
+
+fn dev() -> String {
+    "dev".to_owned()
+}
+
+/// The demo's pairs: the seed of their generator and the number in each split.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InferenceSpec {
+    /// Seed of the generator.
+    pub seed: u64,
+    /// Pairs to train on.
+    pub train: usize,
+    /// Pairs to choose the best epoch on.
+    pub dev: usize,
+    /// Pairs to score.
+    pub matched: usize,
+    /// Pairs of the shifted domain.
+    pub mismatched: usize,
+}
+
+/// A file, with a format of its own or that of `[data.format]`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a file must be \"file\", or { file = \"file\", format = { .. } }")]
+pub enum SplitFile {
+    /// In the common format.
+    Plain(PathBuf),
+    /// In a format of its own.
+    Formatted {
+        /// The file.
+        file: PathBuf,
+        /// How it is to be read.
+        format: Format,
+    },
+}
+
+/// A split that is taken out of another; examples that share their first text stay together.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holdout {
+    /// Name of the new split.
+    pub name: String,
+    /// The split that it is taken out of.
+    pub from: String,
+    /// How many examples it gets, or a few more.
+    pub examples: usize,
+    /// Seed of the choice.
+    pub seed: u64,
+}
+
+/// What is reported.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScoreSpec {
+    /// `accuracy`, `f1` or `matthews`.
+    pub metric: MetricName,
+    /// The class that F1 looks for.
+    pub positive: Option<String>,
+}
+
+/// A measure of classification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MetricName {
+    /// Share of right answers.
+    Accuracy,
+    /// Harmonic mean of precision and recall of one of two classes.
+    F1,
+    /// Matthews correlation of two classes.
+    Matthews,
+}
+
+/// Size of a BERT model.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncoderSpec {
+    /// Layers.
+    pub layers: usize,
+    /// Heads in each layer.
+    pub heads: usize,
+    /// Width of the residual stream.
+    pub d_model: i64,
+    /// Width of the feed-forward blocks.
+    pub d_ff: i64,
+    /// Dropout everywhere.
+    pub dropout: f64,
+    /// Deviation of initial weights.
+    #[serde(default = "initializer_range")]
+    pub initializer_range: f64,
+}
+
+fn initializer_range() -> f64 {
+    0.02
+}
+
+/// How texts become tokens.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TextTokenizerSpec {
+    /// Greatest number of tokens; longer texts lose their end, of two texts the longer one first.
+    pub max_length: usize,
+    /// Greatest number of pieces that a tokeniser is trained to, if the model is trained from nothing.
+    pub vocabulary: Option<usize>,
+}
+
+impl Default for TextTokenizerSpec {
+    fn default() -> Self {
+        Self { max_length: 128, vocabulary: None }
+    }
+}
+
+/// AdamW with linear warm-up and decay (Devlin et al. 2019, Appendix A.3).
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FineTuningSpec {
+    /// Seed of new weights, batches and dropout.
+    pub seed: u64,
+    /// Passes over the training split.
+    pub epochs: usize,
+    /// Examples of a batch.
+    pub batch_size: usize,
+    /// Learning rate at the end of the warm-up.
+    pub learning_rate: f64,
+    /// Share of all steps that the learning rate rises in.
+    #[serde(default = "warmup_share")]
+    pub warmup_share: f64,
+    /// Share of a weight that each step takes away, times the learning rate; not of biases and normalisations.
+    #[serde(default = "weight_decay")]
+    pub weight_decay: f64,
+    /// Greatest l2 norm of the gradient of all weights together.
+    #[serde(default = "clip_norm")]
+    pub clip_norm: f64,
+    /// Which epoch becomes the model: `best` on the development split, or `last`.
+    pub keep: Keep,
+}
+
+fn warmup_share() -> f64 {
+    0.1
+}
+
+fn weight_decay() -> f64 {
+    0.01
+}
+
+fn clip_norm() -> f64 {
+    1.0
+}
+
+impl ClassificationSpec {
+    /// Refuses values that make no sense: the fault, in words.
+    pub(super) fn validate(&self) -> Result<(), String> {
+        let data = &self.data;
+        check_sources(
+            [data.grammar.is_some(), !data.splits.is_empty()],
+            [self.checkpoint.is_some(), self.model.is_some()],
+        )?;
+        self.data.validate()?;
+        self.validate_score()?;
+        let trained = self.training.is_some();
+        check(&[
+            ("[model] needs [training]: it is trained from nothing", self.model.is_none() || trained),
+            (
+                "[model] needs tokenizer.vocabulary: a tokeniser is trained with it",
+                self.model.is_none() || self.tokenizer.vocabulary.is_some(),
+            ),
+            (
+                "tokenizer.vocabulary is for [model]: a checkpoint has its own tokeniser",
+                self.model.is_some() || self.tokenizer.vocabulary.is_none(),
+            ),
+            (
+                "tokenizer.max_length must be from 3 to 65536",
+                (3..=1 << 16).contains(&self.tokenizer.max_length),
+            ),
+            (
+                "[training] needs data.labels: the classes, in the order of the model's outputs",
+                !trained || !data.labels.is_empty(),
+            ),
+        ])?;
+        if let Some(training) = &self.training {
+            training.validate()?;
+        }
+        match self.model {
+            Some(model) => {
+                model.config(self.tokenizer, &data.labels, self.tokenizer.vocabulary.unwrap_or(0)).validate()
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn validate_score(&self) -> Result<(), String> {
+        let ScoreSpec { metric, positive } = &self.score;
+        let labels = &self.data.labels;
+        let known = |label: &String| labels.is_empty() || labels.contains(label);
+        if let Some(label) = positive.as_ref().filter(|label| !known(label)) {
+            return Err(format!("score.positive is `{label}`, but data.labels are {}", labels.join(", ")));
+        }
+        if *metric != MetricName::Accuracy && !labels.is_empty() && labels.len() != 2 {
+            let classes = labels.len();
+            return Err(format!(
+                "score.metric {} is for two classes, but data.labels are {classes}: use accuracy",
+                metric.name()
+            ));
+        }
+        check(&[
+            (
+                "score.metric f1 needs score.positive, the class that it looks for",
+                *metric != MetricName::F1 || positive.is_some(),
+            ),
+            ("score.positive is for score.metric f1", *metric == MetricName::F1 || positive.is_none()),
+        ])
+    }
+}
+
+impl MetricName {
+    /// The name in TOML and result files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Accuracy => "accuracy",
+            Self::F1 => "f1",
+            Self::Matthews => "matthews",
+        }
+    }
+}
+
+impl ClassificationData {
+    fn validate(&self) -> Result<(), String> {
+        let sizes = self.grammar.map_or([0; 4], |g| [g.train, g.dev, g.matched, g.mismatched]);
+        let distinct: BTreeSet<&String> = self.labels.iter().collect();
+        let plain = self.splits.values().any(|file| matches!(file, SplitFile::Plain(_)));
+        check(&[
+            ("sizes in data.grammar must be at most 10000000", sizes.iter().all(|&size| size <= 10_000_000)),
+            ("data.labels names a class twice", distinct.len() == self.labels.len()),
+            ("data.labels must name at least two classes", self.labels.len() != 1),
+            ("data.labels holds an empty name", !self.labels.iter().any(String::is_empty)),
+            (
+                "[data.format] is missing: it says how the files are to be read",
+                !plain || self.format.is_some(),
+            ),
+        ])?;
+        let own = self.splits.iter().filter_map(|(name, file)| match file {
+            SplitFile::Plain(_) => None,
+            SplitFile::Formatted { format, .. } => Some((format!("data.splits.{name}"), format)),
+        });
+        for (name, format) in self.format.iter().map(|format| ("data".to_owned(), format)).chain(own) {
+            format.validate().map_err(|fault| format!("{name}.format: {fault}"))?;
+        }
+        let Some(holdout) = &self.holdout else { return Ok(()) };
+        let splits = self.file_splits();
+        let Holdout { name, from, examples, .. } = holdout;
+        if splits.contains(name) {
+            return Err(format!("data.holdout.name is `{name}`, which is a split already"));
+        }
+        if !splits.contains(from) {
+            return Err(format!("data.holdout.from is `{from}`, but the splits are {}", splits.join(", ")));
+        }
+        check(&[("data.holdout.examples must be at least 1", *examples >= 1)])
+    }
+
+    /// The splits that are files or made by the grammar.
+    fn file_splits(&self) -> Vec<String> {
+        match self.grammar {
+            Some(_) => ["train", "dev", "matched", "mismatched"].map(str::to_owned).to_vec(),
+            None => self.splits.keys().cloned().collect(),
+        }
+    }
+
+    /// The names of all splits.
+    pub(crate) fn split_names(&self) -> Vec<String> {
+        let mut names = self.file_splits();
+        names.extend(self.holdout.as_ref().map(|holdout| holdout.name.clone()));
+        names
+    }
+}
+
+impl FineTuningSpec {
+    fn validate(&self) -> Result<(), String> {
+        let rate = self.learning_rate;
+        check(&[
+            ("training.epochs must be at least 1", self.epochs >= 1),
+            ("training.batch_size must be at least 1", self.batch_size >= 1),
+            ("training.learning_rate must be above 0 and finite", rate > 0.0 && rate.is_finite()),
+            ("training.warmup_share must be from 0 to 1", (0.0..=1.0).contains(&self.warmup_share)),
+            ("training.weight_decay must be from 0 to 1", (0.0..=1.0).contains(&self.weight_decay)),
+            ("training.clip_norm must be above 0", self.clip_norm > 0.0),
+        ])
+    }
+}
+
+impl EncoderSpec {
+    /// The configuration of the model, for the vocabulary that the tokeniser came out with.
+    pub(crate) fn config(
+        &self,
+        tokenizer: TextTokenizerSpec,
+        labels: &[String],
+        vocabulary: usize,
+    ) -> BertConfig {
+        let config = BertConfig {
+            model_type: "bert".to_owned(),
+            architectures: Vec::new(),
+            vocab_size: vocabulary as i64,
+            hidden_size: self.d_model,
+            num_hidden_layers: self.layers,
+            num_attention_heads: self.heads,
+            intermediate_size: self.d_ff,
+            hidden_act: HiddenActivation::Gelu,
+            max_position_embeddings: tokenizer.max_length as i64,
+            type_vocab_size: 2,
+            layer_norm_eps: 1e-12,
+            initializer_range: self.initializer_range,
+            hidden_dropout_prob: self.dropout,
+            attention_probs_dropout_prob: self.dropout,
+            classifier_dropout: None,
+            pad_token_id: 0,
+            position_embedding_type: "absolute".to_owned(),
+            id2label: BTreeMap::new(),
+            label2id: BTreeMap::new(),
+        };
+        config.with_labels(labels)
+    }
+}

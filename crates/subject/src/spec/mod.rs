@@ -1,0 +1,129 @@
+//! `experiments/<subject>.toml`: where a subject's model and data come from, how it is trained and scored.
+mod classification;
+mod translation;
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+pub(crate) use classification::{
+    ClassificationData, ClassificationSpec, FineTuningSpec, Holdout, InferenceSpec, MetricName, SplitFile,
+};
+pub(crate) use translation::{DataSpec, FilePair, GrammarSpec, ModelSpec, TrainingSpec, TranslationSpec};
+
+/// A subject as its TOML file describes it.
+#[derive(Debug, Clone)]
+pub(crate) enum Spec {
+    /// A translator.
+    Translation(Box<TranslationSpec>),
+    /// A classifier of texts or of pairs of texts.
+    Classification(Box<ClassificationSpec>),
+}
+
+/// What a subject's model does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Task {
+    /// Text to text, by an encoder and a decoder.
+    #[default]
+    Translation,
+    /// Text, or two texts, to one of several classes.
+    Classification,
+}
+
+/// The entry that says how the others are to be read.
+#[derive(Deserialize)]
+struct Kind {
+    #[serde(default)]
+    task: Task,
+}
+
+/// A model that is there already, to be used or to be fine-tuned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckpointSpec {
+    /// A Hugging Face folder, relative to the data folder, or `hub:owner/name[@revision]`.
+    pub from: String,
+    /// Name for `just fetch`, if the folder can be fetched.
+    pub fetch: Option<String>,
+}
+
+/// Where a checkpoint is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// In a folder.
+    Folder(PathBuf),
+    /// On a hub: `owner/name[@revision]`.
+    Hub(String),
+}
+
+impl CheckpointSpec {
+    /// Where the model is; `data` is the folder of data sets and models.
+    pub(crate) fn location(&self, data: &Path) -> Location {
+        match self.from.strip_prefix("hub:") {
+            Some(name) => Location::Hub(name.to_owned()),
+            None => Location::Folder(data.join(&self.from)),
+        }
+    }
+}
+
+impl Spec {
+    /// Reads and validates a TOML file.
+    ///
+    /// # Errors
+    /// If the file is missing, no TOML, has unknown or missing entries, or values that make no sense.
+    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let spec = match parse::<Kind>(path, &text)?.task {
+            Task::Translation => Self::Translation(Box::new(parse(path, &text)?)),
+            Task::Classification => Self::Classification(Box::new(parse(path, &text)?)),
+        };
+        let valid = match &spec {
+            Self::Translation(spec) => spec.validate(),
+            Self::Classification(spec) => spec.validate(),
+        };
+        valid.map_err(|fault| Error::Spec { path: path.to_owned(), fault })?;
+        Ok(spec)
+    }
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
+    toml::from_str(text).map_err(|error| Error::Spec { path: path.to_owned(), fault: one_line(text, &error) })
+}
+
+/// A TOML error on one line: what, and in which line of the file.
+fn one_line(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().replace('\n', " ");
+    match error.span() {
+        Some(span) => {
+            let line = text[..span.start.min(text.len())].matches('\n').count() + 1;
+            format!("line {line}: {message}")
+        }
+        None => message,
+    }
+}
+
+/// The first rule that does not hold.
+fn check(rules: &[(&str, bool)]) -> Result<(), String> {
+    match rules.iter().find(|(_, holds)| !holds) {
+        Some((fault, _)) => Err((*fault).to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// Data comes from files or from the demo grammar, and a model is there already or is made.
+fn check_sources([grammar, splits]: [bool; 2], [checkpoint, model]: [bool; 2]) -> Result<(), String> {
+    check(&[
+        ("[data] has both a grammar and splits: choose one", !(grammar && splits)),
+        ("[data] needs a grammar or splits", grammar || splits),
+        (
+            "both [checkpoint] and [model] are given: a model is there already, or it is made",
+            !(checkpoint && model),
+        ),
+        ("[checkpoint] or [model] is missing: a model is there already, or it is made", checkpoint || model),
+    ])
+}

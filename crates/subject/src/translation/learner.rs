@@ -1,0 +1,165 @@
+//! A translator in training: Vaswani et al. (2017), Section 5, with a peak learning rate of its own.
+use std::path::Path;
+
+use core_masking::loss::{PairBatch, sentence_losses, training_loss};
+use core_masking::marian::Marian;
+use core_masking::{Dropout, Gates, Weights};
+use corpus::batches::{length_sorted, shuffled};
+use corpus::parallel::ParallelText;
+use stats::classification::Outcome;
+use tch::{Device, Kind, Tensor};
+
+use crate::Error;
+use crate::spec::TrainingSpec;
+use crate::training::{Learner, Validation, trainable};
+use corpus::tokenizer::SubwordTokenizer;
+
+/// The bias of the logits stays 0, as in transformers.
+const FROZEN: [&str; 1] = ["final_logits_bias"];
+
+/// The pairs of a split that fit the model; each sentence ends with the end symbol.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    sources: Vec<Vec<u32>>,
+    targets: Vec<Vec<u32>>,
+}
+
+impl Pairs {
+    /// Leaves out pairs of which one side has more than `positions` tokens.
+    pub(super) fn encode(tokenizer: &SubwordTokenizer, text: &ParallelText, positions: i64) -> Self {
+        let mut pairs = Self { sources: Vec::new(), targets: Vec::new() };
+        for (source, target) in text.source.iter().zip(&text.target) {
+            let (source, target) = (tokenizer.encode(source), tokenizer.encode(target));
+            if source.len().max(target.len()) as i64 <= positions {
+                pairs.sources.push(source);
+                pairs.targets.push(target);
+            }
+        }
+        pairs
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Tokens of each source and target.
+    fn lengths(&self) -> Vec<(usize, usize)> {
+        self.sources.iter().zip(&self.targets).map(|(source, target)| (source.len(), target.len())).collect()
+    }
+
+    /// These pairs as tensors.
+    fn batch(&self, model: &Marian, rows: &[usize]) -> PairBatch {
+        fn side<'a>(sentences: &'a [Vec<u32>], rows: &[usize]) -> Vec<&'a [u32]> {
+            rows.iter().map(|&row| sentences[row].as_slice()).collect()
+        }
+        PairBatch::new(model, &side(&self.sources, rows), &side(&self.targets, rows))
+    }
+}
+
+/// A translator in training.
+#[derive(Debug)]
+pub(super) struct Translator {
+    settings: TrainingSpec,
+    model: Marian,
+    open: Gates,
+    dropout: Dropout,
+}
+
+impl Translator {
+    /// On a copy of the model's weights.
+    pub(super) fn new(model: &Marian, settings: TrainingSpec) -> Result<Self, Error> {
+        Self::on(model, trainable(model.weights(), &FROZEN), settings)
+    }
+
+    /// The model in the folder of an epoch.
+    pub(super) fn load(folder: &Path, device: Device, settings: TrainingSpec) -> Result<Self, Error> {
+        Self::new(&Marian::load(folder, (Kind::Float, device))?, settings)
+    }
+
+    fn on(model: &Marian, weights: Weights, settings: TrainingSpec) -> Result<Self, Error> {
+        let open = Gates::open(&model.layout(), model.options());
+        let model = Marian::new(model.config().clone(), weights)?;
+        Ok(Self { settings, model, open, dropout: Dropout::OFF })
+    }
+}
+
+impl Learner for Translator {
+    type Examples = Pairs;
+
+    fn share(&self) -> Result<Self, Error> {
+        Self::on(&self.model, self.model.weights().share(), self.settings)
+    }
+
+    fn weights(&self) -> &Weights {
+        self.model.weights()
+    }
+
+    fn save(&self, folder: &Path) -> Result<(), Error> {
+        Ok(self.model.save(folder)?)
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        self.dropout = Dropout::new(self.model.config().dropout, seed);
+    }
+
+    fn predictions(pairs: &Pairs, rows: &[usize]) -> usize {
+        rows.iter().map(|&row| pairs.targets[row].len()).sum()
+    }
+
+    fn loss(&self, pairs: &Pairs, rows: &[usize]) -> Result<Tensor, Error> {
+        let batch = pairs.batch(&self.model, rows);
+        let smoothing = self.settings.label_smoothing;
+        Ok(training_loss(&self.model, &batch, &self.open, smoothing, &self.dropout))
+    }
+
+    fn validate(&self, pairs: &Pairs, rows: &[usize]) -> Result<Validation, Error> {
+        let batch = pairs.batch(&self.model, rows);
+        let losses = sentence_losses(&self.model, &batch, &self.open);
+        Ok(Validation { loss: losses.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() })
+    }
+
+    /// Choosing by BLEU would take a translation of the development set after each epoch.
+    fn score(&self, _: &[Outcome]) -> Result<Option<f64>, Error> {
+        Ok(None)
+    }
+
+    fn batches(&self, train: &Pairs, seed: u64) -> Vec<Vec<usize>> {
+        shuffled(&train.lengths(), self.settings.batch_tokens, seed)
+    }
+
+    fn dev_batches(&self, dev: &Pairs) -> Vec<Vec<usize>> {
+        length_sorted(&dev.lengths(), self.settings.batch_tokens)
+    }
+
+    /// Linear warm-up, then the inverse square root of the step.
+    fn learning_rate(&self, step: usize, _steps: usize) -> f64 {
+        inverse_square_root(&self.settings, step)
+    }
+}
+
+fn inverse_square_root(settings: &TrainingSpec, step: usize) -> f64 {
+    let (step, warmup) = (step as f64, settings.warmup_steps as f64);
+    settings.peak_learning_rate * (step / warmup).min((warmup / step).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Peak 1 after 4 steps: 1/4, 2/4, 3/4, 1, and then sqrt(4/16) = 1/2 at step 16.
+    #[test]
+    fn the_learning_rate_rises_linearly_and_falls_with_the_root() {
+        let settings = TrainingSpec {
+            seed: 0,
+            epochs: 1,
+            batch_tokens: 1,
+            peak_learning_rate: 1.0,
+            warmup_steps: 4,
+            label_smoothing: 0.0,
+            clip_norm: 1.0,
+            adam_betas: [0.9, 0.98],
+        };
+        let rates = [1, 2, 3, 4, 16].map(|step| inverse_square_root(&settings, step));
+        assert_eq!(rates, [0.25, 0.5, 0.75, 1.0, 0.5]);
+    }
+}

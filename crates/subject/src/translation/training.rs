@@ -1,0 +1,157 @@
+//! How a translator is trained from nothing.
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use core_masking::marian::Marian;
+use corpus::parallel::ParallelText;
+use corpus::tokenizer::SubwordTokenizer;
+use records::Identity;
+use serde_json::json;
+use tch::Kind;
+
+use super::data;
+use super::learner::{Pairs, Translator};
+use crate::args::Machine;
+use crate::spec::{ModelSpec, TrainingSpec, TranslationSpec};
+use crate::training::{AdamSettings, Keep, Material, Plan};
+use crate::{Error, Naming};
+
+/// Added to the denominator of Adam; the value of Vaswani et al. (2017), Section 5.3.
+const EPSILON: f64 = 1e-9;
+
+/// The parts of a subject's file that describe a training.
+struct Training<'a> {
+    naming: Naming<'a>,
+    spec: &'a TranslationSpec,
+    model: ModelSpec,
+    vocabulary: usize,
+    settings: TrainingSpec,
+    machine: &'a Machine,
+}
+
+/// Trains the model unless it is there, and returns its folder.
+///
+/// # Errors
+/// If data is missing or at fault, the model there was trained from other settings, a file cannot be written, or the
+/// loss is no longer a number.
+pub(super) fn train(
+    naming: Naming<'_>,
+    spec: &TranslationSpec,
+    machine: &Machine,
+    results: &Path,
+    overwrite: bool,
+) -> Result<PathBuf, Error> {
+    let (Some(model), Some(tokenizer), Some(settings)) = (spec.model, spec.tokenizer, spec.training) else {
+        return Err(Error::NotTrained { name: naming.name.to_owned() });
+    };
+    let training = Training { naming, spec, model, vocabulary: tokenizer.vocabulary, settings, machine };
+    training.run(results, overwrite)
+}
+
+impl Training<'_> {
+    fn run(&self, results: &Path, overwrite: bool) -> Result<PathBuf, Error> {
+        let plan = self.plan(results);
+        if plan.is_due(overwrite)? {
+            let data = &self.spec.data;
+            let read = |split: &str| data::read_split(data, &self.machine.data, split);
+            let (train, dev) = (read(&data.train)?, read(&data.dev)?);
+            let tokenizer = self.tokenizer(&plan.folder(), &train, overwrite)?;
+            let material = Material {
+                train: self.encode(&tokenizer, &train, &data.train)?,
+                dev: self.encode(&tokenizer, &dev, &data.dev)?,
+                identity: self.identity(&train, &dev),
+            };
+            let save = |folder: &Path| save_tokenizer(&tokenizer, folder);
+            let load = |folder: &Path| Translator::load(folder, self.machine.device, self.settings);
+            plan.run(&material, overwrite, save, || self.start(&tokenizer), load)?;
+        }
+        Ok(plan.folder())
+    }
+
+    fn plan<'a>(&'a self, results: &'a Path) -> Plan<'a> {
+        let TranslationSpec { data, tokenizer, model, training, .. } = self.spec;
+        let files = [&data.train, &data.dev].map(|split| data.splits.get(split));
+        Plan {
+            name: self.naming.name,
+            path: self.naming.path,
+            machine: self.machine,
+            results,
+            settings: json!({
+                "grammar": data.grammar, "files": files,
+                "tokenizer": tokenizer, "model": model, "training": training,
+            }),
+            seed: self.settings.seed,
+            epochs: self.settings.epochs,
+            clip_norm: self.settings.clip_norm,
+            adam: AdamSettings { betas: self.settings.adam_betas, epsilon: EPSILON, weight_decay: 0.0 },
+            keep: Keep::Best,
+        }
+    }
+
+    fn identity(&self, train: &ParallelText, dev: &ParallelText) -> Identity {
+        let data = &self.spec.data;
+        let mut identity = Identity::new("train-subject", self.naming.name);
+        identity.split.clone_from(&data.train);
+        identity.seed = self.settings.seed;
+        identity.precision = "f32".to_owned();
+        identity.metric = "cross-entropy, nats per target token".to_owned();
+        identity.arguments = BTreeMap::from([
+            ("model".to_owned(), json!(self.spec.model)),
+            ("tokenizer".to_owned(), json!(self.spec.tokenizer)),
+            ("training".to_owned(), json!(self.spec.training)),
+        ]);
+        identity.data = BTreeMap::from([
+            (data.train.clone(), data::sha256(train)),
+            (data.dev.clone(), data::sha256(dev)),
+        ]);
+        identity
+    }
+
+    /// The tokeniser of a run that was begun, or a new one.
+    fn tokenizer(
+        &self,
+        folder: &Path,
+        train: &ParallelText,
+        overwrite: bool,
+    ) -> Result<SubwordTokenizer, Error> {
+        let path = folder.join("tokenizer.json");
+        if path.exists() && !overwrite {
+            return Ok(SubwordTokenizer::load(&path)?);
+        }
+        Ok(SubwordTokenizer::train(train.source.iter().chain(&train.target), self.vocabulary)?)
+    }
+
+    /// Token ids of the pairs that fit the model; says how many do not.
+    fn encode(&self, tokenizer: &SubwordTokenizer, text: &ParallelText, split: &str) -> Result<Pairs, Error> {
+        let positions = self.model.positions;
+        let pairs = Pairs::encode(tokenizer, text, positions);
+        let left_out = text.len() - pairs.len();
+        if pairs.len() == 0 {
+            return Err(Error::AllTooLong { split: split.to_owned(), positions });
+        }
+        if left_out > 0 && !self.machine.quiet {
+            eprintln!(
+                "split `{split}`: left out {left_out} of {} pairs longer than {positions} tokens",
+                text.len()
+            );
+        }
+        Ok(pairs)
+    }
+
+    fn start(&self, tokenizer: &SubwordTokenizer) -> Result<Translator, Error> {
+        let config = self.model.config(tokenizer);
+        let model = Marian::random(config, self.settings.seed, (Kind::Float, self.machine.device))?;
+        Translator::new(&model, self.settings)
+    }
+}
+
+/// Written once: a run that is continued has it already.
+fn save_tokenizer(tokenizer: &SubwordTokenizer, folder: &Path) -> Result<(), Error> {
+    let (path, partial) = (folder.join("tokenizer.json"), folder.join("tokenizer.json.partial"));
+    if path.exists() {
+        return Ok(());
+    }
+    tokenizer.save(&partial)?;
+    fs::rename(&partial, &path).map_err(|source| Error::Write { path, source })
+}
