@@ -4,6 +4,10 @@
 //! a deterministic function of the tree, and the source's dependency arcs are gold. The source has
 //! number agreement over relative clauses and prepositional phrases; the target puts the verb last
 //! and the adjective after its noun, and inflects both. Names are many, rare and copied.
+//!
+//! From the same trees, [`inference_splits`] makes English-like pairs of a premise and a hypothesis,
+//! labelled as entailment, neutral or contradiction, in a matched and a mismatched domain.
+mod inference;
 mod lexicon;
 mod noise;
 mod sampling;
@@ -20,6 +24,8 @@ use rand_chacha::ChaCha8Rng;
 
 use sampling::Sampler;
 use tree::Sentence;
+
+pub use inference::{INFERENCE_LABELS, InferenceSizes, InferenceSplits, inference_splits};
 
 /// What the sentences are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

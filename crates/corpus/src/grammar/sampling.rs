@@ -71,13 +71,21 @@ static SHIFTED: Habits = Habits {
 
 /// What a noun phrase may speak of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Being,
     Thing,
 }
 
 impl Kind {
-    fn nouns(self) -> &'static [Noun] {
+    /// A name is that of a being.
+    pub fn of(nominal: &Nominal) -> Self {
+        match nominal {
+            Nominal::Noun { noun, .. } if THINGS.contains(noun) => Self::Thing,
+            _ => Self::Being,
+        }
+    }
+
+    pub fn nouns(self) -> &'static [Noun] {
         match self {
             Self::Being => &BEINGS,
             Self::Thing => &THINGS,
@@ -176,7 +184,7 @@ impl Sampler {
     }
 
     /// Only what is a being can be the subject of a relative clause.
-    fn relative(&self, rng: &mut ChaCha8Rng, head: Kind) -> Relative {
+    pub fn relative(&self, rng: &mut ChaCha8Rng, head: Kind) -> Relative {
         if head == Kind::Thing || rng.random_bool(0.4) {
             let verb = self.verb_group(rng, &TRANSITIVE);
             return Relative { verb, partner: Partner::Subject(self.nominal(rng, Kind::Being)) };
@@ -189,7 +197,7 @@ impl Sampler {
         Relative { verb, partner: Partner::Object(Some(self.nominal(rng, kind))) }
     }
 
-    fn adposition(&self, rng: &mut ChaCha8Rng, words: &'static [lexicon::Word]) -> Adposition {
+    pub fn adposition(&self, rng: &mut ChaCha8Rng, words: &'static [lexicon::Word]) -> Adposition {
         Adposition { word: self.pick(rng, words), nominal: self.noun(rng, Kind::Thing) }
     }
 
@@ -218,7 +226,7 @@ impl Sampler {
         adjectives
     }
 
-    fn adjective(&self, rng: &mut ChaCha8Rng) -> Adjective {
+    pub fn adjective(&self, rng: &mut ChaCha8Rng) -> Adjective {
         Adjective {
             degree: maybe(rng, self.habits.degree, |rng| self.pick(rng, &DEGREES)),
             word: self.pick(rng, &ADJECTIVES),
@@ -226,7 +234,7 @@ impl Sampler {
     }
 
     /// The names of the shifted domain are others than those of the standard domain.
-    fn name(&self, rng: &mut ChaCha8Rng) -> String {
+    pub fn name(&self, rng: &mut ChaCha8Rng) -> String {
         const { assert!(2 * NAMES_IN_USE <= NAMES) };
         let rank = self.rank(rng, NAMES_IN_USE);
         match self.domain {
@@ -236,7 +244,7 @@ impl Sampler {
     }
 
     /// A word by Zipf's law; the shifted domain prefers what is rare in the standard domain.
-    fn pick<T>(&self, rng: &mut ChaCha8Rng, words: &'static [T]) -> &'static T {
+    pub fn pick<T>(&self, rng: &mut ChaCha8Rng, words: &'static [T]) -> &'static T {
         let rank = self.rank(rng, words.len());
         match self.domain {
             Domain::Standard => &words[rank],

@@ -220,6 +220,20 @@ fn equal_seeds_give_equal_sentences() {
     assert_eq!(first.target, "Che lu jihonen Tepis zifemosk?");
 }
 
+/// Checkpoints of the demo and the committed reference results depend on every byte.
+#[test]
+fn the_language_pair_stays_as_it_was_published() {
+    use sha2::{Digest, Sha256};
+    let mut hash = Sha256::new();
+    for sample in
+        [Domain::Standard, Domain::Shifted].into_iter().flat_map(|domain| generate(domain, 2_000, 1))
+    {
+        hash.update(format!("{sample:?}\n"));
+    }
+    let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(digest, "76047755714e30c1d1ed020d78e2ba8a7b475fc7b5deb1de554c7420af540bd6");
+}
+
 #[test]
 fn splits_share_no_sentence() {
     let sizes = SplitSizes { train: 3_000, dev: 200, test: 300, shifted: 400 };

@@ -1,0 +1,167 @@
+//! The demo's inference data: pairs of a premise and a hypothesis with one of three labels, the part
+//! that MNLI plays in the paper.
+//!
+//! A premise is a statement of the language pair's grammar. Its hypothesis is one of its clauses,
+//! edited so that the label is certain:
+//!
+//! - *entailment*: one or two omissions ([`edits`]);
+//! - *contradiction*: the same, and "not" added or taken away;
+//! - *neutral*: the same, and something that the premise does not say ([`novelty`]).
+//!
+//! As in the guidelines of SNLI (Bowman et al. 2015, <https://aclanthology.org/D15-1075>), both
+//! sentences are about the same things: "the dog" of the hypothesis is "the old dog" of the premise.
+//! So an omission within "the", "this" or "these" is sound whatever the polarity; all others are
+//! made in affirmative clauses only. What a phrase belongs to is never in doubt: "with", "of" and
+//! "from" follow their noun, all other prepositions their verb.
+//!
+//! Half of all premises are negated, so that "not" in a hypothesis tells nothing of the label. No
+//! domain has noise: a word misspelt on one side only would be a new word, and the label wrong. The
+//! mismatched domain differs as MNLI's genres do, in length, frequent words and names.
+mod edits;
+mod novelty;
+mod premise;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::sampling::Sampler;
+use super::tree::{Clause, NounPhrase, Sentence};
+use super::{Domain, source, spell};
+use crate::labelled::Example;
+use premise::Premise;
+
+/// The labels of [`inference_splits`].
+pub const INFERENCE_LABELS: [&str; 3] = ["entailment", "neutral", "contradiction"];
+
+/// How many pairs each split gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InferenceSizes {
+    /// Training, standard domain.
+    pub train: usize,
+    /// Development, standard domain.
+    pub dev: usize,
+    /// Test, standard domain.
+    pub matched: usize,
+    /// Test, shifted domain.
+    pub mismatched: usize,
+}
+
+/// The demo's pairs; no premise is in two splits, or twice in one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InferenceSplits {
+    /// Training, standard domain.
+    pub train: Vec<Example>,
+    /// Development, standard domain.
+    pub dev: Vec<Example>,
+    /// Test, standard domain.
+    pub matched: Vec<Example>,
+    /// Test, shifted domain.
+    pub mismatched: Vec<Example>,
+}
+
+/// The demo's splits; in each the labels take turns. The tests do not depend on how much training
+/// data is asked for.
+pub fn inference_splits(sizes: InferenceSizes, seed: u64) -> InferenceSplits {
+    let mut seen = HashSet::new();
+    let mut standard = Generator::new(Domain::Standard, seed);
+    let mut shifted = Generator::new(Domain::Shifted, seed);
+    let matched = standard.take(sizes.matched, &mut seen);
+    let dev = standard.take(sizes.dev, &mut seen);
+    let mismatched = shifted.take(sizes.mismatched, &mut seen);
+    let train = standard.take(sizes.train, &mut seen);
+    InferenceSplits { train, dev, matched, mismatched }
+}
+
+/// How a hypothesis relates to its premise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Label {
+    Entailment,
+    Neutral,
+    Contradiction,
+}
+
+impl Label {
+    /// In the order of [`INFERENCE_LABELS`].
+    const ALL: [Self; 3] = [Self::Entailment, Self::Neutral, Self::Contradiction];
+}
+
+/// A stream of pairs.
+#[derive(Debug)]
+struct Generator {
+    sampler: Sampler,
+    /// Length of a premise, in words: short, since the demo trains on a laptop.
+    words: RangeInclusive<usize>,
+    rng: ChaCha8Rng,
+}
+
+impl Generator {
+    fn new(domain: Domain, seed: u64) -> Self {
+        let words = match domain {
+            Domain::Standard => 4..=12,
+            Domain::Shifted => 8..=20,
+        };
+        Self { sampler: Sampler::new(domain), words, rng: ChaCha8Rng::seed_from_u64(seed) }
+    }
+
+    /// The next `count` pairs whose premise is not in `seen`; it joins them.
+    fn take(&mut self, count: usize, seen: &mut HashSet<String>) -> Vec<Example> {
+        let mut examples = Vec::with_capacity(count);
+        while examples.len() < count {
+            let premise = self.premise();
+            let text = written(&premise.sentence());
+            // All three are made, so that which premises are kept says nothing of the label.
+            let hypotheses = Label::ALL.map(|label| self.hypothesis(&premise, label));
+            if hypotheses.iter().all(Option::is_some) && seen.insert(text.clone()) {
+                let turn = examples.len() % 3;
+                let label = INFERENCE_LABELS[turn].to_owned();
+                examples.push(Example { text, pair: hypotheses[turn].clone(), label });
+            }
+        }
+        examples
+    }
+
+    /// The polarity comes first: negated sentences are harder to shorten, so fewer would be left.
+    fn premise(&mut self) -> Premise {
+        let negated = self.rng.random_bool(0.5);
+        loop {
+            let sentence = self.sampler.sentence(&mut self.rng);
+            if let Some(premise) = Premise::new(sentence, negated, &mut self.rng)
+                && self.words.contains(&source::read(&premise.sentence()).words.len())
+            {
+                return premise;
+            }
+        }
+    }
+
+    /// A hypothesis of this label; nothing if nothing new can be said.
+    fn hypothesis(&mut self, premise: &Premise, label: Label) -> Option<String> {
+        let mut clause = premise.clauses[self.rng.random_range(0..premise.clauses.len())].clone();
+        // What is new takes room: without more omissions, the longest hypotheses would all be neutral.
+        let least = if label == Label::Neutral { 2 } else { 1 };
+        edits::omit(&mut clause, self.rng.random_range(least..=2), &mut self.rng);
+        let clause = match label {
+            Label::Entailment => edits::weaken(clause, &mut self.rng),
+            Label::Contradiction => edits::contradict(clause, &mut self.rng),
+            Label::Neutral => {
+                let weaker = edits::weaken(clause, &mut self.rng);
+                novelty::add(&weaker, premise, &self.sampler, &mut self.rng)?
+            }
+        };
+        Some(written(&Sentence::Statement(clause)))
+    }
+}
+
+/// The sentence in English.
+fn written(sentence: &Sentence) -> String {
+    spell(&source::read(sentence).words, true, ".")
+}
+
+/// Subject and object.
+fn phrases(clause: &mut Clause) -> impl Iterator<Item = &mut NounPhrase> {
+    std::iter::once(&mut clause.subject).chain(clause.object.as_mut())
+}

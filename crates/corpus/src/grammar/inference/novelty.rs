@@ -1,0 +1,245 @@
+//! Edits after which a clause says something that the premise leaves open.
+use rand::Rng;
+use rand::seq::IndexedMutRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::super::lexicon::{
+    ADVERBS, INNER_PREPOSITIONS, INTRANSITIVE, OUTER_PREPOSITIONS, TRANSITIVE, Word,
+};
+use super::super::sampling::{Kind, Sampler};
+use super::super::tree::{Adjective, Adposition, Clause, Nominal, NounPhrase};
+use super::edits::{generalised, heads, negation_flipped};
+use super::phrases;
+use super::premise::Premise;
+
+/// How often a clause about another noun or verb also has the other polarity, so that "not" on one
+/// side alone does not make a contradiction.
+const FLIPPED: f64 = 0.25;
+
+/// How often a noun gets a prepositional phrase rather than a relative clause: mostly, because
+/// omissions make relative clauses rare in the hypotheses of the other labels.
+const ADPOSITION: f64 = 0.75;
+
+/// How often an unused word is drawn for before another kind of novelty is tried.
+const DRAWS: usize = 20;
+
+/// How many kinds are tried, with repetition, before a clause counts as one to which none applies.
+const KINDS_TRIED: usize = 50;
+
+/// What a hypothesis may say beyond its premise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Novelty {
+    /// Another verb.
+    Verb,
+    /// Another noun or name.
+    Noun,
+    /// An adjective more.
+    Adjective,
+    /// A relative clause or a prepositional phrase more.
+    Modifier,
+    /// An adverb more.
+    Adverb,
+    /// A place more.
+    Place,
+    /// The object as subject, the subject as object.
+    Exchange,
+    /// "every" for "the".
+    Every,
+}
+
+impl Novelty {
+    /// What a draw is made from; what replaces a word comes twice, since it adds no length.
+    pub const DRAWN: [Self; 10] = [
+        Self::Verb,
+        Self::Noun,
+        Self::Verb,
+        Self::Noun,
+        Self::Adjective,
+        Self::Modifier,
+        Self::Adverb,
+        Self::Place,
+        Self::Exchange,
+        Self::Every,
+    ];
+}
+
+/// Makes one change to `clause`, which follows from `premise` or is part of it; nothing if none is
+/// found: "Mali and Tepis do not sleep" has no word that could be replaced.
+pub(super) fn add(
+    clause: &Clause,
+    premise: &Premise,
+    sampler: &Sampler,
+    rng: &mut ChaCha8Rng,
+) -> Option<Clause> {
+    let mut author = Author { premise, sampler, rng };
+    (0..KINDS_TRIED).find_map(|_| {
+        let kind = Novelty::DRAWN[author.rng.random_range(0..Novelty::DRAWN.len())];
+        author.change(clause, kind)
+    })
+}
+
+/// Draws what the premise leaves open.
+pub(super) struct Author<'a> {
+    pub premise: &'a Premise,
+    pub sampler: &'a Sampler,
+    pub rng: &'a mut ChaCha8Rng,
+}
+
+impl Author<'_> {
+    /// The changed clause; nothing if this kind of change is not possible or not certain.
+    pub fn change(&mut self, clause: &Clause, kind: Novelty) -> Option<Clause> {
+        // Who does not sleep does not sleep near the house either: that would be an entailment.
+        let affirmative = !clause.verb.negated;
+        match kind {
+            Novelty::Verb => self.other_verb(clause),
+            Novelty::Noun => self.other_noun(clause),
+            Novelty::Adjective => self.adjective(clause),
+            Novelty::Modifier => self.modifier(clause),
+            Novelty::Adverb if affirmative => self.adverb(clause),
+            Novelty::Place if affirmative => self.place(clause),
+            Novelty::Exchange => exchange(clause),
+            Novelty::Every if affirmative => generalised(clause, self.rng),
+            Novelty::Adverb | Novelty::Place | Novelty::Every => None,
+        }
+    }
+
+    /// "The dog sleeps": "the dog works", "the dog does not work".
+    fn other_verb(&mut self, clause: &Clause) -> Option<Clause> {
+        let verbs = if clause.object.is_some() { &TRANSITIVE[..] } else { &INTRANSITIVE };
+        let mut changed = clause.clone();
+        changed.verb.verb = self.draw(|author| author.sampler.pick(author.rng, verbs), |verb| verb.base)?;
+        Some(self.perhaps_flipped(changed))
+    }
+
+    /// "The dog sees Mali": "the cat sees Mali", "the dog sees Tepis".
+    ///
+    /// Whether "Mali and the dog do not sleep" denies one or both is unclear, so nothing is exchanged
+    /// in a pair whose clause is negated, or would be.
+    fn other_noun(&mut self, clause: &Clause) -> Option<Clause> {
+        let has_pair = phrases(&mut clause.clone()).any(|phrase| matches!(phrase, NounPhrase::Pair(..)));
+        if has_pair && clause.verb.negated {
+            return None;
+        }
+        let mut changed = clause.clone();
+        let mut heads = heads(&mut changed);
+        let index = self.rng.random_range(0..heads.len());
+        match &mut *heads[index] {
+            Nominal::Name(name) => {
+                *name = self.draw(|author| author.sampler.name(author.rng), String::as_str)?;
+            }
+            head => {
+                let nouns = Kind::of(head).nouns();
+                let new = self.draw(|author| author.sampler.pick(author.rng, nouns), |noun| noun.singular)?;
+                if let Nominal::Noun { noun, .. } = head {
+                    *noun = new;
+                }
+            }
+        }
+        Some(if has_pair { changed } else { self.perhaps_flipped(changed) })
+    }
+
+    /// "The dog sleeps": "the old dog sleeps".
+    fn adjective(&mut self, clause: &Clause) -> Option<Clause> {
+        let new =
+            self.draw(|author| author.sampler.adjective(author.rng), |new: &Adjective| new.word.source)?;
+        let mut changed = clause.clone();
+        let mut bare: Vec<_> = heads(&mut changed)
+            .into_iter()
+            .filter_map(|head| match head {
+                Nominal::Noun { adjectives, .. } if adjectives.is_empty() => Some(adjectives),
+                _ => None,
+            })
+            .collect();
+        bare.choose_mut(self.rng)?.push(new);
+        Some(changed)
+    }
+
+    /// "The dog sleeps": "the dog that sees Mali sleeps", "the dog with a hat sleeps".
+    fn modifier(&mut self, clause: &Clause) -> Option<Clause> {
+        let mut changed = clause.clone();
+        // After a modified object, a place would seem to belong to the modifier.
+        let plain = |phrase: &NounPhrase| matches!(phrase, NounPhrase::Plain(Nominal::Noun { .. }));
+        let places = if clause.place.is_some() { 1 } else { 2 };
+        let mut open: Vec<_> = phrases(&mut changed).take(places).filter(|phrase| plain(phrase)).collect();
+        let chosen = open.choose_mut(self.rng)?;
+        let NounPhrase::Plain(head) = chosen.clone() else { return None };
+        **chosen = self.modified(head)?;
+        Some(changed)
+    }
+
+    fn modified(&mut self, head: Nominal) -> Option<NounPhrase> {
+        if self.rng.random_bool(ADPOSITION) {
+            let new = self.adposition(&INNER_PREPOSITIONS)?;
+            return Some(NounPhrase::WithAdposition(head, new));
+        }
+        let kind = Kind::of(&head);
+        let new = (0..DRAWS)
+            .map(|_| self.sampler.relative(self.rng, kind))
+            .find(|relative| self.premise.leaves_relative_open(relative))?;
+        Some(NounPhrase::WithRelative(head, new))
+    }
+
+    /// "The dog sleeps": "the dog often sleeps".
+    fn adverb(&mut self, clause: &Clause) -> Option<Clause> {
+        if clause.verb.adverb.is_some() {
+            return None;
+        }
+        let mut changed = clause.clone();
+        changed.verb.adverb =
+            Some(self.draw(|author| author.sampler.pick(author.rng, &ADVERBS), |word| word.source)?);
+        Some(changed)
+    }
+
+    /// "The dog sleeps": "the dog sleeps near the house".
+    fn place(&mut self, clause: &Clause) -> Option<Clause> {
+        // A second place instead of the one left out would deny it.
+        let said = self.premise.clauses.iter().any(|clause| clause.place.is_some());
+        if said || !matches!(clause.object, None | Some(NounPhrase::Plain(_))) {
+            return None;
+        }
+        let mut changed = clause.clone();
+        changed.place = Some(self.adposition(&OUTER_PREPOSITIONS)?);
+        Some(changed)
+    }
+
+    fn adposition(&mut self, words: &'static [Word]) -> Option<Adposition> {
+        self.draw(
+            |author| author.sampler.adposition(author.rng, words),
+            |new| match &new.nominal {
+                Nominal::Noun { noun, .. } => noun.singular,
+                Nominal::Name(name) => name,
+            },
+        )
+    }
+
+    /// Something whose word the premise leaves open, nothing if that is hard to find.
+    fn draw<T>(&mut self, mut draw: impl FnMut(&mut Self) -> T, word: impl Fn(&T) -> &str) -> Option<T> {
+        for _ in 0..DRAWS {
+            let drawn = draw(self);
+            if self.premise.leaves_open(word(&drawn)) {
+                return Some(drawn);
+            }
+        }
+        None
+    }
+
+    fn perhaps_flipped(&mut self, clause: Clause) -> Clause {
+        if self.rng.random_bool(FLIPPED) { negation_flipped(clause) } else { clause }
+    }
+}
+
+/// "The dog sees the cat": "the cat sees the dog". Nothing if the object is no single being.
+fn exchange(clause: &Clause) -> Option<Clause> {
+    let is_being = |phrase: &NounPhrase| match phrase {
+        NounPhrase::Plain(head) => Kind::of(head) == Kind::Being,
+        _ => false,
+    };
+    let object = clause.object.clone().filter(is_being)?;
+    // A modifier or a pair before the place would seem to own it.
+    if clause.place.is_some() && !matches!(clause.subject, NounPhrase::Plain(_)) {
+        return None;
+    }
+    let mut changed = Clause { subject: object, ..clause.clone() };
+    changed.object = Some(clause.subject.clone());
+    Some(changed)
+}

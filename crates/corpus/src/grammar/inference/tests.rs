@@ -1,0 +1,303 @@
+//! Labels checked on the text alone, with a reader that knows the lexicon but not the edits.
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::super::lexicon::{
+    ADJECTIVES, ADVERBS, BEINGS, DEGREES, DETERMINERS, INNER_PREPOSITIONS, INTRANSITIVE, OPENINGS,
+    OUTER_PREPOSITIONS, THINGS, TRANSITIVE,
+};
+use super::edits::{Omission, omissions, without};
+use super::novelty::{Author, Novelty};
+use super::*;
+
+const SIZES: InferenceSizes = InferenceSizes { train: 3_000, dev: 301, matched: 902, mismatched: 703 };
+
+/// Any form of a noun or verb to its dictionary form.
+fn lemmas(verbs_only: bool) -> HashMap<&'static str, &'static str> {
+    let verbs = TRANSITIVE.iter().chain(&INTRANSITIVE);
+    let mut lemmas: HashMap<_, _> =
+        verbs.flat_map(|verb| [verb.base, verb.third, verb.past].map(|form| (form, verb.base))).collect();
+    if !verbs_only {
+        let nouns = BEINGS.iter().chain(&THINGS);
+        lemmas.extend(nouns.flat_map(|noun| [noun.singular, noun.plural].map(|form| (form, noun.singular))));
+    }
+    lemmas
+}
+
+/// What a hasty reader keeps of a sentence.
+#[derive(Debug)]
+struct Gist {
+    /// All words but function words, in order and in dictionary form.
+    content: Vec<String>,
+    /// The main verb of each clause, and whether it is negated.
+    verbs: Vec<(String, bool)>,
+    /// Nouns after "every" or "all".
+    universal: Vec<String>,
+}
+
+impl Gist {
+    fn new(text: &str) -> Self {
+        let (verbs, lemmas) = (lemmas(true), lemmas(false));
+        let words = plain_words(text);
+        let mut gist = Self { content: Vec::new(), verbs: Vec::new(), universal: Vec::new() };
+        let (mut in_relative, mut negated, mut every) = (false, false, false);
+        for word in words.iter().map(String::as_str) {
+            match word {
+                "that" => in_relative = true,
+                "not" => negated = true,
+                "every" | "all" => every = true,
+                _ if is_function_word(word) => {}
+                _ => gist.content.push(lemmas.get(word).unwrap_or(&word).to_string()),
+            }
+            if let Some(verb) = verbs.get(word) {
+                if !in_relative {
+                    gist.verbs.push((verb.to_string(), negated));
+                }
+                (in_relative, negated) = (false, false);
+            } else if every && let Some(noun) = lemmas.get(word) {
+                gist.universal.push(noun.to_string());
+                every = false;
+            }
+        }
+        gist
+    }
+
+    fn judge(premise: &str, hypothesis: &str) -> &'static str {
+        let [premise, hypothesis] = [premise, hypothesis].map(Self::new);
+        let mut rest = premise.content.iter();
+        let said = hypothesis.content.iter().all(|word| rest.any(|other| other == word));
+        if !said {
+            return "neutral";
+        }
+        if !premise.verbs.contains(&hypothesis.verbs[0]) {
+            return "contradiction";
+        }
+        let generalises = hypothesis.universal.iter().any(|noun| !premise.universal.contains(noun));
+        if generalises { "neutral" } else { "entailment" }
+    }
+}
+
+/// Words without the full stop; the first one with a small letter unless it is a name.
+fn plain_words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = text.trim_end_matches('.').split(' ').map(str::to_owned).collect();
+    let small = words[0].to_lowercase();
+    if is_function_word(&small) || OPENINGS.iter().any(|word| word.source == small) || small == "every" {
+        words[0] = small;
+    }
+    words
+}
+
+fn is_function_word(word: &str) -> bool {
+    let prepositions = INNER_PREPOSITIONS.iter().chain(&OUTER_PREPOSITIONS).chain(&DEGREES);
+    ["an", "and", "but", "do", "does", "did"].contains(&word)
+        || DETERMINERS.iter().any(|determiner| determiner.source.contains(&word))
+        || prepositions.into_iter().any(|entry| entry.source == word)
+}
+
+fn hypothesis(example: &Example) -> &str {
+    example.pair.as_deref().unwrap()
+}
+
+/// The accuracy, in percent, of naming the most frequent label among examples with the same feature.
+fn majority_accuracy<F: Eq + std::hash::Hash>(examples: &[Example], feature: impl Fn(&Example) -> F) -> f64 {
+    let mut counts: HashMap<F, HashMap<&str, usize>> = HashMap::new();
+    for example in examples {
+        *counts.entry(feature(example)).or_default().entry(&example.label).or_default() += 1;
+    }
+    let right: usize = counts.values().filter_map(|labels| labels.values().max()).sum();
+    100.0 * right as f64 / examples.len() as f64
+}
+
+fn domains() -> impl Strategy<Value = Domain> {
+    prop_oneof![Just(Domain::Standard), Just(Domain::Shifted)]
+}
+
+proptest! {
+    #[test]
+    fn labels_can_be_read_off_the_text(domain in domains(), seed: u64) {
+        for example in Generator::new(domain, seed).take(60, &mut HashSet::new()) {
+            let judged = Gist::judge(&example.text, hypothesis(&example));
+            prop_assert_eq!(judged, example.label, "{} / {:?}", example.text, example.pair);
+        }
+    }
+
+    #[test]
+    fn an_omission_shortens_and_spares_verb_and_polarity(domain in domains(), seed: u64) {
+        let mut generator = Generator::new(domain, seed);
+        for clause in (0..20).flat_map(|_| generator.premise().clauses) {
+            let text = written(&Sentence::Statement(clause.clone()));
+            for omission in omissions(&clause) {
+                let shorter = written(&Sentence::Statement(without(&clause, omission)));
+                prop_assert!(plain_words(&shorter).len() < plain_words(&text).len(), "{text} / {shorter}");
+                prop_assert_eq!(Gist::new(&shorter).verbs, Gist::new(&text).verbs);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_novelty_occurs_and_is_neutral() {
+    for (domain, kind) in [Domain::Standard, Domain::Shifted]
+        .into_iter()
+        .flat_map(|domain| Novelty::DRAWN.map(|kind| (domain, kind)))
+    {
+        let mut generator = Generator::new(domain, 1);
+        let mut found = 0;
+        for _ in 0..400 {
+            let premise = generator.premise();
+            let Generator { sampler, rng, .. } = &mut generator;
+            let changed = Author { premise: &premise, sampler, rng }.change(&premise.clauses[0], kind);
+            let Some(changed) = changed else { continue };
+            let texts = [premise.sentence(), Sentence::Statement(changed)].map(|sentence| written(&sentence));
+            assert_eq!(Gist::judge(&texts[0], &texts[1]), "neutral", "{kind:?}: {texts:?}");
+            found += 1;
+        }
+        assert!(found > 20, "{kind:?} was possible for {found} of 400 premises");
+    }
+}
+
+/// The first pairs of a seed. Pinned, too, because the demo's checkpoint depends on the text.
+#[test]
+fn the_first_pairs_are_as_a_reader_would_label_them() {
+    let splits = inference_splits(InferenceSizes { train: 0, dev: 0, matched: 6, mismatched: 6 }, 1);
+    let shown: Vec<_> = [splits.matched, splits.mismatched]
+        .iter()
+        .flatten()
+        .map(|example| format!("{}: {} / {}", example.label, example.text, hypothesis(example)))
+        .collect();
+    let expected = [
+        // "small" is left out.
+        "entailment: The man does not see the small dog near the house. \
+         / The man does not see the dog near the house.",
+        // "gladly" is new.
+        "neutral: Now Lubal liked the books of these letters. \
+         / Lubal gladly liked the books.",
+        // The relative clause is left out, and the rest denied.
+        "contradiction: The angry dogs that these small children see fall. \
+         / The dogs do not fall.",
+        "entailment: The happy uncle did not see the tree from a knife. \
+         / The happy uncle did not see the tree.",
+        // Whether he likes what he finds is left open.
+        "neutral: Kuvodo often finds the houses that the women see. \
+         / Kuvodo does not like the houses.",
+        "contradiction: The doctor that ran slept near the house. \
+         / The doctor did not sleep.",
+        // From here on mismatched.
+        "entailment: Guriven does not bring these young very old hats. \
+         / Guriven does not bring these old hats.",
+        // Another name.
+        "neutral: Now the cat that these boys drew seeks Deguli beside the umbrellas. \
+         / The cat that these boys drew seeks Kozara.",
+        "contradiction: The rather tired uncles that Tufora gladly brings forget Dumera beside the \
+         elegant stones. \
+         / The uncles that Tufora gladly brings do not forget Dumera beside the elegant stones.",
+        "entailment: These painters and Deguli forget this rather elegant quite red uncle beside the \
+         knife. \
+         / These painters and Deguli forget this rather elegant quite red uncle.",
+        "neutral: The rather happy elegant wolves from the village did not slowly praise the tired \
+         farmer from the tables. \
+         / The wolves from the village did not slowly bring the tired farmer from the tables.",
+        // Only the second clause is denied.
+        "contradiction: Vafudo and the uncles do not bring the farmer beside the book but the horse \
+         does not praise this umbrella. \
+         / The horse praises this umbrella.",
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn splits_share_no_premise_and_tests_ignore_the_training_size() {
+    let splits = inference_splits(SIZES, 1);
+    assert_eq!(inference_splits(SIZES, 1), splits);
+    assert_ne!(inference_splits(SIZES, 2).matched, splits.matched);
+    let fewer = inference_splits(InferenceSizes { train: 5, ..SIZES }, 1);
+    let tests =
+        |splits: &InferenceSplits| [splits.dev.clone(), splits.matched.clone(), splits.mismatched.clone()];
+    assert_eq!(tests(&fewer), tests(&splits));
+
+    let InferenceSplits { train, dev, matched, mismatched } = splits;
+    assert_eq!([train.len(), dev.len(), matched.len(), mismatched.len()], [3_000, 301, 902, 703]);
+    let all = [train, dev, matched, mismatched].concat();
+    let premises: HashSet<&str> = all.iter().map(|example| example.text.as_str()).collect();
+    assert_eq!(premises.len(), all.len());
+}
+
+#[test]
+fn each_label_has_a_third_of_every_split() {
+    let InferenceSplits { train, dev, matched, mismatched } = inference_splits(SIZES, 1);
+    for split in [train, dev, matched, mismatched] {
+        for label in INFERENCE_LABELS {
+            let share =
+                split.iter().filter(|example| example.label == label).count() as f64 / split.len() as f64;
+            assert!((share - 1.0 / 3.0).abs() < 0.02, "{label}: {share}");
+        }
+    }
+}
+
+/// Chance is 33.3 %, and the standard error of 12 000 pairs 0.4 points. "not" stands in half of the
+/// hypotheses of each label, but for neutral ones of the other polarity, which come from negated
+/// premises a little more often; what is new adds a little length. The pair decides.
+#[test]
+fn a_hypothesis_alone_says_little_of_its_label() {
+    for domain in [Domain::Standard, Domain::Shifted] {
+        let examples = Generator::new(domain, 1).take(12_000, &mut HashSet::new());
+        let has_not = |example: &Example| hypothesis(example).contains(" not ");
+        let length = |example: &Example| hypothesis(example).split(' ').count();
+        let negation = majority_accuracy(&examples, has_not);
+        let both = majority_accuracy(&examples, |example| (has_not(example), length(example)));
+        assert!(negation < 36.0, "{domain:?}: \"not\" predicts {negation} %");
+        assert!(both < 42.0, "{domain:?}: \"not\" and length predict {both} %");
+        let pair = majority_accuracy(&examples, |example| Gist::judge(&example.text, hypothesis(example)));
+        assert_eq!(pair, 100.0);
+    }
+}
+
+#[test]
+fn negated_clauses_lose_nothing_around_the_verb() {
+    let mut generator = Generator::new(Domain::Shifted, 1);
+    let mut found = [0, 0];
+    for clause in (0..500).flat_map(|_| generator.premise().clauses) {
+        let around = |omission: &Omission| {
+            use Omission::{Adverb, Conjunct, Opening, Place};
+            matches!(omission, Opening | Adverb | Place | Conjunct { .. })
+        };
+        found[usize::from(clause.verb.negated)] +=
+            omissions(&clause).iter().filter(|one| around(one)).count();
+    }
+    assert!(found[0] > 200, "{found:?}");
+    assert_eq!(found[1], 0);
+}
+
+#[test]
+fn the_mismatched_domain_is_longer_and_has_other_names() {
+    let InferenceSplits { train, mismatched, .. } = inference_splits(SIZES, 1);
+    let length = |examples: &[Example]| {
+        examples.iter().map(|example| example.text.split(' ').count()).sum::<usize>() as f64
+            / examples.len() as f64
+    };
+    let (short, long) = (length(&train), length(&mismatched));
+    assert!(short * 1.25 < long, "means {short} and {long}");
+    assert!(train.iter().all(|example| example.text.split(' ').count() <= 12));
+
+    let names = |examples: &[Example]| -> HashSet<String> {
+        let words = examples.iter().flat_map(|example| plain_words(&example.text));
+        words.filter(|word| word.starts_with(char::is_uppercase)).collect()
+    };
+    let (known, new) = (names(&train), names(&mismatched));
+    assert!(known.len() > 100 && new.len() > 100, "{} and {} names", known.len(), new.len());
+    assert!(known.is_disjoint(&new));
+}
+
+#[test]
+fn related_words_are_words_of_the_lexicon() {
+    let nouns = BEINGS.iter().chain(&THINGS).map(|noun| noun.singular);
+    let verbs = TRANSITIVE.iter().chain(&INTRANSITIVE).map(|verb| verb.base);
+    let others = ADJECTIVES.iter().chain(&ADVERBS).chain(&OPENINGS).map(|word| word.source);
+    let known: HashSet<&str> = nouns.chain(verbs).chain(others).collect();
+    let related = premise::RELATED.iter().flat_map(|(word, others)| others.iter().chain([word]));
+    let adverbs = premise::RELATED_ADVERBS.iter().copied().flatten();
+    for word in related.chain(adverbs).chain(&premise::UNCERTAIN) {
+        assert!(known.contains(word), "`{word}` is no word");
+    }
+}
