@@ -8,45 +8,17 @@ use std::sync::OnceLock;
 use assert_cmd::Command;
 use predicates::str::contains;
 use tempfile::TempDir;
-
-const TINY: &str = r#"
-description = "A subject for tests"
-[data]
-grammar = { seed = 3, train = 900, dev = 20, test = 24, shifted = 9 }
-[tokenizer]
-vocabulary = 300
-[model]
-layers = 2
-heads = 3
-d_model = 12
-d_ff = 12
-activation = "relu"
-dropout = 0.0
-positions = 160
-[training]
-seed = 1
-epochs = 4
-batch_tokens = 800
-peak_learning_rate = 1e-2
-warmup_steps = 10
-label_smoothing = 0.1
-clip_norm = 1.0
-[decoding]
-length_ratio = 1.0
-length_offset = 2
-"#;
+use test_support::TRANSLATOR;
 
 /// A folder with the subject, its model trained once for all tests.
 fn folder() -> TempDir {
     static TRAINED: OnceLock<TempDir> = OnceLock::new();
     let trained = TRAINED.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
+        let folder = test_support::folder(TRANSLATOR);
         command(folder.path()).args(["--limit", "1", "--attention", "enc-enc"]).assert().success();
         folder
     });
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
+    let folder = test_support::folder(TRANSLATOR);
     let model = "data/models/tiny";
     fs::create_dir_all(folder.path().join(model)).unwrap();
     for file in ["config.json", "model.safetensors", "settings.json", "tokenizer.json"] {
@@ -56,8 +28,8 @@ fn folder() -> TempDir {
 }
 
 fn command(folder: &Path) -> Command {
-    let mut command = Command::cargo_bin("ablate-one").unwrap();
-    command.current_dir(folder).args(["tiny.toml", "--quiet", "--resamples", "99"]);
+    let mut command = test_support::command("ablate-one", folder);
+    command.args(["--resamples", "99"]);
     command
 }
 
@@ -66,10 +38,7 @@ fn table(folder: &Path) -> PathBuf {
 }
 
 fn refusal(folder: &Path, arguments: &[&str]) -> String {
-    let output = command(folder).args(arguments).assert().failure().code(1).get_output().stderr.clone();
-    let message = String::from_utf8(output).unwrap();
-    assert_eq!(message.lines().count(), 1, "not one line: {message}");
-    message
+    test_support::refusal(command(folder).args(arguments))
 }
 
 #[test]
@@ -147,7 +116,7 @@ fn another_split_has_a_file_of_its_own() {
     let arguments = ["--attention", "dec-dec", "--split", "shifted", "--resamples", "0"];
     command(folder.path()).args(arguments).assert().success().stdout("results/tiny/ablate-one-shifted.csv\n");
     let text = fs::read_to_string(folder.path().join("results/tiny/ablate-one-shifted.csv")).unwrap();
-    assert!(text.lines().nth(1).unwrap().ends_with(",,,,,"), "an untested row has empty cells: {text}");
+    assert!(text.lines().nth(1).unwrap().ends_with(",,,,,,,"), "an untested row has empty cells: {text}");
 }
 
 #[test]

@@ -6,55 +6,17 @@ use std::process::Stdio;
 
 use assert_cmd::Command;
 use predicates::str::contains;
-use tempfile::TempDir;
-
-const TINY: &str = r#"
-description = "A subject for tests"
-[data]
-grammar = { seed = 3, train = 200, dev = 20, test = 10, shifted = 5 }
-[tokenizer]
-vocabulary = 300
-[model]
-layers = 1
-heads = 2
-d_model = 8
-d_ff = 12
-activation = "relu"
-dropout = 0.2
-positions = 160
-[training]
-seed = 1
-epochs = 4
-batch_tokens = 800
-peak_learning_rate = 3e-3
-warmup_steps = 10
-label_smoothing = 0.1
-clip_norm = 1.0
-[decoding]
-"#;
-
-fn folder(spec: &str) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("tiny.toml"), spec).unwrap();
-    folder
-}
+use test_support::{TRANSLATOR, folder, read};
 
 /// Two threads, since weights depend on their number.
 fn command(folder: &Path) -> Command {
-    let mut command = Command::cargo_bin("train-subject").unwrap();
-    command.current_dir(folder).args(["tiny.toml", "--threads", "2", "--quiet"]);
+    let mut command = test_support::command("train-subject", folder);
+    command.args(["--threads", "2"]);
     command
 }
 
 fn refusal(folder: &Path) -> String {
-    let output = command(folder).assert().failure().code(1).get_output().stderr.clone();
-    let message = String::from_utf8(output).unwrap();
-    assert_eq!(message.lines().count(), 1, "not one line: {message}");
-    message
-}
-
-fn read(folder: &Path, file: &str) -> Vec<u8> {
-    fs::read(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+    test_support::refusal(&mut command(folder))
 }
 
 const OUTCOME: [&str; 3] =
@@ -62,11 +24,11 @@ const OUTCOME: [&str; 3] =
 
 #[test]
 fn training_leaves_a_model_each_epoch_and_a_curve() {
-    let folder = folder(TINY);
+    let folder = folder(TRANSLATOR);
     command(folder.path()).assert().success().stdout("data/models/tiny\n");
     let curve = String::from_utf8(read(folder.path(), "results/tiny/training.csv")).unwrap();
     assert_eq!(curve.lines().count(), 5, "{curve}");
-    assert!(curve.starts_with("epoch,step,train_loss,dev_loss,learning_rate,best\n1,"), "{curve}");
+    assert!(curve.starts_with("epoch,step,train_loss,dev_loss,dev_score,learning_rate,best\n1,"), "{curve}");
     let losses: Vec<f64> =
         curve.lines().skip(1).map(|line| line.split(',').nth(3).unwrap().parse().unwrap()).collect();
     assert!(losses[3] < losses[0], "training must lower the dev loss: {losses:?}");
@@ -82,7 +44,7 @@ fn training_leaves_a_model_each_epoch_and_a_curve() {
 /// Equal seeds give equal bytes, also when one of the two runs is killed after its first epoch.
 #[test]
 fn a_killed_run_goes_on_with_the_losses_of_an_unbroken_one() {
-    let (unbroken, killed) = (folder(TINY), folder(TINY));
+    let (unbroken, killed) = (folder(TRANSLATOR), folder(TRANSLATOR));
     command(unbroken.path()).assert().success();
 
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("train-subject"))
@@ -107,13 +69,13 @@ fn a_killed_run_goes_on_with_the_losses_of_an_unbroken_one() {
 
 #[test]
 fn a_trained_model_is_left_alone_unless_overwritten() {
-    let folder = folder(TINY);
+    let folder = folder(TRANSLATOR);
     command(folder.path()).assert().success();
     let before = fs::metadata(folder.path().join(OUTCOME[1])).unwrap().modified().unwrap();
     command(folder.path()).assert().success();
     assert_eq!(fs::metadata(folder.path().join(OUTCOME[1])).unwrap().modified().unwrap(), before);
 
-    fs::write(folder.path().join("tiny.toml"), TINY.replace("d_ff = 12", "d_ff = 14")).unwrap();
+    fs::write(folder.path().join("tiny.toml"), TRANSLATOR.replace("d_ff = 12", "d_ff = 14")).unwrap();
     let message = refusal(folder.path());
     assert!(
         message.contains("was trained from other settings") && message.contains("--overwrite"),
@@ -125,19 +87,19 @@ fn a_trained_model_is_left_alone_unless_overwritten() {
 #[test]
 fn a_faulty_subject_is_refused_before_training() {
     let cases = [
-        ("heads = 2", "heads = 3", "encoder_attention_heads (3) does not divide d_model (8)"),
-        ("heads = 2", "haeds = 2", "unknown field `haeds`"),
+        ("heads = 3", "heads = 5", "encoder_attention_heads (5) does not divide d_model (12)"),
+        ("heads = 3", "haeds = 3", "unknown field `haeds`"),
         ("epochs = 4", "epochs = 0", "training.epochs must be at least 1"),
         ("vocabulary = 300", "vocabulary = 30", "259"),
         ("dropout = 0.2", "dropout = 1.2", "dropout (1.2) must be at least 0 and below 1"),
-        ("train = 200", "train = 0", "split `train` is empty"),
+        ("train = 900", "train = 0", "split `train` is empty"),
         ("dev = 20", "dev = 0", "split `dev` is empty"),
         ("\"relu\"", "\"gelu\"", "unknown variant `gelu`"),
         ("[decoding]", "[decoding]\nbeam = 0", "decoding.beam must be from 1 to 64"),
         ("grammar =", "# grammar =", "[data] needs a grammar or splits"),
     ];
     for (from, to, expected) in cases {
-        let folder = folder(&TINY.replace(from, to));
+        let folder = folder(&TRANSLATOR.replace(from, to));
         let message = refusal(folder.path());
         assert!(message.contains(expected), "{to}: {message}");
     }
@@ -145,8 +107,8 @@ fn a_faulty_subject_is_refused_before_training() {
 
 #[test]
 fn faulty_text_is_refused_by_file_and_line() {
-    let spec = TINY.replace(
-        "grammar = { seed = 3, train = 200, dev = 20, test = 10, shifted = 5 }",
+    let spec = TRANSLATOR.replace(
+        "grammar = { seed = 3, train = 900, dev = 20, test = 24, shifted = 9 }",
         "fetch = \"multi30k\"\nsplits.train = { source = \"a.en\", target = \"a.fr\" }\n\
          splits.dev = { source = \"a.en\", target = \"a.fr\" }",
     );

@@ -1,0 +1,170 @@
+//! The whole command on a classifier that trains in a second, and on checkpoints that are taken as they are.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use assert_cmd::Command;
+use records::AblationRow;
+use tempfile::TempDir;
+use test_support::{CLASSIFIER, read, write_reviews};
+
+/// A folder with the subject and its data, its model trained once for all tests.
+fn folder(spec: &str) -> TempDir {
+    static TRAINED: OnceLock<TempDir> = OnceLock::new();
+    let trained = TRAINED.get_or_init(|| {
+        let folder = test_support::folder(CLASSIFIER);
+        write_reviews(folder.path());
+        command(folder.path()).args(["--limit", "1"]).assert().success();
+        folder
+    });
+    let folder = test_support::folder(spec);
+    write_reviews(folder.path());
+    let model = "data/models/tiny";
+    fs::create_dir_all(folder.path().join(model)).unwrap();
+    for file in ["config.json", "model.safetensors", "settings.json", "tokenizer.json"] {
+        fs::copy(trained.path().join(model).join(file), folder.path().join(model).join(file)).unwrap();
+    }
+    folder
+}
+
+/// The description of a subject whose model is the folder of the trained one, taken as it is.
+fn checkpoint(data: &str) -> String {
+    let (head, _) = CLASSIFIER.split_once("[tokenizer]").unwrap();
+    let head = head.replace("labels = [\"bad\", \"good\"]", data);
+    head + "[tokenizer]\nmax_length = 16\n[checkpoint]\nfrom = \"models/tiny\"\n"
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = test_support::command("ablate-one", folder);
+    command.args(["--resamples", "99"]);
+    command
+}
+
+fn refusal(folder: &Path) -> String {
+    test_support::refusal(&mut command(folder))
+}
+
+fn rows(folder: &Path) -> Vec<AblationRow> {
+    let mut reader = csv::Reader::from_path(folder.join("results/tiny/ablate-one.csv")).unwrap();
+    reader.deserialize().collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn accuracies_come_with_three_tests() {
+    let folder = folder(CLASSIFIER);
+    command(folder.path()).assert().success();
+    let rows = rows(folder.path());
+    assert_eq!(rows.len(), 2 * 3);
+    for row in &rows {
+        assert_eq!((row.attention.as_str(), row.metric.as_str()), ("self", "accuracy"));
+        // 60 examples, so scores are whole numbers of sixtieths
+        let right = row.score * 0.6;
+        assert!((right - right.round()).abs() < 1e-9, "{}", row.score);
+        for p in [row.p_value, row.p_unpaired_t, row.p_mcnemar, row.p_holm, row.p_benjamini_hochberg] {
+            assert!((0.0..=1.0).contains(&p.unwrap()), "{row:?}");
+        }
+    }
+    assert!(rows.iter().any(|row| row.score_delta != 0.0), "masking must change something");
+}
+
+#[test]
+fn f1_and_matthews_correlation_are_bootstrapped() {
+    for score in ["metric = \"f1\"\npositive = \"good\"", "metric = \"matthews\""] {
+        // the score is one of the settings that the best epoch depends on
+        let spec = checkpoint("").replace("metric = \"accuracy\"", score);
+        let folder = folder(&spec);
+        command(folder.path()).assert().success();
+        for row in rows(folder.path()) {
+            // p = (1 + count) / (99 + 1): a whole number of hundredths
+            let p = row.p_value.unwrap() * 100.0;
+            assert!((p.round() - p).abs() < 1e-9, "{p}");
+            assert_eq!((row.p_unpaired_t, row.p_mcnemar), (None, None));
+        }
+    }
+}
+
+/// With names of its own, with those of the subject in any order, and after translation.
+#[test]
+fn a_checkpoint_scores_as_the_model_that_was_trained() {
+    let trained = folder(CLASSIFIER);
+    command(trained.path()).assert().success();
+    let expected = rows(trained.path());
+    for labels in ["", "labels = [\"good\", \"bad\"]"] {
+        let folder = folder(&checkpoint(labels));
+        command(folder.path()).assert().success();
+        assert_eq!(rows(folder.path()), expected, "{labels}");
+    }
+    let folder = folder(&checkpoint("rename = { no = \"bad\", yes = \"good\" }"));
+    let path = folder.path().join("data/reviews/test.tsv");
+    let text = fs::read_to_string(&path).unwrap().replace("\tgood", "\tyes").replace("\tbad", "\tno");
+    fs::write(path, text).unwrap();
+    command(folder.path()).assert().success();
+    assert_eq!(rows(folder.path()), expected);
+}
+
+#[test]
+fn classes_that_the_model_does_not_know_are_refused() {
+    let message = refusal(folder(&checkpoint("labels = [\"poor\", \"fine\"]")).path());
+    assert!(message.contains("data.labels are `poor`, `fine`, but the model in `data/models/tiny` knows `bad`, `good`"), "{message}");
+    let other = folder(&checkpoint(""));
+    fs::write(other.path().join("data/reviews/test.tsv"), "review\tverdict\nlovely\tgreat\n").unwrap();
+    let message = refusal(other.path());
+    assert!(message.contains("split `test`, example 1: label `great` is not one of `bad`, `good`"), "{message}");
+}
+
+#[test]
+fn a_folder_that_holds_no_such_model_is_refused() {
+    let replace = |file: &str, from: &str, to: &str, expected: &str| {
+        let folder = folder(&checkpoint(""));
+        let path = folder.path().join("data/models/tiny").join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{from}");
+        fs::write(path, text.replace(from, to)).unwrap();
+        let message = refusal(folder.path());
+        assert!(message.contains(expected), "{expected}: {message}");
+    };
+    let config = "config.json";
+    replace(config, "\"model_type\": \"bert\"", "\"model_type\": \"gpt2\"", "model_type is `gpt2`");
+    replace(config, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", "lacks tensor `bert.encoder.layer.2.");
+    replace(config, "\"max_position_embeddings\": 16", "\"max_position_embeddings\": 8", "tensor `bert.embeddings.position_embeddings.weight` is [16, 12]");
+    replace(config, "\"bad\"", "\"LABEL_0\"", "label `bad` is not one of");
+    replace("tokenizer.json", "{", "", "tokenizer.json");
+}
+
+#[test]
+fn a_tokeniser_of_another_model_is_refused() {
+    let folder = folder(&checkpoint(""));
+    let path = folder.path().join("data/models/tiny");
+    let words = |count: usize| (0..count).map(|word| format!("w{word}\n")).collect::<String>();
+    fs::remove_file(path.join("tokenizer.json")).unwrap();
+    fs::write(path.join("vocab.txt"), "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n".to_owned() + &words(100)).unwrap();
+    let message = refusal(folder.path());
+    assert!(message.contains("the tokeniser has 105 tokens, but the model embeds"), "{message}");
+}
+
+#[test]
+fn a_checkpoint_with_nan_is_refused() {
+    let folder = folder(&checkpoint(""));
+    let path = folder.path().join("data/models/tiny/model.safetensors");
+    let mut bytes = read(folder.path(), "data/models/tiny/model.safetensors");
+    let last = bytes.len() - 4;
+    bytes[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs::write(path, bytes).unwrap();
+    let message = refusal(folder.path());
+    assert!(message.contains("holds NaN or infinite values"), "{message}");
+}
+
+#[test]
+fn a_split_can_be_taken_out_of_another() {
+    let spec = CLASSIFIER.replace(
+        "[data.splits]",
+        "holdout = { name = \"kept\", from = \"test\", examples = 20, seed = 2 }\n[data.splits]",
+    );
+    let folder = folder(&spec);
+    // the settings of the trained model say nothing of a holdout
+    fs::remove_file(folder.path().join("data/models/tiny/settings.json")).unwrap();
+    command(folder.path()).args(["--split", "kept"]).assert().success();
+    let kept = fs::read_to_string(folder.path().join("results/tiny/ablate-one-kept.csv")).unwrap();
+    assert_eq!(kept.lines().count(), 7, "{kept}");
+}

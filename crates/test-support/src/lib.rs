@@ -1,0 +1,126 @@
+//! Subjects that train in a second, for tests of whole commands.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+/// A translator of the demo language.
+pub const TRANSLATOR: &str = r#"
+description = "A translator for tests"
+[data]
+grammar = { seed = 3, train = 900, dev = 20, test = 24, shifted = 9 }
+[tokenizer]
+vocabulary = 300
+[model]
+layers = 2
+heads = 3
+d_model = 12
+d_ff = 12
+activation = "relu"
+dropout = 0.2
+positions = 160
+[training]
+seed = 1
+epochs = 4
+batch_tokens = 800
+peak_learning_rate = 1e-2
+warmup_steps = 10
+label_smoothing = 0.1
+clip_norm = 1.0
+[decoding]
+length_ratio = 1.0
+length_offset = 2
+"#;
+
+/// A classifier of the reviews that [`write_reviews`] makes.
+pub const CLASSIFIER: &str = r#"
+task = "classification"
+description = "A classifier for tests"
+[data]
+test = "test"
+labels = ["bad", "good"]
+format = { kind = "tsv", text = "review", label = "verdict" }
+[data.splits]
+train = "reviews/train.tsv"
+dev = "reviews/dev.tsv"
+test = "reviews/test.tsv"
+[score]
+metric = "accuracy"
+[tokenizer]
+vocabulary = 60
+max_length = 16
+[model]
+layers = 2
+heads = 3
+d_model = 12
+d_ff = 14
+dropout = 0.1
+[training]
+seed = 1
+epochs = 4
+batch_size = 16
+learning_rate = 1e-2
+keep = "best"
+"#;
+
+/// A folder with the subject `tiny`, described by `spec`.
+pub fn folder(spec: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("tiny.toml"), spec).unwrap();
+    folder
+}
+
+/// Writes `data/reviews/{train,dev,test}.tsv` with columns `review` and `verdict`: whether more of its words praise.
+pub fn write_reviews(folder: &Path) {
+    fs::create_dir_all(folder.join("data/reviews")).unwrap();
+    for (split, offset, rows) in [("train", 0, 400), ("dev", 1_000, 40), ("test", 2_000, 60)] {
+        let mut text = "review\tverdict\n".to_owned();
+        for index in offset..offset + rows {
+            let (review, verdict) = review(index);
+            writeln!(text, "{review}\t{verdict}").unwrap();
+        }
+        fs::write(folder.join(format!("data/reviews/{split}.tsv")), text).unwrap();
+    }
+}
+
+/// Three or five opinions among names of films; `index` decides all.
+fn review(index: usize) -> (String, &'static str) {
+    // a fixed mixing of the bits, so that neighbours have nothing in common
+    let mut bits = (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
+    let mut next = |choices: &[&'static str]| {
+        let choice = choices[bits as usize % choices.len()];
+        bits /= choices.len() as u64;
+        choice
+    };
+    let opinions = if next(&["short", "long"]) == "short" { 3 } else { 5 };
+    let (mut words, mut praise) = (vec![next(&["film", "story", "music"])], 0);
+    for _ in 0..opinions {
+        let word = next(&["lovely", "brilliant", "dull", "awful"]);
+        praise += usize::from(word == "lovely" || word == "brilliant");
+        words.push(word);
+    }
+    (words.join(" "), if 2 * praise > opinions { "good" } else { "bad" })
+}
+
+/// `program tiny.toml --quiet`, run in `folder`.
+pub fn command(program: &str, folder: &Path) -> Command {
+    let mut command = Command::cargo_bin(program).unwrap();
+    command.current_dir(folder).args(["tiny.toml", "--quiet"]);
+    command
+}
+
+/// What a command that must fail says, which is one line; its exit code is 1.
+pub fn refusal(command: &mut Command) -> String {
+    let output = command.assert().failure().code(1).get_output().stderr.clone();
+    let message = String::from_utf8(output).unwrap();
+    assert_eq!(message.lines().count(), 1, "not one line: {message}");
+    message
+}
+
+/// The bytes of a file in `folder`.
+pub fn read(folder: &Path, file: &str) -> Vec<u8> {
+    fs::read(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}

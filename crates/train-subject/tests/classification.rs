@@ -1,0 +1,171 @@
+//! The whole command on a classifier that trains in a second.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+use test_support::{CLASSIFIER, read, write_reviews};
+
+const OUTCOME: [&str; 3] =
+    ["results/tiny/training.csv", "data/models/tiny/model.safetensors", "data/models/tiny/tokenizer.json"];
+
+fn folder(spec: &str) -> TempDir {
+    let folder = test_support::folder(spec);
+    write_reviews(folder.path());
+    folder
+}
+
+/// Two threads, since weights depend on their number.
+fn command(folder: &Path) -> Command {
+    let mut command = test_support::command("train-subject", folder);
+    command.args(["--threads", "2"]);
+    command
+}
+
+fn refusal(folder: &Path) -> String {
+    test_support::refusal(&mut command(folder))
+}
+
+/// Column `name` of the training curve.
+fn curve(folder: &Path, name: &str) -> Vec<f64> {
+    let text = String::from_utf8(read(folder, OUTCOME[0])).unwrap();
+    let column = text.lines().next().unwrap().split(',').position(|column| column == name).unwrap();
+    text.lines().skip(1).map(|line| line.split(',').nth(column).unwrap().parse().unwrap()).collect()
+}
+
+fn published_epoch(folder: &Path) -> usize {
+    let model = read(folder, OUTCOME[1]);
+    let same = |epoch: &usize| {
+        read(folder, &format!("data/models/tiny/epochs/{epoch}/model.safetensors")) == model
+    };
+    (1..=4).find(same).unwrap()
+}
+
+#[test]
+fn the_epoch_with_the_best_score_becomes_the_model() {
+    let folder = folder(CLASSIFIER);
+    command(folder.path()).assert().success().stdout("data/models/tiny\n");
+    let scores = curve(folder.path(), "dev_score");
+    assert_eq!(scores.len(), 4);
+    assert!(scores.iter().all(|score| (0.0..=100.0).contains(score)), "{scores:?}");
+    let best = scores.iter().copied().fold(0.0, f64::max);
+    assert!(best > 80.0, "counting words must be learnt: {scores:?}");
+    let first = scores.iter().position(|&score| score == best).unwrap() + 1;
+    assert_eq!(published_epoch(folder.path()), first, "{scores:?}");
+}
+
+#[test]
+fn the_last_epoch_becomes_the_model_where_the_subject_says_so() {
+    // a rate that spoils what was learnt, so that the best epoch is not the last one
+    let spec = CLASSIFIER.replace("keep = \"best\"", "keep = \"last\"").replace("epochs = 4", "epochs = 4\nweight_decay = 1.0");
+    let folder = folder(&spec);
+    command(folder.path()).assert().success();
+    assert_eq!(published_epoch(folder.path()), 4);
+}
+
+/// Equal seeds give equal bytes, also when one of the two runs is killed after its first epoch.
+#[test]
+fn a_killed_run_goes_on_to_the_weights_of_an_unbroken_one() {
+    let (unbroken, killed) = (folder(CLASSIFIER), folder(CLASSIFIER));
+    command(unbroken.path()).assert().success();
+
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("train-subject"))
+        .current_dir(killed.path())
+        .args(["tiny.toml", "--threads", "2", "--quiet"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !killed.path().join("data/models/tiny/epochs/1").exists() {
+        assert!(child.try_wait().unwrap().is_none_or(|status| status.success()), "training failed");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    // Weights depend on the number of shards, which the checkpoint remembers: another number of threads is the same.
+    command(killed.path()).args(["--threads", "1"]).assert().success();
+    for file in OUTCOME {
+        assert_eq!(read(killed.path(), file), read(unbroken.path(), file), "{file}");
+    }
+}
+
+/// A trained model as the checkpoint of another subject, with a classifier of its own for other classes.
+#[test]
+fn a_checkpoint_is_fine_tuned_to_other_classes() {
+    let folder = folder(CLASSIFIER);
+    command(folder.path()).assert().success();
+    let (head, tail) = CLASSIFIER.split_once("[tokenizer]").unwrap();
+    let training = tail.split_once("[training]").unwrap().1;
+    let spec = head.replace("labels = [\"bad\", \"good\"]", "labels = [\"poor\", \"fair\", \"fine\"]\nrename = { bad = \"poor\", good = \"fine\" }")
+        + "[tokenizer]\nmax_length = 16\n[checkpoint]\nfrom = \"models/tiny\"\n[training]"
+        + training;
+    fs::write(folder.path().join("other.toml"), spec).unwrap();
+    let mut other = Command::cargo_bin("train-subject").unwrap();
+    let output = other.current_dir(folder.path()).arg("other.toml").assert().success().get_output().clone();
+    let messages = String::from_utf8(output.stderr).unwrap();
+    let expected = "newly initialised, since `models/tiny` has none: classifier.weight, classifier.bias";
+    assert!(messages.contains(expected), "{messages}");
+    let config = String::from_utf8(read(folder.path(), "data/models/other/config.json")).unwrap();
+    assert!(config.contains("\"2\": \"fine\""), "{config}");
+    let tokenizer = |name: &str| read(folder.path(), &format!("data/models/{name}/tokenizer.json"));
+    assert_eq!(tokenizer("other"), tokenizer("tiny"));
+}
+
+#[test]
+fn a_faulty_description_is_refused_before_training() {
+    let cases = [
+        ("metric = \"accuracy\"", "metric = \"f1\"", "score.metric f1 needs score.positive"),
+        ("metric = \"accuracy\"", "metric = \"f1\"\npositive = \"fair\"", "score.positive is `fair`, but data.labels are bad, good"),
+        ("metric = \"accuracy\"", "metric = \"recall\"", "unknown variant `recall`"),
+        ("labels = [\"bad\", \"good\"]", "labels = [\"bad\", \"fair\"]", "split `train`, example"),
+        ("labels = [\"bad\", \"good\"]", "labels = [\"bad\", \"bad\"]", "data.labels names a class twice"),
+        ("labels = [\"bad\", \"good\"]", "", "[training] needs data.labels"),
+        ("text = \"review\"", "text = \"text\"", "text"),
+        ("text = \"review\"", "text = 3", "train.tsv`, line"),
+        ("kind = \"tsv\"", "kind = \"xml\"", "xml"),
+        ("dev = \"reviews/dev.tsv\"", "dev = \"reviews/none.tsv\"", "none.tsv"),
+        ("dev = \"reviews/dev.tsv\"", "dev = 3", "a file must be \"file\", or { file = "),
+        ("heads = 3", "heads = 5", "num_attention_heads (5) does not divide hidden_size (12)"),
+        ("vocabulary = 60", "vocabulary = 3", "a vocabulary of 3 is too small"),
+        ("vocabulary = 60", "", "[model] needs tokenizer.vocabulary"),
+        ("max_length = 16", "max_length = 2", "tokenizer.max_length must be from 3"),
+        ("learning_rate = 1e-2", "learning_rate = -1.0", "training.learning_rate must be above 0"),
+        ("batch_size = 16", "batch_size = 0", "training.batch_size must be at least 1"),
+        ("[model]", "[checkpoint]\nfrom = \"x\"\n[model]", "both [checkpoint] and [model] are given"),
+        ("task = \"classification\"", "task = \"regression\"", "unknown variant `regression`"),
+    ];
+    for (from, to, expected) in cases {
+        assert!(CLASSIFIER.contains(from), "{from}");
+        let folder = folder(&CLASSIFIER.replace(from, to));
+        let message = refusal(folder.path());
+        assert!(message.contains(expected), "{to}: {message}");
+        assert!(!folder.path().join("data/models").exists(), "{to}: something was written");
+    }
+}
+
+#[test]
+fn f1_of_three_classes_is_refused() {
+    let three = CLASSIFIER
+        .replace("labels = [\"bad\", \"good\"]", "labels = [\"bad\", \"good\", \"fair\"]")
+        .replace("metric = \"accuracy\"", "metric = \"f1\"\npositive = \"good\"");
+    let message = refusal(folder(&three).path());
+    assert!(message.contains("score.metric f1 is for two classes, but data.labels are 3"), "{message}");
+}
+
+#[test]
+fn faulty_data_is_refused_by_file_and_line() {
+    let cases: [(&[u8], &str); 4] = [
+        (b"review\tverdict\nlovely film\n", "line 2"),
+        (b"review\tverdict\nlovely\tgood\nfilm \xff\tgood\n", "line 3"),
+        (b"review\tverdict\n", "dev.tsv"),
+        (b"review\tverdict\nlovely\tbetter\n", "split `dev`, example 1: label `better` is not one of `bad`, `good`"),
+    ];
+    for (content, expected) in cases {
+        let folder = folder(CLASSIFIER);
+        fs::write(folder.path().join("data/reviews/dev.tsv"), content).unwrap();
+        let message = refusal(folder.path());
+        assert!(message.contains(expected), "{expected}: {message}");
+    }
+}
