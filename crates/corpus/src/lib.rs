@@ -6,10 +6,12 @@
 //! - [`tokenizer`] trains, saves and loads byte-level BPE subwords.
 //! - [`batches`] groups sentences of like length.
 //! - [`fetch`] downloads data sets and checks them.
+//! - [`hub`] brings models of the Hugging Face hub.
 pub mod batches;
 mod error;
 pub mod fetch;
 pub mod grammar;
+pub mod hub;
 pub mod labelled;
 pub mod parallel;
 pub mod tokenizer;

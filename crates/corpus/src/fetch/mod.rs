@@ -4,7 +4,7 @@
 //! with the right checksum gets its final name.
 mod archive;
 mod catalogue;
-mod checksum;
+pub(crate) mod checksum;
 mod download;
 mod package;
 
