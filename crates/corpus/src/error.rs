@@ -79,6 +79,22 @@ pub enum Error {
         reason: String,
     },
 
+    /// A model of the hub cannot be had.
+    #[error("cannot get `{model}` from the hub: {reason}")]
+    Hub {
+        /// The model, `owner/name` or `owner/name@revision`.
+        model: String,
+        /// What is missing, or what the hub or the transport says.
+        reason: String,
+    },
+
+    /// A text is no name of a model of the hub.
+    #[error("`{text}` names no model of the hub: expected owner/name or owner/name@revision")]
+    HubName {
+        /// What was given.
+        text: String,
+    },
+
     /// Two files that should be parallel are not.
     #[error(
         "`{}` has {source_lines} lines, but `{}` has {target_lines}: parallel files must have equally many",

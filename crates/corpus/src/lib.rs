@@ -8,6 +8,7 @@
 //! - [`tokenizer`] trains, saves and loads byte-level BPE subwords.
 //! - [`batches`] groups sentences of like length.
 //! - [`fetch`] downloads data sets and checks them.
+//! - [`hub`] brings models of the Hugging Face hub.
 pub mod batches;
 pub mod classifier_tokenizer;
 mod error;

@@ -3,14 +3,14 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader, Cursor, Write};
+use std::io::{BufRead, BufReader, Cursor, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::thread;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
-use flate2::{Compression, write::GzEncoder};
+use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
 use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::TempDir;
@@ -34,6 +34,8 @@ enum Server {
     WrongRange,
     /// Another file.
     OtherFile,
+    /// 200 with everything, saying that it is compressed only on the way, as some servers do for `.gz`.
+    AsEncoding,
     /// 404.
     Missing,
 }
@@ -58,8 +60,9 @@ impl Server {
         };
         let first = file.len() - body.len().min(file.len());
         let sent = if let Self::HangsUpAfter(bytes) = self { &body[..bytes] } else { body };
+        let encoding = if let Self::AsEncoding = self { "Content-Encoding: gzip\r\n" } else { "" };
         let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Length: {}\r\nContent-Range: bytes {first}-{}/{}\r\nConnection: close\r\n\r\n",
+            "HTTP/1.1 {status}\r\n{encoding}Content-Length: {}\r\nContent-Range: bytes {first}-{}/{}\r\nConnection: close\r\n\r\n",
             body.len(),
             file.len() - 1,
             file.len()
@@ -292,6 +295,17 @@ fn what_is_no_gzip_file_upstream_is_said_to_be_none() {
         project.fetch_toy(&mirror).code(1).stderr(contains("found no complete gzip file"));
         assert!(!project.part().exists() && !project.file().exists());
     }
+}
+
+#[test]
+fn a_file_that_is_decompressed_on_the_way_is_compressed_again() {
+    let project = Project::new();
+    project.fetch_toy(&Server::AsEncoding.start(gzip(TEXT))).success();
+    let mut text = Vec::new();
+    MultiGzDecoder::new(&fs::read(project.file()).unwrap()[..]).read_to_end(&mut text).unwrap();
+    assert_eq!(text, TEXT);
+    assert_eq!(project.names("data/toy"), ["train.en.gz"]);
+    project.fetch_toy("/nowhere").success().stderr(contains("0 of them new"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Models that are there already: in a folder, or on a hub.
 use std::path::PathBuf;
 
-use corpus::hub::HubModel;
+use corpus::hub::{HubModel, HubOptions, OPTIONAL, REQUIRED};
 use records::sha256_file;
 
 use crate::Error;
@@ -33,7 +33,8 @@ impl Checkpoint {
             },
             Location::Hub(name) => {
                 let model: HubModel = name.parse()?;
-                let fetched = model.fetch(machine.quiet)?;
+                let options = HubOptions::from_env();
+                let fetched = model.fetch(&options, &REQUIRED, &OPTIONAL, machine.quiet)?;
                 Ok(Self {
                     folder: fetched.folder,
                     name: format!("hub:{}@{}", model.repository, fetched.commit),

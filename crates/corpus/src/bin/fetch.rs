@@ -1,17 +1,19 @@
-//! Fetches a data set that `data/sources.toml` describes.
+//! Fetches a data set that `data/sources.toml` describes, or a model of the Hugging Face hub.
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Parser;
 use corpus::fetch::{Catalogue, Origin, Source, Upstream, fetch};
+use corpus::hub::{self, HubModel, HubOptions};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Fetches a data set and checks its files.
+/// Fetches a data set and checks its files; or brings a model of the Hugging Face hub to its cache.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Args {
-    /// Data set to fetch
+    /// Data set to fetch, or hub:owner/name[@revision]; for the hub, HF_HOME, HF_ENDPOINT, HF_TOKEN and
+    /// HF_HUB_OFFLINE count
     #[arg(value_name = "NAME", required_unless_present = "list")]
     name: Option<String>,
 
@@ -47,6 +49,9 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<()> {
+    if let Some(model) = args.name.as_deref().and_then(|name| name.strip_prefix(hub::PREFIX)) {
+        return fetch_from_hub(&model.parse()?, args);
+    }
     let catalogue = Catalogue::read(&args.sources)?;
     match &args.name {
         None => list(&catalogue),
@@ -87,6 +92,16 @@ fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
         if !unverified.is_empty() {
             eprintln!("not verified, for want of a checksum: {}", unverified.join(", "));
         }
+    }
+    Ok(())
+}
+
+fn fetch_from_hub(model: &HubModel, args: &Args) -> Result<()> {
+    ensure!(args.mirror.is_none(), "--mirror is for data sets: HF_ENDPOINT names another hub");
+    let options = HubOptions::from_env();
+    let fetched = model.fetch(&options, &hub::REQUIRED, &hub::OPTIONAL, args.quiet)?;
+    if !args.quiet {
+        eprintln!("commit {} in `{}`", fetched.commit, fetched.folder.display());
     }
     Ok(())
 }

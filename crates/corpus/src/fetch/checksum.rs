@@ -10,7 +10,7 @@ use crate::Error;
 
 /// The sha256, in hexadecimal, of the text of the file at `path`, which is compressed if `gzip`;
 /// where it should be and is not, or is torn, the inner error says so.
-pub(super) fn of_text(path: &Path, gzip: bool) -> Result<Result<String, String>, Error> {
+pub(crate) fn of_text(path: &Path, gzip: bool) -> Result<Result<String, String>, Error> {
     let unreadable = |source| Error::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;
     if gzip {

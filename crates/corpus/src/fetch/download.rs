@@ -17,7 +17,11 @@ const CONNECT: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Downloads `address` to `part`; what `part` holds already is not asked for again.
-pub(super) fn resume(address: &str, part: &Path, progress: Progress) -> Result<(), Error> {
+///
+/// Returns whether the transport may have decompressed it. It does so where a server says that a file
+/// is compressed only on the way, as some say of `.gz` though asked not to; all that can then be seen
+/// is that the length is not known. hf-hub turns this on for all who use the same transport.
+pub(super) fn resume(address: &str, part: &Path, progress: Progress) -> Result<bool, Error> {
     let present = part.metadata().map_or(0, |metadata| metadata.len());
     let mut response = request(address, present)?;
     if present > 0 && response.status() == 416 {
@@ -30,7 +34,9 @@ pub(super) fn resume(address: &str, part: &Path, progress: Progress) -> Result<(
         status => return Err(network(address, format!("the server answered {status}"))),
     };
     let file = open(part, done > 0).map_err(|source| Error::Write { path: part.to_owned(), source })?;
-    receive(address, response, part, file, done, progress)
+    let decoded = response.body().content_length().is_none();
+    receive(address, response, part, file, done, progress)?;
+    Ok(decoded)
 }
 
 fn request(address: &str, start: u64) -> Result<Response<Body>, Error> {

@@ -4,16 +4,18 @@
 //! with the right checksum gets its final name.
 mod archive;
 mod catalogue;
-mod checksum;
+pub(crate) mod checksum;
 mod download;
 mod package;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use archive::Archive;
-pub use catalogue::{Catalogue, Source, Upstream};
+use flate2::{Compression, write::GzEncoder};
 
+use self::archive::Archive;
+pub use self::catalogue::{Catalogue, Source, Upstream};
 use crate::Error;
 
 /// Where a data set is fetched from.
@@ -101,7 +103,10 @@ impl Job<'_> {
         for file in missing {
             let part = self.part(file)?;
             let address = format!("{address}{file}");
-            download::resume(&address, &part, &mut |done, total| progress(file, done, total))?;
+            let decoded = download::resume(&address, &part, &mut |done, total| progress(file, done, total))?;
+            if decoded && is_gzip(Path::new(file)) {
+                compress(&part).map_err(|source| Error::Write { path: part, source })?;
+            }
             self.accept(file, address)?;
         }
         Ok(())
@@ -182,6 +187,18 @@ fn copy(from: &Path, part: &Path) -> Result<(), Error> {
     fs::File::create(part)
         .and_then(|mut file| std::io::copy(&mut original, &mut file))
         .map_err(|source| Error::Write { path: part.to_owned(), source })?;
+    Ok(())
+}
+
+/// Replaces a file by its gzip form, unless it is gzip already.
+fn compress(path: &Path) -> std::io::Result<()> {
+    let text = fs::read(path)?;
+    if text.starts_with(&[0x1f, 0x8b]) {
+        return Ok(());
+    }
+    let mut encoder = GzEncoder::new(fs::File::create(path)?, Compression::default());
+    encoder.write_all(&text)?;
+    encoder.finish()?;
     Ok(())
 }
 

@@ -63,7 +63,7 @@ pub(crate) enum Location {
 impl CheckpointSpec {
     /// Where the model is; `data` is the folder of data sets and models.
     pub(crate) fn location(&self, data: &Path) -> Location {
-        match self.from.strip_prefix("hub:") {
+        match self.from.strip_prefix(corpus::hub::PREFIX) {
             Some(name) => Location::Hub(name.to_owned()),
             None => Location::Folder(data.join(&self.from)),
         }
