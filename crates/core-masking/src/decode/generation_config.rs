@@ -213,6 +213,7 @@ impl GenerationConfig {
 mod tests {
     use super::*;
 
+    /// Entries and sizes of Helsinki-NLP/opus-mt-en-fr, written down from memory.
     const OPUS: &str = include_str!("../../tests/fixtures/opus-mt-en-fr/config.json");
     const OPUS_GENERATION: &str = include_str!("../../tests/fixtures/opus-mt-en-fr/generation_config.json");
 
