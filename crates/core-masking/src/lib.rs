@@ -18,7 +18,7 @@ pub mod marian;
 mod weights;
 
 pub use batch::{SegmentBatch, TokenBatch, causal_bias};
-pub use decode::{BeamSearch, Stopping, Translation};
+pub use decode::{BeamSearch, OutputRules, Stopping, Translation};
 pub use dropout::Dropout;
 pub use error::Error;
 pub use gates::Gates;

@@ -62,8 +62,13 @@ impl Golden {
     }
 
     fn search(&self, beam: usize, gates: &Gates) -> Vec<Vec<u32>> {
-        let search =
-            BeamSearch { beam, length_penalty: 1.0, stopping: Stopping::Early, length_limit: (0.0, 20) };
+        let search = BeamSearch {
+            beam,
+            length_penalty: 1.0,
+            stopping: Stopping::Early,
+            length_limit: (0.0, 20),
+            rules: None,
+        };
         let sources = self.sources();
         let found = search.translate(&self.model, &slices(&sources), gates).unwrap();
         found.into_iter().map(|translation| translation.tokens).collect()
@@ -182,8 +187,13 @@ fn rows_with_their_own_gates_are_searched_as_if_alone() {
         .collect();
     let sets: Vec<HeadSet> =
         (0..sources.len()).map(|row| heads[row * 3..row * 7].iter().copied().collect()).collect();
-    let search =
-        BeamSearch { beam: 5, length_penalty: 1.0, stopping: Stopping::Exact, length_limit: (1.0, 9) };
+    let search = BeamSearch {
+        beam: 5,
+        length_penalty: 1.0,
+        stopping: Stopping::Exact,
+        length_limit: (1.0, 9),
+        rules: None,
+    };
     let gates = Gates::masking(&golden.model.layout(), &sets, OPTIONS).unwrap();
     let together = search.translate(&golden.model, &slices(&sources), &gates).unwrap();
     for (row, source) in sources.iter().enumerate() {

@@ -30,7 +30,7 @@ fn model(vocab_size: i64, seed: u64) -> Marian {
 }
 
 fn search(beam: usize, stopping: Stopping, limit: usize) -> BeamSearch {
-    BeamSearch { beam, length_penalty: 1.0, stopping, length_limit: (0.0, limit) }
+    BeamSearch { beam, length_penalty: 1.0, stopping, length_limit: (0.0, limit), rules: None }
 }
 
 fn open(model: &Marian) -> Gates {

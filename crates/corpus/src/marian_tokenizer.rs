@@ -2,7 +2,7 @@
 //! `vocab.json` numbers the pieces of both languages.
 //!
 //! After transformers' `MarianTokenizer`:
-//! <https://github.com/huggingface/transformers/blob/v5.0.0/src/transformers/models/marian/tokenization_marian.py>.
+//! <https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/marian/tokenization_marian.py>.
 //! Its tokeniser, too, leaves the punctuation as it is, and recognises special tokens in the text. A language code is
 //! what stands between `>>` and `<<` at the start of a text, as in transformers 5; version 4 drops codes elsewhere too.
 use std::collections::HashMap;
@@ -137,7 +137,7 @@ fn split_language_code(text: &str) -> (Option<&str>, &str) {
 }
 
 /// The `clean_up_tokenization` of transformers, in its order:
-/// <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/tokenization_utils_base.py#L4008>.
+/// <https://github.com/huggingface/transformers/blob/v4.46.3/src/transformers/tokenization_utils_base.py#L4052>.
 fn join_punctuation(text: &str) -> String {
     let rules = [
         (" .", "."),
@@ -154,7 +154,7 @@ fn join_punctuation(text: &str) -> String {
     rules.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// Whether decoding joins punctuation to words: in folders saved by versions of transformers before 4.45.
+/// Whether decoding joins punctuation to words, which older versions of transformers write into the folders they save.
 fn read_settings(path: &Path) -> Result<bool, Error> {
     #[derive(Default, serde::Deserialize)]
     #[serde(default)]

@@ -81,10 +81,10 @@ impl Hypotheses {
         candidates: &[Candidate],
         length: usize,
         end: u32,
-        forced: Option<u32>,
+        end_forced: bool,
     ) {
         if length >= self.limit {
-            return self.finish_all(search, candidates, length, end, forced);
+            return self.finish_all(search, candidates, length, end, end_forced);
         }
         let mut continued = Vec::with_capacity(search.beam);
         let mut origins = Vec::with_capacity(search.beam);
@@ -103,16 +103,16 @@ impl Hypotheses {
         self.done = self.may_stop(search, length);
     }
 
-    /// At the greatest length every hypothesis ends: with the forced symbol, at no cost, or as it stands.
+    /// At the greatest length every hypothesis ends: with the end symbol, at no cost, or as it stands.
     fn finish_all(
         &mut self,
         search: &BeamSearch,
         candidates: &[Candidate],
         length: usize,
         end: u32,
-        forced: Option<u32>,
+        end_forced: bool,
     ) {
-        if forced.is_some() {
+        if end_forced {
             for beam in 0..self.running.len() {
                 self.finish(search, beam, None, self.running[beam].log_probability, length);
             }
@@ -161,8 +161,12 @@ impl Hypotheses {
         if search.stopping == Stopping::Early || search.beam == 1 {
             return true;
         }
-        // The best that can still come adds tokens at no cost, as many as the penalty rewards.
-        let longest = if search.length_penalty > 0.0 { self.limit } else { length + 1 };
+        let longest = match search.stopping {
+            Stopping::Heuristic => length,
+            // The best that can still come adds tokens at no cost, as many as the penalty rewards.
+            _ if search.length_penalty > 0.0 => self.limit,
+            _ => length + 1,
+        };
         worst.score >= best / (longest as f64).powf(search.length_penalty)
     }
 }
@@ -174,7 +178,7 @@ mod tests {
     const END: u32 = 0;
 
     fn search(beam: usize, stopping: Stopping) -> BeamSearch {
-        BeamSearch { beam, length_penalty: 1.0, stopping, length_limit: (0.0, 4) }
+        BeamSearch { beam, length_penalty: 1.0, stopping, length_limit: (0.0, 4), rules: None }
     }
 
     fn candidate(beam: usize, token: u32, log_probability: f32) -> Candidate {
@@ -185,35 +189,43 @@ mod tests {
     fn scores_are_divided_by_the_length_with_the_end_symbol() {
         let search = search(1, Stopping::Early);
         let mut sentence = Hypotheses::new(&search, 4, 9);
-        sentence.advance(&search, &[candidate(0, 5, -1.0), candidate(0, 6, -2.0)], 1, END, None);
-        sentence.advance(&search, &[candidate(0, END, -3.0), candidate(0, 6, -4.0)], 2, END, None);
+        sentence.advance(&search, &[candidate(0, 5, -1.0), candidate(0, 6, -2.0)], 1, END, false);
+        sentence.advance(&search, &[candidate(0, END, -3.0), candidate(0, 6, -4.0)], 2, END, false);
         assert!(sentence.is_finished());
         // one word and the end: -3 / 2
         assert_eq!(sentence.best(), Translation { tokens: vec![5], score: -1.5 });
     }
 
+    /// Two hypotheses finish, of which the worse scores -2.5 / 2 = -1.25; the best unfinished one has -2.75.
     #[test]
-    fn exact_stopping_waits_for_what_could_still_win() {
-        let both = [Stopping::Early, Stopping::Exact].map(|stopping| {
+    fn each_way_of_stopping_waits_for_something_else() {
+        let stopped = |stopping, unfinished| {
             let search = search(2, stopping);
             let mut sentence = Hypotheses::new(&search, 4, 9);
             let first = [candidate(0, 5, -1.0), candidate(0, 6, -1.5), candidate(0, 7, -2.0)];
-            sentence.advance(&search, &first, 1, END, None);
+            sentence.advance(&search, &first, 1, END, false);
             let second = [
-                candidate(0, END, -2.0), // finished: -2 / 2 = -1
-                candidate(1, END, -2.5), // finished: -2.5 / 2 = -1.25
-                candidate(0, 7, -3.0),   // at length 4 without further cost: -3 / 4 = -0.75
-                candidate(1, 7, -3.5),
+                candidate(0, END, -2.0),
+                candidate(1, END, -2.5),
+                candidate(0, 7, unfinished),
+                candidate(1, 7, unfinished - 0.5),
             ];
-            sentence.advance(&search, &second, 2, END, None);
+            sentence.advance(&search, &second, 2, END, false);
             sentence.is_finished()
-        });
-        assert_eq!(both, [true, false]);
+        };
+        assert!(stopped(Stopping::Early, -2.75));
+        // as it stands -2.75 / 2 = -1.375; at the greatest length, without further cost, -2.75 / 4 = -0.6875
+        assert!(stopped(Stopping::Heuristic, -2.75));
+        assert!(!stopped(Stopping::Exact, -2.75));
+        // -2.25 / 2 = -1.125 beats -1.25 as it stands
+        assert!(!stopped(Stopping::Heuristic, -2.25));
+        // -5.5 / 4 = -1.375
+        assert!(stopped(Stopping::Exact, -5.5));
     }
 
     #[test]
     fn the_greatest_length_ends_every_hypothesis() {
-        for (forced, expected) in [(None, vec![5, 6, 7]), (Some(END), vec![5, 6])] {
+        for (forced, expected) in [(false, vec![5, 6, 7]), (true, vec![5, 6])] {
             let search = search(1, Stopping::Exact);
             let mut sentence = Hypotheses::new(&search, 3, 9);
             for (length, token) in [(1, 5), (2, 6), (3, 7)] {

@@ -5,11 +5,12 @@
 //! reordering the beam moves a few numbers and not the keys. Encoder states and their keys are computed once for a
 //! sentence, not for each hypothesis. Finished sentences leave the batch.
 mod cache;
+mod generation_config;
 mod hypotheses;
 
 use tch::{Device, Kind, Tensor};
 
-use crate::marian::{DecoderMemory, Marian};
+use crate::marian::{DecoderMemory, Marian, MarianConfig};
 use crate::{Attention, Dropout, Error, Gates, TokenBatch};
 use cache::Cache;
 use hypotheses::{Candidate, Hypotheses};
@@ -23,10 +24,37 @@ pub enum Stopping {
     /// When `beam` finished hypotheses are at least as good as any that can still come: the best unfinished
     /// log-probability, divided by the greatest length, is no better (`early_stopping="never"`).
     Exact,
+    /// When `beam` hypotheses are finished and the best unfinished one would score no better if it ended as it stands,
+    /// although a positive length penalty lets it improve (`early_stopping=False`, the default of transformers 5:
+    /// <https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/generation/utils.py#L3374>; version 4
+    /// takes hypotheses into account that ended in the same step, and so may go on for a while).
+    Heuristic,
+}
+
+/// Which tokens may be generated, and what they cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputRules {
+    /// Tokens that are never generated.
+    pub banned: Vec<u32>,
+    /// Whether the probabilities of all other tokens are scaled to sum to 1 again.
+    pub renormalised: bool,
+    /// Whether a translation of the greatest length must end with the end symbol, which then costs nothing.
+    pub end_forced: bool,
+}
+
+impl OutputRules {
+    /// Those of a model of ours: no padding, and a forced end if the configuration names one.
+    pub fn of(config: &MarianConfig) -> Self {
+        Self {
+            banned: vec![config.pad_token_id],
+            renormalised: false,
+            end_forced: config.forced_eos_token_id.is_some(),
+        }
+    }
 }
 
 /// How translations are searched for.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct BeamSearch {
     /// Hypotheses kept for a sentence; 1 is greedy search.
     pub beam: usize,
@@ -36,6 +64,8 @@ pub struct BeamSearch {
     pub stopping: Stopping,
     /// The longest translation, as `ratio * source tokens + offset`; the end symbol counts on both sides.
     pub length_limit: (f64, usize),
+    /// Which tokens may be generated; `None` is [`OutputRules::of`] the model.
+    pub rules: Option<OutputRules>,
 }
 
 /// The best hypothesis of a sentence.
@@ -57,7 +87,7 @@ impl BeamSearch {
     /// If a sentence is longer than the model's positions.
     ///
     /// # Panics
-    /// If `gates` has another number of rows.
+    /// If `gates` has another number of rows, or a banned token is not in the vocabulary.
     pub fn translate(
         &self,
         model: &Marian,
@@ -95,9 +125,9 @@ impl BeamSearch {
         limits: &[usize],
     ) -> Vec<Translation> {
         let memory = model.encode(source, gates, &Dropout::OFF); // [sentence, source, d_model]
-        let mut step = Step::new(model, self.beam, &memory, &source.bias, gates);
+        let rules = self.rules.clone().unwrap_or_else(|| OutputRules::of(model.config()));
+        let mut step = Step::new(model, self.beam, &rules, &memory, &source.bias, gates);
         let end = model.config().eos_token_id;
-        let forced = model.config().forced_eos_token_id;
         let mut sentences: Vec<Hypotheses> = limits
             .iter()
             .map(|&limit| Hypotheses::new(self, limit, model.config().decoder_start_token_id))
@@ -109,7 +139,7 @@ impl BeamSearch {
             let running: Vec<&Hypotheses> = active.iter().map(|&index| &sentences[index]).collect();
             let candidates = step.candidates(&running);
             for (&index, candidates) in active.iter().zip(candidates) {
-                sentences[index].advance(self, &candidates, length, end, forced);
+                sentences[index].advance(self, &candidates, length, end, rules.end_forced);
             }
             let origins: Vec<&[usize]> = active.iter().map(|&index| sentences[index].origins()).collect();
             step.reorder(&origins);
@@ -131,6 +161,7 @@ struct Step<'a> {
     cache: Cache,
     gates: Gates,
     banned: Tensor, // [banned]
+    renormalised: bool,
     position: i64,
     output: OutputLayer,
 }
@@ -156,15 +187,22 @@ impl OutputLayer {
 }
 
 impl<'a> Step<'a> {
-    fn new(model: &'a Marian, beam: usize, memory: &Tensor, source_bias: &Tensor, gates: &Gates) -> Self {
+    fn new(
+        model: &'a Marian,
+        beam: usize,
+        rules: &OutputRules,
+        memory: &Tensor,
+        source_bias: &Tensor,
+        gates: &Gates,
+    ) -> Self {
+        let banned: Vec<i64> = rules.banned.iter().map(|&token| i64::from(token)).collect();
         Self {
             model,
             beam: beam as i64,
             cache: Cache::new(model, beam as i64, memory, source_bias),
             gates: gates.share(),
-            // the padding symbol is no word of the target
-            banned: Tensor::from_slice(&[i64::from(model.config().pad_token_id)])
-                .to_device(model.options().1),
+            banned: Tensor::from_slice(&banned).to_device(model.options().1),
+            renormalised: rules.renormalised,
             position: 0,
             output: OutputLayer::new(model),
         }
@@ -183,8 +221,10 @@ impl<'a> Step<'a> {
         let hidden = self.hidden(&tokens); // [sentence, beam, d_model]
         let logits = hidden.linear(&self.output.weight, Some(&self.output.bias));
         let mut logits = logits.to_kind(kind); // [sentence, beam, vocab]
-        let offsets = scores - logits.logsumexp(-1, true); // [sentence, beam, 1]
+        let all = logits.logsumexp(-1, true); // [sentence, beam, 1]
         let _ = logits.index_fill_(2, &self.banned, f64::NEG_INFINITY);
+        let normaliser = if self.renormalised { logits.logsumexp(-1, true) } else { all };
+        let offsets = scores - normaliser; // [sentence, beam, 1]
         self.best(&logits, &offsets)
     }
 

@@ -83,13 +83,42 @@ fn yes() -> bool {
     true
 }
 
+/// Refuses variants that only entries of foreign files speak of; opus-mt's files have them all, with these values.
+fn validate_foreign(json: &serde_json::Value) -> Result<(), String> {
+    let required = [
+        ("add_bias_logits", false),
+        ("add_final_layer_norm", false),
+        ("is_encoder_decoder", true),
+        ("normalize_before", false),
+        ("normalize_embedding", false),
+    ];
+    for (name, wanted) in required {
+        if json.get(name).and_then(serde_json::Value::as_bool).is_some_and(|found| found != wanted) {
+            return Err(format!("{name} is {}, which is not supported", !wanted));
+        }
+    }
+    match (json.get("decoder_vocab_size"), json.get("vocab_size")) {
+        (Some(serde_json::Value::Number(target)), Some(serde_json::Value::Number(source)))
+            if target != source =>
+        {
+            Err(format!(
+                "decoder_vocab_size ({target}) differs from vocab_size ({source}), which is not supported"
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl MarianConfig {
     /// Reads and validates a `config.json`.
     ///
     /// # Errors
-    /// If the file is missing, no JSON, of another model type, or describes an impossible model.
+    /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let config: Self = checkpoint::read_config(path, "marian")?;
+        let json: serde_json::Value = checkpoint::read_config(path, "marian")?;
+        validate_foreign(&json).map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
+        let config: Self =
+            serde_json::from_value(json).map_err(|source| Error::Json { path: path.to_owned(), source })?;
         config.validate().map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
         Ok(config)
     }

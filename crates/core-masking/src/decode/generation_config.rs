@@ -1,0 +1,324 @@
+//! How the publisher of a folder wants its translations searched for: `generation_config.json`, else the entries of the
+//! same names in `config.json`, where older folders keep them.
+//!
+//! Entries and defaults are those of transformers' `GenerationConfig`:
+//! <https://github.com/huggingface/transformers/blob/v4.46.3/src/transformers/generation/configuration_utils.py#L96>.
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{BeamSearch, OutputRules, Stopping};
+use crate::Error;
+use crate::marian::MarianConfig;
+
+/// The entries that we follow, of an object without null.
+#[derive(Deserialize)]
+#[serde(default)]
+struct GenerationConfig {
+    num_beams: usize,
+    max_length: usize,
+    max_new_tokens: Option<usize>,
+    length_penalty: f64,
+    early_stopping: Value,
+    bad_words_ids: Vec<Vec<u32>>,
+    renormalize_logits: bool,
+    forced_eos_token_id: Option<Token>,
+    eos_token_id: Option<Token>,
+    pad_token_id: Option<Token>,
+    decoder_start_token_id: Option<Token>,
+}
+
+impl Default for GenerationConfig {
+    fn default() -> Self {
+        Self {
+            num_beams: 1,
+            max_length: 20,
+            max_new_tokens: None,
+            length_penalty: 1.0,
+            early_stopping: Value::Bool(false),
+            bad_words_ids: Vec::new(),
+            renormalize_logits: false,
+            forced_eos_token_id: None,
+            eos_token_id: None,
+            pad_token_id: None,
+            decoder_start_token_id: None,
+        }
+    }
+}
+
+/// A token, alone or as a list of one.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Token {
+    Alone(u32),
+    Listed([u32; 1]),
+}
+
+impl Token {
+    fn id(&self) -> u32 {
+        match self {
+            Self::Alone(id) | Self::Listed([id]) => *id,
+        }
+    }
+}
+
+/// More hypotheses than anyone keeps, and few enough that a forged file cannot exhaust the memory.
+const MOST_BEAMS: usize = 1000;
+
+impl BeamSearch {
+    /// What transformers' `generate` does with a folder, whose `config.json` is `model`.
+    ///
+    /// Differs from it in one thing: what we do not support is refused, also where transformers would ignore it.
+    ///
+    /// # Errors
+    /// If a file is missing or torn, asks for what is not supported (sampling, several end symbols, forbidden
+    /// sequences of tokens, ...), or names a token that the model does not have.
+    pub fn read(folder: &Path, model: &MarianConfig) -> Result<Self, Error> {
+        let (path, entries) = read_entries(folder)?;
+        let fault = |fault| Error::Config { path: path.clone(), fault };
+        refuse_unsupported(&entries).map_err(fault)?;
+        let config: GenerationConfig = serde_json::from_value(Value::Object(entries))
+            .map_err(|source| Error::Json { path: path.clone(), source })?;
+        config.check_symbols(model).map_err(fault)?;
+        config.search(model).map_err(fault)
+    }
+}
+
+/// The entries without those that are null, and the file that they are from.
+fn read_entries(folder: &Path) -> Result<(PathBuf, Map<String, Value>), Error> {
+    let own = folder.join("generation_config.json");
+    let is_own = own.exists();
+    let path = if is_own { own } else { folder.join("config.json") };
+    let text = std::fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+    let mut entries: Map<String, Value> =
+        serde_json::from_str(&text).map_err(|source| Error::Json { path: path.clone(), source })?;
+    if !is_own && !entries.contains_key("forced_eos_token_id") {
+        // the default of transformers' MarianConfig, but not of its GenerationConfig
+        entries.insert("forced_eos_token_id".to_owned(), json!(0));
+    }
+    entries.retain(|_, value| !value.is_null());
+    Ok((path, entries))
+}
+
+/// Refuses what changes the output of `generate` in ways that we do not follow.
+fn refuse_unsupported(entries: &Map<String, Value>) -> Result<(), String> {
+    let neutral = [
+        ("do_sample", json!(false)),
+        ("num_beam_groups", json!(1)),
+        ("num_return_sequences", json!(1)),
+        ("penalty_alpha", json!(0.0)),
+        ("diversity_penalty", json!(0.0)),
+        ("repetition_penalty", json!(1.0)),
+        ("encoder_repetition_penalty", json!(1.0)),
+        ("guidance_scale", json!(1.0)),
+        ("no_repeat_ngram_size", json!(0)),
+        ("encoder_no_repeat_ngram_size", json!(0)),
+        ("min_length", json!(0)),
+        ("min_new_tokens", json!(0)),
+        ("suppress_tokens", json!([])),
+        ("begin_suppress_tokens", json!([])),
+        ("forced_bos_token_id", Value::Null),
+        ("forced_decoder_ids", Value::Null),
+        ("sequence_bias", Value::Null),
+        ("exponential_decay_length_penalty", Value::Null),
+        ("constraints", Value::Null),
+        ("force_words_ids", Value::Null),
+        ("max_time", Value::Null),
+        ("stop_strings", Value::Null),
+        ("watermarking_config", Value::Null),
+    ];
+    let equal = |a: &Value, b: &Value| a == b || (a.as_f64().is_some() && a.as_f64() == b.as_f64());
+    let found = neutral.iter().find_map(|(name, neutral)| {
+        entries.get(*name).filter(|value| !equal(value, neutral)).map(|value| (name, value))
+    });
+    match found {
+        Some((name, value)) => Err(format!("{name} is {value}, which is not supported")),
+        None => Ok(()),
+    }
+}
+
+impl GenerationConfig {
+    fn check_symbols(&self, model: &MarianConfig) -> Result<(), String> {
+        let symbols = [
+            ("forced_eos_token_id", &self.forced_eos_token_id, model.eos_token_id),
+            ("eos_token_id", &self.eos_token_id, model.eos_token_id),
+            ("pad_token_id", &self.pad_token_id, model.pad_token_id),
+            ("decoder_start_token_id", &self.decoder_start_token_id, model.decoder_start_token_id),
+        ];
+        let other = symbols.iter().find_map(|(name, found, expected)| {
+            let found = found.as_ref()?.id();
+            (found != *expected).then_some((name, found, expected))
+        });
+        match other {
+            Some((name, found, expected)) => {
+                Err(format!("{name} is {found}, but config.json says {expected}"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn search(&self, model: &MarianConfig) -> Result<BeamSearch, String> {
+        if !(1..=MOST_BEAMS).contains(&self.num_beams) {
+            return Err(format!("num_beams must be from 1 to {MOST_BEAMS}"));
+        }
+        // `max_length` counts the start symbol too
+        let longest = self.max_new_tokens.unwrap_or(self.max_length.saturating_sub(1));
+        if longest == 0 {
+            return Err("max_length must be at least 2, and max_new_tokens at least 1".to_owned());
+        }
+        Ok(BeamSearch {
+            beam: self.num_beams,
+            length_penalty: self.length_penalty,
+            stopping: self.stopping()?,
+            length_limit: (0.0, longest),
+            rules: Some(OutputRules {
+                banned: self.banned(model)?,
+                renormalised: self.renormalize_logits,
+                end_forced: self.forced_eos_token_id.is_some(),
+            }),
+        })
+    }
+
+    fn stopping(&self) -> Result<Stopping, String> {
+        match &self.early_stopping {
+            Value::Bool(true) => Ok(Stopping::Early),
+            Value::Bool(false) => Ok(Stopping::Heuristic),
+            Value::String(text) if text == "never" => Ok(Stopping::Exact),
+            other => Err(format!("early_stopping is {other}: it must be true, false or \"never\"")),
+        }
+    }
+
+    /// As in transformers, the end symbol cannot be banned.
+    fn banned(&self, model: &MarianConfig) -> Result<Vec<u32>, String> {
+        let mut banned = Vec::new();
+        for word in &self.bad_words_ids {
+            match word[..] {
+                [token] if i64::from(token) >= model.vocab_size => {
+                    return Err(format!(
+                        "bad_words_ids: {token} is not below vocab_size ({})",
+                        model.vocab_size
+                    ));
+                }
+                [token] if token != model.eos_token_id => banned.push(token),
+                [_] => {}
+                _ => return Err(format!("bad_words_ids: {word:?} is not one token, which is not supported")),
+            }
+        }
+        Ok(banned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries and sizes of Helsinki-NLP/opus-mt-en-fr, written down from memory.
+    const OPUS: &str = include_str!("../../tests/fixtures/opus-mt-en-fr/config.json");
+    const OPUS_GENERATION: &str = include_str!("../../tests/fixtures/opus-mt-en-fr/generation_config.json");
+
+    fn read(config: &str, generation: Option<&str>) -> Result<BeamSearch, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("config.json", config);
+        if let Some(text) = generation {
+            write("generation_config.json", text);
+        }
+        let model = MarianConfig::read(&folder.path().join("config.json")).unwrap();
+        BeamSearch::read(folder.path(), &model)
+    }
+
+    fn refusal(generation: &str) -> String {
+        let error = read(OPUS, Some(generation)).unwrap_err();
+        let fault = std::error::Error::source(&error).map(|source| format!(": {source}"));
+        let text = format!("{error}{}", fault.unwrap_or_default());
+        assert!(text.contains("generation_config.json") && !text.contains('\n'), "{text}");
+        text
+    }
+
+    fn opus() -> BeamSearch {
+        BeamSearch {
+            beam: 4,
+            length_penalty: 1.0,
+            stopping: Stopping::Heuristic,
+            length_limit: (0.0, 511), // 512 with the start symbol
+            rules: Some(OutputRules { banned: vec![59_513], renormalised: true, end_forced: true }),
+        }
+    }
+
+    #[test]
+    fn the_settings_of_opus_mt_are_understood() {
+        assert_eq!(read(OPUS, Some(OPUS_GENERATION)).unwrap(), opus());
+    }
+
+    #[test]
+    fn old_folders_keep_their_settings_in_the_configuration() {
+        let mut expected = opus();
+        expected.rules.as_mut().unwrap().renormalised = false;
+        assert_eq!(read(OPUS, None).unwrap(), expected);
+        // an absent entry is 0 for transformers' MarianConfig, but a null one forces nothing
+        let entry = r#""forced_eos_token_id": 0,"#;
+        assert!(OPUS.contains(entry));
+        assert_eq!(read(&OPUS.replace(entry, ""), None).unwrap(), expected);
+        expected.rules.as_mut().unwrap().end_forced = false;
+        let null = OPUS.replace(entry, r#""forced_eos_token_id": null,"#);
+        assert_eq!(read(&null, None).unwrap(), expected);
+    }
+
+    #[test]
+    fn without_entries_the_defaults_of_transformers_hold() {
+        let expected = BeamSearch {
+            beam: 1,
+            length_penalty: 1.0,
+            stopping: Stopping::Heuristic,
+            length_limit: (0.0, 19),
+            rules: Some(OutputRules { banned: vec![], renormalised: false, end_forced: false }),
+        };
+        assert_eq!(read(OPUS, Some("{}")).unwrap(), expected);
+        assert_eq!(read(OPUS, Some(r#"{"num_beams": null, "early_stopping": null}"#)).unwrap(), expected);
+    }
+
+    #[test]
+    fn each_entry_changes_what_it_is_about() {
+        let read = |text| read(OPUS, Some(text)).unwrap();
+        assert_eq!(read(r#"{"early_stopping": true}"#).stopping, Stopping::Early);
+        assert_eq!(read(r#"{"early_stopping": "never"}"#).stopping, Stopping::Exact);
+        assert_eq!(read(r#"{"max_length": 9, "max_new_tokens": 30}"#).length_limit, (0.0, 30));
+        assert_eq!(read(r#"{"length_penalty": 0.6}"#).length_penalty, 0.6);
+        // neither the end symbol, which cannot be banned, nor neutral settings
+        let rules =
+            read(r#"{"bad_words_ids": [[7], [0], [9]], "repetition_penalty": 1, "min_length": 0}"#).rules;
+        assert_eq!(rules.unwrap().banned, [7, 9]);
+        assert!(read(r#"{"forced_eos_token_id": [0]}"#).rules.unwrap().end_forced);
+    }
+
+    #[test]
+    fn what_is_not_supported_is_refused_by_name() {
+        for (entry, message) in [
+            (r#""do_sample": true"#, "do_sample is true, which is not supported"),
+            (r#""no_repeat_ngram_size": 3"#, "no_repeat_ngram_size is 3, which is not supported"),
+            (r#""repetition_penalty": 1.2"#, "repetition_penalty is 1.2, which is not supported"),
+            (r#""forced_bos_token_id": 5"#, "forced_bos_token_id is 5, which is not supported"),
+            (
+                r#""bad_words_ids": [[5], [6, 7]]"#,
+                "bad_words_ids: [6, 7] is not one token, which is not supported",
+            ),
+            (r#""bad_words_ids": [[59514]]"#, "bad_words_ids: 59514 is not below vocab_size (59514)"),
+            (r#""early_stopping": "now""#, r#"early_stopping is "now": it must be true, false or "never""#),
+            (r#""num_beams": 0"#, "num_beams must be from 1 to 1000"),
+            (r#""max_length": 1"#, "max_length must be at least 2, and max_new_tokens at least 1"),
+            (r#""eos_token_id": 3"#, "eos_token_id is 3, but config.json says 0"),
+            (r#""forced_eos_token_id": 3"#, "forced_eos_token_id is 3, but config.json says 0"),
+        ] {
+            let error = refusal(&format!("{{{entry}}}"));
+            assert!(error.ends_with(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn malformed_files_are_refused_in_one_line() {
+        for text in ["", "[]", "{\"num_beams\"", r#"{"num_beams": "four"}"#, r#"{"eos_token_id": [0, 2]}"#] {
+            assert!(refusal(text).contains("cannot understand"), "{text}");
+        }
+    }
+}
