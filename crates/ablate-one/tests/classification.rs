@@ -106,11 +106,19 @@ fn a_checkpoint_scores_as_the_model_that_was_trained() {
 #[test]
 fn classes_that_the_model_does_not_know_are_refused() {
     let message = refusal(folder(&checkpoint("labels = [\"poor\", \"fine\"]")).path());
-    assert!(message.contains("data.labels are `poor`, `fine`, but the model in `data/models/tiny` knows `bad`, `good`"), "{message}");
+    assert!(
+        message.contains(
+            "data.labels are `poor`, `fine`, but the model in `data/models/tiny` knows `bad`, `good`"
+        ),
+        "{message}"
+    );
     let other = folder(&checkpoint(""));
     fs::write(other.path().join("data/reviews/test.tsv"), "review\tverdict\nlovely\tgreat\n").unwrap();
     let message = refusal(other.path());
-    assert!(message.contains("split `test`, example 1: label `great` is not one of `bad`, `good`"), "{message}");
+    assert!(
+        message.contains("split `test`, example 1: label `great` is not one of `bad`, `good`"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -126,8 +134,18 @@ fn a_folder_that_holds_no_such_model_is_refused() {
     };
     let config = "config.json";
     replace(config, "\"model_type\": \"bert\"", "\"model_type\": \"gpt2\"", "model_type is `gpt2`");
-    replace(config, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", "lacks tensor `bert.encoder.layer.2.");
-    replace(config, "\"max_position_embeddings\": 16", "\"max_position_embeddings\": 8", "tensor `bert.embeddings.position_embeddings.weight` is [16, 12]");
+    replace(
+        config,
+        "\"num_hidden_layers\": 2",
+        "\"num_hidden_layers\": 3",
+        "lacks tensor `bert.encoder.layer.2.",
+    );
+    replace(
+        config,
+        "\"max_position_embeddings\": 16",
+        "\"max_position_embeddings\": 8",
+        "tensor `bert.embeddings.position_embeddings.weight` is [16, 12]",
+    );
     replace(config, "\"bad\"", "\"LABEL_0\"", "label `bad` is not one of");
     replace("tokenizer.json", "{", "", "tokenizer.json");
 }
@@ -138,7 +156,8 @@ fn a_tokeniser_of_another_model_is_refused() {
     let path = folder.path().join("data/models/tiny");
     let words = |count: usize| (0..count).map(|word| format!("w{word}\n")).collect::<String>();
     fs::remove_file(path.join("tokenizer.json")).unwrap();
-    fs::write(path.join("vocab.txt"), "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n".to_owned() + &words(100)).unwrap();
+    fs::write(path.join("vocab.txt"), "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n".to_owned() + &words(100))
+        .unwrap();
     let message = refusal(folder.path());
     assert!(message.contains("the tokeniser has 105 tokens, but the model embeds"), "{message}");
 }

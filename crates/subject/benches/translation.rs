@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use clap::Parser;
-use core_masking::Gates;
+use core_masking::{BeamSearch, Gates};
 use core_masking::marian::Marian;
 use corpus::tokenizer::SubwordTokenizer;
 use rayon::prelude::*;
@@ -62,7 +62,7 @@ fn main() {
         let mut speeds: Vec<f64> = (0..=args.passes)
             .map(|_| {
                 let started = Instant::now();
-                translate(&description, &model, &sources, size, machine.threads);
+                translate(&search, &model, &sources, size, machine.threads);
                 sources.len() as f64 / started.elapsed().as_secs_f64()
             })
             .skip(1)
@@ -74,7 +74,7 @@ fn main() {
 }
 
 /// Translates all sentences; each thread takes every n-th batch.
-fn translate(description: &Description, model: &Marian, sources: &[Vec<u32>], size: usize, threads: usize) {
+fn translate(search: &BeamSearch, model: &Marian, sources: &[Vec<u32>], size: usize, threads: usize) {
     let batches: Vec<Vec<&[u32]>> =
         sources.chunks(size).map(|batch| batch.iter().map(Vec::as_slice).collect()).collect();
     let models: Vec<(usize, Marian)> = (0..threads).map(|thread| (thread, model.share().unwrap())).collect();

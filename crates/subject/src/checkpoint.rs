@@ -1,5 +1,6 @@
 //! Models that are there already: in a folder, or on a hub.
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use corpus::hub::{HubModel, HubOptions, OPTIONAL, REQUIRED};
 use records::sha256_file;
@@ -47,4 +48,10 @@ impl Checkpoint {
     pub(crate) fn sha256(&self, file: &str) -> Result<String, Error> {
         Ok(sha256_file(&self.folder.join(file))?)
     }
+}
+
+/// SHA-256 of those of `files` that are in `folder`, by name.
+pub(crate) fn checksums(folder: &Path, files: &[&str]) -> Result<BTreeMap<String, String>, Error> {
+    let present = files.iter().filter(|file| folder.join(file).exists());
+    present.map(|file| Ok(((*file).to_owned(), sha256_file(&folder.join(file))?))).collect()
 }

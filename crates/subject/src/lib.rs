@@ -105,8 +105,7 @@ impl Description {
             return Err(Error::NoTranslator { name: self.name.clone() });
         };
         let split = split.unwrap_or(self.test_split());
-        let search = spec.decoding.unwrap_or_default().search();
-        Ok((translation::read_split(spec, machine, split)?, search))
+        Ok((translation::read_split(spec, machine, split)?, translation::search(spec)))
     }
 
     /// Trains the model unless it is there, and returns its folder.

@@ -37,9 +37,8 @@ fn curve(folder: &Path, name: &str) -> Vec<f64> {
 
 fn published_epoch(folder: &Path) -> usize {
     let model = read(folder, OUTCOME[1]);
-    let same = |epoch: &usize| {
-        read(folder, &format!("data/models/tiny/epochs/{epoch}/model.safetensors")) == model
-    };
+    let same =
+        |epoch: &usize| read(folder, &format!("data/models/tiny/epochs/{epoch}/model.safetensors")) == model;
     (1..=4).find(same).unwrap()
 }
 
@@ -59,7 +58,9 @@ fn the_epoch_with_the_best_score_becomes_the_model() {
 #[test]
 fn the_last_epoch_becomes_the_model_where_the_subject_says_so() {
     // a rate that spoils what was learnt, so that the best epoch is not the last one
-    let spec = CLASSIFIER.replace("keep = \"best\"", "keep = \"last\"").replace("epochs = 4", "epochs = 4\nweight_decay = 1.0");
+    let spec = CLASSIFIER
+        .replace("keep = \"best\"", "keep = \"last\"")
+        .replace("epochs = 4", "epochs = 4\nweight_decay = 1.0");
     let folder = folder(&spec);
     command(folder.path()).assert().success();
     assert_eq!(published_epoch(folder.path()), 4);
@@ -98,8 +99,10 @@ fn a_checkpoint_is_fine_tuned_to_other_classes() {
     command(folder.path()).assert().success();
     let (head, tail) = CLASSIFIER.split_once("[tokenizer]").unwrap();
     let training = tail.split_once("[training]").unwrap().1;
-    let spec = head.replace("labels = [\"bad\", \"good\"]", "labels = [\"poor\", \"fair\", \"fine\"]\nrename = { bad = \"poor\", good = \"fine\" }")
-        + "[tokenizer]\nmax_length = 16\n[checkpoint]\nfrom = \"models/tiny\"\n[training]"
+    let spec = head.replace(
+        "labels = [\"bad\", \"good\"]",
+        "labels = [\"poor\", \"fair\", \"fine\"]\nrename = { bad = \"poor\", good = \"fine\" }",
+    ) + "[tokenizer]\nmax_length = 16\n[checkpoint]\nfrom = \"models/tiny\"\n[training]"
         + training;
     fs::write(folder.path().join("other.toml"), spec).unwrap();
     let mut other = Command::cargo_bin("train-subject").unwrap();
@@ -117,7 +120,11 @@ fn a_checkpoint_is_fine_tuned_to_other_classes() {
 fn a_faulty_description_is_refused_before_training() {
     let cases = [
         ("metric = \"accuracy\"", "metric = \"f1\"", "score.metric f1 needs score.positive"),
-        ("metric = \"accuracy\"", "metric = \"f1\"\npositive = \"fair\"", "score.positive is `fair`, but data.labels are bad, good"),
+        (
+            "metric = \"accuracy\"",
+            "metric = \"f1\"\npositive = \"fair\"",
+            "score.positive is `fair`, but data.labels are bad, good",
+        ),
         ("metric = \"accuracy\"", "metric = \"recall\"", "unknown variant `recall`"),
         ("labels = [\"bad\", \"good\"]", "labels = [\"bad\", \"fair\"]", "split `train`, example"),
         ("labels = [\"bad\", \"good\"]", "labels = [\"bad\", \"bad\"]", "data.labels names a class twice"),
@@ -160,7 +167,10 @@ fn faulty_data_is_refused_by_file_and_line() {
         (b"review\tverdict\nlovely film\n", "line 2"),
         (b"review\tverdict\nlovely\tgood\nfilm \xff\tgood\n", "line 3"),
         (b"review\tverdict\n", "dev.tsv"),
-        (b"review\tverdict\nlovely\tbetter\n", "split `dev`, example 1: label `better` is not one of `bad`, `good`"),
+        (
+            b"review\tverdict\nlovely\tbetter\n",
+            "split `dev`, example 1: label `better` is not one of `bad`, `good`",
+        ),
     ];
     for (content, expected) in cases {
         let folder = folder(CLASSIFIER);

@@ -18,7 +18,7 @@ use stats::classification::{ClassificationMetric, Outcome};
 use tch::{Device, no_grad};
 
 use crate::args::Machine;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, checksums};
 use crate::progress::Progress;
 use crate::spec::{ClassificationSpec, MetricName};
 use crate::subject::{Evaluation, Scored, Segments, Subject};
@@ -28,6 +28,9 @@ use texts::{BATCH_TOKENS, Texts, outcomes};
 /// Head sets that first differ in one layer and are evaluated together, sharing the layers below. More would share
 /// more, but results are handed on, and rows written, only when all of them are there.
 const SETS_TOGETHER: usize = 6;
+
+/// Files of a classifier's folder that its scores depend on, as far as they are there.
+const FILES: [&str; 4] = ["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"];
 
 /// A classifier with its data.
 #[derive(Debug)]
@@ -182,8 +185,6 @@ impl ClassificationSubject {
         let tokenizer = ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?;
         check_vocabulary(folder, &tokenizer, &model)?;
         let labels = labels(spec, model.config(), folder)?;
-        let files = ["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"];
-        let sha256 = |file: &str| Ok((file.to_owned(), sha256_file(&folder.join(file))?));
         Ok(Self {
             name: name.to_owned(),
             metric: metric(spec, &labels)?,
@@ -194,11 +195,7 @@ impl ClassificationSubject {
             labels,
             checkpoint,
             weights: sha256_file(&folder.join("model.safetensors"))?,
-            files: files
-                .into_iter()
-                .filter(|file| folder.join(file).exists())
-                .map(sha256)
-                .collect::<Result<_, Error>>()?,
+            files: checksums(folder, &FILES)?,
         })
     }
 

@@ -12,7 +12,9 @@ use crate::Error;
 pub(crate) use classification::{
     ClassificationData, ClassificationSpec, FineTuningSpec, Holdout, InferenceSpec, MetricName, SplitFile,
 };
-pub(crate) use translation::{DataSpec, FilePair, GrammarSpec, ModelSpec, TrainingSpec, TranslationSpec};
+pub(crate) use translation::{
+    DataSpec, DecodingSpec, FilePair, GrammarSpec, ModelSpec, TrainingSpec, TranslationSpec,
+};
 
 /// A subject as its TOML file describes it.
 #[derive(Debug, Clone)]

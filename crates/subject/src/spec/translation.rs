@@ -29,8 +29,9 @@ pub struct TranslationSpec {
     pub model: Option<ModelSpec>,
     /// How it is trained.
     pub training: Option<TrainingSpec>,
-    /// How translations are searched for; that of the checkpoint if absent.
-    pub decoding: Option<DecodingSpec>,
+    /// How translations are searched for.
+    #[serde(default)]
+    pub decoding: DecodingSpec,
 }
 
 /// Where the sentences come from: files, or the demo grammar.
@@ -155,36 +156,43 @@ fn adam_betas() -> [f64; 2] {
     [0.9, 0.98]
 }
 
-/// How translations are searched for; the defaults are EXPERIMENTS.md, section 8.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+/// How translations are searched for; what is absent is as in EXPERIMENTS.md, section 8, or as the checkpoint says.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DecodingSpec {
     /// Hypotheses kept for a sentence.
-    pub beam: usize,
+    pub beam: Option<usize>,
     /// The exponent of the length.
-    pub length_penalty: f64,
+    pub length_penalty: Option<f64>,
     /// When a sentence's search ends.
-    pub stopping: Stopping,
+    pub stopping: Option<Stopping>,
     /// Longest translation, in tokens for each source token ...
-    pub length_ratio: f64,
+    pub length_ratio: Option<f64>,
     /// ... and in tokens on top of that.
-    pub length_offset: usize,
-}
-
-impl Default for DecodingSpec {
-    fn default() -> Self {
-        Self { beam: 5, length_penalty: 1.0, stopping: Stopping::Exact, length_ratio: 1.5, length_offset: 10 }
-    }
+    pub length_offset: Option<usize>,
 }
 
 impl DecodingSpec {
-    /// The search with these settings.
-    pub fn search(self) -> BeamSearch {
+    /// EXPERIMENTS.md, section 8.
+    pub(crate) fn usual() -> BeamSearch {
         BeamSearch {
-            beam: self.beam,
-            length_penalty: self.length_penalty,
-            stopping: self.stopping,
-            length_limit: (self.length_ratio, self.length_offset),
+            beam: 5,
+            length_penalty: 1.0,
+            stopping: Stopping::Exact,
+            length_limit: (1.5, 10),
+            rules: None,
+        }
+    }
+
+    /// `search` with these settings.
+    pub(crate) fn over(self, search: BeamSearch) -> BeamSearch {
+        let (ratio, offset) = search.length_limit;
+        BeamSearch {
+            beam: self.beam.unwrap_or(search.beam),
+            length_penalty: self.length_penalty.unwrap_or(search.length_penalty),
+            stopping: self.stopping.unwrap_or(search.stopping),
+            length_limit: (self.length_ratio.unwrap_or(ratio), self.length_offset.unwrap_or(offset)),
+            rules: search.rules,
         }
     }
 }
@@ -202,9 +210,7 @@ impl TranslationSpec {
             "sizes in data.grammar must be at most 10000000",
             sizes.iter().all(|&size| size <= 10_000_000),
         )])?;
-        if let Some(decoding) = self.decoding {
-            decoding.validate()?;
-        }
+        self.decoding.validate()?;
         match (&self.model, &self.tokenizer, &self.training) {
             (None, None, None) => Ok(()),
             (Some(model), Some(tokenizer), Some(training)) => {
@@ -249,10 +255,11 @@ impl TrainingSpec {
 
 impl DecodingSpec {
     fn validate(self) -> Result<(), String> {
+        let within = |value: Option<f64>, most| value.is_none_or(|value| (0.0..=most).contains(&value));
         check(&[
-            ("decoding.beam must be from 1 to 64", (1..=64).contains(&self.beam)),
-            ("decoding.length_penalty must be from 0 to 10", (0.0..=10.0).contains(&self.length_penalty)),
-            ("decoding.length_ratio must be from 0 to 100", (0.0..=100.0).contains(&self.length_ratio)),
+            ("decoding.beam must be from 1 to 64", self.beam.is_none_or(|beam| (1..=64).contains(&beam))),
+            ("decoding.length_penalty must be from 0 to 10", within(self.length_penalty, 10.0)),
+            ("decoding.length_ratio must be from 0 to 100", within(self.length_ratio, 100.0)),
         ])
     }
 }

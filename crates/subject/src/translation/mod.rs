@@ -7,18 +7,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::marian::{Marian, MarianConfig};
-use core_masking::{BeamSearch, Gates, HeadLayout, HeadSet};
+use core_masking::{BeamSearch, Gates, HeadLayout, HeadSet, OutputRules};
 use corpus::batches::length_sorted;
+use corpus::marian_tokenizer::MarianTokenizer;
 use corpus::parallel::ParallelText;
 use corpus::tokenizer::SubwordTokenizer;
 use records::{Identity, sha256_file};
+use serde_json::Value;
 use stats::bleu::{Bleu, BleuStatistics};
 use tch::Device;
 
 use crate::args::Machine;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, checksums};
 use crate::progress::Progress;
-use crate::spec::TranslationSpec;
+use crate::spec::{DecodingSpec, TranslationSpec};
 use crate::subject::{Evaluation, Scored, Segments, Subject};
 use crate::{Error, Naming, workers};
 
@@ -26,7 +28,7 @@ use crate::{Error, Naming, workers};
 /// waits long for the last batch.
 const BATCH_TOKENS: usize = 1_024;
 
-/// A trained translator with its data.
+/// A translator with its data.
 #[derive(Debug)]
 pub(crate) struct TranslationSubject {
     name: String,
@@ -34,16 +36,12 @@ pub(crate) struct TranslationSubject {
     search: BeamSearch,
     machine: Machine,
     model: Marian,
-    tokenizer: SubwordTokenizer,
-    checksums: Checksums,
-}
-
-/// SHA-256 of the files that a score depends on.
-#[derive(Debug)]
-struct Checksums {
+    tokenizer: Tokenizer,
+    /// The checkpoint that was taken as it is; absent if the model was trained here.
+    checkpoint: Option<String>,
+    /// SHA-256 of the weights, and of the other files that a score depends on.
     weights: String,
-    config: String,
-    tokenizer: String,
+    files: BTreeMap<String, String>,
 }
 
 /// A split, read and cut into batches.
@@ -95,6 +93,11 @@ pub(crate) fn train(
     training::train(naming, spec, machine, results, overwrite)
 }
 
+/// How the subject's translations are searched for, where the model is trained here.
+pub(crate) fn search(spec: &TranslationSpec) -> BeamSearch {
+    spec.decoding.over(DecodingSpec::usual())
+}
+
 /// Makes the subject ready, training its model on first use.
 ///
 /// # Errors
@@ -105,30 +108,112 @@ pub(crate) fn open(
     machine: &Machine,
     results: &Path,
 ) -> Result<TranslationSubject, Error> {
-    let folder = train(naming, spec, machine, results, false)?;
-    TranslationSubject::load(naming.name, spec, machine, &folder)
+    match &spec.checkpoint {
+        Some(checkpoint) => {
+            let found = Checkpoint::find(checkpoint, machine)?;
+            TranslationSubject::from_checkpoint(naming.name, spec, machine, &found)
+        }
+        None => {
+            let folder = train(naming, spec, machine, results, false)?;
+            TranslationSubject::load(naming.name, spec, machine, &folder)
+        }
+    }
 }
 
+/// Subwords of the model, as they were trained here or as they come from a hub.
+#[derive(Debug)]
+enum Tokenizer {
+    Subwords(SubwordTokenizer),
+    Marian(MarianTokenizer),
+}
+
+impl Tokenizer {
+    fn encode(&self, text: &str) -> Vec<u32> {
+        match self {
+            Self::Subwords(tokenizer) => tokenizer.encode(text),
+            Self::Marian(tokenizer) => tokenizer.encode(text),
+        }
+    }
+
+    fn decode(&self, ids: &[u32]) -> String {
+        match self {
+            Self::Subwords(tokenizer) => tokenizer.decode(ids),
+            Self::Marian(tokenizer) => tokenizer.decode(ids),
+        }
+    }
+
+    /// Number of tokens, then the end symbol and the padding symbol.
+    fn symbols(&self) -> (usize, [u32; 2]) {
+        match self {
+            Self::Subwords(tokenizer) => (tokenizer.vocabulary_size(), [tokenizer.end(), tokenizer.pad()]),
+            Self::Marian(tokenizer) => (tokenizer.vocabulary_size(), [tokenizer.end(), tokenizer.pad()]),
+        }
+    }
+}
+
+/// Files of a translator's folder that its scores depend on, as far as they are there.
+const FILES: [&str; 6] =
+    ["config.json", "generation_config.json", "source.spm", "target.spm", "tokenizer.json", "vocab.json"];
+
 impl TranslationSubject {
-    /// Loads the model and the tokeniser of `folder`.
-    ///
-    /// # Errors
-    /// If the folder holds no such model, or not the one that the subject describes.
+    /// Loads the model and the tokeniser that were trained.
     fn load(name: &str, spec: &TranslationSpec, machine: &Machine, folder: &Path) -> Result<Self, Error> {
-        let model = Marian::load(folder, machine.options())?;
         let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
-        if spec.model.is_some_and(|described| *model.config() != described.config(&tokenizer)) {
+        let described = spec.model.map(|model| model.config(&tokenizer));
+        let tokenizer = Tokenizer::Subwords(tokenizer);
+        let subject = Self::assemble(name, spec, machine, folder, tokenizer, |_| Ok(search(spec)))?;
+        if described.is_some_and(|described| *subject.model.config() != described) {
             return Err(Error::OtherModel { folder: folder.to_owned(), name: name.to_owned() });
         }
-        let sha256 = |file| sha256_file(&folder.join(file));
-        let checksums = Checksums {
-            weights: sha256("model.safetensors")?,
-            config: sha256("config.json")?,
-            tokenizer: sha256("tokenizer.json")?,
+        Ok(subject)
+    }
+
+    /// Loads a folder as it comes from a hub, or one that was trained here for another subject.
+    fn from_checkpoint(
+        name: &str,
+        spec: &TranslationSpec,
+        machine: &Machine,
+        found: &Checkpoint,
+    ) -> Result<Self, Error> {
+        let folder = &found.folder;
+        let tokenizer = match folder.join("source.spm").exists() {
+            true => Tokenizer::Marian(MarianTokenizer::load(folder)?),
+            false => Tokenizer::Subwords(SubwordTokenizer::load(&folder.join("tokenizer.json"))?),
         };
-        let search = spec.decoding.unwrap_or_default().search();
-        let (spec, machine) = (spec.clone(), machine.clone());
-        Ok(Self { name: name.to_owned(), spec, search, machine, model, tokenizer, checksums })
+        let search = |config: &MarianConfig| Ok(spec.decoding.over(BeamSearch::read(folder, config)?));
+        let subject = Self::assemble(name, spec, machine, folder, tokenizer, search)?;
+        Ok(Self { checkpoint: Some(found.name.clone()), ..subject })
+    }
+
+    fn assemble(
+        name: &str,
+        spec: &TranslationSpec,
+        machine: &Machine,
+        folder: &Path,
+        tokenizer: Tokenizer,
+        search: impl FnOnce(&MarianConfig) -> Result<BeamSearch, Error>,
+    ) -> Result<Self, Error> {
+        let model = Marian::load(folder, machine.options())?;
+        let config = model.config();
+        let (tokens, [end, pad]) = tokenizer.symbols();
+        if tokens as i64 > config.vocab_size {
+            let embeddings = config.vocab_size;
+            return Err(Error::Vocabulary { folder: folder.to_owned(), tokens, embeddings });
+        }
+        if [end, pad] != [config.eos_token_id, config.pad_token_id] {
+            return Err(Error::OtherModel { folder: folder.to_owned(), name: name.to_owned() });
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            search: search(config)?,
+            spec: spec.clone(),
+            machine: machine.clone(),
+            model,
+            tokenizer,
+            checkpoint: None,
+            weights: sha256_file(&folder.join("model.safetensors"))?,
+            files: checksums(folder, &FILES)?,
+        })
     }
 
     fn read(&self, scored: &Scored) -> Result<ParallelText, Error> {
@@ -168,7 +253,7 @@ impl Prepared {
     fn score(
         &self,
         model: &Marian,
-        tokenizer: &SubwordTokenizer,
+        tokenizer: &Tokenizer,
         search: &BeamSearch,
         gates: &Gates,
         batch: &[usize],
@@ -194,16 +279,16 @@ impl Subject for TranslationSubject {
         identity.limit = scored.limit;
         identity.precision = self.machine.precision.name().to_owned();
         identity.metric = format!("BLEU|{}", Bleu::new().signature());
-        identity.weights = Some(self.checksums.weights.clone());
-        identity.data = BTreeMap::from([
-            ("config.json".to_owned(), self.checksums.config.clone()),
-            ("tokenizer.json".to_owned(), self.checksums.tokenizer.clone()),
-            (scored.split.clone(), data::sha256(&self.read(scored)?)),
-        ]);
+        identity.weights = Some(self.weights.clone());
+        identity.data = self.files.clone();
+        identity.data.insert(scored.split.clone(), data::sha256(&self.read(scored)?));
         identity.arguments = BTreeMap::from([
-            ("decoding".to_owned(), serde_json::json!(self.spec.decoding)),
+            ("decoding".to_owned(), described(&self.search)),
             ("rescale".to_owned(), scored.rescale.into()),
         ]);
+        if let Some(checkpoint) = &self.checkpoint {
+            identity.arguments.insert("checkpoint".to_owned(), checkpoint.clone().into());
+        }
         Ok(identity)
     }
 
@@ -240,4 +325,19 @@ impl Subject for TranslationSubject {
             each(item / batches, evaluation)
         })
     }
+}
+
+/// A search as signatures tell it.
+fn described(search: &BeamSearch) -> Value {
+    let BeamSearch { beam, length_penalty, stopping, length_limit: (ratio, offset), rules } = search;
+    let mut json = serde_json::json!({
+        "beam": beam, "length_penalty": length_penalty, "stopping": stopping,
+        "length_ratio": ratio, "length_offset": offset,
+    });
+    if let Some(OutputRules { banned, renormalised, end_forced }) = rules {
+        json["banned"] = serde_json::json!(banned);
+        json["renormalised"] = (*renormalised).into();
+        json["end_forced"] = (*end_forced).into();
+    }
+    json
 }
