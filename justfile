@@ -52,6 +52,12 @@ reproduce-table1 subject="demo-translation" *args: setup
     cargo run --release --locked --bin ablate-one -- --restart --attention enc-enc "$@"
     cargo run --release --locked --bin plotting -- all "$1"
 
+# Figure 1b and the layer x head table of a BERT classifier: train or fine-tune if need be, mask each head in turn, print and draw
+[group('paper')]
+reproduce-figure1b subject="demo-inference" *args: setup
+    cargo run --release --locked --bin ablate-one -- --restart --attention self "$@"
+    cargo run --release --locked --bin plotting -- all "$1"
+
 # Draw all tables and figures of a subject again from results/
 [group('paper')]
 figures subject="demo-translation": setup

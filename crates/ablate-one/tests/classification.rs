@@ -58,8 +58,8 @@ fn accuracies_come_with_three_tests() {
     assert_eq!(rows.len(), 2 * 3);
     for row in &rows {
         assert_eq!((row.attention.as_str(), row.metric.as_str()), ("self", "accuracy"));
-        // 60 examples, so scores are whole numbers of sixtieths
-        let right = row.score * 0.6;
+        // 240 examples, so scores are multiples of 1/2.4 points
+        let right = row.score * 2.4;
         assert!((right - right.round()).abs() < 1e-9, "{}", row.score);
         for p in [row.p_value, row.p_unpaired_t, row.p_mcnemar, row.p_holm, row.p_benjamini_hochberg] {
             assert!((0.0..=1.0).contains(&p.unwrap()), "{row:?}");
@@ -71,7 +71,6 @@ fn accuracies_come_with_three_tests() {
 #[test]
 fn f1_and_matthews_correlation_are_bootstrapped() {
     for score in ["metric = \"f1\"\npositive = \"good\"", "metric = \"matthews\""] {
-        // the score is one of the settings that the best epoch depends on
         let spec = checkpoint("").replace("metric = \"accuracy\"", score);
         let folder = folder(&spec);
         command(folder.path()).assert().success();

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use clap::Parser;
-use core_masking::{BeamSearch, Gates};
 use core_masking::marian::Marian;
+use core_masking::{BeamSearch, Gates};
 use corpus::tokenizer::SubwordTokenizer;
 use rayon::prelude::*;
 use subject::{Description, MachineArgs};

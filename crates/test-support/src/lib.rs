@@ -76,7 +76,7 @@ pub fn folder(spec: &str) -> TempDir {
 /// Writes `data/reviews/{train,dev,test}.tsv` with columns `review` and `verdict`: whether more of its words praise.
 pub fn write_reviews(folder: &Path) {
     fs::create_dir_all(folder.join("data/reviews")).unwrap();
-    for (split, offset, rows) in [("train", 0, 400), ("dev", 1_000, 40), ("test", 2_000, 60)] {
+    for (split, offset, rows) in [("train", 0, 400), ("dev", 1_000, 40), ("test", 2_000, 240)] {
         let mut text = "review\tverdict\n".to_owned();
         for index in offset..offset + rows {
             let (review, verdict) = review(index);
