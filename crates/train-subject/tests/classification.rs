@@ -130,7 +130,7 @@ fn a_faulty_description_is_refused_before_training() {
         ("labels = [\"bad\", \"good\"]", "labels = [\"bad\", \"bad\"]", "data.labels names a class twice"),
         ("labels = [\"bad\", \"good\"]", "", "[training] needs data.labels"),
         ("text = \"review\"", "text = \"text\"", "text"),
-        ("text = \"review\"", "text = 3", "train.tsv`, line"),
+        ("text = \"review\"", "text = 3", "train.tsv` has no column 3"),
         ("kind = \"tsv\"", "kind = \"xml\"", "xml"),
         ("dev = \"reviews/dev.tsv\"", "dev = \"reviews/none.tsv\"", "none.tsv"),
         ("dev = \"reviews/dev.tsv\"", "dev = 3", "a file must be \"file\", or { file = "),

@@ -1,0 +1,120 @@
+//! The whole command on a translator as it comes from a hub, without training.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+use test_support::read;
+
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+
+/// SentencePiece files, `vocab.json`, `config.json`, `generation_config.json`, `model.safetensors`.
+fn hub_folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../core-masking/tests/fixtures/tiny-marian"))
+}
+
+fn spec(checkpoint: &str) -> String {
+    format!(
+        "description = \"As it comes from a hub\"\n\
+         [data.splits]\ntest = {{ source = \"a.en\", target = \"a.xx\" }}\n\
+         [checkpoint]\nfrom = \"{checkpoint}\"\n"
+    )
+}
+
+/// A folder with the subject and three sentence pairs.
+fn folder(checkpoint: &str) -> TempDir {
+    let folder = test_support::folder(&spec(checkpoint));
+    fs::create_dir_all(folder.path().join("data")).unwrap();
+    fs::write(
+        folder.path().join("data/a.en"),
+        "The dog sees the cat.\nA man sleeps.\nThe girl finds a boat.\n",
+    )
+    .unwrap();
+    fs::write(
+        folder.path().join("data/a.xx"),
+        "lu pesak lu tivun zifesk\nen fotal pasosk\nlu gidul en homom gimosk\n",
+    )
+    .unwrap();
+    folder
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = test_support::command("ablate-one", folder);
+    command.args(["--resamples", "9", "--attention", "enc-dec"]);
+    command
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+fn signature(folder: &Path) -> String {
+    String::from_utf8(read(folder, "results/tiny/ablate-one.json")).unwrap()
+}
+
+#[test]
+fn a_folder_and_two_text_files_are_a_subject() {
+    let folder = folder("opus");
+    copy(&hub_folder(), &folder.path().join("data/opus"));
+    command(folder.path()).assert().success();
+    let table = String::from_utf8(read(folder.path(), "results/tiny/ablate-one.csv")).unwrap();
+    assert!(table.lines().count() > 2, "{table}");
+    assert!(table.lines().skip(1).all(|line| line.starts_with("enc-dec,")), "{table}");
+    let signature = signature(folder.path());
+    for recorded in ["\"checkpoint\": \"opus\"", "\"source.spm\"", "\"generation_config.json\"", "\"banned\""]
+    {
+        assert!(signature.contains(recorded), "{recorded}: {signature}");
+    }
+}
+
+/// The cache of the hub as other programs leave it, used without a network.
+#[test]
+fn a_model_of_the_hub_is_taken_from_the_cache_and_its_commit_recorded() {
+    let folder = folder("hub:someone/tiny");
+    let cached = folder.path().join("hf/hub/models--someone--tiny");
+    copy(&hub_folder(), &cached.join("snapshots").join(COMMIT));
+    fs::create_dir_all(cached.join("refs")).unwrap();
+    fs::write(cached.join("refs/main"), COMMIT).unwrap();
+    let offline = |folder: &Path| {
+        let mut command = command(folder);
+        command.env("HF_HOME", folder.join("hf")).env("HF_HUB_OFFLINE", "1");
+        command
+    };
+    offline(folder.path()).assert().success();
+    let signature = signature(folder.path());
+    assert!(signature.contains(&format!("hub:someone/tiny@{COMMIT}")), "{signature}");
+
+    fs::write(folder.path().join("tiny.toml"), spec("hub:someone/other")).unwrap();
+    let message = test_support::refusal(&mut offline(folder.path()));
+    assert!(message.contains("someone/other"), "{message}");
+    fs::write(folder.path().join("tiny.toml"), spec("hub:tiny")).unwrap();
+    let message = test_support::refusal(&mut offline(folder.path()));
+    assert!(message.contains("owner/name"), "{message}");
+}
+
+#[test]
+fn a_folder_without_a_model_is_refused() {
+    let folder = folder("opus");
+    let message = test_support::refusal(&mut command(folder.path()));
+    assert!(message.contains("no model in `data/opus`"), "{message}");
+    copy(&hub_folder(), &folder.path().join("data/opus"));
+    fs::write(folder.path().join("data/opus/vocab.json"), "{}").unwrap();
+    let message = test_support::refusal(&mut command(folder.path()));
+    assert!(message.contains("vocab.json` is not a Marian vocabulary"), "{message}");
+}
+
+#[test]
+fn a_checkpoint_that_is_taken_as_it_is_cannot_be_trained() {
+    let folder = folder("opus");
+    let spec = spec("opus")
+        + "[training]\nseed = 1\nepochs = 1\nbatch_tokens = 9\npeak_learning_rate = 1.0\n\
+                               warmup_steps = 1\nlabel_smoothing = 0.1\nclip_norm = 1.0\n";
+    fs::write(folder.path().join("tiny.toml"), spec).unwrap();
+    let message = test_support::refusal(&mut command(folder.path()));
+    assert!(message.contains("translators are not fine-tuned"), "{message}");
+}
