@@ -192,11 +192,42 @@ fn a_missing_classifier_is_new_for_fine_tuning_and_an_error_otherwise() {
     assert_eq!(weight(&again), weight(&pretrained.model), "initial weights depend on the seed alone");
 }
 
+/// Others in number, in name or in order; a pooler of another size is no such thing.
 #[test]
 fn a_classifier_for_other_classes_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     save_renamed(folder.path(), |name| Some(name.to_owned()));
-    let labels = ["a", "b"].map(str::to_owned);
+    let new = |labels: &[&str]| {
+        let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
+        BertClassifier::load_pretrained(folder.path(), &labels, 7, SINGLE).map(|pretrained| pretrained.new)
+    };
+    let classifier = ["classifier.weight", "classifier.bias"];
+    assert_eq!(new(&["a", "b"]).unwrap(), classifier);
+    assert_eq!(new(&["yes", "perhaps", "no"]).unwrap(), classifier);
+    assert!(new(&["no", "perhaps", "yes"]).unwrap().is_empty());
+
+    let saved = model(SINGLE);
+    let pooler = (String::from("bert.pooler.dense.bias"), Tensor::zeros([7], SINGLE));
+    let others = saved.weights().iter().filter(|(name, _)| *name != pooler.0);
+    let tensors = others.map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()));
+    Weights::from_tensors(tensors.chain([(pooler.0.clone(), pooler.1.shallow_clone())]))
+        .write(&folder.path().join("model.safetensors"))
+        .unwrap();
+    let message = new(&["a", "b"]).unwrap_err().to_string();
+    assert!(message.contains("tensor `bert.pooler.dense.bias` is [7]"), "{message}");
+}
+
+/// As a regression head has it.
+#[test]
+fn the_classes_of_a_pretrained_folder_do_not_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    model(SINGLE).save(folder.path()).unwrap();
+    let path = folder.path().join("config.json");
+    let mut config: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    config["id2label"] = serde_json::json!({"0": "LABEL_0"});
+    fs::write(&path, config.to_string()).unwrap();
+    assert!(BertClassifier::load(folder.path(), SINGLE).is_err());
+    let labels = ["a", "b", "c"].map(str::to_owned);
     let pretrained = BertClassifier::load_pretrained(folder.path(), &labels, 7, SINGLE).unwrap();
     assert_eq!(pretrained.new, ["classifier.weight", "classifier.bias"]);
 }

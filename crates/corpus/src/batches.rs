@@ -38,7 +38,7 @@ pub fn length_grouped(lengths: &[usize], rows: usize, seed: u64) -> Vec<Vec<usiz
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.shuffle(&mut rng);
-    let pool = rows * (lengths.len() / (4 * rows)).clamp(1, POOL); // a pool of all texts would meet alike every epoch
+    let pool = rows * (lengths.len() / rows / 4).clamp(1, POOL); // a pool of all texts would meet alike every epoch
     order.chunks_mut(pool).for_each(|pool| pool.sort_by_key(|&index| lengths[index]));
     let mut batches: Vec<Vec<usize>> = order.chunks(rows).map(<[usize]>::to_vec).collect();
     batches.shuffle(&mut rng);

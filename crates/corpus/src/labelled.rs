@@ -183,13 +183,23 @@ impl Reader<'_> {
         }
         let header = header.map(|(_, cells)| cells);
         let indices = self.indices(header.as_deref())?;
-        records
-            .map(|(line, cells)| {
-                self.check_length(line, &cells, header.as_deref())?;
-                let cell = |index: usize| cells[index].as_str();
-                self.example(line, cell(indices.text), indices.pair.map(cell), cell(indices.label))
-            })
-            .collect()
+        let mut examples = Vec::new();
+        let mut last = 1;
+        while let Some((line, cells)) = records.next() {
+            last = line;
+            self.check_length(line, &cells, header.as_deref())?;
+            let cell = |index: usize| cells[index].as_str();
+            examples.push(self.example(
+                line,
+                cell(indices.text),
+                indices.pair.map(cell),
+                cell(indices.label),
+            )?);
+        }
+        if self.format.has_quoting() && records.ends_within_quotes() {
+            return Err(self.fault(last, "a quotation mark is never closed".to_owned()));
+        }
+        Ok(examples)
     }
 
     fn indices(&self, header: Option<&[String]>) -> Result<Indices, Error> {
@@ -337,6 +347,13 @@ impl<'a> Records<'a> {
         Self { text, reader, record: csv::StringRecord::new(), counted: 0, lines: 0 }
     }
 
+    /// Whether the last record runs to the end of the file because of a quotation mark that is never closed: the reader
+    /// takes all that follows for one cell, without a word.
+    fn ends_within_quotes(&self) -> bool {
+        let record = &self.text[self.counted..];
+        record.trim_end().contains('\n') && record.matches('"').count() % 2 == 1
+    }
+
     /// The line of the record that was just read.
     fn line(&mut self) -> usize {
         let start = self.record.position().map_or(0, csv::Position::byte) as usize;
@@ -445,6 +462,15 @@ mod tests {
             [single("The sailors sang.", "1"), single("Sailors the sang.", "0")],
             "without a header"
         );
+    }
+
+    #[test]
+    fn a_quotation_mark_that_is_never_closed_is_refused() {
+        let last = "label\tsentence\n0\ta\n1\t\"b\n0\tc\n1\td\n";
+        let refusal = try_read("a", last.as_bytes(), &format!("{NAMED}\nquoting = true")).unwrap_err();
+        assert_eq!(refusal, "`a`, line 3: a quotation mark is never closed");
+        let closed = "label\tsentence\n0\ta\n1\t\"b\nc\"\n";
+        assert_eq!(try_read("a", closed.as_bytes(), &format!("{NAMED}\nquoting = true")).unwrap().len(), 2);
     }
 
     #[test]

@@ -94,7 +94,7 @@ pub struct TrainingRow {
     pub dev_score: Option<f64>,
     /// Learning rate of the last update.
     pub learning_rate: f64,
-    /// Whether `dev_loss` is the lowest so far.
+    /// Whether this is the best epoch so far, by `dev_score` or, without one, by `dev_loss`.
     pub best: bool,
 }
 

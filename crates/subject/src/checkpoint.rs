@@ -2,15 +2,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use corpus::hub::{HubModel, HubOptions, OPTIONAL, REQUIRED};
+use corpus::hub::{HubModel, HubOptions, OPTIONAL, PREFIX, REQUIRED};
 use records::sha256_file;
 
 use crate::Error;
 use crate::args::Machine;
-use crate::spec::{CheckpointSpec, Location};
+use crate::spec::CheckpointSpec;
 
 /// A Hugging Face folder on this machine.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Checkpoint {
     /// Where it is.
     pub folder: PathBuf,
@@ -24,24 +24,20 @@ impl Checkpoint {
     /// # Errors
     /// If there is no such folder, or the hub does not answer or has no such model.
     pub(crate) fn find(spec: &CheckpointSpec, machine: &Machine) -> Result<Self, Error> {
-        match spec.location(&machine.data) {
-            Location::Folder(folder) => match (&spec.fetch, folder.join("config.json").exists()) {
+        let Some(name) = spec.from.strip_prefix(PREFIX) else {
+            let folder = machine.data.join(&spec.from);
+            return match (&spec.fetch, folder.join("config.json").exists()) {
                 (_, true) => Ok(Self { folder, name: spec.from.clone() }),
                 (Some(fetch), false) => {
                     Err(Error::NotFetched { path: folder.join("config.json"), fetch: fetch.clone() })
                 }
                 (None, false) => Err(Error::NoCheckpoint { folder }),
-            },
-            Location::Hub(name) => {
-                let model: HubModel = name.parse()?;
-                let options = HubOptions::from_env();
-                let fetched = model.fetch(&options, &REQUIRED, &OPTIONAL, machine.quiet)?;
-                Ok(Self {
-                    folder: fetched.folder,
-                    name: format!("hub:{}@{}", model.repository, fetched.commit),
-                })
-            }
-        }
+            };
+        };
+        let model: HubModel = name.parse()?;
+        let fetched = model.fetch(&HubOptions::from_env(), &REQUIRED, &OPTIONAL, machine.quiet)?;
+        let name = format!("{PREFIX}{}@{}", model.repository, fetched.commit);
+        Ok(Self { folder: fetched.folder, name })
     }
 
     /// SHA-256 of one of its files.

@@ -28,7 +28,7 @@ pub enum Error {
 
     /// The loss of a training step, or its gradient, was not a number.
     #[error(
-        "the loss is no longer finite in epoch {epoch} after step {step}: lower peak_learning_rate or clip_norm"
+        "the loss is no longer finite in epoch {epoch} after step {step}: lower the learning rate or clip_norm"
     )]
     Diverged { epoch: usize, step: usize },
 
@@ -87,6 +87,21 @@ pub enum Error {
         folder.display(), spec.display(), spec.display()
     )]
     OtherSettings { folder: PathBuf, spec: PathBuf },
+
+    /// A tokeniser that pads with another token than the model.
+    #[error(
+        "`{}`: the tokeniser pads with token {found}, but the model with {expected}: they do not belong together",
+        folder.display()
+    )]
+    Padding { folder: PathBuf, found: u32, expected: u32 },
+
+    /// A model that would be fine-tuned into its own folder.
+    #[error("`{}` is both the checkpoint and the folder of the trained model: copy it elsewhere", folder.display())]
+    OwnBase { folder: PathBuf },
+
+    /// Logits beyond the range of numbers.
+    #[error("the model's logits are not finite: its weights, or bf16, do not do for this data")]
+    NotFinite,
 
     /// A split none of whose pairs fits the model.
     #[error("split `{split}`: every pair is longer than the {positions} positions of the model")]

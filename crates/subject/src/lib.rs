@@ -62,7 +62,7 @@ impl Description {
     pub fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error> {
         match &self.spec {
             Spec::Translation(spec) => translation::layout(spec, machine),
-            Spec::Classification(spec) => classification::layout(spec, machine),
+            Spec::Classification(spec) => classification::layout(&self.name, spec, machine),
         }
     }
 

@@ -108,7 +108,8 @@ fn a_checkpoint_is_fine_tuned_to_other_classes() {
     let mut other = Command::cargo_bin("train-subject").unwrap();
     let output = other.current_dir(folder.path()).arg("other.toml").assert().success().get_output().clone();
     let messages = String::from_utf8(output.stderr).unwrap();
-    let expected = "newly initialised, since `models/tiny` has none: classifier.weight, classifier.bias";
+    let expected =
+        "newly initialised, since `models/tiny` has none that fits: classifier.weight, classifier.bias";
     assert!(messages.contains(expected), "{messages}");
     let config = String::from_utf8(read(folder.path(), "data/models/other/config.json")).unwrap();
     assert!(config.contains("\"2\": \"fine\""), "{config}");
@@ -139,7 +140,7 @@ fn a_faulty_description_is_refused_before_training() {
         ("vocabulary = 60", "", "[model] needs tokenizer.vocabulary"),
         ("max_length = 16", "max_length = 2", "tokenizer.max_length must be from 3"),
         ("learning_rate = 1e-2", "learning_rate = -1.0", "training.learning_rate must be above 0"),
-        ("batch_size = 16", "batch_size = 0", "training.batch_size must be at least 1"),
+        ("batch_size = 16", "batch_size = 0", "training.batch_size must be from 1 to 65536"),
         ("[model]", "[checkpoint]\nfrom = \"x\"\n[model]", "both [checkpoint] and [model] are given"),
         ("task = \"classification\"", "task = \"regression\"", "unknown variant `regression`"),
     ];

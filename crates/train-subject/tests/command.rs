@@ -89,7 +89,7 @@ fn a_faulty_subject_is_refused_before_training() {
     let cases = [
         ("heads = 3", "heads = 5", "encoder_attention_heads (5) does not divide d_model (12)"),
         ("heads = 3", "haeds = 3", "unknown field `haeds`"),
-        ("epochs = 4", "epochs = 0", "training.epochs must be at least 1"),
+        ("epochs = 4", "epochs = 0", "training.epochs must be from 1 to 10000"),
         ("vocabulary = 300", "vocabulary = 30", "259"),
         ("dropout = 0.2", "dropout = 1.2", "dropout (1.2) must be at least 0 and below 1"),
         ("train = 900", "train = 0", "split `train` is empty"),

@@ -45,8 +45,8 @@ impl BertClassifier {
         Self::new(config, weights)
     }
 
-    /// Loads a Hugging Face folder for fine-tuning to `labels`. Pooler and classifier are newly initialised where the
-    /// folder lacks them, or has them for another number of classes.
+    /// Loads a Hugging Face folder for fine-tuning to `labels`. A pooler that the folder lacks is newly initialised, and
+    /// so is a classifier that is not there or is for other classes.
     ///
     /// # Errors
     /// As for [`load`](Self::load).
@@ -56,14 +56,21 @@ impl BertClassifier {
         seed: u64,
         options: (Kind, Device),
     ) -> Result<Pretrained, Error> {
-        let config = BertConfig::read(&folder.join("config.json"))?.with_labels(labels);
-        config.validate().map_err(|fault| Error::Config { path: folder.join("config.json"), fault })?;
+        let path = folder.join("config.json");
+        let pretrained = BertConfig::read_pretrained(&path)?;
+        let knows_labels = pretrained.labels() == labels
+            || (!pretrained.has_label_names() && pretrained.id2label.len() == labels.len());
+        let config = pretrained.with_labels(labels);
+        config.validate().map_err(|fault| Error::Config { path, fault })?;
+
         let path = folder.join("model.safetensors");
         let mut weights = read_weights(&path, options)?;
         tch::manual_seed(seed as i64);
         let mut new = Vec::new();
         for (name, shape) in config.head_inventory() {
-            if weights.get(&name).is_ok_and(|tensor| tensor.size() == shape) {
+            // another number of classes is no fault, any other size is one
+            let fits = knows_labels || !name.starts_with("classifier.");
+            if fits && weights.get(&name).is_ok() {
                 continue;
             }
             weights.insert(name.clone(), initial(&config, &name, &shape, options));

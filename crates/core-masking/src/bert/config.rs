@@ -1,5 +1,5 @@
 //! `config.json` of a BERT folder: which tensors there are, and how large.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -104,8 +104,18 @@ impl BertConfig {
     /// # Errors
     /// If the file is missing, no JSON, of another model type, or describes an impossible model.
     pub fn read(path: &Path) -> Result<Self, Error> {
+        let config = Self::read_pretrained(path)?;
+        config.validate_labels().map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
+        Ok(config)
+    }
+
+    /// [`read`](Self::read) for an encoder whose classes do not matter, since it will get others.
+    ///
+    /// # Errors
+    /// As for `read`, but for the classes.
+    pub fn read_pretrained(path: &Path) -> Result<Self, Error> {
         let config: Self = checkpoint::read_config(path, "bert")?;
-        config.validate().map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
+        config.validate_sizes().map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
         Ok(config)
     }
 
@@ -114,6 +124,11 @@ impl BertConfig {
     /// # Errors
     /// If a size is zero, heads do not divide the width, or an unsupported variant is asked for.
     pub fn validate(&self) -> Result<(), String> {
+        self.validate_sizes()?;
+        self.validate_labels()
+    }
+
+    fn validate_sizes(&self) -> Result<(), String> {
         // Far beyond any encoder, and small enough that a forged file cannot exhaust the memory.
         let sizes = [
             ("vocab_size", self.vocab_size, 1 << 24),
@@ -146,7 +161,7 @@ impl BertConfig {
             let found = &self.position_embedding_type;
             return Err(format!("position_embedding_type is `{found}`; only `absolute` is supported"));
         }
-        self.validate_labels()
+        Ok(())
     }
 
     fn validate_labels(&self) -> Result<(), String> {
@@ -156,6 +171,10 @@ impl BertConfig {
         }
         if !self.id2label.keys().copied().eq(0..classes) {
             return Err(format!("id2label must number its {classes} classes from 0 to {}", classes - 1));
+        }
+        let distinct: BTreeSet<&String> = self.id2label.values().collect();
+        if distinct.len() < classes {
+            return Err("id2label gives two classes the same name".to_owned());
         }
         Ok(())
     }
@@ -278,6 +297,8 @@ mod tests {
         );
         let relative = fault("position_embedding_type", json!("relative_key"));
         assert_eq!(relative, "position_embedding_type is `relative_key`; only `absolute` is supported");
+        let twice = fault("id2label", json!({"0": "no", "1": "no"}));
+        assert_eq!(twice, "id2label gives two classes the same name");
         let gap = fault("id2label", json!({"0": "no", "2": "yes"}));
         assert_eq!(gap, "id2label must number its 2 classes from 0 to 1");
         assert_eq!(

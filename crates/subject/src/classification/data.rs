@@ -1,5 +1,5 @@
 //! The splits of a classifier.
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use corpus::grammar::{InferenceSizes, inference_splits};
@@ -76,7 +76,7 @@ fn read_whole(spec: &ClassificationData, folder: &Path, split: &str) -> Result<V
     }
     let (file, format): (_, Option<&Format>) = match &spec.splits[split] {
         SplitFile::Plain(file) => (file, spec.format.as_ref()),
-        SplitFile::Formatted { file, format } => (file, Some(format)),
+        SplitFile::Formatted(formatted) => (&formatted.file, Some(&formatted.format)),
     };
     let path = folder.join(file);
     match (&spec.fetch, format) {
@@ -105,7 +105,7 @@ fn held_out(holdout: &Holdout, examples: Vec<Example>) -> (Vec<Example>, Vec<Exa
     let mut texts: Vec<&str> =
         examples.iter().map(|example| example.text.as_str()).filter(|text| seen.insert(*text)).collect();
     texts.shuffle(&mut ChaCha8Rng::seed_from_u64(holdout.seed));
-    let mut counts = std::collections::HashMap::new();
+    let mut counts = HashMap::new();
     for example in &examples {
         *counts.entry(example.text.as_str()).or_insert(0) += 1;
     }
@@ -126,7 +126,9 @@ fn held_out(holdout: &Holdout, examples: Vec<Example>) -> (Vec<Example>, Vec<Exa
 pub(super) fn sha256(examples: &[Example]) -> String {
     let mut hasher = Sha256::new();
     for Example { text, pair, label } in examples {
-        for part in [label, "\t", text, "\t", pair.as_deref().unwrap_or_default(), "\n"] {
+        // with their lengths, since texts may hold tabs and line breaks
+        for part in [Some(label), Some(text), pair.as_ref()].into_iter().flatten() {
+            hasher.update(part.len().to_le_bytes());
             hasher.update(part);
         }
     }

@@ -94,7 +94,7 @@ impl Learner for Classifier {
         let logits = self.model.forward(&batch, &self.open, &BertDropout::OFF); // [batch, labels]
         Ok(Validation {
             loss: cross_entropy(&logits, &labels).sum(Kind::Double).double_value(&[]),
-            outcomes: outcomes(&logits, texts, rows),
+            outcomes: outcomes(&logits, texts, rows)?,
         })
     }
 

@@ -6,7 +6,7 @@ mod training;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
 use core_masking::{Gates, HeadId, HeadLayout, HeadSet};
@@ -18,12 +18,13 @@ use stats::classification::{ClassificationMetric, Outcome};
 use tch::{Device, no_grad};
 
 use crate::args::Machine;
-use crate::checkpoint::{Checkpoint, checksums};
+use crate::checkpoint::checksums;
 use crate::progress::Progress;
 use crate::spec::{ClassificationSpec, MetricName};
 use crate::subject::{Evaluation, Scored, Segments, Subject};
 use crate::{Error, Naming, workers};
 use texts::{BATCH_TOKENS, Texts, outcomes};
+pub(crate) use training::train;
 
 /// Head sets that first differ in one layer and are evaluated together, sharing the layers below. More would share
 /// more, but results are handed on, and rows written, only when all of them are there.
@@ -53,12 +54,15 @@ pub(crate) struct ClassificationSubject {
 ///
 /// # Errors
 /// If the model is a checkpoint that cannot be found.
-pub(crate) fn layout(spec: &ClassificationSpec, machine: &Machine) -> Result<HeadLayout, Error> {
+pub(crate) fn layout(name: &str, spec: &ClassificationSpec, machine: &Machine) -> Result<HeadLayout, Error> {
+    let trained = machine.model_folder(name).join("config.json");
     match (spec.model, &spec.checkpoint) {
         (Some(model), _) => Ok(model.config(spec.tokenizer, &spec.data.labels, 1).layout()),
+        // what was fine-tuned needs its base no longer
+        (None, _) if spec.training.is_some() && trained.exists() => Ok(BertConfig::read(&trained)?.layout()),
         (None, Some(checkpoint)) => {
-            let folder = Checkpoint::find(checkpoint, machine)?.folder;
-            Ok(BertConfig::read(&folder.join("config.json"))?.layout())
+            let folder = &checkpoint.find(machine)?.folder;
+            Ok(BertConfig::read_pretrained(&folder.join("config.json"))?.layout())
         }
         (None, None) => Ok(HeadLayout::new([])), // refused by validation
     }
@@ -72,8 +76,8 @@ pub(crate) fn check_split(spec: &ClassificationSpec, machine: &Machine, split: &
     let examples = data::read_split(&spec.data, &machine.data, split)?;
     let labels = match (&spec.checkpoint, spec.training) {
         (Some(checkpoint), None) => {
-            let folder = Checkpoint::find(checkpoint, machine)?.folder;
-            labels(spec, &BertConfig::read(&folder.join("config.json"))?, &folder)?
+            let folder = &checkpoint.find(machine)?.folder;
+            labels(spec, &BertConfig::read(&folder.join("config.json"))?, folder)?
         }
         _ => spec.data.labels.clone(),
     };
@@ -93,28 +97,14 @@ pub(crate) fn open(
 ) -> Result<ClassificationSubject, Error> {
     match (&spec.training, &spec.checkpoint) {
         (None, Some(checkpoint)) => {
-            let found = Checkpoint::find(checkpoint, machine)?;
-            ClassificationSubject::load(naming.name, spec, machine, &found.folder, Some(found.name))
+            let found = checkpoint.find(machine)?;
+            ClassificationSubject::load(naming.name, spec, machine, &found.folder, Some(found.name.clone()))
         }
         _ => {
             let folder = train(naming, spec, machine, results, false)?;
             ClassificationSubject::load(naming.name, spec, machine, &folder, None)
         }
     }
-}
-
-/// Trains the model unless it is there, and returns its folder.
-///
-/// # Errors
-/// As for [`training::train`].
-pub(crate) fn train(
-    naming: Naming<'_>,
-    spec: &ClassificationSpec,
-    machine: &Machine,
-    results: &Path,
-    overwrite: bool,
-) -> Result<PathBuf, Error> {
-    training::train(naming, spec, machine, results, overwrite)
 }
 
 /// The metric over these classes.
@@ -165,6 +155,10 @@ fn check_vocabulary(
     let (tokens, embeddings) = (tokenizer.vocabulary_size(), model.config().vocab_size);
     if tokens as i64 > embeddings {
         return Err(Error::Vocabulary { folder: folder.to_owned(), tokens, embeddings });
+    }
+    if tokenizer.pad() != model.config().pad_token_id {
+        let (found, expected) = (tokenizer.pad(), model.config().pad_token_id);
+        return Err(Error::Padding { folder: folder.to_owned(), found, expected });
     }
     let (length, positions) = (tokenizer.max_length(), model.config().max_position_embeddings);
     if length as i64 > positions {
@@ -242,7 +236,7 @@ fn classify(
             let gates = Gates::masking(&layout, std::slice::from_ref(set), options)?;
             let gates = if rescale { gates.rescaled() } else { gates };
             let logits = model.forward_from(layer, &x, &batch, &gates, &BertDropout::OFF);
-            Ok(outcomes(&logits, texts, rows))
+            outcomes(&logits, texts, rows)
         };
         sets.iter().map(classify).collect()
     })
@@ -349,6 +343,36 @@ mod tests {
             set(&["self:1:1"]),
         ];
         assert_eq!(groups(&sets), [(0, 0..1), (0, 1..3), (1, 3..5), (0, 5..6)]);
+    }
+
+    /// Sets that share a lowest layer, evaluated together from that layer on, against each alone from the first layer
+    /// on; with rescaling too, which leaves intact layers as they are.
+    #[test]
+    fn sharing_the_layers_below_changes_no_outcome() {
+        let json = serde_json::json!({
+            "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
+            "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
+            "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.6,
+        });
+        let config: BertConfig = serde_json::from_value(json).unwrap();
+        let model = BertClassifier::random(config, 3, (tch::Kind::Double, Device::Cpu)).unwrap();
+        let encoded = (0..40_u32).map(|text| {
+            let ids: Vec<u32> = (0..3 + text % 9).map(|place| 1 + (text * 7 + place * 5) % 22).collect();
+            let segments = vec![0; ids.len()];
+            corpus::classifier_tokenizer::Encoded { ids, segments }
+        });
+        let texts = Texts::new(encoded.collect(), vec![0; 40]);
+        let rows: Vec<usize> = (0..40).collect();
+        let sets = [["self:2:1", "self:3:2"], ["self:2:3", "self:2:4"], ["self:2:2", "self:3:4"]]
+            .map(|names| names.iter().map(|name| name.parse().unwrap()).collect::<HeadSet>());
+        for rescale in [false, true] {
+            let together = classify(&model, (1, &sets), rescale, &texts, &rows).unwrap();
+            for (set, outcomes) in sets.iter().zip(&together) {
+                let set = std::slice::from_ref(set);
+                assert_eq!(classify(&model, (0, set), rescale, &texts, &rows).unwrap()[0], *outcomes);
+            }
+            assert_ne!(together[0], together[1], "the sets must differ for the test to mean something");
+        }
     }
 
     #[test]

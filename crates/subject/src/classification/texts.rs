@@ -4,7 +4,7 @@ use core_masking::bert::BertClassifier;
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
 use stats::classification::Outcome;
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 use crate::Error;
 
@@ -23,7 +23,12 @@ pub(super) struct Texts {
 impl Texts {
     pub(super) fn encode(tokenizer: &ClassifierTokenizer, examples: &[Example], classes: Vec<usize>) -> Self {
         let encode = |example: &Example| tokenizer.encode(&example.text, example.pair.as_deref());
-        Self { encoded: examples.iter().map(encode).collect(), classes }
+        Self::new(examples.iter().map(encode).collect(), classes)
+    }
+
+    /// One class for each text.
+    pub(super) fn new(encoded: Vec<Encoded>, classes: Vec<usize>) -> Self {
+        Self { encoded, classes }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -46,11 +51,16 @@ impl Texts {
 }
 
 /// What the model says of these texts, and what is right; `logits`: `[batch, labels]`.
-pub(super) fn outcomes(logits: &Tensor, texts: &Texts, rows: &[usize]) -> Vec<Outcome> {
-    let predicted = logits.argmax(1, false);
-    let outcome = |(place, &row): (usize, &usize)| Outcome {
-        gold: texts.classes[row],
-        predicted: predicted.int64_value(&[place as i64]) as usize,
-    };
-    rows.iter().enumerate().map(outcome).collect()
+///
+/// # Errors
+/// If a logit is NaN or infinite.
+pub(super) fn outcomes(logits: &Tensor, texts: &Texts, rows: &[usize]) -> Result<Vec<Outcome>, Error> {
+    if logits.isfinite().all().int64_value(&[]) == 0 {
+        return Err(Error::NotFinite);
+    }
+    let predicted: Vec<i64> = Vec::try_from(logits.argmax(1, false).to_device(Device::Cpu))
+        .map_err(|error: tch::TchError| Error::Worker { fault: error.to_string() })?;
+    let outcome =
+        |(&row, class): (&usize, i64)| Outcome { gold: texts.classes[row], predicted: class as usize };
+    Ok(rows.iter().zip(predicted).map(outcome).collect())
 }

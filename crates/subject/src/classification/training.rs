@@ -15,7 +15,7 @@ use super::learner::Classifier;
 use super::texts::Texts;
 use super::{check_vocabulary, data, metric};
 use crate::args::Machine;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, checksums};
 use crate::spec::{ClassificationSpec, FineTuningSpec};
 use crate::training::{AdamSettings, Material, Plan};
 use crate::{Error, Naming};
@@ -36,7 +36,7 @@ struct Training<'a> {
     metric: ClassificationMetric,
     machine: &'a Machine,
     /// What is fine-tuned; absent if the model is trained from nothing.
-    base: Option<Checkpoint>,
+    base: Option<&'a Checkpoint>,
 }
 
 /// Trains the model unless it is there, and returns its folder.
@@ -44,7 +44,7 @@ struct Training<'a> {
 /// # Errors
 /// If data or the checkpoint is missing or at fault, the model there was trained from other settings, a file cannot be
 /// written, or the loss is no longer a number.
-pub(super) fn train(
+pub(crate) fn train(
     naming: Naming<'_>,
     spec: &ClassificationSpec,
     machine: &Machine,
@@ -60,7 +60,10 @@ pub(super) fn train(
     let folder = plan.folder();
     if plan.is_due(overwrite)? {
         let checkpoint = spec.checkpoint.as_ref();
-        training.base = checkpoint.map(|checkpoint| Checkpoint::find(checkpoint, machine)).transpose()?;
+        training.base = checkpoint.map(|checkpoint| checkpoint.find(machine)).transpose()?;
+        if training.base.is_some_and(|base| same_folder(&base.folder, &folder)) {
+            return Err(Error::OwnBase { folder });
+        }
         training.run(results, overwrite)?;
     }
     Ok(folder)
@@ -98,7 +101,7 @@ impl Training<'_> {
             results,
             settings: json!({
                 "grammar": data.grammar, "files": files, "format": data.format, "holdout": data.holdout,
-                "labels": data.labels, "rename": data.rename, "score": score,
+                "train": data.train, "dev": data.dev, "labels": data.labels, "rename": data.rename, "score": score,
                 "checkpoint": checkpoint, "tokenizer": tokenizer, "model": model, "training": training,
             }),
             seed: settings.seed,
@@ -120,6 +123,8 @@ impl Training<'_> {
             ("model".to_owned(), json!(model)),
             ("tokenizer".to_owned(), json!(tokenizer)),
             ("training".to_owned(), json!(training)),
+            ("labels".to_owned(), json!(data.labels)),
+            ("score".to_owned(), json!(score)),
         ]);
         identity.data = BTreeMap::from([
             (data.train.clone(), data::sha256(train)),
@@ -128,6 +133,7 @@ impl Training<'_> {
         if let Some(base) = &self.base {
             identity.arguments.insert("checkpoint".to_owned(), base.name.clone().into());
             identity.weights = Some(base.sha256("model.safetensors")?);
+            identity.data.extend(checksums(&base.folder, &super::FILES)?);
         }
         Ok(identity)
     }
@@ -140,7 +146,7 @@ impl Training<'_> {
         overwrite: bool,
     ) -> Result<ClassifierTokenizer, Error> {
         let max_length = self.spec.tokenizer.max_length;
-        if let Some(base) = &self.base {
+        if let Some(base) = self.base {
             return Ok(ClassifierTokenizer::load(&base.folder, max_length)?);
         }
         if folder.join("tokenizer.json").exists() && !overwrite {
@@ -178,7 +184,7 @@ impl Training<'_> {
                 check_vocabulary(&base.folder, tokenizer, &pretrained.model)?;
                 if !pretrained.new.is_empty() && !self.machine.quiet {
                     eprintln!(
-                        "newly initialised, since `{}` has none: {}",
+                        "newly initialised, since `{}` has none that fits: {}",
                         base.name,
                         pretrained.new.join(", ")
                     );
@@ -193,4 +199,8 @@ impl Training<'_> {
         };
         Classifier::new(&model, self.settings, self.metric)
     }
+}
+
+fn same_folder(left: &Path, right: &Path) -> bool {
+    matches!((left.canonicalize(), right.canonicalize()), (Ok(left), Ok(right)) if left == right)
 }

@@ -89,17 +89,38 @@ pub struct InferenceSpec {
 
 /// A file, with a format of its own or that of `[data.format]`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a file must be \"file\", or { file = \"file\", format = { .. } }")]
+#[serde(untagged, try_from = "toml::Value")]
 pub enum SplitFile {
     /// In the common format.
     Plain(PathBuf),
     /// In a format of its own.
-    Formatted {
-        /// The file.
-        file: PathBuf,
-        /// How it is to be read.
-        format: Format,
-    },
+    Formatted(FormattedFile),
+}
+
+/// A file with its format.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FormattedFile {
+    /// The file.
+    pub file: PathBuf,
+    /// How it is to be read.
+    pub format: Format,
+}
+
+impl TryFrom<toml::Value> for SplitFile {
+    type Error = String;
+
+    /// By hand, since serde would not say what is wrong within the table.
+    fn try_from(value: toml::Value) -> Result<Self, String> {
+        match value {
+            toml::Value::String(file) => Ok(Self::Plain(file.into())),
+            table @ toml::Value::Table(_) => {
+                let file = FormattedFile::deserialize(table);
+                file.map(Self::Formatted).map_err(|error| error.message().to_owned())
+            }
+            _ => Err("a file must be \"file\", or { file = \"file\", format = { .. } }".to_owned()),
+        }
+    }
 }
 
 /// A split that is taken out of another; examples that share their first text stay together.
@@ -307,7 +328,7 @@ impl ClassificationData {
         ])?;
         let own = self.splits.iter().filter_map(|(name, file)| match file {
             SplitFile::Plain(_) => None,
-            SplitFile::Formatted { format, .. } => Some((format!("data.splits.{name}"), format)),
+            SplitFile::Formatted(file) => Some((format!("data.splits.{name}"), &file.format)),
         });
         for (name, format) in self.format.iter().map(|format| ("data".to_owned(), format)).chain(own) {
             format.validate().map_err(|fault| format!("{name}.format: {fault}"))?;
@@ -344,8 +365,8 @@ impl FineTuningSpec {
     fn validate(&self) -> Result<(), String> {
         let rate = self.learning_rate;
         check(&[
-            ("training.epochs must be at least 1", self.epochs >= 1),
-            ("training.batch_size must be at least 1", self.batch_size >= 1),
+            ("training.epochs must be from 1 to 10000", (1..=10_000).contains(&self.epochs)),
+            ("training.batch_size must be from 1 to 65536", (1..=1 << 16).contains(&self.batch_size)),
             ("training.learning_rate must be above 0 and finite", rate > 0.0 && rate.is_finite()),
             ("training.warmup_share must be from 0 to 1", (0.0..=1.0).contains(&self.warmup_share)),
             ("training.weight_decay must be from 0 to 1", (0.0..=1.0).contains(&self.weight_decay)),

@@ -2,12 +2,15 @@
 mod classification;
 mod translation;
 
-use std::path::{Path, PathBuf};
+use std::cell::OnceCell;
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::args::Machine;
+use crate::checkpoint::Checkpoint;
 
 pub(crate) use classification::{
     ClassificationData, ClassificationSpec, FineTuningSpec, Holdout, InferenceSpec, MetricName, SplitFile,
@@ -44,31 +47,29 @@ struct Kind {
 }
 
 /// A model that is there already, to be used or to be fine-tuned.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckpointSpec {
     /// A Hugging Face folder, relative to the data folder, or `hub:owner/name[@revision]`.
     pub from: String,
     /// Name for `just fetch`, if the folder can be fetched.
     pub fetch: Option<String>,
-}
-
-/// Where a checkpoint is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Location {
-    /// In a folder.
-    Folder(PathBuf),
-    /// On a hub: `owner/name[@revision]`.
-    Hub(String),
+    /// Found once in a run: a branch of a hub may move between two questions.
+    #[serde(skip)]
+    found: OnceCell<Checkpoint>,
 }
 
 impl CheckpointSpec {
-    /// Where the model is; `data` is the folder of data sets and models.
-    pub(crate) fn location(&self, data: &Path) -> Location {
-        match self.from.strip_prefix(corpus::hub::PREFIX) {
-            Some(name) => Location::Hub(name.to_owned()),
-            None => Location::Folder(data.join(&self.from)),
+    /// The folder of the model; brings it from the hub if it is there.
+    ///
+    /// # Errors
+    /// If there is no such folder, or the hub does not answer or has no such model.
+    pub(crate) fn find(&self, machine: &Machine) -> Result<&Checkpoint, Error> {
+        if let Some(found) = self.found.get() {
+            return Ok(found);
         }
+        let found = Checkpoint::find(self, machine)?;
+        Ok(self.found.get_or_init(|| found))
     }
 }
 

@@ -186,7 +186,9 @@ impl DecodingSpec {
 
     /// `search` with these settings.
     pub(crate) fn over(self, search: BeamSearch) -> BeamSearch {
-        let (ratio, offset) = search.length_limit;
+        // Half of a limit of ours and half of the checkpoint's would make no sense.
+        let ours = self.length_ratio.is_some() || self.length_offset.is_some();
+        let (ratio, offset) = if ours { Self::usual().length_limit } else { search.length_limit };
         BeamSearch {
             beam: self.beam.unwrap_or(search.beam),
             length_penalty: self.length_penalty.unwrap_or(search.length_penalty),
@@ -233,7 +235,7 @@ impl TrainingSpec {
     fn validate(&self) -> Result<(), String> {
         let training = self;
         check(&[
-            ("training.epochs must be at least 1", training.epochs >= 1),
+            ("training.epochs must be from 1 to 10000", (1..=10_000).contains(&training.epochs)),
             ("training.batch_tokens must be at least 1", training.batch_tokens >= 1),
             ("training.warmup_steps must be at least 1", training.warmup_steps >= 1),
             (

@@ -131,13 +131,9 @@ impl Plan<'_> {
             Some(last) => load(&checkpoints.epoch(last.row.epoch))?,
             None => start()?,
         };
-        let mut curve = self.open_curve(material.identity.clone(), &states, overwrite)?;
-        if overwrite && folder.exists() {
-            fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-        }
-        fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+        let mut curve = self.open_curve(material.identity.clone(), &states)?;
+        self.prepare(&folder, overwrite)?;
         save_tokenizer(&folder)?;
-        replace(&folder.join(SETTINGS), &format!("{:#}\n", self.settings))?;
 
         let mut adam = Adam::new(learner.weights(), &self.adam);
         if let Some(last) = states.last() {
@@ -158,6 +154,16 @@ impl Plan<'_> {
         let Some(kept) = kept else { return Ok(()) };
         run.progress.line(&format!("epoch {} is the model: {}", kept.epoch, described(kept)));
         checkpoints.publish(kept.epoch, &folder)
+    }
+
+    /// Makes the model's folder, anew with `overwrite`.
+    fn prepare(&self, folder: &Path, overwrite: bool) -> Result<(), Error> {
+        let fault = |source| Error::Write { path: folder.to_owned(), source };
+        if overwrite && folder.exists() {
+            fs::remove_dir_all(folder).map_err(fault)?;
+        }
+        fs::create_dir_all(folder).map_err(fault)?;
+        replace(&folder.join(SETTINGS), &format!("{:#}\n", self.settings))
     }
 
     /// The training loop after the epoch `last`, with as many shards as it had.
@@ -208,17 +214,13 @@ impl Plan<'_> {
     }
 
     /// The training curve, with the rows of the epochs that are there.
-    fn open_curve(
-        &self,
-        identity: Identity,
-        states: &[EpochState],
-        overwrite: bool,
-    ) -> Result<RowWriter<TrainingRow>, Error> {
+    fn open_curve(&self, identity: Identity, states: &[EpochState]) -> Result<RowWriter<TrainingRow>, Error> {
         let run = Provenance::collect(&self.machine.device_name(), self.machine.threads, crate::libraries());
         let signature = Signature::new(identity, run);
         let path = self.results.join(self.name).join("training.csv");
         let open = |existing| RowWriter::<TrainingRow>::open(&path, &signature, existing);
-        let mut curve = open(if overwrite { Existing::Overwrite } else { Existing::Continue })?;
+        // The curve of a model that is not there, such as a reference result, is replaced by that of its successor.
+        let mut curve = open(if states.is_empty() { Existing::Overwrite } else { Existing::Continue })?;
         if curve.rows().any(|row| row.epoch > states.len()) {
             // Rows of a run whose checkpoints are not there, on another machine perhaps.
             drop(curve);

@@ -4,7 +4,7 @@ mod learner;
 mod training;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use core_masking::marian::{Marian, MarianConfig};
 use core_masking::{BeamSearch, Gates, HeadLayout, HeadSet, OutputRules};
@@ -23,6 +23,7 @@ use crate::progress::Progress;
 use crate::spec::{DecodingSpec, TranslationSpec};
 use crate::subject::{Evaluation, Scored, Segments, Subject};
 use crate::{Error, Naming, workers};
+pub(crate) use training::train;
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
 /// waits long for the last batch.
@@ -60,7 +61,7 @@ pub(crate) fn layout(spec: &TranslationSpec, machine: &Machine) -> Result<HeadLa
         // sizes of the vocabulary do not matter
         (Some(model), _) => Ok(model.untrained_config(3).layout()),
         (None, Some(checkpoint)) => {
-            let folder = Checkpoint::find(checkpoint, machine)?.folder;
+            let folder = &checkpoint.find(machine)?.folder;
             Ok(MarianConfig::read(&folder.join("config.json"))?.layout())
         }
         (None, None) => Ok(HeadLayout::new([])), // refused by validation
@@ -77,20 +78,6 @@ pub(crate) fn read_split(
     split: &str,
 ) -> Result<ParallelText, Error> {
     data::read_split(&spec.data, &machine.data, split)
-}
-
-/// Trains the model unless it is there, and returns its folder.
-///
-/// # Errors
-/// As for [`training::train`].
-pub(crate) fn train(
-    naming: Naming<'_>,
-    spec: &TranslationSpec,
-    machine: &Machine,
-    results: &Path,
-    overwrite: bool,
-) -> Result<PathBuf, Error> {
-    training::train(naming, spec, machine, results, overwrite)
 }
 
 /// How the subject's translations are searched for, where the model is trained here.
@@ -110,8 +97,8 @@ pub(crate) fn open(
 ) -> Result<TranslationSubject, Error> {
     match &spec.checkpoint {
         Some(checkpoint) => {
-            let found = Checkpoint::find(checkpoint, machine)?;
-            TranslationSubject::from_checkpoint(naming.name, spec, machine, &found)
+            let found = checkpoint.find(machine)?;
+            TranslationSubject::from_checkpoint(naming.name, spec, machine, found)
         }
         None => {
             let folder = train(naming, spec, machine, results, false)?;
@@ -123,8 +110,8 @@ pub(crate) fn open(
 /// Subwords of the model, as they were trained here or as they come from a hub.
 #[derive(Debug)]
 enum Tokenizer {
-    Subwords(SubwordTokenizer),
-    Marian(MarianTokenizer),
+    Subwords(Box<SubwordTokenizer>),
+    Marian(Box<MarianTokenizer>),
 }
 
 impl Tokenizer {
@@ -152,15 +139,22 @@ impl Tokenizer {
 }
 
 /// Files of a translator's folder that its scores depend on, as far as they are there.
-const FILES: [&str; 6] =
-    ["config.json", "generation_config.json", "source.spm", "target.spm", "tokenizer.json", "vocab.json"];
+const FILES: [&str; 7] = [
+    "config.json",
+    "generation_config.json",
+    "source.spm",
+    "target.spm",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+];
 
 impl TranslationSubject {
     /// Loads the model and the tokeniser that were trained.
     fn load(name: &str, spec: &TranslationSpec, machine: &Machine, folder: &Path) -> Result<Self, Error> {
         let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
         let described = spec.model.map(|model| model.config(&tokenizer));
-        let tokenizer = Tokenizer::Subwords(tokenizer);
+        let tokenizer = Tokenizer::Subwords(Box::new(tokenizer));
         let subject = Self::assemble(name, spec, machine, folder, tokenizer, |_| Ok(search(spec)))?;
         if described.is_some_and(|described| *subject.model.config() != described) {
             return Err(Error::OtherModel { folder: folder.to_owned(), name: name.to_owned() });
@@ -176,12 +170,13 @@ impl TranslationSubject {
         found: &Checkpoint,
     ) -> Result<Self, Error> {
         let folder = &found.folder;
-        let tokenizer = match folder.join("source.spm").exists() {
-            true => Tokenizer::Marian(MarianTokenizer::load(folder)?),
-            false => Tokenizer::Subwords(SubwordTokenizer::load(&folder.join("tokenizer.json"))?),
+        let subject = if folder.join("source.spm").exists() {
+            let tokenizer = Tokenizer::Marian(Box::new(MarianTokenizer::load(folder)?));
+            let read = |config: &MarianConfig| Ok(spec.decoding.over(BeamSearch::read(folder, config)?));
+            Self::assemble(name, spec, machine, folder, tokenizer, read)?
+        } else {
+            Self::load(name, spec, machine, folder)? // without settings of generation, as models of ours are
         };
-        let search = |config: &MarianConfig| Ok(spec.decoding.over(BeamSearch::read(folder, config)?));
-        let subject = Self::assemble(name, spec, machine, folder, tokenizer, search)?;
         Ok(Self { checkpoint: Some(found.name.clone()), ..subject })
     }
 

@@ -35,7 +35,7 @@ struct Training<'a> {
 /// # Errors
 /// If data is missing or at fault, the model there was trained from other settings, a file cannot be written, or the
 /// loss is no longer a number.
-pub(super) fn train(
+pub(crate) fn train(
     naming: Naming<'_>,
     spec: &TranslationSpec,
     machine: &Machine,
@@ -78,7 +78,7 @@ impl Training<'_> {
             machine: self.machine,
             results,
             settings: json!({
-                "grammar": data.grammar, "files": files,
+                "grammar": data.grammar, "files": files, "train": data.train, "dev": data.dev,
                 "tokenizer": tokenizer, "model": model, "training": training,
             }),
             seed: self.settings.seed,
