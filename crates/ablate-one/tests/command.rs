@@ -2,13 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::OnceLock;
 
 use assert_cmd::Command;
 use predicates::str::contains;
 use tempfile::TempDir;
-use test_support::TRANSLATOR;
+use test_support::{TRANSLATOR, kill_when};
 
 /// A folder with the subject, its model trained once for all tests.
 fn folder() -> TempDir {
@@ -76,18 +75,8 @@ fn a_killed_sweep_goes_on_to_the_file_of_an_unbroken_one() {
     let (unbroken, killed) = (folder(), folder());
     command(unbroken.path()).assert().success();
     for rows in [1, 5] {
-        let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("ablate-one"))
-            .current_dir(killed.path())
-            .args(["tiny.toml", "--quiet", "--resamples", "99"])
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
         let lines = || fs::read_to_string(table(killed.path())).map_or(0, |text| text.lines().count());
-        while lines() <= rows && child.try_wait().unwrap().is_none() {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill_when("ablate-one", &["--resamples", "99"], killed.path(), || lines() > rows);
     }
     command(killed.path()).assert().success();
     assert_eq!(fs::read(table(killed.path())).unwrap(), fs::read(table(unbroken.path())).unwrap());
@@ -157,6 +146,20 @@ fn a_faulty_model_folder_is_refused_in_one_line() {
         let message = refusal(folder.path(), &[]);
         assert!(message.contains(expected), "{file}: {message}");
     }
+}
+
+/// The same folder, for a subject that trains nothing.
+#[test]
+fn a_model_that_was_trained_here_is_a_checkpoint_too() {
+    let (trained, other) = (folder(), folder());
+    let (head, tail) = TRANSLATOR.split_once("[tokenizer]").unwrap();
+    let decoding = tail.split_once("[decoding]").unwrap().1;
+    let spec = format!("{head}[checkpoint]\nfrom = \"models/tiny\"\n[decoding]{decoding}");
+    fs::write(other.path().join("tiny.toml"), spec).unwrap();
+    for folder in [&trained, &other] {
+        command(folder.path()).args(["--attention", "enc-dec"]).assert().success();
+    }
+    assert_eq!(fs::read(table(trained.path())).unwrap(), fs::read(table(other.path())).unwrap());
 }
 
 #[test]

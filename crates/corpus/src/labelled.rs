@@ -185,7 +185,7 @@ impl Reader<'_> {
         let indices = self.indices(header.as_deref())?;
         let mut examples = Vec::new();
         let mut last = 1;
-        while let Some((line, cells)) = records.next() {
+        for (line, cells) in records.by_ref() {
             last = line;
             self.check_length(line, &cells, header.as_deref())?;
             let cell = |index: usize| cells[index].as_str();

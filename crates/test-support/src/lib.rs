@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 use assert_cmd::Command;
 use tempfile::TempDir;
@@ -110,6 +112,44 @@ pub fn command(program: &str, folder: &Path) -> Command {
     let mut command = Command::cargo_bin(program).unwrap();
     command.current_dir(folder).args(["tiny.toml", "--quiet"]);
     command
+}
+
+/// Starts `program tiny.toml --quiet` with more `arguments` in `folder`, and kills it as soon as `reached`, unless it has
+/// ended by itself.
+///
+/// # Panics
+/// If it fails.
+pub fn kill_when(program: &str, arguments: &[&str], folder: &Path, reached: impl Fn() -> bool) {
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin(program))
+        .current_dir(folder)
+        .args(["tiny.toml", "--quiet"])
+        .args(arguments)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !reached() {
+        match child.try_wait().unwrap() {
+            None => std::thread::sleep(Duration::from_millis(1)),
+            Some(status) => {
+                assert!(status.success(), "{program} failed");
+                return;
+            }
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// A folder that `new` makes, in which training was killed after its first epoch and before its last, the fourth.
+pub fn killed_training(new: impl Fn() -> TempDir) -> TempDir {
+    loop {
+        let folder = new();
+        let epoch = |number: usize| folder.path().join(format!("data/models/tiny/epochs/{number}")).exists();
+        kill_when("train-subject", &["--threads", "2"], folder.path(), || epoch(1));
+        if !epoch(4) {
+            return folder; // else this process was not given the time to kill it
+        }
+    }
 }
 
 /// What a command that must fail says, which is one line; its exit code is 1.

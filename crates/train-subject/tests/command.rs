@@ -1,12 +1,10 @@
 //! The whole command on a subject that trains in a second.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
 
 use assert_cmd::Command;
 use predicates::str::contains;
-use test_support::{TRANSLATOR, folder, read};
+use test_support::{TRANSLATOR, folder, killed_training, read};
 
 /// Two threads, since weights depend on their number.
 fn command(folder: &Path) -> Command {
@@ -44,21 +42,9 @@ fn training_leaves_a_model_each_epoch_and_a_curve() {
 /// Equal seeds give equal bytes, also when one of the two runs is killed after its first epoch.
 #[test]
 fn a_killed_run_goes_on_with_the_losses_of_an_unbroken_one() {
-    let (unbroken, killed) = (folder(TRANSLATOR), folder(TRANSLATOR));
+    let unbroken = folder(TRANSLATOR);
     command(unbroken.path()).assert().success();
-
-    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("train-subject"))
-        .current_dir(killed.path())
-        .args(["tiny.toml", "--threads", "2", "--quiet"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    while !killed.path().join("data/models/tiny/epochs/1").exists() {
-        assert!(child.try_wait().unwrap().is_none_or(|status| status.success()), "training failed");
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let killed = killed_training(|| folder(TRANSLATOR));
 
     // Weights depend on the number of shards, which the checkpoint remembers: another number of threads is the same.
     command(killed.path()).args(["--threads", "1"]).assert().success();
