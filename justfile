@@ -35,10 +35,11 @@ lint: setup
     cargo fmt --all --check
     cargo clippy --release --locked --workspace --all-targets -- -D warnings
 
-# Speed of beam search and of the paired bootstrap
+# Speed of beam search, of one evaluation of a classifier, and of the paired bootstrap
 [group('check')]
 bench: setup
     cargo bench --locked -p subject --bench translation
+    cargo bench --locked -p subject --bench classification
     cargo bench --locked -p stats --bench bootstrap
 
 # Train the model of a subject, or go on with it

@@ -1,4 +1,5 @@
 //! The command line.
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 use plotting::attention::{Attention, Selection};
@@ -31,8 +32,8 @@ pub enum Command {
 /// Where results are and which of them to show.
 #[derive(Debug, clap::Args)]
 pub struct SourceArgs {
-    /// Subject of the experiments, a folder in the results such as `demo-translation`
-    #[arg(value_name = "SUBJECT")]
+    /// Subject of the experiments, a folder in the results such as `demo-translation`, or the file that describes it
+    #[arg(value_name = "SUBJECT", value_parser = parse_subject)]
     pub subject: String,
 
     /// Folder with the results of all subjects
@@ -128,6 +129,12 @@ fn parse_selection(text: &str) -> Result<Selection, String> {
         return Ok(Selection::All);
     }
     text.parse::<Attention>().map(Selection::One).map_err(|error| format!("{error} or all"))
+}
+
+/// The name of a subject that is given as its file, as experiments take it.
+fn parse_subject(text: &str) -> Result<String, Infallible> {
+    let stem = text.strip_suffix(".toml").and_then(|path| path.rsplit(['/', '\\']).next());
+    Ok(stem.unwrap_or(text).to_owned())
 }
 
 fn parse_alpha(text: &str) -> Result<f64, String> {

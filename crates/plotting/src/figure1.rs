@@ -76,7 +76,7 @@ fn scores(sweep: &Sweep, attention: Attention) -> Result<Vec<f64>, Error> {
 /// What the paper has, where it is comparable at all.
 fn paper_line(sweep: &Sweep, attentions: &[Attention], published: &Published) -> Option<String> {
     let PublishedFigure1b { base, lowest, highest } = published.figure1b;
-    (attentions == [Attention::SelfAttention] && sweep.metric.is_accuracy()).then(|| {
+    (attentions == [Attention::SelfAttention] && sweep.is_like_figure1b()).then(|| {
         format!("Figure 1b of the paper (MNLI): {base:.1} %, masked {lowest:.1}\u{2013}{highest:.1} %")
     })
 }

@@ -102,6 +102,12 @@ impl Sweep {
         format!("{}{demo}{split}{limit}", self.subject)
     }
 
+    /// Whether the paper's Figure 1b, accuracies on MNLI, is of the same kind: those of MNLI, and of the demo that stands
+    /// for it. Beside other tasks its numbers would mislead.
+    pub fn is_like_figure1b(&self) -> bool {
+        self.metric.is_accuracy() && (self.is_demo() || self.subject.contains("mnli"))
+    }
+
     /// Whether the data is the synthetic language of this project.
     pub fn is_demo(&self) -> bool {
         self.subject.starts_with("demo-")

@@ -194,7 +194,7 @@ fn paper_remark(sweep: &Sweep, attention: Attention, published: Option<&Publishe
                  {significant} of {heads} heads significant, {better} for the better"
             ))
         }
-        Attention::SelfAttention if sweep.metric.is_accuracy() => {
+        Attention::SelfAttention if sweep.is_like_figure1b() => {
             let PublishedFigure1b { base, lowest, highest } = figure1b;
             Some(format!(
                 "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base:.1} %, \

@@ -83,7 +83,7 @@ Michel et al. (2019), Table 1: base BLEU 36.05; 8 of 96 heads significant, 4 for
 #[test]
 fn figure1_writes_an_svg_and_a_png_at_print_size() {
     let folder = results(ROWS);
-    plotting(&folder, &["figure1", "demo-x"]).assert().success().stdout("");
+    plotting(&folder, &["figure1", "experiments/demo-x.toml"]).assert().success().stdout("");
     let written = |name: &str| fs::read(folder.path().join("results/demo-x/figures").join(name)).unwrap();
     let svg = String::from_utf8(written("figure1.svg")).unwrap();
     assert!(svg.starts_with("<svg width=\"3.4in\"") && svg.contains("base BLEU 30.50"));
@@ -160,7 +160,7 @@ fn missing_results_name_the_command_that_makes_them() {
     };
     fails("other", "make it with `ablate-one experiments/other.toml`");
     fails("nothing", "unknown subject `nothing`: `results` has demo-x, other");
-    fails("experiments/demo-x.toml", "is not the name of a subject");
+    fails("results/demo-x", "is not the name of a subject");
     refuses("", &["figure1", "demo-x"], "holds no rows yet");
     refuses(ROWS, &["figure1", "demo-x", "--attention", "dec-dec"], "no rows for attention type dec-dec");
 }

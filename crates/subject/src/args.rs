@@ -217,17 +217,20 @@ fn device(name: &str) -> Result<Device, Error> {
 /// # Errors
 /// If there is no such file; the message lists the subjects that there are.
 pub fn locate(subject: &Path) -> Result<(PathBuf, String), Error> {
+    let by_name = Path::new("experiments").join(subject).with_extension("toml");
     let is_name = subject.components().count() == 1 && subject.extension().is_none();
-    let path = if is_name {
-        Path::new("experiments").join(subject).with_extension("toml")
-    } else {
-        subject.to_owned()
+    let places = match is_name {
+        true => vec![by_name.clone()],
+        false => vec![subject.to_owned(), subject.with_extension("toml"), by_name.clone()],
     };
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    if path.is_file() {
-        return Ok((path, name));
+    let name = subject.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    match places.into_iter().find(|place| place.is_file()) {
+        Some(path) => Ok((path, name)),
+        None => {
+            let path = if is_name { by_name } else { subject.to_owned() };
+            Err(Error::NoSuchSubject { name, known: known_subjects(), path })
+        }
     }
-    Err(Error::NoSuchSubject { name, known: known_subjects(), path })
 }
 
 fn known_subjects() -> Vec<String> {

@@ -45,12 +45,18 @@ pub enum Error {
     NoSuchLabel { label: String, known: Vec<String> },
 
     /// No subject of that name.
-    #[error("no subject `{name}`: `{}` does not exist{}", path.display(), listed(known))]
+    #[error("no subject `{name}`: `{}` is no file{}", path.display(), listed(known))]
     NoSuchSubject { name: String, path: PathBuf, known: Vec<String> },
 
     /// No split of that name.
     #[error("no split `{split}`: this subject has {}", known.join(", "))]
     NoSuchSplit { split: String, known: Vec<String> },
+
+    /// A holdout that would leave nothing.
+    #[error(
+        "data.holdout takes {asked} examples out of split `{split}`, which has {found}: none would be left"
+    )]
+    Holdout { split: String, asked: usize, found: usize },
 
     /// A subject that does not translate.
     #[error("subject `{name}` is a classifier, not a translator")]
@@ -69,7 +75,7 @@ pub enum Error {
 
     /// Classes that are others than the model's.
     #[error(
-        "data.labels are {}, but the model in `{}` knows {}: data.rename translates names",
+        "data.labels are {}, but the model in `{}` knows {}: data.rename must give the names of the data the model's",
         quoted(named), folder.display(), quoted(known)
     )]
     OtherLabels { folder: PathBuf, named: Vec<String>, known: Vec<String> },
@@ -172,6 +178,7 @@ fn listed(known: &[String]) -> String {
     if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
 }
 
-fn quoted(names: &[String]) -> String {
+/// Names as messages show them.
+pub(crate) fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -113,7 +113,7 @@ fn a_faulty_description_is_refused_before_training() {
         (
             "metric = \"accuracy\"",
             "metric = \"f1\"\npositive = \"fair\"",
-            "score.positive is `fair`, but data.labels are bad, good",
+            "score.positive is `fair`, but data.labels are `bad`, `good`",
         ),
         ("metric = \"accuracy\"", "metric = \"recall\"", "unknown variant `recall`"),
         ("labels = [\"bad\", \"good\"]", "labels = [\"bad\", \"fair\"]", "split `train`, example"),
@@ -130,6 +130,17 @@ fn a_faulty_description_is_refused_before_training() {
         ("max_length = 16", "max_length = 2", "tokenizer.max_length must be from 3"),
         ("learning_rate = 1e-2", "learning_rate = -1.0", "training.learning_rate must be above 0"),
         ("batch_size = 16", "batch_size = 0", "training.batch_size must be from 1 to 65536"),
+        (
+            "dev = \"reviews/dev.tsv\"",
+            "",
+            "[training] needs a dev split, but `dev` is none of `test`, `train`: data.dev names one",
+        ),
+        (
+            "[data.splits]",
+            "holdout = { name = \"new\", from = \"train\", examples = 9000, seed = 1 }\n[data.splits]",
+            "data.holdout takes 9000 examples out of split `train`, which has 400",
+        ),
+        ("task = \"classification\"", "", "without `task = \"classification\"` it describes a translator"),
         ("[model]", "[checkpoint]\nfrom = \"x\"\n[model]", "both [checkpoint] and [model] are given"),
         ("task = \"classification\"", "task = \"regression\"", "unknown variant `regression`"),
     ];

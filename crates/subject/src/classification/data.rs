@@ -26,7 +26,15 @@ pub(super) fn read_split(
         Some(holdout) if holdout.name == split => {
             held_out(holdout, read_whole(spec, folder, &holdout.from)?).0
         }
-        Some(holdout) if holdout.from == split => held_out(holdout, read_whole(spec, folder, split)?).1,
+        Some(holdout) if holdout.from == split => {
+            let whole = read_whole(spec, folder, split)?;
+            let found = whole.len();
+            let left = held_out(holdout, whole).1;
+            if left.is_empty() {
+                return Err(Error::Holdout { split: split.to_owned(), asked: holdout.examples, found });
+            }
+            left
+        }
         _ => read_whole(spec, folder, split)?,
     };
     if examples.is_empty() {

@@ -7,6 +7,7 @@ use corpus::labelled::Format;
 use serde::{Deserialize, Serialize};
 
 use super::{CheckpointSpec, Task, check, check_sources};
+use crate::error::quoted;
 use crate::training::Keep;
 
 /// A classifier as its TOML file describes it.
@@ -45,6 +46,7 @@ pub struct ClassificationData {
     #[serde(default = "dev")]
     pub dev: String,
     /// The split that experiments score unless told otherwise.
+    #[serde(default = "test")]
     pub test: String,
     /// Classes by their name in the data, in the order of the model's outputs; those of the checkpoint if absent.
     #[serde(default)]
@@ -69,6 +71,10 @@ fn train() -> String {
 
 fn dev() -> String {
     "dev".to_owned()
+}
+
+fn test() -> String {
+    "test".to_owned()
 }
 
 /// The demo's pairs: the seed of their generator and the number in each split.
@@ -267,6 +273,16 @@ impl ClassificationSpec {
         ])?;
         if let Some(training) = &self.training {
             training.validate()?;
+            let known = data.split_names();
+            for (role, split) in [("train", &data.train), ("dev", &data.dev)] {
+                if !known.contains(split) {
+                    let known = quoted(&known);
+                    return Err(format!(
+                        "[training] needs a {role} split, but `{split}` is none of {known}: data.{role} names one, \
+                         data.holdout takes one out of another"
+                    ));
+                }
+            }
         }
         match self.model {
             Some(model) => {
@@ -281,7 +297,7 @@ impl ClassificationSpec {
         let labels = &self.data.labels;
         let known = |label: &String| labels.is_empty() || labels.contains(label);
         if let Some(label) = positive.as_ref().filter(|label| !known(label)) {
-            return Err(format!("score.positive is `{label}`, but data.labels are {}", labels.join(", ")));
+            return Err(format!("score.positive is `{label}`, but data.labels are {}", quoted(labels)));
         }
         if *metric != MetricName::Accuracy && !labels.is_empty() && labels.len() != 2 {
             let classes = labels.len();

@@ -42,8 +42,7 @@ pub(crate) enum Task {
 /// The entry that says how the others are to be read.
 #[derive(Deserialize)]
 struct Kind {
-    #[serde(default)]
-    task: Task,
+    task: Option<Task>,
 }
 
 /// A model that is there already, to be used or to be fine-tuned.
@@ -82,8 +81,9 @@ impl Spec {
         let text =
             std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
         let spec = match parse::<Kind>(path, &text)?.task {
-            Task::Translation => Self::Translation(Box::new(parse(path, &text)?)),
-            Task::Classification => Self::Classification(Box::new(parse(path, &text)?)),
+            None => Self::Translation(Box::new(parse(path, &text).map_err(without_task)?)),
+            Some(Task::Translation) => Self::Translation(Box::new(parse(path, &text)?)),
+            Some(Task::Classification) => Self::Classification(Box::new(parse(path, &text)?)),
         };
         let valid = match &spec {
             Self::Translation(spec) => spec.validate(),
@@ -96,6 +96,17 @@ impl Spec {
 
 fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
     toml::from_str(text).map_err(|error| Error::Spec { path: path.to_owned(), fault: one_line(text, &error) })
+}
+
+/// Says what a file without `task` was taken for.
+fn without_task(error: Error) -> Error {
+    match error {
+        Error::Spec { path, fault } => {
+            let fault = format!("{fault}; without `task = \"classification\"` it describes a translator");
+            Error::Spec { path, fault }
+        }
+        other => other,
+    }
 }
 
 /// A TOML error on one line: what, and in which line of the file.

@@ -178,7 +178,8 @@ impl Plan<'_> {
         let in_epoch = |epoch| learner.batches(train, epoch_seed(self.seed, epoch)).len();
         let to_go: usize = (done + 1..=self.epochs).map(in_epoch).sum();
         let progress = Progress::new(to_go, self.machine.quiet);
-        progress.line(&format!("training `{}`: {} epochs, {to_go} steps to go", self.name, self.epochs));
+        progress
+            .line(&format!("training `{}`: {} epochs in all, {to_go} steps to go", self.name, self.epochs));
         let threads = if self.machine.device == Device::Cpu { self.machine.threads } else { 1 };
         let shards = last.map_or(threads, |state| state.shards);
         let steps = adam.steps() + to_go;
