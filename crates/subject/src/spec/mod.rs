@@ -1,5 +1,6 @@
 //! `experiments/<subject>.toml`: where a subject's model and data come from, how it is trained and scored.
 mod classification;
+mod encoder;
 mod translation;
 
 use std::cell::OnceCell;
@@ -13,8 +14,9 @@ use crate::args::Machine;
 use crate::checkpoint::Checkpoint;
 
 pub(crate) use classification::{
-    ClassificationData, ClassificationSpec, FineTuningSpec, Holdout, InferenceSpec, MetricName, SplitFile,
+    ClassificationData, ClassificationSpec, Holdout, InferenceSpec, MetricName, SplitFile,
 };
+pub(crate) use encoder::{EncoderSpec, FineTuningSpec, TextTokenizerSpec};
 pub(crate) use translation::{
     DataSpec, DecodingSpec, FilePair, GrammarSpec, ModelSpec, TrainingSpec, TranslationSpec,
 };
