@@ -17,6 +17,15 @@ pub fn length_sorted(lengths: &[Lengths], max_tokens: usize) -> Vec<Vec<usize>> 
     group((0..lengths.len()).collect(), lengths, max_tokens)
 }
 
+/// [`length_sorted`] for texts without a counterpart, the longest first: where threads share the batches, the last ones
+/// are soon done.
+pub fn longest_first(lengths: impl Iterator<Item = usize>, max_tokens: usize) -> Vec<Vec<usize>> {
+    let lengths: Vec<Lengths> = lengths.map(|length| (length, 0)).collect();
+    let mut batches = length_sorted(&lengths, max_tokens);
+    batches.reverse();
+    batches
+}
+
 /// The batches of one epoch: as [`length_sorted`], but equally long sentences meet in random
 /// company and the batches come in random order. Another epoch is another seed.
 pub fn shuffled(lengths: &[Lengths], max_tokens: usize, seed: u64) -> Vec<Vec<usize>> {

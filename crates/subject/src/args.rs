@@ -186,6 +186,12 @@ impl Machine {
         (self.precision.kind(), self.device)
     }
 
+    /// Threads with a model of their own: one for each core of a CPU, each computing alone, which keeps cores busier than
+    /// dividing small matrix products between them; one on a GPU, which divides them itself.
+    pub fn workers(&self) -> usize {
+        if self.device == Device::Cpu { self.threads } else { 1 }
+    }
+
     /// `cpu` or `cuda:N`, for signatures.
     pub fn device_name(&self) -> String {
         match self.device {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use corpus::hub::{HubModel, HubOptions, OPTIONAL, PREFIX, REQUIRED};
-use records::sha256_file;
+use records::{Identity, sha256_file};
 
 use crate::Error;
 use crate::args::Machine;
@@ -39,15 +39,39 @@ impl Checkpoint {
         let name = format!("{PREFIX}{}@{}", model.repository, fetched.commit);
         Ok(Self { folder: fetched.folder, name })
     }
-
-    /// SHA-256 of one of its files.
-    pub(crate) fn sha256(&self, file: &str) -> Result<String, Error> {
-        Ok(sha256_file(&self.folder.join(file))?)
-    }
 }
 
 /// SHA-256 of those of `files` that are in `folder`, by name.
 pub(crate) fn checksums(folder: &Path, files: &[&str]) -> Result<BTreeMap<String, String>, Error> {
     let present = files.iter().filter(|file| folder.join(file).exists());
     present.map(|file| Ok(((*file).to_owned(), sha256_file(&folder.join(file))?))).collect()
+}
+
+/// What signatures tell of the model that was loaded.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    /// The checkpoint that was taken as it is; absent if the model was trained here.
+    pub checkpoint: Option<String>,
+    weights: String,
+    files: BTreeMap<String, String>,
+}
+
+impl Origin {
+    /// Of the model in `folder`, whose scores depend on those of `files` that are there.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub(crate) fn of(folder: &Path, files: &[&str], checkpoint: Option<String>) -> Result<Self, Error> {
+        let weights = sha256_file(&folder.join("model.safetensors"))?;
+        Ok(Self { checkpoint, weights, files: checksums(folder, files)? })
+    }
+
+    /// Adds what is known of the model to an identity.
+    pub(crate) fn describe(&self, identity: &mut Identity) {
+        identity.weights = Some(self.weights.clone());
+        identity.data.extend(self.files.clone());
+        if let Some(checkpoint) = &self.checkpoint {
+            identity.arguments.insert("checkpoint".to_owned(), checkpoint.clone().into());
+        }
+    }
 }

@@ -7,6 +7,7 @@ use stats::bootstrap::paired_bootstrap;
 use stats::classification::{self, ClassificationMetric, Outcome};
 
 use crate::Error;
+use crate::args::Machine;
 
 /// What an experiment is done to: a model, its data, its loss and its score.
 ///
@@ -43,6 +44,18 @@ pub struct Scored {
     pub limit: Option<usize>,
     /// Whether the kept heads of a layer are multiplied by heads / kept.
     pub rescale: bool,
+}
+
+impl Scored {
+    /// What every identity of a score begins with.
+    pub(crate) fn identity(&self, experiment: &str, subject: &str, machine: &Machine) -> Identity {
+        let mut identity = Identity::new(experiment, subject);
+        identity.split.clone_from(&self.split);
+        identity.limit = self.limit;
+        identity.precision = machine.precision.name().to_owned();
+        identity.arguments.insert("rescale".to_owned(), self.rescale.into());
+        identity
+    }
 }
 
 /// A score with what significance tests need.

@@ -4,21 +4,20 @@ mod learner;
 mod texts;
 mod training;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
 use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
 use core_masking::{Gates, HeadId, HeadLayout, HeadSet};
-use corpus::batches::length_sorted;
+use corpus::batches::longest_first;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
-use records::{Identity, sha256_file};
+use records::Identity;
 use stats::classification::{ClassificationMetric, Outcome};
-use tch::{Device, no_grad};
+use tch::no_grad;
 
 use crate::args::Machine;
-use crate::checkpoint::checksums;
+use crate::checkpoint::Origin;
 use crate::progress::Progress;
 use crate::spec::{ClassificationSpec, MetricName};
 use crate::subject::{Evaluation, Scored, Segments, Subject};
@@ -43,11 +42,7 @@ pub(crate) struct ClassificationSubject {
     tokenizer: ClassifierTokenizer,
     labels: Vec<String>,
     metric: ClassificationMetric,
-    /// The checkpoint that was taken as it is; absent if the model was trained here.
-    checkpoint: Option<String>,
-    /// SHA-256 of the weights, and of the other files that a score depends on.
-    weights: String,
-    files: BTreeMap<String, String>,
+    origin: Origin,
 }
 
 /// The heads of the model, as far as they are known before it is there.
@@ -187,9 +182,7 @@ impl ClassificationSubject {
             model,
             tokenizer,
             labels,
-            checkpoint,
-            weights: sha256_file(&folder.join("model.safetensors"))?,
-            files: checksums(folder, &FILES)?,
+            origin: Origin::of(folder, &FILES, checkpoint)?,
         })
     }
 
@@ -205,14 +198,10 @@ impl ClassificationSubject {
         Ok(Texts::encode(&self.tokenizer, &examples, classes))
     }
 
-    /// A model for each thread: on a CPU one for each core, each computing alone.
+    /// A model for each thread.
     fn models(&self) -> Result<Vec<BertClassifier>, Error> {
-        let threads = match self.machine.device {
-            Device::Cpu => self.machine.threads,
-            _ => 1,
-        };
         tch::set_num_threads(1);
-        Ok((0..threads).map(|_| self.model.share()).collect::<Result<_, _>>()?)
+        Ok((0..self.machine.workers()).map(|_| self.model.share()).collect::<Result<_, _>>()?)
     }
 }
 
@@ -248,25 +237,17 @@ impl Subject for ClassificationSubject {
     }
 
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
-        let mut identity = Identity::new(experiment, &self.name);
-        identity.split.clone_from(&scored.split);
-        identity.limit = scored.limit;
-        identity.precision = self.machine.precision.name().to_owned();
+        let mut identity = scored.identity(experiment, &self.name, &self.machine);
         identity.metric = match &self.spec.score.positive {
             Some(positive) => format!("{}, positive: {positive}", self.metric.name()),
             None => self.metric.name().to_owned(),
         };
-        identity.weights = Some(self.weights.clone());
-        identity.data = self.files.clone();
+        self.origin.describe(&mut identity);
         identity.data.insert(scored.split.clone(), data::sha256(&self.read(scored)?));
-        identity.arguments = BTreeMap::from([
+        identity.arguments.extend([
             ("labels".to_owned(), self.labels.clone().into()),
             ("max_length".to_owned(), self.spec.tokenizer.max_length.into()),
-            ("rescale".to_owned(), scored.rescale.into()),
         ]);
-        if let Some(checkpoint) = &self.checkpoint {
-            identity.arguments.insert("checkpoint".to_owned(), checkpoint.clone().into());
-        }
         Ok(identity)
     }
 
@@ -280,9 +261,7 @@ impl Subject for ClassificationSubject {
             self.layout().check(id)?;
         }
         let texts = self.texts(scored)?;
-        let lengths: Vec<(usize, usize)> = texts.lengths().map(|length| (length, 0)).collect();
-        let mut batches = length_sorted(&lengths, BATCH_TOKENS);
-        batches.reverse(); // the longest first, so that the last ones are soon done
+        let batches = longest_first(texts.lengths(), BATCH_TOKENS);
         let mut progress = Progress::new(sets.len() * batches.len(), self.machine.quiet);
         for (layer, range) in groups(sets) {
             let group = &sets[range.clone()];
@@ -355,7 +334,7 @@ mod tests {
             "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.6,
         });
         let config: BertConfig = serde_json::from_value(json).unwrap();
-        let model = BertClassifier::random(config, 3, (tch::Kind::Double, Device::Cpu)).unwrap();
+        let model = BertClassifier::random(config, 3, (tch::Kind::Double, tch::Device::Cpu)).unwrap();
         let encoded = (0..40_u32).map(|text| {
             let ids: Vec<u32> = (0..3 + text % 9).map(|place| 1 + (text * 7 + place * 5) % 22).collect();
             let segments = vec![0; ids.len()];

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use core_masking::bert::BertClassifier;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
-use records::Identity;
+use records::{Identity, sha256_file};
 use serde_json::json;
 use stats::classification::ClassificationMetric;
 use tch::Kind;
@@ -17,7 +17,7 @@ use super::{check_vocabulary, data, metric};
 use crate::args::Machine;
 use crate::checkpoint::{Checkpoint, checksums};
 use crate::spec::{ClassificationSpec, FineTuningSpec};
-use crate::training::{AdamSettings, Material, Plan};
+use crate::training::{AdamSettings, Material, Plan, write_once};
 use crate::{Error, Naming};
 
 /// Decay rates of AdamW's moments, and what is added to its denominator: PyTorch's defaults, as in BERT's own code.
@@ -132,7 +132,7 @@ impl Training<'_> {
         ]);
         if let Some(base) = &self.base {
             identity.arguments.insert("checkpoint".to_owned(), base.name.clone().into());
-            identity.weights = Some(base.sha256("model.safetensors")?);
+            identity.weights = Some(sha256_file(&base.folder.join("model.safetensors"))?);
             identity.data.extend(checksums(&base.folder, &super::FILES)?);
         }
         Ok(identity)
@@ -159,12 +159,7 @@ impl Training<'_> {
     /// Copies the checkpoint's files as they are, so that other tools read the model as they read the checkpoint.
     fn save_tokenizer(&self, tokenizer: &ClassifierTokenizer, folder: &Path) -> Result<(), Error> {
         let Some(base) = &self.base else {
-            let (path, partial) = (folder.join("tokenizer.json"), folder.join("tokenizer.json.partial"));
-            if path.exists() {
-                return Ok(());
-            }
-            tokenizer.save(&partial)?;
-            return fs::rename(&partial, &path).map_err(|source| Error::Write { path, source });
+            return write_once(&folder.join("tokenizer.json"), |path| Ok(tokenizer.save(path)?));
         };
         for name in TOKENIZER_FILES {
             let (from, to) = (base.folder.join(name), folder.join(name));

@@ -38,13 +38,13 @@ pub struct ClassificationData {
     /// Name for `just fetch`, if the files can be fetched.
     pub fetch: Option<String>,
     /// The split that the model is trained on.
-    #[serde(default = "train")]
+    #[serde(default = "super::train")]
     pub train: String,
     /// The split that the best epoch is chosen on.
-    #[serde(default = "dev")]
+    #[serde(default = "super::dev")]
     pub dev: String,
     /// The split that experiments score unless told otherwise.
-    #[serde(default = "test")]
+    #[serde(default = "super::test")]
     pub test: String,
     /// Classes by their name in the data, in the order of the model's outputs; those of the checkpoint if absent.
     #[serde(default)]
@@ -61,18 +61,6 @@ pub struct ClassificationData {
     pub splits: BTreeMap<String, SplitFile>,
     /// A split that is taken out of another.
     pub holdout: Option<Holdout>,
-}
-
-fn train() -> String {
-    "train".to_owned()
-}
-
-fn dev() -> String {
-    "dev".to_owned()
-}
-
-fn test() -> String {
-    "test".to_owned()
 }
 
 /// The demo's pairs: the seed of their generator and the number in each split.

@@ -111,6 +111,19 @@ fn without_task(error: Error) -> Error {
     }
 }
 
+/// Names of splits, unless a subject says otherwise.
+fn train() -> String {
+    "train".to_owned()
+}
+
+fn dev() -> String {
+    "dev".to_owned()
+}
+
+fn test() -> String {
+    "test".to_owned()
+}
+
 /// A TOML error on one line: what, and in which line of the file.
 fn one_line(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().replace('\n', " ");

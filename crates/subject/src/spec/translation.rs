@@ -41,31 +41,19 @@ pub struct DataSpec {
     /// Name for `just fetch`, if the files can be fetched.
     pub fetch: Option<String>,
     /// The split that the model is trained on.
-    #[serde(default = "train")]
+    #[serde(default = "super::train")]
     pub train: String,
     /// The split that the best epoch is chosen on.
-    #[serde(default = "dev")]
+    #[serde(default = "super::dev")]
     pub dev: String,
     /// The split that experiments score unless told otherwise.
-    #[serde(default = "test")]
+    #[serde(default = "super::test")]
     pub test: String,
     /// The demo language, made when needed; its splits are train, dev, test and shifted.
     pub grammar: Option<GrammarSpec>,
     /// Line-parallel files by the name of their split, relative to the data folder.
     #[serde(default)]
     pub splits: BTreeMap<String, FilePair>,
-}
-
-fn train() -> String {
-    "train".to_owned()
-}
-
-fn dev() -> String {
-    "dev".to_owned()
-}
-
-fn test() -> String {
-    "test".to_owned()
 }
 
 /// The demo language: the seed of its generator and the number of sentence pairs in each split.

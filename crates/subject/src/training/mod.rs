@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use records::{Existing, Identity, Provenance, Row, RowWriter, Signature, TrainingRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tch::Device;
 
 use crate::Error;
 use crate::args::Machine;
@@ -23,6 +22,7 @@ use adam::Adam;
 pub(crate) use adam::AdamSettings;
 pub(crate) use learner::{Learner, Validation, trainable};
 use run::{Run, epoch_seed};
+pub(crate) use state::write_once;
 use state::{Checkpoints, EpochState, replace};
 
 /// The settings that a model was trained from, beside it.
@@ -180,8 +180,7 @@ impl Plan<'_> {
         let progress = Progress::new(to_go, self.machine.quiet);
         progress
             .line(&format!("training `{}`: {} epochs in all, {to_go} steps to go", self.name, self.epochs));
-        let threads = if self.machine.device == Device::Cpu { self.machine.threads } else { 1 };
-        let shards = last.map_or(threads, |state| state.shards);
+        let shards = last.map_or(self.machine.workers(), |state| state.shards);
         let steps = adam.steps() + to_go;
         Run::new(learner, adam, shards, (self.seed, self.clip_norm), steps, progress)
     }

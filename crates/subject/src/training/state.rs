@@ -96,3 +96,13 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), Error> {
         .and_then(|()| fs::rename(&partial, path))
         .map_err(|source| Error::Write { path: path.to_owned(), source })
 }
+
+/// Writes a file by way of another, unless it is there: a run that is continued has it already.
+pub(crate) fn write_once(path: &Path, write: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+    if path.exists() {
+        return Ok(());
+    }
+    let partial = path.with_extension("partial");
+    write(&partial)?;
+    fs::rename(&partial, path).map_err(|source| Error::Write { path: path.to_owned(), source })
+}

@@ -3,22 +3,20 @@ mod data;
 mod learner;
 mod training;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use core_masking::marian::{Marian, MarianConfig};
 use core_masking::{BeamSearch, Gates, HeadLayout, HeadSet, OutputRules};
-use corpus::batches::length_sorted;
+use corpus::batches::longest_first;
 use corpus::marian_tokenizer::MarianTokenizer;
 use corpus::parallel::ParallelText;
 use corpus::tokenizer::SubwordTokenizer;
-use records::{Identity, sha256_file};
+use records::Identity;
 use serde_json::Value;
 use stats::bleu::{Bleu, BleuStatistics};
-use tch::Device;
 
 use crate::args::Machine;
-use crate::checkpoint::{Checkpoint, checksums};
+use crate::checkpoint::{Checkpoint, Origin};
 use crate::progress::Progress;
 use crate::spec::{DecodingSpec, TranslationSpec};
 use crate::subject::{Evaluation, Scored, Segments, Subject};
@@ -38,11 +36,7 @@ pub(crate) struct TranslationSubject {
     machine: Machine,
     model: Marian,
     tokenizer: Tokenizer,
-    /// The checkpoint that was taken as it is; absent if the model was trained here.
-    checkpoint: Option<String>,
-    /// SHA-256 of the weights, and of the other files that a score depends on.
-    weights: String,
-    files: BTreeMap<String, String>,
+    origin: Origin,
 }
 
 /// A split, read and cut into batches.
@@ -170,14 +164,15 @@ impl TranslationSubject {
         found: &Checkpoint,
     ) -> Result<Self, Error> {
         let folder = &found.folder;
-        let subject = if folder.join("source.spm").exists() {
+        let mut subject = if folder.join("source.spm").exists() {
             let tokenizer = Tokenizer::Marian(Box::new(MarianTokenizer::load(folder)?));
             let read = |config: &MarianConfig| Ok(spec.decoding.over(BeamSearch::read(folder, config)?));
             Self::assemble(name, spec, machine, folder, tokenizer, read)?
         } else {
             Self::load(name, spec, machine, folder)? // without settings of generation, as models of ours are
         };
-        Ok(Self { checkpoint: Some(found.name.clone()), ..subject })
+        subject.origin.checkpoint = Some(found.name.clone());
+        Ok(subject)
     }
 
     fn assemble(
@@ -205,9 +200,7 @@ impl TranslationSubject {
             machine: machine.clone(),
             model,
             tokenizer,
-            checkpoint: None,
-            weights: sha256_file(&folder.join("model.safetensors"))?,
-            files: checksums(folder, &FILES)?,
+            origin: Origin::of(folder, &FILES, None)?,
         })
     }
 
@@ -225,21 +218,14 @@ impl TranslationSubject {
             let (split, length) = (scored.split.clone(), sources[index].len());
             return Err(Error::SentenceTooLong { split, line: index + 1, length, positions });
         }
-        let lengths: Vec<(usize, usize)> = sources.iter().map(|source| (source.len(), 0)).collect();
-        let mut batches = length_sorted(&lengths, BATCH_TOKENS);
-        batches.reverse(); // the longest first, so that the last ones are soon done
+        let batches = longest_first(sources.iter().map(Vec::len), BATCH_TOKENS);
         Ok(Prepared { text, sources, batches })
     }
 
-    /// A model for each thread: on a CPU one for each core, each computing alone, which keeps cores busier than
-    /// dividing the small matrix products of decoding between them.
+    /// A model for each thread.
     fn models(&self) -> Result<Vec<Marian>, Error> {
-        let threads = match self.machine.device {
-            Device::Cpu => self.machine.threads,
-            _ => 1,
-        };
         tch::set_num_threads(1);
-        Ok((0..threads).map(|_| self.model.share()).collect::<Result<_, _>>()?)
+        Ok((0..self.machine.workers()).map(|_| self.model.share()).collect::<Result<_, _>>()?)
     }
 }
 
@@ -269,21 +255,11 @@ impl Subject for TranslationSubject {
     }
 
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
-        let mut identity = Identity::new(experiment, &self.name);
-        identity.split.clone_from(&scored.split);
-        identity.limit = scored.limit;
-        identity.precision = self.machine.precision.name().to_owned();
+        let mut identity = scored.identity(experiment, &self.name, &self.machine);
         identity.metric = format!("BLEU|{}", Bleu::new().signature());
-        identity.weights = Some(self.weights.clone());
-        identity.data = self.files.clone();
+        self.origin.describe(&mut identity);
         identity.data.insert(scored.split.clone(), data::sha256(&self.read(scored)?));
-        identity.arguments = BTreeMap::from([
-            ("decoding".to_owned(), described(&self.search)),
-            ("rescale".to_owned(), scored.rescale.into()),
-        ]);
-        if let Some(checkpoint) = &self.checkpoint {
-            identity.arguments.insert("checkpoint".to_owned(), checkpoint.clone().into());
-        }
+        identity.arguments.insert("decoding".to_owned(), described(&self.search));
         Ok(identity)
     }
 

@@ -1,6 +1,5 @@
 //! How a translator is trained from nothing.
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use core_masking::marian::Marian;
@@ -14,7 +13,7 @@ use super::data;
 use super::learner::{Pairs, Translator};
 use crate::args::Machine;
 use crate::spec::{ModelSpec, TrainingSpec, TranslationSpec};
-use crate::training::{AdamSettings, Keep, Material, Plan};
+use crate::training::{AdamSettings, Keep, Material, Plan, write_once};
 use crate::{Error, Naming};
 
 /// Added to the denominator of Adam; the value of Vaswani et al. (2017), Section 5.3.
@@ -62,7 +61,8 @@ impl Training<'_> {
                 dev: self.encode(&tokenizer, &dev, &data.dev)?,
                 identity: self.identity(&train, &dev),
             };
-            let save = |folder: &Path| save_tokenizer(&tokenizer, folder);
+            let save =
+                |folder: &Path| write_once(&folder.join("tokenizer.json"), |path| Ok(tokenizer.save(path)?));
             let load = |folder: &Path| Translator::load(folder, self.machine.device, self.settings);
             plan.run(&material, overwrite, save, || self.start(&tokenizer), load)?;
         }
@@ -144,14 +144,4 @@ impl Training<'_> {
         let model = Marian::random(config, self.settings.seed, (Kind::Float, self.machine.device))?;
         Translator::new(&model, self.settings)
     }
-}
-
-/// Written once: a run that is continued has it already.
-fn save_tokenizer(tokenizer: &SubwordTokenizer, folder: &Path) -> Result<(), Error> {
-    let (path, partial) = (folder.join("tokenizer.json"), folder.join("tokenizer.json.partial"));
-    if path.exists() {
-        return Ok(());
-    }
-    tokenizer.save(&partial)?;
-    fs::rename(&partial, &path).map_err(|source| Error::Write { path, source })
 }
