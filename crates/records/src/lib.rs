@@ -12,7 +12,7 @@ mod table;
 pub mod writer;
 
 pub use error::Error;
-pub use rows::{AblationRow, Row, TrainingRow};
+pub use rows::{AblationRow, CorrelationRow, ImportanceRow, PruningRow, Row, TrainingRow};
 pub use signature::{Identity, Provenance, Signature, sha256_file};
 pub use table::read_rows;
 pub use writer::{Existing, RowWriter, check_writable};
