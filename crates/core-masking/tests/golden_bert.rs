@@ -146,7 +146,7 @@ fn scores_of_heads_agree() {
     let (batch, labels) = (golden.batch(), golden.labels());
     let measure = |measures: &[Measure]| {
         let measures: BTreeSet<Measure> = measures.iter().copied().collect();
-        measure_classifier(&golden.model, &batch, &labels, &HeadSet::none(), &measures).unwrap()
+        measure_classifier(&golden.model, &batch, &labels, &golden.open(), &measures)
     };
     let together = measure(&Measure::ALL);
     for (case, name) in cases {

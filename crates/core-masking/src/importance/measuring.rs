@@ -22,8 +22,8 @@ pub(super) struct Module {
 
 /// A batch to be measured.
 pub(super) struct Measuring<'a> {
-    /// One row.
-    pub(super) masked: &'a Gates,
+    /// One row: where derivatives are taken.
+    pub(super) gates: &'a Gates,
     pub(super) modules: &'a BTreeMap<Attention, Module>,
     pub(super) measures: &'a BTreeSet<Measure>,
 }
@@ -59,16 +59,16 @@ impl Measuring<'_> {
     /// Gates that require a gradient, by attention type: `[layers, batch, heads]`, or `[layers, batch, heads, query]`.
     fn leaves(&self) -> BTreeMap<Attention, Tensor> {
         let by_query = self.measures.iter().any(|measure| measure.is_by_query());
-        let leaf = |(attention, masked): (Attention, Tensor)| {
-            let (masked_size, size) = (masked.size(), self.modules[&attention].queries.size());
-            let (layers, heads) = (masked_size[0], masked_size[2]);
-            let gates = match by_query {
-                true => masked.unsqueeze(-1).expand([layers, size[0], heads, size[1]], false),
-                false => masked.expand([layers, size[0], heads], false),
+        let leaf = |(attention, gates): (Attention, Tensor)| {
+            let (shape, queries) = (gates.size(), self.modules[&attention].queries.size());
+            let (layers, heads) = (shape[0], shape[2]);
+            let wide = match by_query {
+                true => gates.unsqueeze(-1).expand([layers, queries[0], heads, queries[1]], false),
+                false => gates.expand([layers, queries[0], heads], false),
             };
-            (attention, gates.copy().set_requires_grad(true))
+            (attention, wide.copy().set_requires_grad(true))
         };
-        self.masked.stacked().into_iter().map(leaf).collect()
+        self.gates.stacked().into_iter().map(leaf).collect()
     }
 
     fn reduce(
@@ -77,11 +77,16 @@ impl Measuring<'_> {
         weights: &RecordedWeights,
         of_weights: &RecordedWeights,
     ) -> Measured {
+        let sizes: BTreeMap<Attention, usize> = self
+            .gates
+            .stacked()
+            .iter()
+            .map(|(&attention, gates)| (attention, gates.size()[0] as usize))
+            .collect();
         let mut measured = Measured::new();
         for &measure in self.measures {
             let mut means = HeadMeans::default();
-            for (&attention, module) in self.modules {
-                let layers = self.masked.stacked()[&attention].size()[0] as usize;
+            for (&attention, &layers) in &sizes {
                 for layer in 0..layers {
                     let key = (attention, layer);
                     let source = match measure {
@@ -90,7 +95,7 @@ impl Measuring<'_> {
                         _ => &weights[&key],
                     };
                     let is_last = layer + 1 == layers;
-                    add(&mut means, key, &module.sum(measure, source, is_last));
+                    add(&mut means, key, &self.modules[&attention].sum(measure, source, is_last));
                 }
             }
             measured.insert(measure, means);

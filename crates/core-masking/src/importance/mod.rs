@@ -13,7 +13,7 @@ use tch::Tensor;
 use crate::bert::{BertClassifier, BertDropout};
 use crate::loss::{PairBatch, label_losses, sentence_losses};
 use crate::marian::Marian;
-use crate::{Attention, Error, Gates, HeadSet, SegmentBatch, causal_bias};
+use crate::{Attention, Gates, SegmentBatch, causal_bias};
 
 use measuring::{Measuring, Module};
 pub use scores::{HeadMeans, HeadScores};
@@ -71,21 +71,16 @@ impl Measure {
 /// What was measured, by measure.
 pub type Measured = BTreeMap<Measure, HeadMeans>;
 
-/// Measures the heads of a classifier on a batch, with the heads of `masked` masked.
+/// Measures the heads of a classifier on a batch, under `gates` of one row: open ones for the intact model.
 ///
 /// `labels`: `[batch]`, integers. Padding adds nothing, and means over batches do not depend on how they are cut.
-///
-/// # Errors
-/// If `masked` names a head that the model does not have.
 pub fn measure_classifier(
     model: &BertClassifier,
     batch: &SegmentBatch,
     labels: &Tensor,
-    masked: &HeadSet,
+    gates: &Gates,
     measures: &BTreeSet<Measure>,
-) -> Result<Measured, Error> {
-    let layout = model.layout();
-    let masked = Gates::masking(&layout, std::slice::from_ref(masked), model.options())?;
+) -> Measured {
     let real = batch.tokens.bias.isfinite().squeeze_dim(1).squeeze_dim(1); // [batch, position]
     let module = Module {
         visible: real.unsqueeze(1).unsqueeze(1), // [batch, 1, 1, key]
@@ -95,25 +90,20 @@ pub fn measure_classifier(
         queries: real,
     };
     let modules = BTreeMap::from([(Attention::SelfAttention, module)]);
-    let measuring = Measuring { masked: &masked, modules: &modules, measures };
-    Ok(measuring.run(|gates| label_losses(model, batch, labels, gates, &BertDropout::OFF)))
+    let measuring = Measuring { gates, modules: &modules, measures };
+    measuring.run(|gates| label_losses(model, batch, labels, gates, &BertDropout::OFF))
 }
 
-/// Measures the heads of a translator on a batch of sentence pairs, teacher forced, with the heads of `masked` masked.
+/// Measures the heads of a translator on a batch of sentence pairs, teacher forced, under `gates` of one row.
 ///
 /// Queries are source positions for `enc-enc`, and target positions otherwise. Padding adds nothing, and means over
 /// batches do not depend on how they are cut.
-///
-/// # Errors
-/// If `masked` names a head that the model does not have.
 pub fn measure_translator(
     model: &Marian,
     batch: &PairBatch,
-    masked: &HeadSet,
+    gates: &Gates,
     measures: &BTreeSet<Measure>,
-) -> Result<Measured, Error> {
-    let layout = model.layout();
-    let masked = Gates::masking(&layout, std::slice::from_ref(masked), model.options())?;
+) -> Measured {
     let end = i64::from(model.config().eos_token_id);
     let source = batch.source.bias.isfinite().squeeze_dim(1).squeeze_dim(1); // [batch, source]
     let target = batch.real.ne(0.0); // [batch, target]
@@ -130,6 +120,6 @@ pub fn measure_translator(
         (Attention::EncDec, module(&target, &source_keys, &batch.source.ids)),
         (Attention::DecDec, module(&target, &past, &batch.decoder_input)),
     ]);
-    let measuring = Measuring { masked: &masked, modules: &modules, measures };
-    Ok(measuring.run(|gates| sentence_losses(model, batch, gates)))
+    let measuring = Measuring { gates, modules: &modules, measures };
+    measuring.run(|gates| sentence_losses(model, batch, gates))
 }

@@ -46,6 +46,8 @@ pub struct ClassificationData {
     /// The split that experiments score unless told otherwise.
     #[serde(default = "super::test")]
     pub test: String,
+    /// The split of another domain, which experiments compare the test split with.
+    pub shifted: Option<String>,
     /// Classes by their name in the data, in the order of the model's outputs; those of the checkpoint if absent.
     #[serde(default)]
     pub labels: Vec<String>,

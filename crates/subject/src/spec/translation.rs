@@ -49,6 +49,8 @@ pub struct DataSpec {
     /// The split that experiments score unless told otherwise.
     #[serde(default = "super::test")]
     pub test: String,
+    /// The split of another domain, which experiments compare the test split with.
+    pub shifted: Option<String>,
     /// The demo language, made when needed; its splits are train, dev, test and shifted.
     pub grammar: Option<GrammarSpec>,
     /// Line-parallel files by the name of their split, relative to the data folder.
