@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Parser;
-use core_masking::{HeadId, HeadLayout, HeadSet};
+use core_masking::{HeadId, HeadLayout};
 use records::AblationRow;
 use subject::{Description, HeadSweep, Machine, Scored, SharedArgs, Subject, SweepArgs};
 
@@ -100,12 +100,12 @@ impl Run<'_> {
     }
 
     /// `families`: the heads that can have a row.
-    fn sweep(&self, scored: Scored, families: &[HeadId]) -> HeadSweep<'_> {
+    fn sweep(&self, scored: Scored, families: &[HeadId]) -> HeadSweep {
         HeadSweep {
             experiment: EXPERIMENT,
             scored,
             families: families.to_vec(),
-            masked: &|id| self.layout.all_but(id).unwrap_or_else(|_| HeadSet::none()),
+            masked: HeadLayout::all_but,
             resamples: self.args.sweep.resamples,
             arguments: Vec::new(),
         }

@@ -5,7 +5,6 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use core_masking::HeadSet;
 use subject::{Description, HeadSweep, Scored, SharedArgs, SweepArgs};
 
 /// Masks one head at a time and scores the test set (Table 1).
@@ -41,14 +40,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let sweep = HeadSweep {
-        experiment: "ablate-one",
-        scored: Scored { split, limit: args.shared.limit, rescale: args.sweep.rescale },
-        families: layout.heads(),
-        masked: &|id| HeadSet::from_iter([id]),
-        resamples: args.sweep.resamples,
-        arguments: Vec::new(),
-    };
+    let scored = Scored { split, limit: args.shared.limit, rescale: args.sweep.rescale };
+    let sweep = HeadSweep::one_at_a_time(scored, &layout, args.sweep.resamples);
     sweep.run(subject.as_ref(), &heads, &path, &args.shared, &machine)?;
     println!("{}", path.display());
     Ok(())

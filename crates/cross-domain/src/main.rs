@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use core_masking::HeadSet;
 use records::{AblationRow, Provenance, RowWriter, Signature};
 use subject::{Description, HeadSweep, Machine, Scored, SharedArgs, Subject, SweepArgs};
 
@@ -63,14 +62,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         rescale: args.sweep.rescale,
     });
     let sweep = |scored: &Scored| -> anyhow::Result<Vec<AblationRow>> {
-        let sweep = HeadSweep {
-            experiment: "ablate-one",
-            scored: scored.clone(),
-            families: layout.heads(),
-            masked: &|id| HeadSet::from_iter([id]),
-            resamples: args.sweep.resamples,
-            arguments: Vec::new(),
-        };
+        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, args.sweep.resamples);
         let path = description.result_path(&args.shared.results, "ablate-one", &scored.split);
         Ok(sweep.run(subject.as_ref(), &heads, &path, &args.shared.of_ingredients(), &machine)?)
     };

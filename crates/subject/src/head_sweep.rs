@@ -57,22 +57,35 @@ impl Selection {
 }
 
 /// An experiment that masks a set of heads for each head.
-pub struct HeadSweep<'a> {
+#[derive(Debug)]
+pub struct HeadSweep {
     /// Its name in signatures.
-    pub experiment: &'a str,
+    pub experiment: &'static str,
     /// What is scored.
     pub scored: Scored,
     /// The heads that can have a row: those of an attention type are a family of tests.
     pub families: Vec<HeadId>,
     /// What is masked for a head.
-    pub masked: &'a dyn Fn(HeadId) -> HeadSet,
+    pub masked: fn(&HeadLayout, HeadId) -> Result<HeadSet, core_masking::Error>,
     /// Number of bootstrap resamples.
     pub resamples: u64,
     /// What else the rows depend on, by name.
     pub arguments: Vec<(&'static str, serde_json::Value)>,
 }
 
-impl HeadSweep<'_> {
+impl HeadSweep {
+    /// One head at a time, of any that the model has: `ablate-one`.
+    pub fn one_at_a_time(scored: Scored, layout: &HeadLayout, resamples: u64) -> Self {
+        Self {
+            experiment: "ablate-one",
+            scored,
+            families: layout.heads(),
+            masked: |_, id| Ok(HeadSet::from_iter([id])),
+            resamples,
+            arguments: Vec::new(),
+        }
+    }
+
     /// Scores the subject for each of `heads` that has no row in the file yet; a killed run's file is gone on with.
     ///
     /// # Errors
@@ -119,8 +132,9 @@ impl HeadSweep<'_> {
         if missing.is_empty() {
             return Ok(());
         }
-        let mut sets = vec![HeadSet::none()];
-        sets.extend(missing.iter().map(|&id| (self.masked)(id)));
+        let layout = subject.layout();
+        let masked = missing.iter().map(|&id| (self.masked)(&layout, id));
+        let sets = std::iter::once(Ok(HeadSet::none())).chain(masked).collect::<Result<Vec<_>, _>>()?;
         let mut base: Option<Evaluation> = None;
         subject.evaluate(&self.scored, &sets, &mut |index, evaluation| {
             let Some(base) = &base else {
@@ -231,16 +245,11 @@ mod tests {
         p_values.iter().map(|&(name, p)| row(name.parse().unwrap(), "bleu", &comparison(p))).collect()
     }
 
-    fn sweep() -> HeadSweep<'static> {
+    fn sweep() -> HeadSweep {
         let shape = LayerShape { layers: 1, heads: 3 };
-        HeadSweep {
-            experiment: "ablate-one",
-            scored: Scored { split: "test".to_owned(), limit: None, rescale: false },
-            families: HeadLayout::new([(Attention::EncEnc, shape), (Attention::DecDec, shape)]).heads(),
-            masked: &|id| HeadSet::from_iter([id]),
-            resamples: 10,
-            arguments: Vec::new(),
-        }
+        let layout = HeadLayout::new([(Attention::EncEnc, shape), (Attention::DecDec, shape)]);
+        let scored = Scored { split: "test".to_owned(), limit: None, rescale: false };
+        HeadSweep::one_at_a_time(scored, &layout, 10)
     }
 
     /// Holm: 3 * 0.01, 2 * 0.02, 1 * 0.5. Benjamini-Hochberg: 3/1 * 0.01, 3/2 * 0.02, 3/3 * 0.5.

@@ -252,11 +252,7 @@ impl Oracle {
         scored: &Scored,
         heads: &[HeadId],
     ) -> Result<HeadScores, Error> {
-        let fault =
-            |fault: String| Error::Oracle { path: self.path.clone(), fault, command: self.command.clone() };
-        if !self.exists() {
-            return Err(self.fault("is missing".to_owned()));
-        }
+        self.check_exists()?;
         let rows: Vec<AblationRow> = read_rows(&self.path)?;
         let stored = Signature::read(&Signature::path_beside(&self.path))?;
         let stored = stored.ok_or_else(|| self.fault("has no signature".to_owned()))?.identity;
