@@ -99,6 +99,9 @@ pub struct FormattedFile {
     pub file: PathBuf,
     /// How it is to be read.
     pub format: Format,
+    /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
+    #[serde(default, skip_serializing)]
+    pub fetch: Option<String>,
 }
 
 impl TryFrom<toml::Value> for SplitFile {
