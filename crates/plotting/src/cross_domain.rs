@@ -6,7 +6,7 @@ use records::{CorrelationRow, Signature, read_rows};
 
 use crate::Error;
 use crate::attention::Attention;
-use crate::sweep::{self, Sweep, head_name, subject_folder};
+use crate::sweep::{self, Sweep, csv_path, head_name};
 
 /// The experiment whose results these are.
 pub const EXPERIMENT: &str = "cross-domain";
@@ -33,7 +33,7 @@ impl Pair {
     /// # Errors
     /// If the folder cannot be read, or a signature does not name the splits that its file is named after.
     pub fn all(results: &Path, subject: &str) -> Result<Vec<Self>, Error> {
-        let folder = subject_folder(results, subject, EXPERIMENT)?;
+        let folder = folder(results, subject)?;
         let entries =
             std::fs::read_dir(&folder).map_err(|source| Error::Read { path: folder.clone(), source })?;
         let is_comparison = |name: &str| {
@@ -93,6 +93,15 @@ impl Pair {
             true => format!("figure2-{}", self.second),
             false => format!("figure2-{}-{}", self.first, self.second),
         }
+    }
+}
+
+/// The folder of a subject, if it is there.
+fn folder(results: &Path, subject: &str) -> Result<PathBuf, Error> {
+    match csv_path(results, subject, EXPERIMENT, EXPERIMENT) {
+        // Files in it are named after splits.
+        Ok(_) | Err(Error::NoResults { .. }) => Ok(results.join(subject)),
+        Err(error) => Err(error),
     }
 }
 

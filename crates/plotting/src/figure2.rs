@@ -7,13 +7,13 @@ use stats::regression::Line;
 use crate::Error;
 use crate::attention::Attention;
 use crate::cross_domain::CrossDomain;
-use crate::figure::axes::{Axes, Place, Scale, draw_y_label};
+use crate::figure::axes::{Axes, Place, Scale};
 use crate::figure::canvas::{Area, COLUMN_INCHES, Figure, points, to_error};
-use crate::figure::marker::{Marker, Shape};
 use crate::figure::palette::{GREY, INK, YELLOW};
+use crate::figure::scatter::{Point, Shape};
 use crate::figure::step::Step;
-use crate::figure::text::{SMALL, TextStyle, fitted};
-use crate::number::{p_value, short, typeset};
+use crate::figure::text::{SIZE, SMALL, TextStyle, fitted};
+use crate::number::{count, p_value, typeset};
 use crate::paper::{Published, PublishedFigure2};
 
 /// Left end of the text above the plot, and margins around the plot, in points.
@@ -21,11 +21,11 @@ const TEXT_LEFT: f64 = 9.5;
 const RIGHT: f64 = 14.0;
 const BOTTOM: f64 = 29.0;
 /// Height of the plot, in points.
-const HEIGHT: f64 = 150.0;
+const HEIGHT: f64 = 172.0;
 /// Height of a line of text above the plot, and the room below the last, in points.
 const LINE: f64 = 11.0;
 const GAP: f64 = 9.0;
-/// Room for a marker in the legend, in points.
+/// Room for a point in the legend, in points.
 const KEY: f64 = 14.0;
 
 /// Points along the band.
@@ -39,12 +39,13 @@ const BAND: f64 = 0.2;
 /// # Errors
 /// If drawing fails.
 pub fn figure2(comparison: &CrossDomain, published: Option<&Published>) -> Result<Figure, Error> {
-    let mut lines = vec![comparison.title(), correlations(comparison), overlap(comparison)];
+    let title = title(comparison);
+    let mut lines = vec![title.clone(), correlations(comparison), overlap(comparison)];
     lines.extend(published.and_then(|published| paper_line(comparison, &published.figure2)));
     let keys = keys(comparison);
     let top = LINE * (lines.len() + keys.len().div_ceil(2)) as f64 + GAP;
     let size = (COLUMN_INCHES, ((top + HEIGHT + BOTTOM) / 72.0 * 100.0).round() / 100.0);
-    Figure::draw(size, &comparison.title(), |page| {
+    Figure::draw(size, &title, |page| {
         for (index, line) in lines.iter().enumerate() {
             draw_text(page, line, (TEXT_LEFT, LINE * (index + 1) as f64), index == 0)?;
         }
@@ -69,8 +70,12 @@ fn correlations(comparison: &CrossDomain) -> String {
 
 fn overlap(comparison: &CrossDomain) -> String {
     let row = &comparison.all;
-    let chance = short(row.top_overlap_by_chance);
-    format!("{} of the top {} of {} heads on both, {chance} by chance", row.top_overlap, row.top, row.heads)
+    let chance = typeset(row.top_overlap_by_chance, 1);
+    format!("{} most important heads: {} in common ({chance} by chance)", row.top, row.top_overlap)
+}
+
+fn title(comparison: &CrossDomain) -> String {
+    format!("{}; {}", comparison.title(), count(comparison.all.heads, "head"))
 }
 
 /// What the paper has, where it is comparable at all.
@@ -97,8 +102,11 @@ fn keys(comparison: &CrossDomain) -> Vec<Key> {
     let attentions = comparison.first.attentions();
     let heads = |&attention: &Attention| {
         let r = comparison.of_type(attention).and_then(|row| row.pearson);
-        let r = r.filter(|_| attentions.len() > 1);
-        let text = r.map_or(attention.to_string(), |r| format!("{attention}, r = {}", typeset(r, 2)));
+        let text = match r {
+            _ if attentions.len() == 1 => attention.description().to_owned(),
+            Some(r) => format!("{attention}, r = {}", typeset(r, 2)),
+            None => attention.to_string(),
+        };
         Key::Heads(attention, text)
     };
     let base = Key::Base("intact model".to_owned());
@@ -113,8 +121,8 @@ fn regression(comparison: &CrossDomain) -> Option<Line> {
 }
 
 /// The intact model.
-fn star() -> Marker {
-    Marker { shape: Shape::Star, fill: YELLOW, opacity: 1.0, edge: INK }
+fn star() -> Point {
+    Point { shape: Shape::Star, fill: YELLOW, opacity: 1.0, edge: INK }
 }
 
 fn draw_text(page: &Area<'_>, text: &str, (left, baseline): (f64, f64), is_title: bool) -> Result<(), Error> {
@@ -132,7 +140,7 @@ fn draw_legend(page: &Area<'_>, keys: &[Key], top: f64) -> Result<(), Error> {
         let middle = (points(left + KEY / 2.0 - 2.0), points(baseline - SMALL * 0.355));
         let text = match key {
             Key::Heads(attention, text) => {
-                Marker::of(*attention).draw(page, middle, 2.4)?;
+                Point::of(*attention).draw(page, middle, 2.4)?;
                 text
             }
             Key::Base(text) => {
@@ -179,14 +187,26 @@ fn draw_plot(page: &Area<'_>, comparison: &CrossDomain, top: f64) -> Result<(), 
     }
     let radius = if comparison.points.len() > 100 { 1.7 } else { 2.1 };
     for (attention, [first, second]) in &comparison.points {
-        Marker::of(*attention).draw(page, axes.data.map_coordinate(&(*first, *second)), radius)?;
+        Point::of(*attention).draw(page, axes.data.map_coordinate(&(*first, *second)), radius)?;
     }
     star().draw(page, axes.data.map_coordinate(&(first.base, second.base)), 3.4)?;
     axes.draw_x_axis(true)?;
     axes.draw_y_axis()?;
-    let label = |split: &str| format!("{} with one head masked, {split}", first.metric.axis_label());
-    axes.draw_x_label(&label(&comparison.pair.first))?;
-    draw_y_label(page, &label(&comparison.pair.second), place.top, place.bottom)
+    draw_labels(page, comparison, place)
+}
+
+/// What both axes show, in smaller type where the names of splits are long.
+fn draw_labels(page: &Area<'_>, comparison: &CrossDomain, place: Place) -> Result<(), Error> {
+    let scores = comparison.first.metric.axis_label();
+    let label = |split: &str| format!("{scores} with one head masked, {split}");
+    let label = |split: &str, room: f64| fitted(&label(split), SIZE, room);
+    let (text, size) = label(&comparison.pair.first, place.right - place.left);
+    let middle = points((place.left + place.right) / 2.0);
+    let below = (middle, points(place.bottom + 22.5));
+    TextStyle::new(size, INK, HPos::Center).write(page, &text, below)?;
+    let (text, size) = label(&comparison.pair.second, HEIGHT);
+    let beside = (points(TEXT_LEFT), points(place.top + HEIGHT / 2.0));
+    TextStyle::new(size, INK, HPos::Center).write_upwards(page, &text, beside)
 }
 
 /// Holds all scores and the base score; never so short that rounding errors fill it.
@@ -249,7 +269,8 @@ mod tests {
             "BLEU with one head masked, test",
             "BLEU with one head masked, shifted",
             "Pearson r = 0.50 (p &lt; 0.001), Spearman \u{3c1} = \u{2212}0.25 (p = 0.125)",
-            "1 of the top 4 of 4 heads on both, 0.35 by chance",
+            "; 4 heads",
+            "4 most important heads: 1 in common (0.3 by chance)",
             "Figure 2a of the paper (newstest2013, MTNT): r = 0.25",
             "enc-enc, r = 0.50",
             "dec-dec",

@@ -39,31 +39,40 @@ impl Sweep {
     /// # Errors
     /// If a file is missing or damaged, or its rows are not one sweep.
     pub fn read(results: &Path, subject: &str) -> Result<Self, Error> {
-        Self::read_file(subject, csv_path(results, subject, EXPERIMENT, EXPERIMENT)?)
+        Self::read_file(csv_path(results, subject, EXPERIMENT, EXPERIMENT)?, subject, EXPERIMENT)
     }
 
     /// Reads the sweep on one `split`: `ablate-one.csv` if its signature says so, else `ablate-one-<split>.csv`.
     ///
     /// # Errors
-    /// As [`Sweep::read`]; a missing file is one that `maker` makes.
+    /// As for [`Sweep::read`]; what is missing is made by `maker`.
     pub fn read_split(
         results: &Path,
         subject: &str,
         split: &str,
         maker: &'static str,
     ) -> Result<Self, Error> {
-        let plain = subject_folder(results, subject, maker)?.join(EXPERIMENT).with_extension("csv");
-        let signature = Signature::read(&Signature::path_beside(&plain))?;
-        if plain.exists() && signature.is_some_and(|signature| signature.identity.split == split) {
-            return Self::read_file(subject, plain);
+        if let Ok(plain) = csv_path(results, subject, EXPERIMENT, maker) {
+            let signature = Signature::read(&Signature::path_beside(&plain))?;
+            if signature.is_some_and(|signature| signature.identity.split == split) {
+                return Self::read_file(plain, subject, EXPERIMENT);
+            }
         }
-        Self::read_file(subject, csv_path(results, subject, &format!("{EXPERIMENT}-{split}"), maker)?)
+        let stem = format!("{EXPERIMENT}-{split}");
+        Self::read_file(csv_path(results, subject, &stem, maker)?, subject, EXPERIMENT)
     }
 
-    /// Reads a file of these rows and the signature beside it.
-    fn read_file(subject: &str, path: PathBuf) -> Result<Self, Error> {
+    /// Reads a file of such rows that `experiment` has written, and the signature beside it.
+    ///
+    /// # Errors
+    /// As for [`Sweep::read`].
+    pub fn read_file(path: PathBuf, subject: &str, experiment: &'static str) -> Result<Self, Error> {
         let signature = Signature::read(&Signature::path_beside(&path))?;
-        let mut sweep = Self::from_rows(subject, path.clone(), read_rows(&path)?)?;
+        let rows = read_rows(&path)?;
+        let mut sweep = Self::from_rows(subject, path, rows).map_err(|error| match error {
+            Error::Attention { path, source, .. } => Error::Attention { path, experiment, source },
+            other => other,
+        })?;
         if let Some(Signature { identity, .. }) = signature {
             sweep.split = Some(identity.split).filter(|split| !split.is_empty());
             sweep.limit = identity.limit;
@@ -93,11 +102,6 @@ impl Sweep {
             path,
             rows,
         })
-    }
-
-    /// The file, which errors mention.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// All rows with their attention types.
@@ -131,6 +135,11 @@ impl Sweep {
         title(&self.subject, self.split.as_deref(), self.limit)
     }
 
+    /// The file that the rows are from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether the paper's Figure 1b, accuracies on MNLI, is of the same kind: those of MNLI, and of the demo that stands
     /// for it. Beside other tasks its numbers would mislead.
     pub fn is_like_figure1b(&self) -> bool {
@@ -143,7 +152,8 @@ impl Sweep {
     }
 }
 
-fn is_demo(subject: &str) -> bool {
+/// Whether a subject's data is the synthetic language of this project.
+pub(crate) fn is_demo(subject: &str) -> bool {
     subject.starts_with("demo-")
 }
 
@@ -155,32 +165,23 @@ pub(crate) fn title(subject: &str, split: Option<&str>, limit: Option<usize>) ->
     format!("{subject}{demo}{split}{limit}")
 }
 
-/// The folder of a subject, if it is there; `experiment` would make it.
-pub(crate) fn subject_folder(
-    results: &Path,
-    subject: &str,
-    experiment: &'static str,
-) -> Result<PathBuf, Error> {
-    if subject.is_empty() || subject.starts_with('.') || subject.contains(['/', '\\']) {
-        return Err(Error::SubjectName(subject.to_owned()));
-    }
-    let folder = results.join(subject);
-    if !folder.is_dir() {
-        let (subject, known) = (subject.to_owned(), known_subjects(results)?);
-        return Err(Error::UnknownSubject { subject, results: results.to_owned(), known, experiment });
-    }
-    Ok(folder)
-}
-
-/// The results file `<stem>.csv` of a subject, if it is there; `experiment` would make it.
+/// The results file `stem` of a subject, which `experiment` makes, if it is there.
 pub(crate) fn csv_path(
     results: &Path,
     subject: &str,
     stem: &str,
     experiment: &'static str,
 ) -> Result<PathBuf, Error> {
-    let path = subject_folder(results, subject, experiment)?.join(format!("{stem}.csv"));
+    if subject.is_empty() || subject.starts_with('.') || subject.contains(['/', '\\']) {
+        return Err(Error::SubjectName(subject.to_owned()));
+    }
+    let folder = results.join(subject);
+    let path = folder.join(format!("{stem}.csv"));
     let subject = subject.to_owned();
+    if !folder.is_dir() {
+        let known = known_subjects(results)?;
+        return Err(Error::UnknownSubject { subject, results: results.to_owned(), known, experiment });
+    }
     if path.exists() { Ok(path) } else { Err(Error::NoResults { path, experiment, subject }) }
 }
 

@@ -72,8 +72,7 @@ pub fn figure(agreement: &Agreement) -> Result<Figure, Error> {
     let title = format!("{}; {}", agreement.title, count(agreement.heads, "head"));
     Figure::draw(size, &title, |page| {
         draw_text(page, &title, LINE, GREY)?;
-        let triangles = "above the diagonal Kendall\u{2019}s \u{3c4}, below Spearman\u{2019}s \u{3c1}";
-        draw_text(page, triangles, 2.0 * LINE, INK)?;
+        draw_text(page, &explanation(agreement), 2.0 * LINE, INK)?;
         for row in 0..grid.size {
             draw_names(page, agreement, grid, row)?;
             for column in 0..grid.size {
@@ -82,6 +81,11 @@ pub fn figure(agreement: &Agreement) -> Result<Figure, Error> {
         }
         draw_bar(page, grid)
     })
+}
+
+fn explanation(agreement: &Agreement) -> String {
+    let dash = if agreement.has_undefined() { "; \u{2013} all heads are equal" } else { "" };
+    format!("above the diagonal Kendall\u{2019}s \u{3c4}, below Spearman\u{2019}s \u{3c1}{dash}")
 }
 
 fn draw_text(page: &Area<'_>, text: &str, baseline: f64, color: RGBColor) -> Result<(), Error> {
@@ -96,7 +100,7 @@ fn draw_names(page: &Area<'_>, agreement: &Agreement, grid: Grid, index: usize) 
     let beside = (points(grid.left - GAP), (top + bottom) / 2);
     TextStyle::new(SMALL, INK, HPos::Right).write_centered(page, name, beside)?;
     let (left, right) = grid.span(grid.left, index);
-    // The digits of upright text are 0.711 em high; half of that centres it.
+    // Digits are 0.711 em high; half of that centres the text on its column.
     let above = ((left + right) / 2 + points(SMALL * 0.355), points(grid.top - GAP));
     TextStyle::new(SMALL, INK, HPos::Left).write_upwards(page, name, above)
 }

@@ -58,6 +58,11 @@ impl Agreement {
         Ok(Self { title, orders, heads: importance.rows().len(), without_oracle, subject, cells })
     }
 
+    /// Whether all heads are equal in one of the orders.
+    pub fn has_undefined(&self) -> bool {
+        self.cells.iter().flatten().any(|cell| *cell == Cell::Undefined)
+    }
+
     /// The cell in a row and column, both counted from 0.
     pub fn cell(&self, row: usize, column: usize) -> Cell {
         self.cells[row][column]
@@ -116,6 +121,7 @@ mod tests {
         let equal = (1..=3).map(|head| ImportanceRow { confidence: 0.5, ..row(head, head as f64) });
         let found = Agreement::of(&importance(equal.collect()).unwrap()).unwrap();
         assert_eq!(found.cell(0, 4), Cell::Undefined);
+        assert!(found.has_undefined() && !example().has_undefined());
         let two = importance(vec![row(1, 1.0), row(2, 2.0)]).unwrap();
         let message = Agreement::of(&two).unwrap_err().to_string();
         assert_eq!(message, "cannot compare the numbers of `importance.csv`");

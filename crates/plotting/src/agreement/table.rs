@@ -32,7 +32,7 @@ pub fn table(agreement: &Agreement) -> Table {
              come first"
                 .to_owned(),
         ],
-        remarks: oracle(agreement).into_iter().collect(),
+        remarks: undefined(agreement).into_iter().chain(oracle(agreement)).collect(),
     }
 }
 
@@ -43,6 +43,10 @@ fn cell(cell: Cell) -> table::Cell {
         Cell::Correlation(value) => signed(value, DECIMALS),
     };
     table::Cell { text, marked: false }
+}
+
+fn undefined(agreement: &Agreement) -> Option<String> {
+    agreement.has_undefined().then(|| "n/a: all heads are equal in one of the two orders".to_owned())
 }
 
 fn oracle(agreement: &Agreement) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Markers for single points, apart in shape as well as in colour.
+//! Points of a scatter plot, apart in shape as well as in colour.
 use plotters::element::{Circle, PathElement, Polygon};
 use plotters::style::{Color, RGBColor, ShapeStyle};
 
@@ -23,9 +23,9 @@ pub enum Shape {
     Star,
 }
 
-/// How a marker looks.
+/// How a point looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Marker {
+pub struct Point {
     /// Its shape.
     pub shape: Shape,
     /// Colour of its area.
@@ -36,8 +36,8 @@ pub struct Marker {
     pub edge: RGBColor,
 }
 
-impl Marker {
-    /// The marker of one attention type.
+impl Point {
+    /// The points of one attention type.
     pub fn of(attention: Attention) -> Self {
         let (shape, color) = match attention {
             Attention::EncEnc | Attention::SelfAttention => (Shape::Circle, BLUE),
@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn types_of_one_model_differ_in_shape_and_colour() {
-        let markers = [Attention::EncEnc, Attention::EncDec, Attention::DecDec].map(Marker::of);
-        for (index, marker) in markers.iter().enumerate() {
-            for other in &markers[..index] {
-                assert!(marker.shape != other.shape && marker.fill != other.fill);
+        let styles = [Attention::EncEnc, Attention::EncDec, Attention::DecDec].map(Point::of);
+        for (index, style) in styles.iter().enumerate() {
+            for other in &styles[..index] {
+                assert!(style.shape != other.shape && style.fill != other.fill);
             }
         }
     }
