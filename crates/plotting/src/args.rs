@@ -25,6 +25,10 @@ pub enum Command {
     Table1(TableArgs),
     /// Histogram of the scores with one head masked, beside the score of the intact model; for BERT, Figure 1b
     Figure1(FigureArgs),
+    /// Scores with one head masked on two splits, after `cross-domain`
+    Figure2(Figure2Args),
+    /// Rank correlations of what heads can be ordered by, as a matrix and a table
+    Agreement(AgreementArgs),
     /// Everything that can be drawn from the results that are there
     All(AllArgs),
 }
@@ -109,6 +113,31 @@ pub struct FigureArgs {
     pub format: FormatArgs,
     #[command(flatten)]
     pub paper: PaperArgs,
+}
+
+/// Arguments of Figure 2.
+#[derive(Debug, clap::Args)]
+pub struct Figure2Args {
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// Second split of the comparison; by default every comparison that is there
+    #[arg(long, value_name = "SPLIT")]
+    pub against: Option<String>,
+
+    #[command(flatten)]
+    pub format: FormatArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
+}
+
+/// Arguments of the agreement of orders.
+#[derive(Debug, clap::Args)]
+pub struct AgreementArgs {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 /// Arguments of everything.

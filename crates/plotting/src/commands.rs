@@ -13,12 +13,15 @@ use plotting::table::Table;
 use plotting::table1::{self, table1};
 
 use crate::args::{AllArgs, Args, Command, FigureArgs, PaperArgs, SourceArgs, TableArgs};
+use crate::comparisons;
 
 /// Runs one command.
 pub fn run(args: &Args) -> Result<()> {
     match &args.command {
         Command::Table1(args) => run_table1(args),
         Command::Figure1(args) => run_figure1(args),
+        Command::Figure2(args) => comparisons::run_figure2(args),
+        Command::Agreement(args) => comparisons::run_agreement(args),
         Command::All(args) => run_all(args),
     }
 }
@@ -51,7 +54,7 @@ fn run_all(args: &AllArgs) -> Result<()> {
         report(&drawing.write_table1(args.criterion.criterion(), selection, is_last)?);
         report(&drawing.write_figure1(&args.format.format, selection)?);
     }
-    Ok(())
+    comparisons::run_all(args)
 }
 
 /// Takes away what an earlier run drew of attention types that are no longer among the rows.
@@ -107,7 +110,7 @@ impl Drawing {
 }
 
 /// The paper's numbers; a table or figure without them is better than none, so a missing folder is a warning.
-fn published(paper: &Path) -> Result<Option<Published>> {
+pub(crate) fn published(paper: &Path) -> Result<Option<Published>> {
     if !paper.is_dir() {
         anstream::eprintln!("warning: no folder `{}`: leaving out the published numbers", paper.display());
         return Ok(None);
@@ -121,14 +124,14 @@ fn join(tables: &[Table], render: impl Fn(&Table) -> String) -> String {
 
 /// Prints to a terminal with styles, to anything else without; `NO_COLOR` is honoured. A reader
 /// that stops early, such as `head`, is no error.
-fn print_all(text: &str) -> Result<()> {
+pub(crate) fn print_all(text: &str) -> Result<()> {
     match anstream::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print the table"),
         _ => Ok(()),
     }
 }
 
-fn report(paths: &[PathBuf]) {
+pub(crate) fn report(paths: &[PathBuf]) {
     for path in paths {
         anstream::eprintln!("wrote {}", path.display());
     }

@@ -1,12 +1,17 @@
 //! Tables and figures from `results/`: Markdown, LaTeX and terminal tables, SVG and PNG figures.
 //!
-//! Each table and each figure of the papers is one small module ([`table1`], [`figure1`]). What they share:
-//! [`sweep`] reads and checks the rows, [`paper`] reads the published numbers, [`table`] renders one abstract
+//! Each table and each figure of the papers is one small module ([`table1`], [`figure1`], [`figure2`]), and so is
+//! what the papers do not have ([`agreement`]). What they share:
+//! [`sweep`], [`cross_domain`] and [`importance`] read and check the rows, [`paper`] reads the published numbers, [`table`] renders one abstract
 //! table in three ways, and [`figure`] holds fonts, axes, bins and file formats. Links no libtorch.
+pub mod agreement;
 pub mod attention;
+pub mod cross_domain;
 pub mod error;
 pub mod figure;
 pub mod figure1;
+pub mod figure2;
+pub mod importance;
 pub mod metric;
 pub mod number;
 pub mod paper;

@@ -19,6 +19,11 @@ pub fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// `p = 0.012`, or `p < 0.001` where it is.
+pub fn p_value(value: f64) -> String {
+    if value < 0.001 { "p < 0.001".to_owned() } else { format!("p = {value:.3}") }
+}
+
 /// `1 head`, `2 heads`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
@@ -41,6 +46,14 @@ mod tests {
     fn figures_have_a_true_minus_and_no_plus() {
         assert_eq!(typeset(-0.5, 1), "\u{2212}0.5");
         assert_eq!(typeset(36.0, 0), "36");
+    }
+
+    #[test]
+    fn small_p_values_are_bounded() {
+        assert_eq!(p_value(0.0), "p < 0.001");
+        assert_eq!(p_value(0.001), "p = 0.001");
+        assert_eq!(p_value(0.034_56), "p = 0.035");
+        assert_eq!(p_value(1.0), "p = 1.000");
     }
 
     #[test]

@@ -226,7 +226,9 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    const ALL: [fn(&[f64], &[f64]) -> Result<Correlation, Error>; 3] = [pearson, spearman, kendall];
+    type Correlate = fn(&[f64], &[f64]) -> Result<Correlation, Error>;
+
+    const ALL: [Correlate; 3] = [pearson, spearman, kendall];
 
     fn assert_close(found: f64, expected: f64, tolerance: f64) {
         let gap = (found - expected).abs();

@@ -8,9 +8,13 @@ pub const SKY: RGBColor = RGBColor(86, 180, 233);
 pub const BLUE: RGBColor = RGBColor(0, 114, 178);
 /// Reference lines and second series.
 pub const VERMILLION: RGBColor = RGBColor(213, 94, 0);
+/// What stands out, with an outline.
+pub const YELLOW: RGBColor = RGBColor(240, 228, 66);
 /// Axes and text.
 pub const INK: RGBColor = RGBColor(38, 38, 38);
 /// Text of lesser weight.
 pub const GREY: RGBColor = RGBColor(96, 96, 96);
 /// Grid lines.
 pub const LIGHT: RGBColor = RGBColor(222, 222, 222);
+/// Further series.
+pub const GREEN: RGBColor = RGBColor(0, 158, 115);
