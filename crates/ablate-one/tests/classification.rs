@@ -2,29 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use assert_cmd::Command;
 use records::AblationRow;
 use tempfile::TempDir;
-use test_support::{CLASSIFIER, read, write_reviews};
+use test_support::{CLASSIFIER, read, trained};
 
-/// A folder with the subject and its data, its model trained once for all tests.
+/// A folder with a trained model, and a subject that may be another.
 fn folder(spec: &str) -> TempDir {
-    static TRAINED: OnceLock<TempDir> = OnceLock::new();
-    let trained = TRAINED.get_or_init(|| {
-        let folder = test_support::folder(CLASSIFIER);
-        write_reviews(folder.path());
-        command(folder.path()).args(["--limit", "1"]).assert().success();
-        folder
-    });
-    let folder = test_support::folder(spec);
-    write_reviews(folder.path());
-    let model = "data/models/tiny";
-    fs::create_dir_all(folder.path().join(model)).unwrap();
-    for file in ["config.json", "model.safetensors", "settings.json", "tokenizer.json"] {
-        fs::copy(trained.path().join(model).join(file), folder.path().join(model).join(file)).unwrap();
-    }
+    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "1"]);
+    fs::write(folder.path().join("tiny.toml"), spec).unwrap();
     folder
 }
 
@@ -46,8 +33,7 @@ fn refusal(folder: &Path) -> String {
 }
 
 fn rows(folder: &Path) -> Vec<AblationRow> {
-    let mut reader = csv::Reader::from_path(folder.join("results/tiny/ablate-one.csv")).unwrap();
-    reader.deserialize().collect::<Result<_, _>>().unwrap()
+    test_support::rows(folder, "ablate-one.csv")
 }
 
 #[test]

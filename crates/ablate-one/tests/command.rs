@@ -2,28 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use assert_cmd::Command;
 use predicates::str::contains;
 use tempfile::TempDir;
-use test_support::{TRANSLATOR, kill_when};
+use test_support::{TRANSLATOR, kill_when, trained};
 
-/// A folder with the subject, its model trained once for all tests.
 fn folder() -> TempDir {
-    static TRAINED: OnceLock<TempDir> = OnceLock::new();
-    let trained = TRAINED.get_or_init(|| {
-        let folder = test_support::folder(TRANSLATOR);
-        command(folder.path()).args(["--limit", "1", "--attention", "enc-enc"]).assert().success();
-        folder
-    });
-    let folder = test_support::folder(TRANSLATOR);
-    let model = "data/models/tiny";
-    fs::create_dir_all(folder.path().join(model)).unwrap();
-    for file in ["config.json", "model.safetensors", "settings.json", "tokenizer.json"] {
-        fs::copy(trained.path().join(model).join(file), folder.path().join(model).join(file)).unwrap();
-    }
-    folder
+    trained(TRANSLATOR, "ablate-one", &["--limit", "1", "--attention", "enc-enc"])
 }
 
 fn command(folder: &Path) -> Command {
@@ -44,8 +30,7 @@ fn refusal(folder: &Path, arguments: &[&str]) -> String {
 fn every_head_has_one_row_with_its_test() {
     let folder = folder();
     command(folder.path()).assert().success().stdout("results/tiny/ablate-one.csv\n");
-    let mut reader = csv::Reader::from_path(table(folder.path())).unwrap();
-    let rows: Vec<records::AblationRow> = reader.deserialize().collect::<Result<_, _>>().unwrap();
+    let rows: Vec<records::AblationRow> = test_support::rows(folder.path(), "ablate-one.csv");
     assert_eq!(rows.len(), 3 * 2 * 3);
     for row in &rows {
         assert_eq!(row.score_delta, row.score - row.base_score);

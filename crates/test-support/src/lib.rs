@@ -1,12 +1,15 @@
 //! Subjects that train in a second, for tests of whole commands.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use assert_cmd::Command;
+use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
 /// A translator of the demo language.
@@ -73,6 +76,36 @@ pub fn folder(spec: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("tiny.toml"), spec).unwrap();
     folder
+}
+
+/// [`folder`] with reviews and a model, which the first run of `program`, the command under test, trains for all tests of
+/// this process.
+///
+/// # Panics
+/// If that run fails.
+pub fn trained(spec: &'static str, program: &str, arguments: &[&str]) -> TempDir {
+    static TRAINED: Mutex<BTreeMap<&str, TempDir>> = Mutex::new(BTreeMap::new());
+    let mut trained = TRAINED.lock().unwrap();
+    let trained = trained.entry(spec).or_insert_with(|| {
+        let folder = folder(spec);
+        write_reviews(folder.path());
+        command(program, folder.path()).args(arguments).assert().success();
+        folder
+    });
+    let folder = folder(spec);
+    write_reviews(folder.path());
+    let model = "data/models/tiny";
+    fs::create_dir_all(folder.path().join(model)).unwrap();
+    for file in ["config.json", "model.safetensors", "settings.json", "tokenizer.json"] {
+        fs::copy(trained.path().join(model).join(file), folder.path().join(model).join(file)).unwrap();
+    }
+    folder
+}
+
+/// The rows of `results/tiny/<file>` in `folder`.
+pub fn rows<R: DeserializeOwned>(folder: &Path, file: &str) -> Vec<R> {
+    let mut reader = csv::Reader::from_path(folder.join("results/tiny").join(file)).unwrap();
+    reader.deserialize().collect::<Result<_, _>>().unwrap()
 }
 
 /// Writes `data/reviews/{train,dev,test}.tsv` with columns `review` and `verdict`: whether more of its words praise.

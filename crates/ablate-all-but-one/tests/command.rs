@@ -1,0 +1,83 @@
+//! The whole command on a subject that trains in a second.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::path::Path;
+
+use assert_cmd::Command;
+use predicates::str::contains;
+use records::AblationRow;
+use tempfile::TempDir;
+use test_support::{CLASSIFIER, TRANSLATOR, rows, trained};
+
+fn folder() -> TempDir {
+    trained(TRANSLATOR, "ablate-all-but-one", &["--limit", "1", "--attention", "enc-enc"])
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = test_support::command("ablate-all-but-one", folder);
+    command.args(["--resamples", "99"]);
+    command
+}
+
+fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    test_support::refusal(command(folder).args(arguments))
+}
+
+#[test]
+fn every_head_has_one_row_with_its_test() {
+    let folder = folder();
+    command(folder.path()).assert().success().stdout("results/tiny/ablate-all-but-one.csv\n");
+    let rows: Vec<AblationRow> = rows(folder.path(), "ablate-all-but-one.csv");
+    assert_eq!(rows.len(), 3 * 2 * 3);
+    for row in &rows {
+        assert_eq!(row.base_score, rows[0].base_score);
+        assert!(row.p_value.is_some() && row.p_holm.unwrap() >= row.p_benjamini_hochberg.unwrap());
+    }
+    assert!(rows.iter().any(|row| row.score_delta != 0.0), "masking must change something");
+}
+
+/// The rows that are reported are of the heads that are best where they are chosen, and scored elsewhere.
+#[test]
+fn heads_are_chosen_on_one_split_and_scored_on_another() {
+    let folder = folder();
+    let arguments = ["--attention", "dec-dec", "--select-on", "dev", "--select-limit", "15"];
+    let file = "ablate-all-but-one-selected-on-dev.csv";
+    command(folder.path()).args(arguments).assert().success().stdout(format!("results/tiny/{file}\n"));
+    let all: Vec<AblationRow> = rows(folder.path(), "ablate-all-but-one-dev.csv");
+    let best: Vec<AblationRow> = rows(folder.path(), file);
+    assert_eq!((all.len(), best.len()), (2 * 3, 2));
+    command(folder.path()).args(["--attention", "dec-dec"]).assert().success();
+    let on_test: Vec<AblationRow> = rows(folder.path(), "ablate-all-but-one.csv");
+    for (layer, chosen) in (1..).zip(&best) {
+        let of_layer: Vec<&AblationRow> = all.iter().filter(|row| row.layer == layer).collect();
+        let highest = of_layer.iter().map(|row| row.score).fold(f64::NEG_INFINITY, f64::max);
+        let first = of_layer.iter().find(|row| row.score == highest).unwrap();
+        assert_eq!((chosen.layer, chosen.head), (layer, first.head));
+        let scored = on_test.iter().find(|row| (row.layer, row.head) == (layer, chosen.head)).unwrap();
+        assert_eq!((chosen.score, chosen.base_score), (scored.score, scored.base_score));
+        // a family of two tests, not of six
+        assert!(chosen.p_holm.unwrap() <= 2.0 * chosen.p_value.unwrap());
+    }
+}
+
+/// All but one of a head's layer: of three heads, masking the two others by hand gives the same score.
+#[test]
+fn a_classifier_has_rows_too() {
+    let folder = trained(CLASSIFIER, "ablate-all-but-one", &["--limit", "1"]);
+    command(folder.path()).assert().success();
+    let rows: Vec<AblationRow> = rows(folder.path(), "ablate-all-but-one.csv");
+    assert_eq!(rows.len(), 2 * 3);
+    assert!(rows.iter().all(|row| row.metric == "accuracy" && row.p_mcnemar.is_some()));
+}
+
+#[test]
+fn splits_that_make_no_sense_are_refused() {
+    let folder = folder();
+    let message = refusal(folder.path(), &["--select-on", "test"]);
+    assert_eq!(
+        message,
+        "error: --select-on test is the split that is scored: leave it out, or name another\n"
+    );
+    let message = refusal(folder.path(), &["--select-on", "newstest"]);
+    assert!(message.contains("no split `newstest`: this subject has train, dev, test, shifted"), "{message}");
+    command(folder.path()).args(["--select-limit", "3"]).assert().code(2).stderr(contains("--select-on"));
+}

@@ -1,0 +1,96 @@
+//! The whole command on a subject that trains in a second.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use records::{AblationRow, CorrelationRow};
+use tempfile::TempDir;
+use test_support::{CLASSIFIER, TRANSLATOR, read, rows, trained};
+
+const FILE: &str = "cross-domain-test-shifted.csv";
+
+fn folder() -> TempDir {
+    trained(TRANSLATOR, "cross-domain", &["--limit", "3", "--attention", "enc-enc"])
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = test_support::command("cross-domain", folder);
+    command.args(["--resamples", "9"]);
+    command
+}
+
+fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    test_support::refusal(command(folder).args(arguments))
+}
+
+/// Pearson's r by its definition.
+fn correlation(first: &[f64], second: &[f64]) -> f64 {
+    let mean = |side: &[f64]| side.iter().sum::<f64>() / side.len() as f64;
+    let (mean_first, mean_second) = (mean(first), mean(second));
+    let product: f64 = first.iter().zip(second).map(|(a, b)| (a - mean_first) * (b - mean_second)).sum();
+    let squares = |side: &[f64], mean: f64| side.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    product / (squares(first, mean_first) * squares(second, mean_second)).sqrt()
+}
+
+#[test]
+fn the_rows_are_about_the_sweeps_beside_them() {
+    let folder = folder();
+    command(folder.path()).assert().success().stdout(format!("results/tiny/{FILE}\n"));
+    let found: Vec<CorrelationRow> = rows(folder.path(), FILE);
+    let names: Vec<&str> = found.iter().map(|row| row.attention.as_str()).collect();
+    assert_eq!(names, ["all", "dec-dec", "enc-dec", "enc-enc"]);
+    let sweeps =
+        ["ablate-one.csv", "ablate-one-shifted.csv"].map(|file| rows::<AblationRow>(folder.path(), file));
+    for row in &found {
+        let scores = |sweep: &[AblationRow]| {
+            let of_type =
+                sweep.iter().filter(|head| row.attention == "all" || head.attention == row.attention);
+            of_type.map(|head| head.score).collect::<Vec<f64>>()
+        };
+        let (first, second) = (scores(&sweeps[0]), scores(&sweeps[1]));
+        assert_eq!(row.heads, first.len());
+        assert_eq!(row.first_base_score, sweeps[0][0].base_score);
+        assert_eq!(row.second_base_score, sweeps[1][0].base_score);
+        let r = correlation(&first, &second);
+        assert!((row.pearson.unwrap() - r).abs() < 1e-9, "{}: {r}", row.attention);
+        assert_eq!(row.top, row.heads.min(10));
+        assert!(row.top_overlap <= row.top);
+    }
+}
+
+#[test]
+fn sweeps_that_are_there_are_used_and_rows_do_not_change() {
+    let folder = folder();
+    command(folder.path()).assert().success();
+    let files = [FILE, "ablate-one.csv", "ablate-one-shifted.csv"].map(|file| format!("results/tiny/{file}"));
+    let before = files.each_ref().map(|file| read(folder.path(), file));
+    command(folder.path()).assert().success();
+    assert_eq!(files.each_ref().map(|file| read(folder.path(), file)), before);
+    let message = refusal(folder.path(), &["--limit", "2"]);
+    assert!(
+        message.contains("ablate-one.csv") && message.contains("limit: absent in the file, 2 now"),
+        "{message}"
+    );
+    command(folder.path()).args(["--limit", "2", "--restart"]).assert().success();
+    assert_ne!(read(folder.path(), &files[0]), before[0]);
+}
+
+#[test]
+fn two_different_splits_are_needed() {
+    let folder = folder();
+    let message = refusal(folder.path(), &["--against", "test"]);
+    assert_eq!(message, "error: split `test` is given twice: the second must be another\n");
+    let message = refusal(folder.path(), &["--against", "newstest"]);
+    assert!(message.contains("no split `newstest`: this subject has train, dev, test, shifted"), "{message}");
+    let reviews = trained(CLASSIFIER, "cross-domain", &["--limit", "3", "--against", "dev"]);
+    let message = refusal(reviews.path(), &[]);
+    assert_eq!(message, "error: which split to compare with? name it by --against\n");
+    let spec = fs::read_to_string(reviews.path().join("tiny.toml")).unwrap();
+    fs::write(
+        reviews.path().join("tiny.toml"),
+        spec.replace("test = \"test\"", "test = \"test\"\nshifted = \"dev\""),
+    )
+    .unwrap();
+    command(reviews.path()).assert().success().stdout("results/tiny/cross-domain-test-dev.csv\n");
+}
