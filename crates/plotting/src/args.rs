@@ -25,6 +25,19 @@ pub enum Command {
     Table1(TableArgs),
     /// Histogram of the scores with one head masked, beside the score of the intact model; for BERT, Figure 1b
     Figure1(FigureArgs),
+    /// Best single head of each layer, chosen and reported on one split; for BERT, Table 3
+    #[command(alias = "table3")]
+    Table2(BestHeadArgs),
+    /// Best single head of each layer, chosen on another split than reported; for BERT, Table 6
+    #[command(alias = "table6")]
+    Table5(BestHeadArgs),
+    /// Score over the share of masked heads, and how many heads can go; for classifiers other than MNLI, Figure 6
+    #[command(alias = "figure6")]
+    Figure3(CurveArgs),
+    /// Score over the share of masked heads of each attention type
+    Figure4(CurveArgs),
+    /// The paper's claims beside the results of all subjects, as Markdown, also written to `<RESULTS>/summary.md`
+    Summary(SummaryArgs),
     /// Everything that can be drawn from the results that are there
     All(AllArgs),
 }
@@ -107,6 +120,42 @@ pub struct FigureArgs {
     pub selection: SelectionArgs,
     #[command(flatten)]
     pub format: FormatArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
+}
+
+/// Arguments of a table of best heads.
+#[derive(Debug, clap::Args)]
+pub struct BestHeadArgs {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub criterion: CriterionArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
+}
+
+/// Arguments of a figure of curves.
+#[derive(Debug, clap::Args)]
+pub struct CurveArgs {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub criterion: CriterionArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
+}
+
+/// Arguments of the summary.
+#[derive(Debug, clap::Args)]
+pub struct SummaryArgs {
+    /// Folder with the results of all subjects
+    #[arg(long, value_name = "FOLDER", default_value = "results")]
+    pub results: PathBuf,
+    #[command(flatten)]
+    pub criterion: CriterionArgs,
     #[command(flatten)]
     pub paper: PaperArgs,
 }

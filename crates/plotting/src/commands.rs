@@ -1,4 +1,8 @@
 //! What each command does: read, draw, write, and say what was written.
+mod best_head;
+mod pruning;
+mod summary;
+
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,38 +12,56 @@ use plotting::figure::canvas::{Format, write_file};
 use plotting::figure1::{self, figure1};
 use plotting::paper::Published;
 use plotting::significance::Criterion;
-use plotting::sweep::Sweep;
+use plotting::sweep::{EXPERIMENT, Sweep};
 use plotting::table::Table;
 use plotting::table1::{self, table1};
 
-use crate::args::{AllArgs, Args, Command, FigureArgs, PaperArgs, SourceArgs, TableArgs};
+use crate::args::{AllArgs, Args, Command, FigureArgs, SourceArgs, TableArgs};
 
 /// Runs one command.
 pub fn run(args: &Args) -> Result<()> {
     match &args.command {
         Command::Table1(args) => run_table1(args),
         Command::Figure1(args) => run_figure1(args),
+        Command::Table2(args) => best_head::run_same(args),
+        Command::Table5(args) => best_head::run_selected(args),
+        Command::Figure3(args) => pruning::run_figure3(args),
+        Command::Figure4(args) => pruning::run_figure4(args),
+        Command::Summary(args) => summary::run(args),
         Command::All(args) => run_all(args),
     }
 }
 
 fn run_table1(args: &TableArgs) -> Result<()> {
-    let drawing = Drawing::read(&args.source, &args.paper)?;
+    let drawing = Drawing::read(&args.source, paper_folder(&args.paper.paper))?;
     let selection = args.selection.attention.unwrap_or_default();
     report(&drawing.write_table1(args.criterion.criterion(), selection, true)?);
     Ok(())
 }
 
 fn run_figure1(args: &FigureArgs) -> Result<()> {
-    let drawing = Drawing::read(&args.source, &args.paper)?;
+    let drawing = Drawing::read(&args.source, paper_folder(&args.paper.paper))?;
     let selection = args.selection.attention.unwrap_or_default();
     report(&drawing.write_figure1(&args.format.format, selection)?);
     Ok(())
 }
 
-/// The paper's table and figure, and those of all attention types where there are several.
+/// Whatever there are results for. Without any, the message is that on the first experiment.
 fn run_all(args: &AllArgs) -> Result<()> {
-    let drawing = Drawing::read(&args.source, &args.paper)?;
+    let paper = paper_folder(&args.paper.paper);
+    let (source, criterion) = (&args.source, args.criterion.criterion());
+    let has_single_heads = has_rows(source, EXPERIMENT);
+    if has_single_heads {
+        run_single_heads(args, paper)?;
+    }
+    let mut has_others = best_head::run_present(source, paper, criterion)?;
+    has_others |= pruning::run_present(source, paper, &args.format.format, criterion)?;
+    if has_single_heads || has_others { Ok(()) } else { run_single_heads(args, paper) }
+}
+
+/// The paper's table and figure, and those of all attention types where there are several.
+fn run_single_heads(args: &AllArgs, paper: Option<&Path>) -> Result<()> {
+    let drawing = Drawing::read(&args.source, paper)?;
     let present = drawing.sweep.attentions();
     let shows_all = Selection::Paper.of(&present) == present;
     let selections = if shows_all { vec![Selection::Paper] } else { vec![Selection::Paper, Selection::All] };
@@ -76,10 +98,10 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn read(source: &SourceArgs, paper: &PaperArgs) -> Result<Self> {
+    fn read(source: &SourceArgs, paper: Option<&Path>) -> Result<Self> {
         let sweep = Sweep::read(&source.results, &source.subject)?;
-        let folder = source.results.join(&source.subject).join("figures");
-        Ok(Self { sweep, published: published(&paper.paper)?, folder })
+        let published = paper.map(Published::read).transpose()?;
+        Ok(Self { sweep, published, folder: figures_folder(source) })
     }
 
     fn write_table1(&self, criterion: Criterion, selection: Selection, print: bool) -> Result<Vec<PathBuf>> {
@@ -106,13 +128,22 @@ impl Drawing {
     }
 }
 
-/// The paper's numbers; a table or figure without them is better than none, so a missing folder is a warning.
-fn published(paper: &Path) -> Result<Option<Published>> {
-    if !paper.is_dir() {
-        anstream::eprintln!("warning: no folder `{}`: leaving out the published numbers", paper.display());
-        return Ok(None);
+/// The folder of the paper's numbers; a table or figure without them is better than none, so a missing one is a warning.
+fn paper_folder(paper: &Path) -> Option<&Path> {
+    if paper.is_dir() {
+        return Some(paper);
     }
-    Ok(Some(Published::read(paper)?))
+    anstream::eprintln!("warning: no folder `{}`: leaving out the published numbers", paper.display());
+    None
+}
+
+fn figures_folder(source: &SourceArgs) -> PathBuf {
+    source.results.join(&source.subject).join("figures")
+}
+
+/// Whether `experiment` has written a file.
+fn has_rows(source: &SourceArgs, experiment: &str) -> bool {
+    source.results.join(&source.subject).join(format!("{experiment}.csv")).exists()
 }
 
 fn join(tables: &[Table], render: impl Fn(&Table) -> String) -> String {

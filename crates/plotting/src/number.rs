@@ -19,6 +19,12 @@ pub fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// `value` with at most one digit after the point: `20`, `19.8`.
+pub fn tenths(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
 /// `1 head`, `2 heads`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
@@ -41,6 +47,11 @@ mod tests {
     fn figures_have_a_true_minus_and_no_plus() {
         assert_eq!(typeset(-0.5, 1), "\u{2212}0.5");
         assert_eq!(typeset(36.0, 0), "36");
+    }
+
+    #[test]
+    fn shares_have_a_digit_after_the_point_only_if_they_need_one() {
+        assert_eq!([20.0, 19.79, 0.04, 99.96].map(tenths), ["20", "19.8", "0", "100"]);
     }
 
     #[test]

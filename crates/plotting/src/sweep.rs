@@ -39,9 +39,20 @@ impl Sweep {
     /// # Errors
     /// If a file is missing or damaged, or its rows are not one sweep.
     pub fn read(results: &Path, subject: &str) -> Result<Self, Error> {
-        let path = csv_path(results, subject)?;
+        Self::read_file(csv_path(results, subject, EXPERIMENT, EXPERIMENT)?, subject, EXPERIMENT)
+    }
+
+    /// Reads a file of such rows that `experiment` has written, and the signature beside it.
+    ///
+    /// # Errors
+    /// As for [`Sweep::read`].
+    pub fn read_file(path: PathBuf, subject: &str, experiment: &'static str) -> Result<Self, Error> {
         let signature = Signature::read(&Signature::path_beside(&path))?;
-        let mut sweep = Self::from_rows(subject, path.clone(), read_rows(&path)?)?;
+        let rows = read_rows(&path)?;
+        let mut sweep = Self::from_rows(subject, path, rows).map_err(|error| match error {
+            Error::Attention { path, source, .. } => Error::Attention { path, experiment, source },
+            other => other,
+        })?;
         if let Some(Signature { identity, .. }) = signature {
             sweep.split = Some(identity.split).filter(|split| !split.is_empty());
             sweep.limit = identity.limit;
@@ -96,10 +107,12 @@ impl Sweep {
 
     /// Subject and split as a reader should see them: `demo-translation (demo language), test`.
     pub fn title(&self) -> String {
-        let demo = if self.is_demo() { " (demo language)" } else { "" };
-        let split = self.split.as_ref().map_or(String::new(), |split| format!(", {split}"));
-        let limit = self.limit.map_or(String::new(), |limit| format!(", first {limit} segments"));
-        format!("{}{demo}{split}{limit}", self.subject)
+        title(&self.subject, self.split.as_deref(), self.limit)
+    }
+
+    /// The file that the rows are from.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Whether the paper's Figure 1b, accuracies on MNLI, is of the same kind: those of MNLI, and of the demo that stands
@@ -110,18 +123,36 @@ impl Sweep {
 
     /// Whether the data is the synthetic language of this project.
     pub fn is_demo(&self) -> bool {
-        self.subject.starts_with("demo-")
+        is_demo(&self.subject)
     }
 }
 
-/// The results file of a subject, if it is there.
-fn csv_path(results: &Path, subject: &str) -> Result<PathBuf, Error> {
+/// Whether a subject's data is the synthetic language of this project.
+pub(crate) fn is_demo(subject: &str) -> bool {
+    subject.starts_with("demo-")
+}
+
+/// Subject, split and number of segments as a reader should see them.
+pub(crate) fn title(subject: &str, split: Option<&str>, limit: Option<usize>) -> String {
+    let demo = if is_demo(subject) { " (demo language)" } else { "" };
+    let split = split.map_or(String::new(), |split| format!(", {split}"));
+    let limit = limit.map_or(String::new(), |limit| format!(", first {limit} segments"));
+    format!("{subject}{demo}{split}{limit}")
+}
+
+/// The results file `stem` of a subject, which `experiment` makes, if it is there.
+pub(crate) fn csv_path(
+    results: &Path,
+    subject: &str,
+    stem: &str,
+    experiment: &'static str,
+) -> Result<PathBuf, Error> {
     if subject.is_empty() || subject.starts_with('.') || subject.contains(['/', '\\']) {
         return Err(Error::SubjectName(subject.to_owned()));
     }
     let folder = results.join(subject);
-    let path = folder.join(EXPERIMENT).with_extension("csv");
-    let (subject, experiment) = (subject.to_owned(), EXPERIMENT);
+    let path = folder.join(format!("{stem}.csv"));
+    let subject = subject.to_owned();
     if !folder.is_dir() {
         let known = known_subjects(results)?;
         return Err(Error::UnknownSubject { subject, results: results.to_owned(), known, experiment });
@@ -130,19 +161,25 @@ fn csv_path(results: &Path, subject: &str) -> Result<PathBuf, Error> {
 }
 
 fn known_subjects(results: &Path) -> Result<String, Error> {
+    let names = subjects(results)?;
+    Ok(if names.is_empty() { "none".to_owned() } else { names.join(", ") })
+}
+
+/// Names of the folders in `results`, sorted; none if it does not exist.
+pub(crate) fn subjects(results: &Path) -> Result<Vec<String>, Error> {
     let entries = match std::fs::read_dir(results) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok("none".to_owned()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(Error::Read { path: results.to_owned(), source }),
     };
     let folders = entries.flatten().filter(|entry| entry.path().is_dir());
     let mut names: Vec<_> = folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
-    Ok(if names.is_empty() { "none".to_owned() } else { names.join(", ") })
+    Ok(names)
 }
 
 /// The name of a row's head, such as `enc-enc:6:13`.
-fn head_name(row: &AblationRow) -> String {
+pub(crate) fn head_name(row: &AblationRow) -> String {
     format!("{}:{}:{}", row.attention, row.layer, row.head)
 }
 

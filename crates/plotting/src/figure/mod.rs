@@ -6,6 +6,9 @@
 pub mod axes;
 pub mod bins;
 pub mod canvas;
+pub mod legend;
+pub mod lines;
+pub mod marker;
 pub mod palette;
 pub mod step;
 pub mod text;
