@@ -357,3 +357,125 @@ fn paper_data(stem: &str) -> &'static str {
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::significance::Adjustment;
+    use crate::test_rows;
+
+    const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
+
+    fn row(attention: &str, head: (usize, usize), delta: f64, p_value: f64) -> AblationRow {
+        let untested = test_rows::row(attention, head, 30.0, 30.0 + delta);
+        AblationRow { p_value: Some(p_value), ..untested }
+    }
+
+    fn best(rows: Vec<AblationRow>) -> BestHeads {
+        BestHeads { sweep: test_rows::sweep(rows).unwrap(), selected_on: None }
+    }
+
+    /// Layer 1: heads 2 and 3 tie at -0.5. Layer 2: a rise, significant, which is no loss. Layer 3: a loss.
+    fn rows() -> Vec<AblationRow> {
+        vec![
+            row("enc-enc", (1, 3), -0.5, 0.3),
+            row("enc-enc", (1, 1), -2.0, 0.001),
+            row("enc-enc", (1, 2), -0.5, 0.2),
+            row("enc-enc", (2, 1), 0.25, 0.001),
+            row("enc-enc", (2, 2), -0.25, 0.4),
+            row("enc-enc", (3, 1), -9.0, 0.001),
+            row("enc-enc", (3, 3), -1.5, 0.009),
+            row("enc-dec", (1, 1), -1.25, 0.02),
+        ]
+    }
+
+    fn published() -> Vec<PublishedBest> {
+        let cell = |attention: &str, layer, delta, significant| PublishedBest {
+            attention: attention.to_owned(),
+            layer,
+            delta,
+            significant,
+        };
+        vec![
+            cell("enc-enc", 1, -7.0, true),
+            cell("enc-enc", 2, 7.5, true),
+            cell("enc-enc", 9, 1.0, false),
+            cell("dec-dec", 1, 1.0, false),
+        ]
+    }
+
+    #[test]
+    fn among_equals_the_smallest_head_is_the_best() {
+        let best = best(rows());
+        let heads: Vec<_> = best.of(Attention::EncEnc).unwrap().values().map(|row| row.head).collect();
+        assert_eq!(heads, [2, 1, 3]);
+    }
+
+    #[test]
+    fn a_layer_that_only_rises_loses_nothing() {
+        let best = best(rows());
+        let of_type = best.of(Attention::EncEnc).unwrap();
+        assert_eq!(Enough::of(&of_type, CRITERION), Enough { layers: 2, tested: 3 });
+        let strict = Criterion { alpha: 0.005, ..CRITERION };
+        assert_eq!(Enough::of(&of_type, strict), Enough { layers: 3, tested: 3 });
+        let holm = Criterion { adjustment: Adjustment::Holm, ..CRITERION };
+        assert_eq!(Enough::of(&of_type, holm), Enough { layers: 0, tested: 0 });
+        assert_eq!(Enough::published(&published(), Attention::EncEnc), Enough { layers: 2, tested: 3 });
+    }
+
+    /// enc-enc spans 3 layers of 3 heads and has 7 of 9 rows.
+    #[test]
+    fn the_table_shows_heads_the_paper_and_how_they_were_chosen() {
+        let expected = "\
+Table 2. BLEU with all heads of a layer masked but the best one (its number in brackets), minus the base BLEU; \
+demo-x (demo language)
+
+       Attention
+Layer    enc-enc       paper     enc-dec
+    1  -0.50 (2)       -7.00*  -1.25 (1)
+    2  +0.25 (1)*      +7.50*
+    3  -1.50 (3)*
+
+* p < 0.01 (paired bootstrap; not adjusted for the number of heads)
+base BLEU 30.00
+one head is enough (no significant loss) in 2 of 3 layers of enc-enc, 1 of 1 layer of enc-dec
+chosen and reported on the same split: the best of 3 heads is optimistic, and its p-value is not corrected for the choice
+enc-enc: 2 of 9 heads are not there: the sweep is not finished, or not all layers have as many heads
+paper: Michel et al. (2019), Table 2, WMT model on newstest2013, BLEU, marked at p < 0.01; one head is enough \
+(no significant loss) in 2 of 3 layers of enc-enc
+split unknown: no signature beside `a.csv`
+";
+        let table = best_head_table(&best(rows()), CRITERION, &published()).unwrap();
+        let plain = anstream::adapter::strip_str(&table.terminal()).to_string();
+        assert_eq!(plain, expected, "\n{plain}");
+    }
+
+    #[test]
+    fn heads_chosen_elsewhere_make_tables_5_and_6() {
+        let chosen = |attention| {
+            let sweep = test_rows::sweep(vec![row(attention, (1, 2), -0.5, 0.2)]).unwrap();
+            BestHeads::chosen(sweep, "dev".to_owned()).unwrap()
+        };
+        assert_eq!((chosen("dec-dec").file_stem(), chosen("self").file_stem()), ("table5", "table6"));
+        assert_eq!(best(vec![row("self", (1, 2), -0.5, 0.2)]).file_stem(), "table3");
+        let table = best_head_table(&chosen("self"), CRITERION, &[]).unwrap();
+        assert_eq!((table.name, table.label.as_str()), ("Table 6", "table6-demo-x-dev"));
+        assert_eq!(table.summary[2], "chosen on dev");
+    }
+
+    #[test]
+    fn a_file_of_chosen_heads_has_one_of_each_layer() {
+        let rows = vec![row("self", (1, 2), -0.5, 0.2), row("self", (1, 3), -0.5, 0.2)];
+        let error = BestHeads::chosen(test_rows::sweep(rows).unwrap(), "dev".to_owned()).unwrap_err();
+        let expected =
+            "`a.csv` has self:1:2 and self:1:3: it must have one head of each layer, the chosen one";
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn untested_layers_are_not_said_to_be_enough() {
+        let table = best_head_table(&best(vec![test_rows::row("self", (1, 1), 30.0, 20.0)]), CRITERION, &[]);
+        let table = table.unwrap();
+        assert_eq!((table.mark, table.summary[1].as_str()), (None, "no layer was tested for significance"));
+    }
+}

@@ -5,6 +5,7 @@ mod summary;
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use plotting::attention::Selection;
@@ -151,9 +152,11 @@ fn join(tables: &[Table], render: impl Fn(&Table) -> String) -> String {
 }
 
 /// Prints to a terminal with styles, to anything else without; `NO_COLOR` is honoured. A reader
-/// that stops early, such as `head`, is no error.
+/// that stops early, such as `head`, is no error. An empty line stands between two texts.
 fn print_all(text: &str) -> Result<()> {
-    match anstream::stdout().write_all(text.as_bytes()) {
+    static IS_SECOND: AtomicBool = AtomicBool::new(false);
+    let gap = if IS_SECOND.swap(true, Ordering::Relaxed) { "\n" } else { "" };
+    match anstream::stdout().write_all(format!("{gap}{text}").as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print the table"),
         _ => Ok(()),
     }

@@ -111,7 +111,7 @@ fn style(order: Order) -> Style {
         Order::AttentionGradient => Style::line(PURPLE).marked(Marker::Diamond, 1.2),
         Order::ImportanceEntropy => Style::line(SKY).marked(Marker::Wedge, 1.2),
         Order::GreedyForward => Style::line(INK).marked(Marker::Cross, 1.4),
-        Order::Swap => Style::line(BROWN).marked(Marker::Square, 1.2),
+        Order::Swap => Style::line(BROWN).marked(Marker::Plus, 1.4),
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn odd_scores_can_be_drawn() {
-        for scores in [vec![30.0], vec![30.0, 30.0], vec![1e9, -1e9], vec![30.0, 1e-300]] {
+        for scores in [vec![30.0], vec![30.0, 30.0], vec![9e8, -9e8], vec![30.0, 1e-300]] {
             let row = |(step, &score)| row("all", "oracle", None, step, (step, 10), score);
             let rows = scores.iter().enumerate().map(row).collect();
             let figure = figure3(&pruning("x", rows), CRITERION).unwrap();

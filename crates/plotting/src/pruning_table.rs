@@ -180,12 +180,12 @@ mod tests {
         let expected = "\
 Heads that can go. largest share of heads that can be masked without a significant loss of BLEU; demo-x (demo language)
 
-                        Largest share
-               Order    removable (%)            heads            score           change        paper (%)
-          importance             37.5                3            29.50            -0.50                7
-   random, mean of 2        25 ± 17.7                             28.00            -2.00
- enc-enc: importance           ≥ 87.5                7            29.00            -1.00
- dec-dec: importance                ?                ?                ?                ?
+                     Largest share
+              Order  removable (%)           heads           score          change       paper (%)
+         importance           37.5               3           29.50           -0.50               7
+  random, mean of 2      25 ± 17.7                           28.00           -2.00
+enc-enc: importance         ≥ 87.5               7           29.00           -1.00
+dec-dec: importance              ?               ?               ?               ?
 
 base BLEU 30.00
 the share is that of the last step before the first one significantly below the base: p < 0.01 (paired bootstrap; not \

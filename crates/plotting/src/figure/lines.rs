@@ -7,7 +7,7 @@ use super::axes::{Axes, Place, Scale, draw_y_label, stroke};
 use super::canvas::{Area, COLUMN_INCHES, Figure, points, to_error};
 use super::legend::{Entry, LINE, Legend};
 use super::marker::Marker;
-use super::palette::{GREY, INK, SILVER};
+use super::palette::{GREY, INK};
 use super::text::{SMALL, TextStyle, fitted, width};
 use crate::Error;
 
@@ -219,7 +219,7 @@ impl LinePlot {
 }
 
 const BASE: Style = Style::line(GREY).dashed();
-const CUT_LINE: Style = Style::line(SILVER).width(0.8);
+const CUT_LINE: Style = Style::line(INK).width(0.5);
 
 fn draw_band(page: &Area<'_>, axes: &Axes<'_, '_>, line: &Line) -> Result<(), Error> {
     let edge = |side: f64| {

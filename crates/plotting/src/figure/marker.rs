@@ -24,6 +24,8 @@ pub enum Marker {
     Diamond,
     /// ×, which cannot be hollow
     Cross,
+    /// +, which cannot be hollow
+    Plus,
 }
 
 impl Marker {
@@ -45,29 +47,34 @@ impl Marker {
             page.draw(&PathElement::new(path, stroke(color, OUTLINE))).map_err(to_error)
         };
         let fill = if is_hollow { WHITE } else { color };
-        let Some(corners) = self.corners() else {
-            return match self {
-                Self::Cross => {
-                    line(&[(-0.8, -0.8), (0.8, 0.8)])?;
-                    line(&[(-0.8, 0.8), (0.8, -0.8)])
-                }
-                _ => {
-                    let radius = points(radius);
-                    page.draw(&Circle::new(at, radius, fill.filled())).map_err(to_error)?;
-                    page.draw(&Circle::new(at, radius, stroke(color, OUTLINE))).map_err(to_error)
-                }
-            };
-        };
+        for bar in self.bars() {
+            line(bar)?;
+        }
+        if self == Self::Circle {
+            let radius = points(radius);
+            page.draw(&Circle::new(at, radius, fill.filled())).map_err(to_error)?;
+            page.draw(&Circle::new(at, radius, stroke(color, OUTLINE))).map_err(to_error)?;
+        }
+        let Some(corners) = self.corners() else { return Ok(()) };
         let polygon: Vec<_> = corners.iter().copied().map(unit).collect();
         page.draw(&Polygon::new(polygon, fill.filled())).map_err(to_error)?;
         let closed: Vec<_> = corners.iter().chain(corners.first()).copied().collect();
         line(&closed)
     }
 
+    /// Ends of bars, likewise; none for shapes with an area.
+    fn bars(self) -> &'static [[(f64, f64); 2]] {
+        match self {
+            Self::Cross => &[[(-0.8, -0.8), (0.8, 0.8)], [(-0.8, 0.8), (0.8, -0.8)]],
+            Self::Plus => &[[(-1.1, 0.0), (1.1, 0.0)], [(0.0, -1.1), (0.0, 1.1)]],
+            _ => &[],
+        }
+    }
+
     /// Corners in units of the radius, y downwards; none for shapes that are no polygon.
     fn corners(self) -> Option<&'static [(f64, f64)]> {
         match self {
-            Self::Circle | Self::Cross => None,
+            Self::Circle | Self::Cross | Self::Plus => None,
             Self::Square => Some(&[(-0.8, -0.8), (0.8, -0.8), (0.8, 0.8), (-0.8, 0.8)]),
             Self::Triangle => Some(&[(0.0, -1.1), (1.0, 0.75), (-1.0, 0.75)]),
             Self::Wedge => Some(&[(0.0, 1.1), (1.0, -0.75), (-1.0, -0.75)]),

@@ -172,9 +172,9 @@ impl Pruning {
         let limit = limit.map(|limit| format!("first {limit} segments"));
         let granularity = text("granularity").map(|granularity| format!("by {granularity}"));
         let plain = arguments.get("normalise").and_then(|value| value.as_bool()) == Some(false);
-        let plain = plain.then(|| "not normalised by layer".to_owned());
+        let plain = plain.then(|| "not normalised".to_owned());
         let parts: Vec<_> = [on, limit, granularity, plain].into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| format!("importance estimated {}", parts.join(", ")))
+        (!parts.is_empty()).then(|| format!("importance {}", parts.join(", ")))
     }
 
     /// What a caption says of the test behind "significantly".

@@ -58,7 +58,7 @@ pub(super) fn single_heads(all: &[Subject], published: Option<&Published>, crite
 }
 
 fn significantly(criterion: Criterion) -> String {
-    format!("p < {} ({})", short(criterion.alpha), criterion.adjustment.description())
+    format!("p < {}, {}", short(criterion.alpha), criterion.adjustment.description())
 }
 
 fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Vec<String>> {
@@ -269,8 +269,8 @@ pub(super) fn by_type(all: &[Subject], paper: Option<&Path>, criterion: Criterio
     Ok(Section {
         title: "Encoder-decoder attention needs its heads most (Section 5, Figure 4)",
         note: format!(
-            "Heads of one attention type masked by importance: the largest share before a significant loss ({}), and the \
-             score with half and with four fifths of them masked.",
+            "Heads of one attention type masked by importance: the largest share before a significant loss ({}), and \
+             the score with half and with four fifths of them masked.",
             significantly(criterion).replace("number of heads", "number of steps")
         ),
         columns: &["model and test set", "attention", "base", "removable", "score at 50 %", "score at 80 %"],

@@ -83,6 +83,8 @@ fn escape(text: &str) -> String {
             '~' => escaped.push_str(r"\textasciitilde{}"),
             '^' => escaped.push_str(r"\textasciicircum{}"),
             '<' | '>' | '|' => escaped.push_str(&format!("${character}$")),
+            '\u{2265}' => escaped.push_str(r"$\geq$"),
+            '\u{b1}' => escaped.push_str(r"$\pm$"),
             '{' | '}' | '$' | '&' | '#' | '_' | '%' => escaped.extend(['\\', character]),
             _ => escaped.push(character),
         }
@@ -100,6 +102,7 @@ mod tests {
         let expected =
             concat!(r"\textbackslash{}\{\}\$\&\#\_\%", r"\textasciicircum{}\textasciitilde{}$<$$>$$|$ a");
         assert_eq!(escape("\\{}$&#_%^~<>|\na"), expected);
+        assert_eq!(escape("\u{2265} 25 \u{b1} 2"), r"$\geq$ 25 $\pm$ 2");
     }
 
     #[test]
