@@ -26,13 +26,13 @@ pub enum Command {
     /// Histogram of the scores with one head masked, beside the score of the intact model; for BERT, Figure 1b
     Figure1(FigureArgs),
     /// Best single head of each layer, chosen and reported on one split; for BERT, Table 3
-    #[command(alias = "table3")]
+    #[command(visible_alias = "table3")]
     Table2(BestHeadArgs),
     /// Best single head of each layer, chosen on another split than reported; for BERT, Table 6
-    #[command(alias = "table6")]
+    #[command(visible_alias = "table6")]
     Table5(BestHeadArgs),
     /// Score over the share of masked heads, and how many heads can go; for classifiers other than MNLI, Figure 6
-    #[command(alias = "figure6")]
+    #[command(visible_alias = "figure6")]
     Figure3(CurveArgs),
     /// Score over the share of masked heads of each attention type
     Figure4(CurveArgs),

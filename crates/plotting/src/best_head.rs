@@ -260,8 +260,7 @@ fn title(sweep: &Sweep) -> String {
     let metric = sweep.metric.label();
     let unit = sweep.metric.difference_unit().map_or(String::new(), |unit| format!(", in {unit}"));
     format!(
-        "{metric} with all heads of a layer masked but the best one (its number in brackets), minus the base \
-         {metric}{unit}; {}",
+        "Best head alone in its layer (its number in brackets): {metric} minus the base {metric}{unit}; {}",
         sweep.title()
     )
 }
@@ -427,8 +426,7 @@ mod tests {
     #[test]
     fn the_table_shows_heads_the_paper_and_how_they_were_chosen() {
         let expected = "\
-Table 2. BLEU with all heads of a layer masked but the best one (its number in brackets), minus the base BLEU; \
-demo-x (demo language)
+Table 2. Best head alone in its layer (its number in brackets): BLEU minus the base BLEU; demo-x (demo language)
 
        Attention
 Layer    enc-enc       paper     enc-dec

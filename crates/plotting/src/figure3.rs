@@ -9,7 +9,7 @@ use crate::number::{short, tenths};
 use crate::pruning::Pruning;
 use crate::pruning::curve::{Removable, Series};
 use crate::pruning::order::{Order, Scope};
-use crate::significance::Criterion;
+use crate::significance::{Adjustment, Criterion};
 use crate::sweep::is_demo;
 
 /// Which figure of the paper a subject belongs to, without extension: `figure3` has the translator and BERT on MNLI, for
@@ -72,7 +72,12 @@ pub(crate) fn points(series: &Series, criterion: Criterion, marks_loss: bool) ->
 
 /// The words for hollow marks.
 pub(crate) fn below_base(criterion: Criterion) -> String {
-    format!("significantly below base (p < {})", short(criterion.alpha))
+    let adjustment = match criterion.adjustment {
+        Adjustment::None => "",
+        Adjustment::Holm => ", Holm",
+        Adjustment::Bh => ", BH",
+    };
+    format!("significantly below base (p < {}{adjustment})", short(criterion.alpha))
 }
 
 fn hollow(criterion: Criterion) -> Entry {
@@ -122,7 +127,6 @@ mod tests {
     use records::PruningRow;
 
     use super::*;
-    use crate::significance::Adjustment;
     use crate::test_rows::pruning_row as row;
 
     const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
@@ -201,6 +205,8 @@ mod tests {
             let figure = figure3(&pruning("x", rows), CRITERION).unwrap();
             assert!(figure.svg().ends_with("</svg>\n"), "{scores:?}");
         }
+        let alone = PruningRow { base_score: 9e8, ..row("all", "oracle", None, 0, (0, 10), 9e8) };
+        assert!(figure3(&pruning("x", vec![alone]), CRITERION).unwrap().svg().contains("900000000.2"));
         let types = pruning("x", vec![row("enc-enc", "importance", None, 0, (0, 10), 30.0)]);
         let message = figure3(&types, CRITERION).unwrap_err().to_string();
         assert_eq!(message, "no rows for attention type all: `a.csv` has enc-enc");

@@ -29,7 +29,7 @@ pub fn pruning_table(pruning: &Pruning, criterion: Criterion, published: &[Publi
         name: "Heads that can go",
         label: format!("{FILE_STEM}-{}", pruning.subject),
         title: format!(
-            "largest share of heads that can be masked without a significant loss of {}{unit}; {}",
+            "Largest share of heads that can be masked without a significant loss of {}{unit}; {}",
             metric.label(),
             pruning.title()
         ),
@@ -109,7 +109,7 @@ fn summary(pruning: &Pruning, criterion: Criterion) -> Vec<String> {
     summary.extend(pruning.estimate());
     let removable: Vec<_> = pruning.series().iter().map(|series| series.removable(criterion)).collect();
     if removable.iter().any(Option::is_none) {
-        summary.push("?: a step on the way has no such p-value".to_owned());
+        summary.push("?: a step on the way has no such p-value, or there is none yet".to_owned());
     }
     if removable.iter().flatten().any(|one| one.is_open) {
         summary.push("\u{2265}: no step of the curve is a significant loss".to_owned());
@@ -178,7 +178,7 @@ mod tests {
         let pruning = Pruning::from_rows("demo-x", PathBuf::from("a.csv"), rows).unwrap();
         let table = pruning_table(&pruning, CRITERION, &published());
         let expected = "\
-Heads that can go. largest share of heads that can be masked without a significant loss of BLEU; demo-x (demo language)
+Heads that can go. Largest share of heads that can be masked without a significant loss of BLEU; demo-x (demo language)
 
                      Largest share
               Order  removable (%)           heads           score          change       paper (%)
@@ -190,7 +190,7 @@ dec-dec: importance              ?               ?               ?              
 base BLEU 30.00
 the share is that of the last step before the first one significantly below the base: p < 0.01 (paired bootstrap; not \
 adjusted for the number of steps)
-?: a step on the way has no such p-value
+?: a step on the way has no such p-value, or there is none yet
 ≥: no step of the curve is a significant loss
 paper: Michel et al. (2019), Figure 3a, WMT
 all shares in the paper, \"without noticeable loss\": 7 % (WMT), 8 % (BERT CoLA)

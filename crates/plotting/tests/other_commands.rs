@@ -107,7 +107,7 @@ fn table5_says_where_heads_were_chosen_and_the_signature_knows_best() {
     let run = |says: &'static str| {
         plotting(&folder, &["table5", "demo-x"]).assert().success().stdout(contains(says));
     };
-    run("Table 5. BLEU with all heads");
+    run("Table 5. Best head alone in its layer");
     run("\nchosen on dev\n");
     let signature = Signature::new(
         Identity {
@@ -231,7 +231,7 @@ fn the_summary_has_the_paper_beside_what_is_there() {
     for line in [
         "| M19: WMT, newstest2013 (Table 2) | enc-dec | the same | 4 of 6 layers | -13.56 |",
         "| demo-x (demo language) | enc-enc | the same | 1 of 2 layers | -1.50 |",
-        "| demo-x (demo language) | enc-enc | dev | 1 of 1 layers | -0.25 |",
+        "| demo-x (demo language) | enc-enc | dev | 1 of 1 layer | -0.25 |",
         "| M19: WMT, newstest2013 and MTNT (Figure 2a) | enc-enc |  | 0.56 |  |  |  |",
         "| demo-x, test and shifted | all | 4 | 0.75 | \\< 0.001 | 0.50 | 4 of 4 (4 by chance) |",
         "| M19: BERT SST-2 (Figure 6a) |  |  | 60 % |  |  |  |",

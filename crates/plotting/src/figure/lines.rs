@@ -19,6 +19,8 @@ const BOTTOM: f64 = 29.0;
 const HEIGHT: f64 = 140.0;
 /// Room above the plot for the name of the cut, in points.
 const CUT: f64 = 12.0;
+/// The y axis spans at least this many points, so that rounding errors do not look like curves.
+const FLAT: f64 = 0.5;
 /// Opacity of a band.
 const OPACITY: f64 = 0.3;
 
@@ -214,7 +216,8 @@ impl LinePlot {
         });
         let (low, high) =
             values.fold((self.base.0, self.base.0), |(low, high), value| (low.min(value), high.max(value)));
-        Scale::around(low, high)
+        let missing = (FLAT - (high - low)).max(0.0);
+        Scale::around(low - missing / 2.0, high + missing / 2.0)
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Section, Subject};
 use crate::Error;
 use crate::attention::Attention;
 use crate::best_head::{BestHeads, Enough};
-use crate::number::{short, signed, tenths};
+use crate::number::{count, short, signed, tenths};
 use crate::paper::{self, Published, summary_value};
 use crate::pruning::Pruning;
 use crate::pruning::curve::{Series, percent};
@@ -126,7 +126,7 @@ fn published_layers(paper: &Path, table: &str, model: &str) -> Result<Vec<Vec<St
         let lowest = cells.iter().filter(|cell| cell.attention == attention.name()).map(|cell| cell.delta);
         let lowest = lowest.min_by(f64::total_cmp)?;
         let Enough { layers, tested } = Enough::published(&cells, attention);
-        let layers = format!("{layers} of {tested} layers");
+        let layers = format!("{layers} of {}", count(tested, "layer"));
         Some(row([model, attention.name(), chosen, &layers, &signed(lowest, DECIMALS)]))
     };
     Ok(Attention::ALL.into_iter().filter_map(of).collect())
@@ -139,7 +139,8 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Result<Vec<Vec<String>>, Er
         let lowest = of_type.values().map(|row| row.score_delta).min_by(f64::total_cmp);
         let lowest = lowest.map_or(String::new(), |delta| signed(delta, DECIMALS));
         let Enough { layers, tested } = Enough::of(&of_type, criterion);
-        let layers = if tested > 0 { format!("{layers} of {tested} layers") } else { String::new() };
+        let layers =
+            if tested > 0 { format!("{layers} of {}", count(tested, "layer")) } else { String::new() };
         let chosen = best.selected_on.as_deref().unwrap_or("the same");
         rows.push(row([&best.sweep.title(), attention.name(), chosen, &layers, &lowest]));
     }
