@@ -1,6 +1,9 @@
 //! The claims of Michel et al. (2019), one section each.
 use std::path::Path;
 
+use records::CorrelationRow;
+
+use super::agreement::Agreement;
 use super::{Section, Subject};
 use crate::Error;
 use crate::attention::Attention;
@@ -168,18 +171,9 @@ pub(super) fn across_domains(all: &[Subject], paper: Option<&Path>) -> Result<Se
         let r = summary_value(paper, source, what)?;
         published.push(row([model, attention, "", &format!("{r:.2}"), "", "", ""]));
     }
-    let measured = all.iter().flat_map(|subject| &subject.agreements).flat_map(|agreement| {
-        agreement.rows.iter().map(move |found| {
-            let number =
-                |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.DECIMALS$}"));
-            let p_value = found.pearson_p_value.map_or(String::new(), small);
-            let model = format!("{}, {}", agreement.subject, agreement.splits);
-            let chance = tenths(found.top_overlap_by_chance);
-            let overlap = format!("{} of {} ({chance} by chance)", found.top_overlap, found.top);
-            let [r, rho] = [number(found.pearson), number(found.spearman)];
-            row([&model, &found.attention, &found.heads.to_string(), &r, &p_value, &rho, &overlap])
-        })
-    });
+    let agreements = all.iter().flat_map(|subject| &subject.agreements);
+    let measured = agreements
+        .flat_map(|agreement| agreement.rows.iter().map(move |found| correlation(agreement, found)));
     Ok(Section {
         title: "Heads matter across domains (Section 3.4, Figure 2)",
         note: "Correlation of the scores with one head masked between two test sets.".to_owned(),
@@ -197,7 +191,17 @@ pub(super) fn across_domains(all: &[Subject], paper: Option<&Path>) -> Result<Se
     })
 }
 
-/// A p-value with two digits that say something.
+fn correlation(agreement: &Agreement, found: &CorrelationRow) -> Vec<String> {
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.DECIMALS$}"));
+    let [r, rho] = [number(found.pearson), number(found.spearman)];
+    let p_value = found.pearson_p_value.map_or(String::new(), small);
+    let model = format!("{}, {}", agreement.subject, agreement.splits);
+    let chance = tenths(found.top_overlap_by_chance);
+    let overlap = format!("{} of {} ({chance} by chance)", found.top_overlap, found.top);
+    row([&model, &found.attention, &found.heads.to_string(), &r, &p_value, &rho, &overlap])
+}
+
+/// A p-value to three places.
 fn small(p_value: f64) -> String {
     if p_value >= 0.001 { format!("{p_value:.3}") } else { "< 0.001".to_owned() }
 }
