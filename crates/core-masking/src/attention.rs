@@ -1,6 +1,7 @@
 //! Multi-headed attention with one gate per head: Michel et al. (2019), Equation 1 and Section 2.3.
 use tch::Tensor;
 
+use crate::gates::Gate;
 use crate::layers::Linear;
 use crate::{Dropout, Error, Weights};
 
@@ -44,15 +45,16 @@ impl MultiHeadAttention {
     /// - `x`: `[batch, query, d_model]`
     /// - `memory`: `[batch, key, d_model]`
     /// - `bias`: broadcasts to `[batch, heads, query, key]`; 0 keeps a position, `-inf` hides it
-    /// - `gates`: `[rows, heads]`, rows 1 or batch: the ξ_h of Section 2.3; all ones is Equation 1
+    /// - `gates`: `[rows, heads]` or `[rows, heads, queries]`, rows 1 or batch: the ξ_h of Section 2.3; all ones is
+    ///   Equation 1
     /// - `dropout`: of attention weights, in training
     /// - returns `[batch, query, d_model]`
-    pub fn forward(
+    pub fn forward<'a>(
         &self,
         x: &Tensor,
         memory: &Tensor,
         bias: &Tensor,
-        gates: &Tensor,
+        gates: impl Into<Gate<'a>>,
         dropout: &Dropout,
     ) -> Tensor {
         self.attend(x, &self.keys_values(memory), bias, gates, dropout)
@@ -67,25 +69,26 @@ impl MultiHeadAttention {
     }
 
     /// [`forward`](Self::forward) with the keys and values at hand.
-    pub fn attend(
+    pub fn attend<'a>(
         &self,
         x: &Tensor,
         memory: &KeyValue,
         bias: &Tensor,
-        gates: &Tensor,
+        gates: impl Into<Gate<'a>>,
         dropout: &Dropout,
     ) -> Tensor {
+        let gates = gates.into();
         let q = self.split_heads(&self.query.forward(x)); // [batch, heads, query, d_head]
         let KeyValue { key: k, value: v } = memory;
-        let context = match dropout.is_off() {
+        // The fused kernel shows no weights, and its dropout would draw from libtorch's global generator.
+        let context = match dropout.is_off() && !gates.is_recorded() {
             true => Tensor::scaled_dot_product_attention(&q, k, v, Some(bias), 0.0, false, None, false),
-            // The fused kernel would draw from libtorch's global generator.
-            false => dropout.apply(attention_weights(&q, k, bias)).matmul(v),
+            false => dropout.apply(gates.record(attention_weights(&q, k, bias))).matmul(v),
         }; // [batch, heads, query, d_head]
 
         // ξ_h multiplies Att_h, which ends with W_o. W_o is linear, so gating its input is the
         // same; its bias belongs to no head and stays.
-        let gated = context * gates.unsqueeze(-1).unsqueeze(-1); // [batch, heads, query, d_head]
+        let gated = gates.apply(context); // [batch, heads, query, d_head]
         self.output.forward(&gated.transpose(1, 2).flatten(2, 3)) // [batch, query, d_model]
     }
 

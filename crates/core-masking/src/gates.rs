@@ -1,8 +1,10 @@
 //! Gates: the ξ of Michel et al. (2019), Section 2.3, as an argument of every forward.
 //!
 //! One tensor `[rows, heads]` for each attention module, rows being 1 or the batch. Ones are the plain model, zeros
-//! mask, a different row for each copy of an example is a sweep, and gates that require a gradient give ∂L/∂ξ.
+//! mask, a different row for each copy of an example is a sweep, and gates that require a gradient give ∂L/∂ξ. With one
+//! more axis, `[rows, heads, queries]`, each query has a gate of its own.
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tch::{Device, Kind, Tensor};
 
@@ -10,15 +12,84 @@ use crate::{Attention, Error, HeadLayout, HeadSet};
 
 /// One gate for each head of a model and each row of a batch.
 #[derive(Debug)]
-pub struct Gates(BTreeMap<Attention, Vec<Tensor>>);
+pub struct Gates {
+    modules: BTreeMap<Attention, Vec<Tensor>>,
+    record: Option<AttentionRecord>,
+}
+
+/// The gates of one attention module, and where its attention weights are written down, if anywhere.
+#[derive(Debug, Clone, Copy)]
+pub struct Gate<'a> {
+    values: &'a Tensor,
+    record: Option<(&'a AttentionRecord, Attention, usize)>,
+}
+
+impl<'a> From<&'a Tensor> for Gate<'a> {
+    fn from(values: &'a Tensor) -> Self {
+        Self { values, record: None }
+    }
+}
+
+impl Gate<'_> {
+    /// `[rows, heads]`, or `[rows, heads, queries]`.
+    pub fn values(&self) -> &Tensor {
+        self.values
+    }
+
+    /// Multiplies each head's context, `[batch, heads, query, d_head]`; later queries than these have no part in it.
+    pub(crate) fn apply(&self, context: Tensor) -> Tensor {
+        let gates = match self.values.dim() {
+            3 => self.values.narrow(2, 0, context.size()[2]), // [rows, heads, query]
+            _ => self.values.unsqueeze(-1),                   // [rows, heads, 1]
+        };
+        context * gates.unsqueeze(-1)
+    }
+
+    /// Whether attention weights are to be written down.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.record.is_some()
+    }
+
+    /// Writes down attention weights, `[batch, heads, query, key]`, if asked for; returns them.
+    pub(crate) fn record(&self, weights: Tensor) -> Tensor {
+        let Some((record, attention, layer)) = self.record else { return weights };
+        // Below the first gate nothing requires a gradient, but where that of gates is wanted, this one may be.
+        let is_leaf = self.values.requires_grad() && !weights.requires_grad();
+        let weights = if is_leaf { weights.set_requires_grad(true) } else { weights };
+        record.lock().insert((attention, layer), weights.shallow_clone());
+        weights
+    }
+}
+
+/// The attention weights of the last forward pass with gates that are [`recorded_in`](Gates::recorded_in) it.
+#[derive(Debug, Clone, Default)]
+pub struct AttentionRecord(Arc<Mutex<RecordedWeights>>);
+
+/// `[batch, heads, query, key]` by attention type and layer, counted from 0; part of the graph if gradients are on.
+pub type RecordedWeights = BTreeMap<(Attention, usize), Tensor>;
+
+impl AttentionRecord {
+    /// Takes out what was written down.
+    pub fn take(&self) -> RecordedWeights {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, RecordedWeights> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Gates {
+    fn new(modules: BTreeMap<Attention, Vec<Tensor>>) -> Self {
+        Self { modules, record: None }
+    }
+
     /// All gates open: the plain model. One row, which serves any batch.
     pub fn open(layout: &HeadLayout, options: (Kind, Device)) -> Self {
         let ones = |shape: crate::LayerShape| {
             (0..shape.layers).map(|_| Tensor::ones([1, shape.heads as i64], options)).collect()
         };
-        Self(layout.types().map(|(attention, shape)| (attention, ones(shape))).collect())
+        Self::new(layout.types().map(|(attention, shape)| (attention, ones(shape))).collect())
     }
 
     /// One row for each set of heads, with the gates of its heads closed.
@@ -44,14 +115,29 @@ impl Gates {
         let tensor = |values: Vec<f32>| {
             Tensor::from_slice(&values).view([rows, -1]).to_device(options.1).to_kind(options.0)
         };
-        Ok(Self(
-            gates.into_iter().map(|(key, layers)| (key, layers.into_iter().map(tensor).collect())).collect(),
-        ))
+        let tensors = |layers: Vec<Vec<f32>>| layers.into_iter().map(tensor).collect();
+        Ok(Self::new(gates.into_iter().map(|(key, layers)| (key, tensors(layers))).collect()))
     }
 
-    /// Gates from one tensor `[layers, rows, heads]` for each attention type; a gradient flows back to it.
+    /// Gates from one tensor `[layers, rows, heads]` or `[layers, rows, heads, queries]` for each attention type; a
+    /// gradient flows back to it.
     pub fn from_stacked(stacked: &BTreeMap<Attention, Tensor>) -> Self {
-        Self(stacked.iter().map(|(&attention, tensor)| (attention, tensor.unbind(0))).collect())
+        Self::new(stacked.iter().map(|(&attention, tensor)| (attention, tensor.unbind(0))).collect())
+    }
+
+    /// The gates of each attention type as one tensor, `[layers, rows, heads]` or `[layers, rows, heads, queries]`.
+    pub fn stacked(&self) -> BTreeMap<Attention, Tensor> {
+        self.modules.iter().map(|(&attention, layers)| (attention, Tensor::stack(layers, 0))).collect()
+    }
+
+    /// The same gates; attention weights computed under them are written down in `record`, by the explicit path.
+    pub fn recorded_in(self, record: &AttentionRecord) -> Self {
+        Self { record: Some(record.clone()), ..self }
+    }
+
+    /// Whether attention weights are written down.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.record.is_some()
     }
 
     /// Multiplies the kept heads of each layer by heads / kept, so that the layer's output keeps its size.
@@ -64,17 +150,18 @@ impl Gates {
         })
     }
 
-    /// The gates of one module, `[rows, heads]`.
+    /// The gates of one module; layers are counted from 0.
     ///
     /// # Panics
     /// If the gates were made for a model without that attention type or layer.
-    pub fn of(&self, attention: Attention, layer: usize) -> &Tensor {
-        &self.0[&attention][layer]
+    pub fn of(&self, attention: Attention, layer: usize) -> Gate<'_> {
+        let record = self.record.as_ref().map(|record| (record, attention, layer));
+        Gate { values: &self.modules[&attention][layer], record }
     }
 
     /// The number of rows: 1, or the batch.
     pub fn rows(&self) -> i64 {
-        self.0.values().flatten().next().map_or(1, |gates| gates.size()[0])
+        self.modules.values().flatten().next().map_or(1, |gates| gates.size()[0])
     }
 
     /// The gates of some rows of the batch; `rows`: `[kept]` of indices. A single row serves any batch and stays.
@@ -91,7 +178,11 @@ impl Gates {
     }
 
     fn map(&self, change: impl Fn(&Tensor) -> Tensor) -> Self {
-        Self(self.0.iter().map(|(&key, layers)| (key, layers.iter().map(&change).collect())).collect())
+        let changed = |layers: &Vec<Tensor>| layers.iter().map(&change).collect();
+        Self {
+            modules: self.modules.iter().map(|(&key, layers)| (key, changed(layers))).collect(),
+            record: self.record.clone(),
+        }
     }
 }
 
@@ -111,7 +202,7 @@ mod tests {
     }
 
     fn values(gates: &Gates, layer: usize) -> Vec<Vec<f64>> {
-        gates.of(Attention::EncEnc, layer).try_into().unwrap()
+        gates.of(Attention::EncEnc, layer).values().try_into().unwrap()
     }
 
     #[test]

@@ -144,6 +144,16 @@ impl HeadLayout {
         Ok(heads_in(attention, self.shape_of(attention)?).collect())
     }
 
+    /// The other heads of a head's layer.
+    ///
+    /// # Errors
+    /// If the model does not have that head.
+    pub fn all_but(&self, id: HeadId) -> Result<HeadSet, Error> {
+        self.check(id)?;
+        let others = self.heads_of(id.attention)?.into_iter();
+        Ok(others.filter(|other| other.layer == id.layer && other.head != id.head).collect())
+    }
+
     /// Refuses a head that the model does not have.
     ///
     /// # Errors
@@ -184,6 +194,31 @@ impl HeadSet {
     /// The heads, in a fixed order.
     pub fn iter(&self) -> impl Iterator<Item = HeadId> + '_ {
         self.0.iter().copied()
+    }
+
+    /// Whether a head is among them.
+    pub fn contains(&self, id: HeadId) -> bool {
+        self.0.contains(&id)
+    }
+
+    /// Number of heads.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it is the intact model.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// These heads and one more.
+    pub fn with(&self, id: HeadId) -> Self {
+        self.iter().chain([id]).collect()
+    }
+
+    /// These heads but one.
+    pub fn without(&self, id: HeadId) -> Self {
+        self.iter().filter(|&other| other != id).collect()
     }
 }
 
@@ -237,6 +272,15 @@ mod tests {
         assert_eq!(refusal("enc-enc:2:4"), "no head 4 in a layer of `enc-enc`: heads are numbered 1 to 3");
         assert_eq!(refusal("self:1:1"), "no `self` attention in this model: it has enc-enc, dec-dec");
         layout().check("dec-dec:4:5".parse().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn all_but_one_are_the_others_of_its_layer() {
+        let others = layout().all_but("enc-enc:2:2".parse().unwrap()).unwrap();
+        assert_eq!(others.to_string(), "enc-enc:2:1+enc-enc:2:3");
+        assert_eq!(others.with("enc-enc:2:2".parse().unwrap()).len(), 3);
+        assert_eq!(others.without("enc-enc:2:3".parse().unwrap()).to_string(), "enc-enc:2:1");
+        assert!(layout().all_but("enc-enc:2:4".parse().unwrap()).is_err());
     }
 
     #[test]

@@ -3,11 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use core_masking::bert::{BertClassifier, BertDropout};
+use core_masking::importance::measure_classifier;
 use core_masking::loss::label_losses;
-use core_masking::{Attention, Gates, HeadId, HeadSet, SegmentBatch};
+use core_masking::{Attention, Gates, HeadId, HeadScores, HeadSet, Measure, SegmentBatch};
 use golden::{gap, tensor};
 use serde_json::Value;
 use tch::{Device, Kind, Tensor};
@@ -55,9 +56,23 @@ impl Golden {
         Gates::open(&self.model.layout(), OPTIONS)
     }
 
-    fn losses(&self, gates: &Gates) -> Tensor {
+    fn labels(&self) -> Tensor {
         let labels: Vec<i64> = serde_json::from_value(self.numbers["labels"].clone()).unwrap();
-        label_losses(&self.model, &self.batch(), &Tensor::from_slice(&labels), gates, &BertDropout::OFF)
+        Tensor::from_slice(&labels)
+    }
+
+    fn losses(&self, gates: &Gates) -> Tensor {
+        label_losses(&self.model, &self.batch(), &self.labels(), gates, &BertDropout::OFF)
+    }
+
+    /// Compares with the numbers called `name`, `[layers][heads]`.
+    fn assert_scores(&self, name: &str, found: &HeadScores) {
+        let found: Vec<f64> = found.iter().map(|(_, score)| score).collect();
+        let expected = tensor(&self.numbers[name]);
+        // about 1e-4 relative is what single precision reaches (golden/README.md)
+        let found = Tensor::from_slice(&found).view([3, 4]);
+        let gap = gap(&found, &expected) / expected.abs().max().double_value(&[]);
+        assert!(gap < 1e-4, "{name} differs by {gap:e} of its size");
     }
 }
 
@@ -115,4 +130,35 @@ fn gradients_of_the_gates_agree() {
     // about 1e-4 relative is what single precision reaches (golden/README.md)
     let gap = gap(&found, &expected) / expected.abs().max().double_value(&[]);
     assert!(gap < 1e-4, "dL/dxi differs by {gap:e} of its size");
+}
+
+/// Each measure alone, and all in one pass.
+#[test]
+fn scores_of_heads_agree() {
+    let Some(golden) = Golden::load() else { return };
+    let cases = [
+        (Measure::Example, "importance_example"),
+        (Measure::Token, "importance_token"),
+        (Measure::AttentionGradient, "importance_attention"),
+        (Measure::Entropy, "entropy_nats"),
+        (Measure::Confidence, "confidence"),
+    ];
+    let (batch, labels) = (golden.batch(), golden.labels());
+    let measure = |measures: &[Measure]| {
+        let measures: BTreeSet<Measure> = measures.iter().copied().collect();
+        measure_classifier(&golden.model, &batch, &labels, &golden.open(), &measures)
+    };
+    let together = measure(&Measure::ALL);
+    for (case, name) in cases {
+        golden.assert_scores(name, &measure(&[case])[&case].means());
+        golden.assert_scores(name, &together[&case].means());
+    }
+    golden.assert_scores(
+        "importance_example_normalised",
+        &together[&Measure::Example].means().normalised_by_layer(),
+    );
+    golden.assert_scores(
+        "importance_token_normalised",
+        &together[&Measure::Token].means().normalised_by_layer(),
+    );
 }

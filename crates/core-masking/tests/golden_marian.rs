@@ -3,11 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use core_masking::importance::measure_translator;
 use core_masking::loss::{PairBatch, sentence_losses};
 use core_masking::marian::Marian;
-use core_masking::{Attention, BeamSearch, Dropout, Gates, HeadId, HeadSet, Stopping};
+use core_masking::{Attention, BeamSearch, Dropout, Gates, HeadId, HeadSet, Measure, Stopping};
 use golden::{gap, tensor};
 use serde_json::Value;
 use tch::{Device, Kind, Tensor};
@@ -144,6 +145,23 @@ fn gradients_of_the_gates_agree() {
         let scale = expected.abs().max().double_value(&[]);
         let gap = gap(&found, &expected) / scale;
         assert!(gap < 1e-4, "dL/dxi of {key} differs by {gap:e} of its size");
+    }
+}
+
+/// Equation 2 is the mean of their absolute values over sentences.
+#[test]
+fn importance_agrees_with_the_gradients() {
+    let Some(golden) = Golden::load() else { return };
+    let measures = BTreeSet::from([Measure::Example]);
+    let measured = measure_translator(&golden.model, &golden.batch(), &golden.open(), &measures);
+    let found = measured[&Measure::Example].means();
+    for (key, expected) in golden.numbers["dloss_dxi_by_sentence"].as_object().unwrap() {
+        let (attention, numbers) = parse_key(key);
+        let expected = tensor(expected).abs().mean_dim(0, false, None); // [heads]
+        let score = |head| found.get(HeadId::from_index(attention, numbers[0], head)).unwrap();
+        let found = Tensor::from_slice(&(0..4).map(score).collect::<Vec<f64>>());
+        let gap = gap(&found, &expected) / expected.max().double_value(&[]);
+        assert!(gap < 1e-4, "importance of {key} differs by {gap:e} of its size");
     }
 }
 

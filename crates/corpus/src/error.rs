@@ -194,6 +194,17 @@ pub enum Error {
         reason: String,
     },
 
+    /// A sample is larger than what it is drawn from.
+    #[error("`{}`: a sample of {asked} pairs is asked for, but only {found} can be drawn", path.display())]
+    SampleSize {
+        /// The file at fault.
+        path: PathBuf,
+        /// The size that was asked for.
+        asked: usize,
+        /// The number of pairs that could be drawn.
+        found: usize,
+    },
+
     /// A file is not what a piece-based tokeniser is read from.
     #[error("`{}` is not a SentencePiece model: {reason}", path.display())]
     SentencePiece {

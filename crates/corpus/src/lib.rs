@@ -5,10 +5,12 @@
 //! - [`classifier_tokenizer`] loads, trains and saves the WordPiece tokens of BERT-like classifiers.
 //! - [`marian_tokenizer`] loads the pieces of opus-mt folders.
 //! - [`parallel`] reads line-parallel text files.
+//! - [`pairs`] reads tables of sentence pairs, and chooses some of the pairs of a file.
 //! - [`tokenizer`] trains, saves and loads byte-level BPE subwords.
 //! - [`batches`] groups sentences of like length.
 //! - [`fetch`] downloads data sets and checks them.
 //! - [`hub`] brings models of the Hugging Face hub.
+mod archive;
 pub mod batches;
 pub mod classifier_tokenizer;
 mod error;
@@ -17,6 +19,7 @@ pub mod grammar;
 pub mod hub;
 pub mod labelled;
 pub mod marian_tokenizer;
+pub mod pairs;
 pub mod parallel;
 pub mod tokenizer;
 

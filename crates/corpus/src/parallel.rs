@@ -55,7 +55,12 @@ impl ParallelText {
 /// reader that split there would lose the alignment.
 pub fn read_lines(path: &Path) -> Result<Vec<String>, Error> {
     let bytes = read_bytes(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
+    lines(&bytes, path)
+}
+
+/// The same of the content of a file, decompressed; `path` is for messages.
+pub(crate) fn lines(bytes: &[u8], path: &Path) -> Result<Vec<String>, Error> {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     if bytes.is_empty() {
         return Err(Error::EmptyFile { path: path.to_owned() });
     }

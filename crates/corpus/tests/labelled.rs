@@ -136,7 +136,9 @@ fn every_listed_file_is_fetched_from_a_mirror_to_its_folder() {
     let catalogue = Catalogue::read(Path::new(SOURCES)).unwrap();
     let data = tempfile::tempdir().unwrap();
     let mirror = Origin::mirror(shared.to_str().unwrap());
-    for (name, files) in [("glue-sst2", 2), ("glue-cola", 2), ("glue-mrpc", 2), ("mnli", 3), ("ntrex", 3)] {
+    let sources =
+        [("glue-sst2", 2), ("glue-cola", 2), ("glue-mrpc", 2), ("mnli", 3), ("ntrex", 3), ("xnli", 2)];
+    for (name, files) in sources {
         let source = catalogue.get(name).unwrap();
         for expected in [files, 0] {
             let fetched = fetch(name, source, &mirror, data.path(), &mut |_, _, _| {}).unwrap();

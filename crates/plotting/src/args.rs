@@ -25,6 +25,10 @@ pub enum Command {
     Table1(TableArgs),
     /// Histogram of the scores with one head masked, beside the score of the intact model; for BERT, Figure 1b
     Figure1(FigureArgs),
+    /// Scores with one head masked on two splits, after `cross-domain`
+    Figure2(Figure2Args),
+    /// Rank correlations of what heads can be ordered by, as a matrix and a table
+    Agreement(AgreementArgs),
     /// Best single head of each layer, chosen and reported on one split; for BERT, Table 3
     #[command(visible_alias = "table3")]
     Table2(BestHeadArgs),
@@ -148,6 +152,22 @@ pub struct CurveArgs {
     pub paper: PaperArgs,
 }
 
+/// Arguments of Figure 2.
+#[derive(Debug, clap::Args)]
+pub struct Figure2Args {
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// Second split of the comparison; by default every comparison that is there
+    #[arg(long, value_name = "SPLIT")]
+    pub against: Option<String>,
+
+    #[command(flatten)]
+    pub format: FormatArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
+}
+
 /// Arguments of the summary.
 #[derive(Debug, clap::Args)]
 pub struct SummaryArgs {
@@ -158,6 +178,15 @@ pub struct SummaryArgs {
     pub criterion: CriterionArgs,
     #[command(flatten)]
     pub paper: PaperArgs,
+}
+
+/// Arguments of the agreement of orders.
+#[derive(Debug, clap::Args)]
+pub struct AgreementArgs {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 /// Arguments of everything.

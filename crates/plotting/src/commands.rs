@@ -18,12 +18,15 @@ use plotting::table::Table;
 use plotting::table1::{self, table1};
 
 use crate::args::{AllArgs, Args, Command, FigureArgs, SourceArgs, TableArgs};
+use crate::comparisons;
 
 /// Runs one command.
 pub fn run(args: &Args) -> Result<()> {
     match &args.command {
         Command::Table1(args) => run_table1(args),
         Command::Figure1(args) => run_figure1(args),
+        Command::Figure2(args) => comparisons::run_figure2(args),
+        Command::Agreement(args) => comparisons::run_agreement(args),
         Command::Table2(args) => best_head::run_same(args),
         Command::Table5(args) => best_head::run_selected(args),
         Command::Figure3(args) => pruning::run_figure3(args),
@@ -55,9 +58,11 @@ fn run_all(args: &AllArgs) -> Result<()> {
     if has_single_heads {
         run_single_heads(args, paper)?;
     }
-    let mut has_others = best_head::run_present(source, paper, criterion)?;
-    has_others |= pruning::run_present(source, paper, &args.format.format, criterion)?;
-    if has_single_heads || has_others { Ok(()) } else { run_single_heads(args, paper) }
+    let mut has_any = has_single_heads;
+    has_any |= best_head::run_present(source, paper, criterion)?;
+    has_any |= pruning::run_present(source, paper, &args.format.format, criterion)?;
+    has_any |= comparisons::run_present(source, paper, &args.format.format)?;
+    if has_any { Ok(()) } else { run_single_heads(args, paper) }
 }
 
 /// The paper's table and figure, and those of all attention types where there are several.
@@ -130,7 +135,7 @@ impl Drawing {
 }
 
 /// The folder of the paper's numbers; a table or figure without them is better than none, so a missing one is a warning.
-fn paper_folder(paper: &Path) -> Option<&Path> {
+pub(crate) fn paper_folder(paper: &Path) -> Option<&Path> {
     if paper.is_dir() {
         return Some(paper);
     }
@@ -153,7 +158,7 @@ fn join(tables: &[Table], render: impl Fn(&Table) -> String) -> String {
 
 /// Prints to a terminal with styles, to anything else without; `NO_COLOR` is honoured. A reader
 /// that stops early, such as `head`, is no error. An empty line stands between two texts.
-fn print_all(text: &str) -> Result<()> {
+pub(crate) fn print_all(text: &str) -> Result<()> {
     static IS_SECOND: AtomicBool = AtomicBool::new(false);
     let gap = if IS_SECOND.swap(true, Ordering::Relaxed) { "\n" } else { "" };
     match anstream::stdout().write_all(format!("{gap}{text}").as_bytes()) {
@@ -162,7 +167,7 @@ fn print_all(text: &str) -> Result<()> {
     }
 }
 
-fn report(paths: &[PathBuf]) {
+pub(crate) fn report(paths: &[PathBuf]) {
     for path in paths {
         anstream::eprintln!("wrote {}", path.display());
     }

@@ -18,6 +18,15 @@ pub enum Error {
         source: UnknownAttention,
     },
 
+    /// Lists of numbers could not be compared.
+    #[error("cannot compare the numbers of `{}`", path.display())]
+    Compare {
+        /// The CSV file.
+        path: PathBuf,
+        /// Why not.
+        source: stats::Error,
+    },
+
     /// The figure could not be drawn.
     #[error("cannot draw the figure: {0}")]
     Draw(String),
@@ -57,6 +66,15 @@ pub enum Error {
         allowed: String,
     },
 
+    /// No two splits of the subject have been compared.
+    #[error("`{}` has no `cross-domain-*.csv`: make one with `cross-domain experiments/{subject}.toml`", folder.display())]
+    NoComparison {
+        /// The folder of the subject.
+        folder: PathBuf,
+        /// The subject.
+        subject: String,
+    },
+
     /// The experiment has not been run on this subject.
     #[error("`{}` does not exist: make it with `{experiment} experiments/{subject}.toml`", path.display())]
     NoResults {
@@ -77,6 +95,29 @@ pub enum Error {
         asked: &'static str,
         /// The types that are there.
         present: String,
+    },
+
+    /// A comparison has no signature that names two splits.
+    #[error(
+        "`{}` does not name the two splits of `{}`: make both again with `cross-domain experiments/{subject}.toml`",
+        signature.display(), path.display()
+    )]
+    NoSplits {
+        /// The signature, which may be missing.
+        signature: PathBuf,
+        /// The CSV file.
+        path: PathBuf,
+        /// The subject.
+        subject: String,
+    },
+
+    /// A comparison is not named after its splits.
+    #[error("`{}` should be named `{expected}`, after the splits in its signature", path.display())]
+    OtherSplits {
+        /// The CSV file.
+        path: PathBuf,
+        /// The name that its signature asks for.
+        expected: String,
     },
 
     /// There are no results at all.
@@ -137,6 +178,33 @@ pub enum Error {
         "`{0}` is not the name of a subject: it is the name of a folder in the results, such as `demo-translation`"
     )]
     SubjectName(String),
+
+    /// One of two sweeps lacks a head of the other.
+    #[error(
+        "`{}` has no row for {head}, but `{}` has: make both with `cross-domain experiments/{subject}.toml`",
+        path.display(), other.display()
+    )]
+    UnmatchedHead {
+        /// The CSV file without the row.
+        path: PathBuf,
+        /// The head.
+        head: String,
+        /// The CSV file with the row.
+        other: PathBuf,
+        /// The subject.
+        subject: String,
+    },
+
+    /// The split was not compared with another.
+    #[error("no comparison with split `{against}`: `{}` has {present}", folder.display())]
+    UnknownSplit {
+        /// The split that was asked for.
+        against: String,
+        /// The folder of the subject.
+        folder: PathBuf,
+        /// The splits that there are.
+        present: String,
+    },
 
     /// No folder for the subject.
     #[error("unknown subject `{subject}`: `{}` has {known}; make it with `{experiment} experiments/{subject}.toml`", results.display())]

@@ -1,6 +1,7 @@
 //! Tables and figures from the results of experiments.
 mod args;
 mod commands;
+mod comparisons;
 
 use std::process::ExitCode;
 

@@ -25,6 +25,11 @@ pub fn tenths(value: f64) -> String {
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
+/// `p = 0.012`, or `p < 0.001` where it is.
+pub fn p_value(value: f64) -> String {
+    if value < 0.001 { "p < 0.001".to_owned() } else { format!("p = {value:.3}") }
+}
+
 /// `1 head`, `2 heads`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
@@ -52,6 +57,14 @@ mod tests {
     #[test]
     fn shares_have_a_digit_after_the_point_only_if_they_need_one() {
         assert_eq!([20.0, 19.79, 0.04, 99.96].map(tenths), ["20", "19.8", "0", "100"]);
+    }
+
+    #[test]
+    fn small_p_values_are_bounded() {
+        assert_eq!(p_value(0.0), "p < 0.001");
+        assert_eq!(p_value(0.001), "p = 0.001");
+        assert_eq!(p_value(0.034_56), "p = 0.035");
+        assert_eq!(p_value(1.0), "p = 1.000");
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct Published {
     pub table1: PublishedTable1,
     /// Of BERT.
     pub figure1b: PublishedFigure1b,
+    /// Of both, on two test sets.
+    pub figure2: PublishedFigure2,
 }
 
 impl Published {
@@ -42,6 +44,20 @@ impl Published {
                 significant: table1("heads whose removal changes BLEU at p < 0.01")?,
                 better: table1("of those: heads whose removal raises BLEU")?,
             },
+            figure2: PublishedFigure2 {
+                translation: find(
+                    &path,
+                    &rows,
+                    "Figure 2a",
+                    "Pearson r between newstest2013 and MTNT (WMT model)",
+                )?,
+                bert: find(
+                    &path,
+                    &rows,
+                    "Figure 2b",
+                    "Pearson r between MNLI matched and mismatched (BERT)",
+                )?,
+            },
             figure1b: PublishedFigure1b {
                 base: percent("base accuracy of BERT on MNLI matched")?,
                 lowest: percent("lower end of the histogram: accuracy with one head masked")?,
@@ -60,6 +76,15 @@ pub struct PublishedFigure1b {
     pub lowest: f64,
     /// Upper end of the histogram.
     pub highest: f64,
+}
+
+/// What Michel et al. (2019) report on Figure 2: Pearson's r between scores with one head masked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedFigure2 {
+    /// Of the WMT model, between newstest2013 and MTNT.
+    pub translation: f64,
+    /// Of BERT, between MNLI matched and mismatched.
+    pub bert: f64,
 }
 
 /// What Michel et al. (2019) report on Table 1.
@@ -218,6 +243,12 @@ mod tests {
                 .map(|(figure, percent)| (figure.as_str(), *percent))
         );
         assert_eq!(shares[2].task, "BERT SST-2");
+    }
+
+    #[test]
+    fn published_correlations_are_those_of_figure_2() {
+        let PublishedFigure2 { translation, bert } = Published::read(&folder()).unwrap().figure2;
+        assert_eq!((translation, bert), (0.56, 0.68));
     }
 
     #[test]

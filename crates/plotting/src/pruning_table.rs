@@ -109,7 +109,10 @@ fn summary(pruning: &Pruning, criterion: Criterion) -> Vec<String> {
     summary.extend(pruning.estimate());
     let removable: Vec<_> = pruning.series().iter().map(|series| series.removable(criterion)).collect();
     if removable.iter().any(Option::is_none) {
-        summary.push("?: a step on the way has no such p-value, or there is none yet".to_owned());
+        summary.push(
+            "?: a step on the way has no such p-value, or the only step that was searched is a loss"
+                .to_owned(),
+        );
     }
     if removable.iter().flatten().any(|one| one.is_open) {
         summary.push("\u{2265}: no step of the curve is a significant loss".to_owned());
@@ -190,7 +193,7 @@ dec-dec: importance              ?               ?               ?              
 base BLEU 30.00
 the share is that of the last step before the first one significantly below the base: p < 0.01 (paired bootstrap; not \
 adjusted for the number of steps)
-?: a step on the way has no such p-value, or there is none yet
+?: a step on the way has no such p-value, or the only step that was searched is a loss
 ≥: no step of the curve is a significant loss
 paper: Michel et al. (2019), Figure 3a, WMT
 all shares in the paper, \"without noticeable loss\": 7 % (WMT), 8 % (BERT CoLA)

@@ -42,6 +42,26 @@ impl Sweep {
         Self::read_file(csv_path(results, subject, EXPERIMENT, EXPERIMENT)?, subject, EXPERIMENT)
     }
 
+    /// Reads the sweep on one `split`: `ablate-one.csv` if its signature says so, else `ablate-one-<split>.csv`.
+    ///
+    /// # Errors
+    /// As for [`Sweep::read`]; what is missing is made by `maker`.
+    pub fn read_split(
+        results: &Path,
+        subject: &str,
+        split: &str,
+        maker: &'static str,
+    ) -> Result<Self, Error> {
+        if let Ok(plain) = csv_path(results, subject, EXPERIMENT, maker) {
+            let signature = Signature::read(&Signature::path_beside(&plain))?;
+            if signature.is_some_and(|signature| signature.identity.split == split) {
+                return Self::read_file(plain, subject, EXPERIMENT);
+            }
+        }
+        let stem = format!("{EXPERIMENT}-{split}");
+        Self::read_file(csv_path(results, subject, &stem, maker)?, subject, EXPERIMENT)
+    }
+
     /// Reads a file of such rows that `experiment` has written, and the signature beside it.
     ///
     /// # Errors
@@ -82,6 +102,11 @@ impl Sweep {
             path,
             rows,
         })
+    }
+
+    /// All rows with their attention types.
+    pub fn rows(&self) -> &[(Attention, AblationRow)] {
+        &self.rows
     }
 
     /// The attention types that have rows, in the order of [`Attention::ALL`].

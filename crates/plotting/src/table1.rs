@@ -185,7 +185,7 @@ fn other_tests(criterion: Criterion, family: &[&AblationRow]) -> Vec<String> {
 
 /// What the paper has: the same sentence for enc-enc, and for BERT the range of its histogram of accuracies.
 fn paper_remark(sweep: &Sweep, attention: Attention, published: Option<&Published>) -> Option<String> {
-    let Published { table1, figure1b } = published?;
+    let Published { table1, figure1b, .. } = published?;
     match attention {
         Attention::EncEnc => {
             let PublishedTable1 { base_bleu, heads, significant, better } = table1;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use records::{AblationRow, PruningRow};
 
 use crate::Error;
-use crate::paper::{Published, PublishedFigure1b, PublishedTable1};
+use crate::paper::{Published, PublishedFigure1b, PublishedFigure2, PublishedTable1};
 use crate::sweep::Sweep;
 
 /// An untested row of BLEU scores.
@@ -42,6 +42,7 @@ pub(crate) fn published() -> Published {
     Published {
         table1: PublishedTable1 { base_bleu: 1.0, heads: 5.0, significant: 3.0, better: 2.0 },
         figure1b: PublishedFigure1b { base: 7.0, lowest: 6.0, highest: 9.0 },
+        figure2: PublishedFigure2 { translation: 0.25, bert: 0.75 },
     }
 }
 

@@ -32,7 +32,7 @@ dec-dec,importance,,1,1,2,bleu,30.5,12.5,-18,,,0.001,0.001,0.001,,,,dec-dec:1:1
 const SEARCH: &str =
     "all,swap,,1,3,4,bleu,30.5,30.5,0,,,0.5,0.5,0.5,,,30,enc-enc:1:1+dec-dec:1:1+dec-dec:1:2\n";
 
-const CORRELATION: &str = "all,4,bleu,30.5,20.5,0.75,0.0001,0.5,0.25,4,4,4\n";
+const CORRELATION: &str = "all,2,bleu,30.5,20.5,0.75,0.0001,0.5,0.25,2,1,2\n";
 
 /// Results of `demo-x`, one file for each name and its rows.
 fn results(files: &[(&str, &str)]) -> TempDir {
@@ -57,8 +57,35 @@ fn everything() -> TempDir {
         ("ablate-all-but-one-selected-on-dev", chosen),
         ("iterative-prune", PRUNING),
         ("joint-search", SEARCH),
-        ("cross-domain-test-shifted", CORRELATION),
     ])
+}
+
+fn sign(folder: &TempDir, stem: &str, split: &str, argument: Option<(&str, &str)>) {
+    let arguments = argument.map(|(name, value)| (name.to_owned(), value.into()));
+    let identity = Identity {
+        split: split.to_owned(),
+        arguments: arguments.into_iter().collect(),
+        ..Identity::new(stem, "demo-x")
+    };
+    let signature = Signature::new(identity, Provenance::collect("cpu", 1, Default::default()));
+    signature.write(&folder.path().join(format!("results/demo-x/{stem}.json"))).unwrap();
+}
+
+/// Sweeps of two heads on two splits, and how they agree.
+fn compared(correlation: &str) -> TempDir {
+    let sweep = |base, scores: [f64; 2]| -> String {
+        let row = |(head, score)| format!("enc-enc,1,{head},bleu,{base},{score},{},,,,,,,\n", score - base);
+        (1..).zip(scores).map(row).collect()
+    };
+    let folder = results(&[
+        ("ablate-one", &sweep(30.5, [30.0, 29.5])),
+        ("ablate-one-shifted", &sweep(20.5, [20.0, 19.0])),
+        ("cross-domain-test-shifted", correlation),
+    ]);
+    sign(&folder, "ablate-one", "test", None);
+    sign(&folder, "ablate-one-shifted", "shifted", None);
+    sign(&folder, "cross-domain-test-shifted", "test", Some(("against", "shifted")));
+    folder
 }
 
 fn plotting(folder: &TempDir, arguments: &[&str]) -> Command {
@@ -109,16 +136,7 @@ fn table5_says_where_heads_were_chosen_and_the_signature_knows_best() {
     };
     run("Table 5. Best head alone in its layer");
     run("\nchosen on dev\n");
-    let signature = Signature::new(
-        Identity {
-            split: "test".to_owned(),
-            arguments: [("select_on".to_owned(), "validation set".into())].into(),
-            ..Identity::new("ablate-all-but-one", "demo-x")
-        },
-        Provenance::collect("cpu", 1, Default::default()),
-    );
-    let path = folder.path().join("results/demo-x/ablate-all-but-one-selected-on-dev.json");
-    signature.write(&path).unwrap();
+    sign(&folder, "ablate-all-but-one-selected-on-dev", "test", Some(("select_on", "validation set")));
     run("\nchosen on validation set, reported on test\n");
     assert_eq!(names(&folder), ["table5.md", "table5.tex"]);
 }
@@ -133,7 +151,7 @@ fn figure3_draws_the_curves_and_prints_what_can_go() {
     plotting(&folder, &["figure3", "demo-x"]).assert().success().stdout(rows);
     assert_eq!(names(&folder), ["figure3.png", "figure3.svg", "pruning.md", "pruning.tex"]);
     let svg = fs::read_to_string(figures(&folder).join("figure3.svg")).unwrap();
-    assert!(svg.starts_with("<svg width=\"3.4in\"") && svg.contains("greedy, then swaps"));
+    assert!(svg.starts_with("<svg width=\"3.4in\"") && svg.contains("search by swaps"));
     let latex = fs::read_to_string(figures(&folder).join("pruning.tex")).unwrap();
     assert!(latex.contains(r"$\geq$ 12.5 $\pm$ 17.7"), "{latex}");
 }
@@ -232,8 +250,6 @@ fn the_summary_has_the_paper_beside_what_is_there() {
         "| M19: WMT, newstest2013 (Table 2) | enc-dec | the same | 4 of 6 layers | -13.56 |",
         "| demo-x (demo language) | enc-enc | the same | 1 of 2 layers | -1.50 |",
         "| demo-x (demo language) | enc-enc | dev | 1 of 1 layer | -0.25 |",
-        "| M19: WMT, newstest2013 and MTNT (Figure 2a) | enc-enc |  | 0.56 |  |  |  |",
-        "| demo-x, test and shifted | all | 4 | 0.75 | \\< 0.001 | 0.50 | 4 of 4 (4 by chance) |",
         "| M19: BERT SST-2 (Figure 6a) |  |  | 60 % |  |  |  |",
         "| demo-x (demo language) | BLEU 30.50 | 4 | 25 % | -0.25 |  | ≥ 12.5 ± 17.7 % |",
         "| M19: WMT, newstest2013 (Figure 4) | enc-dec |  | breaks down after 60 % |  |  |",
@@ -246,8 +262,23 @@ fn the_summary_has_the_paper_beside_what_is_there() {
     plotting(&folder, &["summary"]).assert().success();
     assert_eq!(fs::read_to_string(folder.path().join("results/summary.md")).unwrap(), before);
 
-    let bad = results(&[("cross-domain-a-b", "all,4,bleu,30.5,20.5,1.75,0.0001,0.5,0.25,4,4,4\n")]);
-    let message = "pearson of all is 1.75, but it must be -1 to 1 or empty";
-    plotting(&bad, &["summary"]).assert().code(1).stderr(contains(message));
     plotting(&results(&[]), &["summary"]).assert().code(1).stderr(contains("no results to sum up"));
+}
+
+#[test]
+fn the_summary_compares_domains() {
+    let folder = compared(CORRELATION);
+    plotting(&folder, &["summary"]).assert().success();
+    let text = fs::read_to_string(folder.path().join("results/summary.md")).unwrap();
+    for line in [
+        "| M19: WMT, newstest2013 (Table 1) | enc-enc | BLEU 36.05 | 96 | 8 | 4 | not reported |",
+        "| demo-x (demo language), test | enc-enc | BLEU 30.50 | 2 |  |  |  |",
+        "| M19: WMT, newstest2013 and MTNT (Figure 2a) | enc-enc |  | 0.56 |  |  |  |",
+        "| demo-x (demo language), test and shifted | all | 2 | 0.75 | p \\< 0.001 | 0.50 | 1 of 2 (2 by chance) |",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "`{line}` is missing in\n{text}");
+    }
+    let message = "pearson of all is 1.75, but it must be -1 to 1 or empty";
+    let bad = compared(&CORRELATION.replace("0.75", "1.75"));
+    plotting(&bad, &["summary"]).assert().code(1).stderr(contains(message));
 }

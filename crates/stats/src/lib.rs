@@ -3,7 +3,8 @@
 //! A corpus score is computed from sufficient statistics: each segment of the test set is counted
 //! once, and the score of any resample is a function of a sum of segments, so resampling never
 //! looks at text again. What a score needs is a [`SegmentStatistics`]; [`bleu`] holds BLEU's.
-//! Classifiers are scored and compared in [`classification`].
+//! Classifiers are scored and compared in [`classification`]. How two lists of numbers go together is in
+//! [`correlation`] and [`regression`].
 
 use std::ops::AddAssign;
 
@@ -13,7 +14,9 @@ pub mod bootstrap;
 pub mod classification;
 mod comparison;
 mod confusion;
+pub mod correlation;
 pub mod mcnemar;
+pub mod regression;
 pub mod t_test;
 
 pub use comparison::Comparison;
@@ -53,13 +56,18 @@ pub enum Error {
     #[error("no segments to compare: a test set needs at least one")]
     Empty,
 
-    /// A score of the test set or of a resample is NaN or infinite.
-    #[error("a score is not finite, so the difference cannot be tested")]
+    /// All values of one side are equal.
+    #[error("one side does not vary: a correlation or a slope needs two different values")]
+    NoSpread,
+
+    /// A score of the test set or of a resample, or another value to be tested, is NaN or infinite.
+    #[error("a score is not finite, so nothing can be tested")]
     NotFinite,
 
-    /// A t-test has no degree of freedom.
+    /// A test has no degree of freedom.
     #[error(
-        "too few values for a t-test: it needs at least two pairs, or two samples of three values in all"
+        "too few values to test: a paired t-test needs two pairs, one of two samples three values in all, \
+         a correlation or a line three pairs"
     )]
     TooFew,
 }

@@ -8,7 +8,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use crate::Error;
 
 /// Share of the t distribution below the upper end of a 95 % interval.
-const UPPER: f64 = 0.975;
+pub(crate) const UPPER: f64 = 0.975;
 
 /// A two-sided t-test of whether two means differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,7 +97,11 @@ impl Moments {
 }
 
 /// The test of a `difference` with this standard `error`, and the distribution it refers to.
-fn student(difference: f64, error: f64, degrees_of_freedom: f64) -> Result<(TTest, StudentsT), Error> {
+pub(crate) fn student(
+    difference: f64,
+    error: f64,
+    degrees_of_freedom: f64,
+) -> Result<(TTest, StudentsT), Error> {
     let distribution = StudentsT::new(0.0, 1.0, degrees_of_freedom).map_err(|_| Error::TooFew)?;
     let statistic = match (difference, error) {
         (0.0, _) => 0.0,

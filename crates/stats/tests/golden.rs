@@ -6,6 +6,7 @@ use stats::adjust::{benjamini_hochberg, holm};
 use stats::bleu::{Bleu, BleuStatistics};
 use stats::bootstrap::paired_bootstrap;
 use stats::classification::{ClassificationMetric, Outcome, compare};
+use stats::correlation::{kendall, pearson, spearman};
 use stats::{SegmentStatistics, sum, t_test};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden/statistics.json");
@@ -64,6 +65,19 @@ fn tests_of_accuracies_equal_scipy() {
         ("mcnemar_exact_p", found.p_mcnemar),
     ] {
         assert_close(name, found.unwrap(), number(&correctness[name]), 1e-10);
+    }
+}
+
+#[test]
+fn correlations_equal_scipy() {
+    let Some(golden) = golden("pearson") else { return };
+    let side = |name: &str| golden[name].as_array().unwrap().iter().map(number).collect::<Vec<_>>();
+    let (x, y) = (side("x"), side("y"));
+    let found = pearson(&x, &y).unwrap();
+    assert_close("r", found.coefficient, number(&golden["r"]), 1e-12);
+    assert_close("p", found.p_value, number(&golden["p"]), 1e-10);
+    for (name, found) in [("spearman", spearman(&x, &y)), ("kendall", kendall(&x, &y))] {
+        assert_close(name, found.unwrap().coefficient, number(&golden[name]), 1e-12);
     }
 }
 

@@ -36,6 +36,10 @@ pub struct SharedArgs {
     #[arg(long)]
     pub restart: bool,
 
+    /// Keep the rows of a finished run too; replace a file of any other
+    #[arg(long)]
+    pub refresh: bool,
+
     /// Folder of the results
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub results: PathBuf,
@@ -60,21 +64,22 @@ impl SharedArgs {
 
     /// What to do with a result file that is there.
     pub fn existing(&self) -> Existing {
-        match (self.overwrite, self.restart) {
+        match (self.overwrite, self.restart || self.refresh) {
             (true, _) => Existing::Overwrite,
             (_, true) => Existing::Restart,
             _ => Existing::Continue,
         }
     }
 
+    /// The same arguments for results that the experiment is made of: what is there and fits need not be made again.
+    pub fn of_ingredients(&self) -> Self {
+        Self { refresh: self.refresh || self.restart, restart: false, output: None, ..self.clone() }
+    }
+
     /// Where an experiment writes: `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is
     /// the subject's test split.
     pub fn output_path(&self, experiment: &str, description: &Description, split: &str) -> PathBuf {
-        let file = match description.is_test_split(split) {
-            true => format!("{experiment}.csv"),
-            false => format!("{experiment}-{split}.csv"),
-        };
-        self.output.clone().unwrap_or_else(|| self.results.join(description.name()).join(file))
+        self.output.clone().unwrap_or_else(|| description.result_path(&self.results, experiment, split))
     }
 }
 
@@ -109,7 +114,8 @@ fn thread_count(text: &str) -> Result<usize, String> {
     }
 }
 
-fn positive(text: &str) -> Result<usize, String> {
+/// A number that must not be 0.
+pub(crate) fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),
         _ => Err("must be a whole number of at least 1".to_owned()),

@@ -105,13 +105,19 @@ pub enum Error {
     #[error("`{}` is both the checkpoint and the folder of the trained model: copy it elsewhere", folder.display())]
     OwnBase { folder: PathBuf },
 
-    /// Logits beyond the range of numbers.
-    #[error("the model's logits are not finite: its weights, or bf16, do not do for this data")]
+    /// Logits, or derivatives, beyond the range of numbers.
+    #[error(
+        "the model's logits or their derivatives are not finite: its weights, or bf16, do not do for this data"
+    )]
     NotFinite,
 
     /// A split none of whose pairs fits the model.
     #[error("split `{split}`: every pair is longer than the {positions} positions of the model")]
     AllTooLong { split: String, positions: i64 },
+
+    /// Results of `ablate-one` that an oracle order cannot be made of.
+    #[error("`{}` {fault}: make it with `{command}`", path.display())]
+    Oracle { path: PathBuf, fault: String, command: String },
 
     /// More threads than a machine can have.
     #[error("cannot start {threads} threads")]

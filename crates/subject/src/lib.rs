@@ -6,6 +6,9 @@ mod args;
 mod checkpoint;
 mod classification;
 mod error;
+mod head_sweep;
+mod measuring;
+mod order;
 mod progress;
 mod spec;
 mod subject;
@@ -22,6 +25,8 @@ use corpus::parallel::ParallelText;
 
 pub use args::{Machine, MachineArgs, Precision, SharedArgs};
 pub use error::Error;
+pub use head_sweep::{HeadSweep, Selection, SweepArgs, check_base};
+pub use order::{Estimate, EstimateArgs, Granularity, Oracle, Order, importance_entropy, random_order};
 use spec::Spec;
 pub use subject::{Evaluation, Scored, Segments, Subject};
 
@@ -55,6 +60,11 @@ impl Description {
         &self.name
     }
 
+    /// The file that describes it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The heads that its model has.
     ///
     /// # Errors
@@ -80,16 +90,49 @@ impl Description {
         Ok(split.to_owned())
     }
 
+    /// `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is the subject's test split.
+    pub fn result_path(&self, results: &Path, experiment: &str, split: &str) -> PathBuf {
+        let file = match self.is_test_split(split) {
+            true => format!("{experiment}.csv"),
+            false => format!("{experiment}-{split}.csv"),
+        };
+        results.join(&self.name).join(file)
+    }
+
     /// Whether a split is the subject's test split.
     pub fn is_test_split(&self, split: &str) -> bool {
         split == self.test_split()
     }
 
     fn test_split(&self) -> &str {
+        self.named_splits()[2]
+    }
+
+    /// The split that the model was trained on, if this subject says how.
+    pub fn train_split(&self) -> &str {
+        self.named_splits()[0]
+    }
+
+    /// The split that choices are made on, such as that of the best epoch.
+    pub fn dev_split(&self) -> &str {
+        self.named_splits()[1]
+    }
+
+    /// Train, dev and test.
+    fn named_splits(&self) -> [&str; 3] {
         match &self.spec {
-            Spec::Translation(spec) => &spec.data.test,
-            Spec::Classification(spec) => &spec.data.test,
+            Spec::Translation(spec) => [&spec.data.train, &spec.data.dev, &spec.data.test],
+            Spec::Classification(spec) => [&spec.data.train, &spec.data.dev, &spec.data.test],
         }
+    }
+
+    /// The split of another domain, if there is one.
+    pub fn shifted_split(&self) -> Option<&str> {
+        let (named, of_grammar) = match &self.spec {
+            Spec::Translation(spec) => (&spec.data.shifted, spec.data.grammar.map(|_| "shifted")),
+            Spec::Classification(spec) => (&spec.data.shifted, spec.data.grammar.map(|_| "mismatched")),
+        };
+        named.as_deref().or(of_grammar)
     }
 
     /// The sentence pairs of a translator's split, and how it is searched; for benchmarks of decoding.

@@ -1,10 +1,13 @@
 //! The one interface between experiments and models.
-use core_masking::{HeadLayout, HeadSet};
+use std::collections::{BTreeMap, BTreeSet};
+
+use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure};
 use records::Identity;
 use stats::Comparison;
 use stats::bleu::BleuStatistics;
 use stats::bootstrap::paired_bootstrap;
 use stats::classification::{self, ClassificationMetric, Outcome};
+use tch::{Device, Kind};
 
 use crate::Error;
 use crate::args::Machine;
@@ -33,6 +36,17 @@ pub trait Subject {
         sets: &[HeadSet],
         each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
     ) -> Result<(), Error>;
+
+    /// Measures all heads on a split by gradients of the loss and by attention weights, with those of `masked` masked.
+    ///
+    /// # Errors
+    /// If `masked` names a head that the model does not have, the split is at fault, or a score is no number.
+    fn measure(
+        &self,
+        on: &Scored,
+        masked: &HeadSet,
+        measures: &BTreeSet<Measure>,
+    ) -> Result<BTreeMap<Measure, HeadScores>, Error>;
 }
 
 /// What is scored, and how heads are masked.
@@ -55,6 +69,17 @@ impl Scored {
         identity.precision = machine.precision.name().to_owned();
         identity.arguments.insert("rescale".to_owned(), self.rescale.into());
         identity
+    }
+
+    /// One row of gates that mask a set of heads.
+    pub(crate) fn gates(
+        &self,
+        layout: &HeadLayout,
+        masked: &HeadSet,
+        options: (Kind, Device),
+    ) -> Result<Gates, Error> {
+        let gates = Gates::masking(layout, std::slice::from_ref(masked), options)?;
+        Ok(if self.rescale { gates.rescaled() } else { gates })
     }
 }
 

@@ -9,6 +9,7 @@ mod config;
 use tch::{Device, Kind, Tensor};
 
 use crate::attention::MultiHeadAttention;
+use crate::gates::Gate;
 use crate::layers::{LayerNorm, Linear};
 use crate::{Attention, Dropout, Error, Gates, HeadLayout, SegmentBatch, Weights};
 
@@ -116,7 +117,7 @@ impl Layer {
         x: &Tensor,
         queries: i64,
         bias: &Tensor,
-        gates: &Tensor,
+        gates: Gate<'_>,
         dropout: &BertDropout,
     ) -> Tensor {
         let query = x.narrow(1, 0, queries); // [batch, queries, d_model]
@@ -238,8 +239,9 @@ impl BertClassifier {
         for layer in layer..last {
             x = self.layer(layer, &x, batch, gates, dropout);
         }
-        // The classifier reads the first position alone, so the last layer computes no other.
-        let first = self.layer_at(last, &x, 1, batch, gates, dropout); // [batch, 1, d_model]
+        // The classifier reads the first position alone, so the last layer computes no other unless it is looked at.
+        let queries = if gates.is_recorded() { x.size()[1] } else { 1 };
+        let first = self.layer_at(last, &x, queries, batch, gates, dropout).narrow(1, 0, 1); // [batch, 1, d_model]
         let pooled = self.pooler.forward(&first.squeeze_dim(1)).tanh(); // [batch, d_model]
         self.classifier.forward(&dropout.classifier.apply(pooled))
     }

@@ -10,6 +10,7 @@ use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
 use crate::attention::{KeyValue, MultiHeadAttention};
+use crate::gates::Gate;
 use crate::layers::{LayerNorm, Linear};
 use crate::{Attention, Dropout, Error, Gates, HeadLayout, TokenBatch, Weights, causal_bias, checkpoint};
 
@@ -78,7 +79,7 @@ impl FeedForward {
 
 impl EncoderLayer {
     /// `x`: `[batch, source, d_model]`, `bias`: `[batch, 1, 1, source]`; returns the shape of `x`.
-    fn forward(&self, x: &Tensor, bias: &Tensor, gates: &Tensor, dropout: &Dropout) -> Tensor {
+    fn forward(&self, x: &Tensor, bias: &Tensor, gates: Gate<'_>, dropout: &Dropout) -> Tensor {
         let attended = dropout.apply(self.self_attention.forward(x, x, bias, gates, &Dropout::OFF));
         let x = self.self_attention_norm.forward(&(x + attended));
         self.feed_forward.forward(&x, dropout)
@@ -99,7 +100,7 @@ impl DecoderLayer {
         &self,
         x: &Tensor,
         memory: &DecoderMemory<'_>,
-        gates: [&Tensor; 2],
+        gates: [Gate<'_>; 2],
         dropout: &Dropout,
     ) -> Tensor {
         let attended =

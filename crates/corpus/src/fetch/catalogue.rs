@@ -43,7 +43,8 @@ pub struct Source {
     /// What whoever fetches it accepts.
     pub terms: String,
     /// File names, each with the sha256 of its text: a `.gz` file is decompressed first, because
-    /// the same text can be compressed in more than one way. `unverified` where it is not known.
+    /// the same text can be compressed in more than one way; a `.zip` is taken as it is. `unverified`
+    /// where it is not known.
     pub files: BTreeMap<String, String>,
 }
 

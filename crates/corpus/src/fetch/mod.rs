@@ -2,7 +2,6 @@
 //!
 //! Files arrive under `<file>.part`, a broken download goes on where it stopped, and only a file
 //! with the right checksum gets its final name.
-mod archive;
 mod catalogue;
 pub(crate) mod checksum;
 mod download;
@@ -14,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use flate2::{Compression, write::GzEncoder};
 
-use self::archive::Archive;
 pub use self::catalogue::{Catalogue, Source, Upstream};
 use crate::Error;
+use crate::archive::Archive;
 
 /// Where a data set is fetched from.
 #[derive(Debug, Clone, PartialEq, Eq)]

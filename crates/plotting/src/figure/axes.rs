@@ -10,7 +10,7 @@ use plotters::style::text_anchor::HPos;
 use super::canvas::{Area, points, to_error};
 use super::palette::{INK, LIGHT};
 use super::step::Step;
-use super::text::{SIZE, TextStyle};
+use super::text::{SIZE, TextStyle, width};
 use crate::Error;
 use crate::number::typeset;
 
@@ -65,6 +65,11 @@ impl Scale {
         let step = Step::covering_whole(highest, parts);
         let last = step.index_below(highest * 1.02) + 1;
         Self { low: 0.0, high: step.multiple(last), step }
+    }
+
+    /// Width of the widest of its numbers, in points.
+    pub fn widest_number(self) -> f64 {
+        self.ticks().map(|(_, label)| width(&label, SIZE)).fold(0.0, f64::max)
     }
 
     fn ticks(self) -> impl Iterator<Item = (f64, String)> {

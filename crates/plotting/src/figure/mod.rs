@@ -1,4 +1,4 @@
-//! What all figures share: fonts, axes, bins, and the two file formats.
+//! What all figures share: fonts, axes, bins, colours, points, and the two file formats.
 //!
 //! plotters draws an SVG in units of 1/600 inch, and resvg renders it to PNG with the embedded font, so
 //! both files show the same and neither needs a font on the machine. (The bitmap backend of plotters
@@ -6,9 +6,11 @@
 pub mod axes;
 pub mod bins;
 pub mod canvas;
+pub mod diverging;
 pub mod legend;
 pub mod lines;
 pub mod marker;
 pub mod palette;
+pub mod scatter;
 pub mod step;
 pub mod text;

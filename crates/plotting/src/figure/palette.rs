@@ -8,6 +8,8 @@ pub const SKY: RGBColor = RGBColor(86, 180, 233);
 pub const BLUE: RGBColor = RGBColor(0, 114, 178);
 /// Reference lines and second series.
 pub const VERMILLION: RGBColor = RGBColor(213, 94, 0);
+/// What stands out, with an outline.
+pub const YELLOW: RGBColor = RGBColor(240, 228, 66);
 /// Axes and text.
 pub const INK: RGBColor = RGBColor(38, 38, 38);
 /// Text of lesser weight.

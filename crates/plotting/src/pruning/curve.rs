@@ -128,8 +128,12 @@ impl Series {
     }
 
     /// The heads that can go; of several runs the mean, if all of them say.
+    ///
+    /// Exchanges are tried at one number of heads: a loss there does not say that fewer cannot go, so that is `None`.
     pub fn removable(&self, criterion: Criterion) -> Option<Removable> {
-        let all: Option<Vec<_>> = self.runs.iter().map(|run| run.removable(criterion)).collect();
+        let says = |one: &Removable| self.order != Order::Swap || one.percent > 0.0;
+        let removable = |run: &Run| run.removable(criterion).filter(says);
+        let all: Option<Vec<_>> = self.runs.iter().map(removable).collect();
         let all = all?;
         let column = |value: fn(&Removable) -> f64| all.iter().map(value).collect::<Vec<_>>();
         let percents = column(|one| one.percent);

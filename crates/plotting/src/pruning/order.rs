@@ -58,7 +58,7 @@ pub enum Order {
     ImportanceEntropy,
     /// Joint search, one more head at each step.
     GreedyForward,
-    /// Joint search that exchanges heads.
+    /// Joint search that exchanges heads, at one number of heads.
     Swap,
 }
 

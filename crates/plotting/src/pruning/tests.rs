@@ -81,6 +81,17 @@ fn random_curves_are_averaged_over_the_steps_they_share() {
 }
 
 #[test]
+fn a_loss_by_swaps_leaves_open_what_fewer_heads_would_do() {
+    let swapped = |p_value| {
+        let found = row("all", "swap", None, 5, (5, 10), 29.0);
+        let rows =
+            vec![row("all", "swap", None, 0, (0, 10), 30.0), PruningRow { p_value: Some(p_value), ..found }];
+        pruning(rows).unwrap().series()[0].removable(CRITERION).map(|removable| removable.percent)
+    };
+    assert_eq!((swapped(0.001), swapped(0.2)), (None, Some(50.0)));
+}
+
+#[test]
 fn rows_of_two_runs_are_refused() {
     let one = || row("all", "importance", None, 0, (0, 10), 30.0);
     let other = PruningRow { base_score: 31.0, step: 1, ..one() };

@@ -3,12 +3,12 @@ use std::path::Path;
 
 use records::CorrelationRow;
 
-use super::agreement::Agreement;
 use super::{Section, Subject};
 use crate::Error;
 use crate::attention::Attention;
 use crate::best_head::{BestHeads, Enough};
-use crate::number::{count, short, signed, tenths};
+use crate::cross_domain::CrossDomain;
+use crate::number::{count, p_value, short, signed, tenths};
 use crate::paper::{self, Published, summary_value};
 use crate::pruning::Pruning;
 use crate::pruning::curve::{Series, percent};
@@ -151,30 +151,16 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Result<Vec<Vec<String>>, Er
 }
 
 /// Section 3.4: important heads are important in another domain too.
-pub(super) fn across_domains(all: &[Subject], paper: Option<&Path>) -> Result<Section, Error> {
-    let mut published = Vec::new();
-    for (source, what, model, attention) in [
-        (
-            "Figure 2a",
-            "Pearson r between newstest2013 and MTNT (WMT model)",
-            "M19: WMT, newstest2013 and MTNT (Figure 2a)",
-            "enc-enc",
-        ),
-        (
-            "Figure 2b",
-            "Pearson r between MNLI matched and mismatched (BERT)",
-            "M19: BERT, MNLI matched and mismatched (Figure 2b)",
-            "self",
-        ),
-    ] {
-        let Some(paper) = paper else { break };
-        let r = summary_value(paper, source, what)?;
-        published.push(row([model, attention, "", &format!("{r:.2}"), "", "", ""]));
-    }
+pub(super) fn across_domains(all: &[Subject], published: Option<&Published>) -> Section {
+    let paper = published.map(|Published { figure2, .. }| {
+        let row = |model, attention, r| row([model, attention, "", &format!("{r:.DECIMALS$}"), "", "", ""]);
+        [
+            row("M19: WMT, newstest2013 and MTNT (Figure 2a)", "enc-enc", figure2.translation),
+            row("M19: BERT, MNLI matched and mismatched (Figure 2b)", "self", figure2.bert),
+        ]
+    });
     let agreements = all.iter().flat_map(|subject| &subject.agreements);
-    let measured = agreements
-        .flat_map(|agreement| agreement.rows.iter().map(move |found| correlation(agreement, found)));
-    Ok(Section {
+    Section {
         title: "Heads matter across domains (Section 3.4, Figure 2)",
         note: "Correlation of the scores with one head masked between two test sets.".to_owned(),
         columns: &[
@@ -182,28 +168,31 @@ pub(super) fn across_domains(all: &[Subject], paper: Option<&Path>) -> Result<Se
             "attention",
             "heads",
             "Pearson r",
-            "p",
+            "p of r",
             "Spearman rho",
             "most important heads shared",
         ],
-        published,
-        measured: measured.collect(),
-    })
+        published: paper.into_iter().flatten().collect(),
+        measured: agreements.flat_map(correlations).collect(),
+    }
 }
 
-fn correlation(agreement: &Agreement, found: &CorrelationRow) -> Vec<String> {
+/// Over all heads and, where there are several types, over those of each.
+fn correlations(agreement: &CrossDomain) -> Vec<Vec<String>> {
+    let types: Vec<_> =
+        Attention::ALL.into_iter().filter_map(|attention| agreement.of_type(attention)).collect();
+    let types = if types.len() > 1 { types } else { Vec::new() };
+    let title = agreement.title();
+    std::iter::once(&agreement.all).chain(types).map(|found| correlation(&title, found)).collect()
+}
+
+fn correlation(title: &str, found: &CorrelationRow) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.DECIMALS$}"));
     let [r, rho] = [number(found.pearson), number(found.spearman)];
-    let p_value = found.pearson_p_value.map_or(String::new(), small);
-    let model = format!("{}, {}", agreement.subject, agreement.splits);
+    let significance = found.pearson_p_value.map_or(String::new(), p_value);
     let chance = tenths(found.top_overlap_by_chance);
     let overlap = format!("{} of {} ({chance} by chance)", found.top_overlap, found.top);
-    row([&model, &found.attention, &found.heads.to_string(), &r, &p_value, &rho, &overlap])
-}
-
-/// A p-value to three places.
-fn small(p_value: f64) -> String {
-    if p_value >= 0.001 { format!("{p_value:.3}") } else { "< 0.001".to_owned() }
+    row([title, &found.attention, &found.heads.to_string(), &r, &significance, &rho, &overlap])
 }
 
 /// Section 4.2: many heads can go at once.

@@ -1,16 +1,15 @@
 //! The paper's claims beside what was measured on other data: one Markdown table for each claim.
-mod agreement;
 mod claims;
 
 use std::path::Path;
 
 use crate::Error;
 use crate::best_head::{self, BestHeads};
+use crate::cross_domain::{CrossDomain, Pair};
 use crate::paper::Published;
 use crate::pruning::{self, Pruning};
 use crate::significance::Criterion;
 use crate::sweep::{self, Sweep, subjects};
-use agreement::Agreement;
 
 /// Name of the file, in the folder of all results.
 pub const FILE_NAME: &str = "summary.md";
@@ -19,7 +18,7 @@ pub const FILE_NAME: &str = "summary.md";
 struct Subject {
     sweep: Option<Sweep>,
     best: Vec<BestHeads>,
-    agreements: Vec<Agreement>,
+    agreements: Vec<CrossDomain>,
     pruning: Option<Pruning>,
 }
 
@@ -33,10 +32,14 @@ impl Subject {
         if BestHeads::has_selected(results, name)? {
             best.extend(if_any(BestHeads::read_selected(results, name))?.into_iter().flatten());
         }
+        let mut agreements = Vec::new();
+        for pair in Pair::all(results, name)? {
+            agreements.extend(if_any(CrossDomain::read(results, &pair))?);
+        }
         Ok(Self {
             sweep: if_any_there(has(sweep::EXPERIMENT), || Sweep::read(results, name))?,
             best,
-            agreements: agreement::read(&results.join(name), name)?,
+            agreements,
             pruning: if_any_there(has(pruning::EXPERIMENT), || Pruning::read(results, name))?,
         })
     }
@@ -101,7 +104,7 @@ pub fn summary(results: &Path, paper: Option<&Path>, criterion: Criterion) -> Re
     let sections = [
         claims::single_heads(&all, published.as_ref(), criterion),
         claims::best_heads(&all, paper, criterion)?,
-        claims::across_domains(&all, paper)?,
+        claims::across_domains(&all, published.as_ref()),
         claims::removable(&all, paper, criterion)?,
         claims::by_type(&all, paper, criterion)?,
     ];

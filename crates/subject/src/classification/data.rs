@@ -82,12 +82,12 @@ fn read_whole(spec: &ClassificationData, folder: &Path, split: &str) -> Result<V
     if let Some(grammar) = spec.grammar {
         return Ok(generate(grammar, split));
     }
-    let (file, format): (_, Option<&Format>) = match &spec.splits[split] {
-        SplitFile::Plain(file) => (file, spec.format.as_ref()),
-        SplitFile::Formatted(formatted) => (&formatted.file, Some(&formatted.format)),
+    let (file, format, fetch): (_, Option<&Format>, _) = match &spec.splits[split] {
+        SplitFile::Plain(file) => (file, spec.format.as_ref(), None),
+        SplitFile::Formatted(own) => (&own.file, Some(&own.format), own.fetch.as_ref()),
     };
     let path = folder.join(file);
-    match (&spec.fetch, format) {
+    match (fetch.or(spec.fetch.as_ref()), format) {
         (Some(fetch), _) if !path.exists() => Err(Error::NotFetched { path, fetch: fetch.clone() }),
         (_, Some(format)) => Ok(labelled::read(&path, format)?),
         (_, None) => Err(Error::NoFormat { split: split.to_owned() }),
@@ -174,5 +174,24 @@ mod tests {
         all[2].label = "c".to_owned();
         let refusal = classes(&all, &labels, "dev").unwrap_err().to_string();
         assert_eq!(refusal, "split `dev`, example 3: label `c` is not one of `a`, `b`");
+    }
+
+    #[test]
+    fn a_missing_file_is_named_with_what_brings_it() {
+        let data = "
+            fetch = 'common'
+            format = { kind = 'tsv', text = 1, label = 2 }
+            [splits]
+            plain = 'a.tsv'
+            other = { file = 'b.tsv', format = { kind = 'tsv', text = 1, label = 2 } }
+            own = { file = 'c.tsv', format = { kind = 'tsv', text = 1, label = 2 }, fetch = 'own' }
+        ";
+        let data: ClassificationData = toml::from_str(data).unwrap();
+        for (split, file, fetch) in
+            [("plain", "a.tsv", "common"), ("other", "b.tsv", "common"), ("own", "c.tsv", "own")]
+        {
+            let refusal = read_split(&data, Path::new("nowhere"), split).unwrap_err().to_string();
+            assert_eq!(refusal, format!("`nowhere/{file}` is missing: run `just fetch {fetch}`"));
+        }
     }
 }

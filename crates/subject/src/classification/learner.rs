@@ -3,7 +3,7 @@ use std::path::Path;
 
 use core_masking::bert::{BertClassifier, BertDropout};
 use core_masking::loss::{cross_entropy, label_losses};
-use core_masking::{Gates, SegmentBatch, Weights};
+use core_masking::{Gates, Weights};
 use corpus::batches::{length_grouped, length_sorted};
 use stats::classification::{ClassificationMetric, Outcome, score};
 use tch::{Device, Kind, Tensor};
@@ -53,12 +53,6 @@ impl Classifier {
         let model = BertClassifier::new(model.config().clone(), weights)?;
         Ok(Self { settings, metric, model, open, dropout: BertDropout::OFF })
     }
-
-    fn batch(&self, texts: &Texts, rows: &[usize]) -> Result<(SegmentBatch, Tensor), Error> {
-        let labels: Vec<i64> = rows.iter().map(|&row| texts.classes[row] as i64).collect();
-        let labels = Tensor::from_slice(&labels).to_device(self.model.options().1);
-        Ok((texts.batch(&self.model, rows)?, labels))
-    }
 }
 
 impl Learner for Classifier {
@@ -85,12 +79,12 @@ impl Learner for Classifier {
     }
 
     fn loss(&self, texts: &Texts, rows: &[usize]) -> Result<Tensor, Error> {
-        let (batch, labels) = self.batch(texts, rows)?;
+        let (batch, labels) = texts.labelled_batch(&self.model, rows)?;
         Ok(label_losses(&self.model, &batch, &labels, &self.open, &self.dropout).sum(None))
     }
 
     fn validate(&self, texts: &Texts, rows: &[usize]) -> Result<Validation, Error> {
-        let (batch, labels) = self.batch(texts, rows)?;
+        let (batch, labels) = texts.labelled_batch(&self.model, rows)?;
         let logits = self.model.forward(&batch, &self.open, &BertDropout::OFF); // [batch, labels]
         Ok(Validation {
             loss: cross_entropy(&logits, &labels).sum(Kind::Double).double_value(&[]),

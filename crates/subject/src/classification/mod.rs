@@ -4,11 +4,13 @@ mod learner;
 mod texts;
 mod training;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
 use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
-use core_masking::{Gates, HeadId, HeadLayout, HeadSet};
+use core_masking::importance::measure_classifier;
+use core_masking::{Gates, HeadId, HeadLayout, HeadScores, HeadSet, Measure};
 use corpus::batches::longest_first;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
@@ -21,7 +23,7 @@ use crate::checkpoint::Origin;
 use crate::progress::Progress;
 use crate::spec::{ClassificationSpec, MetricName};
 use crate::subject::{Evaluation, Scored, Segments, Subject};
-use crate::{Error, Naming, workers};
+use crate::{Error, Naming, measuring, workers};
 use texts::{BATCH_TOKENS, Texts, outcomes};
 pub(crate) use training::train;
 
@@ -209,7 +211,7 @@ impl ClassificationSubject {
 fn classify(
     model: &BertClassifier,
     (layer, sets): (usize, &[HeadSet]),
-    rescale: bool,
+    scored: &Scored,
     texts: &Texts,
     rows: &[usize],
 ) -> Result<Vec<Vec<Outcome>>, Error> {
@@ -222,8 +224,7 @@ fn classify(
             x = model.layer(below, &x, &batch, &open, &BertDropout::OFF);
         }
         let classify = |set: &HeadSet| {
-            let gates = Gates::masking(&layout, std::slice::from_ref(set), options)?;
-            let gates = if rescale { gates.rescaled() } else { gates };
+            let gates = scored.gates(&layout, set, options)?;
             let logits = model.forward_from(layer, &x, &batch, &gates, &BertDropout::OFF);
             outcomes(&logits, texts, rows)
         };
@@ -266,7 +267,7 @@ impl Subject for ClassificationSubject {
         for (layer, range) in groups(sets) {
             let group = &sets[range.clone()];
             let job = |model: &BertClassifier, item: usize| {
-                classify(model, (layer, group), scored.rescale, &texts, &batches[item])
+                classify(model, (layer, group), scored, &texts, &batches[item])
             };
             let mut segments = vec![vec![Outcome { gold: 0, predicted: 0 }; texts.len()]; group.len()];
             workers::in_order(self.models()?, batches.len(), job, |item, outcomes| {
@@ -286,6 +287,23 @@ impl Subject for ClassificationSubject {
             }
         }
         Ok(())
+    }
+
+    fn measure(
+        &self,
+        on: &Scored,
+        masked: &HeadSet,
+        measures: &BTreeSet<Measure>,
+    ) -> Result<BTreeMap<Measure, HeadScores>, Error> {
+        let texts = self.texts(on)?;
+        let batches = longest_first(texts.lengths(), BATCH_TOKENS);
+        let layout = self.layout();
+        let job = |model: &BertClassifier, item: usize| {
+            let (batch, labels) = texts.labelled_batch(model, &batches[item])?;
+            let gates = on.gates(&layout, masked, model.options())?;
+            Ok(measure_classifier(model, &batch, &labels, &gates, measures))
+        };
+        measuring::over_batches(self.models()?, batches.len(), self.machine.quiet, job)
     }
 }
 
@@ -345,10 +363,11 @@ mod tests {
         let sets = [["self:2:1", "self:3:2"], ["self:2:3", "self:2:4"], ["self:2:2", "self:3:4"]]
             .map(|names| names.iter().map(|name| name.parse().unwrap()).collect::<HeadSet>());
         for rescale in [false, true] {
-            let together = classify(&model, (1, &sets), rescale, &texts, &rows).unwrap();
+            let scored = &Scored { split: "test".to_owned(), limit: None, rescale };
+            let together = classify(&model, (1, &sets), scored, &texts, &rows).unwrap();
             for (set, outcomes) in sets.iter().zip(&together) {
                 let set = std::slice::from_ref(set);
-                assert_eq!(classify(&model, (0, set), rescale, &texts, &rows).unwrap()[0], *outcomes);
+                assert_eq!(classify(&model, (0, set), scored, &texts, &rows).unwrap()[0], *outcomes);
             }
             assert_ne!(together[0], together[1], "the sets must differ for the test to mean something");
         }

@@ -48,6 +48,16 @@ impl Texts {
         };
         Ok(model.batch(&rows.iter().map(row).collect::<Vec<_>>())?)
     }
+
+    /// These texts with their classes, `[batch]`.
+    pub(super) fn labelled_batch(
+        &self,
+        model: &BertClassifier,
+        rows: &[usize],
+    ) -> Result<(SegmentBatch, Tensor), Error> {
+        let labels: Vec<i64> = rows.iter().map(|&row| self.classes[row] as i64).collect();
+        Ok((self.batch(model, rows)?, Tensor::from_slice(&labels).to_device(model.options().1)))
+    }
 }
 
 /// What the model says of these texts, and what is right; `logits`: `[batch, labels]`.

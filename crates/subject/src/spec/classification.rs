@@ -46,6 +46,8 @@ pub struct ClassificationData {
     /// The split that experiments score unless told otherwise.
     #[serde(default = "super::test")]
     pub test: String,
+    /// The split of another domain, which experiments compare the test split with.
+    pub shifted: Option<String>,
     /// Classes by their name in the data, in the order of the model's outputs; those of the checkpoint if absent.
     #[serde(default)]
     pub labels: Vec<String>,
@@ -97,6 +99,9 @@ pub struct FormattedFile {
     pub file: PathBuf,
     /// How it is to be read.
     pub format: Format,
+    /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
+    #[serde(default, skip_serializing)]
+    pub fetch: Option<String>,
 }
 
 impl TryFrom<toml::Value> for SplitFile {

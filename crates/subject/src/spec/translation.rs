@@ -1,10 +1,12 @@
 //! The description of a translator.
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use core_masking::marian::{Activation, MarianConfig};
 use core_masking::{BeamSearch, Stopping};
 use corpus::grammar::SplitSizes;
+use corpus::pairs::{PairTable, Selection};
+use corpus::parallel::ParallelText;
 use corpus::tokenizer::SubwordTokenizer;
 use serde::{Deserialize, Serialize};
 
@@ -49,9 +51,11 @@ pub struct DataSpec {
     /// The split that experiments score unless told otherwise.
     #[serde(default = "super::test")]
     pub test: String,
+    /// The split of another domain, which experiments compare the test split with.
+    pub shifted: Option<String>,
     /// The demo language, made when needed; its splits are train, dev, test and shifted.
     pub grammar: Option<GrammarSpec>,
-    /// Line-parallel files by the name of their split, relative to the data folder.
+    /// Files by the name of their split, relative to the data folder.
     #[serde(default)]
     pub splits: BTreeMap<String, FilePair>,
 }
@@ -79,14 +83,111 @@ impl GrammarSpec {
     }
 }
 
-/// Two files with one sentence a line, plain or gzip.
+/// A pair of files with one sentence a line, plain or gzip; or a file of pairs, a tab-separated table.
+///
+/// A trained model keeps a record of its two splits, which is compared: what is not given must not appear in it, nor
+/// where the files can be fetched.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilePair {
+    /// A table of sentence pairs, plain, gzip or in a zip archive; a source sentence counts once, with the first of its
+    /// translations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<PathBuf>,
+    /// The table's name in a zip archive that has more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<String>,
     /// Sentences to translate.
-    pub source: PathBuf,
+    pub source: Side,
     /// Their reference translations.
-    pub target: PathBuf,
+    pub target: Side,
+    /// Leaves out pairs with a side of more words, counted between white space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_words: Option<usize>,
+    /// Draws so many of the pairs at random ...
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<usize>,
+    /// ... with this seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Name for `just fetch`, if it is not that of `[data]`.
+    #[serde(default, skip_serializing)]
+    pub fetch: Option<String>,
+}
+
+/// One side of a split.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a side is a file or, with `pairs`, the number of a column, counted from 1")]
+pub enum Side {
+    /// A column of the table, counted from 1.
+    Column(usize),
+    /// A file of its own.
+    File(PathBuf),
+}
+
+const MIXED_SIDES: &str =
+    "source and target are columns of `pairs`, counted from 1, or two files without `pairs`";
+
+/// Where the sentences of a split are.
+enum Place {
+    Files([PathBuf; 2]),
+    Table(PairTable),
+}
+
+impl FilePair {
+    /// The files; `folder` is where data sets are.
+    pub(crate) fn paths(&self, folder: &Path) -> Vec<PathBuf> {
+        match self.place(folder) {
+            Some(Place::Files(paths)) => paths.to_vec(),
+            Some(Place::Table(table)) => vec![table.path],
+            None => Vec::new(), // refused by validation
+        }
+    }
+
+    /// Reads the pairs and chooses among them; `folder` is where data sets are.
+    ///
+    /// # Errors
+    /// If a file is missing, torn or empty, two are of different length, or there are too few pairs for the sample.
+    ///
+    /// # Panics
+    /// If validation refused it.
+    pub(crate) fn read(&self, folder: &Path) -> Result<ParallelText, corpus::Error> {
+        let (path, text) = match self.place(folder).expect("validated") {
+            Place::Files([source, target]) => (source.clone(), ParallelText::read(&source, &target)?),
+            Place::Table(table) => (table.path.clone(), table.read()?),
+        };
+        let selection = Selection { most_words: self.most_words, sample: self.sample.zip(self.seed) };
+        if selection == Selection::default() { Ok(text) } else { selection.choose(&text, &path) }
+    }
+
+    /// `None` if columns and files are mixed up.
+    fn place(&self, folder: &Path) -> Option<Place> {
+        match (&self.pairs, &self.source, &self.target) {
+            (None, Side::File(source), Side::File(target)) => {
+                Some(Place::Files([source, target].map(|file| folder.join(file))))
+            }
+            (Some(pairs), &Side::Column(source), &Side::Column(target)) => {
+                let (path, inside) = (folder.join(pairs), self.inside.clone());
+                Some(Place::Table(PairTable { path, inside, source, target }))
+            }
+            _ => None,
+        }
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        match self.place(Path::new("")) {
+            Some(Place::Table(table)) => table.validate().map_err(|fault| fault.to_string())?,
+            Some(Place::Files(_)) => {
+                check(&[("`inside` is for `pairs`, a table in a zip archive", self.inside.is_none())])?;
+            }
+            None => return Err(MIXED_SIDES.to_owned()),
+        }
+        check(&[
+            ("`sample` and `seed` need each other", self.sample.is_some() == self.seed.is_some()),
+            ("`sample` must be at least 1", self.sample != Some(0)),
+            ("`most_words` must be at least 1", self.most_words != Some(0)),
+        ])
+    }
 }
 
 /// Byte-level BPE of source and target together.
@@ -200,6 +301,9 @@ impl TranslationSpec {
             "sizes in data.grammar must be at most 10000000",
             sizes.iter().all(|&size| size <= 10_000_000),
         )])?;
+        for (name, files) in &data.splits {
+            files.validate().map_err(|fault| format!("data.splits.{name}: {fault}"))?;
+        }
         self.decoding.validate()?;
         match (&self.model, &self.tokenizer, &self.training) {
             (None, None, None) => Ok(()),
@@ -292,5 +396,48 @@ impl ModelSpec {
             tie_word_embeddings: true,
             static_position_embeddings: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn split(text: &str) -> Result<FilePair, String> {
+        let split: FilePair = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        split.validate().map(|()| split)
+    }
+
+    /// `settings.json` beside a trained model holds its two splits, and a model whose record differs is refused.
+    #[test]
+    fn the_record_of_a_split_holds_what_is_given_but_for_where_it_is_fetched() {
+        let record = |text: &str| json!(split(text).unwrap());
+        let files = "source = 'a.en'\ntarget = 'a.fr'";
+        assert_eq!(record(files), json!({ "source": "a.en", "target": "a.fr" }));
+        assert_eq!(record(&format!("{files}\nfetch = 'a'")), record(files));
+        assert_eq!(
+            record("pairs = 'a.zip'\nsource = 1\ntarget = 2\nsample = 9\nseed = 0\nfetch = 'a'"),
+            json!({ "pairs": "a.zip", "source": 1, "target": 2, "sample": 9, "seed": 0 })
+        );
+    }
+
+    #[test]
+    fn splits_that_contradict_themselves_are_refused() {
+        let refusal = |text: &str| split(text).unwrap_err();
+        assert_eq!(refusal("source = 1\ntarget = 2"), MIXED_SIDES);
+        assert_eq!(refusal("pairs = 'a.tsv'\nsource = 'a.en'\ntarget = 'a.fr'"), MIXED_SIDES);
+        assert_eq!(refusal("pairs = 'a.tsv'\nsource = 1\ntarget = 'a.fr'"), MIXED_SIDES);
+        let table = "pairs = 'a.tsv'\nsource = 1\ntarget = 2";
+        split(table).unwrap();
+        assert!(refusal(&table.replace('1', "0")).ends_with("columns are counted from 1"));
+        assert!(refusal(&format!("{table}\ninside = 'b.tsv'")).ends_with("but `a.tsv` is no .zip"));
+        assert_eq!(refusal(&format!("{table}\nsample = 4")), "`sample` and `seed` need each other");
+        assert_eq!(refusal(&format!("{table}\nsample = 0\nseed = 1")), "`sample` must be at least 1");
+        assert_eq!(refusal(&format!("{table}\nmost_words = 0")), "`most_words` must be at least 1");
+        let files = "source = 'a.en'\ntarget = 'a.fr'\ninside = 'b'";
+        assert_eq!(refusal(files), "`inside` is for `pairs`, a table in a zip archive");
+        let side = "a side is a file or, with `pairs`, the number of a column, counted from 1";
+        assert_eq!(refusal("source = true\ntarget = 'a.fr'"), side);
     }
 }

@@ -50,12 +50,13 @@ fn generate(grammar: GrammarSpec, split: &str) -> Result<ParallelText, Error> {
 }
 
 fn read_files(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelText, Error> {
-    let FilePair { source, target } = &spec.splits[split];
-    let paths = [folder.join(source), folder.join(target)];
-    if let (Some(fetch), Some(missing)) = (&spec.fetch, paths.iter().find(|path| !path.exists())) {
-        return Err(Error::NotFetched { path: missing.clone(), fetch: fetch.clone() });
+    let files: &FilePair = &spec.splits[split];
+    let fetch = files.fetch.as_ref().or(spec.fetch.as_ref());
+    let missing = files.paths(folder).into_iter().find(|path| !path.exists());
+    match (fetch, missing) {
+        (Some(fetch), Some(path)) => Err(Error::NotFetched { path, fetch: fetch.clone() }),
+        _ => Ok(files.read(folder)?),
     }
-    Ok(ParallelText::read(&paths[0], &paths[1])?)
 }
 
 /// SHA-256 of the sentences of a split, in lower-case hexadecimal; how the files are compressed does not matter.
@@ -67,4 +68,67 @@ pub(super) fn sha256(text: &ParallelText) -> String {
         }
     }
     format!("{:x}", hasher.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const DATA: &str = "
+        fetch = 'common'
+        [splits]
+        files = { source = 'a.en', target = 'a.fr', most_words = 2 }
+        table = { pairs = 'b.tsv', source = 2, target = 1, sample = 2, seed = 1, fetch = 'own' }
+    ";
+
+    fn read(folder: &Path, split: &str) -> Result<ParallelText, String> {
+        let spec: DataSpec = toml::from_str(DATA).unwrap();
+        read_split(&spec, folder, split).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_missing_file_is_named_with_what_brings_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = |file: &str, fetch: &str| {
+            Err(format!("`{}` is missing: run `just fetch {fetch}`", folder.path().join(file).display()))
+        };
+        assert_eq!(read(folder.path(), "files"), missing("a.en", "common"));
+        fs::write(folder.path().join("a.en"), "A.\n").unwrap();
+        assert_eq!(read(folder.path(), "files"), missing("a.fr", "common"));
+        assert_eq!(read(folder.path(), "table"), missing("b.tsv", "own"));
+    }
+
+    #[test]
+    fn files_and_tables_are_read_as_described() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in [
+            ("a.en", "A dog.\nA big dog.\nDogs.\n"),
+            ("a.fr", "Un chien.\nUn gros.\nDes chiens ici.\n"),
+            ("b.tsv", "Va !\tGo.\nCours !\tRun!\nCourez !\tRun!\n"),
+        ] {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+        let files = read(folder.path(), "files").unwrap();
+        assert_eq!((files.source, files.target), (vec!["A dog.".to_owned()], vec!["Un chien.".to_owned()]));
+        let table = read(folder.path(), "table").unwrap();
+        let mut pairs: Vec<_> = table.source.iter().zip(&table.target).collect();
+        pairs.sort();
+        assert_eq!(
+            pairs,
+            [(&"Go.".to_owned(), &"Va !".to_owned()), (&"Run!".to_owned(), &"Cours !".to_owned())]
+        );
+    }
+
+    #[test]
+    fn a_split_that_leaves_nothing_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.en"), "A big dog.\n").unwrap();
+        fs::write(folder.path().join("a.fr"), "Un gros chien.\n").unwrap();
+        let refusal = read(folder.path(), "files").unwrap_err();
+        assert_eq!(refusal, "split `files` is empty: it must hold at least one segment");
+        fs::write(folder.path().join("b.tsv"), "Va !\tGo.\n").unwrap();
+        let refusal = read(folder.path(), "table").unwrap_err();
+        assert!(refusal.ends_with("a sample of 2 pairs is asked for, but only 1 can be drawn"), "{refusal}");
+    }
 }

@@ -1,60 +1,20 @@
 //! A translator in training: Vaswani et al. (2017), Section 5, with a peak learning rate of its own.
 use std::path::Path;
 
-use core_masking::loss::{PairBatch, sentence_losses, training_loss};
+use core_masking::loss::{sentence_losses, training_loss};
 use core_masking::marian::Marian;
 use core_masking::{Dropout, Gates, Weights};
 use corpus::batches::{length_sorted, shuffled};
-use corpus::parallel::ParallelText;
 use stats::classification::Outcome;
 use tch::{Device, Kind, Tensor};
 
+use super::pairs::Pairs;
 use crate::Error;
 use crate::spec::TrainingSpec;
 use crate::training::{Learner, Validation, trainable};
-use corpus::tokenizer::SubwordTokenizer;
 
 /// The bias of the logits stays 0, as in transformers.
 const FROZEN: [&str; 1] = ["final_logits_bias"];
-
-/// The pairs of a split that fit the model; each sentence ends with the end symbol.
-#[derive(Debug)]
-pub(super) struct Pairs {
-    sources: Vec<Vec<u32>>,
-    targets: Vec<Vec<u32>>,
-}
-
-impl Pairs {
-    /// Leaves out pairs of which one side has more than `positions` tokens.
-    pub(super) fn encode(tokenizer: &SubwordTokenizer, text: &ParallelText, positions: i64) -> Self {
-        let mut pairs = Self { sources: Vec::new(), targets: Vec::new() };
-        for (source, target) in text.source.iter().zip(&text.target) {
-            let (source, target) = (tokenizer.encode(source), tokenizer.encode(target));
-            if source.len().max(target.len()) as i64 <= positions {
-                pairs.sources.push(source);
-                pairs.targets.push(target);
-            }
-        }
-        pairs
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.sources.len()
-    }
-
-    /// Tokens of each source and target.
-    fn lengths(&self) -> Vec<(usize, usize)> {
-        self.sources.iter().zip(&self.targets).map(|(source, target)| (source.len(), target.len())).collect()
-    }
-
-    /// These pairs as tensors.
-    fn batch(&self, model: &Marian, rows: &[usize]) -> PairBatch {
-        fn side<'a>(sentences: &'a [Vec<u32>], rows: &[usize]) -> Vec<&'a [u32]> {
-            rows.iter().map(|&row| sentences[row].as_slice()).collect()
-        }
-        PairBatch::new(model, &side(&self.sources, rows), &side(&self.targets, rows))
-    }
-}
 
 /// A translator in training.
 #[derive(Debug)]
@@ -103,7 +63,7 @@ impl Learner for Translator {
     }
 
     fn predictions(pairs: &Pairs, rows: &[usize]) -> usize {
-        rows.iter().map(|&row| pairs.targets[row].len()).sum()
+        pairs.target_tokens(rows)
     }
 
     fn loss(&self, pairs: &Pairs, rows: &[usize]) -> Result<Tensor, Error> {

@@ -1,12 +1,15 @@
 //! A translator as a subject: beam search, BLEU, paired bootstrap.
 mod data;
 mod learner;
+mod pairs;
 mod training;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use core_masking::importance::measure_translator;
 use core_masking::marian::{Marian, MarianConfig};
-use core_masking::{BeamSearch, Gates, HeadLayout, HeadSet, OutputRules};
+use core_masking::{BeamSearch, Gates, HeadLayout, HeadScores, HeadSet, Measure, OutputRules};
 use corpus::batches::longest_first;
 use corpus::marian_tokenizer::MarianTokenizer;
 use corpus::parallel::ParallelText;
@@ -20,7 +23,8 @@ use crate::checkpoint::{Checkpoint, Origin};
 use crate::progress::Progress;
 use crate::spec::{DecodingSpec, TranslationSpec};
 use crate::subject::{Evaluation, Scored, Segments, Subject};
-use crate::{Error, Naming, workers};
+use crate::{Error, Naming, measuring, workers};
+use pairs::Pairs;
 pub(crate) use training::train;
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
@@ -113,6 +117,13 @@ impl Tokenizer {
         match self {
             Self::Subwords(tokenizer) => tokenizer.encode(text),
             Self::Marian(tokenizer) => tokenizer.encode(text),
+        }
+    }
+
+    fn encode_target(&self, text: &str) -> Vec<u32> {
+        match self {
+            Self::Subwords(tokenizer) => tokenizer.encode(text),
+            Self::Marian(tokenizer) => tokenizer.encode_target(text),
         }
     }
 
@@ -278,8 +289,7 @@ impl Subject for TranslationSubject {
         let mut progress = Progress::new(sets.len() * batches, self.machine.quiet);
         let job = |model: &Marian, item: usize| {
             let (set, batch) = (&sets[item / batches], &prepared.batches[item % batches]);
-            let gates = Gates::masking(&layout, std::slice::from_ref(set), model.options())?;
-            let gates = if scored.rescale { gates.rescaled() } else { gates };
+            let gates = scored.gates(&layout, set, model.options())?;
             prepared.score(model, tokenizer, search, &gates, batch)
         };
         let mut segments = vec![BleuStatistics::default(); prepared.sources.len()];
@@ -295,6 +305,29 @@ impl Subject for TranslationSubject {
             progress.message(format!("masked {}: {:.2} BLEU", sets[item / batches], evaluation.score));
             each(item / batches, evaluation)
         })
+    }
+
+    /// Pairs that are longer than the model's positions are left out, as in training.
+    fn measure(
+        &self,
+        on: &Scored,
+        masked: &HeadSet,
+        measures: &BTreeSet<Measure>,
+    ) -> Result<BTreeMap<Measure, HeadScores>, Error> {
+        let (text, positions) = (self.read(on)?, self.model.config().max_position_embeddings);
+        let source = |text: &str| self.tokenizer.encode(text);
+        let target = |text: &str| self.tokenizer.encode_target(text);
+        let pairs = Pairs::encode(&text, [&source, &target], positions);
+        if pairs.len() == 0 {
+            return Err(Error::AllTooLong { split: on.split.clone(), positions });
+        }
+        let batches = longest_first(pairs.lengths().into_iter().map(|(a, b)| a.max(b)), BATCH_TOKENS);
+        let layout = self.layout();
+        let job = |model: &Marian, item: usize| {
+            let gates = on.gates(&layout, masked, model.options())?;
+            Ok(measure_translator(model, &pairs.batch(model, &batches[item]), &gates, measures))
+        };
+        measuring::over_batches(self.models()?, batches.len(), self.machine.quiet, job)
     }
 }
 

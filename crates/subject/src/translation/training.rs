@@ -10,7 +10,8 @@ use serde_json::json;
 use tch::Kind;
 
 use super::data;
-use super::learner::{Pairs, Translator};
+use super::learner::Translator;
+use super::pairs::Pairs;
 use crate::args::Machine;
 use crate::spec::{ModelSpec, TrainingSpec, TranslationSpec};
 use crate::training::{AdamSettings, Keep, Material, Plan, write_once};
@@ -125,7 +126,8 @@ impl Training<'_> {
     /// Token ids of the pairs that fit the model; says how many do not.
     fn encode(&self, tokenizer: &SubwordTokenizer, text: &ParallelText, split: &str) -> Result<Pairs, Error> {
         let positions = self.model.positions;
-        let pairs = Pairs::encode(tokenizer, text, positions);
+        let encode = |text: &str| tokenizer.encode(text);
+        let pairs = Pairs::encode(text, [&encode, &encode], positions);
         let left_out = text.len() - pairs.len();
         if pairs.len() == 0 {
             return Err(Error::AllTooLong { split: split.to_owned(), positions });

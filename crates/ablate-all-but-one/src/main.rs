@@ -1,0 +1,183 @@
+//! One head left in a layer: Michel et al. (2019), Section 3.3, Tables 2 and 3, and Appendix A, Tables 5 and 6.
+//!
+//! For every head, the score of the test set when it is the only one of its layer; other layers stay intact. The tables
+//! show the best head of each layer. The best of many on one test set is better than it deserves, so `--select-on`
+//! chooses it on another.
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Parser;
+use core_masking::{HeadId, HeadLayout};
+use records::AblationRow;
+use subject::{Description, HeadSweep, Machine, Scored, SharedArgs, Subject, SweepArgs};
+
+const EXPERIMENT: &str = "ablate-all-but-one";
+
+/// Masks all heads of a layer but one and scores the test set (Tables 2 and 3; with --select-on 5 and 6).
+///
+/// Writes a row for each head that is kept as soon as it is scored, and continues a file that a killed run has left.
+#[derive(Debug, Parser)]
+#[command(version, args_override_self = true)]
+struct Args {
+    #[command(flatten)]
+    sweep: SweepArgs,
+
+    /// Split that is scored; the subject's test split if absent
+    #[arg(long, value_name = "SPLIT")]
+    split: Option<String>,
+
+    /// Choose the best head of each layer on this split, and score only these on the other
+    #[arg(long, value_name = "SPLIT")]
+    select_on: Option<String>,
+
+    /// First segments of that split to choose on; all if absent
+    #[arg(long, value_name = "N", requires = "select_on", value_parser = clap::value_parser!(u64).range(1..))]
+    select_limit: Option<u64>,
+
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+fn main() -> ExitCode {
+    subject::exit_code(run(&Args::parse()))
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let machine = args.shared.machine()?;
+    let description = Description::read(&args.shared.subject)?;
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    let split = description.split(args.split.as_deref(), &machine)?;
+    let select_on = args.select_on.as_deref();
+    let select_on = select_on.map(|split| description.split(Some(split), &machine)).transpose()?;
+    if select_on.as_ref() == Some(&split) {
+        bail!("--select-on {split} is the split that is scored: leave it out, or name another");
+    }
+    let layout = description.layout(&machine)?;
+    let heads = args.sweep.attention.heads(&layout)?;
+    let experiment =
+        select_on.as_ref().map_or(EXPERIMENT.to_owned(), |on| format!("{EXPERIMENT}-selected-on-{on}"));
+    let path = args.shared.output_path(&experiment, &description, &split);
+    records::check_writable(&path)?;
+    let subject = description.open(&machine, &args.shared.results)?;
+
+    let run = Run { args, machine: &machine, description: &description, subject: subject.as_ref(), layout };
+    let scored = run.scored(split, args.shared.limit);
+    match select_on {
+        None => {
+            run.sweep(scored, &run.layout.heads()).run(run.subject, &heads, &path, &args.shared, &machine)?
+        }
+        Some(on) => {
+            let selection = run.scored(on, args.select_limit.map(|limit| limit as usize));
+            let best = run.select(&selection, &heads)?;
+            let mut sweep = run.sweep(scored, &best);
+            let data = run.subject.identity(EXPERIMENT, &selection)?.data.remove(&selection.split);
+            sweep.arguments = vec![
+                ("select_on", selection.split.into()),
+                ("select_limit", selection.limit.into()),
+                ("select_data", data.into()),
+            ];
+            sweep.run(run.subject, &best, &path, &args.shared, &machine)?
+        }
+    };
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// What both sweeps have in common.
+struct Run<'a> {
+    args: &'a Args,
+    machine: &'a Machine,
+    description: &'a Description,
+    subject: &'a dyn Subject,
+    layout: HeadLayout,
+}
+
+impl Run<'_> {
+    fn scored(&self, split: String, limit: Option<usize>) -> Scored {
+        Scored { split, limit, rescale: self.args.sweep.rescale }
+    }
+
+    /// `families`: the heads that can have a row.
+    fn sweep(&self, scored: Scored, families: &[HeadId]) -> HeadSweep {
+        HeadSweep {
+            experiment: EXPERIMENT,
+            scored,
+            families: families.to_vec(),
+            masked: HeadLayout::all_but,
+            resamples: self.args.sweep.resamples,
+            arguments: Vec::new(),
+        }
+    }
+
+    /// Scores every head as the only one of its layer on `selection`, and returns the best of each layer.
+    fn select(&self, selection: &Scored, heads: &[HeadId]) -> anyhow::Result<Vec<HeadId>> {
+        let shared = self.args.shared.of_ingredients();
+        let path = self.description.result_path(&shared.results, EXPERIMENT, &selection.split);
+        let sweep = self.sweep(selection.clone(), &self.layout.heads());
+        let rows = sweep.run(self.subject, heads, &path, &shared, self.machine)?;
+        eprintln!("chosen on `{}`: {}", selection.split, path.display());
+        Ok(best_of_layers(heads, &rows))
+    }
+}
+
+/// The head of each layer with the highest score; of heads that tie, the first.
+fn best_of_layers(heads: &[HeadId], rows: &[AblationRow]) -> Vec<HeadId> {
+    let mut best: BTreeMap<_, (HeadId, f64)> = BTreeMap::new();
+    for row in rows {
+        let of_row = |id: &&HeadId| {
+            id.attention().to_string() == row.attention
+                && (id.layer_number(), id.head_number()) == (row.layer, row.head)
+        };
+        let Some(&id) = heads.iter().find(of_row) else { continue };
+        let entry = best.entry((id.attention(), id.layer_index())).or_insert((id, row.score));
+        if row.score > entry.1 || row.score == entry.1 && id < entry.0 {
+            *entry = (id, row.score);
+        }
+    }
+    best.into_values().map(|(id, _)| id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, score: f64) -> AblationRow {
+        let id: HeadId = name.parse().unwrap();
+        AblationRow {
+            attention: id.attention().to_string(),
+            layer: id.layer_number(),
+            head: id.head_number(),
+            metric: "bleu".to_owned(),
+            base_score: 30.0,
+            score,
+            score_delta: score - 30.0,
+            delta_low: None,
+            delta_high: None,
+            p_value: None,
+            p_holm: None,
+            p_benjamini_hochberg: None,
+            p_unpaired_t: None,
+            p_mcnemar: None,
+        }
+    }
+
+    #[test]
+    fn each_layer_of_each_type_has_its_best_head() {
+        let scores = [
+            ("enc-enc:1:1", 3.0),
+            ("enc-enc:1:2", 5.0),
+            ("enc-enc:1:3", 5.0),
+            ("enc-enc:2:1", -1.0),
+            ("enc-enc:2:2", -2.0),
+            ("dec-dec:1:3", 9.0),
+        ];
+        let rows: Vec<AblationRow> = scores.iter().map(|&(name, score)| row(name, score)).collect();
+        let heads: Vec<HeadId> = scores.iter().map(|(name, _)| name.parse().unwrap()).collect();
+        let names =
+            |heads: &[HeadId]| best_of_layers(heads, &rows).iter().map(HeadId::to_string).collect::<Vec<_>>();
+        assert_eq!(names(&heads), ["enc-enc:1:2", "enc-enc:2:1", "dec-dec:1:3"]);
+        assert_eq!(names(&heads[2..4]), ["enc-enc:1:3", "enc-enc:2:1"], "rows of other heads do not count");
+    }
+}

@@ -1,0 +1,174 @@
+//! One forward and, where gradients are asked for, one backward pass over a batch.
+use std::collections::{BTreeMap, BTreeSet};
+
+use tch::{Kind, Tensor, no_grad};
+
+use super::{HeadMeans, Measure, Measured};
+use crate::gates::RecordedWeights;
+use crate::{Attention, AttentionRecord, Gates, HeadId};
+
+/// What the attention modules of one type attend from and to.
+#[derive(Debug)]
+pub(super) struct Module {
+    /// `[batch, query]`, true at positions that are no padding.
+    pub(super) queries: Tensor,
+    /// Broadcasts to `[batch, 1, query, key]`, true at keys that the query sees.
+    pub(super) visible: Tensor,
+    /// `[batch, key]`, true at keys that are left out of confidence.
+    pub(super) excluded: Tensor,
+    /// Whether the last layer's [`Measure::Token`] is divided by the number of examples.
+    pub(super) last_by_example: bool,
+}
+
+/// A batch to be measured.
+pub(super) struct Measuring<'a> {
+    /// One row: where derivatives are taken.
+    pub(super) gates: &'a Gates,
+    pub(super) modules: &'a BTreeMap<Attention, Module>,
+    pub(super) measures: &'a BTreeSet<Measure>,
+}
+
+impl Measuring<'_> {
+    /// `losses` computes the loss of each example under given gates, `[batch]`.
+    pub(super) fn run(&self, losses: impl Fn(&Gates) -> Tensor) -> Measured {
+        let record = AttentionRecord::default();
+        let leaves = self.leaves();
+        let gates = Gates::from_stacked(&leaves);
+        let gates = match self.measures.iter().any(|measure| measure.is_of_weights()) {
+            true => gates.recorded_in(&record),
+            false => gates,
+        };
+        if !self.measures.iter().any(|measure| measure.is_gradient()) {
+            return no_grad(|| {
+                drop(losses(&gates));
+                self.reduce(&BTreeMap::new(), &record.take(), &BTreeMap::new())
+            });
+        }
+        let loss = losses(&gates).sum(None);
+        let weights = record.take();
+        let mut inputs: Vec<&Tensor> = leaves.values().collect();
+        if self.measures.contains(&Measure::AttentionGradient) {
+            inputs.extend(weights.values());
+        }
+        let mut gradients = Tensor::run_backward(&[&loss], &inputs, false, false).into_iter();
+        let of_gates = leaves.keys().copied().zip(gradients.by_ref()).collect();
+        let of_weights = weights.keys().copied().zip(gradients).collect();
+        no_grad(|| self.reduce(&of_gates, &weights, &of_weights))
+    }
+
+    /// Gates that require a gradient, by attention type: `[layers, batch, heads]`, or `[layers, batch, heads, query]`.
+    fn leaves(&self) -> BTreeMap<Attention, Tensor> {
+        let by_query = self.measures.iter().any(|measure| measure.is_by_query());
+        let leaf = |(attention, gates): (Attention, Tensor)| {
+            let (shape, queries) = (gates.size(), self.modules[&attention].queries.size());
+            let (layers, heads) = (shape[0], shape[2]);
+            let wide = match by_query {
+                true => gates.unsqueeze(-1).expand([layers, queries[0], heads, queries[1]], false),
+                false => gates.expand([layers, queries[0], heads], false),
+            };
+            (attention, wide.copy().set_requires_grad(true))
+        };
+        self.gates.stacked().into_iter().map(leaf).collect()
+    }
+
+    fn reduce(
+        &self,
+        of_gates: &BTreeMap<Attention, Tensor>,
+        weights: &RecordedWeights,
+        of_weights: &RecordedWeights,
+    ) -> Measured {
+        let sizes: BTreeMap<Attention, usize> = self
+            .gates
+            .stacked()
+            .iter()
+            .map(|(&attention, gates)| (attention, gates.size()[0] as usize))
+            .collect();
+        let mut measured = Measured::new();
+        for &measure in self.measures {
+            let mut means = HeadMeans::default();
+            for (&attention, &layers) in &sizes {
+                for layer in 0..layers {
+                    let key = (attention, layer);
+                    let source = match measure {
+                        Measure::Example | Measure::Token => &of_gates[&attention].get(layer as i64),
+                        Measure::AttentionGradient => &of_weights[&key],
+                        _ => &weights[&key],
+                    };
+                    let is_last = layer + 1 == layers;
+                    add(&mut means, key, &self.modules[&attention].sum(measure, source, is_last));
+                }
+            }
+            measured.insert(measure, means);
+        }
+        measured
+    }
+}
+
+/// Sums of a layer's heads, `[heads]`, and the number of their terms.
+struct LayerSums {
+    sums: Tensor,
+    terms: f64,
+}
+
+fn add(means: &mut HeadMeans, (attention, layer): (Attention, usize), found: &LayerSums) {
+    let sums = Vec::<f64>::try_from(&found.sums).expect("one number in f64 for each head");
+    for (head, sum) in sums.into_iter().enumerate() {
+        means.add(HeadId::from_index(attention, layer, head), sum, found.terms);
+    }
+}
+
+impl Module {
+    /// `source`: the gradient of a layer's gates, or its attention weights, or their gradient.
+    fn sum(&self, measure: Measure, source: &Tensor, is_last: bool) -> LayerSums {
+        let examples = self.queries.size()[0] as f64;
+        let queries = || self.queries.sum(Kind::Double).double_value(&[]);
+        let wide = source.to_kind(Kind::Double);
+        match measure {
+            Measure::Example => {
+                let by_example = if wide.dim() == 3 { wide.sum_dim_intlist(2, false, None) } else { wide }; // [batch, heads]
+                LayerSums { sums: by_example.abs().sum_dim_intlist(0, false, None), terms: examples }
+            }
+            Measure::Token => {
+                let terms = if self.last_by_example && is_last { examples } else { queries() };
+                LayerSums { sums: self.over_queries(wide.abs()), terms }
+            }
+            Measure::AttentionGradient => {
+                let visible = wide.abs() * self.visible.to_kind(Kind::Double); // [batch, heads, query, key]
+                LayerSums {
+                    sums: self.over_queries(visible.sum_dim_intlist(3, false, None)),
+                    terms: examples,
+                }
+            }
+            Measure::Entropy => LayerSums { sums: self.over_queries(entropy(&wide)), terms: queries() },
+            Measure::NormalisedEntropy => self.normalised_entropy(&wide),
+            Measure::Confidence => {
+                let excluded = self.excluded.unsqueeze(1).unsqueeze(1); // [batch, 1, 1, key]
+                let greatest = wide.masked_fill(&excluded, 0.0).amax([3], false); // [batch, heads, query]
+                LayerSums { sums: self.over_queries(greatest), terms: queries() }
+            }
+        }
+    }
+
+    /// Sums `[batch, heads, query]` over real queries; returns `[heads]`.
+    fn over_queries(&self, values: Tensor) -> Tensor {
+        let real = self.queries.unsqueeze(1).to_kind(Kind::Double); // [batch, 1, query]
+        (values * real).sum_dim_intlist([0_i64, 2].as_slice(), false, None)
+    }
+
+    /// `weights`: `[batch, heads, query, key]`.
+    fn normalised_entropy(&self, weights: &Tensor) -> LayerSums {
+        let visible = self.visible.sum_dim_intlist(3, false, Kind::Double); // [batch or 1, 1, query or 1]
+        let most = visible.log(); // the entropy of a query that looks everywhere alike
+        let share = entropy(weights) / most.clamp_min(f64::MIN_POSITIVE); // [batch, heads, query]
+        let spreads = self.queries.unsqueeze(1).logical_and(&visible.gt(1.0)); // [batch, 1, query]
+        LayerSums {
+            sums: (share * spreads.to_kind(Kind::Double)).sum_dim_intlist([0_i64, 2].as_slice(), false, None),
+            terms: spreads.sum(Kind::Double).double_value(&[]),
+        }
+    }
+}
+
+/// In nats, of each row: `[batch, heads, query, key]` to `[batch, heads, query]`.
+fn entropy(weights: &Tensor) -> Tensor {
+    -weights.xlogy(weights).sum_dim_intlist(3, false, None)
+}

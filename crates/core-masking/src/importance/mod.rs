@@ -1,0 +1,125 @@
+//! What single heads are worth, without masking them: Michel et al. (2019), Section 4.1, and scores to compare with it.
+//!
+//! Equation 2, `I_h = E_x |∂L(x)/∂ξ_h|`, takes one forward and one backward pass: gates of one row for each example make
+//! row b of the gradient that of example b. Gates of one entry for each query give what the authors' code computes, the
+//! product of context and its gradient at each position. Scores of attention weights come from a record of them.
+mod measuring;
+mod scores;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tch::Tensor;
+
+use crate::bert::{BertClassifier, BertDropout};
+use crate::loss::{PairBatch, label_losses, sentence_losses};
+use crate::marian::Marian;
+use crate::{Attention, Gates, SegmentBatch, causal_bias};
+
+use measuring::{Measuring, Module};
+pub use scores::{HeadMeans, HeadScores};
+
+/// What can be measured of a head. All are means over a split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Measure {
+    /// `|∂L(x)/∂ξ_h|` in nats, mean over examples: Equation 2.
+    Example,
+    /// The same at each query position, mean over positions: |context · its gradient|, in nats.
+    ///
+    /// Differs from the paper: this is what its code does. In the last layer of BERT, where only the first position has a
+    /// gradient, that code divides by the number of examples, and so does this:
+    /// <https://github.com/pmichel31415/are-16-heads-really-better-than-1>.
+    Token,
+    /// `Σ |∂L(x)/∂A_h|` over the attention weights of real queries and visible keys, in nats, mean over examples.
+    AttentionGradient,
+    /// Entropy of the attention weights of a query, in nats, mean over queries.
+    Entropy,
+    /// Entropy as a share of what it can be, the logarithm of the number of visible keys; mean over queries that see more
+    /// than one.
+    NormalisedEntropy,
+    /// The greatest attention weight of a query, the end-of-sentence symbol left out as a key; mean over queries: Voita et
+    /// al. (2019), Section 4. BERT has no such symbol, so nothing is left out.
+    Confidence,
+}
+
+impl Measure {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Example,
+        Self::Token,
+        Self::AttentionGradient,
+        Self::Entropy,
+        Self::NormalisedEntropy,
+        Self::Confidence,
+    ];
+
+    /// Whether gates need one entry for each query.
+    fn is_by_query(self) -> bool {
+        self == Self::Token
+    }
+
+    /// Whether it is made of attention weights.
+    fn is_of_weights(self) -> bool {
+        !matches!(self, Self::Example | Self::Token)
+    }
+
+    /// Whether it is made of gradients.
+    fn is_gradient(self) -> bool {
+        matches!(self, Self::Example | Self::Token | Self::AttentionGradient)
+    }
+}
+
+/// What was measured, by measure.
+pub type Measured = BTreeMap<Measure, HeadMeans>;
+
+/// Measures the heads of a classifier on a batch, under `gates` of one row: open ones for the intact model.
+///
+/// `labels`: `[batch]`, integers. Padding adds nothing, and means over batches do not depend on how they are cut.
+pub fn measure_classifier(
+    model: &BertClassifier,
+    batch: &SegmentBatch,
+    labels: &Tensor,
+    gates: &Gates,
+    measures: &BTreeSet<Measure>,
+) -> Measured {
+    let real = batch.tokens.bias.isfinite().squeeze_dim(1).squeeze_dim(1); // [batch, position]
+    let module = Module {
+        visible: real.unsqueeze(1).unsqueeze(1), // [batch, 1, 1, key]
+        excluded: real.zeros_like(),
+        // only the first position of the last layer has a gradient
+        last_by_example: true,
+        queries: real,
+    };
+    let modules = BTreeMap::from([(Attention::SelfAttention, module)]);
+    let measuring = Measuring { gates, modules: &modules, measures };
+    measuring.run(|gates| label_losses(model, batch, labels, gates, &BertDropout::OFF))
+}
+
+/// Measures the heads of a translator on a batch of sentence pairs, teacher forced, under `gates` of one row.
+///
+/// Queries are source positions for `enc-enc`, and target positions otherwise. Padding adds nothing, and means over
+/// batches do not depend on how they are cut.
+pub fn measure_translator(
+    model: &Marian,
+    batch: &PairBatch,
+    gates: &Gates,
+    measures: &BTreeSet<Measure>,
+) -> Measured {
+    let end = i64::from(model.config().eos_token_id);
+    let source = batch.source.bias.isfinite().squeeze_dim(1).squeeze_dim(1); // [batch, source]
+    let target = batch.real.ne(0.0); // [batch, target]
+    let past = causal_bias(target.size()[1], model.options()).isfinite(); // [1, 1, target, target]
+    let module = |queries: &Tensor, visible: &Tensor, keys: &Tensor| Module {
+        queries: queries.shallow_clone(),
+        visible: visible.shallow_clone(),
+        excluded: keys.eq(end),
+        last_by_example: false,
+    };
+    let source_keys = source.unsqueeze(1).unsqueeze(1); // [batch, 1, 1, source]
+    let modules = BTreeMap::from([
+        (Attention::EncEnc, module(&source, &source_keys, &batch.source.ids)),
+        (Attention::EncDec, module(&target, &source_keys, &batch.source.ids)),
+        (Attention::DecDec, module(&target, &past, &batch.decoder_input)),
+    ]);
+    let measuring = Measuring { gates, modules: &modules, measures };
+    measuring.run(|gates| sentence_losses(model, batch, gates))
+}

@@ -1,0 +1,137 @@
+//! One number for each head, and what is made of it.
+use std::collections::BTreeMap;
+
+use crate::{Attention, HeadId};
+
+/// One number for each head of a model, or of a part of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HeadScores(BTreeMap<HeadId, f64>);
+
+impl HeadScores {
+    /// The score of a head, if it has one.
+    pub fn get(&self, head: HeadId) -> Option<f64> {
+        self.0.get(&head).copied()
+    }
+
+    /// Heads with their scores, in the order of heads.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (HeadId, f64)> + '_ {
+        self.0.iter().map(|(&head, &score)| (head, score))
+    }
+
+    /// The same heads with other scores.
+    pub fn map(&self, change: impl Fn(HeadId, f64) -> f64) -> Self {
+        self.iter().map(|(head, score)| (head, change(head, score))).collect()
+    }
+
+    /// Divided by the l2 norm of the layer's scores, each attention type and layer by itself (Molchanov et al. 2017, as
+    /// Michel et al. 2019, Section 4.1, use it). A layer whose scores are all 0 stays so.
+    pub fn normalised_by_layer(&self) -> Self {
+        let mut squares: BTreeMap<(Attention, usize), f64> = BTreeMap::new();
+        for (head, score) in self.iter() {
+            *squares.entry((head.attention(), head.layer_index())).or_default() += score * score;
+        }
+        self.map(|head, score| match squares[&(head.attention(), head.layer_index())].sqrt() {
+            0.0 => 0.0,
+            norm => score / norm,
+        })
+    }
+
+    /// The heads by increasing score, those to be masked first in front; heads that tie are in the order of heads.
+    pub fn ascending(&self) -> Vec<HeadId> {
+        let mut heads: Vec<(HeadId, f64)> = self.iter().collect();
+        heads.sort_by(|(_, left), (_, right)| left.total_cmp(right)); // stable
+        heads.into_iter().map(|(head, _)| head).collect()
+    }
+}
+
+impl FromIterator<(HeadId, f64)> for HeadScores {
+    fn from_iter<I: IntoIterator<Item = (HeadId, f64)>>(scores: I) -> Self {
+        // 0.0 and -0.0 are a tie, which `total_cmp` would not see.
+        Self(scores.into_iter().map(|(head, score)| (head, score + 0.0)).collect())
+    }
+}
+
+/// A sum with the number of its terms, for each head: what parts of a split are added up by.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HeadMeans(BTreeMap<HeadId, (f64, f64)>);
+
+impl HeadMeans {
+    /// Adds terms of a head: their sum and how many they are.
+    pub fn add(&mut self, head: HeadId, sum: f64, terms: f64) {
+        let (sums, counts) = self.0.entry(head).or_default();
+        *sums += sum;
+        *counts += terms;
+    }
+
+    /// Adds what another part of the split gave.
+    pub fn merge(&mut self, other: &Self) {
+        for (&head, &(sum, terms)) in &other.0 {
+            self.add(head, sum, terms);
+        }
+    }
+
+    /// Sum over number of terms; 0 for a head without any.
+    pub fn means(&self) -> HeadScores {
+        let mean = |(sum, terms): (f64, f64)| if terms > 0.0 { sum / terms } else { 0.0 };
+        self.0.iter().map(|(&head, &sums)| (head, mean(sums))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scores(entries: &[(&str, f64)]) -> HeadScores {
+        entries.iter().map(|&(name, score)| (name.parse().unwrap(), score)).collect()
+    }
+
+    fn names(heads: &[HeadId]) -> Vec<String> {
+        heads.iter().map(ToString::to_string).collect()
+    }
+
+    /// (3, 4) has norm 5; (5, 12) has norm 13; zeros stay.
+    #[test]
+    fn each_layer_of_each_type_is_divided_by_its_own_norm() {
+        let all = scores(&[
+            ("enc-enc:1:1", 3.0),
+            ("enc-enc:1:2", 4.0),
+            ("enc-enc:2:1", 0.0),
+            ("dec-dec:1:1", -5.0),
+            ("dec-dec:1:2", 12.0),
+        ]);
+        let expected = scores(&[
+            ("enc-enc:1:1", 3.0 / 5.0),
+            ("enc-enc:1:2", 4.0 / 5.0),
+            ("enc-enc:2:1", 0.0),
+            ("dec-dec:1:1", -5.0 / 13.0),
+            ("dec-dec:1:2", 12.0 / 13.0),
+        ]);
+        assert_eq!(all.normalised_by_layer(), expected);
+    }
+
+    #[test]
+    fn heads_that_tie_are_in_their_own_order() {
+        let all = scores(&[
+            ("dec-dec:1:1", 0.5),
+            ("enc-enc:2:1", 0.0),
+            ("enc-enc:1:2", -0.0),
+            ("enc-enc:1:10", 0.0),
+            ("enc-enc:1:1", 0.5),
+            ("enc-enc:3:1", -1.0),
+        ]);
+        let expected =
+            ["enc-enc:3:1", "enc-enc:1:2", "enc-enc:1:10", "enc-enc:2:1", "enc-enc:1:1", "dec-dec:1:1"];
+        assert_eq!(names(&all.ascending()), expected);
+    }
+
+    /// (1 + 2) / 2 terms and 4 / 1 term: the mean of all is 7/3, not the mean of means.
+    #[test]
+    fn parts_are_weighted_by_their_terms() {
+        let head: HeadId = "self:1:1".parse().unwrap();
+        let (mut whole, mut part) = (HeadMeans::default(), HeadMeans::default());
+        whole.add(head, 3.0, 2.0);
+        part.add(head, 4.0, 1.0);
+        whole.merge(&part);
+        assert_eq!(whole.means().get(head), Some(7.0 / 3.0));
+    }
+}

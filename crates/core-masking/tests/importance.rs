@@ -1,0 +1,301 @@
+//! What holds for the scores of heads in any model, tested on small random ones in double precision.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::collections::BTreeMap;
+
+use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
+use core_masking::importance::{Measured, measure_classifier, measure_translator};
+use core_masking::loss::{PairBatch, label_losses, sentence_losses};
+use core_masking::marian::{Marian, MarianConfig};
+use core_masking::{Attention, Gates, HeadId, HeadLayout, HeadScores, HeadSet, Measure, Weights};
+use tch::{Device, Kind, Tensor};
+
+const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
+const END: u32 = 0;
+const PAD: u32 = 1;
+
+/// A model with examples of different lengths, of which any can be put together in a batch.
+trait Fixture {
+    fn layout(&self) -> HeadLayout;
+    fn examples(&self) -> usize;
+    /// Loss of each of these examples, `[batch]`.
+    fn losses(&self, rows: &[usize], gates: &Gates) -> Tensor;
+    fn measure_at(&self, rows: &[usize], gates: &Gates, measures: &[Measure]) -> Measured;
+
+    fn measure(&self, rows: &[usize], measures: &[Measure]) -> Measured {
+        self.measure_at(rows, &Gates::open(&self.layout(), OPTIONS), measures)
+    }
+}
+
+struct Classifier {
+    model: BertClassifier,
+    texts: Vec<(Vec<u32>, Vec<u32>)>,
+}
+
+/// 3 layers of 4 heads of 5, 23 words, 13 positions, 3 classes; weights large enough for heads to matter.
+fn classifier() -> Classifier {
+    let json = serde_json::json!({
+        "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
+        "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.4,
+    });
+    let config: BertConfig = serde_json::from_value(json).unwrap();
+    let model =
+        BertClassifier::random(config.with_labels(&["a", "b", "c"].map(str::to_owned)), 3, OPTIONS).unwrap();
+    let text = |length: u32| (0..length).map(|place| (1 + (length * 7 + place * 5) % 22, place % 2)).unzip();
+    Classifier { model, texts: [5, 13, 1, 8, 11].map(text).to_vec() }
+}
+
+impl Classifier {
+    fn batch(&self, rows: &[usize]) -> (core_masking::SegmentBatch, Tensor) {
+        let texts: Vec<(&[u32], &[u32])> =
+            rows.iter().map(|&row| (&self.texts[row].0[..], &self.texts[row].1[..])).collect();
+        let labels: Vec<i64> = rows.iter().map(|&row| row as i64 % 3).collect();
+        (self.model.batch(&texts).unwrap(), Tensor::from_slice(&labels))
+    }
+}
+
+impl Fixture for Classifier {
+    fn layout(&self) -> HeadLayout {
+        self.model.layout()
+    }
+
+    fn examples(&self) -> usize {
+        self.texts.len()
+    }
+
+    fn losses(&self, rows: &[usize], gates: &Gates) -> Tensor {
+        let (batch, labels) = self.batch(rows);
+        label_losses(&self.model, &batch, &labels, gates, &BertDropout::OFF)
+    }
+
+    fn measure_at(&self, rows: &[usize], gates: &Gates, measures: &[Measure]) -> Measured {
+        let (batch, labels) = self.batch(rows);
+        measure_classifier(&self.model, &batch, &labels, gates, &measures.iter().copied().collect())
+    }
+}
+
+struct Translator {
+    model: Marian,
+    sources: Vec<Vec<u32>>,
+    targets: Vec<Vec<u32>>,
+}
+
+/// An encoder of 2 layers with 3 heads, a decoder of 3 layers with 2 heads; each sentence ends with the end symbol.
+fn translator() -> Translator {
+    let json = serde_json::json!({
+        "model_type": "marian", "vocab_size": 23, "d_model": 12, "encoder_layers": 2,
+        "encoder_attention_heads": 3, "encoder_ffn_dim": 14, "decoder_layers": 3, "decoder_attention_heads": 2,
+        "decoder_ffn_dim": 10, "activation_function": "swish", "max_position_embeddings": 20,
+        "scale_embedding": true, "pad_token_id": PAD, "eos_token_id": END, "decoder_start_token_id": PAD,
+    });
+    let config: MarianConfig = serde_json::from_value(json).unwrap();
+    let quiet = Marian::random(config, 3, OPTIONS).unwrap();
+    let louder = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor + tensor.randn_like() * 0.4);
+    let weights = Weights::from_tensors(quiet.weights().iter().map(louder));
+    let sentence = |length: u32, step: u32| {
+        (0..length).map(|place| 2 + (length * 3 + place * step) % 21).chain([END]).collect()
+    };
+    Translator {
+        model: Marian::new(quiet.config().clone(), weights).unwrap(),
+        sources: [4, 9, 0, 7].map(|length| sentence(length, 5)).to_vec(),
+        targets: [6, 5, 3, 0].map(|length| sentence(length, 4)).to_vec(),
+    }
+}
+
+impl Translator {
+    fn batch(&self, rows: &[usize]) -> PairBatch {
+        fn side<'a>(all: &'a [Vec<u32>], rows: &[usize]) -> Vec<&'a [u32]> {
+            rows.iter().map(|&row| all[row].as_slice()).collect()
+        }
+        let (sources, targets) = (side(&self.sources, rows), side(&self.targets, rows));
+        PairBatch::new(&self.model, &sources, &targets)
+    }
+}
+
+impl Fixture for Translator {
+    fn layout(&self) -> HeadLayout {
+        self.model.layout()
+    }
+
+    fn examples(&self) -> usize {
+        self.sources.len()
+    }
+
+    fn losses(&self, rows: &[usize], gates: &Gates) -> Tensor {
+        sentence_losses(&self.model, &self.batch(rows), gates)
+    }
+
+    fn measure_at(&self, rows: &[usize], gates: &Gates, measures: &[Measure]) -> Measured {
+        measure_translator(&self.model, &self.batch(rows), gates, &measures.iter().copied().collect())
+    }
+}
+
+fn fixtures() -> [Box<dyn Fixture>; 2] {
+    [Box::new(classifier()), Box::new(translator())]
+}
+
+fn all_rows(fixture: &dyn Fixture) -> Vec<usize> {
+    (0..fixture.examples()).collect()
+}
+
+fn assert_close(found: &HeadScores, expected: &HeadScores, tolerance: f64, what: &str) {
+    assert_eq!(found.iter().len(), expected.iter().len(), "{what}");
+    for ((head, found), (_, expected)) in found.iter().zip(expected.iter()) {
+        let gap = (found - expected).abs();
+        assert!(gap < tolerance, "{what} of {head} is {found}, not {expected}: {gap:e}");
+    }
+}
+
+/// Gates of one head and all rows at `value`, all others open.
+fn gates_with(layout: &HeadLayout, id: HeadId, value: f64) -> Gates {
+    let mut stacked = Gates::open(layout, OPTIONS).stacked();
+    let layer = stacked.get_mut(&id.attention()).unwrap().get(id.layer_index() as i64); // [1, heads]
+    let _ = layer.narrow(1, id.head_index() as i64, 1).fill_(value);
+    Gates::from_stacked(&stacked)
+}
+
+/// (L(ξ_h = 1 + ε) - L(ξ_h = 1 - ε)) / 2ε for each example, absolute value, mean.
+#[test]
+fn importance_is_the_finite_difference_of_the_loss() {
+    for fixture in fixtures() {
+        let (layout, rows) = (fixture.layout(), all_rows(fixture.as_ref()));
+        let step = 1e-5;
+        let difference = |id: HeadId| {
+            let at = |value| fixture.losses(&rows, &gates_with(&layout, id, value));
+            ((at(1.0 + step) - at(1.0 - step)) / (2.0 * step)).abs().mean(None).double_value(&[])
+        };
+        let expected: HeadScores = layout.heads().into_iter().map(|id| (id, difference(id))).collect();
+        let found = fixture.measure(&rows, &[Measure::Example]);
+        assert_close(&found[&Measure::Example].means(), &expected, 1e-6, "importance");
+    }
+}
+
+/// Batches of one example have no padding; whole ones have.
+#[test]
+fn neither_batches_nor_their_order_nor_padding_change_a_mean() {
+    for fixture in fixtures() {
+        let rows = all_rows(fixture.as_ref());
+        let together = fixture.measure(&rows, &Measure::ALL);
+        let mut apart: Measured = BTreeMap::new();
+        for &row in rows.iter().rev() {
+            for (measure, means) in fixture.measure(&[row], &Measure::ALL) {
+                apart.entry(measure).or_default().merge(&means);
+            }
+        }
+        for measure in Measure::ALL {
+            let (found, expected) = (apart[&measure].means(), together[&measure].means());
+            assert!(expected.iter().all(|(_, score)| score.is_finite() && score > 0.0), "{measure:?}");
+            let largest = expected.iter().map(|(_, score)| score).fold(0.0, f64::max);
+            assert_close(&found, &expected, 1e-11 * largest, &format!("{measure:?}"));
+        }
+    }
+}
+
+/// The fused kernel and the explicit path are one function; measures do not disturb each other.
+#[test]
+fn a_measure_is_the_same_alone_and_among_others() {
+    for fixture in fixtures() {
+        let rows = all_rows(fixture.as_ref());
+        let together = fixture.measure(&rows, &Measure::ALL);
+        for measure in Measure::ALL {
+            let alone = fixture.measure(&rows, &[measure]);
+            assert_eq!(alone.len(), 1);
+            let expected = together[&measure].means();
+            assert_close(&alone[&measure].means(), &expected, 1e-11, &format!("{measure:?}"));
+        }
+    }
+}
+
+/// With heads masked, the derivative is taken where they are: another point, where their own gates are at 0.
+#[test]
+fn importance_of_a_masked_model_is_that_at_its_gates() {
+    for fixture in fixtures() {
+        let (layout, rows) = (fixture.layout(), all_rows(fixture.as_ref()));
+        let heads = layout.heads();
+        let masked: HeadSet = [heads[1], heads[6]].into_iter().collect();
+        let leaf = |(attention, gates): (Attention, Tensor)| {
+            let size = gates.size();
+            let wide = gates.expand([size[0], rows.len() as i64, size[2]], false);
+            (attention, wide.copy().set_requires_grad(true))
+        };
+        let gates = Gates::masking(&layout, std::slice::from_ref(&masked), OPTIONS).unwrap();
+        let leaves: BTreeMap<_, _> = gates.stacked().into_iter().map(leaf).collect();
+        fixture.losses(&rows, &Gates::from_stacked(&leaves)).sum(None).backward();
+        let derivative = |id: HeadId| {
+            let of_layer = leaves[&id.attention()].grad().get(id.layer_index() as i64); // [rows, heads]
+            of_layer.select(1, id.head_index() as i64).abs().mean(None).double_value(&[])
+        };
+        let expected: HeadScores = heads.iter().map(|&id| (id, derivative(id))).collect();
+        let found = fixture.measure_at(&rows, &gates, &[Measure::Example])[&Measure::Example].means();
+        assert_close(&found, &expected, 1e-12, "importance");
+        let open = fixture.measure(&rows, &[Measure::Example])[&Measure::Example].means();
+        assert_ne!(found, open, "masking must change the others for the test to mean something");
+    }
+}
+
+/// One position is all there is to sum over.
+#[test]
+fn of_a_text_of_one_token_both_granularities_are_the_same() {
+    let fixture = classifier();
+    let found = fixture.measure(&[2], &[Measure::Example, Measure::Token]);
+    assert_close(&found[&Measure::Token].means(), &found[&Measure::Example].means(), 1e-12, "token");
+}
+
+/// By the triangle inequality, position by position; the last layer's one position makes it an equality there.
+#[test]
+fn absolute_values_of_positions_add_up_to_at_least_that_of_their_sum() {
+    let fixture = classifier();
+    let rows = all_rows(&fixture);
+    let found = fixture.measure(&rows, &[Measure::Example, Measure::Token]);
+    let tokens: usize = fixture.texts.iter().map(|(ids, _)| ids.len()).sum();
+    let (example, token) = (found[&Measure::Example].means(), found[&Measure::Token].means());
+    for ((head, example), (_, token)) in example.iter().zip(token.iter()) {
+        match head.layer_number() {
+            3 => assert!((token - example).abs() < 1e-12, "{head}"),
+            _ => assert!(token * tokens as f64 > example * rows.len() as f64, "{head}"),
+        }
+    }
+}
+
+/// Queries of zeros look everywhere alike: n keys have entropy ln n and a greatest weight of 1/n.
+#[test]
+fn attention_without_preference_is_spread_evenly() {
+    let Translator { model, sources, targets } = translator();
+    let silent = |(name, tensor): (&str, &Tensor)| {
+        let is_query = name.contains("q_proj");
+        (name.to_owned(), if is_query { tensor.zeros_like() } else { tensor.shallow_clone() })
+    };
+    let weights = Weights::from_tensors(model.weights().iter().map(silent));
+    let fixture =
+        Translator { model: Marian::new(model.config().clone(), weights).unwrap(), sources, targets };
+    // 5 source tokens, the end symbol among them, and 7 target positions, of which the i-th sees i
+    let measures = [Measure::Entropy, Measure::NormalisedEntropy, Measure::Confidence];
+    let found = fixture.measure(&[0], &measures);
+    let logarithms: f64 = (1..=7).map(|seen| f64::from(seen).ln()).sum();
+    let inverses: f64 = (1..=7).map(|seen| 1.0 / f64::from(seen)).sum();
+    let expected = |attention| match attention {
+        Attention::DecDec => [logarithms / 7.0, 1.0, inverses / 7.0],
+        _ => [5.0_f64.ln(), 1.0, 1.0 / 5.0],
+    };
+    for (index, measure) in measures.into_iter().enumerate() {
+        let scores = found[&measure].means();
+        let right = scores.map(|head, _| expected(head.attention())[index]);
+        assert_close(&scores, &right, 1e-12, &format!("{measure:?}"));
+    }
+}
+
+/// The third source is the end symbol alone, and the only key that counts is none.
+#[test]
+fn the_end_symbol_gives_no_confidence() {
+    let fixture = translator();
+    let found = fixture.measure(&[2], &[Measure::Confidence, Measure::NormalisedEntropy]);
+    for (head, confidence) in found[&Measure::Confidence].means().iter() {
+        match head.attention() {
+            Attention::DecDec => assert!(confidence > 0.25, "{head}: {confidence}"),
+            _ => assert_eq!(confidence, 0.0, "{head}"),
+        }
+    }
+    for (head, share) in found[&Measure::NormalisedEntropy].means().iter() {
+        assert!((share == 0.0) != (head.attention() == Attention::DecDec), "{head}: {share}");
+    }
+}

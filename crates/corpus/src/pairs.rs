@@ -1,0 +1,311 @@
+//! Tables of sentence pairs, one pair a line in columns separated by tabs, and the choice of some of their pairs.
+//!
+//! Sentences are kept as they stand in the file. The French of Tatoeba and of NTREX has no-break spaces (U+00A0,
+//! U+202F) where that of Multi30k has plain ones: BLEU does not see it, since its tokenisation ends with a split at
+//! white space of any kind, and a reference that was altered would no longer be the published one.
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use crate::Error;
+use crate::archive::{self, Archive};
+use crate::parallel::{self, ParallelText};
+
+/// A file of sentence pairs, and where the two sides are in its lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairTable {
+    /// The file: plain, gzip (`.gz`), or in a zip archive (`.zip`).
+    pub path: PathBuf,
+    /// The name of the table in the archive; not needed if a single `.txt` or `.tsv` there has tabs.
+    pub inside: Option<String>,
+    /// The column of the source sentences, counted from 1.
+    pub source: usize,
+    /// The column of their translations, counted from 1.
+    pub target: usize,
+}
+
+impl PairTable {
+    /// Finds what is wrong with the description itself, before there is a file.
+    pub fn validate(&self) -> Result<(), Error> {
+        let Self { path, source, target, .. } = self;
+        let reason = if [*source, *target].contains(&0) {
+            "there is no column 0: columns are counted from 1".to_owned()
+        } else if source == target {
+            format!("source and target are both column {source}")
+        } else if self.inside.is_some() && !is_zip(path) {
+            format!("`inside` is for archives, but `{}` is no .zip", path.display())
+        } else {
+            return Ok(());
+        };
+        Err(Error::Format { reason })
+    }
+
+    /// Reads the pairs in their order. Of those with the same source sentence only the first is kept, so that none
+    /// weighs more than another.
+    pub fn read(&self) -> Result<ParallelText, Error> {
+        self.validate()?;
+        let (path, lines) = self.lines()?;
+        let mut text = ParallelText::default();
+        let mut seen = HashSet::new();
+        for (line, number) in lines.iter().zip(1..) {
+            let cells: Vec<&str> = line.split('\t').collect();
+            let cell = |column| {
+                cell(&cells, column).map_err(|reason| Error::Row { path: path.clone(), line: number, reason })
+            };
+            let (source, target) = (cell(self.source)?, cell(self.target)?);
+            if seen.insert(source) {
+                text.source.push(source.to_owned());
+                text.target.push(target.to_owned());
+            }
+        }
+        Ok(text)
+    }
+
+    /// The lines, and how messages name the file that they are of.
+    fn lines(&self) -> Result<(PathBuf, Vec<String>), Error> {
+        if !is_zip(&self.path) {
+            return Ok((self.path.clone(), parallel::read_lines(&self.path)?));
+        }
+        let mut archive = Archive::open(&self.path)?;
+        let (member, bytes) = match &self.inside {
+            Some(member) => (member.clone(), archive.read(member)?),
+            None => only_table(&self.path, &mut archive)?,
+        };
+        let path = PathBuf::from(format!("{}:{member}", self.path.display()));
+        let lines = parallel::lines(&bytes, &path)?;
+        Ok((path, lines))
+    }
+}
+
+fn is_zip(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "zip")
+}
+
+fn cell<'a>(cells: &[&'a str], column: usize) -> Result<&'a str, String> {
+    match cells.get(column - 1) {
+        Some(cell) if cell.trim().is_empty() => Err(format!("column {column} is empty")),
+        Some(cell) => Ok(cell),
+        None if cells.len() == 1 => Err(format!("1 column, but column {column} is needed")),
+        None => Err(format!("{} columns, but column {column} is needed", cells.len())),
+    }
+}
+
+/// The name and the content of the one member that is a table: a `.txt` or `.tsv` with tabs.
+fn only_table(path: &Path, archive: &mut Archive) -> Result<(String, Vec<u8>), Error> {
+    let mut tables = Vec::new();
+    for name in archive.members()? {
+        if !name.ends_with(".txt") && !name.ends_with(".tsv") {
+            continue;
+        }
+        let bytes = archive.read(&name)?;
+        if bytes.contains(&b'\t') {
+            tables.push((name, bytes));
+        }
+    }
+    if tables.len() > 1 {
+        let names = tables.iter().map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        return Err(archive::fault(path, format!("has more than one table, {names}: `inside` can name one")));
+    }
+    tables.pop().ok_or_else(|| archive::fault(path, "has no .txt or .tsv file with tabs".to_owned()))
+}
+
+/// Which pairs of a file are kept; all by default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Pairs with a side of more words are left out; words are what white space separates.
+    pub most_words: Option<usize>,
+    /// How many of the others are drawn at random, and the seed.
+    pub sample: Option<(usize, u64)>,
+}
+
+impl Selection {
+    /// The pairs of `text` that are kept. A sample is in the order of the draw, and so a smaller one with the same seed
+    /// is the beginning of a larger one; `path` is for the message if there are too few to draw from.
+    pub fn choose(&self, text: &ParallelText, path: &Path) -> Result<ParallelText, Error> {
+        let mut kept: Vec<usize> = (0..text.len()).filter(|&index| self.fits(text, index)).collect();
+        if let Some((asked, seed)) = self.sample {
+            if asked > kept.len() {
+                return Err(Error::SampleSize { path: path.to_owned(), asked, found: kept.len() });
+            }
+            kept.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+            kept.truncate(asked);
+        }
+        let side = |side: &[String]| kept.iter().map(|&index| side[index].clone()).collect();
+        Ok(ParallelText { source: side(&text.source), target: side(&text.target) })
+    }
+
+    fn fits(&self, text: &ParallelText, index: usize) -> bool {
+        let words = |sentence: &str| sentence.split_whitespace().count();
+        let longest = words(&text.source[index]).max(words(&text.target[index]));
+        self.most_words.is_none_or(|most| longest <= most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+    use std::fs;
+    use std::io::{Cursor, Write};
+    use tempfile::TempDir;
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
+
+    const TABLE: &str = "Go.\tVa !\nRun!\tCours !\nRun!\tCourez !\nWow!\tÇa alors !\n";
+
+    fn side(text: &[&str]) -> Vec<String> {
+        text.iter().map(|&sentence| sentence.to_owned()).collect()
+    }
+
+    fn text(source: &[&str], target: &[&str]) -> ParallelText {
+        ParallelText { source: side(source), target: side(target) }
+    }
+
+    /// Reads `content` as a file of this name; errors begin with the name and without the folder.
+    fn read(
+        name: &str,
+        content: &[u8],
+        inside: Option<&str>,
+        columns: [usize; 2],
+    ) -> Result<ParallelText, String> {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        let prefix = format!("{}/", folder.path().display());
+        let [source, target] = columns;
+        let table = PairTable { path, inside: inside.map(str::to_owned), source, target };
+        table.read().map_err(|error| error.to_string().replace(&prefix, ""))
+    }
+
+    fn fault(content: &str) -> String {
+        read("a.tsv", content.as_bytes(), None, [1, 2]).unwrap_err()
+    }
+
+    fn zip(members: &[(&str, &str)]) -> Vec<u8> {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, content) in members {
+            writer.start_file(*name, SimpleFileOptions::default()).unwrap();
+            writer.write_all(content.as_bytes()).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn plain_gzip_and_zip_files_hold_the_same_pairs_each_source_once() {
+        let expected = Ok(text(&["Go.", "Run!", "Wow!"], &["Va !", "Cours !", "Ça alors !"]));
+        assert_eq!(read("a.tsv", TABLE.as_bytes(), None, [1, 2]), expected);
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(TABLE.as_bytes()).unwrap();
+        assert_eq!(read("a.tsv.gz", &encoder.finish().unwrap(), None, [1, 2]), expected);
+        let archive = zip(&[("_about.txt", "About.\n"), ("image.png", "\t"), ("fra.txt", TABLE)]);
+        assert_eq!(read("a.zip", &archive, None, [1, 2]), expected);
+    }
+
+    #[test]
+    fn columns_are_chosen_and_others_ignored() {
+        let content = "1\tGeh.\tGo.\tCC BY\r\n2\tLauf!\tRun!\tCC BY\r\n3\tRenn!\tRun!";
+        let expected = text(&["Geh.", "Lauf!", "Renn!"], &["Go.", "Run!", "Run!"]);
+        assert_eq!(read("a.tsv", content.as_bytes(), None, [2, 3]), Ok(expected));
+        let expected = text(&["Go.", "Run!"], &["Geh.", "Lauf!"]);
+        assert_eq!(read("a.tsv", content.as_bytes(), None, [3, 2]), Ok(expected));
+    }
+
+    #[test]
+    fn sentences_are_kept_as_they_stand() {
+        let content = "\u{feff}Go. \tVa\u{202f}!\nRun\u{2028}now.\t«\u{a0}Cours\u{a0}»\n";
+        let expected = text(&["Go. ", "Run\u{2028}now."], &["Va\u{202f}!", "«\u{a0}Cours\u{a0}»"]);
+        assert_eq!(read("a.tsv", content.as_bytes(), None, [1, 2]), Ok(expected));
+    }
+
+    #[test]
+    fn faults_are_named_with_file_and_line() {
+        assert_eq!(fault("Go.\tVa !\nRun!"), "`a.tsv`, line 2: 1 column, but column 2 is needed");
+        assert_eq!(fault("Go.\tVa !\nRun!\t\n"), "`a.tsv`, line 2: column 2 is empty");
+        assert_eq!(fault("Go.\tVa !\n \tCours !\n"), "`a.tsv`, line 2: column 1 is empty");
+        assert_eq!(
+            fault("Go.\tVa !\n\nRun!\tCours !\n"),
+            "`a.tsv`, line 2: empty line, but every line must hold one sentence"
+        );
+        assert_eq!(fault(""), "`a.tsv` is empty: it must hold one sentence a line");
+        let third = read("a.tsv", TABLE.as_bytes(), None, [1, 3]);
+        assert_eq!(third, Err("`a.tsv`, line 1: 2 columns, but column 3 is needed".to_owned()));
+        let torn = read("a.tsv", b"Go.\tVa !\nWow!\t\xc3", None, [1, 2]);
+        assert_eq!(torn, Err("`a.tsv`, line 2: not valid UTF-8".to_owned()));
+        let torn = read("a.zip", &zip(&[("fra.txt", "Go.\tVa !\nRun!")]), None, [1, 2]);
+        assert_eq!(torn, Err("`a.zip:fra.txt`, line 2: 1 column, but column 2 is needed".to_owned()));
+    }
+
+    #[test]
+    fn an_archive_needs_one_table_or_the_name_of_one() {
+        let archive = |members: &[(&str, &str)], inside| read("a.zip", &zip(members), inside, [1, 2]);
+        let none = Err("`a.zip`: has no .txt or .tsv file with tabs".to_owned());
+        assert_eq!(archive(&[("_about.txt", "About.\n"), ("fra.csv", TABLE)], None), none);
+        let two = [("fra.txt", TABLE), ("deu.tsv", "Go.\tGeh.\n")];
+        let refusal = "`a.zip`: has more than one table, `fra.txt`, `deu.tsv`: `inside` can name one";
+        assert_eq!(archive(&two, None), Err(refusal.to_owned()));
+        assert_eq!(archive(&two, Some("deu.tsv")), Ok(text(&["Go."], &["Geh."])));
+        assert_eq!(archive(&two, Some("ita.txt")), Err("`a.zip`: has no `ita.txt`".to_owned()));
+        let whole = zip(&two);
+        let torn = read("a.zip", &whole[..whole.len() / 2], None, [1, 2]).unwrap_err();
+        assert!(torn.starts_with("`a.zip`: not a complete zip archive"), "{torn}");
+    }
+
+    #[test]
+    fn a_description_that_contradicts_itself_is_refused() {
+        let refusal = |inside, columns| read("a.tsv", TABLE.as_bytes(), inside, columns).unwrap_err();
+        let prefix = "the description of a data set's format is wrong: ";
+        let zero = "there is no column 0: columns are counted from 1";
+        assert_eq!(refusal(None, [0, 2]), format!("{prefix}{zero}"));
+        assert_eq!(refusal(None, [2, 2]), format!("{prefix}source and target are both column 2"));
+        let inside = refusal(Some("fra.txt"), [1, 2]);
+        assert!(inside.starts_with(&format!("{prefix}`inside` is for archives, but `")), "{inside}");
+    }
+
+    /// 40 pairs; the source of pair n has n words.
+    fn staircase() -> ParallelText {
+        let source = (1..=40).map(|words| vec!["word"; words].join(" ")).collect();
+        ParallelText { source, target: (1..=40).map(|number| number.to_string()).collect() }
+    }
+
+    fn sample(count: usize, seed: u64) -> Vec<String> {
+        let selection = Selection { sample: Some((count, seed)), ..Selection::default() };
+        let chosen = selection.choose(&staircase(), Path::new("a.tsv")).unwrap();
+        let words = |sentence: &String| sentence.split(' ').count().to_string();
+        assert_eq!(chosen.source.iter().map(words).collect::<Vec<_>>(), chosen.target, "pairs stay pairs");
+        chosen.target
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_samples_and_a_smaller_one_begins_a_larger_one() {
+        let drawn = sample(12, 0);
+        assert_eq!(sample(12, 0), drawn);
+        assert_ne!(sample(12, 1), drawn);
+        assert_eq!(sample(5, 0), drawn[..5]);
+        assert_eq!(drawn.iter().collect::<HashSet<_>>().len(), 12, "no pair twice");
+        let mut all = sample(40, 7);
+        assert_ne!(all, staircase().target, "in another order");
+        all.sort_by_key(|number| number.parse::<usize>().unwrap());
+        assert_eq!(all, staircase().target, "a sample of all has all");
+    }
+
+    #[test]
+    fn pairs_with_a_side_of_too_many_words_are_left_out_before_a_sample_is_drawn() {
+        let selection = |most| Selection { most_words: Some(most), sample: None };
+        let path = Path::new("a.tsv");
+        let kept = selection(3).choose(&staircase(), path).unwrap();
+        assert_eq!(kept.target, ["1", "2", "3"]);
+        let swapped = ParallelText { source: staircase().target, target: staircase().source };
+        assert_eq!(selection(3).choose(&swapped, path).unwrap().source, ["1", "2", "3"]);
+        assert!(selection(0).choose(&staircase(), path).unwrap().is_empty());
+        assert_eq!(Selection::default().choose(&staircase(), path).unwrap(), staircase());
+
+        let refusal = Selection { sample: Some((4, 1)), ..selection(3) }.choose(&staircase(), path);
+        assert_eq!(
+            refusal.unwrap_err().to_string(),
+            "`a.tsv`: a sample of 4 pairs is asked for, but only 3 can be drawn"
+        );
+    }
+}

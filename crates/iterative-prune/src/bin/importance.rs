@@ -1,0 +1,138 @@
+//! All scores of all heads: Michel et al. (2019), Section 4.1, Equation 2, and orders to compare with it.
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use clap::Parser;
+use core_masking::{HeadId, HeadScores, HeadSet, Measure};
+use records::{ImportanceRow, Provenance, RowWriter, Signature};
+use subject::{Description, EstimateArgs, Granularity, Oracle, Scored, SharedArgs, importance_entropy};
+
+/// Scores every head by gradients and attention weights, one column for each way.
+///
+/// Where results of ablate-one for the same model are there, the score that is lost without a head is a column too; --split,
+/// --limit and --rescale say which.
+#[derive(Debug, Parser)]
+#[command(name = "importance", version, args_override_self = true)]
+struct Args {
+    #[command(flatten)]
+    estimate: EstimateArgs,
+
+    /// Split that ablate-one scored; the subject's test split if absent
+    #[arg(long, value_name = "SPLIT")]
+    split: Option<String>,
+
+    /// Whether ablate-one multiplied the kept heads of a layer
+    #[arg(long)]
+    rescale: bool,
+
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+fn main() -> ExitCode {
+    subject::exit_code(run(&Args::parse()))
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let machine = args.shared.machine()?;
+    let description = Description::read(&args.shared.subject)?;
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    let split = description.split(args.split.as_deref(), &machine)?;
+    let estimate = args.estimate.estimate(&description, &machine)?;
+    let path = args.shared.output_path("importance", &description, &split);
+    records::check_writable(&path)?;
+    let subject = description.open(&machine, &args.shared.results)?;
+
+    let scored = Scored { split, limit: args.shared.limit, rescale: args.rescale };
+    let mut identity = subject.identity("importance", &scored)?;
+    identity.seed = args.shared.seed;
+    estimate.describe(subject.as_ref(), &mut identity)?;
+    let provenance = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
+    let mut rows = RowWriter::open(&path, &Signature::new(identity, provenance), args.shared.existing())?;
+    let heads = subject.layout().heads();
+    if args.shared.restart || rows.rows().len() < heads.len() {
+        rows.discard(|_| true)?;
+        let measured = subject.measure(&estimate.on, &HeadSet::none(), &BTreeSet::from(Measure::ALL))?;
+        let granularity = match estimate.granularity {
+            Granularity::Example => Measure::Example,
+            Granularity::Token => Measure::Token,
+        };
+        let importance = &measured[&granularity];
+        let importance =
+            if estimate.normalise { importance.normalised_by_layer() } else { importance.clone() };
+        let columns = Columns {
+            example: &measured[&Measure::Example],
+            example_normalised: &measured[&Measure::Example].normalised_by_layer(),
+            token: &measured[&Measure::Token],
+            token_normalised: &measured[&Measure::Token].normalised_by_layer(),
+            attention_gradient: &measured[&Measure::AttentionGradient],
+            entropy: &measured[&Measure::Entropy],
+            confidence: &measured[&Measure::Confidence],
+            importance_entropy: &importance_entropy(
+                &importance,
+                &measured[&Measure::NormalisedEntropy],
+                estimate.entropy_weight,
+            ),
+        };
+        for &id in &heads {
+            rows.push(columns.row(id))?;
+        }
+    }
+
+    let oracle = Oracle::new(&description, &args.shared.results, &scored);
+    let lost = match oracle.exists().then(|| oracle.scores(subject.as_ref(), &scored, &heads)) {
+        Some(Ok(lost)) => lost,
+        Some(Err(error)) => {
+            eprintln!("warning: without the oracle's column: {error}");
+            HeadScores::default()
+        }
+        None => HeadScores::default(),
+    };
+    rows.finish(|rows| {
+        for (row, &id) in rows.iter_mut().zip(&sorted(&heads)) {
+            row.oracle = lost.get(id);
+        }
+    })?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// Heads in the order of a finished file's rows, which are sorted by name of the attention type.
+fn sorted(heads: &[HeadId]) -> Vec<HeadId> {
+    let mut heads = heads.to_vec();
+    heads.sort_by_key(|id| (id.attention().to_string(), id.layer_number(), id.head_number()));
+    heads
+}
+
+/// Scores of all heads, by column.
+struct Columns<'a> {
+    example: &'a HeadScores,
+    example_normalised: &'a HeadScores,
+    token: &'a HeadScores,
+    token_normalised: &'a HeadScores,
+    attention_gradient: &'a HeadScores,
+    entropy: &'a HeadScores,
+    confidence: &'a HeadScores,
+    importance_entropy: &'a HeadScores,
+}
+
+impl Columns<'_> {
+    fn row(&self, id: HeadId) -> ImportanceRow {
+        let of = |scores: &HeadScores| scores.get(id).unwrap_or_default();
+        ImportanceRow {
+            attention: id.attention().to_string(),
+            layer: id.layer_number(),
+            head: id.head_number(),
+            example: of(self.example),
+            example_normalised: of(self.example_normalised),
+            token: of(self.token),
+            token_normalised: of(self.token_normalised),
+            attention_gradient: of(self.attention_gradient),
+            entropy: of(self.entropy),
+            confidence: of(self.confidence),
+            importance_entropy: of(self.importance_entropy),
+            oracle: None,
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The score along an order of heads.
+use std::collections::BTreeMap;
+
+use core_masking::{HeadId, HeadSet};
+use records::{PruningRow, Row, RowWriter};
+use stats::Comparison;
+use stats::adjust::{benjamini_hochberg, holm};
+use subject::{Evaluation, Order, random_order};
+
+use crate::Pruning;
+use crate::plan::Pool;
+
+/// One line of Figure 3.
+#[derive(Debug, Clone)]
+pub struct Curve<'a> {
+    /// The heads that are ordered.
+    pub pool: &'a Pool,
+    /// What they are ordered by.
+    pub order: Order,
+    /// Seed of a random order.
+    pub seed: Option<u64>,
+}
+
+impl Curve<'_> {
+    fn key(&self, step: usize) -> <PruningRow as Row>::Key {
+        (self.pool.attention.clone(), self.order.name().to_owned(), self.seed, step)
+    }
+
+    /// Whether a row belongs to this curve.
+    pub fn holds(&self, row: &PruningRow) -> bool {
+        row.key() == self.key(row.step)
+    }
+
+    /// Whether a row is one that a finished run leaves: with adjusted p-values, if it was tested.
+    pub fn is_finished(&self, row: &PruningRow) -> bool {
+        row.p_value.is_some() == row.p_holm.is_some()
+    }
+
+    /// The masked heads at each step.
+    fn steps(&self, pruning: &Pruning<'_>) -> anyhow::Result<Vec<HeadSet>> {
+        let mut masked = HeadSet::none();
+        let mut order = self.order(pruning, &masked)?;
+        let mut steps = Vec::new();
+        for count in self.pool.counts() {
+            if pruning.args.recompute && !masked.is_empty() {
+                order = self.order(pruning, &masked)?;
+            }
+            masked = self.pool.extend(&masked, &order, count);
+            steps.push(masked.clone());
+        }
+        Ok(steps)
+    }
+
+    /// The pool's heads, those to be masked first in front.
+    fn order(&self, pruning: &Pruning<'_>, masked: &HeadSet) -> anyhow::Result<Vec<HeadId>> {
+        let heads = &self.pool.heads;
+        let scores = match self.order {
+            Order::Random => return Ok(random_order(heads, self.seed.unwrap_or_default())),
+            Order::Oracle => pruning.oracle.scores(pruning.subject, &pruning.scored, heads)?,
+            order => pruning.estimate.scores(order, pruning.subject, masked)?,
+        };
+        Ok(scores.ascending().into_iter().filter(|id| heads.contains(id)).collect())
+    }
+}
+
+/// Scores all steps of `curves` that have no row yet; head sets that several curves share are scored once.
+///
+/// # Errors
+/// If heads cannot be ordered, the split is at fault, or the file cannot be written.
+pub fn draw(
+    pruning: &Pruning<'_>,
+    curves: &[Curve<'_>],
+    rows: &mut RowWriter<PruningRow>,
+) -> anyhow::Result<()> {
+    let mut sets = vec![HeadSet::none()];
+    let mut users: Vec<Vec<(&Curve<'_>, usize)>> = vec![Vec::new()];
+    for curve in curves {
+        if (0..curve.pool.counts().len()).all(|step| rows.contains(&curve.key(step))) {
+            continue;
+        }
+        for (step, set) in curve.steps(pruning)?.into_iter().enumerate() {
+            if rows.contains(&curve.key(step)) {
+                continue;
+            }
+            let place = sets.iter().position(|known| *known == set).unwrap_or_else(|| {
+                sets.push(set);
+                users.push(Vec::new());
+                sets.len() - 1
+            });
+            users[place].push((curve, step));
+        }
+    }
+    if users.iter().all(Vec::is_empty) {
+        return Ok(());
+    }
+    let mut base: Option<Evaluation> = None;
+    pruning.subject.evaluate(&pruning.scored, &sets, &mut |index, evaluation| {
+        let base = base.get_or_insert_with(|| evaluation.clone());
+        subject::check_base(rows.rows().map(|row| row.base_score), base.score)?;
+        let comparison = pruning.compare(&evaluation, base, &sets[index])?;
+        for (curve, step) in &users[index] {
+            let place = Place {
+                attention: &curve.pool.attention,
+                order: curve.order.name(),
+                seed: curve.seed,
+                step: *step,
+            };
+            rows.push(row(&place, curve.pool.heads.len(), &sets[index], evaluation.metric(), &comparison))?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+impl Pruning<'_> {
+    /// Compares a model with heads masked with the intact one; the intact one is not tested against itself.
+    pub fn compare(
+        &self,
+        variant: &Evaluation,
+        base: &Evaluation,
+        masked: &HeadSet,
+    ) -> Result<Comparison, subject::Error> {
+        let resamples = self.args.resamples as usize;
+        let comparison = variant.compare_with(base, resamples, self.args.shared.seed)?;
+        Ok(match masked.is_empty() {
+            true => Comparison {
+                p_value: None,
+                interval: None,
+                p_unpaired_t: None,
+                p_mcnemar: None,
+                ..comparison
+            },
+            false => comparison,
+        })
+    }
+}
+
+/// Where a row stands.
+pub struct Place<'a> {
+    /// An attention type, or `all`.
+    pub attention: &'a str,
+    /// Name of the order or search.
+    pub order: &'a str,
+    /// Seed of a random order.
+    pub seed: Option<u64>,
+    /// Step of the curve.
+    pub step: usize,
+}
+
+/// A row without adjusted p-values, which follow when the whole curve is there.
+pub fn row(
+    place: &Place<'_>,
+    heads: usize,
+    masked: &HeadSet,
+    metric: &str,
+    comparison: &Comparison,
+) -> PruningRow {
+    let names: Vec<String> = masked.iter().map(|id| id.to_string()).collect();
+    PruningRow {
+        attention: place.attention.to_owned(),
+        order: place.order.to_owned(),
+        order_seed: place.seed,
+        step: place.step,
+        masked: masked.len(),
+        heads,
+        metric: metric.to_owned(),
+        base_score: comparison.base,
+        score: comparison.variant,
+        score_delta: comparison.delta,
+        delta_low: comparison.interval.map(|(low, _)| low),
+        delta_high: comparison.interval.map(|(_, high)| high),
+        p_value: comparison.p_value,
+        p_holm: None,
+        p_benjamini_hochberg: None,
+        p_unpaired_t: comparison.p_unpaired_t,
+        p_mcnemar: comparison.p_mcnemar,
+        search_score: None,
+        masked_heads: names.join("+"),
+    }
+}
+
+/// Fills in the adjusted p-values: the steps of a curve are a family of tests.
+pub fn adjust(rows: &mut [PruningRow]) {
+    let mut families: BTreeMap<_, Vec<&mut PruningRow>> = BTreeMap::new();
+    for row in rows.iter_mut().filter(|row| row.p_value.is_some()) {
+        let curve = (row.attention.clone(), row.order.clone(), row.order_seed);
+        families.entry(curve).or_default().push(row);
+    }
+    for mut family in families.into_values() {
+        let p_values: Vec<f64> = family.iter().filter_map(|row| row.p_value).collect();
+        let adjusted = holm(&p_values).into_iter().zip(benjamini_hochberg(&p_values));
+        for (row, (holm, benjamini_hochberg)) in family.iter_mut().zip(adjusted) {
+            row.p_holm = Some(holm);
+            row.p_benjamini_hochberg = Some(benjamini_hochberg);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(entries: &[(&str, usize, Option<f64>)]) -> Vec<PruningRow> {
+        let comparison = |p_value| Comparison {
+            base: 30.0,
+            variant: 29.0,
+            delta: -1.0,
+            p_value,
+            interval: None,
+            p_unpaired_t: None,
+            p_mcnemar: None,
+        };
+        let row = |&(order, step, p): &(&str, usize, Option<f64>)| {
+            let place = Place { attention: "all", order, seed: None, step };
+            row(&place, 5, &HeadSet::none(), "bleu", &comparison(p))
+        };
+        entries.iter().map(row).collect()
+    }
+
+    /// Holm within a curve: 2 * 0.01 and 0.02, 1 * 0.5; step 0 is no test.
+    #[test]
+    fn each_curve_is_a_family_of_tests() {
+        let mut rows = rows(&[
+            ("importance", 0, None),
+            ("importance", 1, Some(0.5)),
+            ("importance", 2, Some(0.01)),
+            ("oracle", 1, Some(0.03)),
+        ]);
+        adjust(&mut rows);
+        let holm: Vec<_> = rows.iter().map(|row| row.p_holm).collect();
+        assert_eq!(holm, [None, Some(0.5), Some(0.02), Some(0.03)]);
+    }
+}

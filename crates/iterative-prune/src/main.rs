@@ -1,0 +1,190 @@
+//! More and more heads: Michel et al. (2019), Section 4.2, Figures 3 and 6, and Section 5, Figure 4.
+//!
+//! Heads sorted by increasing score over the whole model, or over one attention type, and the test score with the first
+//! 10, 20, .. 100 % of them masked. Beyond the paper, `--search` looks for better sets than any order gives.
+mod curve;
+mod plan;
+mod search;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Parser;
+use core_masking::HeadLayout;
+use records::{Provenance, PruningRow, RowWriter, Signature};
+use subject::{
+    Description, Estimate, EstimateArgs, Machine, Oracle, Order, Scored, Selection, SharedArgs, Subject,
+};
+
+use curve::Curve;
+use plan::Pool;
+use search::{Search, SearchArgs};
+
+/// Masks more and more heads, the least important first, and scores the test set (Figures 3, 4 and 6).
+///
+/// Writes a row for each step as soon as it is scored, and continues a file that a killed run has left. Curves of
+/// several orders and attention types can share a file.
+#[derive(Debug, Parser)]
+#[command(version, args_override_self = true)]
+struct Args {
+    /// What heads are ordered by; several, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ORDERS", default_value = "importance")]
+    order: Vec<Order>,
+
+    /// Heads that are ordered together: all, or those of an attention type (Figure 4); several, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "TYPES", default_value = "all")]
+    attention: Vec<Selection>,
+
+    /// Heads masked at each step, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=100))]
+    step_percent: u64,
+
+    /// Score the heads again after each step, on the model without those masked so far
+    #[arg(long, conflicts_with = "search")]
+    recompute: bool,
+
+    /// Heads that stay in each layer, whatever their score
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    keep_at_least: usize,
+
+    /// Number of random orders, whose seeds count up from --seed
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    random_orders: u64,
+
+    /// Split that is scored; the subject's test split if absent
+    #[arg(long, value_name = "SPLIT")]
+    split: Option<String>,
+
+    /// Paired bootstrap resamples for each step, up to a million; 0 skips the test
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    resamples: u64,
+
+    /// Multiply the kept heads of a layer by heads / kept
+    #[arg(long)]
+    rescale: bool,
+
+    #[command(flatten)]
+    estimate: EstimateArgs,
+
+    #[command(flatten)]
+    search: SearchArgs,
+
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+fn main() -> ExitCode {
+    subject::exit_code(run(&Args::parse()))
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let machine = args.shared.machine()?;
+    let description = Description::read(&args.shared.subject)?;
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    let split = description.split(args.split.as_deref(), &machine)?;
+    let estimate = args.estimate.estimate(&description, &machine)?;
+    let layout = description.layout(&machine)?;
+    let pools = pools(args, &layout)?;
+    if let Some(order) = args.order.iter().find(|order| args.recompute && !order.is_measured()) {
+        bail!("--recompute scores heads again on the masked model, which order {} does not", order.name());
+    }
+    let scored = Scored { split, limit: args.shared.limit, rescale: args.rescale };
+    let oracle = Oracle::new(&description, &args.shared.results, &scored);
+    if args.search.search.is_none() && args.order.contains(&Order::Oracle) {
+        oracle.check_exists()?;
+    }
+    let search = args.search.checked(&description, &machine, &scored)?;
+    let experiment = if search.is_some() { "joint-search" } else { "iterative-prune" };
+    let path = args.shared.output_path(experiment, &description, &scored.split);
+    records::check_writable(&path)?;
+    let subject = description.open(&machine, &args.shared.results)?;
+
+    let pruning = Pruning { args, subject: subject.as_ref(), scored, estimate, oracle };
+    let signature = pruning.signature(experiment, search.as_ref(), &machine)?;
+    let mut rows = RowWriter::open(&path, &signature, args.shared.existing())?;
+    match &search {
+        Some(search) => search.run(&pruning, &pools, &mut rows)?,
+        None => pruning.draw(&pools, &mut rows)?,
+    }
+    rows.finish(curve::adjust)?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// The heads that are ordered together.
+///
+/// # Errors
+/// If the model has no such attention, or no layer has so many heads as are to be kept.
+fn pools(args: &Args, layout: &HeadLayout) -> anyhow::Result<Vec<Pool>> {
+    let most = layout.types().map(|(_, shape)| shape.heads).min().context("the model has no heads")?;
+    if args.keep_at_least > most {
+        bail!("--keep-at-least {} is more than the {most} heads of a layer", args.keep_at_least);
+    }
+    let pool = |selection: &Selection| {
+        let attention = match selection {
+            Selection::All => "all".to_owned(),
+            Selection::One(attention) => attention.to_string(),
+        };
+        let heads = selection.heads(layout)?;
+        Ok(Pool { attention, heads, keep_at_least: args.keep_at_least, step_percent: args.step_percent })
+    };
+    args.attention.iter().map(pool).collect()
+}
+
+/// What all curves have in common.
+struct Pruning<'a> {
+    args: &'a Args,
+    subject: &'a dyn Subject,
+    scored: Scored,
+    estimate: Estimate,
+    oracle: Oracle,
+}
+
+impl Pruning<'_> {
+    /// All that the rows depend on.
+    fn signature(
+        &self,
+        experiment: &str,
+        search: Option<&Search>,
+        machine: &Machine,
+    ) -> anyhow::Result<Signature> {
+        let mut identity = self.subject.identity(experiment, &self.scored)?;
+        identity.seed = self.args.shared.seed;
+        self.estimate.describe(self.subject, &mut identity)?;
+        identity.arguments.extend([
+            ("resamples".to_owned(), self.args.resamples.into()),
+            ("step_percent".to_owned(), self.args.step_percent.into()),
+            ("keep_at_least".to_owned(), self.args.keep_at_least.into()),
+            ("recompute".to_owned(), self.args.recompute.into()),
+        ]);
+        if let Some(search) = search {
+            search.describe(self.subject, &mut identity)?;
+        }
+        let run = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
+        Ok(Signature::new(identity, run))
+    }
+
+    /// Draws the curve of each order over each pool.
+    fn draw(&self, pools: &[Pool], rows: &mut RowWriter<PruningRow>) -> anyhow::Result<()> {
+        let curves: Vec<Curve<'_>> = pools
+            .iter()
+            .flat_map(|pool| self.args.order.iter().flat_map(|&order| self.curves(pool, order)))
+            .collect();
+        if self.args.shared.restart {
+            rows.discard(|row| curves.iter().any(|curve| curve.holds(row) && curve.is_finished(row)))?;
+        }
+        curve::draw(self, &curves, rows)
+    }
+
+    /// The curve of an order, or one for each seed of a random one.
+    fn curves<'a>(&self, pool: &'a Pool, order: Order) -> Vec<Curve<'a>> {
+        let seeds: Vec<Option<u64>> = match order {
+            Order::Random => {
+                (0..self.args.random_orders).map(|n| Some(self.args.shared.seed.wrapping_add(n))).collect()
+            }
+            _ => vec![None],
+        };
+        seeds.into_iter().map(|seed| Curve { pool, order, seed }).collect()
+    }
+}

@@ -1,0 +1,331 @@
+//! Head sets that are better than any order gives, searched for by measuring them.
+//!
+//! Beyond the paper, whose greedy pruning by importance may miss the best set. Sets are chosen on one split and reported
+//! on another, so that one sees how far the importance order is from what can be attained.
+use clap::ValueEnum;
+use core_masking::{HeadId, HeadSet};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use records::{Identity, PruningRow, Row, RowWriter};
+use subject::{Description, Evaluation, Machine, Order, Scored};
+
+use crate::Pruning;
+use crate::curve::{Place, row};
+use crate::plan::Pool;
+
+/// Exchanges that are tried together, of which the best is made.
+const EXCHANGES_TOGETHER: usize = 16;
+
+/// How sets are searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// Mask, one by one, the head whose masking costs least beside those masked already
+    GreedyForward,
+    /// Exchange a masked head for another as long as that helps, starting from the importance order
+    Swap,
+}
+
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Self::GreedyForward => "greedy-forward",
+            Self::Swap => "swap",
+        }
+    }
+}
+
+/// Arguments of the search.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Joint search")]
+pub struct SearchArgs {
+    /// Search for the best sets instead of following an order, and write joint-search.csv
+    #[arg(long, value_enum)]
+    pub search: Option<Method>,
+
+    /// Split that sets are chosen on; the development split if absent, or the training split if the former is scored
+    #[arg(long, value_name = "SPLIT", requires = "search")]
+    search_on: Option<String>,
+
+    /// First segments of that split to choose on
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    search_limit: u64,
+
+    /// Share of heads to search up to (greedy-forward), or at (swap), in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=100))]
+    search_percent: u64,
+
+    /// Sets that swap tries at most
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..))]
+    search_evaluations: u64,
+}
+
+impl SearchArgs {
+    /// The search, if there is to be one, on a split that can be scored and is not the one that is reported.
+    ///
+    /// # Errors
+    /// If the split is at fault, or is the reported one.
+    pub fn checked(
+        &self,
+        description: &Description,
+        machine: &Machine,
+        reported: &Scored,
+    ) -> anyhow::Result<Option<Search>> {
+        let Some(method) = self.search else { return Ok(None) };
+        let default = match description.dev_split() {
+            dev if dev == reported.split => description.train_split(),
+            dev => dev,
+        };
+        let split = description.split(Some(self.search_on.as_deref().unwrap_or(default)), machine)?;
+        if split == reported.split {
+            anyhow::bail!("--search-on {split} is the split that is scored: name another");
+        }
+        let on = Scored { split, limit: Some(self.search_limit as usize), rescale: reported.rescale };
+        Ok(Some(Search { method, on, percent: self.search_percent, evaluations: self.search_evaluations }))
+    }
+}
+
+/// A search on a split that is not the reported one.
+#[derive(Debug)]
+pub struct Search {
+    method: Method,
+    on: Scored,
+    percent: u64,
+    evaluations: u64,
+}
+
+impl Search {
+    /// Adds what found sets depend on.
+    ///
+    /// # Errors
+    /// If the split is at fault.
+    pub fn describe(&self, subject: &dyn subject::Subject, identity: &mut Identity) -> anyhow::Result<()> {
+        let data = subject.identity(&identity.experiment, &self.on)?.data;
+        let checksum = data.get(&self.on.split).cloned().unwrap_or_default();
+        identity.data.insert(format!("search: {}", self.on.split), checksum);
+        identity.arguments.extend([
+            ("search_on".to_owned(), self.on.split.clone().into()),
+            ("search_limit".to_owned(), self.on.limit.into()),
+            ("search_evaluations".to_owned(), self.evaluations.into()),
+        ]);
+        Ok(())
+    }
+
+    /// Searches over each pool, and writes a row for the intact model and one for each set that is reported.
+    ///
+    /// # Errors
+    /// If heads cannot be ordered, a split is at fault, or the file cannot be written.
+    pub fn run(
+        &self,
+        pruning: &Pruning<'_>,
+        pools: &[Pool],
+        rows: &mut RowWriter<PruningRow>,
+    ) -> anyhow::Result<()> {
+        if pruning.args.shared.restart {
+            let name = self.method.name();
+            rows.discard(|row| {
+                row.order == name && pools.iter().any(|pool| pool.attention == row.attention)
+            })?;
+        }
+        for pool in pools {
+            let order =
+                pruning.estimate.scores(Order::Importance, pruning.subject, &HeadSet::none())?.ascending();
+            let order: Vec<HeadId> = order.into_iter().filter(|id| pool.heads.contains(id)).collect();
+            let mut reporter = Reporter::new(self, pruning, pool, rows)?;
+            match self.method {
+                Method::GreedyForward => self.greedy_forward(pool, &order, &mut reporter)?,
+                Method::Swap => self.swap(pool, &order, &mut reporter)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Scores of these sets on the split of the search.
+    fn scores(&self, pruning: &Pruning<'_>, sets: &[HeadSet]) -> anyhow::Result<Vec<f64>> {
+        let mut scores = Vec::with_capacity(sets.len());
+        pruning.subject.evaluate(&self.on, sets, &mut |_, evaluation| {
+            scores.push(evaluation.score);
+            Ok(())
+        })?;
+        Ok(scores)
+    }
+
+    /// At each step the head whose masking leaves the highest score; of heads that tie, the least important.
+    fn greedy_forward(
+        &self,
+        pool: &Pool,
+        order: &[HeadId],
+        reporter: &mut Reporter<'_, '_>,
+    ) -> anyhow::Result<()> {
+        let counts = pool.counts();
+        let limit = (pool.heads.len() as u64 * self.percent).div_ceil(100) as usize;
+        let mut masked = reporter.last.clone();
+        for (step, &count) in counts.iter().enumerate().skip(reporter.next) {
+            if count > limit {
+                break;
+            }
+            let mut score = None;
+            while masked.len() < count {
+                let sets: Vec<HeadSet> = order
+                    .iter()
+                    .filter(|&&id| pool.may_mask(id, &masked))
+                    .map(|&id| masked.with(id))
+                    .collect();
+                let best = best(&self.scores(reporter.pruning, &sets)?);
+                (masked, score) = (sets[best.0].clone(), Some(best.1));
+            }
+            reporter.report(step, &masked, score)?;
+        }
+        Ok(())
+    }
+
+    /// Exchanges masked heads for others while the score rises, at a fixed number of heads.
+    fn swap(&self, pool: &Pool, order: &[HeadId], reporter: &mut Reporter<'_, '_>) -> anyhow::Result<()> {
+        let limit = (pool.heads.len() as u64 * self.percent).div_ceil(100) as usize;
+        let counts = pool.counts();
+        let Some(step) = counts.iter().rposition(|&count| count <= limit && count > 0) else {
+            anyhow::bail!(
+                "at {} % of {} heads there is no step to search at",
+                self.percent,
+                pool.heads.len()
+            );
+        };
+        if reporter.next == 0 {
+            reporter.report(0, &HeadSet::none(), None)?;
+        }
+        if reporter.next > step {
+            return Ok(());
+        }
+        let mut masked = pool.extend(&HeadSet::none(), order, counts[step]);
+        let mut score = self.scores(reporter.pruning, std::slice::from_ref(&masked))?[0];
+        let mut left = self.evaluations as usize - 1;
+        let mut lot = ChaCha8Rng::seed_from_u64(reporter.pruning.args.shared.seed);
+        let mut exchanges = exchanges(pool, order, &masked, &mut lot);
+        while left > 0 && !exchanges.is_empty() {
+            let together = exchanges.len().saturating_sub(EXCHANGES_TOGETHER.min(left));
+            let sets = exchanges.split_off(together);
+            left -= sets.len();
+            let best = best(&self.scores(reporter.pruning, &sets)?);
+            if best.1 > score {
+                (masked, score) = (sets[best.0].clone(), best.1);
+                exchanges = self::exchanges(pool, order, &masked, &mut lot);
+            }
+        }
+        reporter.report(step, &masked, Some(score))
+    }
+}
+
+/// All sets that differ from `masked` in one head, in an order that `lot` decides.
+fn exchanges(pool: &Pool, order: &[HeadId], masked: &HeadSet, lot: &mut ChaCha8Rng) -> Vec<HeadSet> {
+    let mut sets: Vec<HeadSet> = masked
+        .iter()
+        .map(|out| masked.without(out))
+        .flat_map(|rest| {
+            let others = order.iter().filter(|&&id| !masked.contains(id) && pool.may_mask(id, &rest));
+            others.map(|&id| rest.with(id)).collect::<Vec<_>>()
+        })
+        .collect();
+    sets.shuffle(lot);
+    sets
+}
+
+/// Place and value of the highest score; of those that tie, the first.
+fn best(scores: &[f64]) -> (usize, f64) {
+    let mut best = (0, f64::NEG_INFINITY);
+    for (place, &score) in scores.iter().enumerate() {
+        if score > best.1 {
+            best = (place, score);
+        }
+    }
+    best
+}
+
+/// Scores found sets on the reported split and writes their rows.
+struct Reporter<'a, 'p> {
+    pruning: &'a Pruning<'p>,
+    pool: &'a Pool,
+    method: Method,
+    rows: &'a mut RowWriter<PruningRow>,
+    base: Evaluation,
+    /// The first step that has no row.
+    next: usize,
+    /// The masked heads of the last step that has one.
+    last: HeadSet,
+}
+
+impl<'a, 'p> Reporter<'a, 'p> {
+    /// Scores the intact model, and finds where a killed run has stopped.
+    fn new(
+        search: &Search,
+        pruning: &'a Pruning<'p>,
+        pool: &'a Pool,
+        rows: &'a mut RowWriter<PruningRow>,
+    ) -> anyhow::Result<Self> {
+        let name = search.method.name();
+        let last = rows
+            .rows()
+            .filter(|row| row.order == name && row.attention == pool.attention)
+            .max_by_key(|row| row.step);
+        let next = last.map_or(0, |row| row.step + 1);
+        let names =
+            last.map_or("", |row| row.masked_heads.as_str()).split('+').filter(|name| !name.is_empty());
+        let last = names.map(str::parse).collect::<Result<HeadSet, core_masking::Error>>()?;
+        let mut base = None;
+        pruning.subject.evaluate(&pruning.scored, &[HeadSet::none()], &mut |_, evaluation| {
+            base = Some(evaluation);
+            Ok(())
+        })?;
+        let base = base.ok_or_else(|| anyhow::anyhow!("the intact model has no score"))?;
+        subject::check_base(rows.rows().map(|row| row.base_score), base.score)?;
+        Ok(Self { pruning, pool, method: search.method, rows, base, next, last })
+    }
+
+    fn report(&mut self, step: usize, masked: &HeadSet, search_score: Option<f64>) -> anyhow::Result<()> {
+        let (pruning, pool, base) = (self.pruning, self.pool, &self.base);
+        let place = Place { attention: &pool.attention, order: self.method.name(), seed: None, step };
+        pruning.subject.evaluate(&pruning.scored, std::slice::from_ref(masked), &mut |_, evaluation| {
+            let comparison = pruning.compare(&evaluation, base, masked)?;
+            let found = row(&place, pool.heads.len(), masked, evaluation.metric(), &comparison);
+            if !self.rows.contains(&found.key()) {
+                self.rows.push(PruningRow { search_score, ..found })?;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core_masking::Attention;
+
+    #[test]
+    fn of_equal_scores_the_first_is_best() {
+        assert_eq!(best(&[1.0, 3.0, 2.0, 3.0]), (1, 3.0));
+    }
+
+    /// 2 masked heads of 6 and 4 others: 8 exchanges, or fewer where a layer must keep its heads.
+    #[test]
+    fn every_exchange_is_tried_once() {
+        let id = |layer, head| HeadId::from_index(Attention::SelfAttention, layer, head);
+        let heads: Vec<HeadId> = (0..2).flat_map(|layer| (0..3).map(move |head| id(layer, head))).collect();
+        let pool = |keep_at_least| Pool {
+            attention: "all".to_owned(),
+            heads: heads.clone(),
+            keep_at_least,
+            step_percent: 10,
+        };
+        let masked = HeadSet::from_iter([id(0, 0), id(0, 1)]);
+        let found = |keep| {
+            let mut sets = exchanges(&pool(keep), &heads, &masked, &mut ChaCha8Rng::seed_from_u64(3));
+            sets.sort();
+            sets.dedup();
+            assert!(sets.iter().all(|set| set.len() == 2 && *set != masked));
+            sets.len()
+        };
+        assert_eq!(found(0), 8);
+        // each layer keeps two: a head of the first may go back only for one of the second
+        assert_eq!(found(2), 0, "the first layer has one head left already");
+    }
+}

@@ -1,0 +1,175 @@
+//! The matrix as a figure.
+use plotters::element::{PathElement, Rectangle};
+use plotters::style::text_anchor::HPos;
+use plotters::style::{Color, RGBColor, ShapeStyle};
+
+use super::{Agreement, Cell};
+use crate::Error;
+use crate::figure::canvas::{Area, COLUMN_INCHES, Figure, points, to_error};
+use crate::figure::diverging::{color, text_color};
+use crate::figure::palette::{GREY, INK, LIGHT};
+use crate::figure::text::{SIZE, SMALL, TextStyle, fitted, width};
+use crate::number::{count, typeset};
+
+/// Right and left margin, in points.
+const MARGIN: f64 = 6.0;
+/// Height of a line of text, in points.
+const LINE: f64 = 11.0;
+/// Room between the names and the cells, in points.
+const GAP: f64 = 4.0;
+/// Height of the colour bar, and the room above it and below it for its numbers and label, in points.
+const BAR: f64 = 7.0;
+const ABOVE_BAR: f64 = 10.0;
+const BELOW_BAR: f64 = 27.0;
+/// Parts of the colour bar, an odd number so that one of them is white.
+const PARTS: i32 = 101;
+
+const WHITE: RGBColor = RGBColor(255, 255, 255);
+
+/// Where the cells stand on the page, in points.
+#[derive(Clone, Copy)]
+struct Grid {
+    left: f64,
+    top: f64,
+    /// Width and height of a cell.
+    cell: f64,
+    /// Number of rows and of columns.
+    size: usize,
+}
+
+impl Grid {
+    fn of(agreement: &Agreement) -> Self {
+        let names = agreement.orders.iter().map(|order| width(order.label(), SMALL));
+        let widest = names.fold(0.0, f64::max);
+        let left = MARGIN + widest + GAP;
+        let size = agreement.orders.len();
+        let cell = (COLUMN_INCHES * 72.0 - MARGIN - left) / size as f64;
+        Self { left, top: 2.0 * LINE + GAP + widest + GAP + 2.0, cell, size }
+    }
+
+    /// The ends of a row or column, counted from an edge.
+    fn span(self, edge: f64, index: usize) -> (i32, i32) {
+        (points(edge + self.cell * index as f64), points(edge + self.cell * (index + 1) as f64))
+    }
+
+    fn right(self) -> f64 {
+        self.left + self.cell * self.size as f64
+    }
+
+    fn bottom(self) -> f64 {
+        self.top + self.cell * self.size as f64
+    }
+}
+
+/// A square matrix with Kendall's tau-b above the diagonal and Spearman's rho below, each printed on its colour.
+///
+/// # Errors
+/// If drawing fails.
+pub fn figure(agreement: &Agreement) -> Result<Figure, Error> {
+    let grid = Grid::of(agreement);
+    let height = grid.bottom() + ABOVE_BAR + BAR + BELOW_BAR;
+    let size = (COLUMN_INCHES, (height / 72.0 * 100.0).round() / 100.0);
+    let title = format!("{}; {}", agreement.title, count(agreement.heads, "head"));
+    Figure::draw(size, &title, |page| {
+        draw_text(page, &title, LINE, GREY)?;
+        draw_text(page, &explanation(agreement), 2.0 * LINE, INK)?;
+        for row in 0..grid.size {
+            draw_names(page, agreement, grid, row)?;
+            for column in 0..grid.size {
+                draw_cell(page, agreement.cell(row, column), grid, (row, column))?;
+            }
+        }
+        draw_bar(page, grid)
+    })
+}
+
+fn explanation(agreement: &Agreement) -> String {
+    let dash = if agreement.has_undefined() { "; \u{2013} all heads are equal" } else { "" };
+    format!("above the diagonal Kendall\u{2019}s \u{3c4}, below Spearman\u{2019}s \u{3c1}{dash}")
+}
+
+fn draw_text(page: &Area<'_>, text: &str, baseline: f64, color: RGBColor) -> Result<(), Error> {
+    let (text, size) = fitted(text, SMALL, COLUMN_INCHES * 72.0 - 2.0 * MARGIN);
+    TextStyle::new(size, color, HPos::Left).write(page, &text, (points(MARGIN), points(baseline)))
+}
+
+/// The name of one order, beside its row and above its column.
+fn draw_names(page: &Area<'_>, agreement: &Agreement, grid: Grid, index: usize) -> Result<(), Error> {
+    let name = agreement.orders[index].label();
+    let (top, bottom) = grid.span(grid.top, index);
+    let beside = (points(grid.left - GAP), (top + bottom) / 2);
+    TextStyle::new(SMALL, INK, HPos::Right).write_centered(page, name, beside)?;
+    let (left, right) = grid.span(grid.left, index);
+    // Digits are 0.711 em high; half of that centres the text on its column.
+    let above = ((left + right) / 2 + points(SMALL * 0.355), points(grid.top - GAP));
+    TextStyle::new(SMALL, INK, HPos::Left).write_upwards(page, name, above)
+}
+
+fn draw_cell(page: &Area<'_>, cell: Cell, grid: Grid, (row, column): (usize, usize)) -> Result<(), Error> {
+    let ((left, right), (top, bottom)) = (grid.span(grid.left, column), grid.span(grid.top, row));
+    let (paper, ink, text) = match cell {
+        Cell::Diagonal => (LIGHT, INK, String::new()),
+        Cell::Undefined => (WHITE, GREY, "\u{2013}".to_owned()),
+        Cell::Correlation(value) => (color(value), text_color(value), typeset(value, 2)),
+    };
+    page.draw(&Rectangle::new([(left, top), (right, bottom)], paper.filled())).map_err(to_error)?;
+    page.draw(&Rectangle::new([(left, top), (right, bottom)], line(WHITE, 1.0))).map_err(to_error)?;
+    let size = (SIZE * (grid.cell - 3.0) / width("\u{2212}0.00", SIZE)).min(SIZE);
+    let middle = ((left + right) / 2, (top + bottom) / 2);
+    TextStyle::new(size, ink, HPos::Center).write_centered(page, &text, middle)
+}
+
+/// The colours from -1 to 1 with numbers and a label, below the cells.
+fn draw_bar(page: &Area<'_>, grid: Grid) -> Result<(), Error> {
+    let (left, right) = (points(grid.left), points(grid.right()));
+    let (top, bottom) = (points(grid.bottom() + ABOVE_BAR), points(grid.bottom() + ABOVE_BAR + BAR));
+    let edge = |part: i32| left + (right - left) * part / PARTS;
+    for part in 0..PARTS {
+        let value = f64::from(2 * part + 1 - PARTS) / f64::from(PARTS - 1);
+        let area = [(edge(part), top), (edge(part + 1), bottom)];
+        page.draw(&Rectangle::new(area, color(value).filled())).map_err(to_error)?;
+    }
+    page.draw(&Rectangle::new([(left, top), (right, bottom)], line(INK, 0.5))).map_err(to_error)?;
+    let style = TextStyle::new(SMALL, INK, HPos::Center);
+    for quarter in 0..=4 {
+        let x = left + (right - left) * quarter / 4;
+        let tick = PathElement::new(vec![(x, bottom), (x, bottom + points(2.5))], line(INK, 0.6));
+        page.draw(&tick).map_err(to_error)?;
+        let label = tick_label(f64::from(quarter - 2) / 2.0);
+        style.write(page, &label, (x, bottom + points(10.5)))?;
+    }
+    style.write(page, "rank correlation", ((left + right) / 2, bottom + points(21.0)))
+}
+
+fn tick_label(value: f64) -> String {
+    let decimals = if value.fract() == 0.0 { 0 } else { 1 };
+    typeset(value, decimals)
+}
+
+fn line(color: RGBColor, width: f64) -> ShapeStyle {
+    ShapeStyle::from(color).stroke_width(points(width).unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agreement::tests::example;
+
+    #[test]
+    fn numbers_and_names_are_text_in_the_svg() {
+        let figure = figure(&example()).unwrap();
+        for label in
+            ["0.33", "0.60", "\u{2212}entropy", "attention gradient", "rank correlation", "; 4 heads"]
+        {
+            assert!(figure.svg().contains(label), "`{label}` is missing");
+        }
+        assert_eq!(figure.svg().matches("importance by token").count(), 2);
+    }
+
+    #[test]
+    fn equal_rows_give_equal_files() {
+        let draw = || figure(&example()).unwrap();
+        assert_eq!(draw(), draw());
+        assert_eq!(draw().png().unwrap(), draw().png().unwrap());
+    }
+}

@@ -1,0 +1,213 @@
+//! The rows of `importance`, read and checked, and what heads can be ordered by (Michel et al. 2019, Section 4.1).
+use std::path::{Path, PathBuf};
+
+use records::{ImportanceRow, Signature, read_rows};
+
+use crate::Error;
+use crate::attention::Attention;
+use crate::sweep::{self, csv_path};
+
+/// The experiment whose results these are.
+pub const EXPERIMENT: &str = "importance";
+
+/// Something that heads are ordered by; those with the least value are masked first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Equation 2, normalised by layer.
+    Importance,
+    /// The same over tokens, as the authors' code has it.
+    ImportanceByToken,
+    /// Gradient of the loss by attention weights.
+    AttentionGradient,
+    /// Entropy of the attention, negative: heads whose attention is spread are masked first.
+    NegativeEntropy,
+    /// Mean of the greatest attention weight.
+    Confidence,
+    /// Importance and entropy, averaged.
+    ImportanceEntropy,
+    /// Score that is lost without the head.
+    Oracle,
+}
+
+impl Order {
+    /// All orders; the last one is not known for every subject.
+    pub const ALL: [Self; 7] = [
+        Self::Importance,
+        Self::ImportanceByToken,
+        Self::AttentionGradient,
+        Self::NegativeEntropy,
+        Self::Confidence,
+        Self::ImportanceEntropy,
+        Self::Oracle,
+    ];
+
+    /// The name in figures and tables.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Importance => "importance",
+            Self::ImportanceByToken => "importance by token",
+            Self::AttentionGradient => "attention gradient",
+            Self::NegativeEntropy => "\u{2212}entropy",
+            Self::Confidence => "confidence",
+            Self::ImportanceEntropy => "importance + entropy",
+            Self::Oracle => "oracle",
+        }
+    }
+
+    /// The value of a head; absent where it was not measured.
+    pub fn value(self, row: &ImportanceRow) -> Option<f64> {
+        match self {
+            Self::Importance => Some(row.example_normalised),
+            Self::ImportanceByToken => Some(row.token_normalised),
+            Self::AttentionGradient => Some(row.attention_gradient),
+            Self::NegativeEntropy => Some(-row.entropy),
+            Self::Confidence => Some(row.confidence),
+            Self::ImportanceEntropy => Some(row.importance_entropy),
+            Self::Oracle => row.oracle,
+        }
+    }
+}
+
+/// What is known of each head of a subject.
+#[derive(Debug, Clone)]
+pub struct Importance {
+    /// Name of the subject.
+    pub subject: String,
+    /// Split that the values are estimated on; unknown without a signature.
+    pub split: Option<String>,
+    /// Segments used from the start of the split; all if absent.
+    pub limit: Option<usize>,
+    path: PathBuf,
+    rows: Vec<ImportanceRow>,
+}
+
+impl Importance {
+    /// Reads `<results>/<subject>/importance.csv` and the signature beside it.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged.
+    pub fn read(results: &Path, subject: &str) -> Result<Self, Error> {
+        let path = csv_path(results, subject, EXPERIMENT, EXPERIMENT)?;
+        let signature = Signature::read(&Signature::path_beside(&path))?;
+        let mut importance = Self::from_rows(subject, path.clone(), read_rows(&path)?)?;
+        if let Some(Signature { identity, .. }) = signature {
+            importance.split = Some(identity.split).filter(|split| !split.is_empty());
+            importance.limit = identity.limit;
+        }
+        Ok(importance)
+    }
+
+    /// Whether the file of a subject is there.
+    pub fn exists(results: &Path, subject: &str) -> bool {
+        csv_path(results, subject, EXPERIMENT, EXPERIMENT).is_ok()
+    }
+
+    /// Checks rows that come from `path`, which only errors mention.
+    ///
+    /// # Errors
+    /// If there are none, or one has an impossible value.
+    pub fn from_rows(subject: &str, path: PathBuf, rows: Vec<ImportanceRow>) -> Result<Self, Error> {
+        if rows.is_empty() {
+            return Err(Error::Empty { path });
+        }
+        rows.iter().try_for_each(|row| check(&path, row))?;
+        Ok(Self { subject: subject.to_owned(), split: None, limit: None, path, rows })
+    }
+
+    /// The file, which errors mention.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The heads.
+    pub fn rows(&self) -> &[ImportanceRow] {
+        &self.rows
+    }
+
+    /// The values of all heads in one order, if none is missing.
+    pub fn values(&self, order: Order) -> Option<Vec<f64>> {
+        self.rows.iter().map(|row| order.value(row)).collect()
+    }
+
+    /// Subject and split as a reader should see them.
+    pub fn title(&self) -> String {
+        sweep::title(&self.subject, self.split.as_deref(), self.limit)
+    }
+}
+
+fn check(path: &Path, row: &ImportanceRow) -> Result<(), Error> {
+    let attention = row.attention.parse::<Attention>();
+    attention.map_err(|source| Error::Attention { path: path.to_owned(), experiment: EXPERIMENT, source })?;
+    let columns = [
+        ("example_normalised", Some(row.example_normalised)),
+        ("token_normalised", Some(row.token_normalised)),
+        ("attention_gradient", Some(row.attention_gradient)),
+        ("entropy", Some(row.entropy)),
+        ("confidence", Some(row.confidence)),
+        ("importance_entropy", Some(row.importance_entropy)),
+        ("oracle", row.oracle),
+    ];
+    for (column, value) in columns {
+        if let Some(found) = value.filter(|value| !value.is_finite()) {
+            let head = format!("{}:{}:{}", row.attention, row.layer, row.head);
+            return Err(Error::Range {
+                path: path.to_owned(),
+                head,
+                column,
+                found,
+                range: "a finite number",
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A head whose values all rise with `rank`, but for the entropy, which falls.
+    pub(crate) fn row(head: usize, rank: f64) -> ImportanceRow {
+        ImportanceRow {
+            attention: "self".to_owned(),
+            layer: 1,
+            head,
+            example: rank,
+            example_normalised: rank,
+            token: rank,
+            token_normalised: rank,
+            attention_gradient: rank,
+            entropy: 9.0 - rank,
+            confidence: rank,
+            importance_entropy: rank,
+            oracle: Some(rank),
+        }
+    }
+
+    pub(crate) fn importance(rows: Vec<ImportanceRow>) -> Result<Importance, Error> {
+        Importance::from_rows("demo-x", PathBuf::from("importance.csv"), rows)
+    }
+
+    #[test]
+    fn heads_of_spread_attention_come_first() {
+        let found = importance(vec![row(1, 2.0), row(2, 1.0)]).unwrap();
+        assert_eq!(found.values(Order::NegativeEntropy), Some(vec![-7.0, -8.0]));
+        assert_eq!(found.values(Order::Confidence), Some(vec![2.0, 1.0]));
+    }
+
+    #[test]
+    fn an_oracle_with_a_gap_is_none() {
+        let rows = vec![row(1, 2.0), ImportanceRow { oracle: None, ..row(2, 1.0) }];
+        assert_eq!(importance(rows).unwrap().values(Order::Oracle), None);
+    }
+
+    #[test]
+    fn impossible_rows_are_refused() {
+        let message = |row| importance(vec![row]).unwrap_err().to_string();
+        let found = message(ImportanceRow { entropy: f64::NAN, ..row(3, 1.0) });
+        assert_eq!(found, "`importance.csv`: entropy of self:1:3 is NaN, but it must be a finite number");
+        let found = message(ImportanceRow { attention: "enc".to_owned(), ..row(3, 1.0) });
+        assert_eq!(found, "`importance.csv` is not what `importance` writes");
+        assert!(importance(vec![]).unwrap_err().to_string().ends_with("holds no rows yet"));
+    }
+}

@@ -1,0 +1,52 @@
+//! Sentence pairs as token ids, for whatever needs their loss.
+use core_masking::loss::PairBatch;
+use core_masking::marian::Marian;
+use corpus::parallel::ParallelText;
+
+/// The pairs of a split that fit the model; each sentence ends with the end symbol.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    sources: Vec<Vec<u32>>,
+    targets: Vec<Vec<u32>>,
+}
+
+impl Pairs {
+    /// Leaves out pairs of which one side has more than `positions` tokens.
+    pub(super) fn encode(
+        text: &ParallelText,
+        [source_ids, target_ids]: [&dyn Fn(&str) -> Vec<u32>; 2],
+        positions: i64,
+    ) -> Self {
+        let mut pairs = Self { sources: Vec::new(), targets: Vec::new() };
+        for (source, target) in text.source.iter().zip(&text.target) {
+            let (source, target) = (source_ids(source), target_ids(target));
+            if source.len().max(target.len()) as i64 <= positions {
+                pairs.sources.push(source);
+                pairs.targets.push(target);
+            }
+        }
+        pairs
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Tokens of these targets.
+    pub(super) fn target_tokens(&self, rows: &[usize]) -> usize {
+        rows.iter().map(|&row| self.targets[row].len()).sum()
+    }
+
+    /// Tokens of each source and target.
+    pub(super) fn lengths(&self) -> Vec<(usize, usize)> {
+        self.sources.iter().zip(&self.targets).map(|(source, target)| (source.len(), target.len())).collect()
+    }
+
+    /// These pairs as tensors.
+    pub(super) fn batch(&self, model: &Marian, rows: &[usize]) -> PairBatch {
+        fn side<'a>(sentences: &'a [Vec<u32>], rows: &[usize]) -> Vec<&'a [u32]> {
+            rows.iter().map(|&row| sentences[row].as_slice()).collect()
+        }
+        PairBatch::new(model, &side(&self.sources, rows), &side(&self.targets, rows))
+    }
+}
