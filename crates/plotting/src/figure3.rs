@@ -103,7 +103,10 @@ fn line(series: &Series, criterion: Criterion) -> Line {
         order => order.name().to_owned(),
     };
     let style = if seeds > 1 { style(series.order).banded() } else { style(series.order) };
-    Line { name, style, points: points(series, criterion, series.order == Order::Importance) }
+    let mut points = points(series, criterion, series.order == Order::Importance);
+    // Swaps are tried at one number of heads: a line from 0 to there would show what nobody measured.
+    points.retain(|point| series.order != Order::Swap || point.x > 0.0);
+    Line { name, style, points }
 }
 
 fn style(order: Order) -> Style {
@@ -116,8 +119,7 @@ fn style(order: Order) -> Style {
         Order::AttentionGradient => Style::line(PURPLE).marked(Marker::Diamond, 1.2),
         Order::ImportanceEntropy => Style::line(SKY).marked(Marker::Wedge, 1.2),
         Order::GreedyForward => Style::line(INK).marked(Marker::Cross, 1.4),
-        // One number of heads alone: a line from 0 to there would show what nobody measured.
-        Order::Swap => Style::line(BROWN).width(0.0).marked(Marker::Plus, 2.6),
+        Order::Swap => Style::line(BROWN).width(0.0).marked(Marker::Diamond, 2.3),
     }
 }
 

@@ -24,8 +24,6 @@ pub enum Marker {
     Diamond,
     /// ×, which cannot be hollow
     Cross,
-    /// +, which cannot be hollow
-    Plus,
 }
 
 impl Marker {
@@ -66,7 +64,6 @@ impl Marker {
     fn bars(self) -> &'static [[(f64, f64); 2]] {
         match self {
             Self::Cross => &[[(-0.8, -0.8), (0.8, 0.8)], [(-0.8, 0.8), (0.8, -0.8)]],
-            Self::Plus => &[[(-1.1, 0.0), (1.1, 0.0)], [(0.0, -1.1), (0.0, 1.1)]],
             _ => &[],
         }
     }
@@ -74,7 +71,7 @@ impl Marker {
     /// Corners in units of the radius, y downwards; none for shapes that are no polygon.
     fn corners(self) -> Option<&'static [(f64, f64)]> {
         match self {
-            Self::Circle | Self::Cross | Self::Plus => None,
+            Self::Circle | Self::Cross => None,
             Self::Square => Some(&[(-0.8, -0.8), (0.8, -0.8), (0.8, 0.8), (-0.8, 0.8)]),
             Self::Triangle => Some(&[(0.0, -1.1), (1.0, 0.75), (-1.0, 0.75)]),
             Self::Wedge => Some(&[(0.0, 1.1), (1.0, -0.75), (-1.0, -0.75)]),
