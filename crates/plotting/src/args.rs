@@ -29,6 +29,19 @@ pub enum Command {
     Figure2(Figure2Args),
     /// Rank correlations of what heads can be ordered by, as a matrix and a table
     Agreement(AgreementArgs),
+    /// Best single head of each layer, chosen and reported on one split; for BERT, Table 3
+    #[command(visible_alias = "table3")]
+    Table2(BestHeadArgs),
+    /// Best single head of each layer, chosen on another split than reported; for BERT, Table 6
+    #[command(visible_alias = "table6")]
+    Table5(BestHeadArgs),
+    /// Score over the share of masked heads, and how many heads can go; for classifiers other than MNLI, Figure 6
+    #[command(visible_alias = "figure6")]
+    Figure3(CurveArgs),
+    /// Score over the share of masked heads of each attention type
+    Figure4(CurveArgs),
+    /// The paper's claims beside the results of all subjects, as Markdown, also written to `<RESULTS>/summary.md`
+    Summary(SummaryArgs),
     /// Everything that can be drawn from the results that are there
     All(AllArgs),
 }
@@ -115,6 +128,30 @@ pub struct FigureArgs {
     pub paper: PaperArgs,
 }
 
+/// Arguments of a table of best heads.
+#[derive(Debug, clap::Args)]
+pub struct BestHeadArgs {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub criterion: CriterionArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
+}
+
+/// Arguments of a figure of curves.
+#[derive(Debug, clap::Args)]
+pub struct CurveArgs {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub criterion: CriterionArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
+}
+
 /// Arguments of Figure 2.
 #[derive(Debug, clap::Args)]
 pub struct Figure2Args {
@@ -127,6 +164,18 @@ pub struct Figure2Args {
 
     #[command(flatten)]
     pub format: FormatArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
+}
+
+/// Arguments of the summary.
+#[derive(Debug, clap::Args)]
+pub struct SummaryArgs {
+    /// Folder with the results of all subjects
+    #[arg(long, value_name = "FOLDER", default_value = "results")]
+    pub results: PathBuf,
+    #[command(flatten)]
+    pub criterion: CriterionArgs,
     #[command(flatten)]
     pub paper: PaperArgs,
 }

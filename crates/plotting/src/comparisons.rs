@@ -1,4 +1,6 @@
 //! The commands that compare: two splits (Figure 2), or orders of heads.
+use std::path::Path;
+
 use anyhow::Result;
 use plotting::agreement::{self, Agreement};
 use plotting::cross_domain::{CrossDomain, Pair};
@@ -7,15 +9,15 @@ use plotting::figure2::figure2;
 use plotting::importance::Importance;
 use plotting::paper::Published;
 
-use crate::args::{AgreementArgs, AllArgs, Figure2Args, SourceArgs};
-use crate::commands::{print_all, published, report};
+use crate::args::{AgreementArgs, Figure2Args, SourceArgs};
+use crate::commands::{paper_folder, print_all, report};
 
 /// Draws Figure 2 of one comparison or all.
 pub fn run_figure2(args: &Figure2Args) -> Result<()> {
     let SourceArgs { subject, results } = &args.source;
     let all = Pair::all(results, subject)?;
     let selected = Pair::select(&all, args.against.as_deref(), results, subject)?;
-    let published = published(&args.paper.paper)?;
+    let published = paper_folder(&args.paper.paper).map(Published::read).transpose()?;
     draw_figure2(&args.source, [&selected, &all], published.as_ref(), &args.format.format)
 }
 
@@ -24,19 +26,22 @@ pub fn run_agreement(args: &AgreementArgs) -> Result<()> {
     draw_agreement(&args.source, &args.format.format)
 }
 
-/// Draws what there are results for.
-pub fn run_all(args: &AllArgs) -> Result<()> {
-    let SourceArgs { subject, results } = &args.source;
-    let formats = &args.format.format;
+/// Draws what there are results for; says whether there were any.
+pub fn run_present(source: &SourceArgs, paper: Option<&Path>, formats: &[Format]) -> Result<bool> {
+    let SourceArgs { subject, results } = source;
+    if !results.join(subject).is_dir() {
+        return Ok(false);
+    }
     let all = Pair::all(results, subject)?;
     if !all.is_empty() {
-        let published = published(&args.paper.paper)?;
-        draw_figure2(&args.source, [&all, &all], published.as_ref(), formats)?;
+        let published = paper.map(Published::read).transpose()?;
+        draw_figure2(source, [&all, &all], published.as_ref(), formats)?;
     }
-    if Importance::exists(results, subject) {
-        draw_agreement(&args.source, formats)?;
+    let has_importance = Importance::exists(results, subject);
+    if has_importance {
+        draw_agreement(source, formats)?;
     }
-    Ok(())
+    Ok(has_importance || !all.is_empty())
 }
 
 /// One figure for each of the `selected`, named so that it is apart from those of `all`.

@@ -51,6 +51,21 @@ pub enum Error {
         found: String,
     },
 
+    /// A row names something that does not exist.
+    #[error("`{}` is not what `{experiment}` writes: unknown {column} `{found}`: it is one of {allowed}", path.display())]
+    Name {
+        /// The CSV file.
+        path: PathBuf,
+        /// The experiment whose file it should be.
+        experiment: &'static str,
+        /// The column in question.
+        column: &'static str,
+        /// The name.
+        found: String,
+        /// What is allowed.
+        allowed: String,
+    },
+
     /// No two splits of the subject have been compared.
     #[error("`{}` has no `cross-domain-*.csv`: make one with `cross-domain experiments/{subject}.toml`", folder.display())]
     NoComparison {
@@ -103,6 +118,13 @@ pub enum Error {
         path: PathBuf,
         /// The name that its signature asks for.
         expected: String,
+    },
+
+    /// There are no results at all.
+    #[error("`{}` has no results to sum up: make some with `ablate-one experiments/<subject>.toml`", results.display())]
+    NothingMeasured {
+        /// The results folder.
+        results: PathBuf,
     },
 
     /// A published number is missing.
@@ -195,6 +217,17 @@ pub enum Error {
         known: String,
         /// The command that makes results.
         experiment: &'static str,
+    },
+
+    /// A file of one chosen head for each layer has more of a layer.
+    #[error("`{}` has {first} and {second}: it must have one head of each layer, the chosen one", path.display())]
+    Unchosen {
+        /// The CSV file.
+        path: PathBuf,
+        /// A head.
+        first: String,
+        /// Another head of its layer.
+        second: String,
     },
 
     /// A file or folder could not be written.

@@ -19,6 +19,12 @@ pub fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// `value` with at most one digit after the point: `20`, `19.8`.
+pub fn tenths(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
 /// `p = 0.012`, or `p < 0.001` where it is.
 pub fn p_value(value: f64) -> String {
     if value < 0.001 { "p < 0.001".to_owned() } else { format!("p = {value:.3}") }
@@ -46,6 +52,11 @@ mod tests {
     fn figures_have_a_true_minus_and_no_plus() {
         assert_eq!(typeset(-0.5, 1), "\u{2212}0.5");
         assert_eq!(typeset(36.0, 0), "36");
+    }
+
+    #[test]
+    fn shares_have_a_digit_after_the_point_only_if_they_need_one() {
+        assert_eq!([20.0, 19.79, 0.04, 99.96].map(tenths), ["20", "19.8", "0", "100"]);
     }
 
     #[test]

@@ -5,10 +5,13 @@ use crate::Error;
 
 /// One row of `michel2019-summary.csv`.
 #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
-struct SummaryRow {
-    source: String,
-    what: String,
-    value: f64,
+pub struct SummaryRow {
+    /// Table, figure or section of the paper.
+    pub source: String,
+    /// What the number is about.
+    pub what: String,
+    /// The number.
+    pub value: f64,
     #[serde(rename = "unit")]
     _unit: String,
 }
@@ -30,7 +33,7 @@ impl Published {
     /// # Errors
     /// If the file cannot be read or lacks a number.
     pub fn read(paper: &Path) -> Result<Self, Error> {
-        let path = paper.join("michel2019-summary.csv");
+        let path = paper.join(SUMMARY);
         let rows: Vec<SummaryRow> = read_csv(&path)?;
         let table1 = |what| find(&path, &rows, "Table 1", what);
         let percent = |what| find(&path, &rows, "Figure 1b", what).map(|accuracy| 100.0 * accuracy);
@@ -121,6 +124,72 @@ pub fn table1_cells(paper: &Path) -> Result<Vec<PublishedDelta>, Error> {
     read_csv(&paper.join("michel2019-table1.csv"))
 }
 
+/// One cell of Tables 2, 3, 5 and 6 as published: the best head of a layer when all others of that layer are masked.
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedBest {
+    /// Attention type.
+    pub attention: String,
+    /// Layer, counted from 1.
+    pub layer: usize,
+    /// Score minus the base score, in points of BLEU or of accuracy.
+    #[serde(rename = "delta_bleu", alias = "delta_accuracy_points")]
+    pub delta: f64,
+    /// Whether the cell is underlined (p < 0.01).
+    pub significant: bool,
+}
+
+/// All cells of the published `table`, such as `table2`, from the folder `paper`.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn best_head_cells(paper: &Path, table: &str) -> Result<Vec<PublishedBest>, Error> {
+    read_csv(&paper.join(format!("michel2019-{table}.csv")))
+}
+
+/// The share of heads that can go "without noticeable loss", as published for one model and test set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedShare {
+    /// Figure of the paper, such as `Figure 3a`.
+    pub figure: String,
+    /// Model and test set, such as `BERT SST-2`.
+    pub task: String,
+    /// The share, in percent.
+    pub percent: f64,
+}
+
+/// All published shares, from the folder `paper`.
+///
+/// # Errors
+/// If the file cannot be read or has none.
+pub fn shares(paper: &Path) -> Result<Vec<PublishedShare>, Error> {
+    let what = "share of heads prunable without noticeable loss";
+    let share = |row: SummaryRow| {
+        let task = row.what.strip_prefix(what)?.trim().trim_matches(['(', ')']).to_owned();
+        Some(PublishedShare { figure: row.source, task, percent: row.value })
+    };
+    let shares: Vec<_> = summary_rows(paper)?.into_iter().filter_map(share).collect();
+    if shares.is_empty() {
+        return Err(Error::Published { path: paper.join(SUMMARY), what });
+    }
+    Ok(shares)
+}
+
+/// One number of the summary, from the folder `paper`.
+///
+/// # Errors
+/// If the file cannot be read or lacks the number.
+pub fn summary_value(paper: &Path, source: &str, what: &'static str) -> Result<f64, Error> {
+    find(&paper.join(SUMMARY), &summary_rows(paper)?, source, what)
+}
+
+fn summary_rows(paper: &Path) -> Result<Vec<SummaryRow>, Error> {
+    read_csv(&paper.join(SUMMARY))
+}
+
+/// The file of single numbers.
+const SUMMARY: &str = "michel2019-summary.csv";
+
 fn read_csv<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error> {
     let path = path.to_owned();
     let text = std::fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
@@ -158,6 +227,22 @@ mod tests {
     fn published_accuracies_are_percentages_around_their_base() {
         let PublishedFigure1b { base, lowest, highest } = Published::read(&folder()).unwrap().figure1b;
         assert_eq!(format!("{lowest:.1} {base:.1} {highest:.1}"), "82.4 83.4 83.8");
+    }
+
+    /// Abstract and Section 4.2 of the paper: 20 % of heads for WMT, 40 % for BERT; up to 60 %.
+    #[test]
+    fn the_published_shares_are_those_of_figures_3_and_6() {
+        let shares = shares(&folder()).unwrap();
+        let found: Vec<_> = shares.iter().map(|share| (share.figure.as_str(), share.percent)).collect();
+        let expected = [("3a", 20.0), ("3b", 40.0), ("6a", 60.0), ("6b", 50.0), ("6c", 50.0), ("6d", 20.0)];
+        assert_eq!(
+            found,
+            expected
+                .map(|(figure, percent)| (format!("Figure {figure}"), percent))
+                .each_ref()
+                .map(|(figure, percent)| (figure.as_str(), *percent))
+        );
+        assert_eq!(shares[2].task, "BERT SST-2");
     }
 
     #[test]

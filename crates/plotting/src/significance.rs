@@ -61,10 +61,15 @@ pub enum Adjustment {
 impl Adjustment {
     /// The p-value of a head, if it was tested and adjusted.
     pub fn p_value(self, row: &AblationRow) -> Option<f64> {
+        self.choose(row.p_value, row.p_holm, row.p_benjamini_hochberg)
+    }
+
+    /// The one of three p-values that counts.
+    pub fn choose(self, tested: Option<f64>, holm: Option<f64>, bh: Option<f64>) -> Option<f64> {
         match self {
-            Self::None => row.p_value,
-            Self::Holm => row.p_holm,
-            Self::Bh => row.p_benjamini_hochberg,
+            Self::None => tested,
+            Self::Holm => holm,
+            Self::Bh => bh,
         }
     }
 

@@ -186,15 +186,21 @@ pub(crate) fn csv_path(
 }
 
 fn known_subjects(results: &Path) -> Result<String, Error> {
+    let names = subjects(results)?;
+    Ok(if names.is_empty() { "none".to_owned() } else { names.join(", ") })
+}
+
+/// Names of the folders in `results`, sorted; none if it does not exist.
+pub(crate) fn subjects(results: &Path) -> Result<Vec<String>, Error> {
     let entries = match std::fs::read_dir(results) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok("none".to_owned()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(Error::Read { path: results.to_owned(), source }),
     };
     let folders = entries.flatten().filter(|entry| entry.path().is_dir());
     let mut names: Vec<_> = folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
-    Ok(if names.is_empty() { "none".to_owned() } else { names.join(", ") })
+    Ok(names)
 }
 
 /// The name of a row's head, such as `enc-enc:6:13`.

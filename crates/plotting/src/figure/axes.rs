@@ -98,8 +98,18 @@ impl<'page, 'svg> Axes<'page, 'svg> {
     }
 
     /// Place of a value pair on the page.
-    fn at(&self, x: f64, y: f64) -> (i32, i32) {
+    pub fn at(&self, x: f64, y: f64) -> (i32, i32) {
         self.data.map_coordinate(&(x, y))
+    }
+
+    /// Both ends of a vertical line over the whole height, on the page.
+    pub fn ends_at(&self, x: f64) -> [(i32, i32); 2] {
+        [self.at(x, self.y.high), self.at(x, self.y.low)]
+    }
+
+    /// Both ends of a horizontal line over the whole width, on the page.
+    pub fn ends_along(&self, y: f64) -> [(i32, i32); 2] {
+        [self.at(self.x.low, y), self.at(self.x.high, y)]
     }
 
     fn line(&self, ends: [(i32, i32); 2], color: RGBColor, width: f64) -> Result<(), Error> {
@@ -187,7 +197,7 @@ pub fn draw_dashes(page: &Area<'_>, ends: [(i32, i32); 2], color: RGBColor) -> R
     page.draw(&dashes).map_err(to_error)
 }
 
-fn stroke(color: RGBColor, width: f64) -> ShapeStyle {
+pub(super) fn stroke(color: RGBColor, width: f64) -> ShapeStyle {
     ShapeStyle::from(color).stroke_width(points(width).unsigned_abs())
 }
 

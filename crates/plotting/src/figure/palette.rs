@@ -17,4 +17,12 @@ pub const GREY: RGBColor = RGBColor(96, 96, 96);
 /// Grid lines.
 pub const LIGHT: RGBColor = RGBColor(222, 222, 222);
 /// Further series.
+pub const ORANGE: RGBColor = RGBColor(230, 159, 0);
+/// Further series.
 pub const GREEN: RGBColor = RGBColor(0, 158, 115);
+/// Further series.
+pub const PURPLE: RGBColor = RGBColor(204, 121, 167);
+/// Further series, not among the eight of Okabe and Ito.
+pub const BROWN: RGBColor = RGBColor(121, 78, 34);
+/// What is only there to compare with.
+pub const SILVER: RGBColor = RGBColor(150, 150, 150);

@@ -86,6 +86,8 @@ fn escape(text: &str) -> String {
             '\u{3c1}' => escaped.push_str(r"$\rho$"),
             '\u{3c4}' => escaped.push_str(r"$\tau$"),
             '<' | '>' | '|' => escaped.push_str(&format!("${character}$")),
+            '\u{2265}' => escaped.push_str(r"$\geq$"),
+            '\u{b1}' => escaped.push_str(r"$\pm$"),
             '{' | '}' | '$' | '&' | '#' | '_' | '%' => escaped.extend(['\\', character]),
             _ => escaped.push(character),
         }
@@ -103,6 +105,7 @@ mod tests {
         let expected =
             concat!(r"\textbackslash{}\{\}\$\&\#\_\%", r"\textasciicircum{}\textasciitilde{}$<$$>$$|$ a");
         assert_eq!(escape("\\{}$&#_%^~<>|\na"), expected);
+        assert_eq!(escape("\u{2265} 25 \u{b1} 2"), r"$\geq$ 25 $\pm$ 2");
     }
 
     #[test]

@@ -1,0 +1,95 @@
+//! A legend in two columns, for a place where nothing else is drawn.
+use plotters::style::text_anchor::HPos;
+
+use super::canvas::{Area, points};
+use super::lines::Style;
+use super::palette::INK;
+use super::text::{SMALL, TextStyle, fitted, width};
+use crate::Error;
+
+/// Height of a line of text, in points.
+pub const LINE: f64 = 11.0;
+/// Length of a sample, in points.
+const SAMPLE: f64 = 16.0;
+/// From the left end of a sample to its text, in points.
+const INDENT: f64 = 20.0;
+
+/// One line of a legend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// What the sample looks like.
+    pub style: Style,
+    /// Whether its mark is hollow.
+    pub is_hollow: bool,
+    /// What it stands for.
+    pub text: String,
+}
+
+/// Entries with their places.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Legend {
+    /// Row, column (0 or 1) and entry.
+    places: Vec<(usize, usize, Entry)>,
+    /// Width of a column, in points.
+    column: f64,
+    room: f64,
+}
+
+impl Legend {
+    /// Places the entries row by row in a width of `room` points; one that is too long for half of it gets a row.
+    pub fn new(entries: Vec<Entry>, room: f64) -> Self {
+        let column = room / 2.0;
+        let mut places: Vec<(usize, usize, Entry)> = Vec::new();
+        let (mut row, mut next) = (0, 0);
+        for entry in entries {
+            let is_long = INDENT + width(&entry.text, SMALL) > column - 4.0;
+            if is_long && next == 1 {
+                (row, next) = (row + 1, 0);
+            }
+            places.push((row, next, entry));
+            (row, next) = if is_long || next == 1 { (row + 1, 0) } else { (row, 1) };
+        }
+        Self { places, column, room }
+    }
+
+    /// Height in points.
+    pub fn height(&self) -> f64 {
+        LINE * self.places.last().map_or(0, |(row, _, _)| row + 1) as f64
+    }
+
+    /// Draws it with its upper left corner at `left` and `top`, in points.
+    ///
+    /// # Errors
+    /// If the backend fails.
+    pub fn draw(&self, page: &Area<'_>, left: f64, top: f64) -> Result<(), Error> {
+        for (row, column, entry) in &self.places {
+            let left = left + self.column * *column as f64;
+            let baseline = top + LINE * (row + 1) as f64;
+            let middle = points(baseline - SMALL * 0.355);
+            let ends = [(points(left), middle), (points(left + SAMPLE), middle)];
+            entry.style.draw_sample(page, ends, entry.is_hollow)?;
+            let (text, size) = fitted(&entry.text, SMALL, self.room - INDENT);
+            let at = (points(left + INDENT), points(baseline));
+            TextStyle::new(size, INK, HPos::Left).write(page, &text, at)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::palette::BLUE;
+
+    #[test]
+    fn long_entries_have_a_row_of_their_own() {
+        let entry = |text: &str| Entry { style: Style::line(BLUE), is_hollow: false, text: text.to_owned() };
+        let long = "longer than half of the width of a column of text";
+        let texts = ["one", "two", "three", long, "four"];
+        let legend = Legend::new(texts.into_iter().map(entry).collect(), 200.0);
+        let places: Vec<_> = legend.places.iter().map(|(row, column, _)| (*row, *column)).collect();
+        assert_eq!(places, [(0, 0), (0, 1), (1, 0), (2, 0), (3, 0)]);
+        assert_eq!(legend.height(), 4.0 * LINE);
+        assert_eq!(Legend::new(vec![], 200.0).height(), 0.0);
+    }
+}

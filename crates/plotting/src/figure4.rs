@@ -1,0 +1,91 @@
+//! Figure 4: the score over the share of masked heads of one attention type (Michel et al. 2019, Section 5).
+use crate::Error;
+use crate::attention::Attention;
+use crate::figure::canvas::Figure;
+use crate::figure::legend::Entry;
+use crate::figure::lines::{Line, LinePlot, Style};
+use crate::figure::marker::Marker;
+use crate::figure::palette::{BLUE, GREEN, GREY, INK, VERMILLION};
+use crate::figure3::{base, below_base, has_loss, head, points};
+use crate::pruning::Pruning;
+use crate::significance::Criterion;
+
+/// Name of its files, without extension.
+pub const FILE_STEM: &str = "figure4";
+
+/// One curve for each attention type, by importance; hollow points are a significant loss.
+///
+/// # Errors
+/// If there are no such curves, or drawing fails.
+pub fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Figure, Error> {
+    let types = pruning.types()?;
+    let line = |attention: Attention, points| {
+        let name = format!("{attention} ({})", attention.description());
+        Line { name, style: style(attention), points }
+    };
+    let plot = LinePlot {
+        title: format!("{}; by attention type", pruning.title()),
+        head: head(pruning),
+        lines: types
+            .iter()
+            .map(|&(attention, series)| line(attention, points(series, criterion, true)))
+            .collect(),
+        base: base(pruning),
+        cut: None,
+        hollow: types.iter().any(|(_, series)| has_loss(series, criterion)).then(|| hollow(criterion)),
+        labels: ["heads of the type masked (%)".to_owned(), pruning.metric.axis_label()],
+    };
+    plot.figure()
+}
+
+fn hollow(criterion: Criterion) -> Entry {
+    let style = Style::line(GREY).width(0.0).marked(Marker::Circle, 1.7);
+    Entry { style, is_hollow: true, text: format!("hollow: {}", below_base(criterion)) }
+}
+
+fn style(attention: Attention) -> Style {
+    let (color, marker) = match attention {
+        Attention::EncEnc => (BLUE, Marker::Circle),
+        Attention::EncDec => (VERMILLION, Marker::Square),
+        Attention::DecDec => (GREEN, Marker::Triangle),
+        Attention::SelfAttention => (INK, Marker::Diamond),
+    };
+    Style::line(color).width(1.0).marked(marker, 1.7)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::significance::Adjustment;
+    use crate::test_rows::pruning_row as row;
+
+    const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
+
+    #[test]
+    fn each_type_has_its_curve_and_other_orders_have_none() {
+        let rows = vec![
+            row("enc-enc", "importance", None, 0, (0, 10), 30.0),
+            row("dec-dec", "importance", None, 0, (0, 10), 30.0),
+            row("enc-dec", "random", Some(1), 0, (0, 10), 30.0),
+            row("all", "importance", None, 0, (0, 30), 30.0),
+        ];
+        let pruning = Pruning::from_rows("demo-x", PathBuf::from("a.csv"), rows).unwrap();
+        let figure = figure4(&pruning, CRITERION).unwrap();
+        for name in
+            ["enc-enc (encoder self-attention)", "dec-dec (decoder self-attention)", "heads of the type"]
+        {
+            assert!(figure.svg().contains(name), "`{name}` is missing");
+        }
+        assert!(!figure.svg().contains("enc-dec") && !figure.svg().contains("hollow"));
+    }
+
+    #[test]
+    fn a_model_with_one_type_has_no_such_figure() {
+        let rows = vec![row("self", "importance", None, 0, (0, 10), 30.0)];
+        let pruning = Pruning::from_rows("x", PathBuf::from("a.csv"), rows).unwrap();
+        let message = figure4(&pruning, CRITERION).unwrap_err().to_string();
+        assert!(message.starts_with("no rows for attention type enc-enc, enc-dec or dec-dec"), "{message}");
+    }
+}

@@ -1,0 +1,145 @@
+use super::*;
+use crate::significance::{Adjustment, Criterion};
+use crate::test_rows::pruning_row as row;
+
+const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
+
+fn pruning(rows: Vec<PruningRow>) -> Result<Pruning, Error> {
+    Pruning::from_rows("demo-x", PathBuf::from("a.csv"), rows)
+}
+
+fn message(rows: Vec<PruningRow>) -> String {
+    pruning(rows).unwrap_err().to_string()
+}
+
+/// Steps of the order `importance` over 10 heads: masked heads, score and p-value, from a base of 30.
+fn curve(steps: &[(usize, f64, Option<f64>)]) -> Vec<PruningRow> {
+    let row = |(step, &(masked, score, p_value)): (usize, _)| PruningRow {
+        p_value,
+        ..row("all", "importance", None, step, (masked, 10), score)
+    };
+    steps.iter().enumerate().map(row).collect()
+}
+
+fn removable(steps: &[(usize, f64, Option<f64>)]) -> Option<curve::Removable> {
+    let pruning = pruning(curve(steps)).unwrap();
+    pruning.find(Scope::All, Order::Importance).unwrap().removable(CRITERION)
+}
+
+/// Steps 1 and 2 are no loss: the first rises, however significantly, the second has p at alpha. Step 3 is the first
+/// loss, and step 4 does not undo it. So 2 of 10 heads can go.
+#[test]
+fn the_share_ends_before_the_first_significant_loss() {
+    let found = removable(&[
+        (0, 30.0, None),
+        (1, 30.5, Some(0.001)),
+        (2, 29.5, Some(0.01)),
+        (4, 29.0, Some(0.009)),
+        (5, 29.8, Some(0.4)),
+    ]);
+    let found = found.unwrap();
+    assert_eq!((found.percent, found.masked, found.is_open), (20.0, Some(2), false));
+    assert_eq!((found.score, found.delta), (29.5, -0.5));
+}
+
+#[test]
+fn a_loss_at_once_leaves_nothing_to_remove() {
+    let found = removable(&[(0, 30.0, None), (1, 20.0, Some(0.001)), (2, 30.0, Some(0.5))]).unwrap();
+    assert_eq!((found.percent, found.masked, found.score, found.is_open), (0.0, Some(0), 30.0, false));
+}
+
+#[test]
+fn a_curve_without_a_loss_says_at_least() {
+    let open = removable(&[(0, 30.0, None), (9, 29.9, Some(0.5))]).unwrap();
+    assert_eq!((open.percent, open.is_open), (90.0, true));
+    let all = removable(&[(0, 30.0, None), (10, 29.9, Some(0.5))]).unwrap();
+    assert_eq!((all.percent, all.is_open), (100.0, false));
+}
+
+#[test]
+fn without_tests_nobody_knows_the_share() {
+    assert_eq!(removable(&[(0, 30.0, None), (1, 10.0, None), (2, 9.0, Some(0.001))]), None);
+    assert_eq!(removable(&[(0, 30.0, None)]), None);
+    let mut steps = curve(&[(0, 30.0, None), (1, 10.0, Some(0.001))]);
+    steps[1].p_holm = Some(0.02);
+    let series = pruning(steps).unwrap();
+    let holm = Criterion { adjustment: Adjustment::Holm, ..CRITERION };
+    assert_eq!(series.series()[0].removable(holm).unwrap().percent, 10.0);
+    assert_eq!(series.series()[0].removable(Criterion { adjustment: Adjustment::Bh, ..CRITERION }), None);
+}
+
+/// Scores 28, 29 and 30: mean 29, squares 1 + 0 + 1 over n - 1 = 2, so the deviation is 1.
+#[test]
+fn random_curves_are_averaged_over_the_steps_they_share() {
+    let of_seed = |seed, score| row("all", "random", Some(seed), 1, (5, 10), score);
+    let mut rows = vec![of_seed(1, 28.0), of_seed(2, 29.0), of_seed(3, 30.0)];
+    rows.push(row("all", "random", Some(2), 2, (6, 10), 11.0));
+    let pruning = pruning(rows).unwrap();
+    let points = pruning.of(Scope::All).unwrap()[0].points(CRITERION);
+    assert_eq!(points.len(), 1);
+    assert_eq!((points[0].percent, points[0].score, points[0].deviation), (50.0, 29.0, Some(1.0)));
+}
+
+#[test]
+fn a_loss_by_swaps_leaves_open_what_fewer_heads_would_do() {
+    let swapped = |p_value| {
+        let found = row("all", "swap", None, 5, (5, 10), 29.0);
+        let rows =
+            vec![row("all", "swap", None, 0, (0, 10), 30.0), PruningRow { p_value: Some(p_value), ..found }];
+        pruning(rows).unwrap().series()[0].removable(CRITERION).map(|removable| removable.percent)
+    };
+    assert_eq!((swapped(0.001), swapped(0.2)), (None, Some(50.0)));
+}
+
+#[test]
+fn rows_of_two_runs_are_refused() {
+    let one = || row("all", "importance", None, 0, (0, 10), 30.0);
+    let other = PruningRow { base_score: 31.0, step: 1, ..one() };
+    let expected = "`a.csv` mixes runs: base_score is 30 but 31 for all by importance, step 1";
+    assert_eq!(message(vec![one(), other]), expected);
+    let other = row("all", "random", Some(3), 2, (1, 12), 29.0);
+    let expected = "`a.csv` mixes runs: heads is 10 for all by importance, step 0 but 12 for all by random, seed 3, step 2";
+    assert_eq!(message(vec![one(), other]), expected);
+    let mut pruning = pruning(vec![one()]).unwrap();
+    let other = PruningRow { metric: "f1".to_owned(), ..row("all", "swap", None, 0, (0, 10), 30.0) };
+    let error = pruning.add(Path::new("b.csv"), SEARCH, vec![other]).unwrap_err().to_string();
+    assert_eq!(error, "`b.csv` mixes runs: metric is `bleu` but `f1` for all by swap, step 0");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let faulty = |change: fn(&mut PruningRow)| {
+        let mut row = row("all", "importance", None, 1, (2, 10), 30.0);
+        change(&mut row);
+        message(vec![row])
+    };
+    assert!(faulty(|row| row.score = f64::NAN).contains("score of all by importance, step 1 is NaN"));
+    assert!(faulty(|row| row.masked = 11).contains("masked of all by importance, step 1 is 11"));
+    assert!(faulty(|row| row.heads = 0).contains("must be 1 to 100000"));
+    assert!(faulty(|row| row.p_value = Some(1.5)).contains("p_value of all by importance, step 1 is 1.5"));
+    assert!(
+        faulty(|row| row.attention = "enc".to_owned())
+            .contains("unknown attention `enc`: it is one of all, enc-enc")
+    );
+    assert!(
+        faulty(|row| row.order = "chance".to_owned())
+            .contains("unknown order `chance`: it is one of importance")
+    );
+    let heads = |row: &mut PruningRow| row.masked_heads = "enc-enc:1:2+mid:1:3".to_owned();
+    assert!(faulty(heads).contains("unknown type in masked_heads `mid`"));
+    assert!(message(vec![]).contains("holds no rows yet"));
+    let falling = curve(&[(3, 30.0, None), (2, 30.0, None)]);
+    assert!(message(falling).contains("is 2, but it must be no less than in the step before"));
+}
+
+#[test]
+fn heads_and_types_tell_a_translator_from_bert() {
+    let of = |attention, heads: &str, metric: &str| {
+        let row = row(attention, "importance", None, 1, (1, 10), 30.0);
+        let row = PruningRow { masked_heads: heads.to_owned(), metric: metric.to_owned(), ..row };
+        pruning(vec![row]).unwrap().is_translator()
+    };
+    assert!(of("all", "self:1:2+enc-enc:1:2", "accuracy") && of("dec-dec", "", "accuracy"));
+    assert!(!of("all", "self:1:2", "bleu") && !of("self", "", "bleu"));
+    assert!(of("all", "", "bleu") && !of("all", "", "f1"));
+}

@@ -1,0 +1,218 @@
+//! How many heads can go without a significant loss, beside what the paper reports for its models (Michel et al. 2019,
+//! Section 4.2 and Appendix B).
+use std::path::Path;
+
+use crate::Error;
+use crate::number::{short, signed, tenths};
+use crate::paper::{PublishedShare, shares};
+use crate::pruning::Pruning;
+use crate::pruning::curve::{Removable, Series};
+use crate::pruning::order::{Order, Scope};
+use crate::significance::{Adjustment, Criterion};
+use crate::sweep::is_demo;
+use crate::table::{Cell, Row, Table};
+
+/// Name of its files, without extension.
+pub const FILE_STEM: &str = "pruning";
+
+/// Digits after the point of scores.
+const DECIMALS: usize = 2;
+
+/// One row for each curve.
+pub fn pruning_table(pruning: &Pruning, criterion: Criterion, published: &[PublishedShare]) -> Table {
+    let metric = &pruning.metric;
+    let unit = metric.difference_unit().map_or(String::new(), |unit| format!(", changes in {unit}"));
+    let paper = comparable(pruning, published);
+    let mut columns = vec!["removable (%)", "heads", "score", "change"];
+    columns.extend((!published.is_empty()).then_some("paper (%)"));
+    Table {
+        name: "Heads that can go",
+        label: format!("{FILE_STEM}-{}", pruning.subject),
+        title: format!(
+            "Largest share of heads that can be masked without a significant loss of {}{unit}; {}",
+            metric.label(),
+            pruning.title()
+        ),
+        row_heading: "Order",
+        column_heading: "Largest share",
+        columns: columns.iter().map(|&column| column.to_owned()).collect(),
+        rows: pruning.series().iter().map(|series| row(series, criterion, paper, columns.len())).collect(),
+        mark: None,
+        summary: summary(pruning, criterion),
+        remarks: remarks(pruning, published),
+    }
+}
+
+/// The published shares in the folder `paper`.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn published(paper: &Path) -> Result<Vec<PublishedShare>, Error> {
+    shares(paper)
+}
+
+/// What the paper reports for the same task, or the one that a subject stands for.
+pub fn comparable<'a>(pruning: &Pruning, published: &'a [PublishedShare]) -> Option<&'a PublishedShare> {
+    let subject = &pruning.subject;
+    let figure = match pruning.is_translator() {
+        true if subject.contains("iwslt") => "Figure 6d",
+        true => "Figure 3a",
+        false if is_demo(subject) || subject.contains("mnli") => "Figure 3b",
+        false if subject.contains("sst2") => "Figure 6a",
+        false if subject.contains("cola") => "Figure 6b",
+        false if subject.contains("mrpc") => "Figure 6c",
+        false => return None,
+    };
+    published.iter().find(|share| share.figure == figure)
+}
+
+/// The share as printed: `20`, `12.5 ± 2.1` for several runs, `≥ 90` where the curve ends.
+pub fn share(removable: &Removable) -> String {
+    let least = if removable.is_open { "\u{2265} " } else { "" };
+    let deviation = removable.deviation.map_or(String::new(), |sd| format!(" \u{b1} {}", tenths(sd)));
+    format!("{least}{}{deviation}", tenths(removable.percent))
+}
+
+fn row(series: &Series, criterion: Criterion, paper: Option<&PublishedShare>, columns: usize) -> Row {
+    let removable = series.removable(criterion);
+    let text = |text: fn(&Removable) -> String| removable.as_ref().map_or("?".to_owned(), text);
+    let mut texts = vec![
+        text(share),
+        text(|one| one.masked.map_or(String::new(), |masked| masked.to_string())),
+        text(|one| format!("{:.DECIMALS$}", one.score)),
+        text(|one| signed(one.delta, DECIMALS)),
+    ];
+    let is_the_papers = series.scope == Scope::All && series.order == Order::Importance;
+    texts.push(paper.filter(|_| is_the_papers).map_or(String::new(), |share| tenths(share.percent)));
+    texts.truncate(columns);
+    let label = match (series.scope, series.runs.len()) {
+        (Scope::All, 1) => series.order.to_string(),
+        (Scope::All, seeds) => format!("{}, mean of {seeds}", series.order),
+        (scope, 1) => format!("{scope}: {}", series.order),
+        (scope, seeds) => format!("{scope}: {}, mean of {seeds}", series.order),
+    };
+    Row { label, cells: texts.into_iter().map(|text| Cell { text, marked: false }).collect() }
+}
+
+fn summary(pruning: &Pruning, criterion: Criterion) -> Vec<String> {
+    let base = pruning.metric.amount(pruning.base, DECIMALS);
+    let adjustment = match criterion.adjustment {
+        Adjustment::None => "not adjusted for the number of steps",
+        adjusted => adjusted.description(),
+    };
+    let mut summary = vec![format!("base {} {base}", pruning.metric.label())];
+    summary.push(format!(
+        "the share is that of the last step before the first one significantly below the base: p < {} ({}; {adjustment})",
+        short(criterion.alpha),
+        pruning.test(),
+    ));
+    summary.extend(pruning.estimate());
+    let removable: Vec<_> = pruning.series().iter().map(|series| series.removable(criterion)).collect();
+    if removable.iter().any(Option::is_none) {
+        summary.push(
+            "?: a step on the way has no such p-value, or the only step that was searched is a loss"
+                .to_owned(),
+        );
+    }
+    if removable.iter().flatten().any(|one| one.is_open) {
+        summary.push("\u{2265}: no step of the curve is a significant loss".to_owned());
+    }
+    summary
+}
+
+fn remarks(pruning: &Pruning, published: &[PublishedShare]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(share) = comparable(pruning, published) {
+        remarks.push(format!("paper: Michel et al. (2019), {}, {}", share.figure, share.task));
+    }
+    let all = published.iter().map(|share| format!("{} % ({})", tenths(share.percent), share.task));
+    let all: Vec<_> = all.collect();
+    if !all.is_empty() {
+        remarks.push(format!("all shares in the paper, \"without noticeable loss\": {}", all.join(", ")));
+    }
+    if pruning.identity.is_none() {
+        remarks.push("split unknown: no iterative-prune.json beside the rows".to_owned());
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use records::PruningRow;
+
+    use super::*;
+    use crate::test_rows::pruning_row;
+
+    const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
+
+    fn published() -> Vec<PublishedShare> {
+        let share = |figure: &str, task: &str, percent| PublishedShare {
+            figure: figure.to_owned(),
+            task: task.to_owned(),
+            percent,
+        };
+        vec![share("Figure 3a", "WMT", 7.0), share("Figure 6b", "BERT CoLA", 8.0)]
+    }
+
+    fn tested(
+        attention: &str,
+        order: &str,
+        seed: Option<u64>,
+        steps: &[(usize, f64, f64)],
+    ) -> Vec<PruningRow> {
+        let row = |(index, &(masked, score, p_value)): (usize, &_)| PruningRow {
+            p_value: Some(p_value),
+            ..pruning_row(attention, order, seed, index + 1, (masked, 8), score)
+        };
+        steps.iter().enumerate().map(row).collect()
+    }
+
+    /// Importance: 3 of 8 heads are 37.5 %. Random: 1 and 3 of 8 heads, so (12.5 + 37.5) / 2 = 25 %, with a deviation
+    /// of sqrt(2 * 12.5²) = 17.68.
+    #[test]
+    fn each_curve_has_its_share() {
+        let mut rows = tested("all", "importance", None, &[(3, 29.5, 0.2), (5, 20.0, 0.001)]);
+        rows.extend(tested("all", "random", Some(1), &[(1, 29.0, 0.2), (3, 25.0, 0.002)]));
+        rows.extend(tested("all", "random", Some(2), &[(1, 29.0, 0.2), (3, 27.0, 0.02), (4, 2.0, 0.001)]));
+        rows.extend(tested("enc-enc", "importance", None, &[(7, 29.0, 0.5)]));
+        rows.push(pruning_row("dec-dec", "importance", None, 1, (1, 8), 29.0));
+        let pruning = Pruning::from_rows("demo-x", PathBuf::from("a.csv"), rows).unwrap();
+        let table = pruning_table(&pruning, CRITERION, &published());
+        let expected = "\
+Heads that can go. Largest share of heads that can be masked without a significant loss of BLEU; demo-x (demo language)
+
+                     Largest share
+              Order  removable (%)           heads           score          change       paper (%)
+         importance           37.5               3           29.50           -0.50               7
+  random, mean of 2      25 ± 17.7                           28.00           -2.00
+enc-enc: importance         ≥ 87.5               7           29.00           -1.00
+dec-dec: importance              ?               ?               ?               ?
+
+base BLEU 30.00
+the share is that of the last step before the first one significantly below the base: p < 0.01 (paired bootstrap; not \
+adjusted for the number of steps)
+?: a step on the way has no such p-value, or the only step that was searched is a loss
+≥: no step of the curve is a significant loss
+paper: Michel et al. (2019), Figure 3a, WMT
+all shares in the paper, \"without noticeable loss\": 7 % (WMT), 8 % (BERT CoLA)
+split unknown: no iterative-prune.json beside the rows
+";
+        let plain = anstream::adapter::strip_str(&table.terminal()).to_string();
+        assert_eq!(plain, expected, "\n{plain}");
+    }
+
+    #[test]
+    fn a_task_is_compared_with_its_own_figure_or_none() {
+        let of = |subject: &str| {
+            let row = PruningRow {
+                masked_heads: "self:1:1".to_owned(),
+                ..pruning_row("all", "importance", None, 1, (1, 8), 29.0)
+            };
+            let pruning = Pruning::from_rows(subject, PathBuf::from("a.csv"), vec![row]).unwrap();
+            comparable(&pruning, &published()).map(|share| share.percent)
+        };
+        assert_eq!((of("minilm-cola"), of("reviews"), of("minilm-mnli")), (Some(8.0), None, None));
+    }
+}

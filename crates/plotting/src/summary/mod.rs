@@ -1,0 +1,127 @@
+//! The paper's claims beside what was measured on other data: one Markdown table for each claim.
+mod claims;
+
+use std::path::Path;
+
+use crate::Error;
+use crate::best_head::{self, BestHeads};
+use crate::cross_domain::{CrossDomain, Pair};
+use crate::paper::Published;
+use crate::pruning::{self, Pruning};
+use crate::significance::Criterion;
+use crate::sweep::{self, Sweep, subjects};
+
+/// Name of the file, in the folder of all results.
+pub const FILE_NAME: &str = "summary.md";
+
+/// All that was measured on one subject.
+struct Subject {
+    sweep: Option<Sweep>,
+    best: Vec<BestHeads>,
+    agreements: Vec<CrossDomain>,
+    pruning: Option<Pruning>,
+}
+
+impl Subject {
+    fn read(results: &Path, name: &str) -> Result<Self, Error> {
+        let has = |stem: &str| results.join(name).join(format!("{stem}.csv")).exists();
+        let mut best = Vec::new();
+        if has(best_head::EXPERIMENT) {
+            best.extend(if_any(BestHeads::read(results, name))?);
+        }
+        if BestHeads::has_selected(results, name)? {
+            best.extend(if_any(BestHeads::read_selected(results, name))?.into_iter().flatten());
+        }
+        let mut agreements = Vec::new();
+        for pair in Pair::all(results, name)? {
+            agreements.extend(if_any(CrossDomain::read(results, &pair))?);
+        }
+        Ok(Self {
+            sweep: if_any_there(has(sweep::EXPERIMENT), || Sweep::read(results, name))?,
+            best,
+            agreements,
+            pruning: if_any_there(has(pruning::EXPERIMENT), || Pruning::read(results, name))?,
+        })
+    }
+}
+
+fn if_any_there<T>(is_there: bool, read: impl FnOnce() -> Result<T, Error>) -> Result<Option<T>, Error> {
+    if is_there { if_any(read()) } else { Ok(None) }
+}
+
+/// A file without rows is an experiment that has only just started.
+fn if_any<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(Error::Empty { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// One claim of the paper.
+struct Section {
+    title: &'static str,
+    note: String,
+    columns: &'static [&'static str],
+    /// What the paper has.
+    published: Vec<Vec<String>>,
+    /// What was measured.
+    measured: Vec<Vec<String>>,
+}
+
+impl Section {
+    /// As Markdown; nothing if nothing was measured.
+    fn markdown(&self) -> Option<String> {
+        if self.measured.is_empty() {
+            return None;
+        }
+        let line = |cells: &[String]| {
+            let cells: Vec<_> =
+                cells.iter().map(|cell| cell.replace('|', "\\|").replace('<', "\\<")).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let names: Vec<_> = self.columns.iter().map(|&name| name.to_owned()).collect();
+        let rules: Vec<_> =
+            (0..self.columns.len()).map(|column| if column < 2 { "---" } else { "--:" }).collect();
+        let mut text = format!("## {}\n\n{}\n\n", self.title, self.note.replace('<', "\\<"));
+        text += &line(&names);
+        text += &format!("|{}|\n", rules.join("|"));
+        for row in self.published.iter().chain(&self.measured) {
+            text += &line(row);
+        }
+        Some(text)
+    }
+}
+
+/// Everything in `results` beside the numbers in the folder `paper`, if there is one.
+///
+/// # Errors
+/// If a file is damaged, or there is nothing to show.
+pub fn summary(results: &Path, paper: Option<&Path>, criterion: Criterion) -> Result<String, Error> {
+    let names = subjects(results)?.into_iter().filter(|name| !name.starts_with('.'));
+    let all: Vec<_> = names.map(|name| Subject::read(results, &name)).collect::<Result<_, _>>()?;
+    let published = paper.map(Published::read).transpose()?;
+    let sections = [
+        claims::single_heads(&all, published.as_ref(), criterion),
+        claims::best_heads(&all, paper, criterion)?,
+        claims::across_domains(&all, published.as_ref()),
+        claims::removable(&all, paper, criterion)?,
+        claims::by_type(&all, paper, criterion)?,
+    ];
+    let sections: Vec<_> = sections.iter().filter_map(Section::markdown).collect();
+    if sections.is_empty() {
+        return Err(Error::NothingMeasured { results: results.to_owned() });
+    }
+    Ok(format!("{HEAD}\n{}", sections.join("\n")))
+}
+
+const HEAD: &str = "\
+# The paper's claims beside what we measured on other data
+
+Made by `plotting summary` from the files in this folder. M19 is Michel, Levy and Neubig (2019), as published; all other
+rows are other models on other data, so numbers are there to compare patterns, not values. Demo subjects are made-up
+languages. Scores are in points.
+";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,284 @@
+//! The binary on results of `ablate-all-but-one`, `iterative-prune`, `joint-search` and `cross-domain`.
+#![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use predicates::prelude::PredicateBooleanExt;
+use predicates::str::{contains, starts_with};
+use records::{AblationRow, CorrelationRow, Identity, Provenance, PruningRow, Row, Signature};
+use tempfile::TempDir;
+
+/// Two layers of two heads; in layer 1 both are as good, in layer 2 neither is enough.
+const ALL_BUT_ONE: &str = "\
+enc-enc,1,1,bleu,30.5,30.25,-0.25,-0.4,-0.1,0.25,0.75,0.5,,
+enc-enc,1,2,bleu,30.5,30.25,-0.25,,,0.5,0.75,0.5,,
+enc-enc,2,1,bleu,30.5,27,-3.5,,,0.001,0.004,0.004,,
+enc-enc,2,2,bleu,30.5,29,-1.5,-2,-1,0.001,0.004,0.004,,
+";
+
+/// The second of four heads is the first that is missed.
+const PRUNING: &str = "\
+all,importance,,0,0,4,bleu,30.5,30.5,0,,,,,,,,,
+all,importance,,1,1,4,bleu,30.5,30.25,-0.25,,,0.2,0.2,0.2,,,,enc-enc:1:1
+all,importance,,2,2,4,bleu,30.5,20,-10.5,,,0.001,0.002,0.002,,,,enc-enc:1:1+dec-dec:1:1
+all,random,1,1,1,4,bleu,30.5,25,-5.5,,,0.001,0.001,0.001,,,,enc-enc:1:2
+all,random,2,1,1,4,bleu,30.5,27,-3.5,,,0.2,0.2,0.2,,,,enc-enc:1:1
+enc-enc,importance,,1,1,2,bleu,30.5,30.25,-0.25,,,0.2,0.2,0.2,,,,enc-enc:1:1
+dec-dec,importance,,1,1,2,bleu,30.5,12.5,-18,,,0.001,0.001,0.001,,,,dec-dec:1:1
+";
+
+const SEARCH: &str =
+    "all,swap,,1,3,4,bleu,30.5,30.5,0,,,0.5,0.5,0.5,,,30,enc-enc:1:1+dec-dec:1:1+dec-dec:1:2\n";
+
+const CORRELATION: &str = "all,2,bleu,30.5,20.5,0.75,0.0001,0.5,0.25,2,1,2\n";
+
+/// Results of `demo-x`, one file for each name and its rows.
+fn results(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let subject = folder.path().join("results/demo-x");
+    fs::create_dir_all(&subject).unwrap();
+    for (name, rows) in files {
+        let columns = match *name {
+            "iterative-prune" | "joint-search" => PruningRow::COLUMNS,
+            name if name.starts_with("cross-domain") => CorrelationRow::COLUMNS,
+            _ => AblationRow::COLUMNS,
+        };
+        fs::write(subject.join(format!("{name}.csv")), format!("{}\n{rows}", columns.join(","))).unwrap();
+    }
+    folder
+}
+
+fn everything() -> TempDir {
+    let chosen = "enc-enc,1,2,bleu,30.5,30.25,-0.25,,,0.5,0.75,0.5,,\n";
+    results(&[
+        ("ablate-all-but-one", ALL_BUT_ONE),
+        ("ablate-all-but-one-selected-on-dev", chosen),
+        ("iterative-prune", PRUNING),
+        ("joint-search", SEARCH),
+    ])
+}
+
+fn sign(folder: &TempDir, stem: &str, split: &str, argument: Option<(&str, &str)>) {
+    let arguments = argument.map(|(name, value)| (name.to_owned(), value.into()));
+    let identity = Identity {
+        split: split.to_owned(),
+        arguments: arguments.into_iter().collect(),
+        ..Identity::new(stem, "demo-x")
+    };
+    let signature = Signature::new(identity, Provenance::collect("cpu", 1, Default::default()));
+    signature.write(&folder.path().join(format!("results/demo-x/{stem}.json"))).unwrap();
+}
+
+/// Sweeps of two heads on two splits, and how they agree.
+fn compared(correlation: &str) -> TempDir {
+    let sweep = |base, scores: [f64; 2]| -> String {
+        let row = |(head, score)| format!("enc-enc,1,{head},bleu,{base},{score},{},,,,,,,\n", score - base);
+        (1..).zip(scores).map(row).collect()
+    };
+    let folder = results(&[
+        ("ablate-one", &sweep(30.5, [30.0, 29.5])),
+        ("ablate-one-shifted", &sweep(20.5, [20.0, 19.0])),
+        ("cross-domain-test-shifted", correlation),
+    ]);
+    sign(&folder, "ablate-one", "test", None);
+    sign(&folder, "ablate-one-shifted", "shifted", None);
+    sign(&folder, "cross-domain-test-shifted", "test", Some(("against", "shifted")));
+    folder
+}
+
+fn plotting(folder: &TempDir, arguments: &[&str]) -> Command {
+    let paper = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/paper");
+    let mut command = Command::cargo_bin("plotting").unwrap();
+    command.current_dir(folder.path()).args(arguments).arg("--paper").arg(paper);
+    command
+}
+
+fn figures(folder: &TempDir) -> PathBuf {
+    folder.path().join("results/demo-x/figures")
+}
+
+fn names(folder: &TempDir) -> Vec<String> {
+    let files = fs::read_dir(figures(folder)).unwrap();
+    let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn refuses(folder: &TempDir, command: &str, message: &str) {
+    let expected = starts_with("error: ").and(contains(message));
+    let assert = plotting(folder, &[command, "demo-x"]).assert().code(1).stderr(expected);
+    assert_eq!(String::from_utf8_lossy(&assert.get_output().stderr).lines().count(), 1);
+}
+
+#[test]
+fn table2_has_the_best_heads_beside_those_of_the_paper() {
+    let folder = everything();
+    let says = |name: &str, text: &'static str| {
+        plotting(&folder, &[name, "demo-x"]).assert().success().stdout(contains(text));
+    };
+    for name in ["table2", "table3"] {
+        says(name, "    1  -0.25 (1)       -1.31*\n    2  -1.50 (2)*      -0.16\n");
+        says(name, "one head is enough (no significant loss) in 1 of 2 layers of enc-enc");
+        says(name, "chosen and reported on the same split: the best of 2 heads is optimistic");
+    }
+    assert_eq!(names(&folder), ["table2.md", "table2.tex"]);
+    let latex = fs::read_to_string(figures(&folder).join("table2.tex")).unwrap();
+    assert!(latex.contains(r"2 & \underline{$-$1.50 (2)} & $-$0.16 \\"), "{latex}");
+}
+
+#[test]
+fn table5_says_where_heads_were_chosen_and_the_signature_knows_best() {
+    let folder = everything();
+    let run = |says: &'static str| {
+        plotting(&folder, &["table5", "demo-x"]).assert().success().stdout(contains(says));
+    };
+    run("Table 5. Best head alone in its layer");
+    run("\nchosen on dev\n");
+    sign(&folder, "ablate-all-but-one-selected-on-dev", "test", Some(("select_on", "validation set")));
+    run("\nchosen on validation set, reported on test\n");
+    assert_eq!(names(&folder), ["table5.md", "table5.tex"]);
+}
+
+#[test]
+fn figure3_draws_the_curves_and_prints_what_can_go() {
+    let folder = everything();
+    // One head of four before the loss by importance; of two random orders one loses none, the other its first head.
+    let rows = contains("\n         importance             25               1           30.25           -0.25              20\n")
+        .and(contains("\n  random, mean of 2  ≥ 12.5 ± 17.7   "))
+        .and(contains("\n               swap           ≥ 75   "));
+    plotting(&folder, &["figure3", "demo-x"]).assert().success().stdout(rows);
+    assert_eq!(names(&folder), ["figure3.png", "figure3.svg", "pruning.md", "pruning.tex"]);
+    let svg = fs::read_to_string(figures(&folder).join("figure3.svg")).unwrap();
+    assert!(svg.starts_with("<svg width=\"3.4in\"") && svg.contains("search by swaps"));
+    let latex = fs::read_to_string(figures(&folder).join("pruning.tex")).unwrap();
+    assert!(latex.contains(r"$\geq$ 12.5 $\pm$ 17.7"), "{latex}");
+}
+
+#[test]
+fn figure4_has_one_curve_for_each_type() {
+    let folder = everything();
+    plotting(&folder, &["figure4", "demo-x"]).assert().success().stdout("");
+    assert_eq!(names(&folder), ["figure4.png", "figure4.svg"]);
+    let svg = fs::read_to_string(figures(&folder).join("figure4.svg")).unwrap();
+    assert!(
+        svg.contains("dec-dec (decoder self-attention)") && svg.contains("hollow: significantly below base")
+    );
+}
+
+#[test]
+fn classifiers_have_figure_6() {
+    let rows = "all,importance,,1,1,4,f1,30.5,30.25,-0.25,,,0.2,0.2,0.2,,,,self:1:1\n";
+    let folder = results(&[("iterative-prune", rows)]);
+    let (from, to) = (folder.path().join("results/demo-x"), folder.path().join("results/minilm-mrpc"));
+    fs::rename(from, &to).unwrap();
+    let says = contains("≥ 25").and(contains("Figure 6c, BERT MRPC"));
+    plotting(&folder, &["figure6", "minilm-mrpc"]).assert().success().stdout(says);
+    assert!(to.join("figures/figure6.svg").exists());
+    plotting(&folder, &["figure4", "minilm-mrpc"])
+        .assert()
+        .code(1)
+        .stderr(contains("no rows for attention type enc-enc"));
+}
+
+#[test]
+fn all_draws_what_is_there_and_twice_the_same() {
+    let folder = everything();
+    let run = || {
+        plotting(&folder, &["all", "demo-x"]).assert().success();
+        let read = |name: String| fs::read(figures(&folder).join(name)).unwrap();
+        names(&folder).into_iter().map(read).collect::<Vec<_>>()
+    };
+    let first = run();
+    let expected = ["figure3", "figure4"].map(|name| [format!("{name}.png"), format!("{name}.svg")]).concat();
+    assert_eq!(names(&folder)[..4], expected);
+    let expected =
+        ["pruning", "table2", "table5"].map(|name| [format!("{name}.md"), format!("{name}.tex")]).concat();
+    assert_eq!(names(&folder)[4..], expected);
+    assert!(first == run(), "a second run wrote other bytes");
+
+    let folder =
+        results(&[("iterative-prune", PRUNING.split_inclusive('\n').take(3).collect::<String>().as_str())]);
+    plotting(&folder, &["all", "demo-x"]).assert().success();
+    assert_eq!(names(&folder), ["figure3.png", "figure3.svg", "pruning.md", "pruning.tex"]);
+    refuses(&results(&[]), "all", "make it with `ablate-one experiments/demo-x.toml`");
+}
+
+#[test]
+fn missing_results_name_the_command_that_makes_them() {
+    let folder = results(&[]);
+    refuses(&folder, "table2", "make it with `ablate-all-but-one experiments/demo-x.toml`");
+    refuses(
+        &folder,
+        "table5",
+        "make it with `ablate-all-but-one --select-on <split> experiments/demo-x.toml`",
+    );
+    refuses(&folder, "figure3", "make it with `iterative-prune experiments/demo-x.toml`");
+    refuses(&results(&[("iterative-prune", "")]), "figure3", "holds no rows yet");
+}
+
+#[test]
+fn bad_rows_are_refused_in_one_line() {
+    let row = |row: &str| results(&[("iterative-prune", &format!("{PRUNING}{row}\n"))]);
+    let refuses_row = |text: &str, message: &str| refuses(&row(text), "all", message);
+    refuses_row(
+        "all,importance,,3,3,4,bleu,30.5,NaN,0,,,,,,,,,",
+        "score of all by importance, step 3 is NaN",
+    );
+    refuses_row("all,importance,,3,5,4,bleu,30.5,30,0,,,,,,,,,", "no more than 100 % can be masked");
+    refuses_row("all,importance,,3,3,4,bleu,31.5,30,0,,,,,,,,,", "base_score is 30.5 but 31.5");
+    refuses_row("all,best,,3,3,4,bleu,30.5,30,0,,,,,,,,,", "unknown order `best`");
+    refuses_row("mid,importance,,3,3,4,bleu,30.5,30,0,,,,,,,,,", "unknown attention `mid`");
+    refuses_row("all,importance,,3,3,4,bleu,30.5", "line 9");
+    let other = SEARCH.replace("30.5", "31.5");
+    let folder = results(&[("iterative-prune", PRUNING), ("joint-search", &other)]);
+    refuses(&folder, "figure3", "joint-search.csv` mixes runs: base_score is 30.5 but 31.5");
+    let two = results(&[("ablate-all-but-one-selected-on-dev", ALL_BUT_ONE)]);
+    refuses(&two, "table5", "has enc-enc:1:1 and enc-enc:1:2: it must have one head of each layer");
+    let unknown = results(&[("ablate-all-but-one", "mid,1,1,bleu,30.5,30.25,-0.25,,,,,,,\n")]);
+    refuses(&unknown, "table2", "is not what `ablate-all-but-one` writes: unknown attention type `mid`");
+}
+
+#[test]
+fn the_summary_has_the_paper_beside_what_is_there() {
+    let folder = everything();
+    fs::create_dir(folder.path().join("results/just-trained")).unwrap();
+    plotting(&folder, &["summary"]).assert().success().stdout(starts_with("# The paper's claims"));
+    let text = fs::read_to_string(folder.path().join("results/summary.md")).unwrap();
+    for line in [
+        "| M19: WMT, newstest2013 (Table 2) | enc-dec | the same | 4 of 6 layers | -13.56 |",
+        "| demo-x (demo language) | enc-enc | the same | 1 of 2 layers | -1.50 |",
+        "| demo-x (demo language) | enc-enc | dev | 1 of 1 layer | -0.25 |",
+        "| M19: BERT SST-2 (Figure 6a) |  |  | 60 % |  |  |  |",
+        "| demo-x (demo language) | BLEU 30.50 | 4 | 25 % | -0.25 |  | ≥ 12.5 ± 17.7 % |",
+        "| M19: WMT, newstest2013 (Figure 4) | enc-dec |  | breaks down after 60 % |  |  |",
+        "| demo-x (demo language) | dec-dec | BLEU 30.50 | 0 % | 12.50 |  |",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "`{line}` is missing in\n{text}");
+    }
+    assert!(!text.contains("Table 1)") && !text.contains("just-trained"), "{text}");
+    let before = text;
+    plotting(&folder, &["summary"]).assert().success();
+    assert_eq!(fs::read_to_string(folder.path().join("results/summary.md")).unwrap(), before);
+
+    plotting(&results(&[]), &["summary"]).assert().code(1).stderr(contains("no results to sum up"));
+}
+
+#[test]
+fn the_summary_compares_domains() {
+    let folder = compared(CORRELATION);
+    plotting(&folder, &["summary"]).assert().success();
+    let text = fs::read_to_string(folder.path().join("results/summary.md")).unwrap();
+    for line in [
+        "| M19: WMT, newstest2013 (Table 1) | enc-enc | BLEU 36.05 | 96 | 8 | 4 | not reported |",
+        "| demo-x (demo language), test | enc-enc | BLEU 30.50 | 2 |  |  |  |",
+        "| M19: WMT, newstest2013 and MTNT (Figure 2a) | enc-enc |  | 0.56 |  |  |  |",
+        "| demo-x (demo language), test and shifted | all | 2 | 0.75 | p \\< 0.001 | 0.50 | 1 of 2 (2 by chance) |",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "`{line}` is missing in\n{text}");
+    }
+    let message = "pearson of all is 1.75, but it must be -1 to 1 or empty";
+    let bad = compared(&CORRELATION.replace("0.75", "1.75"));
+    plotting(&bad, &["summary"]).assert().code(1).stderr(contains(message));
+}
