@@ -35,11 +35,12 @@ lint: setup
     cargo fmt --all --check
     cargo clippy --release --locked --workspace --all-targets -- -D warnings
 
-# Speed of beam search, of one evaluation of a classifier, and of the paired bootstrap
+# Speed of beam search, of one evaluation of a classifier, of importance beside training, and of the paired bootstrap
 [group('check')]
 bench: setup
     cargo bench --locked -p subject --bench translation
     cargo bench --locked -p subject --bench classification
+    cargo bench --locked -p core-masking --bench importance
     cargo bench --locked -p stats --bench bootstrap
 
 # Train the model of a subject, or go on with it
@@ -58,6 +59,72 @@ reproduce-table1 subject="demo-translation" *args: setup
 reproduce-figure1b subject="demo-inference" *args: setup
     cargo run --release --locked --bin ablate-one -- --restart --attention self "$@"
     cargo run --release --locked --bin plotting -- all "$1"
+
+# Table 2, for BERT Table 3: mask all heads of a layer but one, and print the best of each layer
+[group('paper')]
+reproduce-table2 subject="demo-translation" *args: setup
+    cargo run --release --locked --bin ablate-all-but-one -- --restart "$@"
+    cargo run --release --locked --bin plotting -- table2 "$1"
+
+# Table 3: the same for a BERT classifier
+[group('paper')]
+reproduce-table3 subject="demo-inference" *args: setup
+    cargo run --release --locked --bin ablate-all-but-one -- --restart "$@"
+    cargo run --release --locked --bin plotting -- table3 "$1"
+
+# Table 5, for BERT Table 6: the best head of each layer is chosen on another split (dev, or name it by `--select-on`)
+[group('paper')]
+reproduce-table5 subject="demo-translation" *args: setup
+    cargo run --release --locked --bin ablate-all-but-one -- --select-on dev --restart "$@"
+    cargo run --release --locked --bin plotting -- table5 "$1"
+
+# Table 6: the same for a BERT classifier, chosen on 5,000 training examples
+[group('paper')]
+reproduce-table6 subject="demo-inference" *args: setup
+    cargo run --release --locked --bin ablate-all-but-one -- --select-on train --select-limit 5000 --restart "$@"
+    cargo run --release --locked --bin plotting -- table6 "$1"
+
+# Figure 2: mask each head in turn on the test split and on another domain (or name it by `--against`), and correlate
+[group('paper')]
+reproduce-figure2 subject="demo-translation" *args: setup
+    cargo run --release --locked --bin cross-domain -- --restart "$@"
+    cargo run --release --locked --bin plotting -- figure2 "$1"
+
+# Figure 3, for BERT classifiers other than MNLI Figure 6: mask more and more heads by importance, by oracle, at random
+[group('paper')]
+reproduce-figure3 subject="demo-translation" *args: setup
+    cargo run --release --locked --bin ablate-one -- --refresh "$1"
+    cargo run --release --locked --bin iterative-prune -- --order importance,oracle,random --restart "$@"
+    cargo run --release --locked --bin plotting -- figure3 "$1"
+
+# Figure 4: the same by importance, one attention type at a time; for translators
+[group('paper')]
+reproduce-figure4 subject="demo-translation" *args: setup
+    cargo run --release --locked --bin iterative-prune -- --attention enc-enc,enc-dec,dec-dec --restart "$@"
+    cargo run --release --locked --bin plotting -- figure4 "$1"
+
+# Figure 6: Figure 3 for SST-2, CoLA and MRPC
+[group('paper')]
+reproduce-figure6 subject="demo-inference" *args: setup
+    @just reproduce-figure3 "$@"
+
+# Beyond the paper: all scores of all heads, and how the orders that they give agree
+[group('beyond the paper')]
+importance subject="demo-translation" *args: setup
+    cargo run --release --locked --bin ablate-one -- --refresh "$1"
+    cargo run --release --locked --bin importance -- --restart "$@"
+    cargo run --release --locked --bin plotting -- agreement "$1"
+
+# Beyond the paper: search for better sets of heads than importance gives; `--search swap` exchanges heads
+[group('beyond the paper')]
+joint-search subject="demo-inference" *args: setup
+    cargo run --release --locked --bin iterative-prune -- --search greedy-forward --restart "$@"
+    cargo run --release --locked --bin plotting -- figure3 "$1"
+
+# The paper's claims beside the results of all subjects, from results/
+[group('paper')]
+summary: setup
+    cargo run --release --locked --bin plotting -- summary
 
 # Draw all tables and figures of a subject again from results/
 [group('paper')]

@@ -76,13 +76,14 @@ impl Description {
         }
     }
 
-    /// The split to score: `wanted`, or the subject's test split.
+    /// The split to score: `wanted`, or the subject's test split. `train`, `dev` and `test` are also what the subject
+    /// uses as such, if it has no splits of these names.
     ///
     /// # Errors
     /// If it cannot be scored: there is none of that name, and the message lists those that there are; or its files are
     /// missing, torn or empty, or hold a label that the model does not know.
     pub fn split(&self, wanted: Option<&str>, machine: &Machine) -> Result<String, Error> {
-        let split = wanted.unwrap_or(self.test_split());
+        let split = wanted.map_or(self.test_split(), |wanted| self.by_role(wanted));
         match &self.spec {
             Spec::Translation(spec) => drop(translation::read_split(spec, machine, split)?),
             Spec::Classification(spec) => classification::check_split(spec, machine, split)?,
@@ -116,6 +117,19 @@ impl Description {
     /// The split that choices are made on, such as that of the best epoch.
     pub fn dev_split(&self) -> &str {
         self.named_splits()[1]
+    }
+
+    /// The split that is called so, or that plays this part.
+    fn by_role<'a>(&'a self, wanted: &'a str) -> &'a str {
+        let is_known = match &self.spec {
+            Spec::Translation(spec) => translation::has_split(spec, wanted),
+            Spec::Classification(spec) => classification::has_split(spec, wanted),
+        };
+        let role = ["train", "dev", "test"].iter().position(|role| *role == wanted);
+        match role {
+            Some(role) if !is_known => self.named_splits()[role],
+            _ => wanted,
+        }
     }
 
     /// Train, dev and test.
@@ -199,4 +213,29 @@ pub fn exit_code(outcome: Result<(), impl std::fmt::Display>) -> ExitCode {
 /// Versions of the libraries that numbers depend on, for signatures.
 pub fn libraries() -> BTreeMap<String, String> {
     BTreeMap::from([("libtorch".to_owned(), "2.11.0".to_owned()), ("tch".to_owned(), "0.24.0".to_owned())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shipped(name: &str) -> Description {
+        let file = format!("{}/../../experiments/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        Description::read(Path::new(&file)).unwrap()
+    }
+
+    #[test]
+    fn a_split_can_be_named_by_the_part_it_plays() {
+        let multi30k = shipped("multi30k-en-fr");
+        let found = ["train", "dev", "test", "ntrex", "newstest"].map(|name| multi30k.by_role(name));
+        assert_eq!(found, ["train", "val", "test_2016_flickr", "ntrex", "newstest"]);
+        assert_eq!(shipped("minilm-mnli").by_role("test"), "dev_matched");
+    }
+
+    #[test]
+    fn demos_have_a_shifted_domain() {
+        assert_eq!(shipped("demo-translation").shifted_split(), Some("shifted"));
+        assert_eq!(shipped("demo-inference").shifted_split(), Some("mismatched"));
+        assert_eq!(shipped("minilm-sst2").shifted_split(), None);
+    }
 }

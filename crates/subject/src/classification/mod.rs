@@ -65,6 +65,11 @@ pub(crate) fn layout(name: &str, spec: &ClassificationSpec, machine: &Machine) -
     }
 }
 
+/// Whether there is a split of that name.
+pub(crate) fn has_split(spec: &ClassificationSpec, split: &str) -> bool {
+    data::check_split(&spec.data, split).is_ok()
+}
+
 /// Refuses a split that could not be scored: before hours of training, not after.
 ///
 /// # Errors

@@ -66,6 +66,11 @@ pub(crate) fn layout(spec: &TranslationSpec, machine: &Machine) -> Result<HeadLa
     }
 }
 
+/// Whether there is a split of that name.
+pub(crate) fn has_split(spec: &TranslationSpec, split: &str) -> bool {
+    data::check_split(&spec.data, split).is_ok()
+}
+
 /// The sentence pairs of a split.
 ///
 /// # Errors
