@@ -1,0 +1,66 @@
+//! Rows of experiments that mask heads for each head.
+use serde::{Deserialize, Serialize};
+
+use super::Row;
+
+/// One row of `ablate-one`, the model without a single head (Michel et al. 2019, Table 1), or of `ablate-all-but-one`, the
+/// model without all other heads of that head's layer (Tables 2, 3, 5 and 6).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AblationRow {
+    /// Attention type: `enc-enc`, `enc-dec`, `dec-dec` or `self`.
+    pub attention: String,
+    /// Layer, counted from 1 as in the paper.
+    pub layer: usize,
+    /// Head, counted from 1 as in the paper.
+    pub head: usize,
+    /// Metric of the scores: `bleu`, `accuracy`, `f1` or `matthews`.
+    pub metric: String,
+    /// Score of the intact model, in the unit of the metric: points, 0 to 100, or -100 to 100 for `matthews`.
+    pub base_score: f64,
+    /// Score with the heads masked, in the unit of the metric.
+    pub score: f64,
+    /// `score` minus `base_score`, in the unit of the metric; below 0 what is masked was useful.
+    pub score_delta: f64,
+    /// Lower end of the 95 % interval of `score_delta`; empty if it was not tested.
+    pub delta_low: Option<f64>,
+    /// Upper end of the 95 % interval of `score_delta`; empty if it was not tested.
+    pub delta_high: Option<f64>,
+    /// p-value of `score_delta`, 0 to 1: by paired t-test for `accuracy`, two-sided; by paired bootstrap for all else,
+    /// one-sided on the side that was observed. Empty if it was not tested.
+    pub p_value: Option<f64>,
+    /// `p_value` after Holm (1979) within the attention type; empty until all its heads are there.
+    pub p_holm: Option<f64>,
+    /// `p_value` after Benjamini and Hochberg (1995), likewise.
+    pub p_benjamini_hochberg: Option<f64>,
+    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty if it was not made, as for all but `accuracy`.
+    pub p_unpaired_t: Option<f64>,
+    /// Two-sided p-value of McNemar's exact test, likewise.
+    pub p_mcnemar: Option<f64>,
+}
+
+impl Row for AblationRow {
+    /// Attention type, layer, head and metric.
+    type Key = (String, usize, usize, String);
+
+    const COLUMNS: &'static [&'static str] = &[
+        "attention",
+        "layer",
+        "head",
+        "metric",
+        "base_score",
+        "score",
+        "score_delta",
+        "delta_low",
+        "delta_high",
+        "p_value",
+        "p_holm",
+        "p_benjamini_hochberg",
+        "p_unpaired_t",
+        "p_mcnemar",
+    ];
+
+    fn key(&self) -> Self::Key {
+        (self.attention.clone(), self.layer, self.head, self.metric.clone())
+    }
+}

@@ -1,0 +1,59 @@
+//! Rows of comparisons between two splits.
+use serde::{Deserialize, Serialize};
+
+use super::Row;
+
+/// One row of `cross-domain`: how the effects of masking single heads agree between two splits (Michel et al. 2019,
+/// Section 3.4, Figure 2). The effects themselves are rows of `ablate-one`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CorrelationRow {
+    /// Attention type whose heads are compared, or `all`.
+    pub attention: String,
+    /// Number of heads.
+    pub heads: usize,
+    /// Metric of the scores: `bleu`, `accuracy`, `f1` or `matthews`.
+    pub metric: String,
+    /// Score of the intact model on the first split, in points.
+    pub first_base_score: f64,
+    /// Score of the intact model on the second split, in points.
+    pub second_base_score: f64,
+    /// Pearson's r between the scores, -1 to 1; empty if one side does not vary.
+    pub pearson: Option<f64>,
+    /// Its two-sided p-value, 0 to 1, by t with `heads` - 2 degrees of freedom.
+    pub pearson_p_value: Option<f64>,
+    /// Spearman's rho, -1 to 1; empty if one side does not vary.
+    pub spearman: Option<f64>,
+    /// Its two-sided p-value, likewise.
+    pub spearman_p_value: Option<f64>,
+    /// How many heads of each split `top_overlap` is about: ten, or all if there are fewer.
+    pub top: usize,
+    /// How many of the heads whose masking costs most on one split are among those on the other.
+    pub top_overlap: usize,
+    /// What chance would give: `top`² / `heads`.
+    pub top_overlap_by_chance: f64,
+}
+
+impl Row for CorrelationRow {
+    /// Attention type.
+    type Key = String;
+
+    const COLUMNS: &'static [&'static str] = &[
+        "attention",
+        "heads",
+        "metric",
+        "first_base_score",
+        "second_base_score",
+        "pearson",
+        "pearson_p_value",
+        "spearman",
+        "spearman_p_value",
+        "top",
+        "top_overlap",
+        "top_overlap_by_chance",
+    ];
+
+    fn key(&self) -> Self::Key {
+        self.attention.clone()
+    }
+}

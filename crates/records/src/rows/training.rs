@@ -1,0 +1,36 @@
+//! Rows of training logs.
+use serde::{Deserialize, Serialize};
+
+use super::Row;
+
+/// One row of a training log: the model at one validation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingRow {
+    /// Epoch, counted from 1.
+    pub epoch: usize,
+    /// Parameter updates so far.
+    pub step: usize,
+    /// Training loss, in nats per predicted token or example, label smoothing included.
+    pub train_loss: f64,
+    /// Loss on the development set, in nats per predicted token or example, without label smoothing.
+    pub dev_loss: f64,
+    /// Score on the development set, in the unit of the subject's metric; empty where training does not score.
+    pub dev_score: Option<f64>,
+    /// Learning rate of the last update.
+    pub learning_rate: f64,
+    /// Whether this is the best epoch so far, by `dev_score` or, without one, by `dev_loss`.
+    pub best: bool,
+}
+
+impl Row for TrainingRow {
+    /// Epoch and step.
+    type Key = (usize, usize);
+
+    const COLUMNS: &'static [&'static str] =
+        &["epoch", "step", "train_loss", "dev_loss", "dev_score", "learning_rate", "best"];
+
+    fn key(&self) -> Self::Key {
+        (self.epoch, self.step)
+    }
+}
