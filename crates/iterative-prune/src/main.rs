@@ -83,7 +83,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.split.as_deref(), &machine)?;
-    let estimate = args.estimate.estimate(&description, &machine)?;
+    let estimate = args.estimate.estimate(&description, args.rescale, &machine)?;
     let layout = description.layout(&machine)?;
     let pools = pools(args, &layout)?;
     if let Some(order) = args.order.iter().find(|order| args.recompute && !order.is_measured()) {

@@ -92,15 +92,20 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl EstimateArgs {
-    /// What scores are measured on, checked.
+    /// What scores are measured on, checked; `rescale` matters where heads are masked already.
     ///
     /// # Errors
     /// If there is no such split, or it is at fault.
-    pub fn estimate(&self, description: &Description, machine: &Machine) -> Result<Estimate, Error> {
+    pub fn estimate(
+        &self,
+        description: &Description,
+        rescale: bool,
+        machine: &Machine,
+    ) -> Result<Estimate, Error> {
         let split = self.estimate_on.as_deref().unwrap_or(description.train_split());
         let split = description.split(Some(split), machine)?;
         Ok(Estimate {
-            on: Scored { split, limit: Some(self.estimate_limit), rescale: false },
+            on: Scored { split, limit: Some(self.estimate_limit), rescale },
             granularity: self.granularity,
             normalise: !self.no_normalise,
             entropy_weight: self.entropy_weight,

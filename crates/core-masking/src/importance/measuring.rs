@@ -1,7 +1,7 @@
 //! One forward and, where gradients are asked for, one backward pass over a batch.
 use std::collections::{BTreeMap, BTreeSet};
 
-use tch::{Kind, Tensor, no_grad};
+use tch::{Device, Kind, Tensor, no_grad};
 
 use super::{HeadMeans, Measure, Measured};
 use crate::gates::RecordedWeights;
@@ -111,7 +111,8 @@ struct LayerSums {
 }
 
 fn add(means: &mut HeadMeans, (attention, layer): (Attention, usize), found: &LayerSums) {
-    let sums = Vec::<f64>::try_from(&found.sums).expect("one number in f64 for each head");
+    let sums =
+        Vec::<f64>::try_from(found.sums.to_device(Device::Cpu)).expect("one number in f64 for each head");
     for (head, sum) in sums.into_iter().enumerate() {
         means.add(HeadId::from_index(attention, layer, head), sum, found.terms);
     }

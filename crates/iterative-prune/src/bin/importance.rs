@@ -39,7 +39,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.split.as_deref(), &machine)?;
-    let estimate = args.estimate.estimate(&description, &machine)?;
+    let estimate = args.estimate.estimate(&description, args.rescale, &machine)?;
     let path = args.shared.output_path("importance", &description, &split);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;

@@ -28,8 +28,9 @@ pub struct CorrelationRow {
     pub spearman_p_value: Option<f64>,
     /// How many heads of each split `top_overlap` is about: ten, or all if there are fewer.
     pub top: usize,
-    /// How many of the heads whose masking costs most on one split are among those on the other.
-    pub top_overlap: usize,
+    /// How many of the `top` heads whose masking costs most on one split are among those on the other; where heads tie at
+    /// the edge, the mean over all ways to break the tie.
+    pub top_overlap: f64,
     /// What chance would give: `top`² / `heads`.
     pub top_overlap_by_chance: f64,
 }

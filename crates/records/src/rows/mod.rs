@@ -133,7 +133,7 @@ mod tests {
             spearman: None,
             spearman_p_value: None,
             top: 1,
-            top_overlap: 1,
+            top_overlap: 1.0,
             top_overlap_by_chance: 1.0,
         };
         let header = "attention,heads,metric,first_base_score,second_base_score,pearson,pearson_p_value,spearman,\
