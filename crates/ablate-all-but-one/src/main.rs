@@ -10,7 +10,7 @@ use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout};
 use records::AblationRow;
-use subject::{Description, HeadSweep, Machine, Scored, SharedArgs, Subject, SweepArgs};
+use subject::{Description, HeadSweep, Machine, Scored, Selection, SharedArgs, Subject, SweepArgs, is_of};
 
 const EXPERIMENT: &str = "ablate-all-but-one";
 
@@ -20,6 +20,10 @@ const EXPERIMENT: &str = "ablate-all-but-one";
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
+    /// Attention type whose heads are looked at: enc-enc, enc-dec, dec-dec, self or all
+    #[arg(long, value_name = "TYPE", default_value = "all")]
+    attention: Selection,
+
     #[command(flatten)]
     sweep: SweepArgs,
 
@@ -31,7 +35,7 @@ struct Args {
     #[arg(long, value_name = "SPLIT")]
     select_on: Option<String>,
 
-    /// First segments of that split to choose on; all if absent
+    /// Segments of that split to choose on, drawn at random with --seed; all if absent
     #[arg(long, value_name = "N", requires = "select_on", value_parser = clap::value_parser!(u64).range(1..))]
     select_limit: Option<u64>,
 
@@ -55,7 +59,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         bail!("--select-on {split} is the split that is scored: leave it out, or name another");
     }
     let layout = description.layout(&machine)?;
-    let heads = args.sweep.attention.heads(&layout)?;
+    let heads = args.attention.heads(&layout)?;
     let experiment =
         select_on.as_ref().map_or(EXPERIMENT.to_owned(), |on| format!("{EXPERIMENT}-selected-on-{on}"));
     let path = args.shared.output_path(&experiment, &description, &split);
@@ -63,16 +67,20 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let subject = description.open(&machine, &args.shared.results)?;
 
     let run = Run { args, machine: &machine, description: &description, subject: subject.as_ref(), layout };
-    let scored = run.scored(split, args.shared.limit);
+    let rescale = args.sweep.rescale;
+    let scored = Scored::first(split, args.shared.limit, rescale);
     match select_on {
         None => {
             run.sweep(scored, &run.layout.heads()).run(run.subject, &heads, &path, &args.shared, &machine)?
         }
         Some(on) => {
-            let selection = run.scored(on, args.select_limit.map(|limit| limit as usize));
+            let selection = match args.select_limit {
+                Some(size) => Scored::sample(on, size as usize, args.shared.seed, rescale),
+                None => Scored::first(on, None, rescale),
+            };
             let best = run.select(&selection, &heads)?;
             let mut sweep = run.sweep(scored, &best);
-            let data = run.subject.identity(EXPERIMENT, &selection)?.data.remove(&selection.split);
+            let data = subject::data_checksum(run.subject, &selection)?;
             sweep.arguments = vec![
                 ("select_on", selection.split.into()),
                 ("select_limit", selection.limit.into()),
@@ -95,10 +103,6 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn scored(&self, split: String, limit: Option<usize>) -> Scored {
-        Scored { split, limit, rescale: self.args.sweep.rescale }
-    }
-
     /// `families`: the heads that can have a row.
     fn sweep(&self, scored: Scored, families: &[HeadId]) -> HeadSweep {
         HeadSweep {
@@ -126,11 +130,7 @@ impl Run<'_> {
 fn best_of_layers(heads: &[HeadId], rows: &[AblationRow]) -> Vec<HeadId> {
     let mut best: BTreeMap<_, (HeadId, f64)> = BTreeMap::new();
     for row in rows {
-        let of_row = |id: &&HeadId| {
-            id.attention().to_string() == row.attention
-                && (id.layer_number(), id.head_number()) == (row.layer, row.head)
-        };
-        let Some(&id) = heads.iter().find(of_row) else { continue };
+        let Some(&id) = heads.iter().find(|&&id| is_of(row, id)) else { continue };
         let entry = best.entry((id.attention(), id.layer_index())).or_insert((id, row.score));
         if row.score > entry.1 || row.score == entry.1 && id < entry.0 {
             *entry = (id, row.score);

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use subject::{Description, HeadSweep, Scored, SharedArgs, SweepArgs};
+use subject::{Description, HeadSweep, Scored, Selection, SharedArgs, SweepArgs};
 
 /// Masks one head at a time and scores the test set (Table 1).
 ///
@@ -13,6 +13,10 @@ use subject::{Description, HeadSweep, Scored, SharedArgs, SweepArgs};
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
+    /// Attention type whose heads are looked at: enc-enc, enc-dec, dec-dec, self or all
+    #[arg(long, value_name = "TYPE", default_value = "all")]
+    attention: Selection,
+
     #[command(flatten)]
     sweep: SweepArgs,
 
@@ -35,12 +39,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
-    let heads = args.sweep.attention.heads(&layout)?;
+    let heads = args.attention.heads(&layout)?;
     let path = args.shared.output_path("ablate-one", &description, &split);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let scored = Scored { split, limit: args.shared.limit, rescale: args.sweep.rescale };
+    let scored = Scored::first(split, args.shared.limit, args.sweep.rescale);
     let sweep = HeadSweep::one_at_a_time(scored, &layout, args.sweep.resamples);
     sweep.run(subject.as_ref(), &heads, &path, &args.shared, &machine)?;
     println!("{}", path.display());

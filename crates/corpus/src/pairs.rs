@@ -133,8 +133,7 @@ impl Selection {
             kept.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
             kept.truncate(asked);
         }
-        let side = |side: &[String]| kept.iter().map(|&index| side[index].clone()).collect();
-        Ok(ParallelText { source: side(&text.source), target: side(&text.target) })
+        Ok(text.select(&kept))
     }
 
     fn fits(&self, text: &ParallelText, index: usize) -> bool {

@@ -41,10 +41,13 @@ impl ParallelText {
         self.source.is_empty()
     }
 
-    /// Keeps the first `count` pairs, or all if there are fewer.
-    pub fn truncate(&mut self, count: usize) {
-        self.source.truncate(count);
-        self.target.truncate(count);
+    /// The pairs at these places.
+    ///
+    /// # Panics
+    /// If there are not so many pairs.
+    pub fn select(&self, places: &[usize]) -> Self {
+        let side = |lines: &[String]| places.iter().map(|&place| lines[place].clone()).collect();
+        Self { source: side(&self.source), target: side(&self.target) }
     }
 }
 
@@ -167,11 +170,10 @@ mod tests {
     }
 
     #[test]
-    fn truncating_keeps_the_first_pairs() {
+    fn pairs_are_selected_by_their_places() {
         let side = |text: &str| text.split(' ').map(str::to_owned).collect();
-        let mut text = ParallelText { source: side("a b c"), target: side("x y z") };
-        text.truncate(2);
-        assert_eq!((text.len(), text), (2, ParallelText { source: side("a b"), target: side("x y") }));
+        let text = ParallelText { source: side("a b c"), target: side("x y z") };
+        assert_eq!(text.select(&[2, 0]), ParallelText { source: side("c a"), target: side("z x") });
         assert!(ParallelText::default().is_empty());
     }
 }

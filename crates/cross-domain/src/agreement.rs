@@ -3,6 +3,7 @@ use anyhow::Context;
 use core_masking::HeadId;
 use records::{AblationRow, CorrelationRow};
 use stats::correlation::{Correlation, pearson, spearman};
+use subject::is_of;
 
 /// Heads of each split whose overlap is counted.
 const TOP: usize = 10;
@@ -10,7 +11,7 @@ const TOP: usize = 10;
 /// A head's rows on both splits.
 type Pair<'a> = (&'a AblationRow, &'a AblationRow);
 
-/// A row for each attention type, and one for all of `heads` if there are several types.
+/// A row for all of `heads`, and one for each attention type.
 ///
 /// # Errors
 /// If a head has no row, or the correlation cannot be computed for lack of heads.
@@ -33,11 +34,7 @@ pub fn rows(
 }
 
 fn find(rows: &[AblationRow], id: HeadId) -> anyhow::Result<&AblationRow> {
-    let is_of = |row: &&AblationRow| {
-        row.attention == id.attention().to_string()
-            && (row.layer, row.head) == (id.layer_number(), id.head_number())
-    };
-    rows.iter().find(is_of).with_context(|| format!("no row for {id}"))
+    rows.iter().find(|row| is_of(row, id)).with_context(|| format!("no row for {id}"))
 }
 
 fn row(attention: &str, pairs: &[Pair<'_>]) -> anyhow::Result<CorrelationRow> {
@@ -47,7 +44,6 @@ fn row(attention: &str, pairs: &[Pair<'_>]) -> anyhow::Result<CorrelationRow> {
     let pearson = known(pearson(&first, &second))?;
     let spearman = known(spearman(&first, &second))?;
     let top = TOP.min(pairs.len());
-    let (costliest, others) = (costliest(&first, top), costliest(&second, top));
     Ok(CorrelationRow {
         attention: attention.to_owned(),
         heads: pairs.len(),
@@ -59,7 +55,7 @@ fn row(attention: &str, pairs: &[Pair<'_>]) -> anyhow::Result<CorrelationRow> {
         spearman: spearman.map(|found| found.coefficient),
         spearman_p_value: spearman.map(|found| found.p_value),
         top,
-        top_overlap: costliest.iter().filter(|place| others.contains(place)).count(),
+        top_overlap: overlap(&first, &second, top),
         top_overlap_by_chance: (top * top) as f64 / pairs.len() as f64,
     })
 }
@@ -73,10 +69,92 @@ fn known(found: Result<Correlation, stats::Error>) -> anyhow::Result<Option<Corr
     }
 }
 
-/// Places of the `top` lowest scores: the heads whose masking costs most. Of heads that tie, the first.
-fn costliest(scores: &[f64], top: usize) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..scores.len()).collect();
-    places.sort_by(|&left, &right| scores[left].total_cmp(&scores[right])); // stable
-    places.truncate(top);
-    places
+/// How many of the `top` lowest scores on both sides are of the same heads: the mean over all ways to break ties.
+fn overlap(first: &[f64], second: &[f64], top: usize) -> f64 {
+    shares(first, top).into_iter().zip(shares(second, top)).map(|(first, second)| first * second).sum()
+}
+
+/// The share of all ways to break ties in which a score is among the `top` lowest: 1, 0, or between them if it ties at the
+/// edge.
+fn shares(scores: &[f64], top: usize) -> Vec<f64> {
+    let mut sorted = scores.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let Some(&edge) = top.checked_sub(1).and_then(|last| sorted.get(last)) else {
+        return vec![0.0; scores.len()];
+    };
+    let below = sorted.iter().filter(|&&score| score < edge).count();
+    let ties = sorted.iter().filter(|&&score| score == edge).count();
+    let share = |&score: &f64| match score.total_cmp(&edge) {
+        std::cmp::Ordering::Less => 1.0,
+        std::cmp::Ordering::Equal => (top - below) as f64 / ties as f64,
+        std::cmp::Ordering::Greater => 0.0,
+    };
+    scores.iter().map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The two costliest of the first side are heads 0 and 1. On the second head 1 is, and 0 and 2 tie for the other
+    /// place: 1 + 1/2.
+    #[test]
+    fn ties_count_by_half() {
+        let (first, second) = ([1.0, 2.0, 3.0, 4.0], [5.0, 0.0, 5.0, 9.0]);
+        assert_eq!(overlap(&first, &second, 2), 1.5);
+        assert_eq!(overlap(&first, &first, 2), 2.0);
+        assert_eq!(overlap(&first, &[4.0, 3.0, 2.0, 1.0], 2), 0.0);
+        assert_eq!(overlap(&first, &second, 4), 4.0);
+    }
+
+    /// If nothing differs, chance decides: top² / heads.
+    #[test]
+    fn ties_all_over_give_what_chance_gives() {
+        assert!((overlap(&[7.0; 5], &[7.0, 8.0, 9.0, 10.0, 11.0], 2) - 4.0 / 5.0).abs() < 1e-12);
+    }
+
+    fn swept(scores: &[f64], base_score: f64) -> Vec<AblationRow> {
+        let row = |(head, &score): (usize, &f64)| AblationRow {
+            attention: if head < 4 { "enc-enc" } else { "dec-dec" }.to_owned(),
+            layer: 1,
+            head: head % 4 + 1,
+            metric: "bleu".to_owned(),
+            base_score,
+            score,
+            score_delta: score - base_score,
+            delta_low: None,
+            delta_high: None,
+            p_value: None,
+            p_holm: None,
+            p_benjamini_hochberg: None,
+            p_unpaired_t: None,
+            p_mcnemar: None,
+        };
+        scores.iter().enumerate().map(row).collect()
+    }
+
+    /// enc-enc: (1, 2, 3, 4) against (2, 4, 6, 8), r = 1; dec-dec never varies on the second split. All six heads have
+    /// ranks 1 to 6 on both sides but for dec-dec's tie.
+    #[test]
+    fn each_type_is_compared_by_itself_and_all_together() {
+        let heads: Vec<HeadId> =
+            ["enc-enc:1:1", "enc-enc:1:2", "enc-enc:1:3", "enc-enc:1:4", "dec-dec:1:1", "dec-dec:1:2"]
+                .map(|name| name.parse().unwrap())
+                .to_vec();
+        let first = swept(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 9.0);
+        let mut second = swept(&[2.0, 4.0, 6.0, 8.0, 9.0, 9.0], 10.0);
+        second.reverse(); // rows are found by their head
+        let found = rows(&first, &second, &heads).unwrap();
+        let names: Vec<&str> = found.iter().map(|row| row.attention.as_str()).collect();
+        assert_eq!(names, ["all", "enc-enc", "dec-dec"]);
+        assert!(
+            (found[1].pearson.unwrap() - 1.0).abs() < 1e-12
+                && (found[1].spearman.unwrap() - 1.0).abs() < 1e-12
+        );
+        assert_eq!((found[2].pearson, found[2].spearman), (None, None));
+        assert_eq!((found[0].first_base_score, found[0].second_base_score, found[0].top), (9.0, 10.0, 6));
+        assert!(
+            rows(&first[1..], &second, &heads).unwrap_err().to_string().contains("no row for enc-enc:1:1")
+        );
+    }
 }

@@ -49,18 +49,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
         bail!("split `{first}` is given twice: the second must be another");
     }
     let layout = description.layout(&machine)?;
-    let heads = args.sweep.attention.heads(&layout)?;
+    let heads = layout.heads();
     let file = format!("cross-domain-{first}-{second}.csv");
     let path = args.shared.results.join(description.name()).join(file);
     let path = args.shared.output.clone().unwrap_or(path);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let scored = [&first, &second].map(|split| Scored {
-        split: split.clone(),
-        limit: args.shared.limit,
-        rescale: args.sweep.rescale,
-    });
+    let scored = [first, second].map(|split| Scored::first(split, args.shared.limit, args.sweep.rescale));
     let sweep = |scored: &Scored| -> anyhow::Result<Vec<AblationRow>> {
         let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, args.sweep.resamples);
         let path = description.result_path(&args.shared.results, "ablate-one", &scored.split);

@@ -7,8 +7,8 @@ use stats::Comparison;
 use stats::adjust::{benjamini_hochberg, holm};
 use subject::{Evaluation, Order, random_order};
 
-use crate::Pruning;
 use crate::plan::Pool;
+use crate::{Pruning, search};
 
 /// One line of Figure 3.
 #[derive(Debug, Clone)]
@@ -22,8 +22,12 @@ pub struct Curve<'a> {
 }
 
 impl Curve<'_> {
+    fn place(&self, step: usize) -> Place<'_> {
+        Place { attention: &self.pool.attention, order: self.order.name(), seed: self.seed, step }
+    }
+
     fn key(&self, step: usize) -> <PruningRow as Row>::Key {
-        (self.pool.attention.clone(), self.order.name().to_owned(), self.seed, step)
+        self.place(step).key()
     }
 
     /// Whether a row belongs to this curve.
@@ -31,9 +35,11 @@ impl Curve<'_> {
         row.key() == self.key(row.step)
     }
 
-    /// Whether a row is one that a finished run leaves: with adjusted p-values, if it was tested.
-    pub fn is_finished(&self, row: &PruningRow) -> bool {
-        row.p_value.is_some() == row.p_holm.is_some()
+    /// Whether all its rows are there, with adjusted p-values if they were tested: what a run that finished leaves.
+    pub fn is_finished(&self, rows: &[&PruningRow]) -> bool {
+        let mut own = rows.iter().filter(|row| self.holds(row));
+        own.clone().count() == self.pool.counts().len()
+            && own.all(|row| row.p_value.is_some() == row.p_holm.is_some())
     }
 
     /// The masked heads at each step.
@@ -57,7 +63,7 @@ impl Curve<'_> {
         let scores = match self.order {
             Order::Random => return Ok(random_order(heads, self.seed.unwrap_or_default())),
             Order::Oracle => pruning.oracle.scores(pruning.subject, &pruning.scored, heads)?,
-            order => pruning.estimate.scores(order, pruning.subject, masked)?,
+            order => pruning.scores(order, masked)?,
         };
         Ok(scores.ascending().into_iter().filter(|id| heads.contains(id)).collect())
     }
@@ -79,7 +85,8 @@ pub fn draw(
             continue;
         }
         for (step, set) in curve.steps(pruning)?.into_iter().enumerate() {
-            if rows.contains(&curve.key(step)) {
+            if let Some(stored) = rows.rows().find(|row| row.key() == curve.key(step)) {
+                check_heads(stored, &set)?;
                 continue;
             }
             let place = sets.iter().position(|known| *known == set).unwrap_or_else(|| {
@@ -99,17 +106,33 @@ pub fn draw(
         subject::check_base(rows.rows().map(|row| row.base_score), base.score)?;
         let comparison = pruning.compare(&evaluation, base, &sets[index])?;
         for (curve, step) in &users[index] {
-            let place = Place {
-                attention: &curve.pool.attention,
-                order: curve.order.name(),
-                seed: curve.seed,
-                step: *step,
-            };
-            rows.push(row(&place, curve.pool.heads.len(), &sets[index], evaluation.metric(), &comparison))?;
+            rows.push(row(
+                &curve.place(*step),
+                curve.pool.heads.len(),
+                &sets[index],
+                evaluation.metric(),
+                &comparison,
+            ))?;
         }
         Ok(())
     })?;
     Ok(())
+}
+
+/// Refuses to go on with a curve that came from another order of heads, such as that of an oracle measured since.
+fn check_heads(stored: &PruningRow, now: &HeadSet) -> anyhow::Result<()> {
+    if stored.masked_heads != names(now) {
+        let PruningRow { order, step, .. } = stored;
+        anyhow::bail!(
+            "step {step} of order {order} masked other heads than now: compute it again with --overwrite"
+        );
+    }
+    Ok(())
+}
+
+/// Heads as result files write them.
+fn names(heads: &HeadSet) -> String {
+    heads.iter().map(|id| id.to_string()).collect::<Vec<_>>().join("+")
 }
 
 impl Pruning<'_> {
@@ -147,6 +170,13 @@ pub struct Place<'a> {
     pub step: usize,
 }
 
+impl Place<'_> {
+    /// The key of its row.
+    pub fn key(&self) -> <PruningRow as Row>::Key {
+        (self.attention.to_owned(), self.order.to_owned(), self.seed, self.step)
+    }
+}
+
 /// A row without adjusted p-values, which follow when the whole curve is there.
 pub fn row(
     place: &Place<'_>,
@@ -155,7 +185,6 @@ pub fn row(
     metric: &str,
     comparison: &Comparison,
 ) -> PruningRow {
-    let names: Vec<String> = masked.iter().map(|id| id.to_string()).collect();
     PruningRow {
         attention: place.attention.to_owned(),
         order: place.order.to_owned(),
@@ -175,23 +204,28 @@ pub fn row(
         p_unpaired_t: comparison.p_unpaired_t,
         p_mcnemar: comparison.p_mcnemar,
         search_score: None,
-        masked_heads: names.join("+"),
+        masked_heads: names(masked),
     }
 }
 
 /// Fills in the adjusted p-values: the steps of a curve are a family of tests.
-pub fn adjust(rows: &mut [PruningRow]) {
+///
+/// `steps`: by attention type, the number of tests of a whole curve; curves that are not whole have none. A search has
+/// those steps that were asked for. Curves over other types stay as they are.
+pub fn adjust(rows: &mut [PruningRow], steps: &BTreeMap<&str, usize>) {
     let mut families: BTreeMap<_, Vec<&mut PruningRow>> = BTreeMap::new();
     for row in rows.iter_mut().filter(|row| row.p_value.is_some()) {
         let curve = (row.attention.clone(), row.order.clone(), row.order_seed);
         families.entry(curve).or_default().push(row);
     }
-    for mut family in families.into_values() {
+    for ((attention, order, _), mut family) in families {
+        let Some(&steps) = steps.get(attention.as_str()) else { continue };
+        let is_whole = family.len() == steps || search::is_name(&order);
         let p_values: Vec<f64> = family.iter().filter_map(|row| row.p_value).collect();
         let adjusted = holm(&p_values).into_iter().zip(benjamini_hochberg(&p_values));
         for (row, (holm, benjamini_hochberg)) in family.iter_mut().zip(adjusted) {
-            row.p_holm = Some(holm);
-            row.p_benjamini_hochberg = Some(benjamini_hochberg);
+            row.p_holm = is_whole.then_some(holm);
+            row.p_benjamini_hochberg = is_whole.then_some(benjamini_hochberg);
         }
     }
 }
@@ -217,17 +251,21 @@ mod tests {
         entries.iter().map(row).collect()
     }
 
-    /// Holm within a curve: 2 * 0.01 and 0.02, 1 * 0.5; step 0 is no test.
+    /// Holm within a curve: 2 * 0.01, and 1 * 0.5; step 0 is no test. The oracle's second step is missing.
     #[test]
-    fn each_curve_is_a_family_of_tests() {
+    fn each_whole_curve_is_a_family_of_tests() {
         let mut rows = rows(&[
             ("importance", 0, None),
             ("importance", 1, Some(0.5)),
             ("importance", 2, Some(0.01)),
             ("oracle", 1, Some(0.03)),
+            ("swap", 1, Some(0.04)),
         ]);
-        adjust(&mut rows);
+        adjust(&mut rows, &BTreeMap::from([("all", 2)]));
         let holm: Vec<_> = rows.iter().map(|row| row.p_holm).collect();
-        assert_eq!(holm, [None, Some(0.5), Some(0.02), Some(0.03)]);
+        assert_eq!(holm, [None, Some(0.5), Some(0.02), None, Some(0.04)]);
+        let before = rows.clone();
+        adjust(&mut rows, &BTreeMap::from([("enc-enc", 7)]));
+        assert_eq!(rows, before, "other types stay as they are");
     }
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use core_masking::HeadLayout;
+use core_masking::{Attention, HeadLayout, HeadScores, HeadSet};
 use records::{Provenance, PruningRow, RowWriter, Signature};
 use subject::{
     Description, Estimate, EstimateArgs, Machine, Oracle, Order, Scored, Selection, SharedArgs, Subject,
@@ -35,9 +35,9 @@ struct Args {
     #[arg(long, value_delimiter = ',', value_name = "TYPES", default_value = "all")]
     attention: Vec<Selection>,
 
-    /// Heads masked at each step, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=100))]
-    step_percent: u64,
+    /// Heads masked at each step, in percent; as in the paper 10 for translators and 5 for BERT if absent
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
+    step_percent: Option<u64>,
 
     /// Score the heads again after each step, on the model without those masked so far
     #[arg(long, conflicts_with = "search")]
@@ -83,32 +83,54 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.split.as_deref(), &machine)?;
-    let estimate = args.estimate.estimate(&description, args.rescale, &machine)?;
     let layout = description.layout(&machine)?;
     let pools = pools(args, &layout)?;
-    if let Some(order) = args.order.iter().find(|order| args.recompute && !order.is_measured()) {
-        bail!("--recompute scores heads again on the masked model, which order {} does not", order.name());
-    }
-    let scored = Scored { split, limit: args.shared.limit, rescale: args.rescale };
+    check_orders(args)?;
+    // A checkpoint that is taken as it is may have no training split, and not every order needs one.
+    let estimate = args.estimate.estimate(&description, (args.shared.seed, args.rescale), &machine);
+    let is_needed = args.search.search.is_some() || args.order.iter().any(|order| order.is_measured());
+    let estimate = if is_needed { Some(estimate?) } else { estimate.ok() };
+    let scored = Scored::first(split, args.shared.limit, args.rescale);
     let oracle = Oracle::new(&description, &args.shared.results, &scored);
     if args.search.search.is_none() && args.order.contains(&Order::Oracle) {
         oracle.check_exists()?;
     }
-    let search = args.search.checked(&description, &machine, &scored)?;
+    let search = args.search.checked(&description, &machine, (&scored, args.shared.seed))?;
     let experiment = if search.is_some() { "joint-search" } else { "iterative-prune" };
     let path = args.shared.output_path(experiment, &description, &scored.split);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
     let pruning = Pruning { args, subject: subject.as_ref(), scored, estimate, oracle };
-    let signature = pruning.signature(experiment, search.as_ref(), &machine)?;
+    let signature = pruning.signature(experiment, (&pools, search.as_ref()), &machine)?;
     let mut rows = RowWriter::open(&path, &signature, args.shared.existing())?;
     match &search {
         Some(search) => search.run(&pruning, &pools, &mut rows)?,
         None => pruning.draw(&pools, &mut rows)?,
     }
-    rows.finish(curve::adjust)?;
+    let steps = pools.iter().map(|pool| (pool.attention.as_str(), pool.counts().len() - 1)).collect();
+    rows.finish(|rows| curve::adjust(rows, &steps))?;
     println!("{}", path.display());
+    Ok(())
+}
+
+/// Refuses orders that make no sense together.
+///
+/// # Errors
+/// If an order or attention type is given twice, or one is to be measured again that is not measured.
+fn check_orders(args: &Args) -> anyhow::Result<()> {
+    if let Some(order) = args.order.iter().find(|order| args.recompute && !order.is_measured()) {
+        bail!("--recompute scores heads again on the masked model, which order {} does not", order.name());
+    }
+    let twice = |places: usize, same: &dyn Fn(usize, usize) -> bool| {
+        (1..places).any(|later| (0..later).any(|earlier| same(earlier, later)))
+    };
+    if twice(args.order.len(), &|a, b| args.order[a] == args.order[b]) {
+        bail!("an order is given twice in --order");
+    }
+    if twice(args.attention.len(), &|a, b| args.attention[a] == args.attention[b]) {
+        bail!("a type is given twice in --attention");
+    }
     Ok(())
 }
 
@@ -121,13 +143,15 @@ fn pools(args: &Args, layout: &HeadLayout) -> anyhow::Result<Vec<Pool>> {
     if args.keep_at_least > most {
         bail!("--keep-at-least {} is more than the {most} heads of a layer", args.keep_at_least);
     }
+    let is_bert = layout.types().all(|(attention, _)| attention == Attention::SelfAttention);
+    let step_percent = args.step_percent.unwrap_or(if is_bert { 5 } else { 10 });
     let pool = |selection: &Selection| {
         let attention = match selection {
             Selection::All => "all".to_owned(),
             Selection::One(attention) => attention.to_string(),
         };
         let heads = selection.heads(layout)?;
-        Ok(Pool { attention, heads, keep_at_least: args.keep_at_least, step_percent: args.step_percent })
+        Ok(Pool { attention, heads, keep_at_least: args.keep_at_least, step_percent })
     };
     args.attention.iter().map(pool).collect()
 }
@@ -137,7 +161,7 @@ struct Pruning<'a> {
     args: &'a Args,
     subject: &'a dyn Subject,
     scored: Scored,
-    estimate: Estimate,
+    estimate: Option<Estimate>,
     oracle: Oracle,
 }
 
@@ -146,15 +170,17 @@ impl Pruning<'_> {
     fn signature(
         &self,
         experiment: &str,
-        search: Option<&Search>,
+        (pools, search): (&[Pool], Option<&Search>),
         machine: &Machine,
     ) -> anyhow::Result<Signature> {
         let mut identity = self.subject.identity(experiment, &self.scored)?;
         identity.seed = self.args.shared.seed;
-        self.estimate.describe(self.subject, &mut identity)?;
+        if let Some(estimate) = &self.estimate {
+            estimate.describe(self.subject, &mut identity)?;
+        }
         identity.arguments.extend([
             ("resamples".to_owned(), self.args.resamples.into()),
-            ("step_percent".to_owned(), self.args.step_percent.into()),
+            ("step_percent".to_owned(), pools.first().map(|pool| pool.step_percent).into()),
             ("keep_at_least".to_owned(), self.args.keep_at_least.into()),
             ("recompute".to_owned(), self.args.recompute.into()),
         ]);
@@ -165,6 +191,12 @@ impl Pruning<'_> {
         Ok(Signature::new(identity, run))
     }
 
+    /// Scores for an order that is measured, of all heads but those of `masked`.
+    fn scores(&self, order: Order, masked: &HeadSet) -> anyhow::Result<HeadScores> {
+        let estimate = self.estimate.as_ref().context("heads cannot be scored without --estimate-on")?;
+        Ok(estimate.scores(order, self.subject, masked)?)
+    }
+
     /// Draws the curve of each order over each pool.
     fn draw(&self, pools: &[Pool], rows: &mut RowWriter<PruningRow>) -> anyhow::Result<()> {
         let curves: Vec<Curve<'_>> = pools
@@ -172,7 +204,9 @@ impl Pruning<'_> {
             .flat_map(|pool| self.args.order.iter().flat_map(|&order| self.curves(pool, order)))
             .collect();
         if self.args.shared.restart {
-            rows.discard(|row| curves.iter().any(|curve| curve.holds(row) && curve.is_finished(row)))?;
+            let finished: Vec<&Curve<'_>> =
+                curves.iter().filter(|curve| curve.is_finished(&rows.rows().collect::<Vec<_>>())).collect();
+            rows.discard(|row| finished.iter().any(|curve| curve.holds(row)))?;
         }
         curve::draw(self, &curves, rows)
     }

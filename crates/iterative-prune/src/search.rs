@@ -35,19 +35,24 @@ impl Method {
     }
 }
 
+/// Whether a name in result files is that of a search.
+pub fn is_name(order: &str) -> bool {
+    Method::value_variants().iter().any(|method| method.name() == order)
+}
+
 /// Arguments of the search.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Joint search")]
 pub struct SearchArgs {
     /// Search for the best sets instead of following an order, and write joint-search.csv
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, conflicts_with_all = ["order", "random_orders"])]
     pub search: Option<Method>,
 
     /// Split that sets are chosen on; the development split if absent, or the training split if the former is scored
     #[arg(long, value_name = "SPLIT", requires = "search")]
     search_on: Option<String>,
 
-    /// First segments of that split to choose on
+    /// Segments of that split to choose on, drawn at random with --seed
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     search_limit: u64,
 
@@ -69,7 +74,7 @@ impl SearchArgs {
         &self,
         description: &Description,
         machine: &Machine,
-        reported: &Scored,
+        (reported, seed): (&Scored, u64),
     ) -> anyhow::Result<Option<Search>> {
         let Some(method) = self.search else { return Ok(None) };
         let default = match description.dev_split() {
@@ -80,7 +85,7 @@ impl SearchArgs {
         if split == reported.split {
             anyhow::bail!("--search-on {split} is the split that is scored: name another");
         }
-        let on = Scored { split, limit: Some(self.search_limit as usize), rescale: reported.rescale };
+        let on = Scored::sample(split, self.search_limit as usize, seed, reported.rescale);
         Ok(Some(Search { method, on, percent: self.search_percent, evaluations: self.search_evaluations }))
     }
 }
@@ -100,8 +105,7 @@ impl Search {
     /// # Errors
     /// If the split is at fault.
     pub fn describe(&self, subject: &dyn subject::Subject, identity: &mut Identity) -> anyhow::Result<()> {
-        let data = subject.identity(&identity.experiment, &self.on)?.data;
-        let checksum = data.get(&self.on.split).cloned().unwrap_or_default();
+        let checksum = subject::data_checksum(subject, &self.on)?;
         identity.data.insert(format!("search: {}", self.on.split), checksum);
         identity.arguments.extend([
             ("search_on".to_owned(), self.on.split.clone().into()),
@@ -121,23 +125,37 @@ impl Search {
         pools: &[Pool],
         rows: &mut RowWriter<PruningRow>,
     ) -> anyhow::Result<()> {
-        if pruning.args.shared.restart {
-            let name = self.method.name();
-            rows.discard(|row| {
-                row.order == name && pools.iter().any(|pool| pool.attention == row.attention)
-            })?;
-        }
         for pool in pools {
-            let order =
-                pruning.estimate.scores(Order::Importance, pruning.subject, &HeadSet::none())?.ascending();
+            let order = pruning.scores(Order::Importance, &HeadSet::none())?.ascending();
             let order: Vec<HeadId> = order.into_iter().filter(|id| pool.heads.contains(id)).collect();
-            let mut reporter = Reporter::new(self, pruning, pool, rows)?;
+            let steps = self.steps(pool)?;
+            let mut reporter = Reporter::new(self.method, pruning, pool, rows)?;
+            if pruning.args.shared.restart && steps.iter().all(|&step| reporter.has(step)) {
+                reporter.discard()?;
+            }
             match self.method {
-                Method::GreedyForward => self.greedy_forward(pool, &order, &mut reporter)?,
-                Method::Swap => self.swap(pool, &order, &mut reporter)?,
+                Method::GreedyForward => self.greedy_forward(&steps, &order, &mut reporter)?,
+                Method::Swap => self.swap(&steps, &order, &mut reporter)?,
             }
         }
         Ok(())
+    }
+
+    /// The steps of the curve that get a row: the intact model, and all up to the share that is asked for, or the last of
+    /// these.
+    fn steps(&self, pool: &Pool) -> anyhow::Result<Vec<usize>> {
+        let limit = (pool.heads.len() as u64 * self.percent).div_ceil(100) as usize;
+        let steps: Vec<usize> =
+            (0..).zip(pool.counts()).filter(|&(_, count)| count <= limit).map(|(step, _)| step).collect();
+        match (self.method, steps.last()) {
+            (Method::GreedyForward, _) => Ok(steps),
+            (Method::Swap, Some(&last)) if last > 0 => Ok(vec![0, last]),
+            _ => anyhow::bail!(
+                "up to {} % of {} heads there is no step to search at",
+                self.percent,
+                pool.heads.len()
+            ),
+        }
     }
 
     /// Scores of these sets on the split of the search.
@@ -153,24 +171,21 @@ impl Search {
     /// At each step the head whose masking leaves the highest score; of heads that tie, the least important.
     fn greedy_forward(
         &self,
-        pool: &Pool,
+        steps: &[usize],
         order: &[HeadId],
         reporter: &mut Reporter<'_, '_>,
     ) -> anyhow::Result<()> {
-        let counts = pool.counts();
-        let limit = (pool.heads.len() as u64 * self.percent).div_ceil(100) as usize;
-        let mut masked = reporter.last.clone();
-        for (step, &count) in counts.iter().enumerate().skip(reporter.next) {
-            if count > limit {
-                break;
+        let (pool, counts) = (reporter.pool, reporter.pool.counts());
+        let mut masked = HeadSet::none();
+        for &step in steps {
+            if let Some(found) = reporter.masked(step)? {
+                masked = found;
+                continue;
             }
             let mut score = None;
-            while masked.len() < count {
-                let sets: Vec<HeadSet> = order
-                    .iter()
-                    .filter(|&&id| pool.may_mask(id, &masked))
-                    .map(|&id| masked.with(id))
-                    .collect();
+            while masked.len() < counts[step] {
+                let candidates = order.iter().filter(|&&id| pool.may_mask(id, &masked));
+                let sets: Vec<HeadSet> = candidates.map(|&id| masked.with(id)).collect();
                 let best = best(&self.scores(reporter.pruning, &sets)?);
                 (masked, score) = (sets[best.0].clone(), Some(best.1));
             }
@@ -180,38 +195,47 @@ impl Search {
     }
 
     /// Exchanges masked heads for others while the score rises, at a fixed number of heads.
-    fn swap(&self, pool: &Pool, order: &[HeadId], reporter: &mut Reporter<'_, '_>) -> anyhow::Result<()> {
-        let limit = (pool.heads.len() as u64 * self.percent).div_ceil(100) as usize;
-        let counts = pool.counts();
-        let Some(step) = counts.iter().rposition(|&count| count <= limit && count > 0) else {
-            anyhow::bail!(
-                "at {} % of {} heads there is no step to search at",
-                self.percent,
-                pool.heads.len()
-            );
-        };
-        if reporter.next == 0 {
-            reporter.report(0, &HeadSet::none(), None)?;
+    fn swap(&self, steps: &[usize], order: &[HeadId], reporter: &mut Reporter<'_, '_>) -> anyhow::Result<()> {
+        let (pool, counts) = (reporter.pool, reporter.pool.counts());
+        for &step in steps {
+            if reporter.has(step) {
+                continue;
+            }
+            let start = pool.extend(&HeadSet::none(), order, counts[step]);
+            match step {
+                0 => reporter.report(step, &start, None)?,
+                _ => {
+                    let (masked, score) = self.exchange(start, order, reporter)?;
+                    reporter.report(step, &masked, Some(score))?;
+                }
+            }
         }
-        if reporter.next > step {
-            return Ok(());
-        }
-        let mut masked = pool.extend(&HeadSet::none(), order, counts[step]);
-        let mut score = self.scores(reporter.pruning, std::slice::from_ref(&masked))?[0];
+        Ok(())
+    }
+
+    /// The best set that exchanges lead to, and its score on the split of the search.
+    fn exchange(
+        &self,
+        start: HeadSet,
+        order: &[HeadId],
+        reporter: &Reporter<'_, '_>,
+    ) -> anyhow::Result<(HeadSet, f64)> {
+        let mut score = self.scores(reporter.pruning, std::slice::from_ref(&start))?[0];
+        let mut masked = start;
         let mut left = self.evaluations as usize - 1;
         let mut lot = ChaCha8Rng::seed_from_u64(reporter.pruning.args.shared.seed);
-        let mut exchanges = exchanges(pool, order, &masked, &mut lot);
-        while left > 0 && !exchanges.is_empty() {
-            let together = exchanges.len().saturating_sub(EXCHANGES_TOGETHER.min(left));
-            let sets = exchanges.split_off(together);
-            left -= sets.len();
+        let mut untried = exchanges(reporter.pool, order, &masked, &mut lot);
+        while left > 0 && !untried.is_empty() {
+            let together = EXCHANGES_TOGETHER.min(left).min(untried.len());
+            let sets = untried.split_off(untried.len() - together);
+            left -= together;
             let best = best(&self.scores(reporter.pruning, &sets)?);
             if best.1 > score {
                 (masked, score) = (sets[best.0].clone(), best.1);
-                exchanges = self::exchanges(pool, order, &masked, &mut lot);
+                untried = exchanges(reporter.pool, order, &masked, &mut lot);
             }
         }
-        reporter.report(step, &masked, Some(score))
+        Ok((masked, score))
     }
 }
 
@@ -247,29 +271,16 @@ struct Reporter<'a, 'p> {
     method: Method,
     rows: &'a mut RowWriter<PruningRow>,
     base: Evaluation,
-    /// The first step that has no row.
-    next: usize,
-    /// The masked heads of the last step that has one.
-    last: HeadSet,
 }
 
 impl<'a, 'p> Reporter<'a, 'p> {
-    /// Scores the intact model, and finds where a killed run has stopped.
+    /// Scores the intact model.
     fn new(
-        search: &Search,
+        method: Method,
         pruning: &'a Pruning<'p>,
         pool: &'a Pool,
         rows: &'a mut RowWriter<PruningRow>,
     ) -> anyhow::Result<Self> {
-        let name = search.method.name();
-        let last = rows
-            .rows()
-            .filter(|row| row.order == name && row.attention == pool.attention)
-            .max_by_key(|row| row.step);
-        let next = last.map_or(0, |row| row.step + 1);
-        let names =
-            last.map_or("", |row| row.masked_heads.as_str()).split('+').filter(|name| !name.is_empty());
-        let last = names.map(str::parse).collect::<Result<HeadSet, core_masking::Error>>()?;
         let mut base = None;
         pruning.subject.evaluate(&pruning.scored, &[HeadSet::none()], &mut |_, evaluation| {
             base = Some(evaluation);
@@ -277,21 +288,43 @@ impl<'a, 'p> Reporter<'a, 'p> {
         })?;
         let base = base.ok_or_else(|| anyhow::anyhow!("the intact model has no score"))?;
         subject::check_base(rows.rows().map(|row| row.base_score), base.score)?;
-        Ok(Self { pruning, pool, method: search.method, rows, base, next, last })
+        Ok(Self { pruning, pool, method, rows, base })
+    }
+
+    fn place(&self, step: usize) -> Place<'a> {
+        Place { attention: &self.pool.attention, order: self.method.name(), seed: None, step }
+    }
+
+    /// Whether a step has its row.
+    fn has(&self, step: usize) -> bool {
+        self.rows.contains(&self.place(step).key())
+    }
+
+    /// The masked heads of a step that has its row.
+    fn masked(&self, step: usize) -> anyhow::Result<Option<HeadSet>> {
+        let key = self.place(step).key();
+        let Some(row) = self.rows.rows().find(|row| row.key() == key) else { return Ok(None) };
+        let names = row.masked_heads.split('+').filter(|name| !name.is_empty());
+        Ok(Some(names.map(str::parse).collect::<Result<HeadSet, core_masking::Error>>()?))
+    }
+
+    /// Takes out the rows of this search over this pool.
+    fn discard(&mut self) -> anyhow::Result<()> {
+        let (attention, name) = (&self.pool.attention, self.method.name());
+        Ok(self.rows.discard(|row| row.order == name && row.attention == *attention)?)
     }
 
     fn report(&mut self, step: usize, masked: &HeadSet, search_score: Option<f64>) -> anyhow::Result<()> {
-        let (pruning, pool, base) = (self.pruning, self.pool, &self.base);
-        let place = Place { attention: &pool.attention, order: self.method.name(), seed: None, step };
+        let (pruning, heads, place, base) =
+            (self.pruning, self.pool.heads.len(), self.place(step), &self.base);
+        let mut found = None;
         pruning.subject.evaluate(&pruning.scored, std::slice::from_ref(masked), &mut |_, evaluation| {
             let comparison = pruning.compare(&evaluation, base, masked)?;
-            let found = row(&place, pool.heads.len(), masked, evaluation.metric(), &comparison);
-            if !self.rows.contains(&found.key()) {
-                self.rows.push(PruningRow { search_score, ..found })?;
-            }
+            found = Some(row(&place, heads, masked, evaluation.metric(), &comparison));
             Ok(())
         })?;
-        Ok(())
+        let found = found.ok_or_else(|| anyhow::anyhow!("the masked model has no score"))?;
+        Ok(self.rows.push(PruningRow { search_score, ..found })?)
     }
 }
 

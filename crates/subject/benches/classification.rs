@@ -36,7 +36,7 @@ fn main() {
     let description = Description::read(&args.subject).unwrap();
     let split = description.split(None, &machine).unwrap();
     let subject = description.open(&machine, Path::new("results")).unwrap();
-    let scored = Scored { split, limit: None, rescale: false };
+    let scored = Scored::first(split, None, false);
     let mut seconds: Vec<f64> = (0..=args.passes)
         .map(|_| {
             let started = Instant::now();

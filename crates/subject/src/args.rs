@@ -71,9 +71,11 @@ impl SharedArgs {
         }
     }
 
-    /// The same arguments for results that the experiment is made of: what is there and fits need not be made again.
+    /// The same arguments for results of other experiments that this one is made of: what is there and fits is kept, and
+    /// only `--restart` and `--refresh` replace what does not fit.
     pub fn of_ingredients(&self) -> Self {
-        Self { refresh: self.refresh || self.restart, restart: false, output: None, ..self.clone() }
+        let refresh = self.refresh || self.restart;
+        Self { refresh, restart: false, overwrite: false, output: None, ..self.clone() }
     }
 
     /// Where an experiment writes: `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is

@@ -13,10 +13,6 @@ use crate::{Error, Evaluation, Scored, SharedArgs, Subject};
 /// Arguments of experiments that have a row for each head.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SweepArgs {
-    /// Attention type whose heads are looked at: enc-enc, enc-dec, dec-dec, self or all
-    #[arg(long, value_name = "TYPE", default_value = "all")]
-    pub attention: Selection,
-
     /// Paired bootstrap resamples for each head, up to a million; 0 skips the test
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub resamples: u64,
@@ -101,6 +97,10 @@ impl HeadSweep {
         let run = Provenance::collect(&machine.device_name(), machine.threads, crate::libraries());
         let identity = self.identity(subject, shared.seed)?;
         let mut rows = RowWriter::open(path, &Signature::new(identity, run), shared.existing())?;
+        // Heads that were chosen by other data than now.
+        if rows.rows().any(|row| !self.families.iter().any(|&id| is_of(row, id))) {
+            rows.discard(|row| !self.families.iter().any(|&id| is_of(row, id)))?;
+        }
         if shared.restart {
             let finished = self.finished(&rows.rows().collect::<Vec<_>>());
             let again = |row: &AblationRow| heads.iter().any(|&id| is_of(row, id));
@@ -221,7 +221,7 @@ fn row(id: HeadId, metric: &str, comparison: &Comparison) -> AblationRow {
 }
 
 /// Whether a row is that of a head.
-pub(crate) fn is_of(row: &AblationRow, id: HeadId) -> bool {
+pub fn is_of(row: &AblationRow, id: HeadId) -> bool {
     row.layer == id.layer_number()
         && row.head == id.head_number()
         && row.attention == id.attention().to_string()
@@ -248,7 +248,7 @@ mod tests {
     fn sweep() -> HeadSweep {
         let shape = LayerShape { layers: 1, heads: 3 };
         let layout = HeadLayout::new([(Attention::EncEnc, shape), (Attention::DecDec, shape)]);
-        let scored = Scored { split: "test".to_owned(), limit: None, rescale: false };
+        let scored = Scored::first("test".to_owned(), None, false);
         HeadSweep::one_at_a_time(scored, &layout, 10)
     }
 

@@ -25,8 +25,8 @@ use corpus::parallel::ParallelText;
 
 pub use args::{Machine, MachineArgs, Precision, SharedArgs};
 pub use error::Error;
-pub use head_sweep::{HeadSweep, Selection, SweepArgs, check_base};
-pub use order::{Estimate, EstimateArgs, Granularity, Oracle, Order, importance_entropy, random_order};
+pub use head_sweep::{HeadSweep, Selection, SweepArgs, check_base, is_of};
+pub use order::{Estimate, EstimateArgs, Granularity, Oracle, Order, data_checksum, random_order};
 use spec::Spec;
 pub use subject::{Evaluation, Scored, Segments, Subject};
 

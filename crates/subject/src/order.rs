@@ -69,7 +69,7 @@ pub struct EstimateArgs {
     #[arg(long, value_name = "SPLIT")]
     pub estimate_on: Option<String>,
 
-    /// First segments of that split to measure on
+    /// Segments of that split to measure on, drawn at random with --seed; all if there are fewer
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = positive)]
     pub estimate_limit: usize,
 
@@ -92,20 +92,20 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl EstimateArgs {
-    /// What scores are measured on, checked; `rescale` matters where heads are masked already.
+    /// What scores are measured on, checked: a sample drawn by `seed`; `rescale` matters where heads are masked already.
     ///
     /// # Errors
     /// If there is no such split, or it is at fault.
     pub fn estimate(
         &self,
         description: &Description,
-        rescale: bool,
+        (seed, rescale): (u64, bool),
         machine: &Machine,
     ) -> Result<Estimate, Error> {
         let split = self.estimate_on.as_deref().unwrap_or(description.train_split());
         let split = description.split(Some(split), machine)?;
         Ok(Estimate {
-            on: Scored { split, limit: Some(self.estimate_limit), rescale },
+            on: Scored::sample(split, self.estimate_limit, seed, rescale),
             granularity: self.granularity,
             normalise: !self.no_normalise,
             entropy_weight: self.entropy_weight,
@@ -132,8 +132,7 @@ impl Estimate {
     /// # Errors
     /// If the split is at fault.
     pub fn describe(&self, subject: &dyn Subject, identity: &mut Identity) -> Result<(), Error> {
-        let data = subject.identity(&identity.experiment, &self.on)?.data;
-        let checksum = data.get(&self.on.split).cloned().unwrap_or_default();
+        let checksum = data_checksum(subject, &self.on)?;
         identity.data.insert(format!("estimate: {}", self.on.split), checksum);
         let granularity = match self.granularity {
             Granularity::Example => "example",
@@ -149,7 +148,8 @@ impl Estimate {
         Ok(())
     }
 
-    /// Scores of all heads for an order that is [measured](Order::is_measured), with those of `masked` masked.
+    /// Scores of all heads but those of `masked`, which are masked, for an order that is
+    /// [measured](Order::is_measured).
     ///
     /// # Errors
     /// As for [`Subject::measure`].
@@ -165,11 +165,18 @@ impl Estimate {
             Order::ImportanceEntropy => BTreeSet::from([self.importance(), Measure::NormalisedEntropy]),
             Order::Oracle | Order::Random => panic!("{} is not measured", order.name()),
         };
-        Ok(self.score(order, &subject.measure(&self.on, masked, &measures)?))
+        let measured = subject.measure(&self.on, masked, &measures)?;
+        // What is masked has no say in the norm of its layer.
+        let open = |scores: HeadScores| scores.iter().filter(|&(id, _)| !masked.contains(id)).collect();
+        let measured = measured.into_iter().map(|(measure, scores)| (measure, open(scores))).collect();
+        Ok(self.score(order, &measured))
     }
 
-    /// Makes an order's scores of what was measured.
-    fn score(&self, order: Order, measured: &BTreeMap<Measure, HeadScores>) -> HeadScores {
+    /// Makes an order's scores of what was measured: [`Measure::ALL`] serves every order.
+    ///
+    /// # Panics
+    /// If what the order needs was not measured.
+    pub fn score(&self, order: Order, measured: &BTreeMap<Measure, HeadScores>) -> HeadScores {
         let importance = || match self.normalise {
             true => measured[&self.importance()].normalised_by_layer(),
             false => measured[&self.importance()].clone(),
@@ -179,7 +186,9 @@ impl Estimate {
             Order::Confidence => measured[&Measure::Confidence].clone(),
             Order::AttentionGradient => measured[&Measure::AttentionGradient].clone(),
             Order::ImportanceEntropy => {
-                importance_entropy(&importance(), &measured[&Measure::NormalisedEntropy], self.entropy_weight)
+                // a share is added to it, so it must be one
+                let importance = measured[&self.importance()].normalised_by_layer();
+                importance_entropy(&importance, &measured[&Measure::NormalisedEntropy], self.entropy_weight)
             }
             _ => importance(),
         }
@@ -194,9 +203,21 @@ impl Estimate {
 }
 
 /// `w I_h + (1 - w) H_h / log(n_keys)`, the HIS+AE score: what matters and is spread stays.
-pub fn importance_entropy(importance: &HeadScores, entropy: &HeadScores, weight: f64) -> HeadScores {
+fn importance_entropy(importance: &HeadScores, entropy: &HeadScores, weight: f64) -> HeadScores {
     importance
         .map(|head, importance| weight * importance + (1.0 - weight) * entropy.get(head).unwrap_or_default())
+}
+
+/// SHA-256 of the segments that are scored.
+///
+/// # Errors
+/// If the split is at fault, or the subject does not tell.
+pub fn data_checksum(subject: &dyn Subject, scored: &Scored) -> Result<String, Error> {
+    let mut identity = subject.identity("", scored)?;
+    identity
+        .data
+        .remove(&scored.split)
+        .ok_or_else(|| Error::NoSuchSplit { split: scored.split.clone(), known: Vec::new() })
 }
 
 /// These heads in an order that only the seed decides.
@@ -219,6 +240,9 @@ impl Oracle {
         let mut command = format!("ablate-one {}", description.path().display());
         if !description.is_test_split(&scored.split) {
             command += &format!(" --split {}", scored.split);
+        }
+        if results != Path::new("results") {
+            command += &format!(" --results {}", results.display());
         }
         if let Some(limit) = scored.limit {
             command += &format!(" --limit {limit}");
@@ -289,7 +313,7 @@ mod tests {
     }
 
     fn estimate() -> Estimate {
-        let on = Scored { split: "train".to_owned(), limit: None, rescale: false };
+        let on = Scored::first("train".to_owned(), None, false);
         Estimate { on, granularity: Granularity::Example, normalise: true, entropy_weight: 0.25 }
     }
 

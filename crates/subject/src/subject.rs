@@ -2,6 +2,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
 use records::Identity;
 use stats::Comparison;
 use stats::bleu::BleuStatistics;
@@ -54,13 +57,36 @@ pub trait Subject {
 pub struct Scored {
     /// Name of the split.
     pub split: String,
-    /// First segments of the split; all if absent.
+    /// Number of segments; all if absent.
     pub limit: Option<usize>,
+    /// Seed by which these are drawn; the first ones if absent.
+    pub sample: Option<u64>,
     /// Whether the kept heads of a layer are multiplied by heads / kept.
     pub rescale: bool,
 }
 
 impl Scored {
+    /// The first segments of a split, or all.
+    pub fn first(split: String, limit: Option<usize>, rescale: bool) -> Self {
+        Self { split, limit, sample: None, rescale }
+    }
+
+    /// Segments of a split, drawn at random without replacement: files are often sorted by source.
+    pub fn sample(split: String, size: usize, seed: u64, rescale: bool) -> Self {
+        Self { split, limit: Some(size), sample: Some(seed), rescale }
+    }
+
+    /// Places of the segments in a split of `length`, in their order.
+    pub(crate) fn places(&self, length: usize) -> Vec<usize> {
+        let size = self.limit.unwrap_or(length).min(length);
+        let Some(seed) = self.sample else { return (0..size).collect() };
+        let mut places: Vec<usize> = (0..length).collect();
+        places.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+        places.truncate(size);
+        places.sort_unstable();
+        places
+    }
+
     /// What every identity of a score begins with.
     pub(crate) fn identity(&self, experiment: &str, subject: &str, machine: &Machine) -> Identity {
         let mut identity = Identity::new(experiment, subject);
@@ -68,6 +94,9 @@ impl Scored {
         identity.limit = self.limit;
         identity.precision = machine.precision.name().to_owned();
         identity.arguments.insert("rescale".to_owned(), self.rescale.into());
+        if let Some(seed) = self.sample {
+            identity.arguments.insert("sample".to_owned(), seed.into());
+        }
         identity
     }
 
@@ -142,5 +171,22 @@ impl Evaluation {
             }
             _ => panic!("two evaluations of one subject have the same metric"),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_drawn_once_from_the_whole_split() {
+        let sample = |size, seed| Scored::sample("train".to_owned(), size, seed, false).places(100);
+        let places = sample(30, 7);
+        assert_eq!(places.len(), 30);
+        assert!(places.windows(2).all(|pair| pair[0] < pair[1]) && places[29] > 60, "{places:?}");
+        assert_eq!(places, sample(30, 7));
+        assert_ne!(places, sample(30, 8));
+        assert_eq!(sample(200, 7), (0..100).collect::<Vec<_>>());
+        assert_eq!(Scored::first("test".to_owned(), Some(3), false).places(100), [0, 1, 2]);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use assert_cmd::Command;
@@ -85,7 +85,8 @@ pub fn folder(spec: &str) -> TempDir {
 /// If that run fails.
 pub fn trained(spec: &'static str, program: &str, arguments: &[&str]) -> TempDir {
     static TRAINED: Mutex<BTreeMap<&str, TempDir>> = Mutex::new(BTreeMap::new());
-    let mut trained = TRAINED.lock().unwrap();
+    // After a failure the next test tries again, and fails for its own reason.
+    let mut trained = TRAINED.lock().unwrap_or_else(PoisonError::into_inner);
     let trained = trained.entry(spec).or_insert_with(|| {
         let folder = folder(spec);
         write_reviews(folder.path());

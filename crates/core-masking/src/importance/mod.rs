@@ -25,9 +25,8 @@ pub enum Measure {
     Example,
     /// The same at each query position, mean over positions: |context · its gradient|, in nats.
     ///
-    /// Differs from the paper: this is what its code does. In the last layer of BERT, where only the first position has a
-    /// gradient, that code divides by the number of examples, and so does this:
-    /// <https://github.com/pmichel31415/are-16-heads-really-better-than-1>.
+    /// Differs from the paper: this is what its authors' code does. In the last layer of BERT, where only the first position
+    /// has a gradient, that code divides by the number of examples, and so does this.
     Token,
     /// `Σ |∂L(x)/∂A_h|` over the attention weights of real queries and visible keys, in nats, mean over examples.
     AttentionGradient,

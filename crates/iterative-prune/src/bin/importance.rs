@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use core_masking::{HeadId, HeadScores, HeadSet, Measure};
 use records::{ImportanceRow, Provenance, RowWriter, Signature};
-use subject::{Description, EstimateArgs, Granularity, Oracle, Scored, SharedArgs, importance_entropy};
+use subject::{Description, EstimateArgs, Oracle, Order, Scored, SharedArgs};
 
 /// Scores every head by gradients and attention weights, one column for each way.
 ///
@@ -39,12 +39,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.split.as_deref(), &machine)?;
-    let estimate = args.estimate.estimate(&description, args.rescale, &machine)?;
+    let estimate = args.estimate.estimate(&description, (args.shared.seed, args.rescale), &machine)?;
     let path = args.shared.output_path("importance", &description, &split);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let scored = Scored { split, limit: args.shared.limit, rescale: args.rescale };
+    let scored = Scored::first(split, args.shared.limit, args.rescale);
     let mut identity = subject.identity("importance", &scored)?;
     identity.seed = args.shared.seed;
     estimate.describe(subject.as_ref(), &mut identity)?;
@@ -54,26 +54,16 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if args.shared.restart || rows.rows().len() < heads.len() {
         rows.discard(|_| true)?;
         let measured = subject.measure(&estimate.on, &HeadSet::none(), &BTreeSet::from(Measure::ALL))?;
-        let granularity = match estimate.granularity {
-            Granularity::Example => Measure::Example,
-            Granularity::Token => Measure::Token,
-        };
-        let importance = &measured[&granularity];
-        let importance =
-            if estimate.normalise { importance.normalised_by_layer() } else { importance.clone() };
+        let [example, token] = [Measure::Example, Measure::Token].map(|measure| &measured[&measure]);
         let columns = Columns {
-            example: &measured[&Measure::Example],
-            example_normalised: &measured[&Measure::Example].normalised_by_layer(),
-            token: &measured[&Measure::Token],
-            token_normalised: &measured[&Measure::Token].normalised_by_layer(),
+            example,
+            example_normalised: &example.normalised_by_layer(),
+            token,
+            token_normalised: &token.normalised_by_layer(),
             attention_gradient: &measured[&Measure::AttentionGradient],
             entropy: &measured[&Measure::Entropy],
             confidence: &measured[&Measure::Confidence],
-            importance_entropy: &importance_entropy(
-                &importance,
-                &measured[&Measure::NormalisedEntropy],
-                estimate.entropy_weight,
-            ),
+            importance_entropy: &estimate.score(Order::ImportanceEntropy, &measured),
         };
         for &id in &heads {
             rows.push(columns.row(id))?;
@@ -90,19 +80,18 @@ fn run(args: &Args) -> anyhow::Result<()> {
         None => HeadScores::default(),
     };
     rows.finish(|rows| {
-        for (row, &id) in rows.iter_mut().zip(&sorted(&heads)) {
-            row.oracle = lost.get(id);
+        for row in rows {
+            let id = lost.iter().find(|(id, _)| names(*id) == (row.attention.clone(), row.layer, row.head));
+            row.oracle = id.map(|(_, lost)| lost);
         }
     })?;
     println!("{}", path.display());
     Ok(())
 }
 
-/// Heads in the order of a finished file's rows, which are sorted by name of the attention type.
-fn sorted(heads: &[HeadId]) -> Vec<HeadId> {
-    let mut heads = heads.to_vec();
-    heads.sort_by_key(|id| (id.attention().to_string(), id.layer_number(), id.head_number()));
-    heads
+/// A head as rows name it.
+fn names(id: HeadId) -> (String, usize, usize) {
+    (id.attention().to_string(), id.layer_number(), id.head_number())
 }
 
 /// Scores of all heads, by column.
@@ -120,10 +109,11 @@ struct Columns<'a> {
 impl Columns<'_> {
     fn row(&self, id: HeadId) -> ImportanceRow {
         let of = |scores: &HeadScores| scores.get(id).unwrap_or_default();
+        let (attention, layer, head) = names(id);
         ImportanceRow {
-            attention: id.attention().to_string(),
-            layer: id.layer_number(),
-            head: id.head_number(),
+            attention,
+            layer,
+            head,
             example: of(self.example),
             example_normalised: of(self.example_normalised),
             token: of(self.token),

@@ -27,7 +27,7 @@ pub struct ImportanceRow {
     pub entropy: f64,
     /// Mean of the rows' greatest weight, 0 to 1, the end-of-sentence symbol left out as a key.
     pub confidence: f64,
-    /// w `example_normalised` + (1 - w) entropy / log(keys), 0 to 1.
+    /// w I_h + (1 - w) entropy / log(keys), 0 to 1, where I_h is `example_normalised` or, by choice, `token_normalised`.
     pub importance_entropy: f64,
     /// Score that is lost without the head, by `ablate-one`, in points; empty where that was not run.
     pub oracle: Option<f64>,

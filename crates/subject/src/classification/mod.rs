@@ -194,9 +194,8 @@ impl ClassificationSubject {
     }
 
     fn read(&self, scored: &Scored) -> Result<Vec<Example>, Error> {
-        let mut examples = data::read_split(&self.spec.data, &self.machine.data, &scored.split)?;
-        examples.truncate(scored.limit.unwrap_or(usize::MAX));
-        Ok(examples)
+        let examples = data::read_split(&self.spec.data, &self.machine.data, &scored.split)?;
+        Ok(scored.places(examples.len()).into_iter().map(|place| examples[place].clone()).collect())
     }
 
     fn texts(&self, scored: &Scored) -> Result<Texts, Error> {
@@ -368,7 +367,7 @@ mod tests {
         let sets = [["self:2:1", "self:3:2"], ["self:2:3", "self:2:4"], ["self:2:2", "self:3:4"]]
             .map(|names| names.iter().map(|name| name.parse().unwrap()).collect::<HeadSet>());
         for rescale in [false, true] {
-            let scored = &Scored { split: "test".to_owned(), limit: None, rescale };
+            let scored = &Scored::first("test".to_owned(), None, rescale);
             let together = classify(&model, (1, &sets), scored, &texts, &rows).unwrap();
             for (set, outcomes) in sets.iter().zip(&together) {
                 let set = std::slice::from_ref(set);

@@ -221,9 +221,8 @@ impl TranslationSubject {
     }
 
     fn read(&self, scored: &Scored) -> Result<ParallelText, Error> {
-        let mut text = data::read_split(&self.spec.data, &self.machine.data, &scored.split)?;
-        text.truncate(scored.limit.unwrap_or(usize::MAX));
-        Ok(text)
+        let text = data::read_split(&self.spec.data, &self.machine.data, &scored.split)?;
+        Ok(text.select(&scored.places(text.len())))
     }
 
     fn prepare(&self, scored: &Scored) -> Result<Prepared, Error> {

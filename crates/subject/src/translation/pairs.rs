@@ -3,6 +3,9 @@ use core_masking::loss::PairBatch;
 use core_masking::marian::Marian;
 use corpus::parallel::ParallelText;
 
+/// Token ids of a sentence, with the end symbol.
+pub(super) type Encode<'a> = &'a dyn Fn(&str) -> Vec<u32>;
+
 /// The pairs of a split that fit the model; each sentence ends with the end symbol.
 #[derive(Debug)]
 pub(super) struct Pairs {
@@ -14,7 +17,7 @@ impl Pairs {
     /// Leaves out pairs of which one side has more than `positions` tokens.
     pub(super) fn encode(
         text: &ParallelText,
-        [source_ids, target_ids]: [&dyn Fn(&str) -> Vec<u32>; 2],
+        [source_ids, target_ids]: [Encode<'_>; 2],
         positions: i64,
     ) -> Self {
         let mut pairs = Self { sources: Vec::new(), targets: Vec::new() };
