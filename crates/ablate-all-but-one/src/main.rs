@@ -27,10 +27,6 @@ struct Args {
     #[command(flatten)]
     sweep: SweepArgs,
 
-    /// Split that is scored; the subject's test split if absent
-    #[arg(long, value_name = "SPLIT")]
-    split: Option<String>,
-
     /// Choose the best head of each layer on this split, and score only these on the other
     #[arg(long, value_name = "SPLIT")]
     select_on: Option<String>,
@@ -52,7 +48,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
-    let split = description.split(args.split.as_deref(), &machine)?;
+    let split = description.split(args.shared.split.as_deref(), &machine)?;
     let select_on = args.select_on.as_deref();
     let select_on = select_on.map(|split| description.split(Some(split), &machine)).transpose()?;
     if select_on.as_ref() == Some(&split) {
@@ -145,22 +141,8 @@ mod tests {
 
     fn row(name: &str, score: f64) -> AblationRow {
         let id: HeadId = name.parse().unwrap();
-        AblationRow {
-            attention: id.attention().to_string(),
-            layer: id.layer_number(),
-            head: id.head_number(),
-            metric: "bleu".to_owned(),
-            base_score: 30.0,
-            score,
-            score_delta: score - 30.0,
-            delta_low: None,
-            delta_high: None,
-            p_value: None,
-            p_holm: None,
-            p_benjamini_hochberg: None,
-            p_unpaired_t: None,
-            p_mcnemar: None,
-        }
+        let head = (id.layer_number(), id.head_number());
+        AblationRow::untested(&id.attention().to_string(), head, "bleu", 30.0, score)
     }
 
     #[test]

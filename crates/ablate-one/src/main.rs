@@ -20,10 +20,6 @@ struct Args {
     #[command(flatten)]
     sweep: SweepArgs,
 
-    /// Split that is scored; the subject's test split if absent
-    #[arg(long, value_name = "SPLIT")]
-    split: Option<String>,
-
     // Last, because the heading of a flattened struct also covers the fields after it.
     #[command(flatten)]
     shared: SharedArgs,
@@ -37,7 +33,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
-    let split = description.split(args.split.as_deref(), &machine)?;
+    let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
     let heads = args.attention.heads(&layout)?;
     let path = args.shared.output_path("ablate-one", &description, &split);

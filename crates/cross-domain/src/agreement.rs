@@ -114,21 +114,9 @@ mod tests {
     }
 
     fn swept(scores: &[f64], base_score: f64) -> Vec<AblationRow> {
-        let row = |(head, &score): (usize, &f64)| AblationRow {
-            attention: if head < 4 { "enc-enc" } else { "dec-dec" }.to_owned(),
-            layer: 1,
-            head: head % 4 + 1,
-            metric: "bleu".to_owned(),
-            base_score,
-            score,
-            score_delta: score - base_score,
-            delta_low: None,
-            delta_high: None,
-            p_value: None,
-            p_holm: None,
-            p_benjamini_hochberg: None,
-            p_unpaired_t: None,
-            p_mcnemar: None,
+        let row = |(head, &score): (usize, &f64)| {
+            let attention = if head < 4 { "enc-enc" } else { "dec-dec" };
+            AblationRow::untested(attention, (1, head % 4 + 1), "bleu", base_score, score)
         };
         scores.iter().enumerate().map(row).collect()
     }

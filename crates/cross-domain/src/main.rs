@@ -20,11 +20,7 @@ struct Args {
     #[command(flatten)]
     sweep: SweepArgs,
 
-    /// First split; the subject's test split if absent
-    #[arg(long, value_name = "SPLIT")]
-    split: Option<String>,
-
-    /// Second split; the subject's shifted domain if absent
+    /// Split to compare --split with; the subject's shifted domain if absent
     #[arg(long, value_name = "SPLIT")]
     against: Option<String>,
 
@@ -41,7 +37,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
-    let first = description.split(args.split.as_deref(), &machine)?;
+    let first = description.split(args.shared.split.as_deref(), &machine)?;
     let against = args.against.as_deref().or(description.shifted_split());
     let against = against.context("which split to compare with? name it by --against")?;
     let second = description.split(Some(against), &machine)?;

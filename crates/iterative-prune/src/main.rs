@@ -51,10 +51,6 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     random_orders: u64,
 
-    /// Split that is scored; the subject's test split if absent
-    #[arg(long, value_name = "SPLIT")]
-    split: Option<String>,
-
     /// Paired bootstrap resamples for each step, up to a million; 0 skips the test
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     resamples: u64,
@@ -82,7 +78,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
-    let split = description.split(args.split.as_deref(), &machine)?;
+    let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
     let pools = pools(args, &layout)?;
     check_orders(args)?;

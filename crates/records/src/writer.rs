@@ -218,22 +218,10 @@ mod tests {
 
     /// A row whose numbers depend on its head alone, as those of an experiment do.
     fn row(attention: &str, head: usize) -> AblationRow {
-        let score = 36.05 - 0.1 * head as f64;
         AblationRow {
-            attention: attention.to_owned(),
-            layer: 1,
-            head,
-            metric: "bleu".to_owned(),
-            base_score: 36.05,
-            score,
-            score_delta: score - 36.05,
             delta_low: Some(-1.0 / 3.0),
-            delta_high: None,
             p_value: Some(0.01 * head as f64),
-            p_holm: None,
-            p_benjamini_hochberg: None,
-            p_unpaired_t: None,
-            p_mcnemar: None,
+            ..AblationRow::untested(attention, (1, head), "bleu", 36.05, 36.05 - 0.1 * head as f64)
         }
     }
 

@@ -20,6 +20,10 @@ pub struct SharedArgs {
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
 
+    /// Split that is scored; the subject's test split if absent
+    #[arg(long, value_name = "SPLIT")]
+    pub split: Option<String>,
+
     /// First segments of the split to score; all if absent
     #[arg(long, value_name = "N", value_parser = positive)]
     pub limit: Option<usize>,

@@ -202,21 +202,14 @@ pub fn check_base(mut stored: impl Iterator<Item = f64>, now: f64) -> Result<(),
 
 /// The row of a head; adjusted p-values follow when the whole family is there.
 fn row(id: HeadId, metric: &str, comparison: &Comparison) -> AblationRow {
+    let (attention, head) = (id.attention().to_string(), (id.layer_number(), id.head_number()));
     AblationRow {
-        attention: id.attention().to_string(),
-        layer: id.layer_number(),
-        head: id.head_number(),
-        metric: metric.to_owned(),
-        base_score: comparison.base,
-        score: comparison.variant,
-        score_delta: comparison.delta,
         delta_low: comparison.interval.map(|(low, _)| low),
         delta_high: comparison.interval.map(|(_, high)| high),
         p_value: comparison.p_value,
-        p_holm: None,
-        p_benjamini_hochberg: None,
         p_unpaired_t: comparison.p_unpaired_t,
         p_mcnemar: comparison.p_mcnemar,
+        ..AblationRow::untested(&attention, head, metric, comparison.base, comparison.variant)
     }
 }
 
@@ -233,16 +226,13 @@ mod tests {
     use core_masking::LayerShape;
 
     fn rows(p_values: &[(&str, f64)]) -> Vec<AblationRow> {
-        let comparison = |p| Comparison {
-            base: 30.0,
-            variant: 29.0,
-            delta: -1.0,
-            p_value: Some(p),
-            interval: None,
-            p_unpaired_t: None,
-            p_mcnemar: None,
+        let row = |&(name, p): &(&str, f64)| {
+            let id: HeadId = name.parse().unwrap();
+            let head = (id.layer_number(), id.head_number());
+            let row = AblationRow::untested(&id.attention().to_string(), head, "bleu", 30.0, 29.0);
+            AblationRow { p_value: Some(p), ..row }
         };
-        p_values.iter().map(|&(name, p)| row(name.parse().unwrap(), "bleu", &comparison(p))).collect()
+        p_values.iter().map(row).collect()
     }
 
     fn sweep() -> HeadSweep {

@@ -17,10 +17,6 @@ struct Args {
     #[command(flatten)]
     estimate: EstimateArgs,
 
-    /// Split that ablate-one scored; the subject's test split if absent
-    #[arg(long, value_name = "SPLIT")]
-    split: Option<String>,
-
     /// Whether ablate-one multiplied the kept heads of a layer
     #[arg(long)]
     rescale: bool,
@@ -38,7 +34,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
-    let split = description.split(args.split.as_deref(), &machine)?;
+    let split = description.split(args.shared.split.as_deref(), &machine)?;
     let estimate = args.estimate.estimate(&description, (args.shared.seed, args.rescale), &machine)?;
     let path = args.shared.output_path("importance", &description, &split);
     records::check_writable(&path)?;

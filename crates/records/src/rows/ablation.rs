@@ -39,6 +39,34 @@ pub struct AblationRow {
     pub p_mcnemar: Option<f64>,
 }
 
+impl AblationRow {
+    /// A row whose difference was not tested: `head` is (layer, head).
+    pub fn untested(
+        attention: &str,
+        (layer, head): (usize, usize),
+        metric: &str,
+        base_score: f64,
+        score: f64,
+    ) -> Self {
+        Self {
+            attention: attention.to_owned(),
+            layer,
+            head,
+            metric: metric.to_owned(),
+            base_score,
+            score,
+            score_delta: score - base_score,
+            delta_low: None,
+            delta_high: None,
+            p_value: None,
+            p_holm: None,
+            p_benjamini_hochberg: None,
+            p_unpaired_t: None,
+            p_mcnemar: None,
+        }
+    }
+}
+
 impl Row for AblationRow {
     /// Attention type, layer, head and metric.
     type Key = (String, usize, usize, String);
