@@ -1,15 +1,22 @@
 //! The rows of `cross-domain` and the two sweeps that they compare (Michel et al. 2019, Section 3.4).
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use records::{CorrelationRow, Signature, read_rows};
+use stats::correlation::pearson;
 
 use crate::Error;
 use crate::attention::Attention;
-use crate::sweep::{self, Sweep, csv_path, head_name};
+use crate::error::Difference;
+use crate::left_out::LeftOut;
+use crate::sweep::{self, Sweep, csv_paths, head_name};
 
 /// The experiment whose results these are.
 pub const EXPERIMENT: &str = "cross-domain";
+
+/// How far r may be from that of the same scores in another order.
+const ROUNDING: f64 = 1e-9;
 
 /// What the row over all attention types is called.
 const ALL: &str = "all";
@@ -33,16 +40,19 @@ impl Pair {
     /// # Errors
     /// If the folder cannot be read, or a signature does not name the splits that its file is named after.
     pub fn all(results: &Path, subject: &str) -> Result<Vec<Self>, Error> {
-        let folder = folder(results, subject)?;
-        let entries =
-            std::fs::read_dir(&folder).map_err(|source| Error::Read { path: folder.clone(), source })?;
-        let is_comparison = |name: &str| {
-            name.strip_prefix(EXPERIMENT).is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".csv"))
-        };
-        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        let mut names: Vec<String> = names.filter(|name| is_comparison(name)).collect();
-        names.sort();
-        names.into_iter().map(|name| Self::read(folder.join(name), subject)).collect()
+        files(results, subject)?.into_iter().map(|path| Self::read(path, subject)).collect()
+    }
+
+    /// Those that can be read; the others are [left out](LeftOut).
+    ///
+    /// # Errors
+    /// If the folder cannot be read, or a signature names other splits than its file is named after.
+    pub fn present(results: &Path, subject: &str, left_out: &mut LeftOut) -> Result<Vec<Self>, Error> {
+        let mut present = Vec::new();
+        for path in files(results, subject)? {
+            present.extend(left_out.keep(Self::read(path, subject))?);
+        }
+        Ok(present)
     }
 
     /// Those with `against` as their second split, or all.
@@ -75,7 +85,13 @@ impl Pair {
         let signature = Signature::path_beside(&path);
         let subject = subject.to_owned();
         let Some((first, second, limit)) = Signature::read(&signature)?.and_then(splits) else {
-            return Err(Error::NoSplits { signature, path, subject });
+            // Made hours before there is anything to sign.
+            let is_empty = read_rows::<CorrelationRow>(&path)?.is_empty();
+            return Err(if is_empty {
+                Error::Empty { path }
+            } else {
+                Error::NoSplits { signature, path, subject }
+            });
         };
         // So that no split from a file can name a folder.
         let expected = format!("{EXPERIMENT}-{first}-{second}.csv");
@@ -96,13 +112,9 @@ impl Pair {
     }
 }
 
-/// The folder of a subject, if it is there.
-fn folder(results: &Path, subject: &str) -> Result<PathBuf, Error> {
-    match csv_path(results, subject, EXPERIMENT, EXPERIMENT) {
-        // Files in it are named after splits.
-        Ok(_) | Err(Error::NoResults { .. }) => Ok(results.join(subject)),
-        Err(error) => Err(error),
-    }
+/// All comparisons of a subject.
+fn files(results: &Path, subject: &str) -> Result<Vec<PathBuf>, Error> {
+    csv_paths(results, subject, &format!("{EXPERIMENT}-"), EXPERIMENT)
 }
 
 /// First split, second split and limit of a comparison.
@@ -145,23 +157,27 @@ impl CrossDomain {
             return Err(Error::Empty { path: pair.path });
         }
         let points = points(&pair.subject, &first, &second)?;
+        let origin = Origin { pair: &pair, sweeps: [&first, &second] };
         let (mut all, mut by_type) = (None, BTreeMap::new());
         for row in rows {
             check_numbers(&pair.path, &row)?;
-            check_same_run(&pair.path, &row, &first, &second)?;
-            match row.attention.as_str() {
-                ALL => all = Some(row),
-                name => drop(by_type.insert(parse_attention(&pair.path, name)?, row)),
+            origin.check_bases(&row)?;
+            let attention = match row.attention.as_str() {
+                ALL => None,
+                name => Some(parse_attention(&pair.path, name)?),
+            };
+            let is_of = |(found, _): &&(Attention, _)| attention.is_none_or(|attention| *found == attention);
+            let of_row: Vec<_> = points.iter().filter(is_of).map(|(_, at)| *at).collect();
+            origin.check_points(&row, &of_row)?;
+            match attention {
+                None => all = Some(row),
+                Some(attention) => drop(by_type.insert(attention, row)),
             }
         }
         let present: Vec<_> = by_type.keys().map(|attention| attention.name()).collect();
         let Some(all) = all else {
             return Err(Error::NoRows { path: pair.path, asked: ALL, present: present.join(", ") });
         };
-        if all.heads != points.len() {
-            let (expected, found) = (format!("{} for {ALL}", all.heads), in_file(points.len(), &first));
-            return Err(Error::Mixed { path: pair.path, column: "heads", expected, found });
-        }
         Ok(Self { pair, first, second, points, all, by_type })
     }
 
@@ -223,8 +239,8 @@ fn check_numbers(path: &Path, row: &CorrelationRow) -> Result<(), Error> {
     if row.top > row.heads {
         return fault("top", row.top as f64, "at most the number of heads");
     }
-    if row.top_overlap > row.top {
-        return fault("top_overlap", row.top_overlap as f64, "at most top");
+    if !(0.0..=row.top as f64).contains(&row.top_overlap) {
+        return fault("top_overlap", row.top_overlap, "0 to top");
     }
     if !(0.0..=1e9).contains(&row.top_overlap_by_chance) {
         return fault("top_overlap_by_chance", row.top_overlap_by_chance, "a number of heads");
@@ -232,29 +248,73 @@ fn check_numbers(path: &Path, row: &CorrelationRow) -> Result<(), Error> {
     Ok(())
 }
 
-/// A comparison of other sweeps than those beside it would put wrong numbers into the figure.
-fn check_same_run(path: &Path, row: &CorrelationRow, first: &Sweep, second: &Sweep) -> Result<(), Error> {
-    let sides = [
-        (first, "first_base_score", row.first_base_score),
-        (second, "second_base_score", row.second_base_score),
-    ];
-    for (sweep, column, base) in sides {
-        let fault = |column, here: String, there: String| {
-            let (expected, found) = (format!("{here} for {}", row.attention), in_file(there, sweep));
-            Err(Error::Mixed { path: path.to_owned(), column, expected, found })
-        };
-        if row.metric != sweep.metric.name() {
-            return fault("metric", format!("`{}`", row.metric), format!("`{}`", sweep.metric.name()));
-        }
-        if base != sweep.base {
-            return fault(column, base.to_string(), sweep.base.to_string());
-        }
-    }
-    Ok(())
+/// What a comparison should have been made of. One of other sweeps than those beside it would put wrong numbers into the
+/// figure.
+#[derive(Clone, Copy)]
+struct Origin<'a> {
+    pair: &'a Pair,
+    sweeps: [&'a Sweep; 2],
 }
 
-fn in_file(value: impl std::fmt::Display, sweep: &Sweep) -> String {
-    format!("{value} in `{}`", sweep.path().display())
+impl Origin<'_> {
+    fn check_bases(self, row: &CorrelationRow) -> Result<(), Error> {
+        let bases =
+            [("first_base_score", row.first_base_score), ("second_base_score", row.second_base_score)];
+        for (sweep, (column, base)) in self.sweeps.into_iter().zip(bases) {
+            let there = format!("`{}`", sweep.path().display());
+            let metric = sweep.metric.name();
+            if row.metric != metric {
+                return self.other(
+                    there,
+                    difference(row, "metric", format!("`{}`", row.metric), format!("`{metric}`")),
+                );
+            }
+            if base != sweep.base {
+                return self.other(there, difference(row, column, base, sweep.base));
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of heads and Pearson's r are those of the scores in both sweeps.
+    fn check_points(self, row: &CorrelationRow, points: &[[f64; 2]]) -> Result<(), Error> {
+        let there = || self.sweeps.map(|sweep| format!("`{}`", sweep.path().display())).join(" and ");
+        if row.heads != points.len() {
+            return self.other(there(), difference(row, "heads", row.heads, points.len()));
+        }
+        let side = |side: usize| points.iter().map(|at| at[side]).collect::<Vec<_>>();
+        let r = match pearson(&side(0), &side(1)) {
+            Ok(found) => Some(found.coefficient),
+            Err(stats::Error::NoSpread | stats::Error::TooFew) => None,
+            Err(source) => return Err(Error::Compare { path: self.pair.path.clone(), source }),
+        };
+        let is_same = match (row.pearson, r) {
+            (Some(here), Some(there)) => (here - there).abs() <= ROUNDING,
+            (here, there) => here == there,
+        };
+        let show = |r: Option<f64>| r.map_or("undefined".to_owned(), |r| r.to_string());
+        if is_same {
+            Ok(())
+        } else {
+            self.other(there(), difference(row, "pearson", show(row.pearson), show(r)))
+        }
+    }
+
+    fn other(self, other: String, difference: Difference) -> Result<(), Error> {
+        Err(Error::OtherRun {
+            path: self.pair.path.clone(),
+            other,
+            difference: Box::new(difference),
+            command: EXPERIMENT,
+            subject: self.pair.subject.clone(),
+        })
+    }
+}
+
+/// Of one column.
+fn difference(row: &CorrelationRow, column: &str, found: impl Display, expected: impl Display) -> Difference {
+    let entry = format!("{column} of {}", row.attention);
+    Difference { entry, found: found.to_string(), expected: expected.to_string() }
 }
 
 #[cfg(test)]
@@ -269,19 +329,22 @@ pub(crate) mod tests {
         Pair { path, subject, first, second, limit: None }
     }
 
-    pub(crate) fn correlation(attention: &str, heads: usize) -> CorrelationRow {
+    /// The row of all points, or of one type of attention; only Pearson's r and the number of heads are computed.
+    pub(crate) fn correlation(attention: &str, points: &[(&str, [f64; 2])]) -> CorrelationRow {
+        let of_row = points.iter().filter(|(name, _)| attention == ALL || *name == attention);
+        let (x, y): (Vec<f64>, Vec<f64>) = of_row.map(|(_, [x, y])| (*x, *y)).unzip();
         CorrelationRow {
             attention: attention.to_owned(),
-            heads,
+            heads: x.len(),
             metric: "bleu".to_owned(),
             first_base_score: 30.0,
             second_base_score: 20.0,
-            pearson: Some(0.5),
+            pearson: pearson(&x, &y).ok().map(|found| found.coefficient),
             pearson_p_value: Some(0.0001),
             spearman: Some(-0.25),
             spearman_p_value: Some(0.125),
-            top: heads.min(10),
-            top_overlap: 1,
+            top: x.len().min(10),
+            top_overlap: 1.0,
             top_overlap_by_chance: 0.35,
         }
     }
@@ -301,7 +364,12 @@ pub(crate) mod tests {
         CrossDomain::from_rows(pair(), sweeps(points), rows).unwrap()
     }
 
-    const POINTS: [(&str, [f64; 2]); 2] = [("enc-enc", [29.0, 19.0]), ("enc-dec", [28.0, 20.5])];
+    const POINTS: [(&str, [f64; 2]); 4] = [
+        ("enc-enc", [29.0, 19.0]),
+        ("enc-enc", [28.0, 18.0]),
+        ("enc-enc", [27.0, 18.5]),
+        ("enc-dec", [28.0, 20.5]),
+    ];
 
     fn message(row: CorrelationRow) -> String {
         CrossDomain::from_rows(pair(), sweeps(&POINTS), vec![row]).unwrap_err().to_string()
@@ -309,36 +377,62 @@ pub(crate) mod tests {
 
     #[test]
     fn each_head_is_one_point() {
-        let found = cross_domain(&POINTS, vec![correlation("all", 2)]);
-        assert_eq!(found.points, [(Attention::EncEnc, [29.0, 19.0]), (Attention::EncDec, [28.0, 20.5])]);
+        let found = cross_domain(&POINTS, vec![correlation("all", &POINTS)]);
+        assert_eq!(found.points[2..], [(Attention::EncEnc, [27.0, 18.5]), (Attention::EncDec, [28.0, 20.5])]);
         assert_eq!(found.title(), "demo-x (demo language), test and shifted");
     }
 
     #[test]
     fn rows_of_other_sweeps_are_refused() {
-        let other = CorrelationRow { second_base_score: 21.0, ..correlation("all", 2) };
+        let all = || correlation("all", &POINTS);
         let file = "`cross-domain-test-shifted.csv`";
-        let expected = format!("{file} mixes runs: second_base_score is 21 for all but 20 in `b.csv`");
-        assert_eq!(message(other), expected);
-        assert!(message(correlation("all", 3)).ends_with("heads is 3 for all but 2 in `a.csv`"));
-        let other = CorrelationRow { metric: "f1".to_owned(), ..correlation("all", 2) };
-        assert!(message(other).ends_with("metric is `f1` for all but `bleu` in `a.csv`"));
-        let found = message(correlation("enc-enc", 2));
+        let expected = |rest: &str| {
+            format!(
+                "{file} does not go with {rest} there: make it again with `cross-domain experiments/demo-x.toml`"
+            )
+        };
+        let other = CorrelationRow { second_base_score: 21.0, ..all() };
+        assert_eq!(message(other), expected("`b.csv`: second_base_score of all is 21 but 20"));
+        let other = CorrelationRow { heads: 5, ..all() };
+        assert_eq!(message(other), expected("`a.csv` and `b.csv`: heads of all is 5 but 4"));
+        let other = CorrelationRow { metric: "f1".to_owned(), ..all() };
+        assert_eq!(message(other), expected("`a.csv`: metric of all is `f1` but `bleu`"));
+        let nan = CorrelationRow { first_base_score: f64::NAN, ..all() };
+        assert_eq!(message(nan), expected("`a.csv`: first_base_score of all is NaN but 30"));
+        let found = message(correlation("enc-enc", &POINTS));
         assert_eq!(found, format!("no rows for attention type all: {file} has enc-enc"));
+    }
+
+    /// The three heads of enc-enc: x = 1, 0, -1 and y = 1/2, -1/2, 0 around their means, so r = 1/2 / sqrt(2 · 1/2).
+    #[test]
+    fn r_must_be_that_of_the_points() {
+        let of_type = |r| {
+            let row = CorrelationRow { pearson: r, ..correlation("enc-enc", &POINTS) };
+            CrossDomain::from_rows(pair(), sweeps(&POINTS), vec![correlation("all", &POINTS), row])
+        };
+        let message = |r| of_type(r).unwrap_err().to_string();
+        assert_eq!(of_type(Some(0.5 + 1e-10)).unwrap().of_type(Attention::EncEnc).unwrap().heads, 3);
+        let found = message(Some(0.5 + 1e-8));
+        assert!(found.contains("`a.csv` and `b.csv`: pearson of enc-enc is 0.50000001 but 0.5"), "{found}");
+        assert!(message(None).contains("pearson of enc-enc is undefined but 0.5"));
+        let few = CorrelationRow { pearson: Some(0.5), ..correlation("enc-dec", &POINTS) };
+        let rows = vec![correlation("all", &POINTS), few];
+        let found = CrossDomain::from_rows(pair(), sweeps(&POINTS), rows).unwrap_err().to_string();
+        assert!(found.contains("pearson of enc-dec is 0.5 but undefined there"), "{found}");
     }
 
     #[test]
     fn numbers_that_cannot_be_are_refused() {
-        let all = || correlation("all", 2);
+        let all = || correlation("all", &POINTS);
         let found = message(CorrelationRow { pearson: Some(f64::NAN), ..all() });
         assert!(found.ends_with("pearson of all is NaN, but it must be -1 to 1 or empty"), "{found}");
         assert!(
             message(CorrelationRow { spearman_p_value: Some(2.0), ..all() }).contains("spearman_p_value")
         );
-        assert!(message(CorrelationRow { top: 3, ..all() }).contains("top of all is 3"));
-        assert!(message(CorrelationRow { top_overlap: 3, ..all() }).contains("must be at most top"));
-        let nan = CorrelationRow { first_base_score: f64::NAN, ..all() };
-        assert!(message(nan).contains("first_base_score is NaN for all but 30"));
+        assert!(message(CorrelationRow { top: 5, ..all() }).contains("top of all is 5"));
+        assert!(
+            message(CorrelationRow { top_overlap: 4.5, ..all() }).contains("4.5, but it must be 0 to top")
+        );
         let none = CrossDomain::from_rows(pair(), sweeps(&POINTS), vec![]).unwrap_err().to_string();
         assert!(none.ends_with("holds no rows yet"), "{none}");
     }
@@ -346,12 +440,12 @@ pub(crate) mod tests {
     #[test]
     fn a_head_of_one_sweep_alone_is_named() {
         let [long, _] = sweeps(&POINTS);
-        let [_, short] = sweeps(&POINTS[..1]);
+        let [_, short] = sweeps(&POINTS[..3]);
         let hint = "make both with `cross-domain experiments/x.toml`";
         let found = points("x", &long, &short).unwrap_err().to_string();
-        assert_eq!(found, format!("`b.csv` has no row for enc-dec:1:2, but `a.csv` has: {hint}"));
+        assert_eq!(found, format!("`b.csv` has no row for enc-dec:1:4, but `a.csv` has: {hint}"));
         let found = points("x", &short, &long).unwrap_err().to_string();
-        assert_eq!(found, format!("`b.csv` has no row for enc-dec:1:2, but `a.csv` has: {hint}"));
+        assert_eq!(found, format!("`b.csv` has no row for enc-dec:1:4, but `a.csv` has: {hint}"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
 //! What can go wrong between a results file and a figure.
+use std::fmt;
 use std::path::PathBuf;
 
 use crate::attention::UnknownAttention;
@@ -107,6 +108,24 @@ pub enum Error {
         signature: PathBuf,
         /// The CSV file.
         path: PathBuf,
+        /// The subject.
+        subject: String,
+    },
+
+    /// A file holds numbers of another run than those beside it.
+    #[error(
+        "`{}` does not go with {other}: {difference}: make it again with `{command} experiments/{subject}.toml`",
+        path.display()
+    )]
+    OtherRun {
+        /// The CSV file.
+        path: PathBuf,
+        /// The file, or files, beside it.
+        other: String,
+        /// What is not the same.
+        difference: Box<Difference>,
+        /// The command that makes the file.
+        command: &'static str,
         /// The subject.
         subject: String,
     },
@@ -238,4 +257,38 @@ pub enum Error {
         /// What the operating system says.
         source: std::io::Error,
     },
+}
+
+impl Error {
+    /// Whether it says nothing about other files: what a job leaves behind that is running, was killed or has been done
+    /// again in part.
+    pub fn leaves_others_alone(&self) -> bool {
+        match self {
+            Self::Empty { .. }
+            | Self::NoResults { .. }
+            | Self::NoSplits { .. }
+            | Self::OtherRun { .. }
+            | Self::UnmatchedHead { .. } => true,
+            Self::Compare { source, .. } => *source == stats::Error::TooFew,
+            _ => false,
+        }
+    }
+}
+
+/// A value that is another one in the files beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// What the value is.
+    pub entry: String,
+    /// The value itself.
+    pub found: String,
+    /// The value in the other files.
+    pub expected: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { entry, found, expected } = self;
+        write!(formatter, "{entry} is {found} but {expected} there")
+    }
 }

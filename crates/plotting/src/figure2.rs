@@ -1,19 +1,19 @@
 //! Figure 2: scores with one head masked on two test sets (Michel et al. 2019, Section 3.4).
 use plotters::element::{PathElement, Polygon};
+use plotters::style::Color;
 use plotters::style::text_anchor::HPos;
-use plotters::style::{Color, ShapeStyle};
 use stats::regression::Line;
 
 use crate::Error;
 use crate::attention::Attention;
 use crate::cross_domain::CrossDomain;
-use crate::figure::axes::{Axes, Place, Scale};
+use crate::figure::axes::{Axes, Place, Scale, stroke};
 use crate::figure::canvas::{Area, COLUMN_INCHES, Figure, points, to_error};
+use crate::figure::mark::{Mark, Shape};
 use crate::figure::palette::{GREY, INK, YELLOW};
-use crate::figure::scatter::{Point, Shape};
 use crate::figure::step::Step;
 use crate::figure::text::{SIZE, SMALL, TextStyle, fitted};
-use crate::number::{count, p_value, typeset};
+use crate::number::{count, p_value, tenths, typeset};
 use crate::paper::{Published, PublishedFigure2};
 
 /// Left end of the text above the plot, and margins around the plot, in points.
@@ -30,6 +30,8 @@ const KEY: f64 = 14.0;
 
 /// Points along the band.
 const STEPS: usize = 60;
+/// Width of the regression line, in points.
+const LINE_WIDTH: f64 = 0.9;
 /// Opacity of the band.
 const BAND: f64 = 0.2;
 
@@ -54,7 +56,7 @@ pub fn figure2(comparison: &CrossDomain, published: Option<&Published>) -> Resul
     })
 }
 
-/// Both coefficients over all heads, as the file has them.
+/// Both coefficients over all heads, as the file has them; r has been checked against the points.
 fn correlations(comparison: &CrossDomain) -> String {
     let row = &comparison.all;
     let part = |name, coefficient: Option<f64>, p: Option<f64>| match coefficient {
@@ -71,7 +73,8 @@ fn correlations(comparison: &CrossDomain) -> String {
 fn overlap(comparison: &CrossDomain) -> String {
     let row = &comparison.all;
     let chance = typeset(row.top_overlap_by_chance, 1);
-    format!("{} most important heads: {} in common ({chance} by chance)", row.top, row.top_overlap)
+    let shared = tenths(row.top_overlap);
+    format!("{} most important heads: {shared} in common ({chance} by chance)", row.top)
 }
 
 fn title(comparison: &CrossDomain) -> String {
@@ -120,9 +123,14 @@ fn regression(comparison: &CrossDomain) -> Option<Line> {
     Line::fit(&side(0), &side(1)).ok()
 }
 
+/// A head, which shows what it overlaps.
+fn dot(attention: Attention, radius: f64) -> Mark {
+    Mark { opacity: 0.45, ..Mark::of(attention, radius) }
+}
+
 /// The intact model.
-fn star() -> Point {
-    Point { shape: Shape::Star, fill: YELLOW, opacity: 1.0, edge: INK }
+fn star(radius: f64) -> Mark {
+    Mark { fill: YELLOW, ..Mark::new(Shape::Star, radius, INK) }
 }
 
 fn draw_text(page: &Area<'_>, text: &str, (left, baseline): (f64, f64), is_title: bool) -> Result<(), Error> {
@@ -140,11 +148,11 @@ fn draw_legend(page: &Area<'_>, keys: &[Key], top: f64) -> Result<(), Error> {
         let middle = (points(left + KEY / 2.0 - 2.0), points(baseline - SMALL * 0.355));
         let text = match key {
             Key::Heads(attention, text) => {
-                Point::of(*attention).draw(page, middle, 2.4)?;
+                dot(*attention, 2.4).draw(page, middle)?;
                 text
             }
             Key::Base(text) => {
-                star().draw(page, middle, 2.6)?;
+                star(2.6).draw(page, middle)?;
                 text
             }
             Key::Regression => {
@@ -163,11 +171,8 @@ fn draw_regression_key(page: &Area<'_>, (x, y): (i32, i32)) -> Result<(), Error>
     let corners =
         vec![(x - across, y - down), (x + across, y - down), (x + across, y + down), (x - across, y + down)];
     page.draw(&Polygon::new(corners, GREY.mix(BAND).filled())).map_err(to_error)?;
-    page.draw(&PathElement::new(vec![(x - across, y), (x + across, y)], stroke())).map_err(to_error)
-}
-
-fn stroke() -> ShapeStyle {
-    ShapeStyle::from(INK).stroke_width(points(0.9).unsigned_abs())
+    page.draw(&PathElement::new(vec![(x - across, y), (x + across, y)], stroke(INK, LINE_WIDTH)))
+        .map_err(to_error)
 }
 
 fn draw_plot(page: &Area<'_>, comparison: &CrossDomain, top: f64) -> Result<(), Error> {
@@ -186,10 +191,10 @@ fn draw_plot(page: &Area<'_>, comparison: &CrossDomain, top: f64) -> Result<(), 
     line.as_ref().map_or(Ok(()), |line| draw_band(&axes, line, y))?;
     let radius = if comparison.points.len() > 100 { 1.7 } else { 2.1 };
     for (attention, [first, second]) in &comparison.points {
-        Point::of(*attention).draw(page, axes.data.map_coordinate(&(*first, *second)), radius)?;
+        dot(*attention, radius).draw(page, axes.at(*first, *second))?;
     }
     line.as_ref().map_or(Ok(()), |line| draw_line(&axes, line, y))?;
-    star().draw(page, axes.data.map_coordinate(&(first.base, second.base)), 3.4)?;
+    star(3.4).draw(page, axes.at(first.base, second.base))?;
     axes.draw_x_axis(true)?;
     axes.draw_y_axis()?;
     draw_labels(page, comparison, place)
@@ -244,7 +249,7 @@ fn draw_line(axes: &Axes<'_, '_>, line: &[Sample], y: Scale) -> Result<(), Error
     let mut inside =
         line.iter().filter(|(_, at, _)| (y.low..=y.high).contains(at)).map(|(x, at, _)| (*x, *at));
     let (Some(first), Some(last)) = (inside.next(), inside.next_back()) else { return Ok(()) };
-    axes.data.draw(&PathElement::new(vec![first, last], stroke())).map_err(to_error)
+    axes.data.draw(&PathElement::new(vec![first, last], stroke(INK, LINE_WIDTH))).map_err(to_error)
 }
 
 #[cfg(test)]
@@ -254,15 +259,18 @@ mod tests {
     use crate::metric::Metric;
     use crate::test_rows;
 
-    const POINTS: [(&str, [f64; 2]); 4] = [
-        ("enc-enc", [29.0, 19.0]),
+    /// x = 2, 1, 0, -1, -2 around its mean and y = 1, 0.5, -0.5, 0, -1, so r = 4.5 / sqrt(10 * 2.5) = 0.9; over enc-enc
+    /// x = 1, 0, -1 and y = 1, -1, 0, so r = 1 / 2.
+    const POINTS: [(&str, [f64; 2]); 5] = [
+        ("enc-dec", [30.0, 20.0]),
+        ("enc-enc", [29.0, 19.5]),
         ("enc-enc", [28.0, 18.5]),
-        ("enc-dec", [28.0, 20.5]),
-        ("dec-dec", [30.0, 20.0]),
+        ("enc-enc", [27.0, 19.0]),
+        ("dec-dec", [26.0, 18.0]),
     ];
 
     fn of_points(points: &[(&str, [f64; 2])]) -> CrossDomain {
-        cross_domain(points, vec![correlation("all", points.len())])
+        cross_domain(points, vec![correlation("all", points)])
     }
 
     fn drawn(comparison: &CrossDomain) -> Figure {
@@ -271,15 +279,15 @@ mod tests {
 
     #[test]
     fn the_labels_are_text_in_the_svg() {
-        let rows = vec![correlation("all", 4), correlation("enc-enc", 2)];
+        let rows = vec![correlation("all", &POINTS), correlation("enc-enc", &POINTS)];
         let figure = drawn(&cross_domain(&POINTS, rows));
         for label in [
             "demo-x (demo language), test and shifted",
             "BLEU with one head masked, test",
             "BLEU with one head masked, shifted",
-            "Pearson r = 0.50 (p &lt; 0.001), Spearman \u{3c1} = \u{2212}0.25 (p = 0.125)",
-            "; 4 heads",
-            "4 most important heads: 1 in common (0.3 by chance)",
+            "Pearson r = 0.90 (p &lt; 0.001), Spearman \u{3c1} = \u{2212}0.25 (p = 0.125)",
+            "; 5 heads",
+            "5 most important heads: 1 in common (0.3 by chance)",
             "Figure 2a of the paper (newstest2013, MTNT): r = 0.25",
             "enc-enc, r = 0.50",
             "dec-dec",

@@ -3,11 +3,11 @@ use crate::Error;
 use crate::figure::canvas::Figure;
 use crate::figure::legend::Entry;
 use crate::figure::lines::{Line, LinePlot, Point, Style};
-use crate::figure::marker::Marker;
+use crate::figure::mark::Shape;
 use crate::figure::palette::{BLUE, BROWN, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use crate::number::{short, tenths};
 use crate::pruning::Pruning;
-use crate::pruning::curve::{Removable, Series};
+use crate::pruning::curve::{self, Removable, Series};
 use crate::pruning::order::{Order, Scope};
 use crate::significance::{Adjustment, Criterion};
 use crate::sweep::is_demo;
@@ -32,7 +32,7 @@ pub fn figure3(pruning: &Pruning, criterion: Criterion) -> Result<Figure, Error>
     let plot = LinePlot {
         title: pruning.title(),
         head: head(pruning),
-        lines: series.iter().map(|series| line(series, criterion)).collect(),
+        lines: series.iter().map(|series| line(pruning, series, criterion)).collect(),
         base: base(pruning),
         cut: removable.as_ref().map(cut),
         hollow: importance.filter(|series| has_loss(series, criterion)).map(|_| hollow(criterion)),
@@ -57,17 +57,18 @@ pub(crate) fn has_loss(series: &Series, criterion: Criterion) -> bool {
     series.points(criterion).iter().any(|point| point.is_loss)
 }
 
-/// The points of a curve; `marks_loss` makes hollow what is significantly below the base.
-pub(crate) fn points(series: &Series, criterion: Criterion, marks_loss: bool) -> Vec<Point> {
-    let points = series.points(criterion).into_iter();
-    points
-        .map(|point| Point {
-            x: point.percent,
-            y: point.score,
-            spread: point.deviation,
-            is_hollow: marks_loss && point.is_loss,
-        })
-        .collect()
+/// The points of a curve, in pieces between which steps are missing; `marks_loss` makes hollow what is significantly below
+/// the base.
+pub(crate) fn pieces(series: &Series, criterion: Criterion, marks_loss: bool) -> Vec<Vec<Point>> {
+    let points = series.points(criterion);
+    let point = |point: &curve::Point| Point {
+        x: point.percent,
+        y: point.score,
+        spread: point.deviation,
+        is_hollow: marks_loss && point.is_loss,
+    };
+    let pieces = points.chunk_by(|left, right| right.step == left.step + 1);
+    pieces.map(|piece| piece.iter().map(point).collect()).collect()
 }
 
 /// The words for hollow marks.
@@ -92,7 +93,7 @@ fn cut(removable: &Removable) -> (f64, String, String) {
     (removable.percent, share, name)
 }
 
-fn line(series: &Series, criterion: Criterion) -> Line {
+fn line(pruning: &Pruning, series: &Series, criterion: Criterion) -> Line {
     let seeds = series.runs.len();
     let name = match series.order {
         Order::Random if seeds > 1 => format!("random, \u{b1}1 SD of {seeds}"),
@@ -103,23 +104,23 @@ fn line(series: &Series, criterion: Criterion) -> Line {
         order => order.name().to_owned(),
     };
     let style = if seeds > 1 { style(series.order).banded() } else { style(series.order) };
-    let mut points = points(series, criterion, series.order == Order::Importance);
-    // Swaps are tried at one number of heads: a line from 0 to there would show what nobody measured.
-    points.retain(|point| series.order != Order::Swap || point.x > 0.0);
-    Line { name, style, points }
+    let mut pieces = pieces(series, criterion, series.order == Order::Importance);
+    // Swaps are tried at one number of heads: the intact model is not of their making.
+    pieces.iter_mut().for_each(|piece| piece.retain(|point| series.order != Order::Swap || point.x > 0.0));
+    Line { name: name + pruning.state(series), style, pieces }
 }
 
 fn style(order: Order) -> Style {
     match order {
-        Order::Importance => Style::line(BLUE).width(1.1).marked(Marker::Circle, 1.7),
+        Order::Importance => Style::line(BLUE).width(1.1).marked(Shape::Circle, 1.7),
         Order::Oracle => Style::line(VERMILLION).width(1.0).dashed(),
         Order::Random => Style::line(SILVER).width(0.9),
-        Order::Entropy => Style::line(ORANGE).marked(Marker::Triangle, 1.2),
-        Order::Confidence => Style::line(GREEN).marked(Marker::Square, 1.2),
-        Order::AttentionGradient => Style::line(PURPLE).marked(Marker::Diamond, 1.2),
-        Order::ImportanceEntropy => Style::line(SKY).marked(Marker::Wedge, 1.2),
-        Order::GreedyForward => Style::line(INK).marked(Marker::Cross, 1.4),
-        Order::Swap => Style::line(BROWN).width(0.0).marked(Marker::Diamond, 2.3),
+        Order::Entropy => Style::line(ORANGE).marked(Shape::Triangle, 1.2),
+        Order::Confidence => Style::line(GREEN).marked(Shape::Square, 1.2),
+        Order::AttentionGradient => Style::line(PURPLE).marked(Shape::Diamond, 1.2),
+        Order::ImportanceEntropy => Style::line(SKY).marked(Shape::Wedge, 1.2),
+        Order::GreedyForward => Style::line(INK).marked(Shape::Cross, 1.4),
+        Order::Swap => Style::line(BROWN).width(0.0).marked(Shape::Diamond, 2.3),
     }
 }
 
@@ -142,6 +143,7 @@ mod tests {
     fn rows() -> Vec<PruningRow> {
         let tested = |step, score, p_value| PruningRow {
             p_value: Some(p_value),
+            p_holm: Some(p_value),
             ..row("all", "importance", None, step, (step, 10), score)
         };
         let mut rows = vec![row("all", "importance", None, 0, (0, 10), 30.0)];
@@ -176,14 +178,28 @@ mod tests {
         let hollow = |alpha| {
             let pruning = pruning("demo-x", rows());
             let series = pruning.find(Scope::All, Order::Importance).unwrap();
-            let points = points(series, Criterion { alpha, ..CRITERION }, true);
-            points.iter().map(|point| point.is_hollow).collect::<Vec<_>>()
+            let pieces = pieces(series, Criterion { alpha, ..CRITERION }, true);
+            pieces.iter().flatten().map(|point| point.is_hollow).collect::<Vec<_>>()
         };
         assert_eq!(hollow(0.01), [false, false, false, true]);
         assert_eq!(hollow(0.0005), [false; 4]);
         let figure = figure3(&pruning("demo-x", rows()), Criterion { alpha: 0.0005, ..CRITERION }).unwrap();
         assert!(!figure.svg().contains("significantly below"));
         assert!(figure.svg().contains("\u{2265} 30 %"));
+    }
+
+    /// Steps 0, 1 and 10 of a killed run: the last one stands alone.
+    #[test]
+    fn nothing_is_drawn_across_missing_steps() {
+        let step = |step| row("all", "importance", None, step, (step, 10), 30.0 - step as f64);
+        let killed = pruning("demo-x", [0, 1, 10].map(step).into());
+        let series = killed.find(Scope::All, Order::Importance).unwrap();
+        let pieces = pieces(series, CRITERION, true);
+        assert_eq!(pieces.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+        let figure = figure3(&killed, CRITERION).unwrap();
+        assert!(figure.svg().contains("importance, not finished") && !figure.svg().contains("removable by"));
+        let whole = figure3(&pruning("demo-x", (0..=10).map(step).collect()), CRITERION).unwrap();
+        assert!(!whole.svg().contains("not finished"));
     }
 
     #[test]

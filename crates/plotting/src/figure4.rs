@@ -4,10 +4,11 @@ use crate::attention::Attention;
 use crate::figure::canvas::Figure;
 use crate::figure::legend::Entry;
 use crate::figure::lines::{Line, LinePlot, Style};
-use crate::figure::marker::Marker;
-use crate::figure::palette::{BLUE, GREEN, GREY, INK, VERMILLION};
-use crate::figure3::{base, below_base, has_loss, head, points};
+use crate::figure::mark::{Mark, Shape};
+use crate::figure::palette::GREY;
+use crate::figure3::{base, below_base, has_loss, head, pieces};
 use crate::pruning::Pruning;
+use crate::pruning::curve::Series;
 use crate::significance::Criterion;
 
 /// Name of its files, without extension.
@@ -19,17 +20,14 @@ pub const FILE_STEM: &str = "figure4";
 /// If there are no such curves, or drawing fails.
 pub fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Figure, Error> {
     let types = pruning.types()?;
-    let line = |attention: Attention, points| {
-        let name = format!("{attention} ({})", attention.description());
-        Line { name, style: style(attention), points }
+    let line = |&(attention, series): &(Attention, &Series)| {
+        let name = format!("{attention} ({}){}", attention.description(), pruning.state(series));
+        Line { name, style: style(attention), pieces: pieces(series, criterion, true) }
     };
     let plot = LinePlot {
         title: format!("{}; by attention type", pruning.title()),
         head: head(pruning),
-        lines: types
-            .iter()
-            .map(|&(attention, series)| line(attention, points(series, criterion, true)))
-            .collect(),
+        lines: types.iter().map(line).collect(),
         base: base(pruning),
         cut: None,
         hollow: types.iter().any(|(_, series)| has_loss(series, criterion)).then(|| hollow(criterion)),
@@ -39,18 +37,13 @@ pub fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Figure, Error>
 }
 
 fn hollow(criterion: Criterion) -> Entry {
-    let style = Style::line(GREY).width(0.0).marked(Marker::Circle, 1.7);
+    let style = Style::line(GREY).width(0.0).marked(Shape::Circle, 1.7);
     Entry { style, is_hollow: true, text: format!("hollow: {}", below_base(criterion)) }
 }
 
 fn style(attention: Attention) -> Style {
-    let (color, marker) = match attention {
-        Attention::EncEnc => (BLUE, Marker::Circle),
-        Attention::EncDec => (VERMILLION, Marker::Square),
-        Attention::DecDec => (GREEN, Marker::Triangle),
-        Attention::SelfAttention => (INK, Marker::Diamond),
-    };
-    Style::line(color).width(1.0).marked(marker, 1.7)
+    let Mark { shape, radius, edge, .. } = Mark::of(attention, 1.7);
+    Style::line(edge).width(1.0).marked(shape, radius)
 }
 
 #[cfg(test)]

@@ -5,14 +5,17 @@ use records::{ImportanceRow, Signature, read_rows};
 
 use crate::Error;
 use crate::attention::Attention;
+use crate::estimate::Estimate;
 use crate::sweep::{self, csv_path};
 
 /// The experiment whose results these are.
 pub const EXPERIMENT: &str = "importance";
 
-/// Something that heads are ordered by; those with the least value are masked first.
+/// A score of heads, one column of the file; heads with the least are masked first.
+///
+/// The orders of `iterative-prune` are [others](crate::pruning::order::Order): not all of them go by a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum HeadScore {
     /// Equation 2, normalised by layer.
     Importance,
     /// The same over tokens, as the authors' code has it.
@@ -29,8 +32,8 @@ pub enum Order {
     Oracle,
 }
 
-impl Order {
-    /// All orders; the last one is not known for every subject.
+impl HeadScore {
+    /// All scores; the last one is not known for every subject.
     pub const ALL: [Self; 7] = [
         Self::Importance,
         Self::ImportanceByToken,
@@ -73,10 +76,10 @@ impl Order {
 pub struct Importance {
     /// Name of the subject.
     pub subject: String,
-    /// Split that the values are estimated on; unknown without a signature.
-    pub split: Option<String>,
-    /// Segments used from the start of the split; all if absent.
-    pub limit: Option<usize>,
+    /// What the signature says of all scores but the oracle's.
+    pub estimate: Estimate,
+    /// The data that `ablate-one` scored for the oracle, if the signature says.
+    pub oracle_on: Option<String>,
     path: PathBuf,
     rows: Vec<ImportanceRow>,
 }
@@ -91,15 +94,10 @@ impl Importance {
         let signature = Signature::read(&Signature::path_beside(&path))?;
         let mut importance = Self::from_rows(subject, path.clone(), read_rows(&path)?)?;
         if let Some(Signature { identity, .. }) = signature {
-            importance.split = Some(identity.split).filter(|split| !split.is_empty());
-            importance.limit = identity.limit;
+            importance.estimate = Estimate::of(&identity);
+            importance.oracle_on = sweep::data(&identity);
         }
         Ok(importance)
-    }
-
-    /// Whether the file of a subject is there.
-    pub fn exists(results: &Path, subject: &str) -> bool {
-        csv_path(results, subject, EXPERIMENT, EXPERIMENT).is_ok()
     }
 
     /// Checks rows that come from `path`, which only errors mention.
@@ -111,7 +109,8 @@ impl Importance {
             return Err(Error::Empty { path });
         }
         rows.iter().try_for_each(|row| check(&path, row))?;
-        Ok(Self { subject: subject.to_owned(), split: None, limit: None, path, rows })
+        let estimate = Estimate::default();
+        Ok(Self { subject: subject.to_owned(), estimate, oracle_on: None, path, rows })
     }
 
     /// The file, which errors mention.
@@ -124,14 +123,27 @@ impl Importance {
         &self.rows
     }
 
-    /// The values of all heads in one order, if none is missing.
-    pub fn values(&self, order: Order) -> Option<Vec<f64>> {
-        self.rows.iter().map(|row| order.value(row)).collect()
+    /// The scores of all heads, if none is missing.
+    pub fn values(&self, score: HeadScore) -> Option<Vec<f64>> {
+        self.rows.iter().map(|row| score.value(row)).collect()
     }
 
-    /// Subject and split as a reader should see them.
+    /// Subject and the data of all scores but the oracle's, as a reader should see them.
     pub fn title(&self) -> String {
-        sweep::title(&self.subject, self.split.as_deref(), self.limit)
+        let data = self.estimate.data().map_or(String::new(), |data| format!(", estimated on {data}"));
+        format!("{}{data}", sweep::name(&self.subject))
+    }
+
+    /// Sentences on what the title does not cover: how importance is combined with entropy, if not as usual, and the
+    /// data of the oracle, if all heads have one.
+    pub fn notes(&self) -> Vec<String> {
+        // Each of the other columns has its settings in its name.
+        let departures = self.estimate.departures();
+        let combined = departures.map(|how| format!("{}: {how}", HeadScore::ImportanceEntropy.label()));
+        let has_oracle = self.values(HeadScore::Oracle).is_some();
+        let oracle = self.oracle_on.as_ref().filter(|_| has_oracle);
+        let oracle = oracle.map(|data| format!("{}: score lost on {data}", HeadScore::Oracle.label()));
+        combined.into_iter().chain(oracle).collect()
     }
 }
 
@@ -164,7 +176,10 @@ fn check(path: &Path, row: &ImportanceRow) -> Result<(), Error> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use records::{Identity, Provenance, Row};
+
     use super::*;
+    use crate::estimate::tests::identity;
 
     /// A head whose values all rise with `rank`, but for the entropy, which falls.
     pub(crate) fn row(head: usize, rank: f64) -> ImportanceRow {
@@ -191,14 +206,45 @@ pub(crate) mod tests {
     #[test]
     fn heads_of_spread_attention_come_first() {
         let found = importance(vec![row(1, 2.0), row(2, 1.0)]).unwrap();
-        assert_eq!(found.values(Order::NegativeEntropy), Some(vec![-7.0, -8.0]));
-        assert_eq!(found.values(Order::Confidence), Some(vec![2.0, 1.0]));
+        assert_eq!(found.values(HeadScore::NegativeEntropy), Some(vec![-7.0, -8.0]));
+        assert_eq!(found.values(HeadScore::Confidence), Some(vec![2.0, 1.0]));
     }
 
     #[test]
     fn an_oracle_with_a_gap_is_none() {
         let rows = vec![row(1, 2.0), ImportanceRow { oracle: None, ..row(2, 1.0) }];
-        assert_eq!(importance(rows).unwrap().values(Order::Oracle), None);
+        assert_eq!(importance(rows).unwrap().values(HeadScore::Oracle), None);
+    }
+
+    /// The signature has both the split that `ablate-one` scored and the one that all other columns are from.
+    #[test]
+    fn the_scored_split_is_that_of_the_oracle_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let subject = folder.path().join("demo-x");
+        std::fs::create_dir(&subject).unwrap();
+        let lines = "self,1,1,1,1,1,1,1,1,1,1,1\n";
+        let csv = format!("{}\n{lines}", ImportanceRow::COLUMNS.join(","));
+        std::fs::write(subject.join("importance.csv"), csv).unwrap();
+        let read = |identity: Identity| {
+            let signature = Signature::new(identity, Provenance::collect("cpu", 1, Default::default()));
+            signature.write(&subject.join("importance.json")).unwrap();
+            Importance::read(folder.path(), "demo-x").unwrap()
+        };
+        let usual = read(identity("example", true, 0.5));
+        assert_eq!(usual.title(), "demo-x (demo language), estimated on 2000 segments of train");
+        assert_eq!(usual.notes(), ["oracle: score lost on test"]);
+        let other = read(Identity { limit: Some(300), ..identity("token", false, 0.25) });
+        let expected = [
+            "importance + entropy: importance by token, not normalised, weight 0.25 beside entropy",
+            "oracle: score lost on test, first 300 segments",
+        ];
+        assert_eq!(other.notes(), expected);
+    }
+
+    #[test]
+    fn without_a_signature_nothing_is_said_of_the_data() {
+        let found = importance(vec![row(1, 2.0)]).unwrap();
+        assert_eq!((found.title().as_str(), found.notes().len()), ("demo-x (demo language)", 0));
     }
 
     #[test]

@@ -2,20 +2,22 @@
 //!
 //! Each table and each figure of the papers is one small module ([`table1`], [`best_head`], [`figure1`], [`figure2`],
 //! [`figure3`], [`figure4`]), and so is what the papers do not have ([`pruning_table`], [`agreement`], [`summary`]).
-//! What they share: [`sweep`], [`cross_domain`], [`pruning`] and [`importance`] read and check the rows, [`paper`] reads
-//! the published numbers, [`table`] renders one abstract
-//! table in three ways, and [`figure`] holds fonts, axes, bins and file formats. Links no libtorch.
+//! What they share: [`sweep`], [`cross_domain`], [`pruning`] and [`importance`] read and check the rows, [`estimate`] the
+//! signature of scores, [`left_out`] notes what cannot be shown yet, [`paper`] reads the published numbers, [`table`]
+//! renders one abstract table in three ways, and [`figure`] holds fonts, axes, bins and file formats. Links no libtorch.
 pub mod agreement;
 pub mod attention;
 pub mod best_head;
 pub mod cross_domain;
 pub mod error;
+pub mod estimate;
 pub mod figure;
 pub mod figure1;
 pub mod figure2;
 pub mod figure3;
 pub mod figure4;
 pub mod importance;
+pub mod left_out;
 pub mod metric;
 pub mod number;
 pub mod paper;

@@ -1,7 +1,6 @@
 //! Tables and figures from the results of experiments.
 mod args;
 mod commands;
-mod comparisons;
 
 use std::process::ExitCode;
 

@@ -15,6 +15,9 @@ use crate::table::{Cell, Row, Table};
 /// Name of its files, without extension.
 pub const FILE_STEM: &str = "pruning";
 
+/// Why the share of the oracle says less than it seems.
+pub const ORACLE: &str = "made on the very split that is scored, so its share is optimistic";
+
 /// Digits after the point of scores.
 const DECIMALS: usize = 2;
 
@@ -36,7 +39,11 @@ pub fn pruning_table(pruning: &Pruning, criterion: Criterion, published: &[Publi
         row_heading: "Order",
         column_heading: "Largest share",
         columns: columns.iter().map(|&column| column.to_owned()).collect(),
-        rows: pruning.series().iter().map(|series| row(series, criterion, paper, columns.len())).collect(),
+        rows: pruning
+            .series()
+            .iter()
+            .map(|series| row(pruning, series, criterion, paper, columns.len()))
+            .collect(),
         mark: None,
         summary: summary(pruning, criterion),
         remarks: remarks(pruning, published),
@@ -73,7 +80,13 @@ pub fn share(removable: &Removable) -> String {
     format!("{least}{}{deviation}", tenths(removable.percent))
 }
 
-fn row(series: &Series, criterion: Criterion, paper: Option<&PublishedShare>, columns: usize) -> Row {
+fn row(
+    pruning: &Pruning,
+    series: &Series,
+    criterion: Criterion,
+    paper: Option<&PublishedShare>,
+    columns: usize,
+) -> Row {
     let removable = series.removable(criterion);
     let text = |text: fn(&Removable) -> String| removable.as_ref().map_or("?".to_owned(), text);
     let mut texts = vec![
@@ -85,13 +98,21 @@ fn row(series: &Series, criterion: Criterion, paper: Option<&PublishedShare>, co
     let is_the_papers = series.scope == Scope::All && series.order == Order::Importance;
     texts.push(paper.filter(|_| is_the_papers).map_or(String::new(), |share| tenths(share.percent)));
     texts.truncate(columns);
-    let label = match (series.scope, series.runs.len()) {
-        (Scope::All, 1) => series.order.to_string(),
-        (Scope::All, seeds) => format!("{}, mean of {seeds}", series.order),
-        (scope, 1) => format!("{scope}: {}", series.order),
-        (scope, seeds) => format!("{scope}: {}, mean of {seeds}", series.order),
+    let cells = texts.into_iter().map(|text| Cell { text, marked: false });
+    Row { label: label(pruning, series), cells: cells.collect() }
+}
+
+/// `enc-enc: random, mean of 5, not finished`.
+fn label(pruning: &Pruning, series: &Series) -> String {
+    let scope = match series.scope {
+        Scope::All => String::new(),
+        scope => format!("{scope}: "),
     };
-    Row { label, cells: texts.into_iter().map(|text| Cell { text, marked: false }).collect() }
+    let runs = match series.runs.len() {
+        1 => String::new(),
+        runs => format!(", mean of {runs}"),
+    };
+    format!("{scope}{}{runs}{}", series.order, pruning.state(series))
 }
 
 fn summary(pruning: &Pruning, criterion: Criterion) -> Vec<String> {
@@ -110,12 +131,18 @@ fn summary(pruning: &Pruning, criterion: Criterion) -> Vec<String> {
     let removable: Vec<_> = pruning.series().iter().map(|series| series.removable(criterion)).collect();
     if removable.iter().any(Option::is_none) {
         summary.push(
-            "?: a step on the way has no such p-value, or the only step that was searched is a loss"
+            "?: a step on the way is missing or has no such p-value, or the only step that was searched is a loss"
                 .to_owned(),
         );
     }
     if removable.iter().flatten().any(|one| one.is_open) {
         summary.push("\u{2265}: no step of the curve is a significant loss".to_owned());
+    }
+    if pruning.series().iter().any(|series| !pruning.is_finished(series)) {
+        summary.push(
+            "not finished: the run was killed or is still going, so steps or their tests are missing"
+                .to_owned(),
+        );
     }
     summary
 }
@@ -129,6 +156,15 @@ fn remarks(pruning: &Pruning, published: &[PublishedShare]) -> Vec<String> {
     let all: Vec<_> = all.collect();
     if !all.is_empty() {
         remarks.push(format!("all shares in the paper, \"without noticeable loss\": {}", all.join(", ")));
+    }
+    if pruning.series().iter().any(|series| series.order == Order::Oracle) {
+        remarks.push(format!("oracle: {ORACLE}"));
+    }
+    if pruning.has_blind_bert() {
+        remarks.push(
+            "at 100 % the first position, which is classified, sees only itself: every text gets the same class"
+                .to_owned(),
+        );
     }
     if pruning.identity.is_none() {
         remarks.push("split unknown: no iterative-prune.json beside the rows".to_owned());
@@ -164,43 +200,67 @@ mod tests {
     ) -> Vec<PruningRow> {
         let row = |(index, &(masked, score, p_value)): (usize, &_)| PruningRow {
             p_value: Some(p_value),
+            p_holm: Some(p_value),
             ..pruning_row(attention, order, seed, index + 1, (masked, 8), score)
         };
-        steps.iter().enumerate().map(row).collect()
+        let intact = pruning_row(attention, order, seed, 0, (0, 8), 30.0);
+        std::iter::once(intact).chain(steps.iter().enumerate().map(row)).collect()
     }
 
     /// Importance: 3 of 8 heads are 37.5 %. Random: 1 and 3 of 8 heads, so (12.5 + 37.5) / 2 = 25 %, with a deviation
-    /// of sqrt(2 * 12.5²) = 17.68.
+    /// of sqrt(2 * 12.5²) = 17.68. Oracle: the second of three steps has no row.
     #[test]
     fn each_curve_has_its_share() {
         let mut rows = tested("all", "importance", None, &[(3, 29.5, 0.2), (5, 20.0, 0.001)]);
         rows.extend(tested("all", "random", Some(1), &[(1, 29.0, 0.2), (3, 25.0, 0.002)]));
         rows.extend(tested("all", "random", Some(2), &[(1, 29.0, 0.2), (3, 27.0, 0.02), (4, 2.0, 0.001)]));
         rows.extend(tested("enc-enc", "importance", None, &[(7, 29.0, 0.5)]));
+        let mut killed = tested("all", "oracle", None, &[(3, 29.5, 0.2), (5, 29.0, 0.2), (8, 20.0, 0.001)]);
+        killed.remove(2);
+        rows.extend(killed);
+        rows.push(pruning_row("dec-dec", "importance", None, 0, (0, 8), 30.0));
         rows.push(pruning_row("dec-dec", "importance", None, 1, (1, 8), 29.0));
         let pruning = Pruning::from_rows("demo-x", PathBuf::from("a.csv"), rows).unwrap();
         let table = pruning_table(&pruning, CRITERION, &published());
         let expected = "\
 Heads that can go. Largest share of heads that can be masked without a significant loss of BLEU; demo-x (demo language)
 
-                     Largest share
-              Order  removable (%)           heads           score          change       paper (%)
-         importance           37.5               3           29.50           -0.50               7
-  random, mean of 2      25 ± 17.7                           28.00           -2.00
-enc-enc: importance         ≥ 87.5               7           29.00           -1.00
-dec-dec: importance              ?               ?               ?               ?
+                      Largest share
+               Order  removable (%)           heads           score          change       paper (%)
+          importance           37.5               3           29.50           -0.50               7
+oracle, not finished              ?               ?               ?               ?
+   random, mean of 2      25 ± 17.7                           28.00           -2.00
+ enc-enc: importance         ≥ 87.5               7           29.00           -1.00
+ dec-dec: importance              ?               ?               ?               ?
 
 base BLEU 30.00
 the share is that of the last step before the first one significantly below the base: p < 0.01 (paired bootstrap; not \
 adjusted for the number of steps)
-?: a step on the way has no such p-value, or the only step that was searched is a loss
+?: a step on the way is missing or has no such p-value, or the only step that was searched is a loss
 ≥: no step of the curve is a significant loss
+not finished: the run was killed or is still going, so steps or their tests are missing
 paper: Michel et al. (2019), Figure 3a, WMT
 all shares in the paper, \"without noticeable loss\": 7 % (WMT), 8 % (BERT CoLA)
+oracle: made on the very split that is scored, so its share is optimistic
 split unknown: no iterative-prune.json beside the rows
 ";
         let plain = anstream::adapter::strip_str(&table.terminal()).to_string();
         assert_eq!(plain, expected, "\n{plain}");
+    }
+
+    #[test]
+    fn a_bert_without_attention_is_explained() {
+        let remarks = |heads: &str, masked| {
+            let row = PruningRow {
+                masked_heads: heads.to_owned(),
+                ..pruning_row("all", "importance", None, 1, (masked, 8), 29.0)
+            };
+            let pruning = Pruning::from_rows("demo-x", PathBuf::from("a.csv"), vec![row]).unwrap();
+            pruning_table(&pruning, CRITERION, &[]).remarks.join("; ")
+        };
+        assert!(remarks("self:1:1", 8).contains("sees only itself: every text gets the same class"));
+        assert!(!remarks("self:1:1", 7).contains("sees only itself"));
+        assert!(!remarks("enc-enc:1:1+self:1:1", 8).contains("sees only itself"));
     }
 
     #[test]

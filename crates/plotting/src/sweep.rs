@@ -2,14 +2,18 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use records::{AblationRow, Signature, read_rows};
+use records::{AblationRow, Identity, Signature, read_rows};
 
 use crate::Error;
 use crate::attention::Attention;
 use crate::metric::Metric;
+use crate::number::count;
 
 /// The experiment whose results these are.
 pub const EXPERIMENT: &str = "ablate-one";
+
+/// What it may mean that heads are missing: a sweep that is still running and uneven layers look the same from here.
+pub(crate) const UNFINISHED: &str = "the sweep is not finished, or not all layers have as many heads";
 
 /// Layers and heads beyond this are faults, not models.
 const MOST: usize = 1000;
@@ -130,6 +134,17 @@ impl Sweep {
         Ok(family)
     }
 
+    /// A sentence on the heads of one attention type that have no row, if their number can be told.
+    pub fn missing_heads(&self, attention: Attention) -> Option<String> {
+        let family = self.family(attention).ok()?;
+        let layers = family.iter().map(|row| row.layer).max()?;
+        let heads = layers * family.iter().map(|row| row.head).max()?;
+        let missing = heads.saturating_sub(family.len());
+        (missing > 0).then(|| {
+            format!("{attention}: {missing} of {} are not there: {UNFINISHED}", count(heads, "head"))
+        })
+    }
+
     /// Subject and split as a reader should see them: `demo-translation (demo language), test`.
     pub fn title(&self) -> String {
         title(&self.subject, self.split.as_deref(), self.limit)
@@ -159,10 +174,25 @@ pub(crate) fn is_demo(subject: &str) -> bool {
 
 /// Subject, split and number of segments as a reader should see them.
 pub(crate) fn title(subject: &str, split: Option<&str>, limit: Option<usize>) -> String {
+    let parts = [name(subject)].into_iter().chain(data_parts(split, limit));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Split and number of segments that a run scored, as a reader should see them; absent if the split is not named.
+pub(crate) fn data(identity: &Identity) -> Option<String> {
+    let split = Some(identity.split.as_str()).filter(|split| !split.is_empty())?;
+    Some(data_parts(Some(split), identity.limit).collect::<Vec<_>>().join(", "))
+}
+
+fn data_parts(split: Option<&str>, limit: Option<usize>) -> impl Iterator<Item = String> {
+    let limit = limit.map(|limit| format!("first {limit} segments"));
+    split.map(str::to_owned).into_iter().chain(limit)
+}
+
+/// Subject as a reader should see it.
+pub(crate) fn name(subject: &str) -> String {
     let demo = if is_demo(subject) { " (demo language)" } else { "" };
-    let split = split.map_or(String::new(), |split| format!(", {split}"));
-    let limit = limit.map_or(String::new(), |limit| format!(", first {limit} segments"));
-    format!("{subject}{demo}{split}{limit}")
+    format!("{subject}{demo}")
 }
 
 /// The results file `stem` of a subject, which `experiment` makes, if it is there.
@@ -172,17 +202,38 @@ pub(crate) fn csv_path(
     stem: &str,
     experiment: &'static str,
 ) -> Result<PathBuf, Error> {
+    let path = folder(results, subject, experiment)?.join(format!("{stem}.csv"));
+    let subject = subject.to_owned();
+    if path.exists() { Ok(path) } else { Err(Error::NoResults { path, experiment, subject }) }
+}
+
+/// The results files of a subject whose names start with `prefix`, sorted; there may be none.
+pub(crate) fn csv_paths(
+    results: &Path,
+    subject: &str,
+    prefix: &str,
+    experiment: &'static str,
+) -> Result<Vec<PathBuf>, Error> {
+    let folder = folder(results, subject, experiment)?;
+    let entries =
+        std::fs::read_dir(&folder).map_err(|source| Error::Read { path: folder.clone(), source })?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix) && name.ends_with(".csv")).collect();
+    names.sort();
+    Ok(names.into_iter().map(|name| folder.join(name)).collect())
+}
+
+/// The folder of a subject, if it is there; `experiment` would make it.
+fn folder(results: &Path, subject: &str, experiment: &'static str) -> Result<PathBuf, Error> {
     if subject.is_empty() || subject.starts_with('.') || subject.contains(['/', '\\']) {
         return Err(Error::SubjectName(subject.to_owned()));
     }
     let folder = results.join(subject);
-    let path = folder.join(format!("{stem}.csv"));
-    let subject = subject.to_owned();
     if !folder.is_dir() {
-        let known = known_subjects(results)?;
+        let (subject, known) = (subject.to_owned(), known_subjects(results)?);
         return Err(Error::UnknownSubject { subject, results: results.to_owned(), known, experiment });
     }
-    if path.exists() { Ok(path) } else { Err(Error::NoResults { path, experiment, subject }) }
+    Ok(folder)
 }
 
 fn known_subjects(results: &Path) -> Result<String, Error> {

@@ -8,7 +8,7 @@ use crate::attention::{Attention, FileNames};
 use crate::number::{count, short, signed};
 use crate::paper::{Published, PublishedFigure1b, PublishedTable1};
 use crate::significance::{Adjustment, Criterion, Tally, Test};
-use crate::sweep::{EXPERIMENT, Sweep};
+use crate::sweep::{EXPERIMENT, Sweep, UNFINISHED};
 use crate::table::{Cell, Row, Table};
 
 /// Digits after the point, as in the paper.
@@ -132,11 +132,9 @@ fn significant_heads(Tally { tested, significant, better }: Tally) -> String {
     format!("{significant} of {} significant, {better} for the better", count(tested, "head"))
 }
 
-/// A sweep that is still running and a model with uneven layers look the same from here.
 fn missing_heads(cells: usize, rows: usize) -> Option<String> {
     let missing = cells.saturating_sub(rows);
-    let note = "the sweep is not finished, or not all layers have as many heads";
-    (missing > 0).then(|| format!("{missing} of {cells} cells are empty: {note}"))
+    (missing > 0).then(|| format!("{missing} of {cells} cells are empty: {UNFINISHED}"))
 }
 
 /// What would be left by the other p-values, which are there once all heads are.

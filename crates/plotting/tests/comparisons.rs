@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 const TEST: [f64; 3] = [30.0, 29.0, 28.5];
 const SHIFTED: [f64; 3] = [20.0, 19.5, 19.0];
-const COMPARED: &str = "all,3,bleu,30.5,20.5,0.98,0.12,1.0,0.0,3,3,3.0";
+/// On the first split 5, -1 and -4 sixths around their mean, on the second 3, 0 and -3: r = 27 / sqrt(42 * 18).
+const COMPARED: &str = "all,3,bleu,30.5,20.5,0.9819805060619657,0.12,1.0,0.0,3,3,3.0";
 
 fn subject(folder: &TempDir) -> PathBuf {
     folder.path().join("results/demo-x")
@@ -116,7 +117,7 @@ fn comparisons_that_do_not_fit_their_sweeps_are_refused() {
     write_sweep(&folder, "ablate-one-shifted", "shifted", 20.5, &SHIFTED[..2]);
     refuses(&folder, &figure2, "ablate-one-shifted.csv` has no row for enc-enc:1:3");
     write_sweep(&folder, "ablate-one-shifted", "shifted", 19.0, &SHIFTED);
-    refuses(&folder, &figure2, "second_base_score is 20.5 for all but 19 in");
+    refuses(&folder, &figure2, "second_base_score of all is 20.5 but 19 there");
     write_comparison(&folder, "cross-domain-test-shifted", "../../elsewhere");
     refuses(&folder, &figure2, "should be named `cross-domain-test-../../elsewhere.csv`");
     fs::remove_file(subject(&folder).join("cross-domain-test-shifted.json")).unwrap();
@@ -135,7 +136,7 @@ fn damaged_comparisons_are_refused() {
         refuses(&folder, &["figure2", "demo-x"], message);
     };
     refuses("", "holds no rows yet");
-    refuses(&COMPARED.replace("0.98", "NaN"), "pearson of all is NaN");
+    refuses(&COMPARED.replace("0.9819805060619657", "NaN"), "pearson of all is NaN");
     refuses(&COMPARED.replace("all", "every"), "unknown attention type `every`");
     refuses(&COMPARED.replace(",3,bleu", ",-3,bleu"), "line 2");
 }

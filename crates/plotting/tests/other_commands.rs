@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::{contains, starts_with};
-use records::{AblationRow, CorrelationRow, Identity, Provenance, PruningRow, Row, Signature};
+use records::{AblationRow, CorrelationRow, Identity, ImportanceRow, Provenance, PruningRow, Row, Signature};
 use tempfile::TempDir;
 
 /// Two layers of two heads; in layer 1 both are as good, in layer 2 neither is enough.
@@ -23,16 +23,23 @@ const PRUNING: &str = "\
 all,importance,,0,0,4,bleu,30.5,30.5,0,,,,,,,,,
 all,importance,,1,1,4,bleu,30.5,30.25,-0.25,,,0.2,0.2,0.2,,,,enc-enc:1:1
 all,importance,,2,2,4,bleu,30.5,20,-10.5,,,0.001,0.002,0.002,,,,enc-enc:1:1+dec-dec:1:1
+all,random,1,0,0,4,bleu,30.5,30.5,0,,,,,,,,,
 all,random,1,1,1,4,bleu,30.5,25,-5.5,,,0.001,0.001,0.001,,,,enc-enc:1:2
+all,random,2,0,0,4,bleu,30.5,30.5,0,,,,,,,,,
 all,random,2,1,1,4,bleu,30.5,27,-3.5,,,0.2,0.2,0.2,,,,enc-enc:1:1
+enc-enc,importance,,0,0,2,bleu,30.5,30.5,0,,,,,,,,,
 enc-enc,importance,,1,1,2,bleu,30.5,30.25,-0.25,,,0.2,0.2,0.2,,,,enc-enc:1:1
+dec-dec,importance,,0,0,2,bleu,30.5,30.5,0,,,,,,,,,
 dec-dec,importance,,1,1,2,bleu,30.5,12.5,-18,,,0.001,0.001,0.001,,,,dec-dec:1:1
 ";
 
 const SEARCH: &str =
     "all,swap,,1,3,4,bleu,30.5,30.5,0,,,0.5,0.5,0.5,,,30,enc-enc:1:1+dec-dec:1:1+dec-dec:1:2\n";
 
-const CORRELATION: &str = "all,2,bleu,30.5,20.5,0.75,0.0001,0.5,0.25,2,1,2\n";
+/// Three heads; on the first split 1, 0 and -1 around their mean, on the second 1/2, -1/2 and 0: r = 1/2.
+const CORRELATION: &str = "all,3,bleu,30.5,20.5,0.5,0.0001,0.5,0.25,3,1.5,3\n";
+const FIRST: [f64; 3] = [30.0, 29.0, 28.0];
+const SECOND: [f64; 3] = [20.0, 19.0, 19.5];
 
 /// Results of `demo-x`, one file for each name and its rows.
 fn results(files: &[(&str, &str)]) -> TempDir {
@@ -42,6 +49,7 @@ fn results(files: &[(&str, &str)]) -> TempDir {
     for (name, rows) in files {
         let columns = match *name {
             "iterative-prune" | "joint-search" => PruningRow::COLUMNS,
+            "importance" => ImportanceRow::COLUMNS,
             name if name.starts_with("cross-domain") => CorrelationRow::COLUMNS,
             _ => AblationRow::COLUMNS,
         };
@@ -71,15 +79,15 @@ fn sign(folder: &TempDir, stem: &str, split: &str, argument: Option<(&str, &str)
     signature.write(&folder.path().join(format!("results/demo-x/{stem}.json"))).unwrap();
 }
 
-/// Sweeps of two heads on two splits, and how they agree.
+/// Sweeps of three heads on two splits, and how they agree.
 fn compared(correlation: &str) -> TempDir {
-    let sweep = |base, scores: [f64; 2]| -> String {
+    let sweep = |base, scores: [f64; 3]| -> String {
         let row = |(head, score)| format!("enc-enc,1,{head},bleu,{base},{score},{},,,,,,,\n", score - base);
         (1..).zip(scores).map(row).collect()
     };
     let folder = results(&[
-        ("ablate-one", &sweep(30.5, [30.0, 29.5])),
-        ("ablate-one-shifted", &sweep(20.5, [20.0, 19.0])),
+        ("ablate-one", &sweep(30.5, FIRST)),
+        ("ablate-one-shifted", &sweep(20.5, SECOND)),
         ("cross-domain-test-shifted", correlation),
     ]);
     sign(&folder, "ablate-one", "test", None);
@@ -169,7 +177,10 @@ fn figure4_has_one_curve_for_each_type() {
 
 #[test]
 fn classifiers_have_figure_6() {
-    let rows = "all,importance,,1,1,4,f1,30.5,30.25,-0.25,,,0.2,0.2,0.2,,,,self:1:1\n";
+    let rows = "\
+all,importance,,0,0,4,f1,30.5,30.5,0,,,,,,,,,
+all,importance,,1,1,4,f1,30.5,30.25,-0.25,,,0.2,0.2,0.2,,,,self:1:1
+";
     let folder = results(&[("iterative-prune", rows)]);
     let (from, to) = (folder.path().join("results/demo-x"), folder.path().join("results/minilm-mrpc"));
     fs::rename(from, &to).unwrap();
@@ -230,10 +241,7 @@ fn bad_rows_are_refused_in_one_line() {
     refuses_row("all,importance,,3,3,4,bleu,31.5,30,0,,,,,,,,,", "base_score is 30.5 but 31.5");
     refuses_row("all,best,,3,3,4,bleu,30.5,30,0,,,,,,,,,", "unknown order `best`");
     refuses_row("mid,importance,,3,3,4,bleu,30.5,30,0,,,,,,,,,", "unknown attention `mid`");
-    refuses_row("all,importance,,3,3,4,bleu,30.5", "line 9");
-    let other = SEARCH.replace("30.5", "31.5");
-    let folder = results(&[("iterative-prune", PRUNING), ("joint-search", &other)]);
-    refuses(&folder, "figure3", "joint-search.csv` mixes runs: base_score is 30.5 but 31.5");
+    refuses_row("all,importance,,3,3,4,bleu,30.5", "line 13");
     let two = results(&[("ablate-all-but-one-selected-on-dev", ALL_BUT_ONE)]);
     refuses(&two, "table5", "has enc-enc:1:1 and enc-enc:1:2: it must have one head of each layer");
     let unknown = results(&[("ablate-all-but-one", "mid,1,1,bleu,30.5,30.25,-0.25,,,,,,,\n")]);
@@ -272,13 +280,121 @@ fn the_summary_compares_domains() {
     let text = fs::read_to_string(folder.path().join("results/summary.md")).unwrap();
     for line in [
         "| M19: WMT, newstest2013 (Table 1) | enc-enc | BLEU 36.05 | 96 | 8 | 4 | not reported |",
-        "| demo-x (demo language), test | enc-enc | BLEU 30.50 | 2 |  |  |  |",
-        "| M19: WMT, newstest2013 and MTNT (Figure 2a) | enc-enc |  | 0.56 |  |  |  |",
-        "| demo-x (demo language), test and shifted | all | 2 | 0.75 | p \\< 0.001 | 0.50 | 1 of 2 (2 by chance) |",
+        "| demo-x (demo language), test | enc-enc | BLEU 30.50 | 3 |  |  |  |",
+        "| M19: WMT, newstest2013 and MTNT (Figure 2a) | all reported |  | 0.56 |  |  |  |",
+        "| demo-x (demo language), test and shifted | all | 3 | 0.50 | p \\< 0.001 | 0.50 | 1.5 of 3 (3 by chance) |",
     ] {
         assert!(text.contains(&format!("\n{line}\n")), "`{line}` is missing in\n{text}");
     }
     let message = "pearson of all is 1.75, but it must be -1 to 1 or empty";
-    let bad = compared(&CORRELATION.replace("0.75", "1.75"));
+    let bad = compared(&CORRELATION.replace("0.5,0.0001", "1.75,0.0001"));
     plotting(&bad, &["summary"]).assert().code(1).stderr(contains(message));
+}
+
+/// Standard error of a command that succeeds.
+fn warnings(folder: &TempDir, arguments: &[&str]) -> Vec<String> {
+    let assert = plotting(folder, arguments).assert().success();
+    let lines = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    lines.lines().filter(|line| line.starts_with("warning: ")).map(str::to_owned).collect()
+}
+
+/// A comparison is empty for the hours in which its sweeps are made.
+#[test]
+fn what_a_running_job_has_not_filled_yet_is_left_out() {
+    let folder = compared(CORRELATION);
+    let subject = folder.path().join("results/demo-x");
+    fs::remove_file(subject.join("cross-domain-test-shifted.json")).unwrap();
+    for name in ["cross-domain-test-shifted", "ablate-all-but-one-selected-on-dev", "importance"] {
+        fs::write(subject.join(format!("{name}.csv")), "").unwrap();
+    }
+    for (name, columns) in
+        [("ablate-all-but-one", AblationRow::COLUMNS), ("iterative-prune", PruningRow::COLUMNS)]
+    {
+        fs::write(subject.join(format!("{name}.csv")), columns.join(",") + "\n").unwrap();
+    }
+    let found = warnings(&folder, &["all", "demo-x"]);
+    let expected = [
+        "ablate-all-but-one",
+        "ablate-all-but-one-selected-on-dev",
+        "iterative-prune",
+        "cross-domain-test-shifted",
+        "importance",
+    ]
+    .map(|name| format!("warning: left out: `results/demo-x/{name}.csv` holds no rows yet"));
+    assert_eq!(found, expected);
+    assert_eq!(names(&folder), ["figure1.png", "figure1.svg", "table1.md", "table1.tex"]);
+    assert_eq!(warnings(&folder, &["summary"]).len(), 4);
+    for command in ["table2", "table5", "figure3", "figure2"] {
+        refuses(&folder, command, "holds no rows yet");
+    }
+
+    fs::write(subject.join("ablate-one.csv"), "").unwrap();
+    assert_eq!(warnings(&folder, &["all", "demo-x"]).len(), 6);
+    plotting(&folder, &["summary"]).assert().code(1).stderr(contains("no results to sum up"));
+}
+
+#[test]
+fn comparisons_of_older_sweeps_are_left_out() {
+    let folder = compared(&CORRELATION.replace("0.5,0.0001", "0.75,0.0001"));
+    let message = "pearson of all is 0.75 but 0.5";
+    refuses(&folder, "figure2", message);
+    refuses(&folder, "figure2", "make it again with `cross-domain experiments/demo-x.toml`");
+    for arguments in [&["all", "demo-x"][..], &["summary"]] {
+        let found = warnings(&folder, arguments);
+        assert!(found.len() == 1 && found[0].contains(message), "{found:?}");
+    }
+    assert!(!names(&folder).iter().any(|name| name.starts_with("figure2")));
+}
+
+#[test]
+fn a_search_on_another_model_is_left_out() {
+    let folder = everything();
+    let sign = |stem: &str, weights: &str| {
+        let identity = Identity {
+            split: "test".to_owned(),
+            weights: Some(weights.to_owned()),
+            ..Identity::new(stem, "demo-x")
+        };
+        let signature = Signature::new(identity, Provenance::collect("cpu", 1, Default::default()));
+        signature.write(&folder.path().join(format!("results/demo-x/{stem}.json"))).unwrap();
+    };
+    sign("iterative-prune", "ab12");
+    sign("joint-search", "ab12");
+    assert!(warnings(&folder, &["figure3", "demo-x"]).is_empty());
+    sign("joint-search", "cd34");
+    for arguments in [&["figure3", "demo-x"][..], &["all", "demo-x"], &["summary"]] {
+        let found = warnings(&folder, arguments);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let message = "joint-search.csv` does not go with `results/demo-x/iterative-prune.csv`: weights is cd34 but ab12";
+        assert!(found[0].contains(message), "{found:?}");
+    }
+    let table = fs::read_to_string(figures(&folder).join("pruning.md")).unwrap();
+    assert!(!table.contains("swap"), "{table}");
+
+    let other = SEARCH.replace("30.5", "31.5");
+    let folder = results(&[("iterative-prune", PRUNING), ("joint-search", &other)]);
+    let found = warnings(&folder, &["all", "demo-x"]);
+    assert!(found[0].contains("base_score is 31.5 for all by swap, step 1 but 30.5 there"), "{found:?}");
+}
+
+/// The oracle's curve has its first and its last step, and layer 2 of the other sweep one of two heads.
+#[test]
+fn the_summary_says_what_is_not_finished() {
+    let killed = "\
+all,oracle,,0,0,4,bleu,30.5,30.5,0,,,,,,,,,
+all,oracle,,2,4,4,bleu,30.5,0,-30.5,,,0.001,,,,,,enc-enc:1:1
+";
+    let some: String = ALL_BUT_ONE.split_inclusive('\n').take(3).collect();
+    let folder =
+        results(&[("iterative-prune", &format!("{PRUNING}{killed}")), ("ablate-all-but-one", &some)]);
+    plotting(&folder, &["summary"]).assert().success();
+    let text = fs::read_to_string(folder.path().join("results/summary.md")).unwrap();
+    for line in [
+        "- demo-x (demo language), enc-enc: 1 of 4 heads are not there: the sweep is not finished, or not all layers have \
+         as many heads",
+        "| demo-x (demo language) | BLEU 30.50 | 4 | 25 % | -0.25 | not finished | ≥ 12.5 ± 17.7 % |",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "`{line}` is missing in\n{text}");
+    }
+    assert!(text.contains("The oracle's order is made on the very split that is scored"), "{text}");
 }

@@ -1,10 +1,11 @@
 //! The matrix as a figure.
 use plotters::element::{PathElement, Rectangle};
 use plotters::style::text_anchor::HPos;
-use plotters::style::{Color, RGBColor, ShapeStyle};
+use plotters::style::{Color, RGBColor};
 
 use super::{Agreement, Cell};
 use crate::Error;
+use crate::figure::axes::stroke;
 use crate::figure::canvas::{Area, COLUMN_INCHES, Figure, points, to_error};
 use crate::figure::diverging::{color, text_color};
 use crate::figure::palette::{GREY, INK, LIGHT};
@@ -39,12 +40,13 @@ struct Grid {
 
 impl Grid {
     fn of(agreement: &Agreement) -> Self {
-        let names = agreement.orders.iter().map(|order| width(order.label(), SMALL));
+        let names = agreement.scores.iter().map(|score| width(score.label(), SMALL));
         let widest = names.fold(0.0, f64::max);
         let left = MARGIN + widest + GAP;
-        let size = agreement.orders.len();
+        let size = agreement.scores.len();
         let cell = (COLUMN_INCHES * 72.0 - MARGIN - left) / size as f64;
-        Self { left, top: 2.0 * LINE + GAP + widest + GAP + 2.0, cell, size }
+        let lines = (2 + agreement.notes.len()) as f64;
+        Self { left, top: lines * LINE + GAP + widest + GAP + 2.0, cell, size }
     }
 
     /// The ends of a row or column, counted from an edge.
@@ -73,6 +75,9 @@ pub fn figure(agreement: &Agreement) -> Result<Figure, Error> {
     Figure::draw(size, &title, |page| {
         draw_text(page, &title, LINE, GREY)?;
         draw_text(page, &explanation(agreement), 2.0 * LINE, INK)?;
+        for (index, note) in agreement.notes.iter().enumerate() {
+            draw_text(page, note, (index + 3) as f64 * LINE, GREY)?;
+        }
         for row in 0..grid.size {
             draw_names(page, agreement, grid, row)?;
             for column in 0..grid.size {
@@ -95,7 +100,7 @@ fn draw_text(page: &Area<'_>, text: &str, baseline: f64, color: RGBColor) -> Res
 
 /// The name of one order, beside its row and above its column.
 fn draw_names(page: &Area<'_>, agreement: &Agreement, grid: Grid, index: usize) -> Result<(), Error> {
-    let name = agreement.orders[index].label();
+    let name = agreement.scores[index].label();
     let (top, bottom) = grid.span(grid.top, index);
     let beside = (points(grid.left - GAP), (top + bottom) / 2);
     TextStyle::new(SMALL, INK, HPos::Right).write_centered(page, name, beside)?;
@@ -113,7 +118,7 @@ fn draw_cell(page: &Area<'_>, cell: Cell, grid: Grid, (row, column): (usize, usi
         Cell::Correlation(value) => (color(value), text_color(value), typeset(value, 2)),
     };
     page.draw(&Rectangle::new([(left, top), (right, bottom)], paper.filled())).map_err(to_error)?;
-    page.draw(&Rectangle::new([(left, top), (right, bottom)], line(WHITE, 1.0))).map_err(to_error)?;
+    page.draw(&Rectangle::new([(left, top), (right, bottom)], stroke(WHITE, 1.0))).map_err(to_error)?;
     let size = (SIZE * (grid.cell - 3.0) / width("\u{2212}0.00", SIZE)).min(SIZE);
     let middle = ((left + right) / 2, (top + bottom) / 2);
     TextStyle::new(size, ink, HPos::Center).write_centered(page, &text, middle)
@@ -129,11 +134,11 @@ fn draw_bar(page: &Area<'_>, grid: Grid) -> Result<(), Error> {
         let area = [(edge(part), top), (edge(part + 1), bottom)];
         page.draw(&Rectangle::new(area, color(value).filled())).map_err(to_error)?;
     }
-    page.draw(&Rectangle::new([(left, top), (right, bottom)], line(INK, 0.5))).map_err(to_error)?;
+    page.draw(&Rectangle::new([(left, top), (right, bottom)], stroke(INK, 0.5))).map_err(to_error)?;
     let style = TextStyle::new(SMALL, INK, HPos::Center);
     for quarter in 0..=4 {
         let x = left + (right - left) * quarter / 4;
-        let tick = PathElement::new(vec![(x, bottom), (x, bottom + points(2.5))], line(INK, 0.6));
+        let tick = PathElement::new(vec![(x, bottom), (x, bottom + points(2.5))], stroke(INK, 0.6));
         page.draw(&tick).map_err(to_error)?;
         let label = tick_label(f64::from(quarter - 2) / 2.0);
         style.write(page, &label, (x, bottom + points(10.5)))?;
@@ -144,10 +149,6 @@ fn draw_bar(page: &Area<'_>, grid: Grid) -> Result<(), Error> {
 fn tick_label(value: f64) -> String {
     let decimals = if value.fract() == 0.0 { 0 } else { 1 };
     typeset(value, decimals)
-}
-
-fn line(color: RGBColor, width: f64) -> ShapeStyle {
-    ShapeStyle::from(color).stroke_width(points(width).unsigned_abs())
 }
 
 #[cfg(test)]
@@ -164,6 +165,13 @@ mod tests {
             assert!(figure.svg().contains(label), "`{label}` is missing");
         }
         assert_eq!(figure.svg().matches("importance by token").count(), 2);
+    }
+
+    #[test]
+    fn notes_stand_above_the_matrix() {
+        let noted = Agreement { notes: vec!["oracle: score lost on test".to_owned()], ..example() };
+        assert!(figure(&noted).unwrap().svg().contains("oracle: score lost on test"));
+        assert!((Grid::of(&noted).top - Grid::of(&example()).top - LINE).abs() < 1e-9);
     }
 
     #[test]

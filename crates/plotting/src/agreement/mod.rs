@@ -10,7 +10,7 @@ pub use table::table;
 use stats::correlation::{kendall, spearman};
 
 use crate::Error;
-use crate::importance::{Importance, Order};
+use crate::importance::{HeadScore, Importance};
 
 /// Name of its files, without extension.
 pub const FILE_STEM: &str = "importance-agreement";
@@ -18,10 +18,14 @@ pub const FILE_STEM: &str = "importance-agreement";
 /// The rank correlation of each two orders.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agreement {
-    /// Subject and split as a reader should see them.
+    /// Subject and data as a reader should see them.
     pub title: String,
-    /// The orders, from the top and from the left.
-    pub orders: Vec<Order>,
+    /// Sentences on data and settings that the title does not cover.
+    pub notes: Vec<String>,
+    /// Whether the data is known.
+    pub has_data: bool,
+    /// What gives the orders, from the top and from the left.
+    pub scores: Vec<HeadScore>,
     /// Number of heads.
     pub heads: usize,
     /// Heads without a value for the oracle, where that order is left out.
@@ -47,15 +51,23 @@ impl Agreement {
     /// # Errors
     /// With fewer than three heads.
     pub fn of(importance: &Importance) -> Result<Self, Error> {
-        let known = Order::ALL.into_iter().filter_map(|order| Some((order, importance.values(order)?)));
-        let (orders, values): (Vec<_>, Vec<_>) = known.unzip();
-        let cells = (0..orders.len())
-            .map(|row| (0..orders.len()).map(|column| cell(&values, row, column)).collect::<Result<_, _>>());
+        let known = HeadScore::ALL.into_iter().filter_map(|score| Some((score, importance.values(score)?)));
+        let (scores, values): (Vec<_>, Vec<_>) = known.unzip();
+        let cells = (0..scores.len())
+            .map(|row| (0..scores.len()).map(|column| cell(&values, row, column)).collect::<Result<_, _>>());
         let cells = cells.collect::<Result<_, _>>();
         let cells = cells.map_err(|source| Error::Compare { path: importance.path().to_owned(), source })?;
         let without_oracle = importance.rows().iter().filter(|row| row.oracle.is_none()).count();
-        let (title, subject) = (importance.title(), importance.subject.clone());
-        Ok(Self { title, orders, heads: importance.rows().len(), without_oracle, subject, cells })
+        Ok(Self {
+            title: importance.title(),
+            notes: importance.notes(),
+            has_data: importance.estimate.data().is_some(),
+            scores,
+            heads: importance.rows().len(),
+            without_oracle,
+            subject: importance.subject.clone(),
+            cells,
+        })
     }
 
     /// Whether all heads are equal in one of the orders.
@@ -98,7 +110,7 @@ mod tests {
     #[test]
     fn tau_is_above_the_diagonal_and_rho_below() {
         let found = example();
-        let confidence = found.orders.iter().position(|&order| order == Order::Confidence).unwrap();
+        let confidence = found.scores.iter().position(|&score| score == HeadScore::Confidence).unwrap();
         let value = |row, column| match found.cell(row, column) {
             Cell::Correlation(value) => value,
             other => panic!("{other:?}"),
@@ -112,7 +124,7 @@ mod tests {
     #[test]
     fn entropy_counts_negative() {
         let found = example();
-        let entropy = found.orders.iter().position(|&order| order == Order::NegativeEntropy).unwrap();
+        let entropy = found.scores.iter().position(|&score| score == HeadScore::NegativeEntropy).unwrap();
         assert_eq!(found.cell(0, entropy), Cell::Correlation(1.0));
     }
 
@@ -132,6 +144,6 @@ mod tests {
         let rows = (1..=3).map(|head| row(head, head as f64));
         let rows = rows.chain([ImportanceRow { oracle: None, ..row(4, 4.0) }]).collect();
         let found = Agreement::of(&importance(rows).unwrap()).unwrap();
-        assert_eq!((found.orders.len(), found.without_oracle), (6, 1));
+        assert_eq!((found.scores.len(), found.without_oracle), (6, 1));
     }
 }

@@ -6,11 +6,14 @@ use crate::table::{self, Row, Table};
 /// Digits after the point.
 const DECIMALS: usize = 2;
 
+const DIRECTION: &str = "heads with the least value are masked first; entropy counts negative, so that heads of spread \
+                         attention come first";
+
 /// The matrix with numbered columns, since the names are long.
 pub fn table(agreement: &Agreement) -> Table {
-    let size = agreement.orders.len();
+    let size = agreement.scores.len();
     let row = |index: usize| Row {
-        label: format!("{} {}", index + 1, agreement.orders[index].label()),
+        label: format!("{} {}", index + 1, agreement.scores[index].label()),
         cells: (0..size).map(|column| cell(agreement.cell(index, column))).collect(),
     };
     let heads = count(agreement.heads, "head");
@@ -27,12 +30,8 @@ pub fn table(agreement: &Agreement) -> Table {
         columns: (1..=size).map(|number| number.to_string()).collect(),
         rows: (0..size).map(row).collect(),
         mark: None,
-        summary: vec![
-            "heads with the least value are masked first; entropy counts negative, so that heads of spread attention \
-             come first"
-                .to_owned(),
-        ],
-        remarks: undefined(agreement).into_iter().chain(oracle(agreement)).collect(),
+        summary: std::iter::once(DIRECTION.to_owned()).chain(agreement.notes.clone()).collect(),
+        remarks: remarks(agreement),
     }
 }
 
@@ -45,14 +44,17 @@ fn cell(cell: Cell) -> table::Cell {
     table::Cell { text, marked: false }
 }
 
-fn undefined(agreement: &Agreement) -> Option<String> {
-    agreement.has_undefined().then(|| "n/a: all heads are equal in one of the two orders".to_owned())
-}
-
-fn oracle(agreement: &Agreement) -> Option<String> {
+fn remarks(agreement: &Agreement) -> Vec<String> {
+    let undefined = "n/a: all heads are equal in one of the two orders".to_owned();
     let (missing, heads) = (agreement.without_oracle, count(agreement.heads, "head"));
-    (missing > 0)
-        .then(|| format!("oracle left out: {missing} of {heads} without it, `ablate-one` measures it"))
+    let oracle = format!("oracle left out: {missing} of {heads} without it, `ablate-one` measures it");
+    let data = "data of the estimates unknown: no importance.json beside the rows that names it".to_owned();
+    let remarks = [
+        agreement.has_undefined().then_some(undefined),
+        (missing > 0).then_some(oracle),
+        (!agreement.has_data).then_some(data),
+    ];
+    remarks.into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -75,9 +77,16 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_oracle_is_said() {
-        let partial = Agreement { without_oracle: 2, ..example() };
+    fn a_missing_oracle_and_unknown_data_are_said() {
+        let partial = Agreement { without_oracle: 2, has_data: true, ..example() };
         assert!(table(&partial).remarks[0].starts_with("oracle left out: 2 of 4 heads without it"));
-        assert!(table(&example()).remarks.is_empty());
+        assert!(table(&example()).remarks[0].starts_with("data of the estimates unknown"));
+        assert!(table(&Agreement { has_data: true, ..example() }).remarks.is_empty());
+    }
+
+    #[test]
+    fn notes_belong_to_the_caption() {
+        let noted = Agreement { notes: vec!["oracle: score lost on test".to_owned()], ..example() };
+        assert_eq!(table(&noted).summary[1], "oracle: score lost on test");
     }
 }

@@ -1,13 +1,12 @@
 //! Tables 2, 3, 5 and 6.
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
-use plotting::best_head::{BestHeads, EXPERIMENT, best_head_table};
-use plotting::figure::canvas::write_file;
+use plotting::best_head::{BestHeads, best_head_table};
+use plotting::left_out::LeftOut;
 use plotting::significance::Criterion;
-use plotting::table::Table;
 
-use super::{figures_folder, has_rows, join, paper_folder, print_all, report};
+use super::output::{figures_folder, paper_folder, print_tables, write_tables};
 use crate::args::{BestHeadArgs, SourceArgs};
 
 /// Heads chosen and reported on one split.
@@ -18,21 +17,29 @@ pub fn run_same(args: &BestHeadArgs) -> Result<()> {
 
 /// Heads chosen on another split.
 pub fn run_selected(args: &BestHeadArgs) -> Result<()> {
-    let best = BestHeads::read_selected(&args.source.results, &args.source.subject)?;
+    let SourceArgs { subject, results } = &args.source;
+    let files = BestHeads::selected_files(results, subject)?.into_iter();
+    let best: Vec<_> = files.map(|path| BestHeads::read_selected(path, subject)).collect::<Result<_, _>>()?;
     draw(&best, &args.source, paper_folder(&args.paper.paper), args.criterion.criterion())
 }
 
 /// Both, as far as they are there; says whether any was.
-pub fn run_present(source: &SourceArgs, paper: Option<&Path>, criterion: Criterion) -> Result<bool> {
-    let has_same = has_rows(source, EXPERIMENT);
-    if has_same {
-        draw(&[BestHeads::read(&source.results, &source.subject)?], source, paper, criterion)?;
+pub fn run_present(
+    source: &SourceArgs,
+    paper: Option<&Path>,
+    criterion: Criterion,
+    left_out: &mut LeftOut,
+) -> Result<bool> {
+    let SourceArgs { subject, results } = source;
+    let same = left_out.keep_if_there(BestHeads::read(results, subject))?;
+    let same: Vec<_> = same.into_iter().collect();
+    let mut selected = Vec::new();
+    for path in left_out.keep_if_there(BestHeads::selected_files(results, subject))?.into_iter().flatten() {
+        selected.extend(left_out.keep(BestHeads::read_selected(path, subject))?);
     }
-    let has_selected = BestHeads::has_selected(&source.results, &source.subject)?;
-    if has_selected {
-        draw(&BestHeads::read_selected(&source.results, &source.subject)?, source, paper, criterion)?;
-    }
-    Ok(has_same || has_selected)
+    draw(&same, source, paper, criterion)?;
+    draw(&selected, source, paper, criterion)?;
+    Ok(!same.is_empty() || !selected.is_empty())
 }
 
 /// One file for all, which are the same table with heads chosen on several splits.
@@ -43,13 +50,6 @@ fn draw(best: &[BestHeads], source: &SourceArgs, paper: Option<&Path>, criterion
         best_head_table(best, criterion, &published)
     };
     let tables = best.iter().map(table).collect::<Result<Vec<_>, _>>()?;
-    print_all(&join(&tables, Table::terminal))?;
-    report(&write_tables(&figures_folder(source), first.file_stem(), &tables)?);
-    Ok(())
-}
-
-/// Writes tables as Markdown and LaTeX.
-pub fn write_tables(folder: &Path, stem: &str, tables: &[Table]) -> Result<Vec<PathBuf>> {
-    let write = |extension, text: String| write_file(folder, &format!("{stem}.{extension}"), text.as_bytes());
-    Ok(vec![write("md", join(tables, Table::markdown))?, write("tex", join(tables, Table::latex))?])
+    print_tables(&tables)?;
+    write_tables(&figures_folder(source), first.file_stem(), &tables)
 }

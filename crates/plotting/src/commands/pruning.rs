@@ -5,19 +5,18 @@ use anyhow::Result;
 use plotting::figure::canvas::Format;
 use plotting::figure3::{self, figure3};
 use plotting::figure4::{self, figure4};
+use plotting::left_out::LeftOut;
+use plotting::pruning::Pruning;
 use plotting::pruning::order::Scope;
-use plotting::pruning::{EXPERIMENT, Pruning};
 use plotting::pruning_table::{self, pruning_table};
 use plotting::significance::Criterion;
-use plotting::table::Table;
 
-use super::best_head::write_tables;
-use super::{figures_folder, has_rows, paper_folder, print_all, report};
+use super::output::{figures_folder, paper_folder, print_tables, report, warn, write_tables};
 use crate::args::{CurveArgs, SourceArgs};
 
 /// The table, printed, and the figure over all heads.
 pub fn run_figure3(args: &CurveArgs) -> Result<()> {
-    let pruning = Pruning::read(&args.source.results, &args.source.subject)?;
+    let pruning = read(&args.source)?;
     let criterion = args.criterion.criterion();
     draw_table(&pruning, &args.source, paper_folder(&args.paper.paper), criterion)?;
     draw_figure3(&pruning, &args.source, &args.format.format, criterion)
@@ -25,7 +24,7 @@ pub fn run_figure3(args: &CurveArgs) -> Result<()> {
 
 /// The figure by attention type.
 pub fn run_figure4(args: &CurveArgs) -> Result<()> {
-    let pruning = Pruning::read(&args.source.results, &args.source.subject)?;
+    let pruning = read(&args.source)?;
     draw_figure4(&pruning, &args.source, &args.format.format, args.criterion.criterion())
 }
 
@@ -35,11 +34,10 @@ pub fn run_present(
     paper: Option<&Path>,
     formats: &[Format],
     criterion: Criterion,
+    left_out: &mut LeftOut,
 ) -> Result<bool> {
-    if !has_rows(source, EXPERIMENT) {
-        return Ok(false);
-    }
-    let pruning = Pruning::read(&source.results, &source.subject)?;
+    let pruning = Pruning::read(&source.results, &source.subject, left_out);
+    let Some(pruning) = left_out.keep_if_there(pruning)? else { return Ok(false) };
     draw_table(&pruning, source, paper, criterion)?;
     if pruning.of(Scope::All).is_ok() {
         draw_figure3(&pruning, source, formats, criterion)?;
@@ -50,6 +48,13 @@ pub fn run_present(
     Ok(true)
 }
 
+fn read(source: &SourceArgs) -> Result<Pruning> {
+    let mut left_out = LeftOut::default();
+    let pruning = Pruning::read(&source.results, &source.subject, &mut left_out)?;
+    warn(&mut left_out);
+    Ok(pruning)
+}
+
 fn draw_table(
     pruning: &Pruning,
     source: &SourceArgs,
@@ -57,10 +62,9 @@ fn draw_table(
     criterion: Criterion,
 ) -> Result<()> {
     let published = paper.map(pruning_table::published).transpose()?.unwrap_or_default();
-    let table = pruning_table(pruning, criterion, &published);
-    print_all(&Table::terminal(&table))?;
-    report(&write_tables(&figures_folder(source), pruning_table::FILE_STEM, &[table])?);
-    Ok(())
+    let tables = [pruning_table(pruning, criterion, &published)];
+    print_tables(&tables)?;
+    write_tables(&figures_folder(source), pruning_table::FILE_STEM, &tables)
 }
 
 fn draw_figure3(

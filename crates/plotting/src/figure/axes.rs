@@ -197,7 +197,8 @@ pub fn draw_dashes(page: &Area<'_>, ends: [(i32, i32); 2], color: RGBColor) -> R
     page.draw(&dashes).map_err(to_error)
 }
 
-pub(super) fn stroke(color: RGBColor, width: f64) -> ShapeStyle {
+/// A line of this `width` in points.
+pub fn stroke(color: RGBColor, width: f64) -> ShapeStyle {
     ShapeStyle::from(color).stroke_width(points(width).unsigned_abs())
 }
 

@@ -6,7 +6,7 @@ use plotters::style::{Color, RGBColor};
 use super::axes::{Axes, Place, Scale, draw_y_label, stroke};
 use super::canvas::{Area, COLUMN_INCHES, Figure, points, to_error};
 use super::legend::{Entry, LINE, Legend};
-use super::marker::Marker;
+use super::mark::{Mark, Shape};
 use super::palette::{GREY, INK};
 use super::text::{SMALL, TextStyle, fitted, width};
 use crate::Error;
@@ -33,8 +33,8 @@ pub struct Style {
     pub width: f64,
     /// Whether the line is dashed.
     pub is_dashed: bool,
-    /// Marks and their radius, in points.
-    pub marker: Option<(Marker, f64)>,
+    /// Shape of its marks and their radius, in points.
+    pub mark: Option<(Shape, f64)>,
     /// Whether there is a band around it.
     pub has_band: bool,
 }
@@ -42,7 +42,7 @@ pub struct Style {
 impl Style {
     /// A thin solid line.
     pub const fn line(color: RGBColor) -> Self {
-        Self { color, width: 0.7, is_dashed: false, marker: None, has_band: false }
+        Self { color, width: 0.7, is_dashed: false, mark: None, has_band: false }
     }
 
     /// The same dashed.
@@ -56,8 +56,8 @@ impl Style {
     }
 
     /// The same with marks of this radius, in points.
-    pub const fn marked(self, marker: Marker, radius: f64) -> Self {
-        Self { marker: Some((marker, radius)), ..self }
+    pub const fn marked(self, shape: Shape, radius: f64) -> Self {
+        Self { mark: Some((shape, radius)), ..self }
     }
 
     /// The same with a band around it.
@@ -102,8 +102,9 @@ impl Style {
     }
 
     fn draw_mark(self, page: &Area<'_>, at: (i32, i32), is_hollow: bool) -> Result<(), Error> {
-        let Some((marker, radius)) = self.marker else { return Ok(()) };
-        marker.draw(page, at, radius, self.color, is_hollow)
+        let Some((shape, radius)) = self.mark else { return Ok(()) };
+        let mark = Mark::new(shape, radius, self.color);
+        if is_hollow { mark.hollow().draw(page, at) } else { mark.draw(page, at) }
     }
 }
 
@@ -127,8 +128,8 @@ pub struct Line {
     pub name: String,
     /// What it looks like.
     pub style: Style,
-    /// Its points, from left to right.
-    pub points: Vec<Point>,
+    /// Its points, from left to right, in pieces; nothing is drawn between two of these.
+    pub pieces: Vec<Vec<Point>>,
 }
 
 /// Curves with what explains them.
@@ -184,8 +185,10 @@ impl LinePlot {
     fn draw(&self, page: &Area<'_>, place: Place) -> Result<(), Error> {
         let axes = Axes::new(page, place, Scale::around(0.0, 100.0), self.y_scale());
         axes.draw_grid()?;
-        for line in self.lines.iter().rev() {
-            draw_band(page, &axes, line)?;
+        for line in self.lines.iter().rev().filter(|line| line.style.has_band) {
+            for piece in &line.pieces {
+                draw_band(page, &axes, line.style, piece)?;
+            }
         }
         if let Some((x, name, _)) = &self.cut {
             let ends = axes.ends_at(*x);
@@ -196,10 +199,8 @@ impl LinePlot {
         }
         BASE.draw_line(page, axes.ends_along(self.base.0).to_vec())?;
         for line in self.lines.iter().rev() {
-            let places: Vec<_> = line.points.iter().map(|point| axes.at(point.x, point.y)).collect();
-            line.style.draw_line(page, places.clone())?;
-            for (&at, point) in places.iter().zip(&line.points) {
-                line.style.draw_mark(page, at, point.is_hollow)?;
+            for piece in &line.pieces {
+                draw_piece(page, &axes, line.style, piece)?;
             }
         }
         axes.draw_x_axis(true)?;
@@ -210,7 +211,7 @@ impl LinePlot {
 
     /// Holds all points and bands and the base.
     fn y_scale(&self) -> Scale {
-        let values = self.lines.iter().flat_map(|line| &line.points).flat_map(|point| {
+        let values = self.lines.iter().flat_map(|line| &line.pieces).flatten().flat_map(|point| {
             let spread = point.spread.unwrap_or(0.0);
             [point.y - spread, point.y + spread]
         });
@@ -224,15 +225,21 @@ impl LinePlot {
 const BASE: Style = Style::line(GREY).dashed();
 const CUT_LINE: Style = Style::line(INK).width(0.5);
 
-fn draw_band(page: &Area<'_>, axes: &Axes<'_, '_>, line: &Line) -> Result<(), Error> {
+fn draw_piece(page: &Area<'_>, axes: &Axes<'_, '_>, style: Style, piece: &[Point]) -> Result<(), Error> {
+    let places: Vec<_> = piece.iter().map(|point| axes.at(point.x, point.y)).collect();
+    style.draw_line(page, places.clone())?;
+    places.into_iter().zip(piece).try_for_each(|(at, point)| style.draw_mark(page, at, point.is_hollow))
+}
+
+fn draw_band(page: &Area<'_>, axes: &Axes<'_, '_>, style: Style, piece: &[Point]) -> Result<(), Error> {
     let edge = |side: f64| {
         let edge = |point: &Point| axes.at(point.x, point.y + side * point.spread.unwrap_or(0.0));
-        line.points.iter().map(edge).collect::<Vec<_>>()
+        piece.iter().map(edge).collect::<Vec<_>>()
     };
-    if !line.style.has_band || line.points.len() < 2 {
+    if piece.len() < 2 {
         return Ok(());
     }
     let mut corners = edge(1.0);
     corners.extend(edge(-1.0).into_iter().rev());
-    line.style.draw_band(page, corners)
+    style.draw_band(page, corners)
 }

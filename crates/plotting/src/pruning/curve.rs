@@ -31,12 +31,23 @@ pub struct Removable {
 }
 
 impl Run {
-    /// The largest share of heads that can be removed without a significant loss.
-    ///
-    /// Going up the steps from 0, this is the last step before the first one whose score is significantly below the
-    /// base (p < alpha and a delta below 0), as `masked / heads`. A later step that is not significant again does not
-    /// count. `None` if a step on the way has no p-value, or no step masks a head.
-    pub fn removable(&self, criterion: Criterion) -> Option<Removable> {
+    /// Whether the steps are 0, 1, 2 and so on: a killed run may have the first and the last alone.
+    fn is_gapless(&self) -> bool {
+        self.steps.iter().enumerate().all(|(index, row)| row.step == index)
+    }
+
+    /// Whether all p-values are adjusted, which is done when all steps are there.
+    fn is_adjusted(&self) -> bool {
+        self.steps.iter().all(|row| row.p_value.is_none() || row.p_holm.is_some())
+    }
+
+    /// Share of the heads that the last step masks, in percent.
+    fn end(&self) -> f64 {
+        self.steps.last().map_or(0.0, percent)
+    }
+
+    /// The last step before the first one that is significantly below the base, as for [`Series::removable`].
+    fn removable(&self, criterion: Criterion) -> Option<Removable> {
         let mut last = None;
         let mut is_open = true;
         for row in self.steps.iter().filter(|row| row.masked > 0) {
@@ -86,6 +97,8 @@ pub fn is_loss(row: &PruningRow, criterion: Criterion) -> bool {
 /// A point of a curve, or the mean of several.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
+    /// Step of the curve, counted from 0.
+    pub step: usize,
     /// Share of masked heads, in percent.
     pub percent: f64,
     /// Score, in points.
@@ -118,6 +131,7 @@ impl Series {
                 std::iter::once(Some(row.score)).chain(others.iter().map(same)).collect();
             let scores = scores?;
             Some(Point {
+                step: row.step,
                 percent: percent(row),
                 score: mean(&scores),
                 deviation: deviation(&scores),
@@ -127,12 +141,31 @@ impl Series {
         first.steps.iter().filter_map(point).collect()
     }
 
-    /// The heads that can go; of several runs the mean, if all of them say.
+    /// Whether no run has been killed, or is going on still. `keeps_none` if an order ends with all heads masked; one
+    /// that keeps some in each layer ends sooner, and so does a search.
+    pub fn is_finished(&self, keeps_none: bool) -> bool {
+        let has_all = |run: &Run| match self.order {
+            Order::Swap => run.end() > 0.0,
+            Order::GreedyForward => run.is_gapless() && run.end() > 0.0,
+            _ => run.is_gapless() && run.end() > 0.0 && !(keeps_none && run.end() < 100.0),
+        };
+        self.runs.iter().all(|run| has_all(run) && run.is_adjusted())
+    }
+
+    /// The largest share of heads that can be removed without a significant loss; of several runs the mean, if all of
+    /// them say.
+    ///
+    /// Going up the steps from 0, this is the last step before the first one whose score is significantly below the
+    /// base (p < alpha and a delta below 0), as `masked / heads`. A later step that is not significant again does not
+    /// count. `None` if a step on the way is missing or has no p-value, or no step masks a head.
     ///
     /// Exchanges are tried at one number of heads: a loss there does not say that fewer cannot go, so that is `None`.
     pub fn removable(&self, criterion: Criterion) -> Option<Removable> {
-        let says = |one: &Removable| self.order != Order::Swap || one.percent > 0.0;
-        let removable = |run: &Run| run.removable(criterion).filter(says);
+        let is_swap = self.order == Order::Swap;
+        let removable = |run: &Run| {
+            let found = if is_swap || run.is_gapless() { run.removable(criterion) } else { None };
+            found.filter(|one| !is_swap || one.percent > 0.0)
+        };
         let all: Option<Vec<_>> = self.runs.iter().map(removable).collect();
         let all = all?;
         let column = |value: fn(&Removable) -> f64| all.iter().map(value).collect::<Vec<_>>();

@@ -1,6 +1,7 @@
 //! The rows of `iterative-prune` and `joint-search`, read and checked (Michel et al. 2019, Section 4.2).
 mod check;
 pub mod curve;
+mod difference;
 pub mod order;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +11,9 @@ use records::{Identity, PruningRow, Signature, read_rows};
 
 use crate::Error;
 use crate::attention::Attention;
+use crate::error::Difference;
+use crate::estimate::Estimate;
+use crate::left_out::LeftOut;
 use crate::metric::Metric;
 use crate::sweep::{csv_path, title};
 use curve::{Run, Series};
@@ -39,21 +43,49 @@ pub struct Pruning {
 }
 
 impl Pruning {
-    /// Reads `<results>/<subject>/iterative-prune.csv` and, where it is there, `joint-search.csv`.
+    /// Reads `<results>/<subject>/iterative-prune.csv` and, where it is there, `joint-search.csv`, which is left out if
+    /// it is of another model or test set.
     ///
     /// # Errors
     /// If a file is missing or damaged, or its rows are not of one run.
-    pub fn read(results: &Path, subject: &str) -> Result<Self, Error> {
+    pub fn read(results: &Path, subject: &str, left_out: &mut LeftOut) -> Result<Self, Error> {
         let path = csv_path(results, subject, EXPERIMENT, EXPERIMENT)?;
         let mut pruning = Self::from_rows(subject, path.clone(), read_rows(&path)?)?;
-        pruning.identity =
-            Signature::read(&Signature::path_beside(&path))?.map(|signature| signature.identity);
+        pruning.identity = identity_beside(&path)?;
         let search = results.join(subject).join(format!("{SEARCH}.csv"));
         if search.exists() {
-            let rows = read_rows(&search)?;
-            pruning.add(&search, SEARCH, rows)?;
+            let with_search = pruning.with_search(&search);
+            pruning = left_out.keep(with_search)?.unwrap_or(pruning);
         }
         Ok(pruning)
+    }
+
+    /// The same with the curves of a search.
+    fn with_search(&self, path: &Path) -> Result<Self, Error> {
+        let rows: Vec<PruningRow> = read_rows(path)?;
+        if rows.is_empty() {
+            return Err(Error::Empty { path: path.to_owned() });
+        }
+        let other_run = |difference| Error::OtherRun {
+            path: path.to_owned(),
+            other: format!("`{}`", self.path.display()),
+            difference: Box::new(difference),
+            command: "iterative-prune --search <method>",
+            subject: self.subject.clone(),
+        };
+        if let (Some(orders), Some(search)) = (&self.identity, identity_beside(path)?)
+            && let Some(difference) = difference::between(orders, &search)
+        {
+            return Err(other_run(difference));
+        }
+        let mut with_search = self.clone();
+        with_search.add(path, SEARCH, rows).map_err(|error| match error {
+            Error::Mixed { column, expected, found, .. } => {
+                other_run(Difference { entry: column.to_owned(), found, expected })
+            }
+            error => error,
+        })?;
+        Ok(with_search)
     }
 
     /// Checks rows that come from `path`, which only errors mention.
@@ -163,24 +195,37 @@ impl Pruning {
         self.identity.as_ref()?.arguments.get("resamples")?.as_u64()
     }
 
-    /// On what data and how importance was estimated, as far as the signature says.
-    pub fn estimate(&self) -> Option<String> {
-        let arguments = &self.identity.as_ref()?.arguments;
-        let text = |name| arguments.get(name).and_then(|value| value.as_str());
-        let on = text("estimate_on").map(|split| format!("on {split}"));
-        let limit = arguments.get("estimate_limit").and_then(|value| value.as_u64());
-        let limit = limit.map(|limit| format!("first {limit} segments"));
-        let granularity = text("granularity").map(|granularity| format!("by {granularity}"));
-        let plain = arguments.get("normalise").and_then(|value| value.as_bool()) == Some(false);
-        let plain = plain.then(|| "not normalised".to_owned());
-        let parts: Vec<_> = [on, limit, granularity, plain].into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| format!("importance {}", parts.join(", ")))
+    /// On what data and how orders were estimated, as far as the signature says.
+    pub fn estimate(&self) -> Vec<String> {
+        self.identity.as_ref().map_or(Vec::new(), |identity| Estimate::of(identity).of_orders())
+    }
+
+    /// Whether all steps of a curve are there, as far as rows and signature say.
+    pub fn is_finished(&self, series: &Series) -> bool {
+        let kept = self.identity.as_ref().and_then(|identity| identity.arguments.get("keep_at_least"));
+        series.is_finished(kept.and_then(|kept| kept.as_u64()) == Some(0))
+    }
+
+    /// What the name of a curve ends with: whether it is not finished.
+    pub fn state(&self, series: &Series) -> &'static str {
+        if self.is_finished(series) { "" } else { ", not finished" }
+    }
+
+    /// Whether a step of a model like BERT has no attention left.
+    pub fn has_blind_bert(&self) -> bool {
+        let is_bert = self.attentions.iter().eq([&Attention::SelfAttention]);
+        let mut rows = self.series.iter().flat_map(|series| &series.runs).flat_map(|run| &run.steps);
+        is_bert && rows.any(|row| row.masked == row.heads)
     }
 
     /// What a caption says of the test behind "significantly".
     pub fn test(&self) -> String {
         self.metric.test().description(self.resamples())
     }
+}
+
+fn identity_beside(path: &Path) -> Result<Option<Identity>, Error> {
+    Ok(Signature::read(&Signature::path_beside(path))?.map(|signature| signature.identity))
 }
 
 #[cfg(test)]

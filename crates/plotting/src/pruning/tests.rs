@@ -68,6 +68,50 @@ fn without_tests_nobody_knows_the_share() {
     assert_eq!(series.series()[0].removable(Criterion { adjustment: Adjustment::Bh, ..CRITERION }), None);
 }
 
+/// A killed run has scored the first and the last step: heads between them may or may not be missed.
+#[test]
+fn a_gap_hides_the_share() {
+    let step = |step, masked, p_value| PruningRow {
+        p_value,
+        p_holm: p_value,
+        ..row("all", "importance", None, step, (masked, 10), 29.9)
+    };
+    let share = |rows: Vec<PruningRow>| {
+        let pruning = pruning(rows).unwrap();
+        let series = &pruning.series()[0];
+        (series.removable(CRITERION).map(|found| found.percent), pruning.is_finished(series))
+    };
+    assert_eq!(share(vec![step(0, 0, None), step(10, 10, Some(0.5))]), (None, false));
+    assert_eq!(share(vec![step(1, 1, Some(0.5)), step(2, 10, Some(0.5))]), (None, false));
+    assert_eq!(share(vec![step(0, 0, None), step(1, 10, Some(0.5))]), (Some(100.0), true));
+}
+
+/// p-values are adjusted last, and an order that keeps no heads ends with all of them masked.
+#[test]
+fn a_curve_that_ends_early_is_not_finished() {
+    let finished = |holm, kept: Option<u64>, order: &str| {
+        let intact = row("all", order, None, 0, (0, 10), 30.0);
+        let last = row("all", order, None, 1, (9, 10), 29.0);
+        let last = PruningRow { p_value: Some(0.5), p_holm: holm, ..last };
+        let mut pruning = pruning(vec![intact, last]).unwrap();
+        let kept = kept.map(|kept| ("keep_at_least".to_owned(), kept.into()));
+        let identity = Identity { arguments: kept.into_iter().collect(), ..Identity::new("any", "demo-x") };
+        pruning.identity = Some(identity);
+        pruning.is_finished(&pruning.series()[0])
+    };
+    assert!(finished(Some(0.5), Some(1), "importance") && finished(Some(0.5), None, "importance"));
+    assert!(!finished(Some(0.5), Some(0), "importance") && !finished(None, Some(1), "importance"));
+    assert!(finished(Some(0.5), Some(0), "greedy-forward") && finished(Some(0.5), Some(0), "swap"));
+}
+
+#[test]
+fn a_caption_names_the_data_of_the_estimate() {
+    let mut pruning = pruning(vec![row("all", "importance", None, 0, (0, 10), 30.0)]).unwrap();
+    assert!(pruning.estimate().is_empty());
+    pruning.identity = Some(crate::estimate::tests::identity("token", true, 0.5));
+    assert_eq!(pruning.estimate(), ["orders estimated on 2000 segments of train", "importance by token"]);
+}
+
 /// Scores 28, 29 and 30: mean 29, squares 1 + 0 + 1 over n - 1 = 2, so the deviation is 1.
 #[test]
 fn random_curves_are_averaged_over_the_steps_they_share() {

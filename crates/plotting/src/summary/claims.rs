@@ -13,7 +13,7 @@ use crate::paper::{self, Published, summary_value};
 use crate::pruning::Pruning;
 use crate::pruning::curve::{Series, percent};
 use crate::pruning::order::{Order, Scope};
-use crate::pruning_table::{published as published_shares, share};
+use crate::pruning_table::{ORACLE, published as published_shares, share};
 use crate::significance::{Adjustment, Criterion, Tally};
 use crate::sweep::Sweep;
 
@@ -28,6 +28,7 @@ fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
 
 /// Section 3.2: most single heads can go.
 pub(super) fn single_heads(all: &[Subject], published: Option<&Published>, criterion: Criterion) -> Section {
+    let sweeps = || all.iter().filter_map(|subject| subject.sweep.as_ref());
     let paper = published.map(|Published { table1, .. }| {
         let base = format!("BLEU {:.DECIMALS$}", table1.base_bleu);
         let counts = [table1.heads, table1.significant, table1.better].map(|count| count.to_string());
@@ -52,12 +53,17 @@ pub(super) fn single_heads(all: &[Subject], published: Option<&Published>, crite
             "after Holm",
         ],
         published: paper.into_iter().collect(),
-        measured: all
-            .iter()
-            .filter_map(|subject| subject.sweep.as_ref())
-            .flat_map(|sweep| counts(sweep, criterion))
-            .collect(),
+        measured: sweeps().flat_map(|sweep| counts(sweep, criterion)).collect(),
+        remarks: sweeps().flat_map(missing_heads).collect(),
     }
+}
+
+/// Sentences on the heads of a sweep that are not there.
+fn missing_heads(sweep: &Sweep) -> Vec<String> {
+    let types = sweep.attentions().into_iter();
+    types
+        .filter_map(|attention| Some(format!("{}, {}", sweep.title(), sweep.missing_heads(attention)?)))
+        .collect()
 }
 
 fn significantly(criterion: Criterion) -> String {
@@ -95,9 +101,11 @@ pub(super) fn best_heads(
         let Some(paper) = paper else { break };
         published.extend(published_layers(paper, table, model)?);
     }
-    let mut measured = Vec::new();
+    let (mut measured, mut remarks) = (Vec::new(), Vec::new());
     for best in all.iter().flat_map(|subject| &subject.best) {
         measured.extend(layers(best, criterion)?);
+        remarks
+            .extend(best.missing_heads().iter().map(|missing| format!("{}, {missing}", best.sweep.title())));
     }
     Ok(Section {
         title: "One head of a layer is often enough (Section 3.3, Tables 2, 3, 5 and 6)",
@@ -115,6 +123,7 @@ pub(super) fn best_heads(
         ],
         published,
         measured,
+        remarks,
     })
 }
 
@@ -155,7 +164,7 @@ pub(super) fn across_domains(all: &[Subject], published: Option<&Published>) -> 
     let paper = published.map(|Published { figure2, .. }| {
         let row = |model, attention, r| row([model, attention, "", &format!("{r:.DECIMALS$}"), "", "", ""]);
         [
-            row("M19: WMT, newstest2013 and MTNT (Figure 2a)", "enc-enc", figure2.translation),
+            row("M19: WMT, newstest2013 and MTNT (Figure 2a)", "all reported", figure2.translation),
             row("M19: BERT, MNLI matched and mismatched (Figure 2b)", "self", figure2.bert),
         ]
     });
@@ -174,6 +183,7 @@ pub(super) fn across_domains(all: &[Subject], published: Option<&Published>) -> 
         ],
         published: paper.into_iter().flatten().collect(),
         measured: agreements.flat_map(correlations).collect(),
+        remarks: Vec::new(),
     }
 }
 
@@ -191,7 +201,7 @@ fn correlation(title: &str, found: &CorrelationRow) -> Vec<String> {
     let [r, rho] = [number(found.pearson), number(found.spearman)];
     let significance = found.pearson_p_value.map_or(String::new(), p_value);
     let chance = tenths(found.top_overlap_by_chance);
-    let overlap = format!("{} of {} ({chance} by chance)", found.top_overlap, found.top);
+    let overlap = format!("{} of {} ({chance} by chance)", tenths(found.top_overlap), found.top);
     row([title, &found.attention, &found.heads.to_string(), &r, &significance, &rho, &overlap])
 }
 
@@ -213,7 +223,7 @@ pub(super) fn removable(
         note: format!(
             "Largest share of heads that can be masked, in the order given, before the score is significantly below the \
              base ({}); the paper judges \"without noticeable loss\" by eye. The change is that at the share by \
-             importance.",
+             importance. The oracle's order is {ORACLE}.",
             significantly(criterion).replace("number of heads", "number of steps")
         ),
         columns: &[
@@ -227,13 +237,15 @@ pub(super) fn removable(
         ],
         published: published.collect(),
         measured: measured.map(|pruning| shares_of(pruning, criterion)).collect(),
+        remarks: Vec::new(),
     })
 }
 
 fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<String> {
-    let find = |order| pruning.find(Scope::All, order).and_then(|series| series.removable(criterion));
-    let cell = |order| find(order).map_or(String::new(), |removable| format!("{} %", share(&removable)));
-    let change = find(Order::Importance).map_or(String::new(), |removable| signed(removable.delta, DECIMALS));
+    let find = |order| pruning.find(Scope::All, order);
+    let cell = |order| find(order).map_or(String::new(), |series| share_of(pruning, series, criterion));
+    let change = find(Order::Importance).and_then(|series| series.removable(criterion));
+    let change = change.map_or(String::new(), |removable| signed(removable.delta, DECIMALS));
     let metric = &pruning.metric;
     let base = format!("{} {}", metric.label(), metric.amount(pruning.base, DECIMALS));
     let first =
@@ -241,6 +253,16 @@ fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<String> {
     let heads = first.map_or(String::new(), |heads| heads.to_string());
     let [importance, oracle, random] = [Order::Importance, Order::Oracle, Order::Random].map(cell);
     row([&pruning.title(), &base, &heads, &importance, &change, &oracle, &random])
+}
+
+/// The share in words, and whether the curve is not finished; empty if it is but has no share.
+fn share_of(pruning: &Pruning, series: &Series, criterion: Criterion) -> String {
+    let share = series.removable(criterion).map(|removable| format!("{} %", share(&removable)));
+    match (share, pruning.is_finished(series)) {
+        (share, true) => share.unwrap_or_default(),
+        (Some(share), false) => format!("{share} (not finished)"),
+        (None, false) => "not finished".to_owned(),
+    }
 }
 
 /// Section 5: attention from decoder to encoder needs its heads most.
@@ -270,6 +292,7 @@ pub(super) fn by_type(all: &[Subject], paper: Option<&Path>, criterion: Criterio
         columns: &["model and test set", "attention", "base", "removable", "score at 50 %", "score at 80 %"],
         published,
         measured: measured.collect(),
+        remarks: Vec::new(),
     })
 }
 
@@ -280,8 +303,7 @@ fn sensitivity(
     criterion: Criterion,
 ) -> Vec<String> {
     let base = format!("{} {}", pruning.metric.label(), pruning.metric.amount(pruning.base, DECIMALS));
-    let removable =
-        series.removable(criterion).map_or(String::new(), |removable| format!("{} %", share(&removable)));
+    let removable = share_of(pruning, series, criterion);
     let [half, most] = [50.0, 80.0].map(|share| score_at(pruning, series, share));
     row([&pruning.title(), attention.name(), &base, &removable, &half, &most])
 }

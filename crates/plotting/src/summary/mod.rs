@@ -4,12 +4,13 @@ mod claims;
 use std::path::Path;
 
 use crate::Error;
-use crate::best_head::{self, BestHeads};
+use crate::best_head::BestHeads;
 use crate::cross_domain::{CrossDomain, Pair};
+use crate::left_out::LeftOut;
 use crate::paper::Published;
-use crate::pruning::{self, Pruning};
+use crate::pruning::Pruning;
 use crate::significance::Criterion;
-use crate::sweep::{self, Sweep, subjects};
+use crate::sweep::{Sweep, subjects};
 
 /// Name of the file, in the folder of all results.
 pub const FILE_NAME: &str = "summary.md";
@@ -23,38 +24,20 @@ struct Subject {
 }
 
 impl Subject {
-    fn read(results: &Path, name: &str) -> Result<Self, Error> {
-        let has = |stem: &str| results.join(name).join(format!("{stem}.csv")).exists();
+    fn read(results: &Path, name: &str, left_out: &mut LeftOut) -> Result<Self, Error> {
+        let sweep = left_out.keep_if_there(Sweep::read(results, name))?;
         let mut best = Vec::new();
-        if has(best_head::EXPERIMENT) {
-            best.extend(if_any(BestHeads::read(results, name))?);
-        }
-        if BestHeads::has_selected(results, name)? {
-            best.extend(if_any(BestHeads::read_selected(results, name))?.into_iter().flatten());
+        best.extend(left_out.keep_if_there(BestHeads::read(results, name))?);
+        let selected = left_out.keep_if_there(BestHeads::selected_files(results, name))?;
+        for path in selected.into_iter().flatten() {
+            best.extend(left_out.keep(BestHeads::read_selected(path, name))?);
         }
         let mut agreements = Vec::new();
-        for pair in Pair::all(results, name)? {
-            agreements.extend(if_any(CrossDomain::read(results, &pair))?);
+        for pair in Pair::present(results, name, left_out)? {
+            agreements.extend(left_out.keep(CrossDomain::read(results, &pair))?);
         }
-        Ok(Self {
-            sweep: if_any_there(has(sweep::EXPERIMENT), || Sweep::read(results, name))?,
-            best,
-            agreements,
-            pruning: if_any_there(has(pruning::EXPERIMENT), || Pruning::read(results, name))?,
-        })
-    }
-}
-
-fn if_any_there<T>(is_there: bool, read: impl FnOnce() -> Result<T, Error>) -> Result<Option<T>, Error> {
-    if is_there { if_any(read()) } else { Ok(None) }
-}
-
-/// A file without rows is an experiment that has only just started.
-fn if_any<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
-    match read {
-        Ok(value) => Ok(Some(value)),
-        Err(Error::Empty { .. }) => Ok(None),
-        Err(error) => Err(error),
+        let pruning = Pruning::read(results, name, left_out);
+        Ok(Self { sweep, best, agreements, pruning: left_out.keep_if_there(pruning)? })
     }
 }
 
@@ -67,6 +50,8 @@ struct Section {
     published: Vec<Vec<String>>,
     /// What was measured.
     measured: Vec<Vec<String>>,
+    /// What must be said of single rows.
+    remarks: Vec<String>,
 }
 
 impl Section {
@@ -89,17 +74,28 @@ impl Section {
         for row in self.published.iter().chain(&self.measured) {
             text += &line(row);
         }
+        if !self.remarks.is_empty() {
+            text.push('\n');
+        }
+        for remark in &self.remarks {
+            text += &format!("- {}\n", remark.replace('<', "\\<"));
+        }
         Some(text)
     }
 }
 
-/// Everything in `results` beside the numbers in the folder `paper`, if there is one.
+/// Everything in `results` beside the numbers in the folder `paper`, if there is one; what cannot be shown yet is left out.
 ///
 /// # Errors
 /// If a file is damaged, or there is nothing to show.
-pub fn summary(results: &Path, paper: Option<&Path>, criterion: Criterion) -> Result<String, Error> {
+pub fn summary(
+    results: &Path,
+    paper: Option<&Path>,
+    criterion: Criterion,
+    left_out: &mut LeftOut,
+) -> Result<String, Error> {
     let names = subjects(results)?.into_iter().filter(|name| !name.starts_with('.'));
-    let all: Vec<_> = names.map(|name| Subject::read(results, &name)).collect::<Result<_, _>>()?;
+    let all: Vec<_> = names.map(|name| Subject::read(results, &name, left_out)).collect::<Result<_, _>>()?;
     let published = paper.map(Published::read).transpose()?;
     let sections = [
         claims::single_heads(&all, published.as_ref(), criterion),

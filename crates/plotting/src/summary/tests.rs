@@ -11,6 +11,7 @@ fn sections_without_measurements_are_left_out() {
         columns: &["model", "attention", "r"],
         published: vec![["M19", "self", "0.56"].map(str::to_owned).to_vec()],
         measured,
+        remarks: vec!["p < 0.01 too".to_owned()],
     };
     assert_eq!(section(vec![]).markdown(), None);
     let expected = "\
@@ -22,6 +23,8 @@ p \\< 0.01
 |---|---|--:|
 | M19 | self | 0.56 |
 | a\\|b | self |  |
+
+- p \\< 0.01 too
 ";
     let measured = vec![["a|b", "self", ""].map(str::to_owned).to_vec()];
     assert_eq!(section(measured).markdown().unwrap(), expected);
@@ -31,7 +34,8 @@ p \\< 0.01
 fn without_any_results_there_is_nothing_to_sum_up() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("demo-x")).unwrap();
-    let message = summary(folder.path(), None, CRITERION).unwrap_err().to_string();
+    let mut left_out = LeftOut::default();
+    let message = summary(folder.path(), None, CRITERION, &mut left_out).unwrap_err().to_string();
     assert!(message.contains("has no results to sum up"), "{message}");
-    assert!(summary(&folder.path().join("none"), None, CRITERION).is_err());
+    assert!(summary(&folder.path().join("none"), None, CRITERION, &mut left_out).is_err());
 }

@@ -1,0 +1,243 @@
+//! The table of best heads.
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use records::AblationRow;
+
+use super::{BestHeads, Enough};
+use crate::Error;
+use crate::attention::Attention;
+use crate::number::{count, short, signed};
+use crate::paper::PublishedBest;
+use crate::significance::Criterion;
+use crate::sweep::Sweep;
+use crate::table::{Cell, Row, Table};
+
+/// Digits after the point, as in the paper.
+const DECIMALS: usize = 2;
+
+/// One row for each layer; for each attention type ours and, where there are `published` cells, the paper's.
+///
+/// # Errors
+/// If `best` has no rows.
+pub fn best_head_table(
+    best: &BestHeads,
+    criterion: Criterion,
+    published: &[PublishedBest],
+) -> Result<Table, Error> {
+    let columns = columns(best, criterion, published)?;
+    let layers = columns.iter().flat_map(|column| column.cells.keys()).max().copied().unwrap_or(0);
+    let row = |layer: usize| Row {
+        label: layer.to_string(),
+        cells: columns.iter().map(|column| column.cells.get(&layer).cloned().unwrap_or_default()).collect(),
+    };
+    let stem = best.file_stem();
+    Ok(Table {
+        name: name(stem),
+        label: format!("{stem}-{}", label(best)),
+        title: title(&best.sweep),
+        row_heading: "Layer",
+        column_heading: "Attention",
+        columns: columns.iter().map(|column| column.name.clone()).collect(),
+        rows: (1..=layers).map(row).collect(),
+        mark: mark(best, criterion)?,
+        summary: summary(best, criterion)?,
+        remarks: remarks(best, published),
+    })
+}
+
+struct Column {
+    name: String,
+    cells: BTreeMap<usize, Cell>,
+}
+
+/// The paper's layers beyond ours are left out: with other depths they compare nothing.
+fn columns(
+    best: &BestHeads,
+    criterion: Criterion,
+    published: &[PublishedBest],
+) -> Result<Vec<Column>, Error> {
+    let mut columns = Vec::new();
+    for attention in best.sweep.attentions() {
+        let rows = best.of(attention)?;
+        let cell = |row: &AblationRow| Cell {
+            text: format!("{} ({})", signed(row.score_delta, DECIMALS), row.head),
+            marked: criterion.holds(row),
+        };
+        let ours = rows.iter().map(|(&layer, row)| (layer, cell(row))).collect();
+        columns.push(Column { name: attention.name().to_owned(), cells: ours });
+        let theirs: BTreeMap<_, _> = published
+            .iter()
+            .filter(|cell| cell.attention == attention.name() && rows.contains_key(&cell.layer))
+            .map(|cell| {
+                let text = signed(cell.delta, DECIMALS);
+                (cell.layer, Cell { text, marked: cell.significant })
+            })
+            .collect();
+        if !theirs.is_empty() {
+            columns.push(Column { name: "paper".to_owned(), cells: theirs });
+        }
+    }
+    Ok(columns)
+}
+
+fn name(stem: &str) -> &'static str {
+    match stem {
+        "table2" => "Table 2",
+        "table3" => "Table 3",
+        "table5" => "Table 5",
+        _ => "Table 6",
+    }
+}
+
+fn label(best: &BestHeads) -> String {
+    let split = best.selected_on.as_ref().map_or(String::new(), |split| format!("-{split}"));
+    format!("{}{split}", best.sweep.subject)
+}
+
+fn title(sweep: &Sweep) -> String {
+    let metric = sweep.metric.label();
+    let unit = sweep.metric.difference_unit().map_or(String::new(), |unit| format!(", in {unit}"));
+    format!(
+        "Best head alone in its layer (its number in brackets): {metric} minus the base {metric}{unit}; {}",
+        sweep.title()
+    )
+}
+
+fn mark(best: &BestHeads, criterion: Criterion) -> Result<Option<String>, Error> {
+    let sweep = &best.sweep;
+    let mut tested = false;
+    for attention in sweep.attentions() {
+        tested |= criterion.tally(&sweep.family(attention)?).tested > 0;
+    }
+    let test = sweep.metric.test().description(sweep.resamples);
+    let adjustment = criterion.adjustment.description();
+    Ok(tested.then(|| format!("p < {} ({test}; {adjustment})", short(criterion.alpha))))
+}
+
+fn summary(best: &BestHeads, criterion: Criterion) -> Result<Vec<String>, Error> {
+    let sweep = &best.sweep;
+    let base = sweep.metric.amount(sweep.base, DECIMALS);
+    let mut counts = Vec::new();
+    for attention in sweep.attentions() {
+        counts.push((attention, Enough::of(&best.of(attention)?, criterion)));
+    }
+    let enough = enough(&counts).unwrap_or_else(|| "no layer was tested for significance".to_owned());
+    Ok(vec![format!("base {} {base}", sweep.metric.label()), enough, choice(best)?])
+}
+
+/// How many layers one head is enough for, by attention type.
+fn enough(counts: &[(Attention, Enough)]) -> Option<String> {
+    let of = |(attention, Enough { layers, tested }): &(Attention, Enough)| {
+        format!("{layers} of {} of {attention}", count(*tested, "layer"))
+    };
+    let tested: Vec<_> = counts.iter().filter(|(_, counts)| counts.tested > 0).map(of).collect();
+    (!tested.is_empty()).then(|| format!("one head is enough (no significant loss) in {}", tested.join(", ")))
+}
+
+/// Which split the heads were chosen on, and what that does to the numbers.
+fn choice(best: &BestHeads) -> Result<String, Error> {
+    let reported = best.sweep.split.as_deref();
+    let Some(selected_on) = &best.selected_on else {
+        let split = reported.map_or(String::new(), |split| format!(", {split}"));
+        return Ok(format!(
+            "chosen and reported on the same split{split}: the best of {} is optimistic, and its p-value is not \
+             corrected for the choice",
+            count(most_heads(best)?, "head")
+        ));
+    };
+    let reported = reported.map_or(String::new(), |split| format!(", reported on {split}"));
+    Ok(format!("chosen on {selected_on}{reported}"))
+}
+
+fn most_heads(best: &BestHeads) -> Result<usize, Error> {
+    let mut most = 0;
+    for attention in best.sweep.attentions() {
+        most = best.sweep.family(attention)?.iter().map(|row| row.head).fold(most, usize::max);
+    }
+    Ok(most)
+}
+
+fn remarks(best: &BestHeads, published: &[PublishedBest]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    remarks.extend(best.missing_heads());
+    let types = best.sweep.attentions().into_iter();
+    let counts: Vec<_> =
+        types.map(|attention| (attention, Enough::published(published, attention))).collect();
+    let stem = best.file_stem();
+    remarks.extend(enough(&counts).map(|sentence| {
+        format!("paper: Michel et al. (2019), {}, {}; {sentence}", name(stem), paper_data(stem))
+    }));
+    if best.sweep.split.is_none() {
+        remarks.push(format!("split unknown: no signature beside `{}`", file_name(best.sweep.path())));
+    }
+    remarks
+}
+
+/// Model, test set and unit of the published table.
+fn paper_data(stem: &str) -> &'static str {
+    match stem {
+        "table2" => "WMT model on newstest2013, BLEU, marked at p < 0.01",
+        "table3" => "BERT on MNLI matched, percentage points of accuracy, marked at p < 0.01",
+        "table5" => "WMT model on newstest2014, chosen on newstest2013, BLEU, marked at p < 0.01",
+        _ => {
+            "BERT on MNLI matched, chosen on 5,000 training examples, percentage points of accuracy, marked at p < 0.01"
+        }
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::best_head::tests::{CRITERION, best, published, row, rows};
+    use crate::test_rows;
+
+    #[test]
+    fn the_table_shows_heads_the_paper_and_how_they_were_chosen() {
+        let expected = "\
+Table 2. Best head alone in its layer (its number in brackets): BLEU minus the base BLEU; demo-x (demo language)
+
+       Attention
+Layer    enc-enc       paper     enc-dec
+    1  -0.50 (2)       -7.00*  -1.25 (1)
+    2  +0.25 (1)*      +7.50*
+    3  -1.50 (3)*
+
+* p < 0.01 (paired bootstrap; not adjusted for the number of heads)
+base BLEU 30.00
+one head is enough (no significant loss) in 2 of 3 layers of enc-enc, 1 of 1 layer of enc-dec
+chosen and reported on the same split: the best of 3 heads is optimistic, and its p-value is not corrected for the choice
+enc-enc: 2 of 9 heads are not there: the sweep is not finished, or not all layers have as many heads
+paper: Michel et al. (2019), Table 2, WMT model on newstest2013, BLEU, marked at p < 0.01; one head is enough \
+(no significant loss) in 2 of 3 layers of enc-enc
+split unknown: no signature beside `a.csv`
+";
+        let table = best_head_table(&best(rows()), CRITERION, &published()).unwrap();
+        let plain = anstream::adapter::strip_str(&table.terminal()).to_string();
+        assert_eq!(plain, expected, "\n{plain}");
+    }
+
+    #[test]
+    fn heads_chosen_elsewhere_make_tables_5_and_6() {
+        let chosen = |attention| {
+            let sweep = test_rows::sweep(vec![row(attention, (1, 2), -0.5, 0.2)]).unwrap();
+            BestHeads::chosen(sweep, "dev".to_owned()).unwrap()
+        };
+        assert_eq!((chosen("dec-dec").file_stem(), chosen("self").file_stem()), ("table5", "table6"));
+        assert_eq!(best(vec![row("self", (1, 2), -0.5, 0.2)]).file_stem(), "table3");
+        let table = best_head_table(&chosen("self"), CRITERION, &[]).unwrap();
+        assert_eq!((table.name, table.label.as_str()), ("Table 6", "table6-demo-x-dev"));
+        assert_eq!(table.summary[2], "chosen on dev");
+    }
+
+    #[test]
+    fn untested_layers_are_not_said_to_be_enough() {
+        let table = best_head_table(&best(vec![test_rows::row("self", (1, 1), 30.0, 20.0)]), CRITERION, &[]);
+        let table = table.unwrap();
+        assert_eq!((table.mark, table.summary[1].as_str()), (None, "no layer was tested for significance"));
+    }
+}

@@ -1,0 +1,54 @@
+//! What each command does: read, draw, write, and say what was written.
+mod agreement;
+mod best_head;
+mod figure2;
+mod output;
+mod pruning;
+mod single_head;
+mod summary;
+
+use anyhow::Result;
+use plotting::left_out::LeftOut;
+use plotting::sweep::Sweep;
+
+use crate::args::{AllArgs, Args, Command};
+use output::{paper_folder, warn};
+
+/// Runs one command.
+pub fn run(args: &Args) -> Result<()> {
+    match &args.command {
+        Command::Table1(args) => single_head::run_table1(args),
+        Command::Figure1(args) => single_head::run_figure1(args),
+        Command::Figure2(args) => figure2::run(args),
+        Command::Agreement(args) => agreement::run(args),
+        Command::Table2(args) => best_head::run_same(args),
+        Command::Table5(args) => best_head::run_selected(args),
+        Command::Figure3(args) => pruning::run_figure3(args),
+        Command::Figure4(args) => pruning::run_figure4(args),
+        Command::Summary(args) => summary::run(args),
+        Command::All(args) => run_all(args),
+    }
+}
+
+/// Whatever there are results for. Without any, the message is that on the first experiment.
+fn run_all(args: &AllArgs) -> Result<()> {
+    let mut left_out = LeftOut::default();
+    let drawn = draw_present(args, &mut left_out);
+    let has_left_out = warn(&mut left_out);
+    if !drawn? && !has_left_out {
+        Sweep::read(&args.source.results, &args.source.subject)?;
+    }
+    Ok(())
+}
+
+/// Draws what is there; says whether anything was.
+fn draw_present(args: &AllArgs, left_out: &mut LeftOut) -> Result<bool> {
+    let paper = paper_folder(&args.paper.paper);
+    let (source, criterion, formats) = (&args.source, args.criterion.criterion(), &args.format.format);
+    let mut has_any = single_head::run_present(args, paper, left_out)?;
+    has_any |= best_head::run_present(source, paper, criterion, left_out)?;
+    has_any |= pruning::run_present(source, paper, formats, criterion, left_out)?;
+    has_any |= figure2::run_present(source, paper, formats, left_out)?;
+    has_any |= agreement::run_present(source, formats, left_out)?;
+    Ok(has_any)
+}
