@@ -98,7 +98,7 @@ fn line(pruning: &Pruning, series: &Series, criterion: Criterion) -> Line {
     let name = match series.order {
         Order::Random if seeds > 1 => format!("random, \u{b1}1 SD of {seeds}"),
         Order::AttentionGradient => "attention gradient".to_owned(),
-        Order::ImportanceEntropy => "importance, entropy".to_owned(),
+        Order::ImportanceEntropy => "importance + entropy".to_owned(),
         Order::GreedyForward => "greedy search".to_owned(),
         Order::Swap => "search by swaps".to_owned(),
         order => order.name().to_owned(),

@@ -8,28 +8,8 @@ use crate::paper::{Published, PublishedFigure1b, PublishedFigure2, PublishedTabl
 use crate::sweep::Sweep;
 
 /// An untested row of BLEU scores.
-pub(crate) fn row(
-    attention: &str,
-    (layer, head): (usize, usize),
-    base_score: f64,
-    score: f64,
-) -> AblationRow {
-    AblationRow {
-        attention: attention.to_owned(),
-        layer,
-        head,
-        metric: "bleu".to_owned(),
-        base_score,
-        score,
-        score_delta: score - base_score,
-        delta_low: None,
-        delta_high: None,
-        p_value: None,
-        p_holm: None,
-        p_benjamini_hochberg: None,
-        p_unpaired_t: None,
-        p_mcnemar: None,
-    }
+pub(crate) fn row(attention: &str, head: (usize, usize), base_score: f64, score: f64) -> AblationRow {
+    AblationRow::untested(attention, head, "bleu", base_score, score)
 }
 
 /// The sweep of a demo subject.
