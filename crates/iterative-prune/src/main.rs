@@ -48,7 +48,7 @@ struct Args {
     keep_at_least: usize,
 
     /// Number of random orders, whose seeds count up from --seed
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     random_orders: u64,
 
     /// Paired bootstrap resamples for each step, up to a million; 0 skips the test
