@@ -93,7 +93,6 @@ reproduce-figure2 subject="demo-translation" *args: setup
 # Figure 3, for BERT classifiers other than MNLI Figure 6: mask more and more heads by importance, by oracle, at random
 [group('paper')]
 reproduce-figure3 subject="demo-translation" *args: setup
-    cargo run --release --locked --bin ablate-one -- --refresh "$1"
     cargo run --release --locked --bin iterative-prune -- --order importance,oracle,random --restart "$@"
     cargo run --release --locked --bin plotting -- figure3 "$1"
 
@@ -108,10 +107,9 @@ reproduce-figure4 subject="demo-translation" *args: setup
 reproduce-figure6 subject="demo-inference" *args: setup
     @just reproduce-figure3 "$@"
 
-# Beyond the paper: all scores of all heads, and how the orders that they give agree
+# Beyond the paper: all scores of all heads, and how the orders that they give agree; after Table 1 the oracle too
 [group('beyond the paper')]
 importance subject="demo-translation" *args: setup
-    cargo run --release --locked --bin ablate-one -- --refresh "$1"
     cargo run --release --locked --bin importance -- --restart "$@"
     cargo run --release --locked --bin plotting -- agreement "$1"
 

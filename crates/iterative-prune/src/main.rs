@@ -13,7 +13,8 @@ use clap::Parser;
 use core_masking::{Attention, HeadLayout, HeadScores, HeadSet};
 use records::{Provenance, PruningRow, RowWriter, Signature};
 use subject::{
-    Description, Estimate, EstimateArgs, Machine, Oracle, Order, Scored, Selection, SharedArgs, Subject,
+    Description, Estimate, EstimateArgs, HeadSweep, Machine, Oracle, Order, Scored, Selection, SharedArgs,
+    Subject,
 };
 
 use curve::Curve;
@@ -23,7 +24,8 @@ use search::{Search, SearchArgs};
 /// Masks more and more heads, the least important first, and scores the test set (Figures 3, 4 and 6).
 ///
 /// Writes a row for each step as soon as it is scored, and continues a file that a killed run has left. Curves of
-/// several orders and attention types can share a file.
+/// several orders and attention types can share a file. The oracle order is made of the results of ablate-one for the same
+/// model and data; with --restart or --refresh these are made too.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -88,7 +90,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let estimate = if is_needed { Some(estimate?) } else { estimate.ok() };
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let oracle = Oracle::new(&description, &args.shared.results, &scored);
-    if args.search.search.is_none() && args.order.contains(&Order::Oracle) {
+    let needs_oracle = args.search.search.is_none() && args.order.contains(&Order::Oracle);
+    let makes_oracle = needs_oracle && args.shared.makes_ingredients();
+    if needs_oracle && !makes_oracle {
         oracle.check_exists()?;
     }
     let search = args.search.checked(&description, &machine, (&scored, args.shared.seed))?;
@@ -97,7 +101,24 @@ fn run(args: &Args) -> anyhow::Result<()> {
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
+    if makes_oracle {
+        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, args.resamples);
+        sweep.run(
+            subject.as_ref(),
+            &layout.heads(),
+            oracle.path(),
+            &args.shared.of_ingredients(),
+            &machine,
+        )?;
+    }
     let pruning = Pruning { args, subject: subject.as_ref(), scored, estimate, oracle };
+    // What there is to refuse is refused before a file of rows is touched.
+    if needs_oracle {
+        pruning.oracle.scores(pruning.subject, &pruning.scored, &layout.heads())?;
+    }
+    for pool in pools.iter().filter(|_| search.is_some()) {
+        search.as_ref().map(|search| search.steps(pool)).transpose()?;
+    }
     let signature = pruning.signature(experiment, (&pools, search.as_ref()), &machine)?;
     let mut rows = RowWriter::open(&path, &signature, args.shared.existing())?;
     match &search {
@@ -133,11 +154,11 @@ fn check_orders(args: &Args) -> anyhow::Result<()> {
 /// The heads that are ordered together.
 ///
 /// # Errors
-/// If the model has no such attention, or no layer has so many heads as are to be kept.
+/// If the model has no such attention, or all heads of a layer are to be kept.
 fn pools(args: &Args, layout: &HeadLayout) -> anyhow::Result<Vec<Pool>> {
     let most = layout.types().map(|(_, shape)| shape.heads).min().context("the model has no heads")?;
-    if args.keep_at_least > most {
-        bail!("--keep-at-least {} is more than the {most} heads of a layer", args.keep_at_least);
+    if args.keep_at_least >= most {
+        bail!("--keep-at-least {} leaves nothing to mask: layers have {most} heads", args.keep_at_least);
     }
     let is_bert = layout.types().all(|(attention, _)| attention == Attention::SelfAttention);
     let step_percent = args.step_percent.unwrap_or(if is_bert { 5 } else { 10 });

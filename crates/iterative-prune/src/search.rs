@@ -53,15 +53,15 @@ pub struct SearchArgs {
     search_on: Option<String>,
 
     /// Segments of that split to choose on, drawn at random with --seed
-    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 300, requires = "search", value_parser = clap::value_parser!(u64).range(1..))]
     search_limit: u64,
 
     /// Share of heads to search up to (greedy-forward), or at (swap), in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=100))]
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, requires = "search", value_parser = clap::value_parser!(u64).range(1..=100))]
     search_percent: u64,
 
     /// Sets that swap tries at most
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 500, requires = "search", value_parser = clap::value_parser!(u64).range(1..))]
     search_evaluations: u64,
 }
 
@@ -143,7 +143,10 @@ impl Search {
 
     /// The steps of the curve that get a row: the intact model, and all up to the share that is asked for, or the last of
     /// these.
-    fn steps(&self, pool: &Pool) -> anyhow::Result<Vec<usize>> {
+    ///
+    /// # Errors
+    /// If there is no step to search at.
+    pub fn steps(&self, pool: &Pool) -> anyhow::Result<Vec<usize>> {
         let limit = (pool.heads.len() as u64 * self.percent).div_ceil(100) as usize;
         let steps: Vec<usize> =
             (0..).zip(pool.counts()).filter(|&(_, count)| count <= limit).map(|(step, _)| step).collect();

@@ -104,6 +104,11 @@ fn an_oracle_of_another_model_is_refused() {
     ablate_one(folder.path(), &["--attention", "enc-enc"]);
     let message = refusal(folder.path(), &["--order", "oracle"]);
     assert!(message.contains("has no row for enc-dec:1:1"), "{message}");
+    command(folder.path()).args(["--step-percent", "50"]).assert().success();
+    let before = read(folder.path(), TABLE);
+    let message = refusal(folder.path(), &["--order", "oracle", "--limit", "7", "--overwrite"]);
+    assert!(message.contains("limit: absent in the file, 7 now"), "{message}");
+    assert_eq!(read(folder.path(), TABLE), before, "refused before the file is touched");
     let message = refusal(folder.path(), &["--order", "oracle", "--limit", "7"]);
     assert!(
         message.contains("limit: absent in the file, 7 now") && message.contains("--limit 7`"),
@@ -115,6 +120,26 @@ fn an_oracle_of_another_model_is_refused() {
     fs::write(&path, signature.to_string()).unwrap();
     let message = refusal(folder.path(), &["--order", "oracle"]);
     assert!(message.contains("stems from another model or other data (weights:"), "{message}");
+    // a recipe makes what it is made of
+    command(folder.path())
+        .args(["--order", "oracle", "--step-percent", "50", "--restart"])
+        .assert()
+        .success();
+    assert_eq!(rows::<AblationRow>(folder.path(), "ablate-one.csv").len(), 18);
+}
+
+#[test]
+fn an_oracle_that_is_no_number_is_refused() {
+    let folder = folder();
+    ablate_one(folder.path(), &[]);
+    let path = folder.path().join("results/tiny/ablate-one.csv");
+    let mut forged: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
+    forged[4].score_delta = f64::NAN;
+    let mut writer = csv::Writer::from_path(&path).unwrap();
+    forged.iter().for_each(|row| writer.serialize(row).unwrap());
+    writer.flush().unwrap();
+    let message = refusal(folder.path(), &["--order", "oracle"]);
+    assert!(message.contains("changes the score by NaN"), "{message}");
 }
 
 /// Figure 4: each type by itself, in one file with the curve over all.
@@ -283,8 +308,9 @@ fn arguments_that_make_no_sense_are_refused() {
     assert_eq!(message, "error: an order is given twice in --order\n");
     let message = refusal(folder.path(), &["--attention", "all,all"]);
     assert_eq!(message, "error: a type is given twice in --attention\n");
-    let message = refusal(folder.path(), &["--keep-at-least", "4"]);
-    assert_eq!(message, "error: --keep-at-least 4 is more than the 3 heads of a layer\n");
+    let message = refusal(folder.path(), &["--keep-at-least", "3"]);
+    assert_eq!(message, "error: --keep-at-least 3 leaves nothing to mask: layers have 3 heads\n");
+    usage(&["--search-limit", "9"], "--search");
     let message = refusal(folder.path(), &["--recompute", "--order", "random"]);
     assert!(message.contains("--recompute") && message.contains("random"), "{message}");
     let message = refusal(folder.path(), &["--estimate-on", "newstest"]);

@@ -57,7 +57,9 @@ fn the_printed_table_2_is_that_of_the_paper() {
     let published = cells("table2");
     let rows = published.iter().map(row).collect();
     let sweep = Sweep::from_rows("wmt14-en-fr", PathBuf::from("michel2019-table2.csv"), rows).unwrap();
-    let table = best_head_table(&BestHeads { sweep, selected_on: None }, CRITERION, &published).unwrap();
+    let table =
+        best_head_table(&BestHeads { sweep, selected_on: None, selected_limit: None }, CRITERION, &published)
+            .unwrap();
     let plain = anstream::adapter::strip_str(&table.terminal()).to_string();
     let line = |layer: &str| {
         let line = plain.lines().find(|line| line.trim_start().starts_with(layer)).unwrap();

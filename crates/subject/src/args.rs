@@ -12,7 +12,7 @@ use crate::{Description, Error};
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Shared options")]
 pub struct SharedArgs {
-    /// Subject to experiment on: a file of `experiments/`, or its name without `.toml`
+    /// Subject to experiment on: a file of `experiments/`, or its name without `.toml`; its model is trained on first use
     #[arg(value_name = "SUBJECT")]
     pub subject: PathBuf,
 
@@ -68,18 +68,28 @@ impl SharedArgs {
 
     /// What to do with a result file that is there.
     pub fn existing(&self) -> Existing {
-        match (self.overwrite, self.restart || self.refresh) {
+        match (self.overwrite, self.makes_ingredients()) {
             (true, _) => Existing::Overwrite,
             (_, true) => Existing::Restart,
             _ => Existing::Continue,
         }
     }
 
+    /// Whether results of other experiments that this one is made of are to be made too.
+    pub fn makes_ingredients(&self) -> bool {
+        self.restart || self.refresh
+    }
+
     /// The same arguments for results of other experiments that this one is made of: what is there and fits is kept, and
     /// only `--restart` and `--refresh` replace what does not fit.
     pub fn of_ingredients(&self) -> Self {
-        let refresh = self.refresh || self.restart;
-        Self { refresh, restart: false, overwrite: false, output: None, ..self.clone() }
+        Self {
+            refresh: self.makes_ingredients(),
+            restart: false,
+            overwrite: false,
+            output: None,
+            ..self.clone()
+        }
     }
 
     /// Where an experiment writes: `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is

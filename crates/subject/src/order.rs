@@ -253,6 +253,11 @@ impl Oracle {
         Self { path: description.result_path(results, "ablate-one", &scored.split), command }
     }
 
+    /// Where the results are, or are to be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Refuses to go on without results.
     ///
     /// # Errors
@@ -298,7 +303,10 @@ impl Oracle {
         let lost = |&id: &HeadId| {
             let row = rows.iter().find(|row| is_of(row, id));
             let row = row.ok_or_else(|| self.fault(format!("has no row for {id}")))?;
-            Ok((id, -row.score_delta))
+            match row.score_delta.is_finite() {
+                true => Ok((id, -row.score_delta)),
+                false => Err(self.fault(format!("says that {id} changes the score by {}", row.score_delta))),
+            }
         };
         heads.iter().map(lost).collect()
     }

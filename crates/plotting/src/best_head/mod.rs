@@ -33,6 +33,8 @@ pub struct BestHeads {
     pub sweep: Sweep,
     /// The split on which the best heads were chosen; absent if that is the reported one.
     pub selected_on: Option<String>,
+    /// How many segments of it; all, or unknown, if absent.
+    pub selected_limit: Option<u64>,
 }
 
 impl BestHeads {
@@ -42,7 +44,11 @@ impl BestHeads {
     /// If a file is missing or damaged.
     pub fn read(results: &Path, subject: &str) -> Result<Self, Error> {
         let path = csv_path(results, subject, EXPERIMENT, EXPERIMENT)?;
-        Ok(Self { sweep: Sweep::read_file(path, subject, EXPERIMENT)?, selected_on: None })
+        Ok(Self {
+            sweep: Sweep::read_file(path, subject, EXPERIMENT)?,
+            selected_on: None,
+            selected_limit: None,
+        })
     }
 
     /// All `<results>/<subject>/ablate-all-but-one-selected-on-<split>.csv`, in the order of the splits.
@@ -67,12 +73,11 @@ impl BestHeads {
         let signature = Signature::read(&Signature::path_beside(&path))?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let named = stem.strip_prefix(SELECTED).unwrap_or(&stem).to_owned();
-        let signed = signature.and_then(|signature| {
-            let split = signature.identity.arguments.get("select_on")?.as_str()?.to_owned();
-            Some(split)
-        });
+        let argument = |name| signature.as_ref().and_then(|signature| signature.identity.arguments.get(name));
+        let signed = argument("select_on").and_then(|split| split.as_str()).map(str::to_owned);
+        let selected_limit = argument("select_limit").and_then(|limit| limit.as_u64());
         let sweep = Sweep::read_file(path, subject, EXPERIMENT)?;
-        Self::chosen(sweep, signed.unwrap_or(named))
+        Ok(Self { selected_limit, ..Self::chosen(sweep, signed.unwrap_or(named))? })
     }
 
     /// Rows that hold the heads chosen on `split` and no others.
@@ -89,7 +94,7 @@ impl BestHeads {
                 }
             }
         }
-        Ok(Self { sweep, selected_on: Some(split) })
+        Ok(Self { sweep, selected_on: Some(split), selected_limit: None })
     }
 
     /// The best head of each layer: the one with the highest score and, among equals, the smallest number.
@@ -173,7 +178,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn best(rows: Vec<AblationRow>) -> BestHeads {
-        BestHeads { sweep: test_rows::sweep(rows).unwrap(), selected_on: None }
+        BestHeads { sweep: test_rows::sweep(rows).unwrap(), selected_on: None, selected_limit: None }
     }
 
     /// Layer 1: heads 2 and 3 tie at -0.5. Layer 2: a rise, significant, which is no loss. Layer 3: a loss.

@@ -147,7 +147,8 @@ fn choice(best: &BestHeads) -> Result<String, Error> {
         ));
     };
     let reported = reported.map_or(String::new(), |split| format!(", reported on {split}"));
-    Ok(format!("chosen on {selected_on}{reported}"))
+    let segments = best.selected_limit.map_or(String::new(), |limit| format!("{limit} segments of "));
+    Ok(format!("chosen on {segments}{selected_on}{reported}"))
 }
 
 fn most_heads(best: &BestHeads) -> Result<usize, Error> {
