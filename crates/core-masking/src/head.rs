@@ -211,6 +211,11 @@ impl HeadSet {
         self.0.is_empty()
     }
 
+    /// The heads for a line of progress: their names, or only their number if there are many.
+    pub fn brief(&self) -> String {
+        if self.len() <= 2 { self.to_string() } else { format!("{} heads", self.len()) }
+    }
+
     /// These heads and one more.
     pub fn with(&self, id: HeadId) -> Self {
         self.iter().chain([id]).collect()
@@ -278,7 +283,9 @@ mod tests {
     fn all_but_one_are_the_others_of_its_layer() {
         let others = layout().all_but("enc-enc:2:2".parse().unwrap()).unwrap();
         assert_eq!(others.to_string(), "enc-enc:2:1+enc-enc:2:3");
-        assert_eq!(others.with("enc-enc:2:2".parse().unwrap()).len(), 3);
+        assert_eq!(others.brief(), "enc-enc:2:1+enc-enc:2:3");
+        let all = others.with("enc-enc:2:2".parse().unwrap());
+        assert_eq!((all.len(), all.brief().as_str()), (3, "3 heads"));
         assert_eq!(others.without("enc-enc:2:3".parse().unwrap()).to_string(), "enc-enc:2:1");
         assert!(layout().all_but("enc-enc:2:4".parse().unwrap()).is_err());
     }

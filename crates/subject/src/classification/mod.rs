@@ -285,7 +285,7 @@ impl Subject for ClassificationSubject {
             })?;
             for (index, outcomes) in range.zip(segments) {
                 let evaluation = Evaluation::new(Segments::Classes(outcomes, self.metric))?;
-                let (set, metric, score) = (&sets[index], self.metric.name(), evaluation.score);
+                let (set, metric, score) = (sets[index].brief(), self.metric.name(), evaluation.score);
                 progress.message(format!("masked {set}: {metric} {score:.2}"));
                 each(index, evaluation)?;
             }

@@ -306,7 +306,11 @@ impl Subject for TranslationSubject {
                 return Ok(());
             }
             let evaluation = Evaluation::new(Segments::Bleu(segments.clone()))?;
-            progress.message(format!("masked {}: {:.2} BLEU", sets[item / batches], evaluation.score));
+            progress.message(format!(
+                "masked {}: {:.2} BLEU",
+                sets[item / batches].brief(),
+                evaluation.score
+            ));
             each(item / batches, evaluation)
         })
     }
