@@ -1,7 +1,8 @@
 //! The score along an order of heads.
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use core_masking::{HeadId, HeadSet};
+use core_masking::{HeadId, HeadScores, HeadSet};
 use records::{PruningRow, Row, RowWriter};
 use stats::Comparison;
 use stats::adjust::{benjamini_hochberg, holm};
@@ -42,14 +43,14 @@ impl Curve<'_> {
             && own.all(|row| row.p_value.is_some() == row.p_holm.is_some())
     }
 
-    /// The masked heads at each step.
-    fn steps(&self, pruning: &Pruning<'_>) -> anyhow::Result<Vec<HeadSet>> {
+    /// The masked heads at each step; `intact`: scores on the intact model, by order, as far as they are known.
+    fn steps(&self, pruning: &Pruning<'_>, intact: &mut IntactScores) -> anyhow::Result<Vec<HeadSet>> {
         let mut masked = HeadSet::none();
-        let mut order = self.order(pruning, &masked)?;
+        let mut order = self.order(pruning, &masked, intact)?;
         let mut steps = Vec::new();
         for count in self.pool.counts() {
             if pruning.args.recompute && !masked.is_empty() {
-                order = self.order(pruning, &masked)?;
+                order = self.order(pruning, &masked, intact)?;
             }
             masked = self.pool.extend(&masked, &order, count);
             steps.push(masked.clone());
@@ -58,16 +59,28 @@ impl Curve<'_> {
     }
 
     /// The pool's heads, those to be masked first in front.
-    fn order(&self, pruning: &Pruning<'_>, masked: &HeadSet) -> anyhow::Result<Vec<HeadId>> {
+    fn order(
+        &self,
+        pruning: &Pruning<'_>,
+        masked: &HeadSet,
+        intact: &mut IntactScores,
+    ) -> anyhow::Result<Vec<HeadId>> {
         let heads = &self.pool.heads;
         let scores = match self.order {
             Order::Random => return Ok(random_order(heads, self.seed.unwrap_or_default())),
             Order::Oracle => pruning.oracle.scores(pruning.subject, &pruning.scored, heads)?,
+            order if masked.is_empty() => match intact.entry(order) {
+                Entry::Occupied(known) => known.get().clone(),
+                Entry::Vacant(place) => place.insert(pruning.scores(order, masked)?).clone(),
+            },
             order => pruning.scores(order, masked)?,
         };
         Ok(scores.ascending().into_iter().filter(|id| heads.contains(id)).collect())
     }
 }
+
+/// Scores on the intact model, which serve the curves of an order over all pools.
+type IntactScores = BTreeMap<Order, HeadScores>;
 
 /// Scores all steps of `curves` that have no row yet; head sets that several curves share are scored once.
 ///
@@ -80,11 +93,12 @@ pub fn draw(
 ) -> anyhow::Result<()> {
     let mut sets = vec![HeadSet::none()];
     let mut users: Vec<Vec<(&Curve<'_>, usize)>> = vec![Vec::new()];
+    let mut intact = IntactScores::new();
     for curve in curves {
         if (0..curve.pool.counts().len()).all(|step| rows.contains(&curve.key(step))) {
             continue;
         }
-        for (step, set) in curve.steps(pruning)?.into_iter().enumerate() {
+        for (step, set) in curve.steps(pruning, &mut intact)?.into_iter().enumerate() {
             if let Some(stored) = rows.rows().find(|row| row.key() == curve.key(step)) {
                 check_heads(stored, &set)?;
                 continue;

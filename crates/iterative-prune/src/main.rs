@@ -116,8 +116,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if needs_oracle {
         pruning.oracle.scores(pruning.subject, &pruning.scored, &layout.heads())?;
     }
-    for pool in pools.iter().filter(|_| search.is_some()) {
-        search.as_ref().map(|search| search.steps(pool)).transpose()?;
+    if let Some(search) = &search {
+        pools.iter().try_for_each(|pool| search.steps(pool).map(drop))?;
     }
     let signature = pruning.signature(experiment, (&pools, search.as_ref()), &machine)?;
     let mut rows = RowWriter::open(&path, &signature, args.shared.existing())?;
@@ -139,16 +139,17 @@ fn check_orders(args: &Args) -> anyhow::Result<()> {
     if let Some(order) = args.order.iter().find(|order| args.recompute && !order.is_measured()) {
         bail!("--recompute scores heads again on the masked model, which order {} does not", order.name());
     }
-    let twice = |places: usize, same: &dyn Fn(usize, usize) -> bool| {
-        (1..places).any(|later| (0..later).any(|earlier| same(earlier, later)))
-    };
-    if twice(args.order.len(), &|a, b| args.order[a] == args.order[b]) {
+    if has_twins(&args.order) {
         bail!("an order is given twice in --order");
     }
-    if twice(args.attention.len(), &|a, b| args.attention[a] == args.attention[b]) {
+    if has_twins(&args.attention) {
         bail!("a type is given twice in --attention");
     }
     Ok(())
+}
+
+fn has_twins<T: PartialEq>(items: &[T]) -> bool {
+    (1..items.len()).any(|later| items[..later].contains(&items[later]))
 }
 
 /// The heads that are ordered together.

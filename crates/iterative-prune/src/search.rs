@@ -125,9 +125,9 @@ impl Search {
         pools: &[Pool],
         rows: &mut RowWriter<PruningRow>,
     ) -> anyhow::Result<()> {
+        let ascending = pruning.scores(Order::Importance, &HeadSet::none())?.ascending();
         for pool in pools {
-            let order = pruning.scores(Order::Importance, &HeadSet::none())?.ascending();
-            let order: Vec<HeadId> = order.into_iter().filter(|id| pool.heads.contains(id)).collect();
+            let order: Vec<HeadId> = ascending.iter().copied().filter(|id| pool.heads.contains(id)).collect();
             let steps = self.steps(pool)?;
             let mut reporter = Reporter::new(self.method, pruning, pool, rows)?;
             if pruning.args.shared.restart && steps.iter().all(|&step| reporter.has(step)) {

@@ -279,11 +279,6 @@ fn check_numbers(path: &Path, row: &AblationRow) -> Result<(), Error> {
         }
     }
     let scores = [("base_score", row.base_score), ("score", row.score), ("score_delta", row.score_delta)];
-    for (column, value) in scores {
-        if !(-1e9..=1e9).contains(&value) {
-            return fault(column, value, "a finite number of points");
-        }
-    }
     let p_values = [
         ("p_value", row.p_value),
         ("p_holm", row.p_holm),
@@ -291,12 +286,22 @@ fn check_numbers(path: &Path, row: &AblationRow) -> Result<(), Error> {
         ("p_unpaired_t", row.p_unpaired_t),
         ("p_mcnemar", row.p_mcnemar),
     ];
-    for (column, value) in p_values {
-        if let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) {
-            return fault(column, value, "0 to 1 or empty");
-        }
-    }
-    Ok(())
+    implausible(&scores, &p_values).map_or(Ok(()), |(column, found, range)| fault(column, found, range))
+}
+
+/// The first score or p-value that cannot be: its column, its value, and what is allowed.
+pub(crate) fn implausible(
+    scores: &[(&'static str, f64)],
+    p_values: &[(&'static str, Option<f64>)],
+) -> Option<(&'static str, f64, &'static str)> {
+    let score = scores.iter().find(|(_, value)| !(-1e9..=1e9).contains(value));
+    let score = score.map(|&(column, value)| (column, value, "a finite number of points"));
+    let p_value = || {
+        let present = p_values.iter().filter_map(|&(column, value)| Some((column, value?)));
+        let (column, value) = present.into_iter().find(|(_, value)| !(0.0..=1.0).contains(value))?;
+        Some((column, value, "0 to 1 or empty"))
+    };
+    score.or_else(p_value)
 }
 
 /// Metric and base score are the same in all rows of one run.

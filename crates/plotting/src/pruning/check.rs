@@ -7,6 +7,7 @@ use super::curve::Series;
 use super::order::{Order, Scope};
 use crate::Error;
 use crate::attention::Attention;
+use crate::sweep::implausible;
 
 /// More heads than this are a fault, not a model.
 const MOST: usize = 100_000;
@@ -55,22 +56,12 @@ impl File<'_> {
             return fault("masked", row.masked as f64, "at most `heads`: no more than 100 % can be masked");
         }
         let scores = [("base_score", row.base_score), ("score", row.score), ("score_delta", row.score_delta)];
-        for (column, value) in scores {
-            if !(-1e9..=1e9).contains(&value) {
-                return fault(column, value, "a finite number of points");
-            }
-        }
         let p_values = [
             ("p_value", row.p_value),
             ("p_holm", row.p_holm),
             ("p_benjamini_hochberg", row.p_benjamini_hochberg),
         ];
-        for (column, value) in p_values {
-            if let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) {
-                return fault(column, value, "0 to 1 or empty");
-            }
-        }
-        Ok(())
+        implausible(&scores, &p_values).map_or(Ok(()), |(column, found, range)| fault(column, found, range))
     }
 
     /// Metric and base score are the same in all rows, also in those of another file.
