@@ -97,7 +97,7 @@ pub struct Provenance {
     pub version: String,
     /// Git commit of the current folder; absent outside a repository.
     pub commit: Option<String>,
-    /// Whether tracked files differed from that commit.
+    /// Whether tracked files other than those in `results/`, which runs write, differed from that commit.
     pub modified: Option<bool>,
     /// Versions of libraries that matter for the numbers, by name, such as `libtorch`.
     pub libraries: BTreeMap<String, String>,
@@ -116,12 +116,12 @@ pub struct Provenance {
 impl Provenance {
     /// Describes the run that starts now, in the current folder.
     pub fn collect(device: &str, threads: usize, libraries: BTreeMap<String, String>) -> Self {
-        let commit = git(&["rev-parse", "HEAD"]);
-        let changes = || git(&["status", "--porcelain", "--untracked-files=no"]);
+        let folder = Path::new(".");
+        let commit = git(folder, &["rev-parse", "HEAD"]);
         Self {
             command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            modified: commit.as_ref().and_then(|_| changes()).map(|changes| !changes.is_empty()),
+            modified: commit.as_ref().and_then(|_| modified(folder)),
             commit,
             libraries,
             device: device.to_owned(),
@@ -135,9 +135,16 @@ impl Provenance {
     }
 }
 
-/// What git answers in the current folder; `None` if it is not there or does not succeed.
-fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(arguments).output().ok()?;
+/// Whether tracked files of the repository around `folder` are changed, results apart.
+fn modified(folder: &Path) -> Option<bool> {
+    let scope = [":(top)", ":(top,exclude)results"];
+    let changes = git(folder, &["status", "--porcelain", "--untracked-files=no", "--", scope[0], scope[1]])?;
+    Some(!changes.is_empty())
+}
+
+/// What git answers in `folder`; `None` if it is not there or does not succeed.
+fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }
@@ -267,6 +274,29 @@ mod tests {
         assert!(!run.command.is_empty() && run.started_unix_seconds > 1_700_000_000);
         assert_eq!(run.commit.is_some(), run.modified.is_some());
         assert_eq!((run.device.as_str(), run.threads, run.duration_seconds), ("cuda:0", 3, None));
+    }
+
+    #[test]
+    fn results_that_a_run_replaced_leave_the_code_unmodified() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("results/demo/a.csv", "1");
+        write("crates/a/results/a.rs", "1");
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@localhost"];
+        git(folder.path(), &["init"]).unwrap();
+        git(folder.path(), &["add", "."]).unwrap();
+        git(folder.path(), &[&identity[..], &["commit", "-m", "first"]].concat()).unwrap();
+        assert_eq!(modified(folder.path()), Some(false));
+        write("results/demo/a.csv", "2");
+        assert_eq!(modified(folder.path()), Some(false));
+        assert_eq!(modified(&folder.path().join("crates")), Some(false));
+        write("crates/a/results/a.rs", "2");
+        assert_eq!(modified(folder.path()), Some(true));
+        assert_eq!(modified(&folder.path().join("results")), Some(true));
     }
 
     proptest! {
