@@ -2,7 +2,8 @@
 //!
 //! Each experiment writes one CSV file of one [row type](rows), through a [`RowWriter`], with a
 //! [`Signature`] in JSON beside it. Neither the order of work nor an interruption shows in a
-//! finished CSV file: equal runs give equal bytes, which is why times stand in the signature.
+//! finished CSV file: equal runs give equal bytes, which is why times stand in the signature, and
+//! speed in [a file of its own](SpeedRow).
 
 mod error;
 mod file;
@@ -12,7 +13,9 @@ mod table;
 pub mod writer;
 
 pub use error::Error;
-pub use rows::{AblationRow, CorrelationRow, ImportanceRow, PruningRow, Row, TrainingRow};
+pub use rows::{
+    AblationRow, CorrelationRow, DynamicsRow, ImportanceRow, PruningRow, Row, SpeedRow, TrainingRow,
+};
 pub use signature::{Identity, Provenance, Signature, sha256_file};
 pub use table::read_rows;
 pub use writer::{Existing, RowWriter, check_writable};

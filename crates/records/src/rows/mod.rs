@@ -2,8 +2,10 @@
 
 mod ablation;
 mod correlation;
+mod dynamics;
 mod importance;
 mod pruning;
+mod speed;
 mod training;
 
 use std::fmt::Debug;
@@ -13,8 +15,10 @@ use serde::de::DeserializeOwned;
 
 pub use ablation::AblationRow;
 pub use correlation::CorrelationRow;
+pub use dynamics::DynamicsRow;
 pub use importance::ImportanceRow;
 pub use pruning::PruningRow;
+pub use speed::SpeedRow;
 pub use training::TrainingRow;
 
 /// A line of a result file. Rows are flat, and their text has no line breaks.
@@ -125,5 +129,55 @@ mod tests {
                       spearman_p_value,top,top_overlap,top_overlap_by_chance";
         assert_eq!(fields(&correlation), header);
         assert_eq!(CorrelationRow::COLUMNS.join(","), header);
+
+        let speed = SpeedRow {
+            removed: 1,
+            heads: 2,
+            batch_size: 1,
+            segments: 1,
+            repeats: 1,
+            original_per_second: 1.0,
+            original_deviation: 1.0,
+            pruned_per_second: 1.0,
+            pruned_deviation: 1.0,
+            ratio: 1.0,
+            ratio_low: 1.0,
+            ratio_high: 1.0,
+            predicted_ratio: 1.0,
+            original_multiply_adds: 1,
+            pruned_multiply_adds: 1,
+            original_parameters: 1,
+            pruned_parameters: 1,
+            original_peak_bytes: None,
+            pruned_peak_bytes: None,
+        };
+        let header = "removed,heads,batch_size,segments,repeats,original_per_second,original_deviation,\
+                      pruned_per_second,pruned_deviation,ratio,ratio_low,ratio_high,predicted_ratio,\
+                      original_multiply_adds,pruned_multiply_adds,original_parameters,pruned_parameters,\
+                      original_peak_bytes,pruned_peak_bytes";
+        assert_eq!(fields(&speed), header);
+        assert_eq!(SpeedRow::COLUMNS.join(","), header);
+
+        let dynamics = DynamicsRow {
+            epoch: None,
+            updates: 1,
+            step: 0,
+            masked: 0,
+            heads: 1,
+            metric: "bleu".to_owned(),
+            base_score: 1.0,
+            score: 1.0,
+            score_delta: 0.0,
+            delta_low: None,
+            delta_high: None,
+            p_value: None,
+            p_holm: None,
+            p_benjamini_hochberg: None,
+            masked_heads: String::new(),
+        };
+        let header = "epoch,updates,step,masked,heads,metric,base_score,score,score_delta,delta_low,delta_high,\
+                      p_value,p_holm,p_benjamini_hochberg,masked_heads";
+        assert_eq!(fields(&dynamics), header);
+        assert_eq!(DynamicsRow::COLUMNS.join(","), header);
     }
 }

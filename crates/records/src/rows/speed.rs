@@ -1,0 +1,80 @@
+//! Rows of speed measurements.
+use serde::{Deserialize, Serialize};
+
+use super::Row;
+
+/// One row of `speed-bench`: a model with all its heads and one with heads removed, timed in turn (Michel et al. 2019,
+/// Table 4).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpeedRow {
+    /// Number of heads that were removed.
+    pub removed: usize,
+    /// Number of heads of the original model.
+    pub heads: usize,
+    /// Segments that are computed together.
+    pub batch_size: usize,
+    /// Segments of one pass: texts or sentences.
+    pub segments: usize,
+    /// Timed passes of each model, without the first, which warms up.
+    pub repeats: usize,
+    /// Segments a second of the original model, mean over passes.
+    pub original_per_second: f64,
+    /// Standard deviation of `original_per_second` between passes.
+    pub original_deviation: f64,
+    /// Segments a second of the model with heads removed, mean over passes.
+    pub pruned_per_second: f64,
+    /// Standard deviation of `pruned_per_second` between passes.
+    pub pruned_deviation: f64,
+    /// How many times as fast the pruned model is: geometric mean over pairs of neighbouring passes.
+    pub ratio: f64,
+    /// Lower end of the 95 % interval of `ratio`.
+    pub ratio_low: f64,
+    /// Upper end of the 95 % interval of `ratio`.
+    pub ratio_high: f64,
+    /// `original_multiply_adds` over `pruned_multiply_adds`: the ratio if time were only arithmetic.
+    pub predicted_ratio: f64,
+    /// Multiply-adds of one pass of the original model, padding included.
+    pub original_multiply_adds: u64,
+    /// Multiply-adds of one pass of the pruned model, padding included.
+    pub pruned_multiply_adds: u64,
+    /// Parameters of the original model.
+    pub original_parameters: u64,
+    /// Parameters of the pruned model.
+    pub pruned_parameters: u64,
+    /// Peak resident memory of a process that makes one pass with the original model, in bytes; empty if unknown.
+    pub original_peak_bytes: Option<u64>,
+    /// Peak resident memory of a process that makes one pass with the pruned model, in bytes; empty if unknown.
+    pub pruned_peak_bytes: Option<u64>,
+}
+
+impl Row for SpeedRow {
+    /// Removed heads and batch size.
+    type Key = (usize, usize);
+
+    const COLUMNS: &'static [&'static str] = &[
+        "removed",
+        "heads",
+        "batch_size",
+        "segments",
+        "repeats",
+        "original_per_second",
+        "original_deviation",
+        "pruned_per_second",
+        "pruned_deviation",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "predicted_ratio",
+        "original_multiply_adds",
+        "pruned_multiply_adds",
+        "original_parameters",
+        "pruned_parameters",
+        "original_peak_bytes",
+        "pruned_peak_bytes",
+    ];
+
+    fn key(&self) -> Self::Key {
+        (self.removed, self.batch_size)
+    }
+}
