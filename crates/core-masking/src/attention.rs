@@ -1,5 +1,5 @@
 //! Multi-headed attention with one gate per head: Michel et al. (2019), Equation 1 and Section 2.3.
-use tch::Tensor;
+use tch::{Device, Kind, Tensor};
 
 use crate::gates::Gate;
 use crate::layers::Linear;
@@ -9,6 +9,8 @@ use crate::{Dropout, Error, Weights};
 #[derive(Debug)]
 pub struct MultiHeadAttention {
     heads: i64,
+    kept: Option<Tensor>, // [kept] of all heads; absent if all are
+    d_head: i64,
     query: Linear,
     key: Linear,
     value: Linear,
@@ -25,14 +27,23 @@ pub struct KeyValue {
 }
 
 impl MultiHeadAttention {
-    /// Takes `{name}.weight` and `{name}.bias` for the names of query, key, value and output projection.
+    /// Takes `{name}.weight` and `{name}.bias` for the names of query, key, value and output projection. Of `heads`
+    /// heads they hold those of `kept`, counted from 0.
     ///
     /// # Errors
     /// If a tensor is missing.
-    pub fn new(weights: &Weights, projections: &[String; 4], heads: i64) -> Result<Self, Error> {
+    pub fn new(
+        weights: &Weights,
+        projections: &[String; 4],
+        (heads, kept): (usize, &[i64]),
+    ) -> Result<Self, Error> {
         let [query, key, value, output] = projections;
+        let width = weights.get(&format!("{output}.weight"))?; // [d_model, kept * d_head]
+        let select = (kept.len() < heads).then(|| Tensor::from_slice(kept).to_device(width.device()));
         Ok(Self {
-            heads,
+            heads: heads as i64,
+            kept: select,
+            d_head: width.size()[0] / heads as i64,
             query: Linear::new(weights, query)?,
             key: Linear::new(weights, key)?,
             value: Linear::new(weights, value)?,
@@ -46,7 +57,7 @@ impl MultiHeadAttention {
     /// - `memory`: `[batch, key, d_model]`
     /// - `bias`: broadcasts to `[batch, heads, query, key]`; 0 keeps a position, `-inf` hides it
     /// - `gates`: `[rows, heads]` or `[rows, heads, queries]`, rows 1 or batch: the ξ_h of Section 2.3; all ones is
-    ///   Equation 1
+    ///   Equation 1; those of removed heads are not looked at
     /// - `dropout`: of attention weights, in training
     /// - returns `[batch, query, d_model]`
     pub fn forward<'a>(
@@ -62,10 +73,14 @@ impl MultiHeadAttention {
 
     /// Keys and values of `memory`: `[batch, key, d_model]`.
     pub fn keys_values(&self, memory: &Tensor) -> KeyValue {
-        KeyValue {
-            key: self.split_heads(&self.key.forward(memory)),
-            value: self.split_heads(&self.value.forward(memory)),
-        }
+        KeyValue { key: self.project(&self.key, memory), value: self.project(&self.value, memory) }
+    }
+
+    /// Zeros in the place of keys and values that are yet to come, `[batch, kept, positions, d_head]`.
+    pub(crate) fn room(&self, batch: i64, positions: i64, options: (Kind, Device)) -> KeyValue {
+        let kept = self.kept.as_ref().map_or(self.heads, |kept| kept.numel() as i64);
+        let zeros = || Tensor::zeros([batch, kept, positions, self.d_head], options);
+        KeyValue { key: zeros(), value: zeros() }
     }
 
     /// [`forward`](Self::forward) with the keys and values at hand.
@@ -78,23 +93,60 @@ impl MultiHeadAttention {
         dropout: &Dropout,
     ) -> Tensor {
         let gates = gates.into();
-        let q = self.split_heads(&self.query.forward(x)); // [batch, heads, query, d_head]
+        if self.is_without_heads() {
+            return self.without_heads(x, memory, gates);
+        }
+        let q = self.project(&self.query, x); // [batch, kept, query, d_head]
         let KeyValue { key: k, value: v } = memory;
         // The fused kernel shows no weights, and its dropout would draw from libtorch's global generator.
         let context = match dropout.is_off() && !gates.is_recorded() {
             true => Tensor::scaled_dot_product_attention(&q, k, v, Some(bias), 0.0, false, None, false),
-            false => dropout.apply(gates.record(attention_weights(&q, k, bias))).matmul(v),
-        }; // [batch, heads, query, d_head]
+            false => dropout.apply(self.record(gates, attention_weights(&q, k, bias))).matmul(v),
+        }; // [batch, kept, query, d_head]
 
         // ξ_h multiplies Att_h, which ends with W_o. W_o is linear, so gating its input is the
         // same; its bias belongs to no head and stays.
-        let gated = gates.apply(context); // [batch, heads, query, d_head]
+        let gated = gates.apply(context, self.kept.as_ref()); // [batch, kept, query, d_head]
         self.output.forward(&gated.transpose(1, 2).flatten(2, 3)) // [batch, query, d_model]
     }
 
-    /// `[batch, position, d_model]` to `[batch, heads, position, d_head]`.
-    fn split_heads(&self, x: &Tensor) -> Tensor {
-        x.unflatten(2, [self.heads, -1]).transpose(1, 2)
+    /// Writes attention weights down if asked for, those of removed heads as zeros, and returns them.
+    ///
+    /// `weights`: `[batch, kept, query, key]`
+    fn record(&self, gates: Gate<'_>, weights: Tensor) -> Tensor {
+        let Some(kept) = self.kept.as_ref().filter(|_| gates.is_recorded()) else {
+            return gates.record(weights);
+        };
+        let size = weights.size();
+        let shape = [size[0], self.heads, size[2], size[3]];
+        let all = weights.new_zeros(shape, (weights.kind(), weights.device()));
+        // What goes on is taken out of what was written down, so that gradients pass through it.
+        gates.record(all.index_copy(1, kept, &weights)).index_select(1, kept)
+    }
+
+    /// `x`: `[batch, position, d_model]`; returns `[batch, kept, position, d_head]`.
+    fn project(&self, projection: &Linear, x: &Tensor) -> Tensor {
+        // libtorch divides by the number of heads
+        let projected = match self.is_without_heads() {
+            true => x.narrow(2, 0, 0),
+            false => projection.forward(x),
+        };
+        projected.unflatten(2, [projected.size()[2] / self.d_head, self.d_head]).transpose(1, 2)
+    }
+
+    fn is_without_heads(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.numel() == 0)
+    }
+
+    /// What is left of a layer all of whose heads were removed: `[batch, query, d_model]`.
+    fn without_heads(&self, x: &Tensor, memory: &KeyValue, gates: Gate<'_>) -> Tensor {
+        let output = self.output.bias().expand_as(x);
+        if !gates.is_recorded() {
+            return output;
+        }
+        let (batch, queries, keys) = (x.size()[0], x.size()[1], memory.key.size()[2]);
+        let nothing = self.record(gates, x.new_zeros([batch, 0, queries, keys], (x.kind(), x.device())));
+        output + nothing.sum(None) // 0, by which gradients of what was written down are 0 and not absent
     }
 }
 
@@ -108,7 +160,6 @@ fn attention_weights(query: &Tensor, key: &Tensor, bias: &Tensor) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tch::{Device, Kind};
 
     const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 
@@ -127,7 +178,7 @@ mod tests {
 
     fn layer(weights: &Weights) -> MultiHeadAttention {
         let projections = ["q", "k", "v", "out"].map(|part| format!("a.{part}_proj"));
-        MultiHeadAttention::new(weights, &projections, 3).unwrap()
+        MultiHeadAttention::new(weights, &projections, (3, &[0, 1, 2])).unwrap()
     }
 
     fn gap(left: &Tensor, right: &Tensor) -> f64 {

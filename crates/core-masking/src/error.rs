@@ -1,7 +1,7 @@
 //! What can go wrong between a checkpoint folder and a forward pass.
 use std::path::PathBuf;
 
-use crate::Attention;
+use crate::{Attention, HeadId};
 
 /// Why a model could not be loaded, saved or asked for a head.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +28,10 @@ pub enum Error {
     #[error("`{}` lacks tensor `{name}`", path.display())]
     MissingTensor { path: PathBuf, name: String },
 
+    /// Heads to be removed that are all there are.
+    #[error("no head would be left in the model")]
+    NoHeadLeft,
+
     /// An attention type that the model does not have.
     #[error("no `{attention}` attention in this model: it has {}", listed(allowed))]
     NoSuchAttention { attention: Attention, allowed: Vec<Attention> },
@@ -51,6 +55,10 @@ pub enum Error {
     /// A file that could not be read.
     #[error("cannot read `{}`", path.display())]
     Read { path: PathBuf, source: std::io::Error },
+
+    /// A head that the model once had.
+    #[error("head {id} has been removed from this model")]
+    RemovedHead { id: HeadId },
 
     /// A checkpoint tensor that does not fit the configuration.
     #[error("`{}`: tensor `{name}` is {found:?}, but the configuration asks for {expected:?}", path.display())]

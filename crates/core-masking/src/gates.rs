@@ -36,11 +36,14 @@ impl Gate<'_> {
         self.values
     }
 
-    /// Multiplies each head's context, `[batch, heads, query, d_head]`; later queries than these have no part in it.
-    pub(crate) fn apply(&self, context: Tensor) -> Tensor {
-        let gates = match self.values.dim() {
-            3 => self.values.narrow(2, 0, context.size()[2]), // [rows, heads, query]
-            _ => self.values.unsqueeze(-1),                   // [rows, heads, 1]
+    /// Multiplies the context of each head of `kept`, or of all heads, `[batch, kept, query, d_head]`; later queries
+    /// than these have no part in it.
+    pub(crate) fn apply(&self, context: Tensor, kept: Option<&Tensor>) -> Tensor {
+        let values =
+            kept.map_or_else(|| self.values.shallow_clone(), |kept| self.values.index_select(1, kept));
+        let gates = match values.dim() {
+            3 => values.narrow(2, 0, context.size()[2]), // [rows, kept, query]
+            _ => values.unsqueeze(-1),                   // [rows, kept, 1]
         };
         context * gates.unsqueeze(-1)
     }

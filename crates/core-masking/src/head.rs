@@ -9,7 +9,8 @@ use std::str::FromStr;
 use crate::Error;
 
 /// What attends to what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Attention {
     /// Encoder self-attention of an encoder-decoder model.
     EncEnc,
@@ -18,6 +19,7 @@ pub enum Attention {
     /// Decoder self-attention.
     DecDec,
     /// Self-attention of an encoder-only model such as BERT.
+    #[serde(rename = "self")]
     SelfAttention,
 }
 
@@ -116,24 +118,53 @@ pub struct LayerShape {
     pub heads: usize,
 }
 
-/// All heads of a model.
+/// All heads of a model. Heads that were removed from it have left their numbers behind: the others keep theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeadLayout(BTreeMap<Attention, LayerShape>);
+pub struct HeadLayout {
+    types: BTreeMap<Attention, LayerShape>,
+    removed: HeadSet,
+}
 
 impl HeadLayout {
     /// A layout from its attention types.
     pub fn new(types: impl IntoIterator<Item = (Attention, LayerShape)>) -> Self {
-        Self(types.into_iter().collect())
+        Self { types: types.into_iter().collect(), removed: HeadSet::none() }
     }
 
-    /// The attention types with their sizes, in a fixed order.
+    /// The same layout with these heads removed, whether they exist or not.
+    pub(crate) fn with_removed(self, removed: HeadSet) -> Self {
+        Self { removed, ..self }
+    }
+
+    /// The layout of the model from which these heads were removed too.
+    ///
+    /// # Errors
+    /// If the model does not have one of them, or no head would be left.
+    pub fn without(&self, heads: &HeadSet) -> Result<Self, Error> {
+        heads.iter().try_for_each(|id| self.check(id))?;
+        let layout = self.clone().with_removed(self.removed.iter().chain(heads.iter()).collect());
+        if layout.heads().is_empty() { Err(Error::NoHeadLeft) } else { Ok(layout) }
+    }
+
+    /// The heads that were removed.
+    pub fn removed(&self) -> &HeadSet {
+        &self.removed
+    }
+
+    /// The attention types with their sizes, removed heads included, in a fixed order.
     pub fn types(&self) -> impl Iterator<Item = (Attention, LayerShape)> + '_ {
-        self.0.iter().map(|(&attention, &shape)| (attention, shape))
+        self.types.iter().map(|(&attention, &shape)| (attention, shape))
     }
 
     /// All heads: attention type by attention type, layer by layer.
     pub fn heads(&self) -> Vec<HeadId> {
-        self.types().flat_map(|(attention, shape)| heads_in(attention, shape)).collect()
+        self.types().flat_map(|(attention, shape)| self.heads_in(attention, shape)).collect()
+    }
+
+    /// The heads of one module that are left, counted from 0.
+    pub(crate) fn kept(&self, attention: Attention, layer: usize) -> Vec<i64> {
+        let ids = self.heads_of(attention).unwrap_or_default().into_iter();
+        ids.filter(|id| id.layer == layer).map(|id| id.head as i64).collect()
     }
 
     /// The heads of one attention type, layer by layer.
@@ -141,7 +172,12 @@ impl HeadLayout {
     /// # Errors
     /// If the model has no such attention.
     pub fn heads_of(&self, attention: Attention) -> Result<Vec<HeadId>, Error> {
-        Ok(heads_in(attention, self.shape_of(attention)?).collect())
+        Ok(self.heads_in(attention, self.shape_of(attention)?).collect())
+    }
+
+    fn heads_in(&self, attention: Attention, shape: LayerShape) -> impl Iterator<Item = HeadId> + '_ {
+        let heads = move |layer| (0..shape.heads).map(move |head| HeadId::from_index(attention, layer, head));
+        (0..shape.layers).flat_map(heads).filter(|id| !self.removed.contains(*id))
     }
 
     /// The other heads of a head's layer.
@@ -167,18 +203,19 @@ impl HeadLayout {
         if id.head >= heads {
             return Err(Error::NoSuchHead { attention, head: id.head_number(), heads });
         }
+        if self.removed.contains(id) {
+            return Err(Error::RemovedHead { id });
+        }
         Ok(())
     }
 
     fn shape_of(&self, attention: Attention) -> Result<LayerShape, Error> {
-        let found = self.0.get(&attention).copied();
-        found.ok_or_else(|| Error::NoSuchAttention { attention, allowed: self.0.keys().copied().collect() })
+        let found = self.types.get(&attention).copied();
+        found.ok_or_else(|| Error::NoSuchAttention {
+            attention,
+            allowed: self.types.keys().copied().collect(),
+        })
     }
-}
-
-fn heads_in(attention: Attention, shape: LayerShape) -> impl Iterator<Item = HeadId> {
-    (0..shape.layers)
-        .flat_map(move |layer| (0..shape.heads).map(move |head| HeadId::from_index(attention, layer, head)))
 }
 
 /// Heads that are masked together; the empty set is the intact model.
@@ -288,6 +325,23 @@ mod tests {
         assert_eq!((all.len(), all.brief().as_str()), (3, "3 heads"));
         assert_eq!(others.without("enc-enc:2:3".parse().unwrap()).to_string(), "enc-enc:2:1");
         assert!(layout().all_but("enc-enc:2:4".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn removed_heads_are_gone_and_the_others_keep_their_numbers() {
+        let set = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<HeadSet>();
+        let layout = layout().without(&set(&["enc-enc:1:2"])).unwrap();
+        let layout = layout.without(&set(&["enc-enc:1:1", "enc-enc:1:3", "dec-dec:2:1"])).unwrap();
+        assert_eq!(
+            (layout.kept(Attention::EncEnc, 0), layout.kept(Attention::EncEnc, 1)),
+            (vec![], vec![0, 1, 2])
+        );
+        assert_eq!(layout.kept(Attention::DecDec, 1), [1, 2, 3, 4]);
+        assert_eq!((layout.heads().len(), layout.removed().len()), (26 - 4, 4));
+        let message = layout.without(&set(&["dec-dec:2:1"])).unwrap_err().to_string();
+        assert_eq!(message, "head dec-dec:2:1 has been removed from this model");
+        let all = layout.heads().into_iter().collect();
+        assert_eq!(layout.without(&all).unwrap_err().to_string(), "no head would be left in the model");
     }
 
     #[test]

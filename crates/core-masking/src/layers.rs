@@ -22,6 +22,11 @@ impl Linear {
         })
     }
 
+    /// `[out]`
+    pub fn bias(&self) -> &Tensor {
+        &self.bias
+    }
+
     /// `x`: `[.., in]`; returns `[.., out]`.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         x.linear(&self.weight, Some(&self.bias))

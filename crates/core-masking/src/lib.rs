@@ -16,6 +16,7 @@ pub mod importance;
 mod layers;
 pub mod loss;
 pub mod marian;
+mod pruning;
 mod weights;
 
 pub use batch::{SegmentBatch, TokenBatch, causal_bias};
@@ -25,4 +26,5 @@ pub use error::Error;
 pub use gates::{AttentionRecord, Gate, Gates, RecordedWeights};
 pub use head::{Attention, HeadId, HeadLayout, HeadSet, LayerShape};
 pub use importance::{HeadMeans, HeadScores, Measure};
+pub use pruning::Removal;
 pub use weights::{Inventory, Weights};

@@ -16,6 +16,18 @@ pub struct Weights(BTreeMap<String, Tensor>);
 /// What the configuration says a checkpoint must hold: name and shape of each tensor.
 pub type Inventory = Vec<(String, Vec<i64>)>;
 
+/// Adds a linear map with its bias.
+pub(crate) fn linear(inventory: &mut Inventory, name: &str, output: i64, input: i64) {
+    inventory.push((format!("{name}.weight"), vec![output, input]));
+    inventory.push((format!("{name}.bias"), vec![output]));
+}
+
+/// Adds a layer normalisation.
+pub(crate) fn norm(inventory: &mut Inventory, name: &str, width: i64) {
+    inventory.push((format!("{name}.weight"), vec![width]));
+    inventory.push((format!("{name}.bias"), vec![width]));
+}
+
 impl Weights {
     /// Collects tensors that are made, not read.
     pub fn from_tensors(tensors: impl IntoIterator<Item = (String, Tensor)>) -> Self {

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::weights::Inventory;
-use crate::{Attention, Error, HeadLayout, LayerShape, checkpoint};
+use crate::pruning::{PrunedHeads, by_layer, named};
+use crate::weights::{Inventory, linear, norm};
+use crate::{Attention, Error, HeadLayout, HeadSet, LayerShape, checkpoint};
 
 /// The nonlinearity between the two linear maps of a feed-forward block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +72,9 @@ pub struct BertConfig {
     /// Numbers of the classes by their name.
     #[serde(default)]
     pub label2id: BTreeMap<String, usize>,
+    /// Heads that were cut out of the weights, by layer, both counted from 0; transformers 4 knows them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) pruned_heads: PrunedHeads,
 }
 
 fn epsilon() -> f64 {
@@ -157,6 +161,8 @@ impl BertConfig {
         if let Some((name, rate)) = rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
             return Err(format!("{name} ({rate}) must be at least 0 and below 1"));
         }
+        let removed = self.layout().removed().clone();
+        self.unpruned_layout().without(&removed).map_err(|fault| format!("pruned_heads: {fault}"))?;
         if self.position_embedding_type != "absolute" {
             let found = &self.position_embedding_type;
             return Err(format!("position_embedding_type is `{found}`; only `absolute` is supported"));
@@ -206,13 +212,29 @@ impl BertConfig {
 
     /// The heads of the model.
     pub fn layout(&self) -> HeadLayout {
+        self.unpruned_layout().with_removed(named(Attention::SelfAttention, &self.pruned_heads).collect())
+    }
+
+    fn unpruned_layout(&self) -> HeadLayout {
         let shape = LayerShape { layers: self.num_hidden_layers, heads: self.num_attention_heads };
         HeadLayout::new([(Attention::SelfAttention, shape)])
     }
 
+    /// The same model with these heads cut out, of which the model has all.
+    pub(super) fn without_heads(&self, heads: &HeadSet) -> Self {
+        let removed = self.layout().removed().iter().chain(heads.iter()).collect();
+        Self { pruned_heads: by_layer(Attention::SelfAttention, &removed), ..self.clone() }
+    }
+
+    /// Query, key, value and output projection of a layer.
+    pub(super) fn projections(layer: usize) -> [String; 4] {
+        ["self.query", "self.key", "self.value", "output.dense"]
+            .map(|part| format!("bert.encoder.layer.{layer}.attention.{part}"))
+    }
+
     /// Name and shape of each tensor in `model.safetensors`.
     pub fn inventory(&self) -> Inventory {
-        let width = self.hidden_size;
+        let (width, layout) = (self.hidden_size, self.layout());
         let mut inventory = vec![
             ("bert.embeddings.word_embeddings.weight".to_owned(), vec![self.vocab_size, width]),
             (
@@ -224,9 +246,11 @@ impl BertConfig {
         norm(&mut inventory, "bert.embeddings.LayerNorm", width);
         for layer in 0..self.num_hidden_layers {
             let name = format!("bert.encoder.layer.{layer}");
-            for part in ["self.query", "self.key", "self.value", "output.dense"] {
-                linear(&mut inventory, &format!("{name}.attention.{part}"), width, width);
-            }
+            let heads = layout.kept(Attention::SelfAttention, layer).len() as i64;
+            let kept = heads * (width / self.num_attention_heads as i64);
+            let [query, key, value, output] = Self::projections(layer);
+            [query, key, value].iter().for_each(|name| linear(&mut inventory, name, kept, width));
+            linear(&mut inventory, &output, width, kept);
             norm(&mut inventory, &format!("{name}.attention.output.LayerNorm"), width);
             linear(&mut inventory, &format!("{name}.intermediate.dense"), self.intermediate_size, width);
             linear(&mut inventory, &format!("{name}.output.dense"), width, self.intermediate_size);
@@ -243,16 +267,6 @@ impl BertConfig {
         linear(&mut inventory, "classifier", self.id2label.len() as i64, self.hidden_size);
         inventory
     }
-}
-
-fn linear(inventory: &mut Inventory, name: &str, output: i64, input: i64) {
-    inventory.push((format!("{name}.weight"), vec![output, input]));
-    inventory.push((format!("{name}.bias"), vec![output]));
-}
-
-fn norm(inventory: &mut Inventory, name: &str, width: i64) {
-    inventory.push((format!("{name}.weight"), vec![width]));
-    inventory.push((format!("{name}.bias"), vec![width]));
 }
 
 #[cfg(test)]
@@ -304,6 +318,18 @@ mod tests {
         assert_eq!(
             fault("id2label", json!({"0": "score"})),
             "id2label names 1 classes; a classifier has from 2 to 65536"
+        );
+    }
+
+    #[test]
+    fn heads_that_are_pruned_must_exist() {
+        assert_eq!(
+            fault("pruned_heads", json!({"1": [0, 3]})),
+            "pruned_heads: no head 4 in a layer of `self`: heads are numbered 1 to 3"
+        );
+        assert_eq!(
+            fault("pruned_heads", json!({"0": [0, 1, 2], "1": [0, 1, 2]})),
+            "pruned_heads: no head would be left in the model"
         );
     }
 

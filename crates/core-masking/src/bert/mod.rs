@@ -11,7 +11,8 @@ use tch::{Device, Kind, Tensor};
 use crate::attention::MultiHeadAttention;
 use crate::gates::Gate;
 use crate::layers::{LayerNorm, Linear};
-use crate::{Attention, Dropout, Error, Gates, HeadLayout, SegmentBatch, Weights};
+use crate::pruning::without_heads;
+use crate::{Attention, Dropout, Error, Gates, HeadLayout, HeadSet, Removal, SegmentBatch, Weights};
 
 pub use checkpoint::Pretrained;
 pub use config::{BertConfig, HiddenActivation};
@@ -95,11 +96,14 @@ impl Embeddings {
 impl Layer {
     fn new(config: &BertConfig, weights: &Weights, layer: usize) -> Result<Self, Error> {
         let name = format!("bert.encoder.layer.{layer}");
-        let projections = ["self.query", "self.key", "self.value", "output.dense"]
-            .map(|part| format!("{name}.attention.{part}"));
+        let heads = (config.num_attention_heads, config.layout().kept(Attention::SelfAttention, layer));
         let norm = |part: &str| LayerNorm::new(weights, &format!("{name}.{part}"), config.layer_norm_eps);
         Ok(Self {
-            attention: MultiHeadAttention::new(weights, &projections, config.num_attention_heads as i64)?,
+            attention: MultiHeadAttention::new(
+                weights,
+                &BertConfig::projections(layer),
+                (heads.0, &heads.1),
+            )?,
             attention_norm: norm("attention.output.LayerNorm")?,
             activation: config.hidden_act,
             inner: Linear::new(weights, &format!("{name}.intermediate.dense"))?,
@@ -176,6 +180,20 @@ impl BertClassifier {
     /// Never, since all tensors are there.
     pub fn share(&self) -> Result<Self, Error> {
         Self::new(self.config.clone(), self.weights.share())
+    }
+
+    /// The model without these heads, which gives the outputs that it gives with them masked.
+    ///
+    /// # Errors
+    /// If it does not have one of them, or no head would be left.
+    pub fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, Error> {
+        let projections = |_, layer| BertConfig::projections(layer);
+        let weights = without_heads(&self.weights, &self.layout(), heads, removal, projections)?;
+        let config = match removal {
+            Removal::Cut => self.config.without_heads(heads),
+            Removal::Zeros => self.config.clone(),
+        };
+        Self::new(config, weights)
     }
 
     /// A batch of (ids, segments), checked.

@@ -2,7 +2,7 @@
 use tch::Tensor;
 
 use crate::attention::KeyValue;
-use crate::marian::Marian;
+use crate::marian::{DecoderLayer, Marian};
 
 /// What all decoder layers attend to. The first axis of each tensor is the sentences still in the batch.
 ///
@@ -32,11 +32,8 @@ impl Cache {
         let source: Vec<KeyValue> =
             layers.map(|layer| padded(layer.encoder_attention.keys_values(memory))).collect();
         let sentences = memory.size()[0];
-        let empty = |like: &Tensor| {
-            Tensor::zeros([sentences, like.size()[1], LANES * beam, like.size()[3]], model.options())
-        };
-        let target =
-            source.iter().map(|kv| KeyValue { key: empty(&kv.key), value: empty(&kv.value) }).collect();
+        let room = |layer: &DecoderLayer| layer.self_attention.room(sentences, LANES * beam, model.options());
+        let target = model.decoder_layers().iter().map(room).collect();
         let hidden = |shape: &[i64]| Tensor::full(shape, f64::NEG_INFINITY, model.options());
         let others = hidden(&[beam, beam]);
         Self {

@@ -1,10 +1,12 @@
 //! `config.json` of a Marian folder: which tensors there are, and how large.
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::weights::Inventory;
-use crate::{Attention, Error, HeadLayout, LayerShape, checkpoint};
+use crate::pruning::{PrunedHeads, by_layer, named};
+use crate::weights::{Inventory, linear, norm};
+use crate::{Attention, Error, HeadLayout, HeadSet, LayerShape, checkpoint};
 
 /// The nonlinearity between the two linear maps of a feed-forward block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +71,10 @@ pub struct MarianConfig {
     /// Whether positions are sinusoidal and fixed; only `true` is supported.
     #[serde(default = "yes")]
     pub static_position_embeddings: bool,
+    /// Heads that were cut out of the weights, by attention type and layer, layers and heads counted from 0. Not of
+    /// transformers, whose `pruned_heads` knows one attention module in a layer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) pruned_attention_heads: BTreeMap<Attention, PrunedHeads>,
 }
 
 fn architectures() -> Vec<String> {
@@ -158,6 +164,10 @@ impl MarianConfig {
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(format!("dropout ({}) must be at least 0 and below 1", self.dropout));
         }
+        let removed = self.layout().removed().clone();
+        self.unpruned_layout()
+            .without(&removed)
+            .map_err(|fault| format!("pruned_attention_heads: {fault}"))?;
         self.validate_symbols()?;
         self.validate_variant()
     }
@@ -194,6 +204,21 @@ impl MarianConfig {
 
     /// The heads of the model.
     pub fn layout(&self) -> HeadLayout {
+        let removed = self.pruned_attention_heads.iter();
+        let removed = removed.flat_map(|(&attention, pruned)| named(attention, pruned)).collect();
+        self.unpruned_layout().with_removed(removed)
+    }
+
+    /// The same model with these heads cut out, of which the model has all.
+    pub(super) fn without_heads(&self, heads: &HeadSet) -> Self {
+        let removed: HeadSet = self.layout().removed().iter().chain(heads.iter()).collect();
+        let types = self.unpruned_layout();
+        let by_type = types.types().map(|(attention, _)| (attention, by_layer(attention, &removed)));
+        let pruned_attention_heads = by_type.filter(|(_, pruned)| !pruned.is_empty()).collect();
+        Self { pruned_attention_heads, ..self.clone() }
+    }
+
+    fn unpruned_layout(&self) -> HeadLayout {
         let encoder = LayerShape { layers: self.encoder_layers, heads: self.encoder_attention_heads };
         let decoder = LayerShape { layers: self.decoder_layers, heads: self.decoder_attention_heads };
         HeadLayout::new([
@@ -221,32 +246,55 @@ impl MarianConfig {
         ];
         for layer in 0..self.encoder_layers {
             let name = format!("model.encoder.layers.{layer}");
-            self.layer_inventory(&name, &["self_attn"], self.encoder_ffn_dim, &mut inventory);
+            let modules = [(Attention::EncEnc, self.encoder_attention_heads)];
+            self.layer_inventory(&name, layer, &modules, self.encoder_ffn_dim, &mut inventory);
         }
         for layer in 0..self.decoder_layers {
             let name = format!("model.decoder.layers.{layer}");
-            self.layer_inventory(&name, &["self_attn", "encoder_attn"], self.decoder_ffn_dim, &mut inventory);
+            let heads = self.decoder_attention_heads;
+            let modules = [(Attention::DecDec, heads), (Attention::EncDec, heads)];
+            self.layer_inventory(&name, layer, &modules, self.decoder_ffn_dim, &mut inventory);
         }
         inventory
     }
 
-    fn layer_inventory(&self, name: &str, attentions: &[&str], width: i64, inventory: &mut Inventory) {
-        let d_model = self.d_model;
-        let mut linear = |part: String, output: i64, input: i64| {
-            inventory.push((format!("{name}.{part}.weight"), vec![output, input]));
-            inventory.push((format!("{name}.{part}.bias"), vec![output]));
-        };
-        for attention in attentions {
-            for part in ["q", "k", "v", "out"] {
-                linear(format!("{attention}.{part}_proj"), d_model, d_model);
-            }
+    /// `modules`: the attention modules with the number of heads that they had at first.
+    fn layer_inventory(
+        &self,
+        name: &str,
+        layer: usize,
+        modules: &[(Attention, usize)],
+        width: i64,
+        inventory: &mut Inventory,
+    ) {
+        let (d_model, layout) = (self.d_model, self.layout());
+        for &(attention, heads) in modules {
+            let kept = layout.kept(attention, layer).len() as i64 * (d_model / heads as i64);
+            let [query, key, value, output] = projections(attention, layer);
+            [query, key, value].iter().for_each(|name| linear(inventory, name, kept, d_model));
+            linear(inventory, &output, d_model, kept);
         }
-        linear("fc1".to_owned(), width, d_model);
-        linear("fc2".to_owned(), d_model, width);
-        let norms = attentions.iter().map(|attention| format!("{attention}_layer_norm"));
-        for norm in norms.chain(["final_layer_norm".to_owned()]) {
-            inventory.push((format!("{name}.{norm}.weight"), vec![d_model]));
-            inventory.push((format!("{name}.{norm}.bias"), vec![d_model]));
+        linear(inventory, &format!("{name}.fc1"), width, d_model);
+        linear(inventory, &format!("{name}.fc2"), d_model, width);
+        for &(attention, _) in modules {
+            norm(inventory, &format!("{}_layer_norm", module(attention, layer)), d_model);
         }
+        norm(inventory, &format!("{name}.final_layer_norm"), d_model);
     }
+}
+
+/// Name of an attention module; its normalisation and projections begin with it.
+pub(super) fn module(attention: Attention, layer: usize) -> String {
+    let (stack, part) = match attention {
+        Attention::EncEnc | Attention::SelfAttention => ("encoder", "self_attn"),
+        Attention::EncDec => ("decoder", "encoder_attn"),
+        Attention::DecDec => ("decoder", "self_attn"),
+    };
+    format!("model.{stack}.layers.{layer}.{part}")
+}
+
+/// Query, key, value and output projection of an attention module.
+pub(super) fn projections(attention: Attention, layer: usize) -> [String; 4] {
+    let name = module(attention, layer);
+    ["q", "k", "v", "out"].map(|part| format!("{name}.{part}_proj"))
 }

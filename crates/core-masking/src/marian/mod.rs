@@ -12,7 +12,11 @@ use tch::{Device, Kind, Tensor};
 use crate::attention::{KeyValue, MultiHeadAttention};
 use crate::gates::Gate;
 use crate::layers::{LayerNorm, Linear};
-use crate::{Attention, Dropout, Error, Gates, HeadLayout, TokenBatch, Weights, causal_bias, checkpoint};
+use crate::pruning::without_heads;
+use crate::{
+    Attention, Dropout, Error, Gates, HeadLayout, HeadSet, Removal, TokenBatch, Weights, causal_bias,
+    checkpoint,
+};
 
 pub use config::{Activation, MarianConfig};
 
@@ -212,6 +216,19 @@ impl Marian {
         Self::new(self.config.clone(), self.weights.share())
     }
 
+    /// The model without these heads, which gives the outputs that it gives with them masked.
+    ///
+    /// # Errors
+    /// If it does not have one of them, or no head would be left.
+    pub fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, Error> {
+        let weights = without_heads(&self.weights, &self.layout(), heads, removal, config::projections)?;
+        let config = match removal {
+            Removal::Cut => self.config.without_heads(heads),
+            Removal::Zeros => self.config.clone(),
+        };
+        Self::new(config, weights)
+    }
+
     /// Encoder states of a batch.
     ///
     /// - `source`: ids `[batch, source]`
@@ -287,17 +304,24 @@ impl Marian {
     }
 }
 
-/// Attention on the tensors `{name}.{q,k,v,out}_proj`.
-fn attention(weights: &Weights, name: &str, heads: i64) -> Result<MultiHeadAttention, Error> {
-    let projections = ["q", "k", "v", "out"].map(|part| format!("{name}.{part}_proj"));
-    MultiHeadAttention::new(weights, &projections, heads)
+fn attention(
+    config: &MarianConfig,
+    weights: &Weights,
+    attention: Attention,
+    layer: usize,
+) -> Result<MultiHeadAttention, Error> {
+    let heads = match attention {
+        Attention::EncEnc => config.encoder_attention_heads,
+        _ => config.decoder_attention_heads,
+    };
+    let kept = config.layout().kept(attention, layer);
+    MultiHeadAttention::new(weights, &config::projections(attention, layer), (heads, &kept))
 }
 
 fn encoder_layer(config: &MarianConfig, weights: &Weights, layer: usize) -> Result<EncoderLayer, Error> {
     let name = format!("model.encoder.layers.{layer}");
-    let heads = config.encoder_attention_heads as i64;
     Ok(EncoderLayer {
-        self_attention: attention(weights, &format!("{name}.self_attn"), heads)?,
+        self_attention: attention(config, weights, Attention::EncEnc, layer)?,
         self_attention_norm: LayerNorm::new(weights, &format!("{name}.self_attn_layer_norm"), EPSILON)?,
         feed_forward: FeedForward::new(weights, &name, config.activation_function)?,
     })
@@ -305,11 +329,10 @@ fn encoder_layer(config: &MarianConfig, weights: &Weights, layer: usize) -> Resu
 
 fn decoder_layer(config: &MarianConfig, weights: &Weights, layer: usize) -> Result<DecoderLayer, Error> {
     let name = format!("model.decoder.layers.{layer}");
-    let heads = config.decoder_attention_heads as i64;
     Ok(DecoderLayer {
-        self_attention: attention(weights, &format!("{name}.self_attn"), heads)?,
+        self_attention: attention(config, weights, Attention::DecDec, layer)?,
         self_attention_norm: LayerNorm::new(weights, &format!("{name}.self_attn_layer_norm"), EPSILON)?,
-        encoder_attention: attention(weights, &format!("{name}.encoder_attn"), heads)?,
+        encoder_attention: attention(config, weights, Attention::EncDec, layer)?,
         encoder_attention_norm: LayerNorm::new(weights, &format!("{name}.encoder_attn_layer_norm"), EPSILON)?,
         feed_forward: FeedForward::new(weights, &name, config.activation_function)?,
     })

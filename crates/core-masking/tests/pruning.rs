@@ -1,0 +1,257 @@
+//! Removing heads for real gives what masking them gives, on small random models, whatever the pattern.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
+use core_masking::importance::measure_classifier;
+use core_masking::loss::{PairBatch, sentence_losses};
+use core_masking::marian::{Marian, MarianConfig};
+use core_masking::{
+    BeamSearch, Gates, HeadId, HeadLayout, HeadSet, Measure, Removal, SegmentBatch, Stopping,
+};
+use proptest::prelude::*;
+use tch::{Device, Kind, Tensor};
+
+const DOUBLE: (Kind, Device) = (Kind::Double, Device::Cpu);
+const SINGLE: (Kind, Device) = (Kind::Float, Device::Cpu);
+
+/// 3 layers of 4 heads of 5.
+fn classifier(options: (Kind, Device)) -> BertClassifier {
+    let json = serde_json::json!({
+        "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
+        "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.4,
+    });
+    let config: BertConfig = serde_json::from_value(json).unwrap();
+    BertClassifier::random(config, 3, options).unwrap()
+}
+
+/// 2 encoder layers of 3 heads of 4, and 3 decoder layers of 2 heads of 6.
+fn translator(options: (Kind, Device)) -> Marian {
+    let json = serde_json::json!({
+        "model_type": "marian", "vocab_size": 19, "d_model": 12, "encoder_layers": 2,
+        "encoder_attention_heads": 3, "encoder_ffn_dim": 14, "decoder_layers": 3, "decoder_attention_heads": 2,
+        "decoder_ffn_dim": 10, "activation_function": "swish", "max_position_embeddings": 20,
+        "scale_embedding": true, "pad_token_id": 1, "eos_token_id": 0, "decoder_start_token_id": 1,
+    });
+    let config: MarianConfig = serde_json::from_value(json).unwrap();
+    Marian::random(config, 5, options).unwrap()
+}
+
+fn texts(model: &BertClassifier) -> SegmentBatch {
+    let text = |length: u32| (0..length).map(|place| (1 + (length * 7 + place * 5) % 22, place % 2)).unzip();
+    let texts: Vec<(Vec<u32>, Vec<u32>)> = [5, 13, 1, 8].map(text).to_vec();
+    let rows: Vec<(&[u32], &[u32])> = texts.iter().map(|(ids, segments)| (&ids[..], &segments[..])).collect();
+    model.batch(&rows).unwrap()
+}
+
+fn logits(model: &BertClassifier, gates: &Gates) -> Tensor {
+    tch::no_grad(|| model.forward(&texts(model), gates, &BertDropout::OFF))
+}
+
+const SOURCES: [&[u32]; 3] = [&[5, 9, 14, 2, 0], &[7, 0], &[3, 3, 18, 11, 6, 4, 12, 0]];
+
+fn losses(model: &Marian, gates: &Gates) -> Tensor {
+    let targets: [&[u32]; 3] = [&[8, 2, 0], &[4, 4, 16, 10, 0], &[9, 0]];
+    let batch = PairBatch::new(model, &SOURCES, &targets);
+    tch::no_grad(|| sentence_losses(model, &batch, gates))
+}
+
+fn gap(left: &Tensor, right: &Tensor) -> f64 {
+    (left - right).abs().max().double_value(&[])
+}
+
+fn masking(layout: &HeadLayout, heads: &HeadSet, options: (Kind, Device)) -> Gates {
+    Gates::masking(layout, std::slice::from_ref(heads), options).unwrap()
+}
+
+/// Any heads of a model but all of them.
+fn some_of(layout: HeadLayout) -> impl Strategy<Value = HeadSet> {
+    let heads = layout.heads();
+    proptest::sample::subsequence(heads.clone(), 0..heads.len()).prop_map(HeadSet::from_iter)
+}
+
+/// A layer without heads among them.
+fn whole_layer(layout: &HeadLayout) -> HeadSet {
+    layout.heads().into_iter().filter(|id| id.layer_index() == 1).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn a_classifier_without_heads_is_one_with_heads_masked(heads in some_of(classifier(DOUBLE).layout())) {
+        for (options, tolerance) in [(DOUBLE, 1e-10), (SINGLE, 1e-5)] {
+            let model = classifier(options);
+            let masked = logits(&model, &masking(&model.layout(), &heads, options));
+            for removal in [Removal::Cut, Removal::Zeros] {
+                let pruned = model.without_heads(&heads, removal).unwrap();
+                let found = logits(&pruned, &Gates::open(&pruned.layout(), options));
+                let gap = gap(&found, &masked);
+                prop_assert!(gap < tolerance, "{removal:?} of {heads}: {gap:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_translator_without_heads_is_one_with_heads_masked(heads in some_of(translator(DOUBLE).layout())) {
+        for (options, tolerance) in [(DOUBLE, 1e-10), (SINGLE, 1e-5)] {
+            let model = translator(options);
+            let masked = losses(&model, &masking(&model.layout(), &heads, options));
+            for removal in [Removal::Cut, Removal::Zeros] {
+                let pruned = model.without_heads(&heads, removal).unwrap();
+                let found = losses(&pruned, &Gates::open(&pruned.layout(), options));
+                // losses are sums over tokens
+                let gap = gap(&found, &masked) / masked.abs().max().double_value(&[]);
+                prop_assert!(gap < tolerance, "{removal:?} of {heads}: {gap:e}");
+            }
+        }
+    }
+
+    /// With the heads that are left masked one by one too.
+    #[test]
+    fn a_pruned_model_can_be_masked_and_pruned_further(heads in some_of(classifier(DOUBLE).layout())) {
+        let model = classifier(DOUBLE);
+        let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
+        for id in pruned.layout().heads() {
+            let both = heads.with(id);
+            let expected = logits(&model, &masking(&model.layout(), &both, DOUBLE));
+            let masked = logits(&pruned, &masking(&pruned.layout(), &HeadSet::from_iter([id]), DOUBLE));
+            prop_assert!(gap(&masked, &expected) < 1e-10, "{id} after {heads}");
+            if let Ok(further) = pruned.without_heads(&HeadSet::from_iter([id]), Removal::Cut) {
+                let found = logits(&further, &Gates::open(&further.layout(), DOUBLE));
+                prop_assert!(gap(&found, &expected) < 1e-10, "{id} cut after {heads}");
+                prop_assert_eq!(further.layout().removed().to_string(), both.to_string());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_layer_without_heads_leaves_the_bias_of_its_output() {
+    let model = classifier(DOUBLE);
+    let heads = whole_layer(&model.layout());
+    let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
+    let size =
+        |name: &str| pruned.weights().get(&format!("bert.encoder.layer.1.attention.{name}")).unwrap().size();
+    assert_eq!((size("self.query.weight"), size("self.value.bias")), (vec![0, 20], vec![0]));
+    assert_eq!((size("output.dense.weight"), size("output.dense.bias")), (vec![20, 0], vec![20]));
+    let masked = logits(&model, &masking(&model.layout(), &heads, DOUBLE));
+    assert!(gap(&logits(&pruned, &Gates::open(&pruned.layout(), DOUBLE)), &masked) < 1e-10);
+}
+
+/// Beam search keeps keys and values of the decoder, of which a layer without heads has none.
+#[test]
+fn a_pruned_translator_translates_as_the_masked_one() {
+    let model = translator(DOUBLE);
+    let names = ["enc-enc:1:2", "enc-dec:1:1", "dec-dec:3:2"];
+    let some: HeadSet = names.iter().map(|name| name.parse().unwrap()).collect();
+    let search = BeamSearch {
+        beam: 3,
+        length_penalty: 1.0,
+        stopping: Stopping::Exact,
+        length_limit: (1.0, 4),
+        rules: None,
+    };
+    let open = search.translate(&model, &SOURCES, &Gates::open(&model.layout(), DOUBLE)).unwrap();
+    for heads in [some, whole_layer(&model.layout())] {
+        let masked = search.translate(&model, &SOURCES, &masking(&model.layout(), &heads, DOUBLE)).unwrap();
+        assert_ne!(masked, open, "the heads must matter for the test to mean something");
+        let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
+        let found = search.translate(&pruned, &SOURCES, &Gates::open(&pruned.layout(), DOUBLE)).unwrap();
+        for (found, masked) in found.iter().zip(&masked) {
+            assert_eq!(found.tokens, masked.tokens);
+            assert!((found.score - masked.score).abs() < 1e-6);
+        }
+    }
+}
+
+/// Of gradients and of attention weights alike, on the explicit path, a layer without heads included.
+#[test]
+fn heads_that_are_left_have_the_scores_that_they_have_with_the_others_masked() {
+    let model = classifier(DOUBLE);
+    let heads = whole_layer(&model.layout()).with("self:1:3".parse().unwrap());
+    let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
+    let measures =
+        [Measure::Example, Measure::Token, Measure::AttentionGradient, Measure::Entropy, Measure::Confidence];
+    let measures = BTreeSet::from(measures);
+    let labels = Tensor::from_slice(&[0_i64, 1, 1, 0]);
+    let masked = masking(&model.layout(), &heads, DOUBLE);
+    let expected = measure_classifier(&model, &texts(&model), &labels, &masked, &measures);
+    let open = Gates::open(&pruned.layout(), DOUBLE);
+    let found = measure_classifier(&pruned, &texts(&pruned), &labels, &open, &measures);
+    for (measure, expected) in &expected {
+        let (expected, found) = (expected.means(), found[measure].means());
+        for id in pruned.layout().heads() {
+            let (expected, found) = (expected.get(id).unwrap(), found.get(id).unwrap());
+            assert!((expected - found).abs() < 1e-12, "{measure:?} of {id}: {found} for {expected}");
+        }
+    }
+}
+
+#[test]
+fn a_pruned_model_comes_back_from_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = |name: &str| folder.path().join(name);
+    let model = classifier(SINGLE);
+    let heads = whole_layer(&model.layout()).with("self:1:3".parse().unwrap());
+    let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
+    pruned.save(&saved("classifier")).unwrap();
+    let back = BertClassifier::load(&saved("classifier"), SINGLE).unwrap();
+    assert_eq!(back.layout().removed(), &heads);
+    assert_eq!(
+        gap(
+            &logits(&back, &Gates::open(&back.layout(), SINGLE)),
+            &logits(&pruned, &Gates::open(&pruned.layout(), SINGLE))
+        ),
+        0.0
+    );
+    // as transformers 4 writes it
+    let config = std::fs::read_to_string(saved("classifier").join("config.json")).unwrap();
+    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    assert_eq!(config["pruned_heads"], serde_json::json!({ "0": [2], "1": [0, 1, 2, 3] }));
+
+    let model = translator(SINGLE);
+    let heads = whole_layer(&model.layout()).with("dec-dec:3:2".parse().unwrap());
+    let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
+    pruned.save(&saved("translator")).unwrap();
+    let back = Marian::load(&saved("translator"), SINGLE).unwrap();
+    assert_eq!(back.layout().removed(), &heads);
+    assert_eq!(
+        gap(
+            &losses(&back, &Gates::open(&back.layout(), SINGLE)),
+            &losses(&pruned, &Gates::open(&pruned.layout(), SINGLE))
+        ),
+        0.0
+    );
+}
+
+#[test]
+fn a_folder_with_other_heads_cut_than_it_says_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = classifier(SINGLE);
+    model.save(folder.path()).unwrap();
+    edit(&folder.path().join("config.json"), |json| json["pruned_heads"] = serde_json::json!({ "0": [2] }));
+    let message = BertClassifier::load(folder.path(), SINGLE).unwrap_err().to_string();
+    assert!(message.contains("is [20, 20], but the configuration asks for [20, 15]"), "{message}");
+}
+
+fn edit(path: &Path, change: impl FnOnce(&mut serde_json::Value)) {
+    let mut json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    change(&mut json);
+    std::fs::write(path, json.to_string()).unwrap();
+}
+
+#[test]
+fn heads_that_are_not_there_or_are_all_there_is_are_not_removed() {
+    let model = classifier(DOUBLE);
+    let refusal = |heads: HeadSet| model.without_heads(&heads, Removal::Cut).unwrap_err().to_string();
+    let all: HeadSet = model.layout().heads().into_iter().collect();
+    assert_eq!(refusal(all), "no head would be left in the model");
+    let foreign: HeadId = "self:1:5".parse().unwrap();
+    assert_eq!(
+        refusal(HeadSet::from_iter([foreign])),
+        "no head 5 in a layer of `self`: heads are numbered 1 to 4"
+    );
+}
