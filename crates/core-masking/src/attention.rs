@@ -110,6 +110,17 @@ impl MultiHeadAttention {
         self.output.forward(&gated.transpose(1, 2).flatten(2, 3)) // [batch, query, d_model]
     }
 
+    /// Multiply-adds of [`keys_values`](Self::keys_values) for one row of the batch.
+    pub(crate) fn key_value_multiply_adds(&self, keys: u64) -> u64 {
+        keys * (self.key.multiply_adds() + self.value.multiply_adds())
+    }
+
+    /// Multiply-adds of [`attend`](Self::attend) for one row of the batch.
+    pub(crate) fn attend_multiply_adds(&self, queries: u64, keys: u64) -> u64 {
+        let (width, _) = self.query.size(); // of all heads that are left
+        queries * (self.query.multiply_adds() + self.output.multiply_adds() + 2 * keys * width)
+    }
+
     /// Writes attention weights down if asked for, those of removed heads as zeros, and returns them.
     ///
     /// `weights`: `[batch, kept, query, key]`

@@ -22,6 +22,18 @@ impl Linear {
         })
     }
 
+    /// Outputs and inputs.
+    pub fn size(&self) -> (u64, u64) {
+        let size = self.weight.size();
+        (size[0] as u64, size[1] as u64)
+    }
+
+    /// Multiply-adds of one row.
+    pub fn multiply_adds(&self) -> u64 {
+        let (outputs, inputs) = self.size();
+        outputs * inputs
+    }
+
     /// `[out]`
     pub fn bias(&self) -> &Tensor {
         &self.bias

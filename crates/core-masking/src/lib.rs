@@ -26,5 +26,5 @@ pub use error::Error;
 pub use gates::{AttentionRecord, Gate, Gates, RecordedWeights};
 pub use head::{Attention, HeadId, HeadLayout, HeadSet, LayerShape};
 pub use importance::{HeadMeans, HeadScores, Measure};
-pub use pruning::Removal;
+pub use pruning::{PrunedHeads, Removal};
 pub use weights::{Inventory, Weights};

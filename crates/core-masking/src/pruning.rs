@@ -18,7 +18,7 @@ pub enum Removal {
 }
 
 /// Removed heads as transformers writes them in `config.json`: by layer, both counted from 0.
-pub(crate) type PrunedHeads = BTreeMap<usize, BTreeSet<usize>>;
+pub type PrunedHeads = BTreeMap<usize, BTreeSet<usize>>;
 
 /// The heads of `pruned` as names.
 pub(crate) fn named(attention: Attention, pruned: &PrunedHeads) -> impl Iterator<Item = HeadId> + '_ {

@@ -123,6 +123,11 @@ impl Weights {
         self.0.remove(name)
     }
 
+    /// Number of parameters.
+    pub fn parameters(&self) -> u64 {
+        self.0.values().map(|tensor| tensor.numel() as u64).sum()
+    }
+
     /// Name and tensor, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         self.0.iter().map(|(name, tensor)| (name.as_str(), tensor))

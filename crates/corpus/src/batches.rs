@@ -26,6 +26,17 @@ pub fn longest_first(lengths: impl Iterator<Item = usize>, max_tokens: usize) ->
     batches
 }
 
+/// Batches of `rows` texts of like length, the longest first, the last one perhaps of fewer.
+///
+/// # Panics
+/// If `rows` is 0.
+pub fn longest_first_rows(lengths: impl Iterator<Item = usize>, rows: usize) -> Vec<Vec<usize>> {
+    let lengths: Vec<usize> = lengths.collect();
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
+    order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
+    order.chunks(rows).map(<[usize]>::to_vec).collect()
+}
+
 /// The batches of one epoch: as [`length_sorted`], but equally long sentences meet in random
 /// company and the batches come in random order. Another epoch is another seed.
 pub fn shuffled(lengths: &[Lengths], max_tokens: usize, seed: u64) -> Vec<Vec<usize>> {
@@ -97,6 +108,12 @@ mod tests {
             prop_assert_eq!(full, lengths.len() / rows);
             prop_assert_eq!(length_grouped(&lengths, rows, seed), batches);
         }
+    }
+
+    #[test]
+    fn rows_of_like_length_come_together_in_their_order() {
+        let batches = longest_first_rows([3, 9, 3, 5, 9].into_iter(), 2);
+        assert_eq!(batches, [vec![1, 4], vec![3, 0], vec![2]]);
     }
 
     /// 4,000 texts of lengths 1 to 100: random batches of 8 are padded to the longest of them, 89 on average, which is

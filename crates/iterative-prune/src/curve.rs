@@ -6,9 +6,8 @@ use core_masking::{HeadId, HeadScores, HeadSet};
 use records::{PruningRow, Row, RowWriter};
 use stats::Comparison;
 use stats::adjust::{benjamini_hochberg, holm};
-use subject::{Evaluation, Order, random_order};
+use subject::{Evaluation, Order, Pool, random_order};
 
-use crate::plan::Pool;
 use crate::{Pruning, search};
 
 /// One line of Figure 3.

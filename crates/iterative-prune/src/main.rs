@@ -3,7 +3,6 @@
 //! Heads sorted by increasing score over the whole model, or over one attention type, and the test score with the first
 //! 10, 20, .. 100 % of them masked. Beyond the paper, `--search` looks for better sets than any order gives.
 mod curve;
-mod plan;
 mod search;
 
 use std::process::ExitCode;
@@ -13,12 +12,11 @@ use clap::Parser;
 use core_masking::{Attention, HeadLayout, HeadScores, HeadSet};
 use records::{Provenance, PruningRow, RowWriter, Signature};
 use subject::{
-    Description, Estimate, EstimateArgs, HeadSweep, Machine, Oracle, Order, Scored, Selection, SharedArgs,
-    Subject,
+    Description, Estimate, EstimateArgs, HeadSweep, Machine, Oracle, Order, Pool, Scored, Selection,
+    SharedArgs, Subject,
 };
 
 use curve::Curve;
-use plan::Pool;
 use search::{Search, SearchArgs};
 
 /// Masks more and more heads, the least important first, and scores the test set (Figures 3, 4 and 6).

@@ -8,11 +8,10 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::{Identity, PruningRow, Row, RowWriter};
-use subject::{Description, Evaluation, Machine, Order, Scored};
+use subject::{Description, Evaluation, Machine, Order, Pool, Scored};
 
 use crate::Pruning;
 use crate::curve::{Place, row};
-use crate::plan::Pool;
 
 /// Exchanges that are tried together, of which the best is made.
 const EXCHANGES_TOGETHER: usize = 16;

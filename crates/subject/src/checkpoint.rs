@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use core_masking::{HeadLayout, HeadSet, Removal};
 use corpus::hub::{HubModel, HubOptions, OPTIONAL, PREFIX, REQUIRED};
 use records::{Identity, sha256_file};
 
@@ -47,11 +48,15 @@ pub(crate) fn checksums(folder: &Path, files: &[&str]) -> Result<BTreeMap<String
     present.map(|file| Ok(((*file).to_owned(), sha256_file(&folder.join(file))?))).collect()
 }
 
-/// What signatures tell of the model that was loaded.
-#[derive(Debug)]
+/// Where the model that was loaded comes from, and what signatures tell of it.
+#[derive(Debug, Clone)]
 pub(crate) struct Origin {
+    /// Its folder.
+    pub folder: PathBuf,
     /// The checkpoint that was taken as it is; absent if the model was trained here.
     pub checkpoint: Option<String>,
+    /// Heads that were removed since.
+    pub removed: HeadSet,
     weights: String,
     files: BTreeMap<String, String>,
 }
@@ -63,7 +68,24 @@ impl Origin {
     /// If a file cannot be read.
     pub(crate) fn of(folder: &Path, files: &[&str], checkpoint: Option<String>) -> Result<Self, Error> {
         let weights = sha256_file(&folder.join("model.safetensors"))?;
-        Ok(Self { checkpoint, weights, files: checksums(folder, files)? })
+        let files = checksums(folder, files)?;
+        Ok(Self { folder: folder.to_owned(), checkpoint, removed: HeadSet::none(), weights, files })
+    }
+
+    /// Of the same model without these heads too.
+    pub(crate) fn without_heads(&self, heads: &HeadSet) -> Self {
+        Self { removed: self.removed.iter().chain(heads.iter()).collect(), ..self.clone() }
+    }
+
+    /// Refuses to put zeros in the place of weights that are not there.
+    ///
+    /// # Errors
+    /// If the model has heads cut out.
+    pub(crate) fn check_removal(&self, removal: Removal, layout: &HeadLayout) -> Result<(), Error> {
+        match (removal, layout.removed().len()) {
+            (Removal::Zeros, removed @ 1..) => Err(Error::NotDense { folder: self.folder.clone(), removed }),
+            _ => Ok(()),
+        }
     }
 
     /// Adds what is known of the model to an identity.
@@ -72,6 +94,9 @@ impl Origin {
         identity.data.extend(self.files.clone());
         if let Some(checkpoint) = &self.checkpoint {
             identity.arguments.insert("checkpoint".to_owned(), checkpoint.clone().into());
+        }
+        if !self.removed.is_empty() {
+            identity.arguments.insert("removed_heads".to_owned(), self.removed.to_string().into());
         }
     }
 }

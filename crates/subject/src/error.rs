@@ -18,6 +18,21 @@ pub enum Error {
     #[error("no device `{name}`: choose auto, cpu or cuda:N; this machine has {found} CUDA devices")]
     Device { name: String, found: i64 },
 
+    /// A folder to export to that holds something.
+    #[error("`{}` is there already: choose another folder, or --overwrite its files", folder.display())]
+    ExportExists { folder: PathBuf },
+
+    /// A folder to export to that the weights come from.
+    #[error("`{}` is where the model comes from: choose another folder", folder.display())]
+    ExportOntoSource { folder: PathBuf },
+
+    /// Zeros in the place of weights that are not there.
+    #[error(
+        "`{}` has {removed} heads cut out of its weights: a dense model can only be made of one with all its heads",
+        folder.display()
+    )]
+    NotDense { folder: PathBuf, removed: usize },
+
     /// A split without a sentence.
     #[error("split `{split}` is empty: it must hold at least one segment")]
     EmptySplit { split: String },

@@ -6,9 +6,11 @@ mod args;
 mod checkpoint;
 mod classification;
 mod error;
+mod export;
 mod head_sweep;
 mod measuring;
 mod order;
+mod pool;
 mod progress;
 mod spec;
 mod subject;
@@ -25,10 +27,12 @@ use corpus::parallel::ParallelText;
 
 pub use args::{Machine, MachineArgs, Precision, SharedArgs};
 pub use error::Error;
+pub use export::Export;
 pub use head_sweep::{HeadSweep, Selection, SweepArgs, check_base, is_of};
 pub use order::{Estimate, EstimateArgs, Granularity, Oracle, Order, data_checksum, random_order};
+pub use pool::Pool;
 use spec::Spec;
-pub use subject::{Evaluation, Scored, Segments, Subject};
+pub use subject::{Evaluation, Pass, Scored, Segments, Subject};
 
 /// A subject that is read but not yet opened: what can be checked before any long work.
 #[derive(Debug)]
@@ -213,6 +217,14 @@ pub fn exit_code(outcome: Result<(), impl std::fmt::Display>) -> ExitCode {
 /// Versions of the libraries that numbers depend on, for signatures.
 pub fn libraries() -> BTreeMap<String, String> {
     BTreeMap::from([("libtorch".to_owned(), "2.11.0".to_owned()), ("tch".to_owned(), "0.24.0".to_owned())])
+}
+
+/// The numbers of a tensor, in its order.
+fn to_vec(tensor: &tch::Tensor) -> Vec<f64> {
+    let flat = tensor.to_device(tch::Device::Cpu).to_kind(tch::Kind::Double).contiguous();
+    let mut values = vec![0.0; flat.numel()];
+    flat.copy_data(&mut values, flat.numel());
+    values
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The one interface between experiments and models.
 use std::collections::{BTreeMap, BTreeSet};
 
-use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure};
+use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -12,8 +12,8 @@ use stats::bootstrap::paired_bootstrap;
 use stats::classification::{self, ClassificationMetric, Outcome};
 use tch::{Device, Kind};
 
-use crate::Error;
 use crate::args::Machine;
+use crate::{Error, Export};
 
 /// What an experiment is done to: a model, its data, its loss and its score.
 ///
@@ -50,6 +50,47 @@ pub trait Subject {
         masked: &HeadSet,
         measures: &BTreeSet<Measure>,
     ) -> Result<BTreeMap<Measure, HeadScores>, Error>;
+
+    /// What the model says of the segments before anything is decided, with the heads of `masked` masked: the logits of
+    /// each text, or the loss of each reference per token in nats.
+    ///
+    /// # Errors
+    /// If `masked` names a head that the model does not have, or the split is at fault.
+    fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error>;
+
+    /// The same subject with these heads removed for real.
+    ///
+    /// # Errors
+    /// If the model does not have one of them, or no head would be left.
+    fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error>;
+
+    /// Writes the model without these heads as a Hugging Face folder, with its tokeniser.
+    ///
+    /// # Errors
+    /// If the model does not have one of the heads, no head would be left, a file cannot be written, or zeros are asked
+    /// for and the model has heads cut out already.
+    fn export(&self, heads: &HeadSet, removal: Removal, export: &Export) -> Result<(), Error>;
+
+    /// Number of parameters of the model.
+    fn parameters(&self) -> u64;
+
+    /// The segments of a split in batches of `batch_size`, ready to be computed again and again by all threads together.
+    ///
+    /// # Errors
+    /// If the split is at fault.
+    fn pass<'a>(&'a self, scored: &Scored, batch_size: usize) -> Result<Box<dyn Pass + 'a>, Error>;
+}
+
+/// All that a model computes over a split, to be timed.
+pub trait Pass {
+    /// Number of segments.
+    fn segments(&self) -> usize;
+
+    /// Computes all of them once; returns the number of multiply-adds that this takes, padding included.
+    ///
+    /// # Errors
+    /// If the model cannot take a segment.
+    fn run(&self) -> Result<u64, Error>;
 }
 
 /// What is scored, and how heads are masked.

@@ -74,7 +74,7 @@ pub struct BertConfig {
     pub label2id: BTreeMap<String, usize>,
     /// Heads that were cut out of the weights, by layer, both counted from 0; transformers 4 knows them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) pruned_heads: PrunedHeads,
+    pub pruned_heads: PrunedHeads,
 }
 
 fn epsilon() -> f64 {

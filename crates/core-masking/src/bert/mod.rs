@@ -264,6 +264,22 @@ impl BertClassifier {
         self.classifier.forward(&dropout.classifier.apply(pooled))
     }
 
+    /// Multiply-adds of [`forward`](Self::forward) for one text, padded to `positions`: those of matrix products, which
+    /// are nearly all.
+    pub fn multiply_adds(&self, positions: u64) -> u64 {
+        let layer = |layer: &Layer, queries: u64| {
+            let feed_forward = layer.inner.multiply_adds() + layer.outer.multiply_adds();
+            layer.attention.key_value_multiply_adds(positions)
+                + layer.attention.attend_multiply_adds(queries, positions)
+                + queries * feed_forward
+        };
+        let (last, others) = self.layers.split_last().expect("a model has layers, by validation");
+        others.iter().map(|all| layer(all, positions)).sum::<u64>()
+            + layer(last, 1)
+            + self.pooler.multiply_adds()
+            + self.classifier.multiply_adds()
+    }
+
     fn layer_at(
         &self,
         layer: usize,

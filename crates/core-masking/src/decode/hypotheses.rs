@@ -26,8 +26,16 @@ pub(super) struct Hypotheses {
     limit: usize,
     running: Vec<Running>,
     origins: Vec<usize>,
-    finished: Vec<Translation>, // at most `beam`, best first
+    finished: Vec<Finished>, // at most `beam`, best first
+    steps: usize,
     done: bool,
+}
+
+/// A hypothesis that ends with the end symbol, or at the greatest length.
+#[derive(Debug)]
+struct Finished {
+    tokens: Vec<u32>,
+    score: f64,
 }
 
 impl Hypotheses {
@@ -44,6 +52,7 @@ impl Hypotheses {
             running: (0..search.beam).map(empty).collect(),
             origins: (0..search.beam).collect(),
             finished: Vec::new(),
+            steps: 0,
             done: false,
         }
     }
@@ -70,8 +79,9 @@ impl Hypotheses {
 
     /// The best finished hypothesis.
     pub(super) fn best(self) -> Translation {
-        let nothing = Translation { tokens: Vec::new(), score: f64::NEG_INFINITY };
-        self.finished.into_iter().next().unwrap_or(nothing)
+        let nothing = Finished { tokens: Vec::new(), score: f64::NEG_INFINITY };
+        let Finished { tokens, score } = self.finished.into_iter().next().unwrap_or(nothing);
+        Translation { tokens, score, steps: self.steps }
     }
 
     /// Takes one step; `candidates` are sorted, best first, and `length` counts the tokens after it.
@@ -83,6 +93,7 @@ impl Hypotheses {
         end: u32,
         end_forced: bool,
     ) {
+        self.steps = length;
         if length >= self.limit {
             return self.finish_all(search, candidates, length, end, end_forced);
         }
@@ -147,7 +158,7 @@ impl Hypotheses {
         let score = f64::from(log_probability) / (length as f64).powf(search.length_penalty);
         // Behind its equals: of two hypotheses with one score the earlier is kept.
         let place = self.finished.partition_point(|other| other.score >= score);
-        self.finished.insert(place, Translation { tokens, score });
+        self.finished.insert(place, Finished { tokens, score });
         self.finished.truncate(search.beam);
     }
 
@@ -193,7 +204,7 @@ mod tests {
         sentence.advance(&search, &[candidate(0, END, -3.0), candidate(0, 6, -4.0)], 2, END, false);
         assert!(sentence.is_finished());
         // one word and the end: -3 / 2
-        assert_eq!(sentence.best(), Translation { tokens: vec![5], score: -1.5 });
+        assert_eq!(sentence.best(), Translation { tokens: vec![5], score: -1.5, steps: 2 });
     }
 
     /// Two hypotheses finish, of which the worse scores -2.5 / 2 = -1.25; the best unfinished one has -2.75.

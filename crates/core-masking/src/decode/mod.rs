@@ -75,6 +75,8 @@ pub struct Translation {
     pub tokens: Vec<u32>,
     /// Log-probability divided by the length penalty.
     pub score: f64,
+    /// Steps that the search took for this sentence.
+    pub steps: usize,
 }
 
 impl BeamSearch {

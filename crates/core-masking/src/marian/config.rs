@@ -74,7 +74,7 @@ pub struct MarianConfig {
     /// Heads that were cut out of the weights, by attention type and layer, layers and heads counted from 0. Not of
     /// transformers, whose `pruned_heads` knows one attention module in a layer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) pruned_attention_heads: BTreeMap<Attention, PrunedHeads>,
+    pub pruned_attention_heads: BTreeMap<Attention, PrunedHeads>,
 }
 
 fn architectures() -> Vec<String> {

@@ -70,6 +70,11 @@ impl FeedForward {
         })
     }
 
+    /// Multiply-adds of one position.
+    fn multiply_adds(&self) -> u64 {
+        self.inner.multiply_adds() + self.outer.multiply_adds()
+    }
+
     /// `x`: `[batch, position, d_model]`; returns the same shape.
     fn forward(&self, x: &Tensor, dropout: &Dropout) -> Tensor {
         let inner = self.inner.forward(x); // [batch, position, d_ff]
@@ -271,6 +276,29 @@ impl Marian {
             x = layer.forward(&x, &memory, gates, dropout);
         }
         x
+    }
+
+    /// Multiply-adds of translating one sentence, padded to `source` tokens, in `steps` steps of a beam: those of matrix
+    /// products, which are nearly all.
+    pub fn multiply_adds(&self, source: u64, steps: u64, beam: u64) -> u64 {
+        let encoder = self.encoder.iter().map(|layer| {
+            layer.self_attention.key_value_multiply_adds(source)
+                + layer.self_attention.attend_multiply_adds(source, source)
+                + source * layer.feed_forward.multiply_adds()
+        });
+        // At step t each hypothesis looks at the t tokens of every one in its beam, most of them hidden.
+        let seen: u64 = (1..=steps).map(|step| step * beam).sum();
+        let decoder = self.decoder.iter().map(|layer| {
+            let (target, memory) = (&layer.self_attention, &layer.encoder_attention);
+            let scores = target.attend_multiply_adds(beam, 1) - target.attend_multiply_adds(beam, 0);
+            memory.key_value_multiply_adds(source)
+                + steps * (target.key_value_multiply_adds(beam) + target.attend_multiply_adds(beam, 0))
+                + seen * scores
+                + steps * memory.attend_multiply_adds(beam, source)
+                + steps * beam * layer.feed_forward.multiply_adds()
+        });
+        let logits = steps * beam * self.embedding.numel() as u64;
+        encoder.sum::<u64>() + decoder.sum::<u64>() + logits
     }
 
     /// `hidden`: `[.., d_model]`; returns `[.., vocab]`.

@@ -1,6 +1,7 @@
 //! A classifier as a subject: one forward pass for each head set, accuracy, F1 or Matthews correlation.
 mod data;
 mod learner;
+mod pass;
 mod texts;
 mod training;
 
@@ -10,7 +11,7 @@ use std::path::Path;
 
 use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
 use core_masking::importance::measure_classifier;
-use core_masking::{Gates, HeadId, HeadLayout, HeadScores, HeadSet, Measure};
+use core_masking::{Gates, HeadId, HeadLayout, HeadScores, HeadSet, Measure, Removal};
 use corpus::batches::longest_first;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
@@ -22,8 +23,9 @@ use crate::args::Machine;
 use crate::checkpoint::Origin;
 use crate::progress::Progress;
 use crate::spec::{ClassificationSpec, MetricName};
-use crate::subject::{Evaluation, Scored, Segments, Subject};
-use crate::{Error, Naming, measuring, workers};
+use crate::subject::{Evaluation, Pass, Scored, Segments, Subject};
+use crate::{Error, Export, Naming, measuring, to_vec, workers};
+use pass::ClassificationPass;
 use texts::{BATCH_TOKENS, Texts, outcomes};
 pub(crate) use training::train;
 
@@ -308,6 +310,45 @@ impl Subject for ClassificationSubject {
             Ok(measure_classifier(model, &batch, &labels, &gates, measures))
         };
         measuring::over_batches(self.models()?, batches.len(), self.machine.quiet, job)
+    }
+
+    fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
+        let texts = self.texts(scored)?;
+        let gates = scored.gates(&self.layout(), masked, self.model.options())?;
+        let mut outputs = Vec::new();
+        for rows in longest_first(texts.lengths(), BATCH_TOKENS) {
+            let batch = texts.batch(&self.model, &rows)?;
+            let logits = no_grad(|| self.model.forward(&batch, &gates, &BertDropout::OFF));
+            outputs.extend(to_vec(&logits));
+        }
+        Ok(outputs)
+    }
+
+    fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error> {
+        Ok(Box::new(Self {
+            name: self.name.clone(),
+            spec: self.spec.clone(),
+            machine: self.machine.clone(),
+            model: self.model.without_heads(heads, Removal::Cut)?,
+            tokenizer: self.tokenizer.clone(),
+            labels: self.labels.clone(),
+            metric: self.metric,
+            origin: self.origin.without_heads(heads),
+        }))
+    }
+
+    fn export(&self, heads: &HeadSet, removal: Removal, export: &Export) -> Result<(), Error> {
+        self.origin.check_removal(removal, &self.layout())?;
+        let model = self.model.without_heads(heads, removal)?;
+        export.write(&self.origin.folder, |folder| model.save(folder))
+    }
+
+    fn parameters(&self) -> u64 {
+        self.model.weights().parameters()
+    }
+
+    fn pass<'a>(&'a self, scored: &Scored, batch_size: usize) -> Result<Box<dyn Pass + 'a>, Error> {
+        Ok(Box::new(ClassificationPass::new(self, &self.texts(scored)?, batch_size)?))
     }
 }
 

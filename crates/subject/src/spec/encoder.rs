@@ -126,6 +126,7 @@ impl EncoderSpec {
             position_embedding_type: "absolute".to_owned(),
             id2label: BTreeMap::new(),
             label2id: BTreeMap::new(),
+            pruned_heads: BTreeMap::new(),
         };
         config.with_labels(labels)
     }

@@ -395,6 +395,7 @@ impl ModelSpec {
             share_encoder_decoder_embeddings: true,
             tie_word_embeddings: true,
             static_position_embeddings: true,
+            pruned_attention_heads: BTreeMap::new(),
         }
     }
 }

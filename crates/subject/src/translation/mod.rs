@@ -2,14 +2,17 @@
 mod data;
 mod learner;
 mod pairs;
+mod pass;
 mod training;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use core_masking::importance::measure_translator;
+use core_masking::loss::sentence_losses;
 use core_masking::marian::{Marian, MarianConfig};
-use core_masking::{BeamSearch, Gates, HeadLayout, HeadScores, HeadSet, Measure, OutputRules};
+use core_masking::{BeamSearch, Gates, HeadLayout, HeadScores, HeadSet, Measure, OutputRules, Removal};
 use corpus::batches::longest_first;
 use corpus::marian_tokenizer::MarianTokenizer;
 use corpus::parallel::ParallelText;
@@ -17,14 +20,16 @@ use corpus::tokenizer::SubwordTokenizer;
 use records::Identity;
 use serde_json::Value;
 use stats::bleu::{Bleu, BleuStatistics};
+use tch::Kind;
 
 use crate::args::Machine;
 use crate::checkpoint::{Checkpoint, Origin};
 use crate::progress::Progress;
 use crate::spec::{DecodingSpec, TranslationSpec};
-use crate::subject::{Evaluation, Scored, Segments, Subject};
-use crate::{Error, Naming, measuring, workers};
+use crate::subject::{Evaluation, Pass, Scored, Segments, Subject};
+use crate::{Error, Export, Naming, measuring, to_vec, workers};
 use pairs::Pairs;
+use pass::TranslationPass;
 pub(crate) use training::train;
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
@@ -39,7 +44,7 @@ pub(crate) struct TranslationSubject {
     search: BeamSearch,
     machine: Machine,
     model: Marian,
-    tokenizer: Tokenizer,
+    tokenizer: Arc<Tokenizer>,
     origin: Origin,
 }
 
@@ -215,7 +220,7 @@ impl TranslationSubject {
             spec: spec.clone(),
             machine: machine.clone(),
             model,
-            tokenizer,
+            tokenizer: Arc::new(tokenizer),
             origin: Origin::of(folder, &FILES, None)?,
         })
     }
@@ -223,6 +228,18 @@ impl TranslationSubject {
     fn read(&self, scored: &Scored) -> Result<ParallelText, Error> {
         let text = data::read_split(&self.spec.data, &self.machine.data, &scored.split)?;
         Ok(text.select(&scored.places(text.len())))
+    }
+
+    /// Sentences with their references, without those that are longer than the model's positions, as in training.
+    fn pairs(&self, scored: &Scored) -> Result<Pairs, Error> {
+        let (text, positions) = (self.read(scored)?, self.model.config().max_position_embeddings);
+        let source = |text: &str| self.tokenizer.encode(text);
+        let target = |text: &str| self.tokenizer.encode_target(text);
+        let pairs = Pairs::encode(&text, [&source, &target], positions);
+        if pairs.len() == 0 {
+            return Err(Error::AllTooLong { split: scored.split.clone(), positions });
+        }
+        Ok(pairs)
     }
 
     fn prepare(&self, scored: &Scored) -> Result<Prepared, Error> {
@@ -322,20 +339,54 @@ impl Subject for TranslationSubject {
         masked: &HeadSet,
         measures: &BTreeSet<Measure>,
     ) -> Result<BTreeMap<Measure, HeadScores>, Error> {
-        let (text, positions) = (self.read(on)?, self.model.config().max_position_embeddings);
-        let source = |text: &str| self.tokenizer.encode(text);
-        let target = |text: &str| self.tokenizer.encode_target(text);
-        let pairs = Pairs::encode(&text, [&source, &target], positions);
-        if pairs.len() == 0 {
-            return Err(Error::AllTooLong { split: on.split.clone(), positions });
-        }
-        let batches = longest_first(pairs.lengths().into_iter().map(|(a, b)| a.max(b)), BATCH_TOKENS);
+        let pairs = self.pairs(on)?;
+        let batches = pairs.batches();
         let layout = self.layout();
         let job = |model: &Marian, item: usize| {
             let gates = on.gates(&layout, masked, model.options())?;
             Ok(measure_translator(model, &pairs.batch(model, &batches[item]), &gates, measures))
         };
         measuring::over_batches(self.models()?, batches.len(), self.machine.quiet, job)
+    }
+
+    fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
+        let pairs = self.pairs(scored)?;
+        let gates = scored.gates(&self.layout(), masked, self.model.options())?;
+        let mut outputs = Vec::new();
+        for rows in pairs.batches() {
+            let batch = pairs.batch(&self.model, &rows);
+            let losses = tch::no_grad(|| sentence_losses(&self.model, &batch, &gates));
+            let tokens = batch.real.sum_dim_intlist(1, false, Kind::Double);
+            outputs.extend(to_vec(&(losses / tokens)));
+        }
+        Ok(outputs)
+    }
+
+    fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error> {
+        Ok(Box::new(Self {
+            name: self.name.clone(),
+            spec: self.spec.clone(),
+            search: self.search.clone(),
+            machine: self.machine.clone(),
+            model: self.model.without_heads(heads, Removal::Cut)?,
+            tokenizer: Arc::clone(&self.tokenizer),
+            origin: self.origin.without_heads(heads),
+        }))
+    }
+
+    fn export(&self, heads: &HeadSet, removal: Removal, export: &Export) -> Result<(), Error> {
+        self.origin.check_removal(removal, &self.layout())?;
+        let model = self.model.without_heads(heads, removal)?;
+        export.write(&self.origin.folder, |folder| model.save(folder))
+    }
+
+    fn parameters(&self) -> u64 {
+        self.model.weights().parameters()
+    }
+
+    fn pass<'a>(&'a self, scored: &Scored, batch_size: usize) -> Result<Box<dyn Pass + 'a>, Error> {
+        let Prepared { sources, .. } = self.prepare(scored)?;
+        Ok(Box::new(TranslationPass::new(self, sources, batch_size)))
     }
 }
 

@@ -1,7 +1,10 @@
 //! Sentence pairs as token ids, for whatever needs their loss.
 use core_masking::loss::PairBatch;
 use core_masking::marian::Marian;
+use corpus::batches::longest_first;
 use corpus::parallel::ParallelText;
+
+use super::BATCH_TOKENS;
 
 /// Token ids of a sentence, with the end symbol.
 pub(super) type Encode<'a> = &'a dyn Fn(&str) -> Vec<u32>;
@@ -43,6 +46,12 @@ impl Pairs {
     /// Tokens of each source and target.
     pub(super) fn lengths(&self) -> Vec<(usize, usize)> {
         self.sources.iter().zip(&self.targets).map(|(source, target)| (source.len(), target.len())).collect()
+    }
+
+    /// Batches of pairs of like length, the longest first.
+    pub(super) fn batches(&self) -> Vec<Vec<usize>> {
+        let longest = self.lengths().into_iter().map(|(source, target)| source.max(target));
+        longest_first(longest, BATCH_TOKENS)
     }
 
     /// These pairs as tensors.

@@ -1,0 +1,243 @@
+//! How much faster a model is without heads: Michel et al. (2019), Section 4.3, Table 4.
+//!
+//! The least important heads are removed for real, and the original and the pruned model compute the same segments in
+//! turn, A B A B, so that a machine that slows down slows both.
+mod memory;
+mod timing;
+
+use std::process::ExitCode;
+
+use anyhow::{bail, ensure};
+use clap::Parser;
+use core_masking::{HeadId, HeadSet};
+use records::{Provenance, RowWriter, Signature, SpeedRow};
+use subject::{Description, EstimateArgs, Machine, Order, Pool, Precision, Scored, SharedArgs, Subject};
+
+use memory::PeakOf;
+use timing::Timed;
+
+/// Times a model with all its heads and one with the least important ones removed, in turn (Table 4).
+///
+/// Writes a row for each share of removed heads and each batch size: segments a second, the ratio with its 95 % interval,
+/// the ratio that the multiply-adds predict, parameters and peak memory. Translators search with their beam.
+#[derive(Debug, Parser)]
+#[command(version, args_override_self = true)]
+struct Args {
+    /// Share of heads that are removed, in percent; several, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "PERCENT", default_value = "50", value_parser = clap::value_parser!(u64).range(1..=99))]
+    percent: Vec<u64>,
+
+    /// Segments that are computed together; several, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1,4,16,64", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    batch_size: Vec<u64>,
+
+    /// Timed passes of each model; one more before them warms up
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1_000))]
+    repeats: u64,
+
+    /// What heads are ordered by; the first ones are removed
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Importance)]
+    order: Order,
+
+    #[command(flatten)]
+    estimate: EstimateArgs,
+
+    /// Print the peak memory of one pass, in bytes, for the process that measures speed
+    #[arg(long, hide = true, value_enum)]
+    peak_of: Option<PeakOf>,
+
+    /// Heads that `--peak-of pruned` removes
+    #[arg(long, hide = true, value_delimiter = '+')]
+    removed: Vec<HeadId>,
+
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+fn main() -> ExitCode {
+    subject::exit_code(run(&Args::parse()))
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let machine = args.shared.machine()?;
+    let description = Description::read(&args.shared.subject)?;
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    let split = description.split(args.shared.split.as_deref(), &machine)?;
+    let scored = Scored::first(split, args.shared.limit, false);
+    if let Some(model) = args.peak_of {
+        let subject = description.open(&machine, &args.shared.results)?;
+        return memory::print_peak(model, subject, &args.removed, &scored, args.batch_size[0]);
+    }
+    let removed = removed_counts(&args.percent, description.layout(&machine)?.heads().len())?;
+    ensure!(
+        args.order != Order::Oracle,
+        "order oracle needs results of the split that is timed: choose another"
+    );
+    let estimate = args.estimate.estimate(&description, (args.shared.seed, false), &machine);
+    let estimate = if args.order.is_measured() { Some(estimate?) } else { estimate.ok() };
+    let path = args.shared.output_path("speed-bench", &description, &scored.split);
+    records::check_writable(&path)?;
+    let subject = description.open(&machine, &args.shared.results)?;
+
+    let mut identity = subject.identity("speed-bench", &scored)?;
+    identity.seed = args.shared.seed;
+    if let Some(estimate) = &estimate {
+        estimate.describe(subject.as_ref(), &mut identity)?;
+    }
+    identity.arguments.insert("order".to_owned(), args.order.name().into());
+    identity.arguments.insert("repeats".to_owned(), args.repeats.into());
+    let run = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
+    let mut rows: RowWriter<SpeedRow> =
+        RowWriter::open(&path, &Signature::new(identity, run), args.shared.existing())?;
+    if args.shared.restart {
+        rows.discard(|_| true)?;
+    }
+
+    let pool = Pool {
+        attention: "all".to_owned(),
+        heads: subject.layout().heads(),
+        keep_at_least: 0,
+        step_percent: 100,
+    };
+    let order = match &estimate {
+        Some(estimate) if args.order.is_measured() => {
+            estimate.scores(args.order, subject.as_ref(), &HeadSet::none())?.ascending()
+        }
+        _ => subject::random_order(&pool.heads, args.shared.seed),
+    };
+    let bench = Bench { args, machine: &machine, subject: subject.as_ref(), scored };
+    for count in removed {
+        bench.share(&pool.extend(&HeadSet::none(), &order, count), &mut rows)?;
+    }
+    rows.finish(|_| ())?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// Numbers of heads that are removed: ⌈heads · percent / 100⌉.
+fn removed_counts(percents: &[u64], heads: usize) -> anyhow::Result<Vec<usize>> {
+    let count = |&percent: &u64| {
+        let count = (heads as u64 * percent).div_ceil(100) as usize;
+        match count < heads {
+            true => Ok(count),
+            false => bail!("--percent {percent} of {heads} heads leaves none in the model"),
+        }
+    };
+    percents.iter().map(count).collect()
+}
+
+/// Largest difference of outputs between a model without heads and one with them masked, in single precision.
+const TOLERANCE: f64 = 1e-5;
+
+/// Segments that this is checked on.
+const CHECKED: usize = 64;
+
+/// What all rows have in common.
+struct Bench<'a> {
+    args: &'a Args,
+    machine: &'a Machine,
+    subject: &'a dyn Subject,
+    scored: Scored,
+}
+
+impl Bench<'_> {
+    /// The rows of one set of removed heads.
+    fn share(&self, removed: &HeadSet, rows: &mut RowWriter<SpeedRow>) -> anyhow::Result<()> {
+        let is_missing = |size: &&u64| !rows.contains(&(removed.len(), **size as usize));
+        let missing: Vec<u64> = self.args.batch_size.iter().filter(is_missing).copied().collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let pruned = self.subject.without_heads(removed)?;
+        self.check(pruned.as_ref(), removed)?;
+        for batch_size in missing {
+            let timed = Timed::in_turn(
+                self.subject.pass(&self.scored, batch_size as usize)?.as_ref(),
+                pruned.pass(&self.scored, batch_size as usize)?.as_ref(),
+                self.args.repeats as usize,
+            )?;
+            let row = self.row(&timed, pruned.as_ref(), (removed, batch_size))?;
+            if !self.machine.quiet {
+                eprintln!("{}", described(&row));
+            }
+            rows.push(row)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses to time a model that is not the masked one.
+    fn check(&self, pruned: &dyn Subject, removed: &HeadSet) -> anyhow::Result<()> {
+        let limit = self.scored.limit.unwrap_or(CHECKED).min(CHECKED);
+        let some = Scored { limit: Some(limit), ..self.scored.clone() };
+        let masked = self.subject.outputs(&some, removed)?;
+        let found = pruned.outputs(&some, &HeadSet::none())?;
+        let gap = masked.iter().zip(&found).map(|(masked, found)| (masked - found).abs()).fold(0.0, f64::max);
+        let size = masked.iter().map(|output| output.abs()).fold(1.0, f64::max);
+        ensure!(
+            self.machine.precision != Precision::F32 || gap <= TOLERANCE * size,
+            "outputs without the heads differ by {gap:e} from those with the heads masked"
+        );
+        Ok(())
+    }
+
+    fn row(
+        &self,
+        timed: &Timed,
+        pruned: &dyn Subject,
+        (removed, batch_size): (&HeadSet, u64),
+    ) -> anyhow::Result<SpeedRow> {
+        let ratio = timed.ratio()?;
+        let peak = |model, removed: &HeadSet| memory::peak(self.machine, model, removed, batch_size);
+        let [original, without] = [&timed.original, &timed.pruned];
+        Ok(SpeedRow {
+            removed: removed.len(),
+            heads: self.subject.layout().heads().len(),
+            batch_size: batch_size as usize,
+            segments: timed.segments,
+            repeats: self.args.repeats as usize,
+            original_per_second: original.mean(timed.segments),
+            original_deviation: original.deviation(timed.segments),
+            pruned_per_second: without.mean(timed.segments),
+            pruned_deviation: without.deviation(timed.segments),
+            ratio: ratio.mean,
+            ratio_low: ratio.low,
+            ratio_high: ratio.high,
+            predicted_ratio: original.multiply_adds as f64 / without.multiply_adds as f64,
+            original_multiply_adds: original.multiply_adds,
+            pruned_multiply_adds: without.multiply_adds,
+            original_parameters: self.subject.parameters(),
+            pruned_parameters: pruned.parameters(),
+            original_peak_bytes: peak(PeakOf::Original, removed),
+            pruned_peak_bytes: peak(PeakOf::Pruned, removed),
+        })
+    }
+}
+
+fn described(row: &SpeedRow) -> String {
+    format!(
+        "{} of {} heads removed, batch size {}: {:.1} and {:.1} segments/s, {:.3} times as fast ({:.3} to {:.3}), \
+         predicted {:.3}",
+        row.removed,
+        row.heads,
+        row.batch_size,
+        row.original_per_second,
+        row.pruned_per_second,
+        row.ratio,
+        row.ratio_low,
+        row.ratio_high,
+        row.predicted_ratio,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_rounded_up_and_leave_a_head() {
+        assert_eq!(removed_counts(&[50, 25, 1], 145).unwrap(), [73, 37, 2]);
+        let message = removed_counts(&[50, 99], 16).unwrap_err().to_string();
+        assert_eq!(message, "--percent 99 of 16 heads leaves none in the model");
+    }
+}

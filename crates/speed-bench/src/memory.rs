@@ -1,0 +1,82 @@
+//! Peak memory of one pass, measured in a process of its own.
+//!
+//! A process that has computed something else before keeps memory that it no longer needs, so each model is measured in
+//! a new one, which runs this program again with `--peak-of`.
+use std::fs;
+use std::process::Command;
+
+use clap::ValueEnum;
+use core_masking::{HeadId, HeadSet};
+use subject::{Machine, Scored, Subject};
+use tch::Device;
+
+/// The model whose memory is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PeakOf {
+    /// With all heads.
+    Original,
+    /// With heads removed.
+    Pruned,
+}
+
+/// Peak resident memory of a process that makes one pass, in bytes; `None` where the system does not tell, or the model
+/// is on a GPU, whose memory libtorch does not tell.
+pub fn peak(machine: &Machine, model: PeakOf, removed: &HeadSet, batch_size: u64) -> Option<u64> {
+    if machine.device != Device::Cpu {
+        return None;
+    }
+    let mut command = Command::new(std::env::current_exe().ok()?);
+    command.args(std::env::args_os().skip(1)).args(["--batch-size", &batch_size.to_string(), "--quiet"]);
+    match model {
+        PeakOf::Original => command.args(["--peak-of", "original"]),
+        PeakOf::Pruned => command.args(["--peak-of", "pruned", "--removed", &removed.to_string()]),
+    };
+    // What is freed goes back to the system at once, so that only what is needed at one time counts.
+    command.env("MALLOC_MMAP_THRESHOLD_", "65536").env("MALLOC_TRIM_THRESHOLD_", "65536");
+    command.env_remove("MALLOC_TOP_PAD_");
+    let output = command.output().ok()?;
+    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+}
+
+/// Makes one pass, and prints the peak resident memory of this process from then on.
+///
+/// # Errors
+/// If the pass fails, or the system does not tell.
+pub fn print_peak(
+    model: PeakOf,
+    subject: Box<dyn Subject>,
+    removed: &[HeadId],
+    scored: &Scored,
+    batch_size: u64,
+) -> anyhow::Result<()> {
+    let subject = match model {
+        PeakOf::Original => subject,
+        PeakOf::Pruned => subject.without_heads(&removed.iter().copied().collect())?,
+    };
+    // Loading takes more than computing: the count begins anew, see proc_pid_clear_refs(5).
+    fs::write("/proc/self/clear_refs", "5")?;
+    subject.pass(scored, batch_size as usize)?.run()?;
+    let status = fs::read_to_string("/proc/self/status")?;
+    if let Some(kilobytes) = peak_kilobytes(&status) {
+        println!("{}", kilobytes * 1024);
+    }
+    Ok(())
+}
+
+/// The peak of resident memory in `/proc/self/status`.
+fn peak_kilobytes(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_stands_in_kilobytes() {
+        let status = "Name:\tspeed\nVmPeak:\t  913 kB\nVmHWM:\t  524288 kB\nVmRSS:\t 12 kB\n";
+        assert_eq!(peak_kilobytes(status), Some(524_288));
+        assert_eq!(peak_kilobytes("Name:\tspeed\n"), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! Two models timed in turn.
+use std::time::Instant;
+
+use stats::t_test;
+use subject::Pass;
+
+/// What a model's passes took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passes {
+    /// Of each pass, in seconds.
+    pub seconds: Vec<f64>,
+    /// Of one pass.
+    pub multiply_adds: u64,
+}
+
+/// Both models, pass by pass.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timed {
+    /// Segments of one pass.
+    pub segments: usize,
+    /// With all heads.
+    pub original: Passes,
+    /// With heads removed.
+    pub pruned: Passes,
+}
+
+/// A ratio with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    pub mean: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Passes {
+    /// Segments a second, mean over passes.
+    pub fn mean(&self, segments: usize) -> f64 {
+        self.speeds(segments).sum::<f64>() / self.seconds.len() as f64
+    }
+
+    /// Standard deviation of the segments a second, of a sample.
+    pub fn deviation(&self, segments: usize) -> f64 {
+        let mean = self.mean(segments);
+        let squares: f64 = self.speeds(segments).map(|speed| (speed - mean).powi(2)).sum();
+        (squares / (self.seconds.len() - 1) as f64).sqrt()
+    }
+
+    fn speeds(&self, segments: usize) -> impl Iterator<Item = f64> + '_ {
+        self.seconds.iter().map(move |seconds| segments as f64 / seconds)
+    }
+}
+
+impl Timed {
+    /// Runs each model once to warm up, and then `repeats` times in turn.
+    ///
+    /// # Errors
+    /// If a model cannot take a segment.
+    pub fn in_turn(original: &dyn Pass, pruned: &dyn Pass, repeats: usize) -> Result<Self, subject::Error> {
+        let mut timed = Self {
+            segments: original.segments(),
+            original: Passes { seconds: Vec::new(), multiply_adds: original.run()? },
+            pruned: Passes { seconds: Vec::new(), multiply_adds: pruned.run()? },
+        };
+        for _ in 0..repeats {
+            for (pass, passes) in [(original, &mut timed.original), (pruned, &mut timed.pruned)] {
+                let started = Instant::now();
+                pass.run()?;
+                passes.seconds.push(started.elapsed().as_secs_f64());
+            }
+        }
+        Ok(timed)
+    }
+
+    /// How many times as fast the pruned model is: the t interval of the mean difference of logarithms over pairs of
+    /// neighbouring passes. A slow spell of the machine is in both passes of a pair.
+    ///
+    /// # Errors
+    /// With fewer than two pairs.
+    pub fn ratio(&self) -> Result<Ratio, stats::Error> {
+        let logarithms =
+            |passes: &Passes| passes.seconds.iter().map(|seconds| seconds.ln()).collect::<Vec<_>>();
+        let (original, pruned) = (logarithms(&self.original), logarithms(&self.pruned));
+        let (low, high) = t_test::paired(&pruned, &original)?.interval;
+        Ok(Ratio { mean: f64::midpoint(low, high).exp(), low: low.exp(), high: high.exp() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    fn passes(seconds: &[f64]) -> Passes {
+        Passes { seconds: seconds.to_vec(), multiply_adds: 1 }
+    }
+
+    /// Pairs of ratios 2 and 8: the mean of their logarithms is ln 4, its standard error ln 2, and the t distribution
+    /// with one degree of freedom has 12.7062 below 97.5 %.
+    #[test]
+    fn the_ratio_is_that_of_neighbours() {
+        let timed = Timed { segments: 12, original: passes(&[4.0, 80.0]), pruned: passes(&[2.0, 10.0]) };
+        let ratio = timed.ratio().unwrap();
+        assert!((ratio.mean - 4.0).abs() < 1e-12, "{ratio:?}");
+        let reach = 2_f64.powf(12.706_204_736_432_1);
+        assert!((ratio.high / (4.0 * reach) - 1.0).abs() < 1e-9, "{ratio:?}");
+        assert!((ratio.low * reach / 4.0 - 1.0).abs() < 1e-9, "{ratio:?}");
+    }
+
+    /// 12 segments in 4 and in 3 seconds: 3 and 4 a second.
+    #[test]
+    fn speeds_are_averaged_over_passes() {
+        let passes = passes(&[4.0, 3.0]);
+        assert_eq!(passes.mean(12), 3.5);
+        assert!((passes.deviation(12) - 0.5_f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn passes_are_taken_in_turn_after_one_that_warms_up() {
+        struct Noted<'a>(&'a RefCell<String>, char);
+        impl Pass for Noted<'_> {
+            fn segments(&self) -> usize {
+                7
+            }
+            fn run(&self) -> Result<u64, subject::Error> {
+                self.0.borrow_mut().push(self.1);
+                Ok(self.1 as u64)
+            }
+        }
+        let order = RefCell::new(String::new());
+        let timed = Timed::in_turn(&Noted(&order, 'A'), &Noted(&order, 'B'), 3).unwrap();
+        assert_eq!(order.into_inner(), "ABABABAB");
+        assert_eq!((timed.segments, timed.original.seconds.len(), timed.pruned.seconds.len()), (7, 3, 3));
+        assert_eq!((timed.original.multiply_adds, timed.pruned.multiply_adds), (65, 66));
+    }
+}

@@ -1,0 +1,61 @@
+//! The whole command on tiny subjects.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::path::Path;
+
+use records::SpeedRow;
+use test_support::{CLASSIFIER, TRANSLATOR, command, refusal, rows, trained};
+
+/// One thread: several that wait for each other crawl where tests share the cores.
+const QUICK: [&str; 6] = ["--limit", "12", "--repeats", "2", "--threads", "1"];
+
+fn bench(folder: &Path, arguments: &[&str]) -> Vec<SpeedRow> {
+    command("speed-bench", folder).args(QUICK).args(arguments).assert().success();
+    rows(folder, "speed-bench.csv")
+}
+
+/// 6 heads of 4: half of them leave 3. Layers of d_model 12, d_ff 14.
+#[test]
+fn a_classifier_is_timed_at_each_batch_size() {
+    let folder = trained(CLASSIFIER, "speed-bench", &[&QUICK[..], &["--batch-size", "12"]].concat());
+    let rows = bench(folder.path(), &["--batch-size", "5,1", "--percent", "50,10"]);
+    let keys: Vec<_> =
+        rows.iter().map(|row| (row.removed, row.heads, row.batch_size, row.segments)).collect();
+    assert_eq!(keys, [(1, 6, 1, 12), (1, 6, 5, 12), (3, 6, 1, 12), (3, 6, 5, 12)]);
+    for row in &rows {
+        // a head has 3 maps of 12 to 4 with their biases, and one of 4 to 12
+        let head = 3 * (12 * 4 + 4) + 4 * 12;
+        assert_eq!(row.original_parameters - row.pruned_parameters, row.removed as u64 * head);
+        assert!(row.ratio_low <= row.ratio && row.ratio <= row.ratio_high && row.ratio_low > 0.0);
+        assert!(row.original_multiply_adds > row.pruned_multiply_adds);
+        assert!(row.original_per_second > 0.0 && row.original_deviation >= 0.0);
+        if cfg!(target_os = "linux") {
+            // libtorch alone takes more than ten megabytes
+            assert!(row.original_peak_bytes.unwrap() > 10 << 20 && row.pruned_peak_bytes.unwrap() > 10 << 20);
+        }
+    }
+    // padding makes a larger batch more work
+    assert!(rows[1].original_multiply_adds > rows[0].original_multiply_adds);
+}
+
+#[test]
+fn a_translator_is_timed_and_finished_rows_are_kept() {
+    let folder = trained(TRANSLATOR, "speed-bench", &[&QUICK[..], &["--batch-size", "12"]].concat());
+    let first = bench(folder.path(), &["--batch-size", "12"]);
+    let both = bench(folder.path(), &["--batch-size", "12,4"]);
+    assert_eq!(both.len(), 2);
+    assert_eq!(both[1], first[0]);
+    let again = bench(folder.path(), &["--batch-size", "12", "--restart"]);
+    assert_eq!(again.len(), 1);
+    assert_ne!(again[0].original_per_second, first[0].original_per_second);
+}
+
+#[test]
+fn what_cannot_be_timed_is_refused() {
+    let folder = trained(CLASSIFIER, "speed-bench", &[&QUICK[..], &["--batch-size", "12"]].concat());
+    let refused = |arguments: &[&str]| refusal(command("speed-bench", folder.path()).args(arguments));
+    assert!(refused(&["--percent", "99"]).contains("--percent 99 of 6 heads leaves none in the model"));
+    assert!(refused(&["--order", "oracle"]).contains("choose another"));
+    for usage in [["--batch-size", "0"], ["--percent", "0"], ["--percent", "100"], ["--repeats", "1"]] {
+        command("speed-bench", folder.path()).args(usage).assert().failure().code(2);
+    }
+}
