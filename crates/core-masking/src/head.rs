@@ -272,6 +272,15 @@ impl fmt::Display for HeadSet {
     }
 }
 
+impl FromStr for HeadSet {
+    type Err = Error;
+
+    /// Names joined by `+`, as in result files; no name is no head.
+    fn from_str(names: &str) -> Result<Self, Error> {
+        names.split('+').filter(|name| !name.is_empty()).map(str::parse).collect()
+    }
+}
+
 impl FromIterator<HeadId> for HeadSet {
     fn from_iter<I: IntoIterator<Item = HeadId>>(heads: I) -> Self {
         Self(heads.into_iter().collect())
@@ -323,6 +332,10 @@ mod tests {
         assert_eq!(others.brief(), "enc-enc:2:1+enc-enc:2:3");
         let all = others.with("enc-enc:2:2".parse().unwrap());
         assert_eq!((all.len(), all.brief().as_str()), (3, "3 heads"));
+        assert_eq!(
+            (others.to_string().parse::<HeadSet>().unwrap(), "".parse::<HeadSet>().unwrap()),
+            (others.clone(), HeadSet::none())
+        );
         assert_eq!(others.without("enc-enc:2:3".parse().unwrap()).to_string(), "enc-enc:2:1");
         assert!(layout().all_but("enc-enc:2:4".parse().unwrap()).is_err());
     }

@@ -3,6 +3,7 @@
 //! Heads sorted by increasing score over the whole model, or over one attention type, and the test score with the first
 //! 10, 20, .. 100 % of them masked. Beyond the paper, `--search` looks for better sets than any order gives.
 mod curve;
+mod export;
 mod search;
 
 use std::process::ExitCode;
@@ -17,12 +18,13 @@ use subject::{
 };
 
 use curve::Curve;
+use export::ExportArgs;
 use search::{Search, SearchArgs};
 
 /// Masks more and more heads, the least important first, and scores the test set (Figures 3, 4 and 6).
 ///
 /// Writes a row for each step as soon as it is scored, and continues a file that a killed run has left. Curves of
-/// several orders and attention types can share a file. The oracle order is made of the results of ablate-one for the same
+/// several orders and attention types can share a file. The model without the heads of a step can be exported. The oracle order is made of the results of ablate-one for the same
 /// model and data; with --restart or --refresh these are made too.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
@@ -65,6 +67,9 @@ struct Args {
     #[command(flatten)]
     search: SearchArgs,
 
+    #[command(flatten)]
+    export: ExportArgs,
+
     // Last, because the heading of a flattened struct also covers the fields after it.
     #[command(flatten)]
     shared: SharedArgs,
@@ -94,6 +99,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         oracle.check_exists()?;
     }
     let search = args.search.checked(&description, &machine, (&scored, args.shared.seed))?;
+    let exports = args.export.checked(&args.shared, args.resamples)?;
     let experiment = if search.is_some() { "joint-search" } else { "iterative-prune" };
     let path = args.shared.output_path(experiment, &description, &scored.split);
     records::check_writable(&path)?;
@@ -124,9 +130,26 @@ fn run(args: &Args) -> anyhow::Result<()> {
         None => pruning.draw(&pools, &mut rows)?,
     }
     let steps = pools.iter().map(|pool| (pool.attention.as_str(), pool.counts().len() - 1)).collect();
-    rows.finish(|rows| curve::adjust(rows, &steps))?;
+    let rows = rows.finish(|rows| curve::adjust(rows, &steps))?;
+    let first = first_curve(args, &pools[0], search.as_ref());
+    let is_first = |row: &&PruningRow| (row.attention.as_str(), row.order.as_str(), row.order_seed) == first;
+    let steps: Vec<&PruningRow> = rows.iter().filter(is_first).collect();
+    exports.write(pruning.subject, &steps, &signature, machine.quiet)?;
     println!("{}", path.display());
     Ok(())
+}
+
+/// What is exported from: attention type, order or search, and seed.
+fn first_curve<'a>(
+    args: &Args,
+    pool: &'a Pool,
+    search: Option<&Search>,
+) -> (&'a str, &'static str, Option<u64>) {
+    match (search, args.order[0]) {
+        (Some(search), _) => (&pool.attention, search.name(), None),
+        (None, Order::Random) => (&pool.attention, Order::Random.name(), Some(args.shared.seed)),
+        (None, order) => (&pool.attention, order.name(), None),
+    }
 }
 
 /// Refuses orders that make no sense together.

@@ -140,6 +140,11 @@ impl Search {
         Ok(())
     }
 
+    /// Its name in result files.
+    pub fn name(&self) -> &'static str {
+        self.method.name()
+    }
+
     /// The steps of the curve that get a row: the intact model, and all up to the share that is asked for, or the last of
     /// these.
     ///
@@ -306,8 +311,7 @@ impl<'a, 'p> Reporter<'a, 'p> {
     fn masked(&self, step: usize) -> anyhow::Result<Option<HeadSet>> {
         let key = self.place(step).key();
         let Some(row) = self.rows.rows().find(|row| row.key() == key) else { return Ok(None) };
-        let names = row.masked_heads.split('+').filter(|name| !name.is_empty());
-        Ok(Some(names.map(str::parse).collect::<Result<HeadSet, core_masking::Error>>()?))
+        Ok(Some(row.masked_heads.parse()?))
     }
 
     /// Takes out the rows of this search over this pool.

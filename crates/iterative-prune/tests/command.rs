@@ -349,3 +349,108 @@ fn importance_has_a_row_for_each_head() {
     }
     assert!(before.iter().zip(&after).all(|(before, after)| before.example == after.example));
 }
+
+/// What a tool prints of an exported folder that a subject is made of.
+fn scores_of(folder: &Path, export: &str, spec: &str) -> f64 {
+    let checkpoint = format!("[checkpoint]\nfrom = \"{}\"\n", folder.join(export).display());
+    let (without, _) = spec.split_once("[training]").unwrap();
+    let (head, tail) = without.split_once("[model]").unwrap();
+    let tail = tail.split_once("\n[").map_or(String::new(), |(_, tail)| format!("[{tail}"));
+    let name = format!("{export}.toml");
+    fs::write(folder.join(&name), format!("{head}{tail}{checkpoint}")).unwrap();
+    let mut command = Command::cargo_bin("ablate-one").unwrap();
+    command.current_dir(folder).args([&name, "--quiet", "--resamples", "0"]).assert().success();
+    let path = folder.join(format!("results/{export}/ablate-one.csv"));
+    let rows: Vec<AblationRow> =
+        csv::Reader::from_path(path).unwrap().deserialize().collect::<Result<_, _>>().unwrap();
+    rows[0].base_score
+}
+
+/// Without retraining, the folder scores as the row of its heads says, read back as a checkpoint, in both forms.
+#[test]
+fn an_exported_model_scores_as_its_row() {
+    let folder = reviews();
+    let exports =
+        ["--export", "cut", "--export-dense", "dense", "--export-percent", "50", "--step-percent", "25"];
+    command(folder.path()).args(exports).assert().success();
+    let rows: Vec<PruningRow> = rows(folder.path(), "iterative-prune.csv");
+    let row = rows.iter().find(|row| row.masked == 3).unwrap();
+    let spec = CLASSIFIER.replace("[tokenizer]\nvocabulary = 60\n", "[tokenizer]\n");
+    for export in ["cut", "dense"] {
+        assert_eq!(scores_of(folder.path(), export, &spec), row.score, "{export}");
+        let about = fs::read_to_string(folder.path().join(export).join("pruning.json")).unwrap();
+        assert!(about.contains(&row.masked_heads), "{about}");
+    }
+    let kept = fs::read_to_string(folder.path().join("results/cut/ablate-one.csv")).unwrap();
+    assert_eq!(kept.lines().count(), 1 + 3, "heads that are gone have no row: {kept}");
+}
+
+/// The classifier for tests leans on its heads: masking any of them at random costs it significantly, at the latest when
+/// most are gone. Whatever the largest share is, the folder has it.
+#[test]
+fn the_largest_share_without_a_significant_loss_is_exported() {
+    let folder = reviews();
+    let steps = ["--step-percent", "10"];
+    command(folder.path()).args(steps).assert().success();
+    let rows: Vec<PruningRow> = rows(folder.path(), "iterative-prune.csv");
+    let is_loss = |row: &&PruningRow| row.score_delta < 0.0 && row.p_value.unwrap() < 0.01;
+    let first_loss = rows.iter().position(|row| is_loss(&row)).unwrap_or(rows.len());
+    let expected = &rows[first_loss.min(rows.len() - 1) - 1];
+    let exported = command(folder.path()).args(steps).args(["--export", "best"]).output().unwrap();
+    if expected.masked == 0 {
+        let message = String::from_utf8(exported.stderr).unwrap();
+        assert!(message.contains("no step removes heads without a significant loss"), "{message}");
+        return;
+    }
+    assert!(exported.status.success());
+    let config = fs::read_to_string(folder.path().join("best/config.json")).unwrap();
+    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    let layers = config["pruned_heads"].as_object().unwrap();
+    let removed: usize = layers.values().map(|heads| heads.as_array().unwrap().len()).sum();
+    assert_eq!(removed, expected.masked);
+}
+
+#[test]
+fn a_translator_is_exported_and_read_back() {
+    let folder = folder();
+    let exports = ["--export", "cut", "--export-percent", "50", "--step-percent", "50"];
+    command(folder.path()).args(exports).assert().success();
+    let rows: Vec<PruningRow> = rows(folder.path(), "iterative-prune.csv");
+    let spec = TRANSLATOR.replace("[tokenizer]\nvocabulary = 300\n", "");
+    let (decoding, spec) = (spec.find("[decoding]").unwrap(), spec.clone());
+    let reordered = format!("{}{}", &spec[..spec.find("[model]").unwrap()], &spec[decoding..]);
+    let reordered = format!("{reordered}[model]\n[training]\n");
+    assert_eq!(scores_of(folder.path(), "cut", &reordered), rows[1].score);
+}
+
+#[test]
+fn exports_that_cannot_be_written_are_refused_before_any_work() {
+    let folder = reviews();
+    fs::create_dir(folder.path().join("taken")).unwrap();
+    assert!(refusal(folder.path(), &["--export", "taken"]).contains("`taken` is there already"));
+    let message = refusal(folder.path(), &["--export", "new", "--resamples", "0"]);
+    assert!(message.contains("give --export-percent"), "{message}");
+    let message = refusal(folder.path(), &["--export", "new", "--precision", "bf16"]);
+    assert!(message.contains("exported in f32"), "{message}");
+    assert!(refusal(folder.path(), &["--export-percent", "50"]).contains("needs --export"));
+    let message = refusal(folder.path(), &["--export", "new", "--export-dense", "new"]);
+    assert!(message.contains("give each its own"), "{message}");
+    assert!(!folder.path().join(TABLE).exists());
+    let steps = ["--step-percent", "50", "--export", "new", "--export-percent", "20"];
+    let message = refusal(folder.path(), &steps);
+    assert!(message.contains("no step masks 2 of 6 heads (20 %): the steps mask 3"), "{message}");
+    assert!(folder.path().join(TABLE).exists() && !folder.path().join("new").exists());
+}
+
+/// Zeros cannot stand for weights that are not there.
+#[test]
+fn a_model_with_heads_cut_out_has_no_dense_form() {
+    let folder = reviews();
+    let exports = ["--export", "cut", "--export-percent", "50", "--step-percent", "50"];
+    command(folder.path()).args(exports).assert().success();
+    scores_of(folder.path(), "cut", &CLASSIFIER.replace("[tokenizer]\nvocabulary = 60\n", "[tokenizer]\n"));
+    let mut command = Command::cargo_bin("iterative-prune").unwrap();
+    command.current_dir(folder.path()).args(["cut.toml", "--quiet", "--step-percent", "50"]).args(ARGUMENTS);
+    let message = test_support::refusal(command.args(["--export-dense", "dense", "--export-percent", "50"]));
+    assert!(message.contains("has 3 heads cut out of its weights"), "{message}");
+}

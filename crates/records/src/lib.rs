@@ -15,6 +15,7 @@ pub mod writer;
 pub use error::Error;
 pub use rows::{
     AblationRow, CorrelationRow, DynamicsRow, ImportanceRow, PruningRow, Row, SpeedRow, TrainingRow,
+    before_first_loss,
 };
 pub use signature::{Identity, Provenance, Signature, sha256_file};
 pub use table::read_rows;

@@ -17,7 +17,7 @@ pub use ablation::AblationRow;
 pub use correlation::CorrelationRow;
 pub use dynamics::DynamicsRow;
 pub use importance::ImportanceRow;
-pub use pruning::PruningRow;
+pub use pruning::{PruningRow, before_first_loss};
 pub use speed::SpeedRow;
 pub use training::TrainingRow;
 

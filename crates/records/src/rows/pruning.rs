@@ -79,3 +79,12 @@ impl Row for PruningRow {
         (self.attention.clone(), self.order.clone(), self.order_seed, self.step)
     }
 }
+
+/// The last of `steps` before the first one that is a loss: the largest share of heads that can go. The steps are those of
+/// one curve, in their order; `None` if there is none, or the first is a loss.
+pub fn before_first_loss<'a>(
+    steps: impl IntoIterator<Item = &'a PruningRow>,
+    is_loss: impl Fn(&PruningRow) -> bool,
+) -> Option<&'a PruningRow> {
+    steps.into_iter().take_while(|row| !is_loss(row)).last()
+}
