@@ -253,6 +253,11 @@ impl HeadSet {
         if self.len() <= 2 { self.to_string() } else { format!("{} heads", self.len()) }
     }
 
+    /// The names of the heads, as result files write them: joined by `+`, and nothing for no head.
+    pub fn names(&self) -> String {
+        self.iter().map(|id| id.to_string()).collect::<Vec<_>>().join("+")
+    }
+
     /// These heads and one more.
     pub fn with(&self, id: HeadId) -> Self {
         self.iter().chain([id]).collect()
@@ -267,8 +272,7 @@ impl HeadSet {
 impl fmt::Display for HeadSet {
     /// `enc-enc:1:2+enc-enc:1:3`, or `no head`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<String> = self.iter().map(|id| id.to_string()).collect();
-        if names.is_empty() { formatter.pad("no head") } else { formatter.pad(&names.join("+")) }
+        if self.is_empty() { formatter.pad("no head") } else { formatter.pad(&self.names()) }
     }
 }
 

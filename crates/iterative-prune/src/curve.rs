@@ -134,18 +134,13 @@ pub fn draw(
 
 /// Refuses to go on with a curve that came from another order of heads, such as that of an oracle measured since.
 fn check_heads(stored: &PruningRow, now: &HeadSet) -> anyhow::Result<()> {
-    if stored.masked_heads != names(now) {
+    if stored.masked_heads != now.names() {
         let PruningRow { order, step, .. } = stored;
         anyhow::bail!(
             "step {step} of order {order} masked other heads than now: compute it again with --overwrite"
         );
     }
     Ok(())
-}
-
-/// Heads as result files write them.
-fn names(heads: &HeadSet) -> String {
-    heads.iter().map(|id| id.to_string()).collect::<Vec<_>>().join("+")
 }
 
 impl Pruning<'_> {
@@ -217,7 +212,7 @@ pub fn row(
         p_unpaired_t: comparison.p_unpaired_t,
         p_mcnemar: comparison.p_mcnemar,
         search_score: None,
-        masked_heads: names(masked),
+        masked_heads: masked.names(),
     }
 }
 

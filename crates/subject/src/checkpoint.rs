@@ -42,6 +42,22 @@ impl Checkpoint {
     }
 }
 
+/// Where the parts of a model are: one folder, unless it is a checkpoint of training.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places<'a> {
+    /// Configuration and weights.
+    pub model: &'a Path,
+    /// Tokeniser and all else.
+    pub tokenizer: &'a Path,
+}
+
+impl<'a> Places<'a> {
+    /// All in one folder.
+    pub(crate) fn one(folder: &'a Path) -> Self {
+        Self { model: folder, tokenizer: folder }
+    }
+}
+
 /// SHA-256 of those of `files` that are in `folder`, by name.
 pub(crate) fn checksums(folder: &Path, files: &[&str]) -> Result<BTreeMap<String, String>, Error> {
     let present = files.iter().filter(|file| folder.join(file).exists());
@@ -62,14 +78,18 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Of the model in `folder`, whose scores depend on those of `files` that are there.
+    /// Of the model in `places`, whose scores depend on those of `files` that are there.
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub(crate) fn of(folder: &Path, files: &[&str], checkpoint: Option<String>) -> Result<Self, Error> {
-        let weights = sha256_file(&folder.join("model.safetensors"))?;
-        let files = checksums(folder, files)?;
-        Ok(Self { folder: folder.to_owned(), checkpoint, removed: HeadSet::none(), weights, files })
+    pub(crate) fn of(places: Places<'_>, files: &[&str], checkpoint: Option<String>) -> Result<Self, Error> {
+        Ok(Self {
+            folder: places.tokenizer.to_owned(),
+            checkpoint,
+            removed: HeadSet::none(),
+            weights: sha256_file(&places.model.join("model.safetensors"))?,
+            files: checksums(places.tokenizer, files)?,
+        })
     }
 
     /// Of the same model without these heads too.

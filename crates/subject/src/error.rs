@@ -51,6 +51,14 @@ pub enum Error {
     #[error("no model in `{}`: it must be a Hugging Face folder with a config.json", folder.display())]
     NoCheckpoint { folder: PathBuf },
 
+    /// A checkpoint of training that was not kept.
+    #[error(
+        "no checkpoint in `{}`: train again with `train-subject {} --overwrite`, which keeps those of [dynamics]",
+        folder.display(),
+        spec.display()
+    )]
+    NoTrainingCheckpoint { folder: PathBuf, spec: PathBuf },
+
     /// A split whose file nobody has described.
     #[error("split `{split}` has no format: [data.format] says how its file is to be read")]
     NoFormat { split: String },

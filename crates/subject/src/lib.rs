@@ -25,6 +25,10 @@ use std::process::ExitCode;
 use core_masking::{BeamSearch, HeadLayout};
 use corpus::parallel::ParallelText;
 
+use checkpoint::Places;
+use classification::ClassificationSubject;
+use translation::TranslationSubject;
+
 pub use args::{Machine, MachineArgs, Precision, SharedArgs};
 pub use error::Error;
 pub use export::Export;
@@ -33,6 +37,7 @@ pub use order::{Estimate, EstimateArgs, Granularity, Oracle, Order, data_checksu
 pub use pool::Pool;
 use spec::Spec;
 pub use subject::{Evaluation, Pass, Scored, Segments, Subject};
+pub use training::TrainingCheckpoint;
 
 /// A subject that is read but not yet opened: what can be checked before any long work.
 #[derive(Debug)]
@@ -194,6 +199,38 @@ impl Description {
             Spec::Translation(spec) => Box::new(translation::open(self.naming(), spec, machine, results)?),
             Spec::Classification(spec) => {
                 Box::new(classification::open(self.naming(), spec, machine, results)?)
+            }
+        })
+    }
+
+    /// Checkpoints of the training, in its order: those that the subject's file names, or else those of all epochs. The
+    /// model must be [trained](Self::train).
+    ///
+    /// # Errors
+    /// If the model is not trained here, or one is not there.
+    pub fn checkpoints(&self, machine: &Machine) -> Result<Vec<TrainingCheckpoint>, Error> {
+        let (epochs, dynamics) = match &self.spec {
+            Spec::Translation(spec) => (spec.training.map(|training| training.epochs), &spec.dynamics),
+            Spec::Classification(spec) => (spec.training.map(|training| training.epochs), &spec.dynamics),
+        };
+        let epochs = epochs.ok_or_else(|| Error::NotTrained { name: self.name.clone() })?;
+        training::checkpoints(self.naming(), machine, (epochs, dynamics.as_ref()))
+    }
+
+    /// Makes the subject ready with its model as it was at a checkpoint of its training.
+    ///
+    /// # Errors
+    /// If the model's folder is at fault.
+    pub fn open_at(
+        &self,
+        checkpoint: &TrainingCheckpoint,
+        machine: &Machine,
+    ) -> Result<Box<dyn Subject>, Error> {
+        let places = Places { model: &checkpoint.folder, tokenizer: &machine.model_folder(&self.name) };
+        Ok(match &self.spec {
+            Spec::Translation(spec) => Box::new(TranslationSubject::load(&self.name, spec, machine, places)?),
+            Spec::Classification(spec) => {
+                Box::new(ClassificationSubject::load(&self.name, spec, machine, places, None)?)
             }
         })
     }

@@ -20,7 +20,7 @@ use stats::classification::{ClassificationMetric, Outcome};
 use tch::no_grad;
 
 use crate::args::Machine;
-use crate::checkpoint::Origin;
+use crate::checkpoint::{Origin, Places};
 use crate::progress::Progress;
 use crate::spec::{ClassificationSpec, MetricName};
 use crate::subject::{Evaluation, Pass, Scored, Segments, Subject};
@@ -102,11 +102,12 @@ pub(crate) fn open(
     match (&spec.training, &spec.checkpoint) {
         (None, Some(checkpoint)) => {
             let found = checkpoint.find(machine)?;
-            ClassificationSubject::load(naming.name, spec, machine, &found.folder, Some(found.name.clone()))
+            let places = Places::one(&found.folder);
+            ClassificationSubject::load(naming.name, spec, machine, places, Some(found.name.clone()))
         }
         _ => {
             let folder = train(naming, spec, machine, results, false)?;
-            ClassificationSubject::load(naming.name, spec, machine, &folder, None)
+            ClassificationSubject::load(naming.name, spec, machine, Places::one(&folder), None)
         }
     }
 }
@@ -172,14 +173,15 @@ fn check_vocabulary(
 }
 
 impl ClassificationSubject {
-    fn load(
+    pub(crate) fn load(
         name: &str,
         spec: &ClassificationSpec,
         machine: &Machine,
-        folder: &Path,
+        places: Places<'_>,
         checkpoint: Option<String>,
     ) -> Result<Self, Error> {
-        let model = BertClassifier::load(folder, machine.options())?;
+        let model = BertClassifier::load(places.model, machine.options())?;
+        let folder = places.tokenizer;
         let tokenizer = ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?;
         check_vocabulary(folder, &tokenizer, &model)?;
         let labels = labels(spec, model.config(), folder)?;
@@ -191,7 +193,7 @@ impl ClassificationSubject {
             model,
             tokenizer,
             labels,
-            origin: Origin::of(folder, &FILES, checkpoint)?,
+            origin: Origin::of(places, &FILES, checkpoint)?,
         })
     }
 

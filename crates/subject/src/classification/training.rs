@@ -109,6 +109,7 @@ impl Training<'_> {
             clip_norm: settings.clip_norm,
             adam: AdamSettings { betas: BETAS, epsilon: EPSILON, weight_decay: settings.weight_decay },
             keep: settings.keep,
+            dynamics: self.spec.dynamics.as_ref(),
         }
     }
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use corpus::labelled::Format;
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointSpec, EncoderSpec, FineTuningSpec, Task, TextTokenizerSpec, check, check_sources};
+use super::{
+    CheckpointSpec, DynamicsSpec, EncoderSpec, FineTuningSpec, Task, TextTokenizerSpec, check, check_sources,
+};
 use crate::error::quoted;
 
 /// A classifier as its TOML file describes it.
@@ -29,6 +31,8 @@ pub struct ClassificationSpec {
     pub tokenizer: TextTokenizerSpec,
     /// How it is trained or fine-tuned; a checkpoint without is taken as it is.
     pub training: Option<FineTuningSpec>,
+    /// Checkpoints of the training that stay; those of all epochs if absent.
+    pub dynamics: Option<DynamicsSpec>,
 }
 
 /// Where the texts come from: files, or the demo grammar.
@@ -166,6 +170,9 @@ impl ClassificationSpec {
         )?;
         self.data.validate()?;
         self.validate_score()?;
+        if let Some(dynamics) = &self.dynamics {
+            dynamics.validate(self.training.map(|training| training.epochs))?;
+        }
         let trained = self.training.is_some();
         check(&[
             ("[model] needs [training]: it is trained from nothing", self.model.is_none() || trained),

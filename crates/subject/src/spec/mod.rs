@@ -1,5 +1,6 @@
 //! `experiments/<subject>.toml`: where a subject's model and data come from, how it is trained and scored.
 mod classification;
+mod dynamics;
 mod encoder;
 mod translation;
 
@@ -16,6 +17,7 @@ use crate::checkpoint::Checkpoint;
 pub(crate) use classification::{
     ClassificationData, ClassificationSpec, Holdout, InferenceSpec, MetricName, SplitFile,
 };
+pub(crate) use dynamics::DynamicsSpec;
 pub(crate) use encoder::{EncoderSpec, FineTuningSpec, TextTokenizerSpec};
 pub(crate) use translation::{
     DataSpec, DecodingSpec, FilePair, GrammarSpec, ModelSpec, TrainingSpec, TranslationSpec,

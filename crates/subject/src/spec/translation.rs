@@ -10,7 +10,7 @@ use corpus::parallel::ParallelText;
 use corpus::tokenizer::SubwordTokenizer;
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointSpec, Task, check, check_sources};
+use super::{CheckpointSpec, DynamicsSpec, Task, check, check_sources};
 
 /// A translator as its TOML file describes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub struct TranslationSpec {
     pub model: Option<ModelSpec>,
     /// How it is trained.
     pub training: Option<TrainingSpec>,
+    /// Checkpoints of the training that stay; those of all epochs if absent.
+    pub dynamics: Option<DynamicsSpec>,
     /// How translations are searched for.
     #[serde(default)]
     pub decoding: DecodingSpec,
@@ -305,6 +307,9 @@ impl TranslationSpec {
             files.validate().map_err(|fault| format!("data.splits.{name}: {fault}"))?;
         }
         self.decoding.validate()?;
+        if let Some(dynamics) = &self.dynamics {
+            dynamics.validate(self.training.map(|training| training.epochs))?;
+        }
         match (&self.model, &self.tokenizer, &self.training) {
             (None, None, None) => Ok(()),
             (Some(model), Some(tokenizer), Some(training)) => {

@@ -15,13 +15,15 @@ use records::{Existing, Identity, Provenance, Row, RowWriter, Signature, Trainin
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Error;
 use crate::args::Machine;
 use crate::progress::Progress;
+use crate::spec::DynamicsSpec;
+use crate::{Error, Naming};
 use adam::Adam;
 pub(crate) use adam::AdamSettings;
 pub(crate) use learner::{Learner, Validation, trainable};
 use run::{Run, epoch_seed};
+pub use state::TrainingCheckpoint;
 pub(crate) use state::write_once;
 use state::{Checkpoints, EpochState, replace};
 
@@ -61,6 +63,8 @@ pub(crate) struct Plan<'a> {
     pub adam: AdamSettings,
     /// Which epoch becomes the model.
     pub keep: Keep,
+    /// Checkpoints that stay when training has ended; those of all epochs if absent.
+    pub dynamics: Option<&'a DynamicsSpec>,
 }
 
 /// What there is to train on, and how its run is described.
@@ -141,7 +145,7 @@ impl Plan<'_> {
         }
         let mut run = self.begin(learner, adam, &material.train, states.last())?;
         for epoch in states.len() + 1..=self.epochs {
-            let state = self.epoch(&mut run, epoch, material, best(&states))?;
+            let state = self.epoch(&mut run, epoch, (material, &checkpoints), best(&states))?;
             checkpoints.save(run.learner(), &run.adam, &state)?;
             curve.push(state.row.clone())?;
             states.push(state);
@@ -153,7 +157,11 @@ impl Plan<'_> {
         };
         let Some(kept) = kept else { return Ok(()) };
         run.progress.line(&format!("epoch {} is the model: {}", kept.epoch, described(kept)));
-        checkpoints.publish(kept.epoch, &folder)
+        checkpoints.publish(kept.epoch)?;
+        if let Some(dynamics) = self.dynamics {
+            checkpoints.thin(self.epochs, &dynamics.epochs);
+        }
+        Ok(())
     }
 
     /// Makes the model's folder, anew with `overwrite`.
@@ -190,10 +198,15 @@ impl Plan<'_> {
         &self,
         run: &mut Run<L>,
         epoch: usize,
-        material: &Material<L::Examples>,
+        (material, checkpoints): (&Material<L::Examples>, &Checkpoints),
         best: Option<&TrainingRow>,
     ) -> Result<EpochState, Error> {
-        let train_loss = run.epoch(epoch, &material.train)?;
+        let wanted = |step| self.dynamics.is_some_and(|dynamics| dynamics.steps.contains(&step));
+        let after_step = |learner: &L, step| match wanted(step) {
+            true => checkpoints.save_step(learner, step),
+            false => Ok(()),
+        };
+        let train_loss = run.epoch(epoch, &material.train, after_step)?;
         let dev = run.dev_score(&material.dev)?;
         let step = run.adam.steps();
         if !dev.loss.is_finite() {
@@ -233,6 +246,22 @@ impl Plan<'_> {
         }
         Ok(curve)
     }
+}
+
+/// The checkpoints of a trained model that the subject's file asks for, in the order of training.
+///
+/// # Errors
+/// If one is not there: it was not asked for when the model was trained.
+pub(crate) fn checkpoints(
+    naming: Naming<'_>,
+    machine: &Machine,
+    (epochs, dynamics): (usize, Option<&DynamicsSpec>),
+) -> Result<Vec<TrainingCheckpoint>, Error> {
+    let every: Vec<usize> = (1..=epochs).collect();
+    let (epochs, steps): (&[usize], &[usize]) =
+        dynamics.map_or((&every, &[]), |dynamics| (&dynamics.epochs, &dynamics.steps));
+    let missing = |folder| Error::NoTrainingCheckpoint { folder, spec: naming.path.to_owned() };
+    Checkpoints::new(&machine.model_folder(naming.name)).kept(epochs, steps).map_err(missing)
 }
 
 /// The best epoch so far; the first of equals.

@@ -57,8 +57,14 @@ impl<L: Learner> Run<L> {
         self.shards.len()
     }
 
-    /// One pass over the training data; returns the mean loss in nats per prediction.
-    pub(super) fn epoch(&mut self, epoch: usize, train: &L::Examples) -> Result<f64, Error> {
+    /// One pass over the training data; returns the mean loss in nats per prediction. `after_step` is given the model and
+    /// the number of its updates.
+    pub(super) fn epoch(
+        &mut self,
+        epoch: usize,
+        train: &L::Examples,
+        after_step: impl Fn(&L, usize) -> Result<(), Error>,
+    ) -> Result<f64, Error> {
         let seed = epoch_seed(self.seed, epoch);
         // Only dropout on a GPU draws from libtorch's generator.
         tch::manual_seed(seed as i64);
@@ -73,6 +79,7 @@ impl<L: Learner> Run<L> {
             if !loss.is_finite() {
                 return Err(Error::Diverged { epoch, step: self.adam.steps() });
             }
+            after_step(self.learner(), self.adam.steps())?;
             sum += loss * predictions as f64;
             seen += predictions;
             let speed = seen as f64 / started.elapsed().as_secs_f64();

@@ -13,6 +13,7 @@ use crate::training::learner::Learner;
 
 const MOMENTS: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
+const MODEL: &str = "model.safetensors";
 
 /// Where training stands after an epoch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -23,6 +24,24 @@ pub(super) struct EpochState {
     pub shards: usize,
 }
 
+/// A model as it was at some point of its training.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrainingCheckpoint {
+    /// The epoch that ended there, counted from 1; absent within an epoch.
+    pub epoch: Option<usize>,
+    /// Parameter updates until then.
+    pub updates: usize,
+    /// Where its weights are.
+    pub(crate) folder: PathBuf,
+}
+
+impl TrainingCheckpoint {
+    /// Its weights.
+    pub fn weights(&self) -> PathBuf {
+        self.folder.join(MODEL)
+    }
+}
+
 /// The folder of a model in training.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
@@ -31,12 +50,43 @@ pub(super) struct Checkpoints {
 
 impl Checkpoints {
     pub(super) fn new(folder: &Path) -> Self {
-        Self { folder: folder.join("epochs") }
+        Self { folder: folder.to_owned() }
+    }
+
+    fn epochs(&self) -> PathBuf {
+        self.folder.join("epochs")
     }
 
     /// The model folder of an epoch.
     pub(super) fn epoch(&self, epoch: usize) -> PathBuf {
-        self.folder.join(epoch.to_string())
+        self.epochs().join(epoch.to_string())
+    }
+
+    /// The model folder after a step within an epoch.
+    fn step(&self, step: usize) -> PathBuf {
+        self.folder.join("steps").join(step.to_string())
+    }
+
+    /// The checkpoints that stay: at the end of `epochs`, and after `steps`. The first one that is not there is the error.
+    pub(super) fn kept(&self, epochs: &[usize], steps: &[usize]) -> Result<Vec<TrainingCheckpoint>, PathBuf> {
+        let mut kept = Vec::new();
+        for &epoch in epochs {
+            let folder = self.epoch(epoch);
+            let state = fs::read(folder.join(STATE)).ok();
+            let state: Option<EpochState> = state.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let Some(state) = state else { return Err(folder) };
+            kept.push(TrainingCheckpoint { epoch: Some(epoch), updates: state.row.step, folder });
+        }
+        for &step in steps {
+            let folder = self.step(step);
+            if !folder.join(MODEL).exists() {
+                return Err(folder);
+            }
+            kept.push(TrainingCheckpoint { epoch: None, updates: step, folder });
+        }
+        kept.sort_by_key(|checkpoint| (checkpoint.updates, checkpoint.epoch));
+        kept.dedup_by_key(|checkpoint| checkpoint.updates); // a step that ends an epoch
+        Ok(kept)
     }
 
     /// The states of all epochs there are, in order.
@@ -58,7 +108,7 @@ impl Checkpoints {
     /// Writes an epoch: all of it or, if the process is killed, nothing. The moments of the epoch before go.
     pub(super) fn save(&self, model: &impl Learner, adam: &Adam, state: &EpochState) -> Result<(), Error> {
         let epoch = state.row.epoch;
-        let partial = self.folder.join(format!("{epoch}.partial"));
+        let partial = self.epochs().join(format!("{epoch}.partial"));
         model.save(&partial)?;
         adam.state().write(&partial.join(MOMENTS))?;
         let json = serde_json::to_string_pretty(state).expect("a state has only text keys");
@@ -67,6 +117,26 @@ impl Checkpoints {
         fs::rename(&partial, &place).map_err(|source| Error::Write { path: place, source })?;
         let _ = fs::remove_file(self.epoch(epoch - 1).join(MOMENTS)); // only saves space
         Ok(())
+    }
+
+    /// Writes the model after a step within an epoch, in the place of what a killed run has left.
+    pub(super) fn save_step(&self, model: &impl Learner, step: usize) -> Result<(), Error> {
+        let place = self.step(step);
+        let partial = place.with_extension("partial");
+        model.save(&partial)?;
+        let fault = |source| Error::Write { path: place.clone(), source };
+        if place.exists() {
+            fs::remove_dir_all(&place).map_err(fault)?;
+        }
+        fs::rename(&partial, &place).map_err(fault)
+    }
+
+    /// Removes all epochs up to `last` but those of `kept`, when none is needed to go on.
+    pub(super) fn thin(&self, last: usize, kept: &[usize]) {
+        for epoch in (1..=last).filter(|epoch| !kept.contains(epoch)) {
+            let _ = fs::remove_dir_all(self.epoch(epoch)); // only saves space
+        }
+        let _ = fs::remove_file(self.epoch(last).join(MOMENTS));
     }
 
     /// Gives the optimiser the moments that it had after an epoch.
@@ -78,9 +148,9 @@ impl Checkpoints {
     }
 
     /// Makes an epoch the model of the subject. The weights come last: where they are, all is.
-    pub(super) fn publish(&self, epoch: usize, folder: &Path) -> Result<(), Error> {
-        for name in ["config.json", "model.safetensors"] {
-            let (place, partial) = (folder.join(name), folder.join(format!("{name}.partial")));
+    pub(super) fn publish(&self, epoch: usize) -> Result<(), Error> {
+        for name in ["config.json", MODEL] {
+            let (place, partial) = (self.folder.join(name), self.folder.join(format!("{name}.partial")));
             fs::copy(self.epoch(epoch).join(name), &partial)
                 .and_then(|_| fs::rename(&partial, &place))
                 .map_err(|source| Error::Write { path: place, source })?;

@@ -23,7 +23,7 @@ use stats::bleu::{Bleu, BleuStatistics};
 use tch::Kind;
 
 use crate::args::Machine;
-use crate::checkpoint::{Checkpoint, Origin};
+use crate::checkpoint::{Checkpoint, Origin, Places};
 use crate::progress::Progress;
 use crate::spec::{DecodingSpec, TranslationSpec};
 use crate::subject::{Evaluation, Pass, Scored, Segments, Subject};
@@ -110,7 +110,7 @@ pub(crate) fn open(
         }
         None => {
             let folder = train(naming, spec, machine, results, false)?;
-            TranslationSubject::load(naming.name, spec, machine, &folder)
+            TranslationSubject::load(naming.name, spec, machine, Places::one(&folder))
         }
     }
 }
@@ -166,13 +166,18 @@ const FILES: [&str; 7] = [
 
 impl TranslationSubject {
     /// Loads the model and the tokeniser that were trained.
-    fn load(name: &str, spec: &TranslationSpec, machine: &Machine, folder: &Path) -> Result<Self, Error> {
-        let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
+    pub(crate) fn load(
+        name: &str,
+        spec: &TranslationSpec,
+        machine: &Machine,
+        places: Places<'_>,
+    ) -> Result<Self, Error> {
+        let tokenizer = SubwordTokenizer::load(&places.tokenizer.join("tokenizer.json"))?;
         let described = spec.model.map(|model| model.config(&tokenizer));
         let tokenizer = Tokenizer::Subwords(Box::new(tokenizer));
-        let subject = Self::assemble(name, spec, machine, folder, tokenizer, |_| Ok(search(spec)))?;
+        let subject = Self::assemble(name, spec, machine, places, tokenizer, |_| Ok(search(spec)))?;
         if described.is_some_and(|described| *subject.model.config() != described) {
-            return Err(Error::OtherModel { folder: folder.to_owned(), name: name.to_owned() });
+            return Err(Error::OtherModel { folder: places.model.to_owned(), name: name.to_owned() });
         }
         Ok(subject)
     }
@@ -184,13 +189,13 @@ impl TranslationSubject {
         machine: &Machine,
         found: &Checkpoint,
     ) -> Result<Self, Error> {
-        let folder = &found.folder;
+        let (folder, places) = (&found.folder, Places::one(&found.folder));
         let mut subject = if folder.join("source.spm").exists() {
             let tokenizer = Tokenizer::Marian(Box::new(MarianTokenizer::load(folder)?));
             let read = |config: &MarianConfig| Ok(spec.decoding.over(BeamSearch::read(folder, config)?));
-            Self::assemble(name, spec, machine, folder, tokenizer, read)?
+            Self::assemble(name, spec, machine, places, tokenizer, read)?
         } else {
-            Self::load(name, spec, machine, folder)? // without settings of generation, as models of ours are
+            Self::load(name, spec, machine, places)? // without settings of generation, as models of ours are
         };
         subject.origin.checkpoint = Some(found.name.clone());
         Ok(subject)
@@ -200,11 +205,11 @@ impl TranslationSubject {
         name: &str,
         spec: &TranslationSpec,
         machine: &Machine,
-        folder: &Path,
+        places: Places<'_>,
         tokenizer: Tokenizer,
         search: impl FnOnce(&MarianConfig) -> Result<BeamSearch, Error>,
     ) -> Result<Self, Error> {
-        let model = Marian::load(folder, machine.options())?;
+        let (model, folder) = (Marian::load(places.model, machine.options())?, places.tokenizer);
         let config = model.config();
         let (tokens, [end, pad]) = tokenizer.symbols();
         if tokens as i64 > config.vocab_size {
@@ -221,7 +226,7 @@ impl TranslationSubject {
             machine: machine.clone(),
             model,
             tokenizer: Arc::new(tokenizer),
-            origin: Origin::of(folder, &FILES, None)?,
+            origin: Origin::of(places, &FILES, None)?,
         })
     }
 

@@ -87,6 +87,7 @@ impl Training<'_> {
             clip_norm: self.settings.clip_norm,
             adam: AdamSettings { betas: self.settings.adam_betas, epsilon: EPSILON, weight_decay: 0.0 },
             keep: Keep::Best,
+            dynamics: self.spec.dynamics.as_ref(),
         }
     }
 

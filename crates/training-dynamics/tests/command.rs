@@ -1,0 +1,107 @@
+//! The whole command on tiny subjects.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use records::{DynamicsRow, TrainingRow};
+use test_support::{CLASSIFIER, TRANSLATOR, folder, kill_when, read, refusal, rows, write_reviews};
+
+const TABLE: &str = "results/tiny/training-dynamics.csv";
+const QUICK: [&str; 8] =
+    ["--limit", "20", "--estimate-limit", "30", "--resamples", "99", "--step-percent", "30"];
+
+fn command(folder: &Path) -> Command {
+    let mut command = test_support::command("training-dynamics", folder);
+    command.args(QUICK);
+    command
+}
+
+fn classifier(dynamics: &str) -> tempfile::TempDir {
+    let folder = folder(&format!("{CLASSIFIER}{dynamics}"));
+    write_reviews(folder.path());
+    folder
+}
+
+/// 400 texts in batches of 16 are 25 updates an epoch. 6 heads: steps of 30 % mask 0, 2 and 4, and then all.
+#[test]
+fn each_kept_checkpoint_has_a_curve() {
+    let folder = classifier("[dynamics]\nepochs = [1, 4]\nsteps = [5, 30]\n");
+    command(folder.path()).assert().success();
+    let rows: Vec<DynamicsRow> = rows(folder.path(), "training-dynamics.csv");
+    let places: Vec<_> = rows.iter().map(|row| (row.epoch, row.updates, row.masked)).collect();
+    let steps = |epoch, updates| [0, 2, 4].map(move |masked| (epoch, updates, masked));
+    let expected = [steps(None, 5), steps(Some(1), 25), steps(None, 30), steps(Some(4), 100)].concat();
+    assert_eq!(places, expected);
+    for row in &rows {
+        assert_eq!(row.p_value.is_some(), row.masked > 0);
+        assert_eq!(row.p_holm.is_some(), row.masked > 0);
+        assert_eq!(row.score == row.base_score, row.masked == 0 || row.score_delta == 0.0);
+        assert_eq!(row.masked_heads.split('+').filter(|name| !name.is_empty()).count(), row.masked);
+    }
+    assert_ne!(rows[0].base_score, rows[11].base_score, "the model has learned something in between");
+    // what was not asked for is gone, and what was is there
+    let model = folder.path().join("data/models/tiny");
+    let kept = |what: &str| {
+        let mut names: Vec<String> = fs::read_dir(model.join(what))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        (kept("epochs"), kept("steps")),
+        (vec!["1".into(), "4".into()], vec!["30".into(), "5".into()])
+    );
+}
+
+/// The checkpoint that became the model scores as the model does.
+#[test]
+fn the_model_is_one_of_its_checkpoints() {
+    let folder = folder(TRANSLATOR);
+    command(folder.path()).assert().success();
+    let found: Vec<DynamicsRow> = rows(folder.path(), "training-dynamics.csv");
+    assert_eq!(found.iter().filter(|row| row.step == 0).count(), 4, "all epochs without [dynamics]");
+    let training: Vec<TrainingRow> = rows(folder.path(), "training.csv");
+    let best = training.iter().rfind(|row| row.best).unwrap();
+    let mut pruning = test_support::command("iterative-prune", folder.path());
+    pruning.args(QUICK).assert().success();
+    let curve: Vec<records::PruningRow> = rows(folder.path(), "iterative-prune.csv");
+    for row in found.iter().filter(|row| row.updates == best.step) {
+        let same = curve.iter().find(|other| other.masked == row.masked).unwrap();
+        assert_eq!(
+            (row.score, &row.masked_heads, row.p_value),
+            (same.score, &same.masked_heads, same.p_value)
+        );
+    }
+}
+
+#[test]
+fn a_killed_run_goes_on_to_the_same_bytes() {
+    let folder = classifier("[dynamics]\nepochs = [1, 2, 3]\n");
+    command(folder.path()).assert().success();
+    let whole = read(folder.path(), TABLE);
+    fs::remove_file(folder.path().join(TABLE)).unwrap();
+    fs::remove_file(folder.path().join(TABLE.replace("csv", "json"))).unwrap();
+    let lines = || fs::read_to_string(folder.path().join(TABLE)).map_or(0, |text| text.lines().count());
+    kill_when("training-dynamics", &QUICK, folder.path(), || lines() >= 5);
+    command(folder.path()).assert().success();
+    assert_eq!(read(folder.path(), TABLE), whole);
+}
+
+#[test]
+fn a_checkpoint_that_was_not_kept_is_named_with_the_command_that_makes_it() {
+    let folder = classifier("[dynamics]\nepochs = [1, 4]\n");
+    command(folder.path()).assert().success();
+    fs::write(folder.path().join("tiny.toml"), format!("{CLASSIFIER}[dynamics]\nepochs = [1, 2]\n")).unwrap();
+    let message = refusal(&mut command(folder.path()));
+    assert!(
+        message.contains("epochs/2") && message.contains("train-subject tiny.toml --overwrite"),
+        "{message}"
+    );
+    fs::write(folder.path().join("tiny.toml"), format!("{CLASSIFIER}[dynamics]\nepochs = [5]\n")).unwrap();
+    assert!(refusal(&mut command(folder.path())).contains("dynamics.epochs must be rising"));
+    let message = refusal(command(classifier("").path()).args(["--order", "random"]));
+    assert!(message.contains("order random is not measured"), "{message}");
+}
