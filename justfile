@@ -96,11 +96,23 @@ reproduce-figure3 subject="demo-translation" *args: setup
     cargo run --release --locked --bin iterative-prune -- --order importance,oracle,random --restart "$@"
     cargo run --release --locked --bin plotting -- figure3 "$1"
 
+# Table 4: the original and a pruned model timed in turn, half of the heads removed for real
+[group('paper')]
+reproduce-table4 subject="demo-inference" *args: setup
+    cargo run --release --locked --bin speed-bench -- --limit 512 --restart "$@"
+    cargo run --release --locked --bin plotting -- table4 "$1"
+
 # Figure 4: the same by importance, one attention type at a time; for translators
 [group('paper')]
 reproduce-figure4 subject="demo-translation" *args: setup
     cargo run --release --locked --bin iterative-prune -- --attention enc-enc,enc-dec,dec-dec --restart "$@"
     cargo run --release --locked --bin plotting -- figure4 "$1"
+
+# Figure 5: the pruning curve on each checkpoint that training keeps
+[group('paper')]
+reproduce-figure5 subject="demo-translation" *args: setup
+    cargo run --release --locked --bin training-dynamics -- --restart "$@"
+    cargo run --release --locked --bin plotting -- figure5 "$1"
 
 # Figure 6: Figure 3 for SST-2, CoLA and MRPC
 [group('paper')]

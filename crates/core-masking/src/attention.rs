@@ -93,21 +93,42 @@ impl MultiHeadAttention {
         dropout: &Dropout,
     ) -> Tensor {
         let gates = gates.into();
-        if self.is_without_heads() {
-            return self.without_heads(x, memory, gates);
-        }
+        self.merge(self.context(x, memory, bias, gates, dropout), gates)
+    }
+
+    /// What each head reads, before gates are applied: `[batch, kept, query, d_head]`. `gates` only say whether attention
+    /// weights are written down.
+    pub(crate) fn context(
+        &self,
+        x: &Tensor,
+        memory: &KeyValue,
+        bias: &Tensor,
+        gates: Gate<'_>,
+        dropout: &Dropout,
+    ) -> Tensor {
         let q = self.project(&self.query, x); // [batch, kept, query, d_head]
         let KeyValue { key: k, value: v } = memory;
+        if self.is_without_heads() {
+            return self.no_context(q, k, gates);
+        }
         // The fused kernel shows no weights, and its dropout would draw from libtorch's global generator.
-        let context = match dropout.is_off() && !gates.is_recorded() {
+        match dropout.is_off() && !gates.is_recorded() {
             true => Tensor::scaled_dot_product_attention(&q, k, v, Some(bias), 0.0, false, None, false),
             false => dropout.apply(self.record(gates, attention_weights(&q, k, bias))).matmul(v),
-        }; // [batch, kept, query, d_head]
+        }
+    }
 
+    /// What the module adds to the residual stream, `[batch, query, d_model]`; `context`: `[batch, kept, query, d_head]`.
+    pub(crate) fn merge(&self, context: Tensor, gates: Gate<'_>) -> Tensor {
         // ξ_h multiplies Att_h, which ends with W_o. W_o is linear, so gating its input is the
         // same; its bias belongs to no head and stays.
         let gated = gates.apply(context, self.kept.as_ref()); // [batch, kept, query, d_head]
-        self.output.forward(&gated.transpose(1, 2).flatten(2, 3)) // [batch, query, d_model]
+        let joined = gated.transpose(1, 2).flatten(2, 3); // [batch, query, kept * d_head]
+        match self.is_without_heads() {
+            // libtorch divides by the number of heads; the sum of nothing is 0, by which gradients are 0 and not absent
+            true => self.output.bias() + joined.sum_dim_intlist(2, true, None),
+            false => self.output.forward(&joined),
+        }
     }
 
     /// Multiply-adds of [`keys_values`](Self::keys_values) for one row of the batch.
@@ -149,15 +170,15 @@ impl MultiHeadAttention {
         self.kept.as_ref().is_some_and(|kept| kept.numel() == 0)
     }
 
-    /// What is left of a layer all of whose heads were removed: `[batch, query, d_model]`.
-    fn without_heads(&self, x: &Tensor, memory: &KeyValue, gates: Gate<'_>) -> Tensor {
-        let output = self.output.bias().expand_as(x);
+    /// The context of a layer all of whose heads were removed. `query`: `[batch, 0, query, d_head]`.
+    fn no_context(&self, query: Tensor, key: &Tensor, gates: Gate<'_>) -> Tensor {
         if !gates.is_recorded() {
-            return output;
+            return query;
         }
-        let (batch, queries, keys) = (x.size()[0], x.size()[1], memory.key.size()[2]);
-        let nothing = self.record(gates, x.new_zeros([batch, 0, queries, keys], (x.kind(), x.device())));
-        output + nothing.sum(None) // 0, by which gradients of what was written down are 0 and not absent
+        let size = query.size();
+        let weights = query.new_zeros([size[0], 0, size[2], key.size()[2]], (query.kind(), query.device()));
+        let recorded = self.record(gates, weights); // [batch, 0, query, key]
+        query + recorded.sum_dim_intlist(3, true, None)
     }
 }
 

@@ -115,9 +115,23 @@ pub struct MachineArgs {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
 
+    /// Memory that evaluating many head sets may take besides the model, such as 500M or 8G
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = bytes)]
+    pub memory: u64,
+
     /// No progress on stderr
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// A number of bytes, with K, M, G or T for powers of 1024.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|unit: char| !unit.is_ascii_digit());
+    let power =
+        ["", "K", "M", "G", "T"].iter().position(|unit| text[digits.len()..].eq_ignore_ascii_case(unit));
+    let number: Option<u64> = digits.parse().ok().filter(|&number| number > 0);
+    let size = number.zip(power).and_then(|(number, power)| number.checked_mul(1 << (10 * power)));
+    size.ok_or_else(|| "must be a whole number of bytes, such as 500M or 8G".to_owned())
 }
 
 /// Far more than any machine has cores.
@@ -175,6 +189,8 @@ pub struct Machine {
     pub device: Device,
     /// Number format of the model in experiments.
     pub precision: Precision,
+    /// Bytes that evaluating many head sets may take besides the model.
+    pub memory: u64,
     /// No progress on stderr.
     pub quiet: bool,
 }
@@ -197,6 +213,7 @@ impl MachineArgs {
             threads,
             device: device(&self.device)?,
             precision: Precision::F32,
+            memory: self.memory,
             quiet: self.quiet,
         })
     }
@@ -269,4 +286,30 @@ fn known_subjects() -> Vec<String> {
         specs.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
     names.sort();
     names
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Two threads on the CPU.
+    pub(crate) fn machine() -> Machine {
+        Machine {
+            data: PathBuf::new(),
+            threads: 2,
+            device: Device::Cpu,
+            precision: Precision::F32,
+            memory: 1 << 30,
+            quiet: true,
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes("17"), Ok(17));
+        assert_eq!((bytes("3k"), bytes("500M"), bytes("8G")), (Ok(3 << 10), Ok(500 << 20), Ok(8 << 30)));
+        for wrong in ["", "G", "0", "-1M", "1.5G", "8GB", "99999999999T"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
 }

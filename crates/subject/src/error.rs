@@ -37,6 +37,10 @@ pub enum Error {
     #[error("split `{split}` is empty: it must hold at least one segment")]
     EmptySplit { split: String },
 
+    /// Less memory than one text takes.
+    #[error("--memory {memory} is too small for a text of {tokens} tokens: give at least {needed} bytes")]
+    Memory { memory: u64, needed: u64, tokens: u64 },
+
     /// A checkpoint or a head is at fault.
     #[error(transparent)]
     Model(#[from] core_masking::Error),

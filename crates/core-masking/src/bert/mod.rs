@@ -5,6 +5,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/bert/modeling_bert.py>.
 mod checkpoint;
 mod config;
+mod sweep;
 
 use tch::{Device, Kind, Tensor};
 
@@ -16,6 +17,7 @@ use crate::{Attention, Dropout, Error, Gates, HeadLayout, HeadSet, Removal, Segm
 
 pub use checkpoint::Pretrained;
 pub use config::{BertConfig, HiddenActivation};
+pub use sweep::{Trunk, Variants};
 
 /// An encoder with a classifier on top.
 #[derive(Debug)]
@@ -124,8 +126,27 @@ impl Layer {
         gates: Gate<'_>,
         dropout: &BertDropout,
     ) -> Tensor {
+        let context = self.context(x, queries, bias, gates, dropout);
+        self.finish(x, context, gates, dropout)
+    }
+
+    /// What each head reads at the first `queries` positions, whatever its gate: `[batch, kept, queries, d_head]`.
+    fn context(
+        &self,
+        x: &Tensor,
+        queries: i64,
+        bias: &Tensor,
+        gates: Gate<'_>,
+        dropout: &BertDropout,
+    ) -> Tensor {
         let query = x.narrow(1, 0, queries); // [batch, queries, d_model]
-        let attended = self.attention.forward(&query, x, bias, gates, &dropout.attention);
+        self.attention.context(&query, &self.attention.keys_values(x), bias, gates, &dropout.attention)
+    }
+
+    /// The layer's output from what the heads read.
+    fn finish(&self, x: &Tensor, context: Tensor, gates: Gate<'_>, dropout: &BertDropout) -> Tensor {
+        let query = x.narrow(1, 0, context.size()[2]); // [batch, queries, d_model]
+        let attended = self.attention.merge(context, gates); // [batch, queries, d_model]
         let query = self.attention_norm.forward(&(query + dropout.hidden.apply(attended)));
         let inner = self.inner.forward(&query); // [batch, queries, d_ff]
         let inner = match self.activation {
@@ -259,8 +280,13 @@ impl BertClassifier {
         }
         // The classifier reads the first position alone, so the last layer computes no other unless it is looked at.
         let queries = if gates.is_recorded() { x.size()[1] } else { 1 };
-        let first = self.layer_at(last, &x, queries, batch, gates, dropout).narrow(1, 0, 1); // [batch, 1, d_model]
-        let pooled = self.pooler.forward(&first.squeeze_dim(1)).tanh(); // [batch, d_model]
+        let first = self.layer_at(last, &x, queries, batch, gates, dropout);
+        self.classify(&first, dropout)
+    }
+
+    /// Logits `[batch, labels]` from what leaves the last layer: `[batch, queries, d_model]`, of which the first is read.
+    fn classify(&self, x: &Tensor, dropout: &BertDropout) -> Tensor {
+        let pooled = self.pooler.forward(&x.select(1, 0)).tanh(); // [batch, d_model]
         self.classifier.forward(&dropout.classifier.apply(pooled))
     }
 

@@ -2,21 +2,21 @@
 mod data;
 mod learner;
 mod pass;
+mod sweep;
 mod texts;
 mod training;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::path::Path;
 
 use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
 use core_masking::importance::measure_classifier;
-use core_masking::{Gates, HeadId, HeadLayout, HeadScores, HeadSet, Measure, Removal};
+use core_masking::{HeadLayout, HeadScores, HeadSet, Measure, Removal};
 use corpus::batches::longest_first;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
 use records::Identity;
-use stats::classification::{ClassificationMetric, Outcome};
+use stats::classification::ClassificationMetric;
 use tch::no_grad;
 
 use crate::args::Machine;
@@ -24,14 +24,11 @@ use crate::checkpoint::{Origin, Places};
 use crate::progress::Progress;
 use crate::spec::{ClassificationSpec, MetricName};
 use crate::subject::{Evaluation, Pass, Scored, Segments, Subject};
-use crate::{Error, Export, Naming, measuring, to_vec, workers};
+use crate::{Error, Export, Naming, measuring, to_vec};
 use pass::ClassificationPass;
-use texts::{BATCH_TOKENS, Texts, outcomes};
+use sweep::Sweep;
+use texts::{BATCH_TOKENS, Texts};
 pub(crate) use training::train;
-
-/// Head sets that first differ in one layer and are evaluated together, sharing the layers below. More would share
-/// more, but results are handed on, and rows written, only when all of them are there.
-const SETS_TOGETHER: usize = 6;
 
 /// Files of a classifier's folder that its scores depend on, as far as they are there.
 const FILES: [&str; 4] = ["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"];
@@ -215,31 +212,6 @@ impl ClassificationSubject {
     }
 }
 
-/// What the model says of a batch without each of these head sets, all of which leave layers below `layer` intact.
-fn classify(
-    model: &BertClassifier,
-    (layer, sets): (usize, &[HeadSet]),
-    scored: &Scored,
-    texts: &Texts,
-    rows: &[usize],
-) -> Result<Vec<Vec<Outcome>>, Error> {
-    let batch = texts.batch(model, rows)?;
-    let (layout, options) = (model.layout(), model.options());
-    let open = Gates::open(&layout, options);
-    no_grad(|| {
-        let mut x = model.embed(&batch, &BertDropout::OFF); // [batch, position, d_model]
-        for below in 0..layer {
-            x = model.layer(below, &x, &batch, &open, &BertDropout::OFF);
-        }
-        let classify = |set: &HeadSet| {
-            let gates = scored.gates(&layout, set, options)?;
-            let logits = model.forward_from(layer, &x, &batch, &gates, &BertDropout::OFF);
-            outcomes(&logits, texts, rows)
-        };
-        sets.iter().map(classify).collect()
-    })
-}
-
 impl Subject for ClassificationSubject {
     fn layout(&self) -> HeadLayout {
         self.model.layout()
@@ -270,23 +242,11 @@ impl Subject for ClassificationSubject {
             self.layout().check(id)?;
         }
         let texts = self.texts(scored)?;
-        let batches = longest_first(texts.lengths(), BATCH_TOKENS);
-        let mut progress = Progress::new(sets.len() * batches.len(), self.machine.quiet);
-        for (layer, range) in groups(sets) {
+        let sweep = Sweep::new(&self.model, &self.machine, &texts)?;
+        let mut progress = Progress::new(sets.len() * sweep.batches(), self.machine.quiet);
+        for range in sweep::groups(sets) {
             let group = &sets[range.clone()];
-            let job = |model: &BertClassifier, item: usize| {
-                classify(model, (layer, group), scored, &texts, &batches[item])
-            };
-            let mut segments = vec![vec![Outcome { gold: 0, predicted: 0 }; texts.len()]; group.len()];
-            workers::in_order(self.models()?, batches.len(), job, |item, outcomes| {
-                for (segments, outcomes) in segments.iter_mut().zip(outcomes) {
-                    for (&row, outcome) in batches[item].iter().zip(outcomes) {
-                        segments[row] = outcome;
-                    }
-                }
-                progress.advance(group.len());
-                Ok(())
-            })?;
+            let segments = sweep.group(group, scored.rescale, || progress.advance(group.len()))?;
             for (index, outcomes) in range.zip(segments) {
                 let evaluation = Evaluation::new(Segments::Classes(outcomes, self.metric))?;
                 let (set, metric, score) = (sets[index].brief(), self.metric.name(), evaluation.score);
@@ -351,79 +311,5 @@ impl Subject for ClassificationSubject {
 
     fn pass<'a>(&'a self, scored: &Scored, batch_size: usize) -> Result<Box<dyn Pass + 'a>, Error> {
         Ok(Box::new(ClassificationPass::new(self, &self.texts(scored)?, batch_size)?))
-    }
-}
-
-/// Neighbours in `sets` that first differ from the intact model in the same layer, counted from 0, at most
-/// [`SETS_TOGETHER`] of them; the intact model itself is alone.
-fn groups(sets: &[HeadSet]) -> Vec<(usize, Range<usize>)> {
-    let lowest = |set: &HeadSet| set.iter().map(HeadId::layer_index).min();
-    let mut groups: Vec<(Option<usize>, Range<usize>)> = Vec::new();
-    for (index, set) in sets.iter().enumerate() {
-        let layer = lowest(set);
-        match groups.last_mut() {
-            Some((last, range)) if *last == layer && layer.is_some() && range.len() < SETS_TOGETHER => {
-                range.end = index + 1;
-            }
-            _ => groups.push((layer, index..index + 1)),
-        }
-    }
-    groups.into_iter().map(|(layer, range)| (layer.unwrap_or(0), range)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn neighbours_with_the_same_lowest_layer_are_evaluated_together() {
-        let set = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<HeadSet>();
-        let sets = [
-            HeadSet::none(),
-            set(&["self:1:1"]),
-            set(&["self:1:2"]),
-            set(&["self:3:1", "self:2:2"]),
-            set(&["self:2:1"]),
-            set(&["self:1:1"]),
-        ];
-        assert_eq!(groups(&sets), [(0, 0..1), (0, 1..3), (1, 3..5), (0, 5..6)]);
-    }
-
-    /// Sets that share a lowest layer, evaluated together from that layer on, against each alone from the first layer
-    /// on; with rescaling too, which leaves intact layers as they are.
-    #[test]
-    fn sharing_the_layers_below_changes_no_outcome() {
-        let json = serde_json::json!({
-            "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
-            "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
-            "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.6,
-        });
-        let config: BertConfig = serde_json::from_value(json).unwrap();
-        let model = BertClassifier::random(config, 3, (tch::Kind::Double, tch::Device::Cpu)).unwrap();
-        let encoded = (0..40_u32).map(|text| {
-            let ids: Vec<u32> = (0..3 + text % 9).map(|place| 1 + (text * 7 + place * 5) % 22).collect();
-            let segments = vec![0; ids.len()];
-            corpus::classifier_tokenizer::Encoded { ids, segments }
-        });
-        let texts = Texts::new(encoded.collect(), vec![0; 40]);
-        let rows: Vec<usize> = (0..40).collect();
-        let sets = [["self:2:1", "self:3:2"], ["self:2:3", "self:2:4"], ["self:2:2", "self:3:4"]]
-            .map(|names| names.iter().map(|name| name.parse().unwrap()).collect::<HeadSet>());
-        for rescale in [false, true] {
-            let scored = &Scored::first("test".to_owned(), None, rescale);
-            let together = classify(&model, (1, &sets), scored, &texts, &rows).unwrap();
-            for (set, outcomes) in sets.iter().zip(&together) {
-                let set = std::slice::from_ref(set);
-                assert_eq!(classify(&model, (0, set), scored, &texts, &rows).unwrap()[0], *outcomes);
-            }
-            assert_ne!(together[0], together[1], "the sets must differ for the test to mean something");
-        }
-    }
-
-    #[test]
-    fn a_group_is_bounded_so_that_rows_come_soon() {
-        let sets = vec![HeadSet::from_iter(["self:2:1".parse().unwrap()]); 2 * SETS_TOGETHER + 1];
-        let sizes: Vec<usize> = groups(&sets).into_iter().map(|(_, range)| range.len()).collect();
-        assert_eq!(sizes, [SETS_TOGETHER, SETS_TOGETHER, 1]);
     }
 }

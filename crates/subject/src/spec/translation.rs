@@ -238,9 +238,18 @@ pub struct TrainingSpec {
     pub label_smoothing: f64,
     /// Greatest l2 norm of the gradient of all weights together.
     pub clip_norm: f64,
+    /// Decoupled weight decay of the linear maps and the embeddings (Loshchilov and Hutter 2019).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub weight_decay: f64,
     /// Decay rates of Adam's two moments.
     #[serde(default = "adam_betas")]
     pub adam_betas: [f64; 2],
+}
+
+/// What was trained before there was weight decay has the same settings as without it.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
 }
 
 fn adam_betas() -> [f64; 2] {
@@ -340,6 +349,10 @@ impl TrainingSpec {
                 training.peak_learning_rate > 0.0 && training.peak_learning_rate.is_finite(),
             ),
             ("training.clip_norm must be above 0", training.clip_norm > 0.0),
+            (
+                "training.weight_decay must be at least 0 and below 1",
+                (0.0..1.0).contains(&training.weight_decay),
+            ),
             (
                 "training.label_smoothing must be at least 0 and below 1",
                 (0.0..1.0).contains(&training.label_smoothing),

@@ -117,6 +117,7 @@ mod tests {
             warmup_steps: 4,
             label_smoothing: 0.0,
             clip_norm: 1.0,
+            weight_decay: 0.0,
             adam_betas: [0.9, 0.98],
         };
         let rates = [1, 2, 3, 4, 16].map(|step| inverse_square_root(&settings, step));

@@ -85,7 +85,11 @@ impl Training<'_> {
             seed: self.settings.seed,
             epochs: self.settings.epochs,
             clip_norm: self.settings.clip_norm,
-            adam: AdamSettings { betas: self.settings.adam_betas, epsilon: EPSILON, weight_decay: 0.0 },
+            adam: AdamSettings {
+                betas: self.settings.adam_betas,
+                epsilon: EPSILON,
+                weight_decay: self.settings.weight_decay,
+            },
             keep: Keep::Best,
             dynamics: self.spec.dynamics.as_ref(),
         }

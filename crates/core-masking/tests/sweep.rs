@@ -1,0 +1,97 @@
+//! Head sets that are evaluated together give what each gives alone, on small random models in double precision.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use core_masking::bert::{BertClassifier, BertConfig, BertDropout, Variants};
+use core_masking::{Gates, HeadLayout, HeadSet, SegmentBatch};
+use proptest::prelude::*;
+use tch::{Device, Kind, Tensor};
+
+const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
+
+/// 4 layers of 3 heads of 4.
+fn model() -> BertClassifier {
+    let json = serde_json::json!({
+        "model_type": "bert", "vocab_size": 23, "hidden_size": 12, "num_hidden_layers": 4,
+        "num_attention_heads": 3, "intermediate_size": 14, "hidden_act": "gelu",
+        "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.5,
+    });
+    let config: BertConfig = serde_json::from_value(json).unwrap();
+    BertClassifier::random(config, 7, OPTIONS).unwrap()
+}
+
+fn batch(model: &BertClassifier, lengths: &[u32]) -> SegmentBatch {
+    let text =
+        |&length: &u32| (0..length).map(|place| (1 + (length * 7 + place * 5) % 22, place % 2)).unzip();
+    let texts: Vec<(Vec<u32>, Vec<u32>)> = lengths.iter().map(text).collect();
+    let rows: Vec<(&[u32], &[u32])> = texts.iter().map(|(ids, segments)| (&ids[..], &segments[..])).collect();
+    model.batch(&rows).unwrap()
+}
+
+fn alone(model: &BertClassifier, batch: &SegmentBatch, set: &HeadSet, rescale: bool) -> Tensor {
+    let gates = Gates::masking(&model.layout(), std::slice::from_ref(set), OPTIONS).unwrap();
+    let gates = if rescale { gates.rescaled() } else { gates };
+    model.forward(batch, &gates, &BertDropout::OFF)
+}
+
+fn gap(left: &Tensor, right: &Tensor) -> f64 {
+    (left - right).abs().max().double_value(&[])
+}
+
+/// Any sets, the intact model and all heads of a layer among them, some of them twice.
+fn sets(layout: &HeadLayout) -> impl Strategy<Value = Vec<HeadSet>> {
+    let heads = layout.heads();
+    let set = proptest::sample::subsequence(heads.clone(), 0..heads.len()).prop_map(HeadSet::from_iter);
+    proptest::collection::vec(set, 1..9)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn together_is_as_alone(sets in sets(&model().layout()), together in 1_usize..6, rescale: bool) {
+        let model = model();
+        let batch = batch(&model, &[5, 13, 1]);
+        let variants = Variants::new(&model, &sets, rescale).unwrap();
+        let (found, _) = model.sweep(&batch, &variants, together, None);
+        prop_assert_eq!(found.len(), sets.len());
+        for (set, found) in sets.iter().zip(&found) {
+            let gap = gap(found, &alone(&model, &batch, set, rescale));
+            prop_assert!(gap < 1e-12, "{set}: {gap:e}");
+        }
+    }
+
+    /// A later call may start where an earlier one stopped, or below, where it starts anew.
+    #[test]
+    fn what_is_left_serves_the_next_call(first in sets(&model().layout()), second in sets(&model().layout())) {
+        let model = model();
+        let batch = batch(&model, &[4, 9]);
+        let mut trunk = None;
+        for sets in [&first, &second] {
+            let variants = Variants::new(&model, sets, false).unwrap();
+            let (found, left) = model.sweep(&batch, &variants, 2, trunk.take());
+            trunk = Some(left);
+            for (set, found) in sets.iter().zip(&found) {
+                prop_assert!(gap(found, &alone(&model, &batch, set, false)) < 1e-12, "{set}");
+            }
+        }
+    }
+}
+
+/// One at a time, the same products are taken in the same order as alone: not a bit differs.
+#[test]
+fn one_node_at_a_time_differs_in_no_bit() {
+    let model = model();
+    let batch = batch(&model, &[5, 13, 1]);
+    let sets: Vec<HeadSet> = model.layout().heads().into_iter().map(|id| HeadSet::from_iter([id])).collect();
+    let (found, _) = model.sweep(&batch, &Variants::new(&model, &sets, false).unwrap(), 1, None);
+    for (set, found) in sets.iter().zip(&found) {
+        assert_eq!(*found, alone(&model, &batch, set, false), "{set}");
+    }
+    assert_ne!(found[0], found[1], "heads must matter for the test to mean something");
+}
+
+#[test]
+fn a_head_that_is_not_there_is_refused() {
+    let set = HeadSet::from_iter(["self:5:1".parse().unwrap()]);
+    let message = Variants::new(&model(), &[set], false).unwrap_err().to_string();
+    assert_eq!(message, "no layer 5 of `self`: layers are numbered 1 to 4");
+}

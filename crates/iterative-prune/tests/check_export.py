@@ -1,0 +1,387 @@
+"""Opens what `iterative-prune --export` and `--export-dense` write in transformers, and compares it with the original.
+
+    iterative-prune minilm-cola --export cut --export-dense dense --export-percent 50 --step-percent 50
+    python check_export.py data/models/minilm-cola --cut cut --dense dense --split data/glue/CoLA/dev.tsv
+
+ORIGINAL, with the removed heads masked by transformers itself, must give the logits of each folder on made-up tokens,
+and a translator also the same tokens, greedily. With --split, a classifier must also get the scores that
+`iterative-prune` wrote into pruning.json.
+
+Needs torch and transformers, 4 or 5. Version 5 has dropped `pruned_heads`: there the cut folder is not run, but all its
+weights outside the pruned layers must fit. The last line says `passed`; a fault is one line, and the exit code 1.
+"""
+import argparse
+import contextlib
+import hashlib
+import inspect
+import json
+import math
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+try:
+    import torch
+    import transformers
+except ImportError as error:
+    sys.exit(f"check_export.py: {error}: install torch and transformers")
+
+CLASSES = {"bert": transformers.BertForSequenceClassification, "marian": transformers.MarianMTModel}
+LONGEST = 48  # made-up rows, in tokens
+SCORE_TOLERANCE = 1e-6  # points; one example more or less is at least a thousand times that
+
+
+class Fault(Exception):
+    """Why an export is not what it should be, or could not be checked."""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What transformers calls an attention type: the mask, its size in config.json, and the modules of a layer."""
+
+    mask: str
+    layers: str
+    heads: str
+    module: str
+    output: str
+
+
+ATTENTIONS = {
+    "self": Attention(
+        "head_mask", "num_hidden_layers", "num_attention_heads", "bert.encoder.layer.{}.attention", "output.dense"
+    ),
+    "enc-enc": Attention(
+        "head_mask", "encoder_layers", "encoder_attention_heads", "model.encoder.layers.{}.self_attn", "out_proj"
+    ),
+    "dec-dec": Attention(
+        "decoder_head_mask", "decoder_layers", "decoder_attention_heads", "model.decoder.layers.{}.self_attn", "out_proj"
+    ),
+    "enc-dec": Attention(
+        "cross_attn_head_mask", "decoder_layers", "decoder_attention_heads", "model.decoder.layers.{}.encoder_attn",
+        "out_proj",
+    ),
+}  # fmt: skip
+
+
+def main():
+    arguments = parse_arguments()
+    transformers.utils.logging.disable_progress_bar()
+    print(f"python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}")
+    try:
+        compared = check(arguments)
+    except Fault as fault:
+        sys.exit(f"check_export.py: {fault}")
+    print("passed" if compared else "skipped: no folder that this version can run; --dense writes one")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("original", type=Path, metavar="ORIGINAL", help="folder of the model that was pruned")
+    parser.add_argument("--cut", type=Path, metavar="DIR", help="what --export wrote")
+    parser.add_argument("--dense", type=Path, metavar="DIR", help="what --export-dense wrote")
+    parser.add_argument("--split", type=Path, metavar="FILE.tsv", help="table that the scores are of, classifiers only")
+    parser.add_argument("--tolerance", type=float, default=1e-5, metavar="GAP", help="largest gap of logits [%(default)s]")
+    parser.add_argument("--seed", type=int, default=1, metavar="SEED", help="seed of the made-up tokens [%(default)s]")
+    arguments = parser.parse_args()
+    if not (arguments.cut or arguments.dense):
+        parser.error("nothing to check: give --cut or --dense or both")
+    return arguments
+
+
+def check(arguments):
+    """Whether there was a folder to compare with the original; raises a fault if they are not the same."""
+    folders = {name: getattr(arguments, name) for name in ("dense", "cut") if getattr(arguments, name)}
+    abouts = {name: read_json(folder / "pruning.json")["identity"] for name, folder in folders.items()}
+    for about in abouts.values():
+        check_origin(arguments.original, about)
+    removed = [about["arguments"]["removed_heads"] for about in abouts.values()]
+    if len(set(removed)) > 1:
+        raise Fault("the two folders lack different heads: export both in one run")
+    heads = parse_heads(removed[0])
+
+    # Only eager attention takes head masks; the exports have the default, as for their users.
+    original = load(arguments.original, attn_implementation="eager")
+    masks = make_masks(original.config, heads)
+    print(describe(masks))
+    exports = {}
+    for name, folder in folders.items():
+        found = load_cut(folder, masks) if name == "cut" else load(folder)
+        if found is not None:
+            exports[name] = found
+    check_logits(original, exports, masks, arguments)
+    if original.config.model_type == "marian":
+        check_tokens(original, exports, masks, arguments.seed)
+    if arguments.split:
+        check_scores(arguments, folders, {"original": original, **exports}, next(iter(abouts.values())))
+    return bool(exports)
+
+
+# Folders
+
+def read_json(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Fault(f"cannot read `{path}`: {error}") from error
+
+
+def check_origin(original, about):
+    """Refuses a model that was not the one pruned."""
+    path = original / "model.safetensors"
+    try:
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise Fault(f"cannot read `{path}`: {error.strerror}") from error
+    if found != about["weights"]:
+        raise Fault(f"`{path}` is not what was pruned: its SHA-256 is {found}, not {about['weights']}")
+
+
+def load(folder, **settings):
+    """The model of a folder, in f32, all of whose weights fit."""
+    model, faults = load_loosely(folder, **settings)
+    for kind, keys in faults.items():
+        if keys:
+            raise Fault(f"`{folder}` has {len(keys)} {kind.replace('_', ' ')}, as {min(keys)}")
+    return model
+
+
+def load_loosely(folder, **settings):
+    """The model of a folder, and the names of its weights that do not fit, by kind."""
+    model_type = read_json(folder / "config.json").get("model_type")
+    if model_type not in CLASSES:
+        raise Fault(f"`{folder}` is a model of type {model_type!r}: this checks {' and '.join(CLASSES)}")
+    try:
+        model, faults = CLASSES[model_type].from_pretrained(
+            folder, output_loading_info=True, local_files_only=True, **settings
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise Fault(f"transformers cannot load `{folder}`: {' '.join(str(error).split())[:300]}") from error
+    kinds = ("missing_keys", "unexpected_keys", "mismatched_keys")
+    # A mismatched key comes with the two shapes.
+    names = {kind: {key if isinstance(key, str) else key[0] for key in faults[kind]} for kind in kinds}
+    return model.float().eval(), names
+
+
+def load_cut(folder, masks):
+    """The model of the cut folder; none where transformers knows no pruned heads, but then all else must fit."""
+    config = read_json(folder / "config.json")
+    if config["model_type"] == "bert":
+        expected = {str(layer): heads for layer, heads in closed(masks["self"]).items()}
+        if config.get("pruned_heads") != expected:
+            raise Fault(f"`{folder / 'config.json'}` has pruned_heads {config.get('pruned_heads')}, not {expected}")
+        if hasattr(transformers.PreTrainedModel, "prune_heads"):
+            return load(folder)
+    verbosity = transformers.utils.logging.get_verbosity()
+    transformers.utils.logging.set_verbosity_error()  # it would list what does not fit
+    _, faults = load_loosely(folder, ignore_mismatched_sizes=True)
+    transformers.utils.logging.set_verbosity(verbosity)
+    pruned = [ATTENTIONS[name].module.format(layer) for name, mask in masks.items() for layer in closed(mask)]
+    beyond = [key for key in faults["mismatched_keys"] if not key.startswith(tuple(f"{module}." for module in pruned))]
+    for key in [*faults["missing_keys"], *faults["unexpected_keys"], *beyond]:
+        raise Fault(f"`{folder}`: {key} does not fit, which has nothing to do with heads")
+    print(
+        f"skipped: the cut folder, since transformers {transformers.__version__} knows no {config['model_type']} models"
+        f" with heads cut out ({len(faults['mismatched_keys'])} weights of pruned layers do not fit, all others do)"
+    )
+    return None
+
+
+# Heads
+
+def parse_heads(text):
+    """Attention type, layer and head of each of `self:1:3+self:2:5`, the latter counted from 0."""
+    names = [name.split(":") for name in text.split("+")]
+    return [(attention, int(layer) - 1, int(head) - 1) for attention, layer, head in names]
+
+
+def make_masks(config, heads):
+    """For each attention type of the model `[layers, heads]`: 1, and 0 for removed heads."""
+    names = ["self"] if config.model_type == "bert" else ["enc-enc", "enc-dec", "dec-dec"]
+    size = lambda name: (getattr(config, ATTENTIONS[name].layers), getattr(config, ATTENTIONS[name].heads))
+    masks = {name: torch.ones(size(name)) for name in names}
+    for name, layer, head in heads:
+        masks[name][layer, head] = 0
+    return masks
+
+
+def closed(mask):
+    """The masked heads of each layer that has some."""
+    layers = {layer: (row == 0).nonzero().flatten().tolist() for layer, row in enumerate(mask)}
+    return {layer: heads for layer, heads in layers.items() if heads}
+
+
+def describe(masks):
+    parts = [f"{name} {int((mask == 0).sum())} of {mask.numel()}" for name, mask in masks.items()]
+    empty = [f"{name}:{layer + 1}" for name, mask in masks.items() for layer, row in enumerate(mask) if not row.any()]
+    return f"removed heads: {', '.join(parts)}; layers that lose all: {', '.join(empty) or 'none'}"
+
+
+@contextlib.contextmanager
+def masked(model, masks):
+    """Yields the arguments that mask heads. Where `forward` knows none, as in version 5, hooks mask them meanwhile."""
+    arguments = {ATTENTIONS[name].mask: mask for name, mask in masks.items()}
+    if arguments.keys() <= inspect.signature(model.forward).parameters.keys():
+        yield arguments
+        return
+    hooks = []
+    for name, mask in masks.items():
+        for layer, gates in enumerate(mask):
+            output = f"{ATTENTIONS[name].module.format(layer)}.{ATTENTIONS[name].output}"
+            hooks.append(model.get_submodule(output).register_forward_pre_hook(gate_hook(gates)))
+    try:
+        yield {}
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def gate_hook(gates):
+    """Multiplies the input of an output projection, `[batch, position, heads * d_head]`, by the gates of its heads."""
+
+    def multiply(_module, arguments):
+        context, *others = arguments
+        return context * gates.repeat_interleave(context.shape[-1] // len(gates)), *others
+
+    return multiply
+
+
+# Logits and tokens
+
+def make_batches(config, seed):
+    """Inputs of made-up tokens: rows of several lengths padded to one batch, then each row alone."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.tensor([token for token in range(config.vocab_size) if token != config.pad_token_id])
+    draw = lambda *size: tokens[torch.randint(len(tokens), size, generator=generator)]
+    longest = min(config.max_position_embeddings, LONGEST)
+    lengths = sorted({1, 2, 5, longest // 2, longest - 1, longest} & set(range(1, longest + 1)))
+    place, length = torch.arange(longest), torch.tensor(lengths).unsqueeze(1)
+    batch = {"attention_mask": (place < length).long()}  # [rows, longest]
+    batch["input_ids"] = draw(len(lengths), longest).where(batch["attention_mask"] == 1, config.pad_token_id)
+    if config.model_type == "bert":
+        batch["token_type_ids"] = ((place >= length // 2) & (place < length)).long() % config.type_vocab_size
+        batches = [batch]
+    else:
+        batch["decoder_input_ids"] = draw(len(lengths), longest)
+        batch["decoder_input_ids"][:, 0] = config.decoder_start_token_id
+        batches = [batch]
+    for row, count in enumerate(lengths):
+        batches.append({name: values[row : row + 1, :count] for name, values in batch.items()})
+    return batches
+
+
+@torch.inference_mode()
+def logits_of(model, batches, **arguments):
+    return torch.cat([model(**batch, **arguments).logits.flatten() for batch in batches])
+
+
+def check_logits(original, exports, masks, arguments):
+    batches = make_batches(original.config, arguments.seed)
+    with masked(original, masks) as how:
+        print(f"masks of the original: {', '.join(how) or 'hooks on the output projections'}")
+        found = {"masked original": logits_of(original, batches, **how)}
+    found |= {name: logits_of(model, batches) for name, model in exports.items()}
+    effect = gap(logits_of(original, batches), found["masked original"])
+    if not effect > 100 * arguments.tolerance:
+        raise Fault(f"masking changes the logits by {effect:.1e}: that is too little to check anything")
+    print(f"logits: {found['masked original'].numel()} in {len(batches)} batches; masking changes them by {effect:.1e}")
+    pairs = [(name, "masked original") for name in exports] + ([("cut", "dense")] if len(exports) == 2 else [])
+    for one, other in pairs:
+        difference = gap(found[one], found[other])
+        if not difference <= arguments.tolerance:  # not so for NaN either
+            raise Fault(f"logits of {one} and {other} differ by {difference:.1e}, more than {arguments.tolerance:g}")
+        print(f"logits: {one} and {other} differ by at most {difference:.1e}")
+    for name, model in exports.items():
+        print(f"parameters: {model.num_parameters():,} {name}, {original.num_parameters():,} original")
+
+
+def gap(one, other):
+    return (one - other).abs().max().item()
+
+
+def check_tokens(original, exports, masks, seed):
+    batch = make_batches(original.config, seed)[0]
+    with masked(original, masks) as how:
+        expected = generate(original, batch, **how)
+    unmasked = generate(original, batch)
+    changed = sum(one != other for one, other in zip(expected, unmasked))
+    for name, model in exports.items():
+        found = generate(model, batch)
+        for row, (one, other) in enumerate(zip(found, expected), 1):
+            if one != other:
+                raise Fault(f"row {row}: {name} generates {one}, the masked original {other}")
+        print(
+            f"greedy tokens: {name} and masked original generate the same {sum(map(len, found))} in {len(found)} rows"
+            f" (masking changes {changed} rows)"
+        )
+
+
+@torch.inference_mode()
+def generate(model, batch, **arguments):
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    length = min(model.config.max_position_embeddings, LONGEST)
+    rows = model.generate(**inputs, num_beams=1, do_sample=False, max_length=length, **arguments).tolist()
+    return [[token for token in row if token != model.config.pad_token_id] for row in rows]
+
+
+# Scores
+
+def check_scores(arguments, folders, models, about):
+    """Compares scores of the split with those that `iterative-prune` wrote."""
+    settings = read_json(arguments.original / "settings.json")
+    rows = read_table(arguments.split, settings["format"])[: about["limit"]]
+    labels = about["arguments"]["labels"]
+    gold = [labels.index(settings["rename"].get(label, label)) for *_, label in rows]
+    for name, model in models.items():
+        folder = arguments.original if name == "original" else folders[name]
+        found = score(gold, predictions(folder, model, rows, about["arguments"]["max_length"]), labels, settings["score"])
+        expected = about["arguments"]["base_score" if name == "original" else "score"]
+        line = f"{about['metric']} of {len(rows)} rows: {name} {found:.4f} here, {expected:.4f} in iterative-prune"
+        if not abs(found - expected) < SCORE_TOLERANCE:
+            raise Fault(line)
+        print(line)
+
+
+def read_table(path, table):
+    """Text, pair or none, and label of each row."""
+    if table["kind"] != "tsv" or table.get("quoting"):
+        raise Fault(f"`{path}`: only tables with tabs and without quotation marks are read here")
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except OSError as error:
+        raise Fault(f"cannot read `{path}`: {error.strerror}") from error
+    rows = [line.rstrip("\r").split("\t") for line in lines if line.strip()]
+    header = rows.pop(0) if table.get("header", True) else []
+    place = lambda column: column - 1 if isinstance(column, int) else header.index(column)
+    columns = [place(table[name]) if name in table else None for name in ("text", "pair", "label")]
+    cells = [[None if column is None else row[column] for column in columns] for row in rows]
+    return [row for row in cells if row[-1] not in table.get("skip_labels", [])]
+
+
+@torch.inference_mode()
+def predictions(folder, model, rows, max_length):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    found = []
+    for start in range(0, len(rows), 32):
+        texts, pairs, _ = map(list, zip(*rows[start : start + 32]))
+        pairs = None if pairs[0] is None else pairs
+        inputs = tokenizer(texts, pairs, padding=True, truncation=True, max_length=max_length, return_tensors="pt")
+        found += model(**inputs).logits.argmax(-1).tolist()
+    return found
+
+
+def score(gold, predicted, labels, settings):
+    """In points: accuracy, F1 of a class, or the Matthews correlation of two classes."""
+    if settings["metric"] == "accuracy":
+        return 100 * sum(map(int.__eq__, gold, predicted)) / len(gold)
+    positive = labels.index(settings["positive"] or labels[1])
+    count = lambda true, said: sum((g == positive) is true and (p == positive) is said for g, p in zip(gold, predicted))
+    hits, misses, alarms, rest = count(True, True), count(True, False), count(False, True), count(False, False)
+    if settings["metric"] == "f1":
+        return 200 * hits / max(1, 2 * hits + misses + alarms)
+    spread = math.sqrt((hits + misses) * (hits + alarms) * (rest + misses) * (rest + alarms))
+    return 100 * (hits * rest - misses * alarms) / spread if spread else 0.0
+
+
+if __name__ == "__main__":
+    main()
