@@ -40,6 +40,8 @@ pub enum Command {
     Figure3(CurveArgs),
     /// Score over the share of masked heads of each attention type
     Figure4(CurveArgs),
+    /// Segments a second with all heads and without some, and what else is saved
+    Table4(Table4Args),
     /// The paper's claims beside the results of all subjects, as Markdown, also written to `<RESULTS>/summary.md`
     Summary(SummaryArgs),
     /// Everything that can be drawn from the results that are there
@@ -164,6 +166,15 @@ pub struct Figure2Args {
 
     #[command(flatten)]
     pub format: FormatArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
+}
+
+/// Arguments of Table 4.
+#[derive(Debug, clap::Args)]
+pub struct Table4Args {
+    #[command(flatten)]
+    pub source: SourceArgs,
     #[command(flatten)]
     pub paper: PaperArgs,
 }

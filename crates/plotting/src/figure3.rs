@@ -5,7 +5,7 @@ use crate::figure::legend::Entry;
 use crate::figure::lines::{Line, LinePlot, Point, Style};
 use crate::figure::mark::Shape;
 use crate::figure::palette::{BLUE, BROWN, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
-use crate::number::{short, tenths};
+use crate::number::{share, short};
 use crate::pruning::Pruning;
 use crate::pruning::curve::{self, Removable, Series};
 use crate::pruning::order::{Order, Scope};
@@ -87,8 +87,7 @@ fn hollow(criterion: Criterion) -> Entry {
 }
 
 fn cut(removable: &Removable) -> (f64, String, String) {
-    let least = if removable.is_open { "\u{2265} " } else { "" };
-    let share = format!("{least}{} %", tenths(removable.percent));
+    let share = format!("{} %", share(removable.percent, removable.is_open));
     let name = format!("removable by importance without significant loss: {share}");
     (removable.percent, share, name)
 }

@@ -1,13 +1,15 @@
 //! Tables and figures from `results/`: Markdown, LaTeX and terminal tables, SVG and PNG figures.
 //!
-//! Each table and each figure of the papers is one small module ([`table1`], [`best_head`], [`figure1`], [`figure2`],
-//! [`figure3`], [`figure4`]), and so is what the papers do not have ([`pruning_table`], [`agreement`], [`summary`]).
-//! What they share: [`sweep`], [`cross_domain`], [`pruning`] and [`importance`] read and check the rows, [`estimate`] the
-//! signature of scores, [`left_out`] notes what cannot be shown yet, [`paper`] reads the published numbers, [`table`]
-//! renders one abstract table in three ways, and [`figure`] holds fonts, axes, bins and file formats. Links no libtorch.
+//! Each table and each figure of the papers is one small module ([`table1`], [`best_head`], [`table4`], [`figure1`],
+//! [`figure2`], [`figure3`], [`figure4`]), and so is what the papers do not have ([`pruning_table`],
+//! [`agreement`], [`summary`]). What they share: [`sweep`], [`cross_domain`], [`pruning`],
+//! [`speed`] and [`importance`] read and check the rows, [`origin`] and [`estimate`] the signature,
+//! [`left_out`] notes what cannot be shown yet, [`paper`] reads the published numbers, [`table`] renders one abstract
+//! table in three ways, and [`figure`] holds fonts, axes, bins and file formats. Links no libtorch.
 pub mod agreement;
 pub mod attention;
 pub mod best_head;
+mod check;
 pub mod cross_domain;
 pub mod error;
 pub mod estimate;
@@ -20,14 +22,17 @@ pub mod importance;
 pub mod left_out;
 pub mod metric;
 pub mod number;
+pub mod origin;
 pub mod paper;
 pub mod pruning;
 pub mod pruning_table;
 pub mod significance;
+pub mod speed;
 pub mod summary;
 pub mod sweep;
 pub mod table;
 pub mod table1;
+pub mod table4;
 #[cfg(test)]
 mod test_rows;
 

@@ -25,6 +25,17 @@ pub fn tenths(value: f64) -> String {
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
+/// A share in percent, where `is_open` one that may be larger: `20`, `≥ 90`.
+pub fn share(percent: f64, is_open: bool) -> String {
+    let least = if is_open { "\u{2265} " } else { "" };
+    format!("{least}{}", tenths(percent))
+}
+
+/// Digits after the point, at most three, with which `value` has three digits: `1.23`, `12.3`, `123`.
+pub fn decimals(value: f64) -> usize {
+    [100.0, 10.0, 1.0].into_iter().filter(|&bound| value.abs() < bound).count()
+}
+
 /// `p = 0.012`, or `p < 0.001` where it is.
 pub fn p_value(value: f64) -> String {
     if value < 0.001 { "p < 0.001".to_owned() } else { format!("p = {value:.3}") }
@@ -57,6 +68,16 @@ mod tests {
     #[test]
     fn shares_have_a_digit_after_the_point_only_if_they_need_one() {
         assert_eq!([20.0, 19.79, 0.04, 99.96].map(tenths), ["20", "19.8", "0", "100"]);
+    }
+
+    #[test]
+    fn a_share_that_may_be_larger_says_so() {
+        assert_eq!([share(20.0, false), share(90.3, true)], ["20", "\u{2265} 90.3"]);
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        assert_eq!([0.5, 1.0, -9.9, 10.0, 99.0, 100.0, 12_345.0].map(decimals), [3, 2, 2, 1, 1, 0, 0]);
     }
 
     #[test]

@@ -175,6 +175,37 @@ pub fn shares(paper: &Path) -> Result<Vec<PublishedShare>, Error> {
     Ok(shares)
 }
 
+/// One row of Table 4 as published: `michel2019-table4.csv`.
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedSpeed {
+    /// Examples that are computed together.
+    pub batch_size: usize,
+    /// `original`, or `pruned-50` without 50 % of the heads.
+    pub model: String,
+    /// Mean.
+    pub examples_per_second: f64,
+    /// Of `examples_per_second`.
+    pub standard_deviation: f64,
+    /// Of a pruned model over the original one, in percent.
+    pub speedup_percent: Option<f64>,
+}
+
+impl PublishedSpeed {
+    /// Share of heads that the model lacks, in percent; absent for the original one.
+    pub fn pruned_percent(&self) -> Option<f64> {
+        self.model.strip_prefix("pruned-")?.parse().ok()
+    }
+}
+
+/// All rows of the published Table 4, from the folder `paper`.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn table4_rows(paper: &Path) -> Result<Vec<PublishedSpeed>, Error> {
+    read_csv(&paper.join("michel2019-table4.csv"))
+}
+
 /// One number of the summary, from the folder `paper`.
 ///
 /// # Errors
@@ -249,6 +280,23 @@ mod tests {
     fn published_correlations_are_those_of_figure_2() {
         let PublishedFigure2 { translation, bert } = Published::read(&folder()).unwrap().figure2;
         assert_eq!((translation, bert), (0.56, 0.68));
+    }
+
+    /// The speedups are printed beside the speeds they come from, both rounded: 17.3 / 17.0 is 1.8 % more, not 1.9.
+    #[test]
+    fn published_speedups_are_those_of_the_published_speeds() {
+        let rows = table4_rows(&folder()).unwrap();
+        assert_eq!(rows.iter().map(|row| row.batch_size).collect::<Vec<_>>(), [1, 1, 4, 4, 16, 16, 64, 64]);
+        let mut largest = 0.0_f64;
+        for pair in rows.chunks(2) {
+            assert_eq!((pair[0].pruned_percent(), pair[1].pruned_percent()), (None, Some(50.0)));
+            let speedup = 100.0 * (pair[1].examples_per_second / pair[0].examples_per_second - 1.0);
+            let printed = pair[1].speedup_percent.unwrap();
+            assert!((speedup - printed).abs() < 0.15, "{speedup} is not {printed}");
+            largest = largest.max(printed);
+        }
+        let summary = summary_value(&folder(), "Table 4", "largest speedup from pruning half of the heads");
+        assert_eq!(summary.unwrap(), largest);
     }
 
     #[test]

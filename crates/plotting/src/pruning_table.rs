@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::Error;
-use crate::number::{short, signed, tenths};
+use crate::number::{self, short, signed, tenths};
 use crate::paper::{PublishedShare, shares};
 use crate::pruning::Pruning;
 use crate::pruning::curve::{Removable, Series};
@@ -75,9 +75,8 @@ pub fn comparable<'a>(pruning: &Pruning, published: &'a [PublishedShare]) -> Opt
 
 /// The share as printed: `20`, `12.5 ± 2.1` for several runs, `≥ 90` where the curve ends.
 pub fn share(removable: &Removable) -> String {
-    let least = if removable.is_open { "\u{2265} " } else { "" };
     let deviation = removable.deviation.map_or(String::new(), |sd| format!(" \u{b1} {}", tenths(sd)));
-    format!("{least}{}{deviation}", tenths(removable.percent))
+    number::share(removable.percent, removable.is_open) + &deviation
 }
 
 fn row(
@@ -98,7 +97,7 @@ fn row(
     let is_the_papers = series.scope == Scope::All && series.order == Order::Importance;
     texts.push(paper.filter(|_| is_the_papers).map_or(String::new(), |share| tenths(share.percent)));
     texts.truncate(columns);
-    let cells = texts.into_iter().map(|text| Cell { text, marked: false });
+    let cells = texts.into_iter().map(Cell::plain);
     Row { label: label(pruning, series), cells: cells.collect() }
 }
 

@@ -178,6 +178,12 @@ pub(crate) fn title(subject: &str, split: Option<&str>, limit: Option<usize>) ->
     parts.collect::<Vec<_>>().join(", ")
 }
 
+/// The same as far as a signature has it.
+pub(crate) fn title_of(subject: &str, identity: Option<&Identity>) -> String {
+    let split = identity.map(|identity| identity.split.as_str()).filter(|split| !split.is_empty());
+    title(subject, split, identity.and_then(|identity| identity.limit))
+}
+
 /// Split and number of segments that a run scored, as a reader should see them; absent if the split is not named.
 pub(crate) fn data(identity: &Identity) -> Option<String> {
     let split = Some(identity.split.as_str()).filter(|split| !split.is_empty())?;

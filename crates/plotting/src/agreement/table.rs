@@ -41,7 +41,7 @@ fn cell(cell: Cell) -> table::Cell {
         Cell::Undefined => "n/a".to_owned(),
         Cell::Correlation(value) => signed(value, DECIMALS),
     };
-    table::Cell { text, marked: false }
+    table::Cell::plain(text)
 }
 
 fn remarks(agreement: &Agreement) -> Vec<String> {

@@ -5,6 +5,7 @@ mod figure2;
 mod output;
 mod pruning;
 mod single_head;
+mod speed;
 mod summary;
 
 use anyhow::Result;
@@ -25,6 +26,7 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Table5(args) => best_head::run_selected(args),
         Command::Figure3(args) => pruning::run_figure3(args),
         Command::Figure4(args) => pruning::run_figure4(args),
+        Command::Table4(args) => speed::run(args),
         Command::Summary(args) => summary::run(args),
         Command::All(args) => run_all(args),
     }
@@ -49,6 +51,7 @@ fn draw_present(args: &AllArgs, left_out: &mut LeftOut) -> Result<bool> {
     has_any |= best_head::run_present(source, paper, criterion, left_out)?;
     has_any |= pruning::run_present(source, paper, formats, criterion, left_out)?;
     has_any |= figure2::run_present(source, paper, formats, left_out)?;
+    has_any |= speed::run_present(source, paper, left_out)?;
     has_any |= agreement::run_present(source, formats, left_out)?;
     Ok(has_any)
 }

@@ -15,7 +15,7 @@ use crate::error::Difference;
 use crate::estimate::Estimate;
 use crate::left_out::LeftOut;
 use crate::metric::Metric;
-use crate::sweep::{csv_path, title};
+use crate::sweep::{csv_path, title_of};
 use curve::{Run, Series};
 use order::{Order, Scope};
 
@@ -185,9 +185,7 @@ impl Pruning {
 
     /// Subject and split as a reader should see them: `demo-translation (demo language), test`.
     pub fn title(&self) -> String {
-        let split = self.identity.as_ref().map(|identity| identity.split.as_str());
-        let limit = self.identity.as_ref().and_then(|identity| identity.limit);
-        title(&self.subject, split.filter(|split| !split.is_empty()), limit)
+        title_of(&self.subject, self.identity.as_ref())
     }
 
     /// Resamples of the bootstrap, if the signature has them.

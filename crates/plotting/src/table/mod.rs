@@ -46,6 +46,13 @@ pub struct Cell {
     pub marked: bool,
 }
 
+impl Cell {
+    /// A cell that does not stand out.
+    pub fn plain(text: String) -> Self {
+        Self { text, marked: false }
+    }
+}
+
 impl Table {
     /// For a terminal: marked cells bold and underlined with `*` behind them, so that the mark
     /// survives where the styles are stripped.
