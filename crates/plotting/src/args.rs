@@ -42,6 +42,8 @@ pub enum Command {
     Figure4(CurveArgs),
     /// Segments a second with all heads and without some, and what else is saved
     Table4(Table4Args),
+    /// Scores with more and more heads masked while the model is trained, in percent of the unpruned ones
+    Figure5(Figure5Args),
     /// The paper's claims beside the results of all subjects, as Markdown, also written to `<RESULTS>/summary.md`
     Summary(SummaryArgs),
     /// Everything that can be drawn from the results that are there
@@ -175,6 +177,17 @@ pub struct Figure2Args {
 pub struct Table4Args {
     #[command(flatten)]
     pub source: SourceArgs,
+    #[command(flatten)]
+    pub paper: PaperArgs,
+}
+
+/// Arguments of Figure 5.
+#[derive(Debug, clap::Args)]
+pub struct Figure5Args {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
     #[command(flatten)]
     pub paper: PaperArgs,
 }

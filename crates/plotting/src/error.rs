@@ -76,6 +76,13 @@ pub enum Error {
         subject: String,
     },
 
+    /// No checkpoint has a score that others could be percentages of.
+    #[error("`{}` has no checkpoint with a score above 0, of which others could be percentages", path.display())]
+    NoPercentage {
+        /// The CSV file.
+        path: PathBuf,
+    },
+
     /// The experiment has not been run on this subject.
     #[error("`{}` does not exist: make it with `{experiment} experiments/{subject}.toml`", path.display())]
     NoResults {
@@ -265,6 +272,7 @@ impl Error {
     pub fn leaves_others_alone(&self) -> bool {
         match self {
             Self::Empty { .. }
+            | Self::NoPercentage { .. }
             | Self::NoResults { .. }
             | Self::NoSplits { .. }
             | Self::OtherRun { .. }

@@ -1,9 +1,9 @@
 //! Tables and figures from `results/`: Markdown, LaTeX and terminal tables, SVG and PNG figures.
 //!
 //! Each table and each figure of the papers is one small module ([`table1`], [`best_head`], [`table4`], [`figure1`],
-//! [`figure2`], [`figure3`], [`figure4`]), and so is what the papers do not have ([`pruning_table`],
-//! [`agreement`], [`summary`]). What they share: [`sweep`], [`cross_domain`], [`pruning`],
-//! [`speed`] and [`importance`] read and check the rows, [`origin`] and [`estimate`] the signature,
+//! [`figure2`], [`figure3`], [`figure4`], [`figure5`]), and so is what the papers do not have ([`pruning_table`],
+//! [`dynamics_table`], [`agreement`], [`summary`]). What they share: [`sweep`], [`cross_domain`], [`pruning`],
+//! [`dynamics`], [`speed`] and [`importance`] read and check the rows, [`origin`] and [`estimate`] the signature,
 //! [`left_out`] notes what cannot be shown yet, [`paper`] reads the published numbers, [`table`] renders one abstract
 //! table in three ways, and [`figure`] holds fonts, axes, bins and file formats. Links no libtorch.
 pub mod agreement;
@@ -11,6 +11,8 @@ pub mod attention;
 pub mod best_head;
 mod check;
 pub mod cross_domain;
+pub mod dynamics;
+pub mod dynamics_table;
 pub mod error;
 pub mod estimate;
 pub mod figure;
@@ -18,6 +20,7 @@ pub mod figure1;
 pub mod figure2;
 pub mod figure3;
 pub mod figure4;
+pub mod figure5;
 pub mod importance;
 pub mod left_out;
 pub mod metric;

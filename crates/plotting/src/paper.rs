@@ -206,6 +206,37 @@ pub fn table4_rows(paper: &Path) -> Result<Vec<PublishedSpeed>, Error> {
     read_csv(&paper.join("michel2019-table4.csv"))
 }
 
+/// What Michel et al. (2019) report on Figure 5.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedFigure5 {
+    /// Share of heads that can go from epoch 10 on with 85 to 90 % of BLEU left, in percent.
+    pub percent: f64,
+    /// BLEU without masks after each epoch.
+    pub epochs: Vec<PublishedEpoch>,
+}
+
+/// One epoch of Figure 5 as published: `michel2019-figure5.csv`.
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedEpoch {
+    /// Counted from 1.
+    pub epoch: usize,
+    /// BLEU without masks, in points.
+    pub unpruned_bleu: f64,
+}
+
+/// The numbers of the published Figure 5, from the folder `paper`.
+///
+/// # Errors
+/// If a file cannot be read or lacks a number.
+pub fn figure5(paper: &Path) -> Result<PublishedFigure5, Error> {
+    let what = "share of heads prunable from epoch 10 on within 85-90 percent of BLEU";
+    Ok(PublishedFigure5 {
+        percent: summary_value(paper, "Figure 5", what)?,
+        epochs: read_csv(&paper.join("michel2019-figure5.csv"))?,
+    })
+}
+
 /// One number of the summary, from the folder `paper`.
 ///
 /// # Errors
@@ -297,6 +328,14 @@ mod tests {
         }
         let summary = summary_value(&folder(), "Table 4", "largest speedup from pruning half of the heads");
         assert_eq!(summary.unwrap(), largest);
+    }
+
+    #[test]
+    fn the_published_training_is_that_of_figure_5() {
+        let PublishedFigure5 { percent, epochs } = figure5(&folder()).unwrap();
+        assert_eq!(percent, 40.0);
+        assert_eq!(epochs.iter().map(|row| row.epoch).collect::<Vec<_>>(), [1, 2, 3, 5, 10, 20, 30, 40]);
+        assert!(epochs.windows(2).all(|pair| pair[0].unpruned_bleu < pair[1].unpruned_bleu));
     }
 
     #[test]

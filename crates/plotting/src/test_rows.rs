@@ -1,7 +1,7 @@
 //! Rows and published numbers for tests, which fill in what they are about.
 use std::path::PathBuf;
 
-use records::{AblationRow, PruningRow};
+use records::{AblationRow, DynamicsRow, PruningRow};
 
 use crate::Error;
 use crate::paper::{Published, PublishedFigure1b, PublishedFigure2, PublishedTable1};
@@ -56,4 +56,38 @@ pub(crate) fn pruning_row(
         search_score: None,
         masked_heads: String::new(),
     }
+}
+
+/// An untested row of BLEU scores; steps mask one more of 10 heads each.
+pub(crate) fn dynamics_row(
+    (epoch, updates): (Option<usize>, usize),
+    step: usize,
+    base_score: f64,
+    score: f64,
+) -> DynamicsRow {
+    DynamicsRow {
+        epoch,
+        updates,
+        step,
+        masked: step,
+        heads: 10,
+        metric: "bleu".to_owned(),
+        base_score,
+        score,
+        score_delta: score - base_score,
+        delta_low: None,
+        delta_high: None,
+        p_value: None,
+        p_holm: None,
+        p_benjamini_hochberg: None,
+        masked_heads: String::new(),
+    }
+}
+
+/// A checkpoint at 100 updates an epoch, whose steps keep these percentages of its score; those of step 0 are all.
+pub(crate) fn checkpoint(epoch: usize, base_score: f64, kept: &[f64]) -> Vec<DynamicsRow> {
+    let kept = std::iter::once(100.0).chain(kept.iter().copied());
+    let row =
+        |(step, kept)| dynamics_row((Some(epoch), 100 * epoch), step, base_score, base_score * kept / 100.0);
+    kept.enumerate().map(row).collect()
 }

@@ -1,6 +1,7 @@
 //! What each command does: read, draw, write, and say what was written.
 mod agreement;
 mod best_head;
+mod dynamics;
 mod figure2;
 mod output;
 mod pruning;
@@ -27,6 +28,7 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Figure3(args) => pruning::run_figure3(args),
         Command::Figure4(args) => pruning::run_figure4(args),
         Command::Table4(args) => speed::run(args),
+        Command::Figure5(args) => dynamics::run(args),
         Command::Summary(args) => summary::run(args),
         Command::All(args) => run_all(args),
     }
@@ -52,6 +54,7 @@ fn draw_present(args: &AllArgs, left_out: &mut LeftOut) -> Result<bool> {
     has_any |= pruning::run_present(source, paper, formats, criterion, left_out)?;
     has_any |= figure2::run_present(source, paper, formats, left_out)?;
     has_any |= speed::run_present(source, paper, left_out)?;
+    has_any |= dynamics::run_present(source, paper, formats, left_out)?;
     has_any |= agreement::run_present(source, formats, left_out)?;
     Ok(has_any)
 }

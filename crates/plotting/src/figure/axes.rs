@@ -3,7 +3,7 @@ use plotters::coord::cartesian::Cartesian2d;
 use plotters::coord::types::RangedCoordf64;
 use plotters::drawing::DrawingArea;
 use plotters::element::{DashedPathElement, PathElement};
-use plotters::prelude::{RGBColor, SVGBackend};
+use plotters::prelude::{RGBColor, SVGBackend, WHITE};
 use plotters::style::ShapeStyle;
 use plotters::style::text_anchor::HPos;
 
@@ -11,6 +11,7 @@ use super::canvas::{Area, points, to_error};
 use super::palette::{INK, LIGHT};
 use super::step::Step;
 use super::text::{SIZE, TextStyle, width};
+use super::ticks::{NUMBERS, Tick};
 use crate::Error;
 use crate::number::typeset;
 
@@ -72,7 +73,7 @@ impl Scale {
         self.ticks().map(|(_, label)| width(&label, SIZE)).fold(0.0, f64::max)
     }
 
-    fn ticks(self) -> impl Iterator<Item = (f64, String)> {
+    pub(super) fn ticks(self) -> impl Iterator<Item = (f64, String)> {
         let decimals = self.step.decimals();
         self.step.ticks(self.low, self.high).into_iter().map(move |tick| (tick, typeset(tick, decimals)))
     }
@@ -133,16 +134,38 @@ impl<'page, 'svg> Axes<'page, 'svg> {
     /// # Errors
     /// If the backend fails.
     pub fn draw_x_axis(&self, numbered: bool) -> Result<(), Error> {
+        let lines = |label| if numbered { vec![label] } else { Vec::new() };
+        let ticks = self.x.ticks().map(|(at, label)| Tick { at, lines: lines(label), level: 0 });
+        self.draw_x_ticks(&ticks.collect::<Vec<_>>())
+    }
+
+    /// The lower axis with these ticks.
+    ///
+    /// # Errors
+    /// If the backend fails.
+    pub fn draw_x_ticks(&self, ticks: &[Tick]) -> Result<(), Error> {
         self.line([self.at(self.x.low, self.y.low), self.at(self.x.high, self.y.low)], INK, 0.6)?;
         let style = TextStyle::new(SIZE, INK, HPos::Center);
-        for (tick, label) in self.x.ticks() {
-            let (x, y) = self.at(tick, self.y.low);
+        for tick in ticks {
+            let (x, y) = self.at(tick.at, self.y.low);
             self.line([(x, y), (x, y + points(TICK))], INK, 0.6)?;
-            if numbered {
-                style.write(self.page, &label, (x, y + points(11.0)))?;
+            for (index, line) in tick.lines.iter().enumerate() {
+                style.write(self.page, line, (x, y + points(tick.baseline(index))))?;
             }
         }
         Ok(())
+    }
+
+    /// Two strokes across the lower axis at `x`, where it leaves something out.
+    ///
+    /// # Errors
+    /// If the backend fails.
+    pub fn draw_x_break(&self, x: f64) -> Result<(), Error> {
+        let ((x, y), half) = (self.at(x, self.y.low), points(1.2));
+        self.line([(x - half, y), (x + half, y)], WHITE, 2.0)?;
+        let stroke = |x: i32| self.line([(x - half, y + 2 * half), (x + half, y - 2 * half)], INK, 0.6);
+        stroke(x - half)?;
+        stroke(x + half)
     }
 
     /// The left axis with its ticks and numbers.
@@ -150,12 +173,22 @@ impl<'page, 'svg> Axes<'page, 'svg> {
     /// # Errors
     /// If the backend fails.
     pub fn draw_y_axis(&self) -> Result<(), Error> {
+        self.draw_y_axis_with(true)
+    }
+
+    /// The left axis with its ticks, and their numbers if `numbered`.
+    ///
+    /// # Errors
+    /// If the backend fails.
+    pub fn draw_y_axis_with(&self, numbered: bool) -> Result<(), Error> {
         self.line([self.at(self.x.low, self.y.low), self.at(self.x.low, self.y.high)], INK, 0.6)?;
         let style = TextStyle::new(SIZE, INK, HPos::Right);
         for (tick, label) in self.y.ticks() {
             let (x, y) = self.at(self.x.low, tick);
             self.line([(x - points(TICK), y), (x, y)], INK, 0.6)?;
-            style.write_centered(self.page, &label, (x - points(TICK + 2.0), y))?;
+            if numbered {
+                style.write_centered(self.page, &label, (x - points(TICK + 2.0), y))?;
+            }
         }
         Ok(())
     }
@@ -173,8 +206,16 @@ impl<'page, 'svg> Axes<'page, 'svg> {
     /// # Errors
     /// If the backend fails.
     pub fn draw_x_label(&self, text: &str) -> Result<(), Error> {
+        self.draw_x_label_below(text, NUMBERS)
+    }
+
+    /// The same below labels that reach `depth` points down from the axis.
+    ///
+    /// # Errors
+    /// If the backend fails.
+    pub fn draw_x_label_below(&self, text: &str, depth: f64) -> Result<(), Error> {
         let middle = points((self.place.left + self.place.right) / 2.0);
-        let baseline = points(self.place.bottom + 22.5);
+        let baseline = points(self.place.bottom + depth + 11.5);
         TextStyle::new(SIZE, INK, HPos::Center).write(self.page, text, (middle, baseline))
     }
 }

@@ -17,6 +17,9 @@ pub const UNITS_PER_INCH: u32 = 600;
 /// Width of one text column in inches, that of the ACL and NeurIPS styles rounded up.
 pub const COLUMN_INCHES: f64 = 3.4;
 
+/// Width of the whole text in inches, that of the NeurIPS style and less than that of ACL.
+pub const TEXT_INCHES: f64 = 5.5;
+
 /// A part of a drawing in plotters' terms.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 

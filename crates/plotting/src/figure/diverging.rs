@@ -23,7 +23,7 @@ pub fn text_color(value: f64) -> RGBColor {
 }
 
 /// Relative luminance of sRGB, 0 to 1 (Web Content Accessibility Guidelines 2.1, <https://www.w3.org/TR/WCAG21/>).
-fn luminance(RGBColor(red, green, blue): RGBColor) -> f64 {
+pub(super) fn luminance(RGBColor(red, green, blue): RGBColor) -> f64 {
     let linear = |channel: u8| {
         let share = f64::from(channel) / 255.0;
         if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }

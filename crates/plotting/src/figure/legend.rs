@@ -1,4 +1,4 @@
-//! A legend in two columns, for a place where nothing else is drawn.
+//! A legend in columns, for a place where nothing else is drawn.
 use plotters::style::text_anchor::HPos;
 
 use super::canvas::{Area, points};
@@ -28,7 +28,7 @@ pub struct Entry {
 /// Entries with their places.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Legend {
-    /// Row, column (0 or 1) and entry.
+    /// Row, column and entry.
     places: Vec<(usize, usize, Entry)>,
     /// Width of a column, in points.
     column: f64,
@@ -36,18 +36,28 @@ pub struct Legend {
 }
 
 impl Legend {
-    /// Places the entries row by row in a width of `room` points; one that is too long for half of it gets a row.
+    /// Places the entries row by row in two columns, `room` points wide; one that is too long for a column gets a row.
     pub fn new(entries: Vec<Entry>, room: f64) -> Self {
-        let column = room / 2.0;
+        Self::in_columns(entries, room, 2)
+    }
+
+    /// The same in as many columns as have room for the longest entry.
+    pub fn compact(entries: Vec<Entry>, room: f64) -> Self {
+        let longest = entries.iter().map(needed).fold(1.0, f64::max);
+        Self::in_columns(entries, room, ((room / longest) as usize).max(1))
+    }
+
+    fn in_columns(entries: Vec<Entry>, room: f64, columns: usize) -> Self {
+        let column = room / columns as f64;
         let mut places: Vec<(usize, usize, Entry)> = Vec::new();
         let (mut row, mut next) = (0, 0);
         for entry in entries {
-            let is_long = INDENT + width(&entry.text, SMALL) > column - 4.0;
-            if is_long && next == 1 {
+            let is_long = needed(&entry) > column;
+            if is_long && next > 0 {
                 (row, next) = (row + 1, 0);
             }
             places.push((row, next, entry));
-            (row, next) = if is_long || next == 1 { (row + 1, 0) } else { (row, 1) };
+            (row, next) = if is_long || next + 1 == columns { (row + 1, 0) } else { (row, next + 1) };
         }
         Self { places, column, room }
     }
@@ -76,6 +86,11 @@ impl Legend {
     }
 }
 
+/// Width of an entry with the room to the next, in points.
+fn needed(entry: &Entry) -> f64 {
+    INDENT + width(&entry.text, SMALL) + 4.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +106,20 @@ mod tests {
         assert_eq!(places, [(0, 0), (0, 1), (1, 0), (2, 0), (3, 0)]);
         assert_eq!(legend.height(), 4.0 * LINE);
         assert_eq!(Legend::new(vec![], 200.0).height(), 0.0);
+    }
+
+    /// Of 20 points and the text, with 4 points to the next.
+    #[test]
+    fn short_entries_share_a_row_if_the_longest_fits() {
+        let entry = |text: &str| Entry { style: Style::line(BLUE), is_hollow: false, text: text.to_owned() };
+        let room = 3.0 * (width("longest", SMALL) + 24.0) + 0.1;
+        let columns = |room: f64| {
+            let entries = ["a", "longest", "b", "c"].map(entry).into();
+            let legend = Legend::compact(entries, room);
+            legend.places.iter().map(|(row, column, _)| (*row, *column)).collect::<Vec<_>>()
+        };
+        assert_eq!(columns(room), [(0, 0), (0, 1), (0, 2), (1, 0)]);
+        assert_eq!(columns(room - 0.2), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+        assert_eq!(columns(1.0), [(0, 0), (1, 0), (2, 0), (3, 0)]);
     }
 }

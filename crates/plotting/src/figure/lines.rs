@@ -89,7 +89,7 @@ impl Style {
         page.draw(&Polygon::new(corners, self.color.mix(OPACITY).filled())).map_err(to_error)
     }
 
-    fn draw_line(self, page: &Area<'_>, path: Vec<(i32, i32)>) -> Result<(), Error> {
+    pub(super) fn draw_line(self, page: &Area<'_>, path: Vec<(i32, i32)>) -> Result<(), Error> {
         if self.width == 0.0 {
             return Ok(());
         }
@@ -132,6 +132,23 @@ pub struct Line {
     pub pieces: Vec<Vec<Point>>,
 }
 
+impl Line {
+    /// Draws its pieces without their bands.
+    ///
+    /// # Errors
+    /// If the backend fails.
+    pub(super) fn draw(&self, page: &Area<'_>, axes: &Axes<'_, '_>) -> Result<(), Error> {
+        for piece in &self.pieces {
+            let places: Vec<_> = piece.iter().map(|point| axes.at(point.x, point.y)).collect();
+            self.style.draw_line(page, places.clone())?;
+            for (at, point) in places.into_iter().zip(piece) {
+                self.style.draw_mark(page, at, point.is_hollow)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Curves with what explains them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinePlot {
@@ -163,11 +180,7 @@ impl LinePlot {
         let place = Place { left: LEFT, right: COLUMN_INCHES * 72.0 - RIGHT, top, bottom: top + HEIGHT };
         let size = (COLUMN_INCHES, ((place.bottom + BOTTOM) / 72.0 * 100.0).round() / 100.0);
         Figure::draw(size, &self.title, |page| {
-            for (index, text) in self.head.iter().enumerate() {
-                let (text, size) = fitted(text, SMALL, place.right - LEFT);
-                let at = (points(LEFT), points(LINE * (index + 1) as f64));
-                TextStyle::new(size, GREY, HPos::Left).write(page, &text, at)?;
-            }
+            draw_head(page, &self.head, (LEFT, place.right))?;
             legend.draw(page, LEFT, head)?;
             self.draw(page, place)
         })
@@ -186,9 +199,7 @@ impl LinePlot {
         let axes = Axes::new(page, place, Scale::around(0.0, 100.0), self.y_scale());
         axes.draw_grid()?;
         for line in self.lines.iter().rev().filter(|line| line.style.has_band) {
-            for piece in &line.pieces {
-                draw_band(page, &axes, line.style, piece)?;
-            }
+            line.pieces.iter().try_for_each(|piece| draw_band(page, &axes, line.style, piece))?;
         }
         if let Some((x, name, _)) = &self.cut {
             let ends = axes.ends_at(*x);
@@ -199,9 +210,7 @@ impl LinePlot {
         }
         BASE.draw_line(page, axes.ends_along(self.base.0).to_vec())?;
         for line in self.lines.iter().rev() {
-            for piece in &line.pieces {
-                draw_piece(page, &axes, line.style, piece)?;
-            }
+            line.draw(page, &axes)?;
         }
         axes.draw_x_axis(true)?;
         axes.draw_y_axis()?;
@@ -222,13 +231,18 @@ impl LinePlot {
     }
 }
 
-const BASE: Style = Style::line(GREY).dashed();
+/// The line of the intact model.
+pub(super) const BASE: Style = Style::line(GREY).dashed();
 const CUT_LINE: Style = Style::line(INK).width(0.5);
 
-fn draw_piece(page: &Area<'_>, axes: &Axes<'_, '_>, style: Style, piece: &[Point]) -> Result<(), Error> {
-    let places: Vec<_> = piece.iter().map(|point| axes.at(point.x, point.y)).collect();
-    style.draw_line(page, places.clone())?;
-    places.into_iter().zip(piece).try_for_each(|(at, point)| style.draw_mark(page, at, point.is_hollow))
+/// Lines of small print at the top of the page, from `left` to `right` in points.
+pub(super) fn draw_head(page: &Area<'_>, lines: &[String], (left, right): (f64, f64)) -> Result<(), Error> {
+    for (index, text) in lines.iter().enumerate() {
+        let (text, size) = fitted(text, SMALL, right - left);
+        let at = (points(left), points(LINE * (index + 1) as f64));
+        TextStyle::new(size, GREY, HPos::Left).write(page, &text, at)?;
+    }
+    Ok(())
 }
 
 fn draw_band(page: &Area<'_>, axes: &Axes<'_, '_>, style: Style, piece: &[Point]) -> Result<(), Error> {

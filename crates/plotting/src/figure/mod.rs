@@ -7,9 +7,14 @@ pub mod axes;
 pub mod bins;
 pub mod canvas;
 pub mod diverging;
+#[cfg(test)]
+pub(crate) mod layout;
 pub mod legend;
 pub mod lines;
+pub mod log;
 pub mod mark;
 pub mod palette;
+pub mod panels;
 pub mod step;
 pub mod text;
+pub mod ticks;

@@ -18,11 +18,11 @@ use crate::significance::{Adjustment, Criterion, Tally};
 use crate::sweep::Sweep;
 
 /// Digits after the point of scores.
-const DECIMALS: usize = 2;
+pub(super) const DECIMALS: usize = 2;
 /// A score is given for this share of masked heads if a step lies no further away, in percentage points.
 const NEAR: f64 = 5.0;
 
-fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+pub(super) fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
@@ -257,8 +257,13 @@ fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<String> {
 
 /// The share in words, and whether the curve is not finished; empty if it is but has no share.
 fn share_of(pruning: &Pruning, series: &Series, criterion: Criterion) -> String {
-    let share = series.removable(criterion).map(|removable| format!("{} %", share(&removable)));
-    match (share, pruning.is_finished(series)) {
+    let share = series.removable(criterion).map(|removable| share(&removable));
+    in_words(share, pruning.is_finished(series))
+}
+
+/// The same for any share.
+pub(super) fn in_words(share: Option<String>, is_finished: bool) -> String {
+    match (share.map(|share| format!("{share} %")), is_finished) {
         (share, true) => share.unwrap_or_default(),
         (Some(share), false) => format!("{share} (not finished)"),
         (None, false) => "not finished".to_owned(),

@@ -1,11 +1,13 @@
 //! The paper's claims beside what was measured on other data: one Markdown table for each claim.
 mod claims;
+mod training;
 
 use std::path::Path;
 
 use crate::Error;
 use crate::best_head::BestHeads;
 use crate::cross_domain::{CrossDomain, Pair};
+use crate::dynamics::Dynamics;
 use crate::left_out::LeftOut;
 use crate::paper::Published;
 use crate::pruning::Pruning;
@@ -21,6 +23,7 @@ struct Subject {
     best: Vec<BestHeads>,
     agreements: Vec<CrossDomain>,
     pruning: Option<Pruning>,
+    dynamics: Option<Dynamics>,
 }
 
 impl Subject {
@@ -37,7 +40,9 @@ impl Subject {
             agreements.extend(left_out.keep(CrossDomain::read(results, &pair))?);
         }
         let pruning = Pruning::read(results, name, left_out);
-        Ok(Self { sweep, best, agreements, pruning: left_out.keep_if_there(pruning)? })
+        let pruning = left_out.keep_if_there(pruning)?;
+        let dynamics = left_out.keep_if_there(Dynamics::read(results, name))?;
+        Ok(Self { sweep, best, agreements, pruning, dynamics })
     }
 }
 
@@ -103,6 +108,7 @@ pub fn summary(
         claims::across_domains(&all, published.as_ref()),
         claims::removable(&all, paper, criterion)?,
         claims::by_type(&all, paper, criterion)?,
+        training::during_training(&all, paper)?,
     ];
     let sections: Vec<_> = sections.iter().filter_map(Section::markdown).collect();
     if sections.is_empty() {
