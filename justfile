@@ -35,11 +35,12 @@ lint: setup
     cargo fmt --all --check
     cargo clippy --release --locked --workspace --all-targets -- -D warnings
 
-# Speed of beam search, of one evaluation of a classifier, of importance beside training, and of the paired bootstrap
+# Speed of beam search, of a classifier, of a sweep beside one set at a time, of importance beside training, of the bootstrap
 [group('check')]
 bench: setup
     cargo bench --locked -p subject --bench translation
     cargo bench --locked -p subject --bench classification
+    cargo bench --locked -p core-masking --bench sweep
     cargo bench --locked -p core-masking --bench importance
     cargo bench --locked -p stats --bench bootstrap
 

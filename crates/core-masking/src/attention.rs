@@ -118,6 +118,29 @@ impl MultiHeadAttention {
         }
     }
 
+    /// [`context`](Self::context) of the first position alone, without keys and values of the others.
+    ///
+    /// `q · (W_k x)` is `(W_kᵀ q) · x`, and `Σ α W_v x` is `W_v Σ α x`, so that one query needs no product of all
+    /// positions with W_k and W_v; the bias of W_k adds the same to all scores of a row, which softmax takes out.
+    ///
+    /// - `x`: `[batch, position, d_model]`
+    /// - `bias`: `[batch, 1, 1, position]`
+    /// - returns `[batch, kept, 1, d_head]`
+    pub(crate) fn first_context(&self, x: &Tensor, bias: &Tensor) -> Tensor {
+        let q = self.project(&self.query, &x.narrow(1, 0, 1)); // [batch, kept, 1, d_head]
+        if self.is_without_heads() {
+            return q;
+        }
+        let by_head = |map: &Linear| map.weight().unflatten(0, [-1, self.d_head]); // [kept, d_head, d_model]
+        let scale = (self.d_head as f64).sqrt();
+        let q = q.squeeze_dim(2).transpose(0, 1); // [kept, batch, d_head]
+        let probe = q.matmul(&by_head(&self.key)).transpose(0, 1); // [batch, kept, d_model]
+        let scores = probe.matmul(&x.transpose(1, 2)) / scale + bias.squeeze_dim(1); // [batch, kept, position]
+        let seen = scores.softmax(-1, scores.kind()).matmul(x).transpose(0, 1); // [kept, batch, d_model]
+        let values = seen.matmul(&by_head(&self.value).transpose(1, 2)).transpose(0, 1); // [batch, kept, d_head]
+        (values + self.value.bias().unflatten(0, [-1, self.d_head])).unsqueeze(2)
+    }
+
     /// What the module adds to the residual stream, `[batch, query, d_model]`; `context`: `[batch, kept, query, d_head]`.
     pub(crate) fn merge(&self, context: Tensor, gates: Gate<'_>) -> Tensor {
         // ξ_h multiplies Att_h, which ends with W_o. W_o is linear, so gating its input is the
@@ -268,6 +291,31 @@ mod tests {
         let expected = project("out", &Tensor::cat(&contexts, 2));
         let gap = gap(&found, &expected);
         assert!(gap < 1e-12, "fused and explicit attention differ by {gap:e}");
+    }
+
+    /// With keys hidden, and with a head removed.
+    #[test]
+    fn one_query_needs_no_keys_and_values() {
+        let (weights, _, memory, bias) = fixture();
+        let pruned = crate::pruning::without_heads(
+            &weights,
+            &crate::HeadLayout::new([(
+                crate::Attention::SelfAttention,
+                crate::LayerShape { layers: 1, heads: 3 },
+            )]),
+            &crate::HeadSet::from_iter(["self:1:2".parse().unwrap()]),
+            crate::Removal::Cut,
+            |_, _| ["q", "k", "v", "out"].map(|part| format!("a.{part}_proj")),
+        );
+        let projections = ["q", "k", "v", "out"].map(|part| format!("a.{part}_proj"));
+        let pruned = MultiHeadAttention::new(&pruned.unwrap(), &projections, (3, &[0, 2])).unwrap();
+        for layer in [layer(&weights), pruned] {
+            let open = Tensor::ones([1, 3], OPTIONS);
+            let (first, kv) = (memory.narrow(1, 0, 1), layer.keys_values(&memory));
+            let expected = layer.context(&first, &kv, &bias, (&open).into(), &Dropout::OFF);
+            let gap = gap(&layer.first_context(&memory, &bias), &expected);
+            assert!(gap < 1e-12, "{gap:e}");
+        }
     }
 
     /// A row of gates for each example is what those examples give alone.

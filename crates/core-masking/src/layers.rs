@@ -34,6 +34,11 @@ impl Linear {
         outputs * inputs
     }
 
+    /// `[out, in]`
+    pub fn weight(&self) -> &Tensor {
+        &self.weight
+    }
+
     /// `[out]`
     pub fn bias(&self) -> &Tensor {
         &self.bias

@@ -2,7 +2,8 @@
 //!
 //! What leaves a layer depends on the gates of that layer and of those below, so sets whose gates agree up to some layer
 //! share all below it; where they part, they still share what the heads read, since gates come after it. The sets are a
-//! tree, layer by layer, and each of its nodes is computed once. Exact: the same products in the same order.
+//! tree, layer by layer, and each of its nodes is computed once. In the last layer only the position that the classifier
+//! reads is computed, without keys and values of the others. Exact but for the rounding of that last step.
 use tch::Tensor;
 
 use super::{BertClassifier, BertDropout};
@@ -116,11 +117,13 @@ impl Walk<'_> {
     fn ascend(&mut self, layer: usize, x: &Tensor, nodes: Vec<Node>) {
         let is_last = layer + 1 == self.model.layers.len();
         let bias = self.bias.repeat([nodes.len() as i64, 1, 1, 1]); // [nodes * batch, 1, 1, position]
-        // The classifier reads the first position alone.
-        let queries = if is_last { 1 } else { x.size()[1] };
-        let off = &BertDropout::OFF;
-        let any = self.variants.gates.of(Attention::SelfAttention, layer); // what heads read depends on no gate
-        let context = self.model.layers[layer].context(x, queries, &bias, any, off);
+        let context = match is_last {
+            true => self.model.layers[layer].attention.first_context(x, &bias), // the classifier reads no other
+            false => {
+                let any = self.variants.gates.of(Attention::SelfAttention, layer); // gates come after it
+                self.model.layers[layer].context(x, x.size()[1], &bias, any, &BertDropout::OFF)
+            }
+        };
         let children = self.children(layer, &nodes);
         for part in children.chunks(self.together) {
             let out = self.finish(layer, (x, &context), part);
