@@ -20,9 +20,9 @@ pub struct MultiHeadAttention {
 /// Keys and values of the attended positions, computed once and used by any number of queries.
 #[derive(Debug)]
 pub struct KeyValue {
-    /// `[batch, heads, key, d_head]`
+    /// `[batch, kept, key, d_head]`
     pub key: Tensor,
-    /// `[batch, heads, key, d_head]`
+    /// `[batch, kept, key, d_head]`
     pub value: Tensor,
 }
 

@@ -143,14 +143,23 @@ impl Gates {
         self.record.is_some()
     }
 
-    /// Multiplies the kept heads of each layer by heads / kept, so that the layer's output keeps its size.
+    /// Multiplies the kept heads of each layer by heads / kept, so that the layer's output keeps its size. `layout` is the
+    /// model's: heads that were removed from it are not counted.
     ///
     /// Differs from the paper: M19 masks without rescaling. A layer without heads stays closed.
-    pub fn rescaled(&self) -> Self {
-        self.map(|gates| {
-            let kept = gates.ne(0.0).sum_dim_intlist(1, true, gates.kind()); // [rows, 1]
-            gates * (gates.size()[1] as f64) / kept.clamp_min(1.0)
-        })
+    pub fn rescaled(&self, layout: &HeadLayout) -> Self {
+        let rescale = |attention: Attention, layer: usize, gates: &Tensor| {
+            let present = layout.kept(attention, layer);
+            let places = Tensor::from_slice(&present).to_device(gates.device());
+            let own = gates.index_select(1, &places); // [rows, present]
+            let kept = own.ne(0.0).sum_dim_intlist(1, true, gates.kind()); // [rows, 1]
+            gates * (present.len() as f64) / kept.clamp_min(1.0)
+        };
+        let layers = |(&attention, layers): (&Attention, &Vec<Tensor>)| {
+            let layers = layers.iter().enumerate().map(|(layer, gates)| rescale(attention, layer, gates));
+            (attention, layers.collect())
+        };
+        Self { modules: self.modules.iter().map(layers).collect(), record: self.record.clone() }
     }
 
     /// The gates of one module; layers are counted from 0.
@@ -219,10 +228,18 @@ mod tests {
     #[test]
     fn rescaling_keeps_the_sum_of_gates_unless_no_head_is_left() {
         let sets = [set(&["enc-enc:1:2"]), set(&["enc-enc:1:1", "enc-enc:1:2", "enc-enc:1:3"])];
-        let gates = Gates::masking(&layout(), &sets, OPTIONS).unwrap().rescaled();
+        let gates = Gates::masking(&layout(), &sets, OPTIONS).unwrap().rescaled(&layout());
         // 3 heads, 2 kept: each kept gate is 3/2
         assert_eq!(values(&gates, 0), [[1.5, 0.0, 1.5], [0.0, 0.0, 0.0]]);
         assert_eq!(values(&gates, 1), [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]);
+    }
+
+    /// Of 3 heads one is removed and one of the others masked: 2 heads, 1 kept. What a removed head's gate is does not matter.
+    #[test]
+    fn removed_heads_are_not_counted_in_rescaling() {
+        let layout = layout().without(&set(&["enc-enc:1:2"])).unwrap();
+        let gates = Gates::masking(&layout, &[set(&["enc-enc:1:1"])], OPTIONS).unwrap().rescaled(&layout);
+        assert_eq!((values(&gates, 0)[0][0], values(&gates, 0)[0][2]), (0.0, 2.0));
     }
 
     #[test]

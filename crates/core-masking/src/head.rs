@@ -79,12 +79,12 @@ impl HeadId {
 
     /// Layer, counted from 1 as in the paper.
     pub fn layer_number(self) -> usize {
-        self.layer + 1
+        self.layer.saturating_add(1)
     }
 
     /// Head within the layer, counted from 1 as in the paper.
     pub fn head_number(self) -> usize {
-        self.head + 1
+        self.head.saturating_add(1)
     }
 }
 

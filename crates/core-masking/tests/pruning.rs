@@ -173,8 +173,14 @@ fn heads_that_are_left_have_the_scores_that_they_have_with_the_others_masked() {
     let model = classifier(DOUBLE);
     let heads = whole_layer(&model.layout()).with("self:1:3".parse().unwrap());
     let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
-    let measures =
-        [Measure::Example, Measure::Token, Measure::AttentionGradient, Measure::Entropy, Measure::Confidence];
+    let measures = [
+        Measure::Example,
+        Measure::Token,
+        Measure::AttentionGradient,
+        Measure::Entropy,
+        Measure::NormalisedEntropy,
+        Measure::Confidence,
+    ];
     let measures = BTreeSet::from(measures);
     let labels = Tensor::from_slice(&[0_i64, 1, 1, 0]);
     let masked = masking(&model.layout(), &heads, DOUBLE);
@@ -183,6 +189,7 @@ fn heads_that_are_left_have_the_scores_that_they_have_with_the_others_masked() {
     let found = measure_classifier(&pruned, &texts(&pruned), &labels, &open, &measures);
     for (measure, expected) in &expected {
         let (expected, found) = (expected.means(), found[measure].means());
+        assert_eq!(found.iter().map(|(id, _)| id).collect::<Vec<_>>(), pruned.layout().heads());
         for id in pruned.layout().heads() {
             let (expected, found) = (expected.get(id).unwrap(), found.get(id).unwrap());
             assert!((expected - found).abs() < 1e-12, "{measure:?} of {id}: {found} for {expected}");

@@ -28,7 +28,7 @@ fn batch(model: &BertClassifier, lengths: &[u32]) -> SegmentBatch {
 
 fn alone(model: &BertClassifier, batch: &SegmentBatch, set: &HeadSet, rescale: bool) -> Tensor {
     let gates = Gates::masking(&model.layout(), std::slice::from_ref(set), OPTIONS).unwrap();
-    let gates = if rescale { gates.rescaled() } else { gates };
+    let gates = if rescale { gates.rescaled(&model.layout()) } else { gates };
     model.forward(batch, &gates, &BertDropout::OFF)
 }
 
@@ -56,6 +56,27 @@ proptest! {
         for (set, found) in sets.iter().zip(&found) {
             let gap = gap(found, &alone(&model, &batch, set, rescale));
             prop_assert!(gap < 1e-12, "{set}: {gap:e}");
+        }
+    }
+
+    /// Heads that are cut out, those of a whole layer among them, are in no set.
+    #[test]
+    fn a_pruned_model_is_swept_too(heads in proptest::sample::subsequence((1..=3).collect::<Vec<_>>(), 0..3), together in 1_usize..4) {
+        let removed: HeadSet = [1, 2, 3]
+            .map(|head| format!("self:2:{head}"))
+            .into_iter()
+            .chain(heads.iter().map(|head| format!("self:4:{head}")))
+            .map(|name| name.parse().unwrap())
+            .collect();
+        let model = model().without_heads(&removed, core_masking::Removal::Cut).unwrap();
+        let batch = batch(&model, &[5, 13, 1]);
+        let sets: Vec<HeadSet> = model.layout().heads().into_iter().map(|id| HeadSet::from_iter([id])).collect();
+        for rescale in [false, true] {
+            let variants = Variants::new(&model, &sets, rescale).unwrap();
+            let (found, _) = model.sweep(&batch, &variants, together, None);
+            for (set, found) in sets.iter().zip(&found) {
+                prop_assert!(gap(found, &alone(&model, &batch, set, rescale)) < 1e-12, "{set}");
+            }
         }
     }
 

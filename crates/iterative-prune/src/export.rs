@@ -2,15 +2,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use core_masking::{Attention, HeadSet, Removal};
+use core_masking::{Attention, HeadLayout, HeadSet, Removal};
 use records::{PruningRow, Signature, before_first_loss};
 use subject::{Export, Precision, SharedArgs, Subject};
 
 /// A loss with a p-value below this is one (EXPERIMENTS.md, section 5).
 const ALPHA: f64 = 0.01;
-
-/// What is said beside the weights of how they came to be.
-const ABOUT: &str = "pruning.json";
 
 /// Arguments of the export.
 #[derive(Debug, Clone, clap::Args)]
@@ -39,34 +36,60 @@ pub struct Exports {
 }
 
 impl ExportArgs {
-    /// Refuses what could not be written at the end.
+    /// Refuses what could not be written at the end. `counts`: numbers of heads that the first curve masks, of `layout`.
     ///
     /// # Errors
-    /// If a folder is there already or cannot be made, the largest share is wanted and nothing is tested, or the model
-    /// is not in the precision of its file.
-    pub fn checked(&self, shared: &SharedArgs, resamples: u64) -> anyhow::Result<Exports> {
+    /// If a folder is there already or cannot be made, no step masks the share that is wanted, the largest share is wanted
+    /// and nothing is tested, scores are those of other models than can be exported, or zeros are asked for and heads are
+    /// cut out already.
+    pub fn checked(
+        &self,
+        (shared, rescale, resamples): (&SharedArgs, bool, u64),
+        (layout, heads, counts): (&HeadLayout, usize, &[usize]),
+    ) -> anyhow::Result<Exports> {
         let wanted = [(Removal::Cut, &self.export), (Removal::Zeros, &self.export_dense)];
+        if wanted.iter().all(|(_, folder)| folder.is_none()) {
+            ensure!(self.export_percent.is_none(), "--export-percent needs --export or --export-dense");
+            return Ok(Exports { folders: Vec::new(), percent: None });
+        }
+        ensure!(shared.precision == Precision::F32, "models are exported in f32: leave out --precision");
+        ensure!(!rescale, "--rescale scores another model than is exported: leave it out");
+        ensure!(
+            self.export != self.export_dense,
+            "--export and --export-dense name one folder: give each its own"
+        );
+        let removed = layout.removed().len();
+        ensure!(
+            self.export_dense.is_none() || removed == 0,
+            "the model has {removed} heads cut out of its weights: a dense model is made of one with all its heads"
+        );
+        match self.export_percent {
+            Some(percent) => drop(masked_at(percent, heads, counts)?),
+            None => ensure!(
+                resamples > 0,
+                "without tests (--resamples 0) no share is the largest without a significant loss: \
+                 give --export-percent"
+            ),
+        }
         let mut folders = Vec::new();
         for (removal, folder) in wanted {
             if let Some(folder) = folder {
                 folders.push((removal, Export::new(folder, shared.overwrite)?));
             }
         }
-        if folders.is_empty() {
-            ensure!(self.export_percent.is_none(), "--export-percent needs --export or --export-dense");
-            return Ok(Exports { folders, percent: None });
-        }
-        ensure!(shared.precision == Precision::F32, "models are exported in f32: leave out --precision");
-        ensure!(
-            self.export != self.export_dense,
-            "--export and --export-dense name one folder: give each its own"
-        );
-        ensure!(
-            self.export_percent.is_some() || resamples > 0,
-            "without tests (--resamples 0) no share is the largest without a significant loss: give --export-percent"
-        );
         Ok(Exports { folders, percent: self.export_percent })
     }
+}
+
+/// The number of heads at a share, if there is a step.
+fn masked_at(percent: u64, heads: usize, counts: &[usize]) -> anyhow::Result<usize> {
+    let count = (heads as u64 * percent).div_ceil(100) as usize;
+    if count < heads && counts.contains(&count) {
+        return Ok(count);
+    }
+    let counts = counts.iter().filter(|count| (1..heads).contains(*count));
+    let counts: Vec<String> = counts.map(ToString::to_string).collect();
+    bail!("no step masks {count} of {heads} heads ({percent} %): the steps mask {}", counts.join(", "))
 }
 
 impl Exports {
@@ -88,8 +111,7 @@ impl Exports {
         let row = self.choose(steps)?;
         let heads: HeadSet = row.masked_heads.parse()?;
         for (removal, export) in &self.folders {
-            subject.export(&heads, *removal, export)?;
-            about(row, *removal, signature).write(&export.folder().join(ABOUT))?;
+            subject.export(&heads, *removal, &export.about(about(row, *removal, signature)))?;
             if !quiet {
                 eprintln!("{}", described(row, *removal, export.folder()));
             }
@@ -114,17 +136,9 @@ impl Exports {
                 "no step removes heads without a significant loss: nothing is exported; --export-percent overrules",
             );
         };
-        let count = (heads as u64 * percent).div_ceil(100) as usize;
-        let found = steps.iter().find(|row| row.masked == count).copied();
-        let Some(row) = found.filter(|row| row.masked < heads) else {
-            let steps = steps.iter().filter(|row| (1..heads).contains(&row.masked));
-            let counts: Vec<String> = steps.map(|row| row.masked.to_string()).collect();
-            bail!(
-                "no step masks {count} of {heads} heads ({percent} %): the steps mask {}",
-                counts.join(", ")
-            );
-        };
-        Ok(row)
+        let counts: Vec<usize> = steps.iter().map(|row| row.masked).collect();
+        let count = masked_at(percent, heads, &counts)?;
+        steps.iter().find(|row| row.masked == count).copied().context("the step has no row")
     }
 }
 

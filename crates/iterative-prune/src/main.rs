@@ -24,8 +24,8 @@ use search::{Search, SearchArgs};
 /// Masks more and more heads, the least important first, and scores the test set (Figures 3, 4 and 6).
 ///
 /// Writes a row for each step as soon as it is scored, and continues a file that a killed run has left. Curves of
-/// several orders and attention types can share a file. The model without the heads of a step can be exported. The oracle order is made of the results of ablate-one for the same
-/// model and data; with --restart or --refresh these are made too.
+/// several orders and attention types can share a file. The model without the heads of a step can be exported. The oracle
+/// order is made of the results of ablate-one for the same model and data; with --restart or --refresh these are made too.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -99,7 +99,10 @@ fn run(args: &Args) -> anyhow::Result<()> {
         oracle.check_exists()?;
     }
     let search = args.search.checked(&description, &machine, (&scored, args.shared.seed))?;
-    let exports = args.export.checked(&args.shared, args.resamples)?;
+    let exports = args.export.checked(
+        (&args.shared, args.rescale, args.resamples),
+        (&layout, pools[0].heads.len(), &steps_of(&pools[0], search.as_ref())?),
+    )?;
     let experiment = if search.is_some() { "joint-search" } else { "iterative-prune" };
     let path = args.shared.output_path(experiment, &description, &scored.split);
     records::check_writable(&path)?;
@@ -137,6 +140,15 @@ fn run(args: &Args) -> anyhow::Result<()> {
     exports.write(pruning.subject, &steps, &signature, machine.quiet)?;
     println!("{}", path.display());
     Ok(())
+}
+
+/// Numbers of heads that a curve masks, or a search.
+fn steps_of(pool: &Pool, search: Option<&Search>) -> anyhow::Result<Vec<usize>> {
+    let counts = pool.counts();
+    match search {
+        Some(search) => Ok(search.steps(pool)?.into_iter().map(|step| counts[step]).collect()),
+        None => Ok(counts),
+    }
 }
 
 /// What is exported from: attention type, order or search, and seed.

@@ -152,12 +152,16 @@ def load_loosely(folder, **settings):
     model_type = read_json(folder / "config.json").get("model_type")
     if model_type not in CLASSES:
         raise Fault(f"`{folder}` is a model of type {model_type!r}: this checks {' and '.join(CLASSES)}")
+    verbosity = transformers.utils.logging.get_verbosity()
+    transformers.utils.logging.set_verbosity_error()  # what does not fit is returned
     try:
         model, faults = CLASSES[model_type].from_pretrained(
             folder, output_loading_info=True, local_files_only=True, **settings
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise Fault(f"transformers cannot load `{folder}`: {' '.join(str(error).split())[:300]}") from error
+    finally:
+        transformers.utils.logging.set_verbosity(verbosity)
     kinds = ("missing_keys", "unexpected_keys", "mismatched_keys")
     # A mismatched key comes with the two shapes.
     names = {kind: {key if isinstance(key, str) else key[0] for key in faults[kind]} for kind in kinds}
@@ -196,10 +200,7 @@ def check_pruned_heads(folder, pruned, mask):
 
 def check_unpruned(folder, masks):
     """Where transformers knows no pruned heads, all weights outside the layers that lost some must fit."""
-    verbosity = transformers.utils.logging.get_verbosity()
-    transformers.utils.logging.set_verbosity_error()  # it would list what does not fit
     _, faults = load_loosely(folder, ignore_mismatched_sizes=True)
-    transformers.utils.logging.set_verbosity(verbosity)
     pruned = [ATTENTIONS[name].module.format(layer) for name, mask in masks.items() for layer in closed(mask)]
     pruned = tuple(f"{module}." for module in pruned)
     beyond = [key for key in faults["mismatched_keys"] if not key.startswith(pruned)]

@@ -435,11 +435,13 @@ fn exports_that_cannot_be_written_are_refused_before_any_work() {
     assert!(refusal(folder.path(), &["--export-percent", "50"]).contains("needs --export"));
     let message = refusal(folder.path(), &["--export", "new", "--export-dense", "new"]);
     assert!(message.contains("give each its own"), "{message}");
-    assert!(!folder.path().join(TABLE).exists());
     let steps = ["--step-percent", "50", "--export", "new", "--export-percent", "20"];
     let message = refusal(folder.path(), &steps);
     assert!(message.contains("no step masks 2 of 6 heads (20 %): the steps mask 3"), "{message}");
-    assert!(folder.path().join(TABLE).exists() && !folder.path().join("new").exists());
+    assert!(
+        refusal(folder.path(), &["--export", "new", "--rescale"]).contains("--rescale scores another model")
+    );
+    assert!(!folder.path().join(TABLE).exists() && !folder.path().join("new").exists());
 }
 
 /// Zeros cannot stand for weights that are not there.
@@ -452,5 +454,5 @@ fn a_model_with_heads_cut_out_has_no_dense_form() {
     let mut command = Command::cargo_bin("iterative-prune").unwrap();
     command.current_dir(folder.path()).args(["cut.toml", "--quiet", "--step-percent", "50"]).args(ARGUMENTS);
     let message = test_support::refusal(command.args(["--export-dense", "dense", "--export-percent", "50"]));
-    assert!(message.contains("has 3 heads cut out of its weights"), "{message}");
+    assert!(message.contains("has 3 heads cut out of its weights: a dense model"), "{message}");
 }

@@ -3,12 +3,17 @@
 //! A process that has computed something else before keeps memory that it no longer needs, so each model is measured in
 //! a new one, which runs this program again with `--peak-of`.
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
+use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use core_masking::{HeadId, HeadSet};
 use subject::{Machine, Scored, Subject};
 use tch::Device;
+
+/// Where Linux tells what a process takes.
+const STATUS: &str = "/proc/self/status";
 
 /// The model whose memory is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -21,12 +26,20 @@ pub enum PeakOf {
 
 /// Peak resident memory of a process that makes one pass, in bytes; `None` where the system does not tell, or the model
 /// is on a GPU, whose memory libtorch does not tell.
-pub fn peak(machine: &Machine, model: PeakOf, removed: &HeadSet, batch_size: u64) -> Option<u64> {
-    if machine.device != Device::Cpu {
-        return None;
+///
+/// # Errors
+/// If that process cannot be started, or fails.
+pub fn peak(
+    machine: &Machine,
+    model: PeakOf,
+    removed: &HeadSet,
+    batch_size: u64,
+) -> anyhow::Result<Option<u64>> {
+    if machine.device != Device::Cpu || !Path::new(STATUS).exists() {
+        return Ok(None);
     }
-    let mut command = Command::new(std::env::current_exe().ok()?);
-    command.args(std::env::args_os().skip(1)).args(["--batch-size", &batch_size.to_string(), "--quiet"]);
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(std::env::args_os().skip(1)).args(["--peak-batch-size", &batch_size.to_string(), "--quiet"]);
     match model {
         PeakOf::Original => command.args(["--peak-of", "original"]),
         PeakOf::Pruned => command.args(["--peak-of", "pruned", "--removed", &removed.to_string()]),
@@ -34,8 +47,10 @@ pub fn peak(machine: &Machine, model: PeakOf, removed: &HeadSet, batch_size: u64
     // What is freed goes back to the system at once, so that only what is needed at one time counts.
     command.env("MALLOC_MMAP_THRESHOLD_", "65536").env("MALLOC_TRIM_THRESHOLD_", "65536");
     command.env_remove("MALLOC_TOP_PAD_");
-    let output = command.output().ok()?;
-    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+    let output = command.output().context("cannot measure memory")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "cannot measure memory: {}, {}", output.status, said.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).trim().parse().ok())
 }
 
 /// Makes one pass, and prints the peak resident memory of this process from then on.
@@ -51,12 +66,16 @@ pub fn print_peak(
 ) -> anyhow::Result<()> {
     let subject = match model {
         PeakOf::Original => subject,
-        PeakOf::Pruned => subject.without_heads(&removed.iter().copied().collect())?,
+        PeakOf::Pruned => {
+            let pruned = subject.without_heads(&removed.iter().copied().collect())?;
+            drop(subject); // with the weights that were cut
+            pruned
+        }
     };
     // Loading takes more than computing: the count begins anew, see proc_pid_clear_refs(5).
     fs::write("/proc/self/clear_refs", "5")?;
     subject.pass(scored, batch_size as usize)?.run()?;
-    let status = fs::read_to_string("/proc/self/status")?;
+    let status = fs::read_to_string(STATUS)?;
     if let Some(kilobytes) = peak_kilobytes(&status) {
         println!("{}", kilobytes * 1024);
     }

@@ -33,6 +33,9 @@ fn a_classifier_is_timed_at_each_batch_size() {
             assert!(row.original_peak_bytes.unwrap() > 10 << 20 && row.pruned_peak_bytes.unwrap() > 10 << 20);
         }
     }
+    // the measuring process is told the batch size of the row, not the first of the list
+    let one = bench(folder.path(), &["--batch-size", "1", "--percent", "50", "--restart"]);
+    assert_eq!(one[0].original_multiply_adds, rows[2].original_multiply_adds);
     // padding makes a larger batch more work
     assert!(rows[1].original_multiply_adds > rows[0].original_multiply_adds);
 }
@@ -55,6 +58,8 @@ fn what_cannot_be_timed_is_refused() {
     let refused = |arguments: &[&str]| refusal(command("speed-bench", folder.path()).args(arguments));
     assert!(refused(&["--percent", "99"]).contains("--percent 99 of 6 heads leaves none in the model"));
     assert!(refused(&["--order", "oracle"]).contains("choose another"));
+    assert!(refused(&["--batch-size", "4,4"]).contains("given twice in --batch-size"));
+    assert!(refused(&["--percent", "10,12"]).contains("remove the same number of heads"));
     for usage in [["--batch-size", "0"], ["--percent", "0"], ["--percent", "100"], ["--repeats", "1"]] {
         command("speed-bench", folder.path()).args(usage).assert().failure().code(2);
     }

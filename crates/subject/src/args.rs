@@ -115,7 +115,7 @@ pub struct MachineArgs {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
 
-    /// Memory that evaluating many head sets may take besides the model, such as 500M or 8G
+    /// Memory that evaluating many head sets of a classifier may take besides the model, such as 500M or 8G
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = bytes)]
     pub memory: u64,
 

@@ -19,7 +19,10 @@ pub enum Error {
     Device { name: String, found: i64 },
 
     /// A folder to export to that holds something.
-    #[error("`{}` is there already: choose another folder, or --overwrite its files", folder.display())]
+    #[error(
+        "`{}` is there already: choose another folder, or --overwrite it, which starts the result file anew too",
+        folder.display()
+    )]
     ExportExists { folder: PathBuf },
 
     /// A folder to export to that the weights come from.
@@ -62,6 +65,10 @@ pub enum Error {
         spec.display()
     )]
     NoTrainingCheckpoint { folder: PathBuf, spec: PathBuf },
+
+    /// A checkpoint that lies beyond the end of training.
+    #[error("`{}`: dynamics.steps has {step}, but training ends after {steps} updates", spec.display())]
+    NoSuchStep { spec: PathBuf, step: usize, steps: usize },
 
     /// A split whose file nobody has described.
     #[error("split `{split}` has no format: [data.format] says how its file is to be read")]

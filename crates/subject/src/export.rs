@@ -2,6 +2,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use records::Signature;
 use serde_json::{Map, Value};
 
 use crate::Error;
@@ -22,11 +23,15 @@ const COMPANIONS: [&str; 9] = [
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
 
+/// What is said beside the weights of how they came to be.
+const ABOUT: &str = "pruning.json";
+
 /// A folder that a model is to be written to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Export {
     folder: PathBuf,
     overwrite: bool,
+    about: Option<Signature>,
 }
 
 impl Export {
@@ -41,7 +46,12 @@ impl Export {
         let parent =
             folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(|source| Error::Write { path: parent.to_owned(), source })?;
-        Ok(Self { folder: folder.to_owned(), overwrite })
+        Ok(Self { folder: folder.to_owned(), overwrite, about: None })
+    }
+
+    /// The same folder with a `pruning.json` that says how the model came to be.
+    pub fn about(&self, signature: Signature) -> Self {
+        Self { about: Some(signature), ..self.clone() }
     }
 
     /// Where the model goes.
@@ -90,17 +100,24 @@ impl Export {
                 fs::copy(&from, &to).map_err(|source| Error::Write { path: to, source })?;
             }
         }
-        Ok(())
+        match &self.about {
+            Some(signature) => Ok(signature.write(&partial.join(ABOUT))?),
+            None => Ok(()),
+        }
     }
 
-    /// Moves the files to their place; the weights come last: where they are, all is.
+    /// Moves the files to their place. Those of an earlier export go first, and the weights come last: where they are,
+    /// all is.
     fn publish(&self, partial: &Path) -> Result<(), Error> {
         let fault = |source| Error::Write { path: self.folder.clone(), source };
         if !self.overwrite || !self.folder.exists() {
             return fs::rename(partial, &self.folder).map_err(fault);
         }
-        let names = COMPANIONS.into_iter().chain([CONFIG, WEIGHTS]);
-        for name in names.filter(|name| partial.join(name).exists()) {
+        let names = || COMPANIONS.into_iter().chain([ABOUT, CONFIG, WEIGHTS]);
+        for name in names().rev().filter(|name| self.folder.join(name).exists()) {
+            fs::remove_file(self.folder.join(name)).map_err(fault)?;
+        }
+        for name in names().filter(|name| partial.join(name).exists()) {
             fs::rename(partial.join(name), self.folder.join(name)).map_err(fault)?;
         }
         fs::remove_dir(partial).map_err(fault)
@@ -118,6 +135,11 @@ fn merge_config(original: &Path, written: &Path) -> Result<(), Error> {
     };
     let mut merged = read(original)?;
     merged.extend(read(written)?);
+    for name in ["dtype", "torch_dtype"] {
+        if let Some(kind) = merged.get_mut(name) {
+            *kind = "float32".into(); // what the weights are written in
+        }
+    }
     let text = format!("{:#}\n", Value::Object(merged));
     fs::write(written, text).map_err(|source| Error::Write { path: written.to_owned(), source })
 }
@@ -136,8 +158,8 @@ mod tests {
     fn source(folder: &Path) -> PathBuf {
         let source = folder.join("source");
         fs::create_dir(&source).unwrap();
-        fs::write(source.join(CONFIG), r#"{"size": 4, "problem_type": "single_label_classification"}"#)
-            .unwrap();
+        let config = r#"{"size": 4, "dtype": "bfloat16", "problem_type": "single_label_classification"}"#;
+        fs::write(source.join(CONFIG), config).unwrap();
         fs::write(source.join("vocab.txt"), "words").unwrap();
         fs::write(source.join("optimizer.safetensors"), "moments").unwrap();
         source
@@ -150,7 +172,7 @@ mod tests {
         Export::new(&target, false).unwrap().write(&source, save).unwrap();
         let config: Value = serde_json::from_str(&fs::read_to_string(target.join(CONFIG)).unwrap()).unwrap();
         let expected = serde_json::json!({
-            "size": 3, "problem_type": "single_label_classification", "pruned_heads": { "0": [1] },
+            "size": 3, "dtype": "float32", "problem_type": "single_label_classification", "pruned_heads": { "0": [1] },
         });
         assert_eq!(config, expected);
         let mut names: Vec<_> = fs::read_dir(&target)
@@ -167,12 +189,13 @@ mod tests {
         let (source, target) = (source(folder.path()), folder.path().join("pruned"));
         fs::create_dir(&target).unwrap();
         fs::write(target.join("notes.txt"), "mine").unwrap();
+        fs::write(target.join("source.spm"), "of another model").unwrap();
         let message = Export::new(&target, false).unwrap_err().to_string();
         assert!(message.contains("pruned` is there already") && message.contains("--overwrite"), "{message}");
         Export::new(&target, true).unwrap().write(&source, save).unwrap();
         assert_eq!(fs::read_to_string(target.join("notes.txt")).unwrap(), "mine");
         assert_eq!(fs::read_to_string(target.join(WEIGHTS)).unwrap(), "weights");
-        assert!(!folder.path().join("pruned.partial").exists());
+        assert!(!folder.path().join("pruned.partial").exists() && !target.join("source.spm").exists());
     }
 
     #[test]

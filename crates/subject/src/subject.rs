@@ -149,7 +149,7 @@ impl Scored {
         options: (Kind, Device),
     ) -> Result<Gates, Error> {
         let gates = Gates::masking(layout, std::slice::from_ref(masked), options)?;
-        Ok(if self.rescale { gates.rescaled() } else { gates })
+        Ok(if self.rescale { gates.rescaled(layout) } else { gates })
     }
 }
 

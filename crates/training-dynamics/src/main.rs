@@ -10,8 +10,7 @@ use core_masking::HeadSet;
 use records::{DynamicsRow, Provenance, Row, RowWriter, Signature, sha256_file};
 use stats::adjust::{benjamini_hochberg, holm};
 use subject::{
-    Description, Estimate, EstimateArgs, Evaluation, Machine, Order, Pool, Scored, SharedArgs,
-    TrainingCheckpoint,
+    Description, Estimate, EstimateArgs, Evaluation, Machine, Order, Scored, SharedArgs, TrainingCheckpoint,
 };
 
 /// Masks more and more heads of each checkpoint of the training, the least important first (Figure 5).
@@ -21,10 +20,6 @@ use subject::{
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
-    /// What heads are ordered by, measured on each checkpoint
-    #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Importance)]
-    order: Order,
-
     /// Heads masked at each step, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=99))]
     step_percent: u64,
@@ -54,8 +49,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = Description::read(&args.shared.subject)?;
     // Training may take an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
-    let name = args.order.name();
-    ensure!(args.order.is_measured(), "order {name} is not measured on a checkpoint: choose one that is");
     let estimate = args.estimate.estimate(&description, (args.shared.seed, args.rescale), &machine)?;
     let path = args.shared.output_path("training-dynamics", &description, &split);
     records::check_writable(&path)?;
@@ -65,7 +58,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let dynamics = Dynamics { args, machine: &machine, description: &description, scored, estimate };
     let mut rows = RowWriter::open(&path, &dynamics.signature(&checkpoints)?, args.shared.existing())?;
-    if args.shared.restart && is_finished(&rows.rows().collect::<Vec<_>>()) {
+    let expected = checkpoints.len() * dynamics.counts(description.layout(&machine)?.heads().len()).len();
+    if args.shared.restart && is_finished(&rows.rows().collect::<Vec<_>>(), expected) {
         rows.discard(|_| true)?;
     }
     for checkpoint in &checkpoints {
@@ -99,12 +93,19 @@ impl Dynamics<'_> {
         }
         self.estimate.describe(subject.as_ref(), &mut identity)?;
         identity.arguments.extend([
-            ("order".to_owned(), self.args.order.name().into()),
             ("resamples".to_owned(), self.args.resamples.into()),
             ("step_percent".to_owned(), self.args.step_percent.into()),
         ]);
         let (device, threads) = (self.machine.device_name(), self.machine.threads);
         Ok(Signature::new(identity, Provenance::collect(&device, threads, subject::libraries())))
+    }
+
+    /// Number of masked heads at each step. Without any head there is nothing left to learn of a checkpoint.
+    fn counts(&self, heads: usize) -> Vec<usize> {
+        let steps = (0..).map(|step| (heads as u64 * step * self.args.step_percent).div_ceil(100) as usize);
+        let mut counts: Vec<usize> = steps.take_while(|&count| count < heads).collect();
+        counts.dedup(); // steps of less than a head
+        counts
     }
 
     /// The steps of a checkpoint that have no row yet.
@@ -114,15 +115,8 @@ impl Dynamics<'_> {
         rows: &mut RowWriter<DynamicsRow>,
     ) -> anyhow::Result<()> {
         let subject = self.description.open_at(checkpoint, self.machine)?;
-        let pool = Pool {
-            attention: "all".to_owned(),
-            heads: subject.layout().heads(),
-            keep_at_least: 0,
-            step_percent: self.args.step_percent,
-        };
-        // Without any head there is nothing left to learn of a checkpoint.
-        let counts: Vec<usize> =
-            pool.counts().into_iter().filter(|&count| count < pool.heads.len()).collect();
+        let heads = subject.layout().heads().len();
+        let counts = self.counts(heads);
         let is_missing = |step: &usize| !rows.contains(&(checkpoint.updates, *step));
         let missing: Vec<usize> = (0..counts.len()).filter(is_missing).collect();
         if missing.is_empty() {
@@ -131,19 +125,29 @@ impl Dynamics<'_> {
         if !self.machine.quiet {
             eprintln!("{}", described(checkpoint));
         }
-        let order = self.estimate.scores(self.args.order, subject.as_ref(), &HeadSet::none())?.ascending();
-        let mut sets = vec![HeadSet::none()];
-        sets.extend(missing.iter().map(|&step| pool.extend(&HeadSet::none(), &order, counts[step])));
+        let order = self.estimate.scores(Order::Importance, subject.as_ref(), &HeadSet::none())?.ascending();
+        let set = |step: usize| order[..counts[step]].iter().copied().collect::<HeadSet>();
+        for row in rows.rows().filter(|row| row.updates == checkpoint.updates) {
+            let is_same = row.step < counts.len() && row.masked_heads == set(row.step).names();
+            let DynamicsRow { step, updates, .. } = row;
+            ensure!(
+                is_same,
+                "step {step} after {updates} updates masked other heads than now: compute it again with --overwrite"
+            );
+        }
+        // Step 0 is the base of all others, whether it has its row or not.
+        let others = missing.iter().copied().filter(|&step| step > 0);
+        let steps: Vec<usize> = std::iter::once(0).chain(others).collect();
+        let sets: Vec<HeadSet> = steps.iter().map(|&step| set(step)).collect();
         let mut base: Option<Evaluation> = None;
         subject.evaluate(&self.scored, &sets, &mut |index, evaluation| {
-            let Some(base) = &base else {
-                let own = rows.rows().filter(|row| row.updates == checkpoint.updates);
-                subject::check_base(own.map(|row| row.base_score), evaluation.score)?;
-                base = Some(evaluation);
+            let base = base.get_or_insert_with(|| evaluation.clone());
+            let own = rows.rows().filter(|row| row.updates == checkpoint.updates);
+            subject::check_base(own.map(|row| row.base_score), base.score)?;
+            if !missing.contains(&steps[index]) {
                 return Ok(());
-            };
-            let place = (checkpoint, missing[index - 1], pool.heads.len());
-            Ok(rows.push(self.row(place, &sets[index], &evaluation, base)?)?)
+            }
+            Ok(rows.push(self.row((checkpoint, steps[index], heads), &sets[index], &evaluation, base)?)?)
         })?;
         Ok(())
     }
@@ -186,9 +190,9 @@ fn described(checkpoint: &TrainingCheckpoint) -> String {
     }
 }
 
-/// Whether all p-values are adjusted: what a run that finished leaves, and one that was killed does not.
-fn is_finished(rows: &[&DynamicsRow]) -> bool {
-    !rows.is_empty() && rows.iter().all(|row| row.p_value.is_some() == row.p_holm.is_some())
+/// Whether all rows are there and all p-values adjusted: what a run that finished leaves, and one that was killed does not.
+fn is_finished(rows: &[&DynamicsRow], expected: usize) -> bool {
+    rows.len() == expected && rows.iter().all(|row| row.p_value.is_some() == row.p_holm.is_some())
 }
 
 /// Fills in the adjusted p-values: the steps of a checkpoint are a family of tests.

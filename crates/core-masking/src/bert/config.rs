@@ -327,6 +327,8 @@ mod tests {
             fault("pruned_heads", json!({"1": [0, 3]})),
             "pruned_heads: no head 4 in a layer of `self`: heads are numbered 1 to 3"
         );
+        let beyond = fault("pruned_heads", json!({"0": [u64::MAX]}));
+        assert!(beyond.contains("heads are numbered 1 to 3"), "{beyond}");
         assert_eq!(
             fault("pruned_heads", json!({"0": [0, 1, 2], "1": [0, 1, 2]})),
             "pruned_heads: no head would be left in the model"

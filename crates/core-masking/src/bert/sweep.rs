@@ -3,7 +3,8 @@
 //! What leaves a layer depends on the gates of that layer and of those below, so sets whose gates agree up to some layer
 //! share all below it; where they part, they still share what the heads read, since gates come after it. The sets are a
 //! tree, layer by layer, and each of its nodes is computed once. In the last layer only the position that the classifier
-//! reads is computed, without keys and values of the others. Exact but for the rounding of that last step.
+//! reads is computed, without keys and values of the others. Exact but for rounding: of that last step and, where several
+//! sets are rows of one product, of products of other sizes.
 use tch::Tensor;
 
 use super::{BertClassifier, BertDropout};
@@ -17,7 +18,7 @@ pub struct Variants {
     lowest: usize,
 }
 
-/// What enters a layer of the intact model, for batches that meet more than one call.
+/// What enters a layer of the intact model for one batch, which can be given to a later call with the same batch.
 #[derive(Debug)]
 pub struct Trunk {
     layer: usize,
@@ -35,7 +36,7 @@ impl Variants {
         let heads = sets.iter().flat_map(HeadSet::iter);
         let layers = model.layers.len();
         Ok(Self {
-            gates: if rescale { gates.rescaled() } else { gates },
+            gates: if rescale { gates.rescaled(&layout) } else { gates },
             patterns: (0..layers).map(|layer| patterns(&layout, layer, sets)).collect(),
             lowest: heads.map(|id| id.layer_index()).min().unwrap_or(layers - 1),
         })
@@ -84,9 +85,9 @@ impl BertClassifier {
     /// Logits `[batch, labels]` of a batch under each variant.
     ///
     /// - `together`: nodes of the tree that are computed as rows of one batch, which bounds the memory
-    /// - `trunk`: what an earlier call left for this batch; the intact model above it is not computed again
+    /// - `trunk`: what an earlier call left for this batch, used if all variants leave the layers below it intact
     ///
-    /// Also returns what is left for the next call, whose variants must leave the same layers intact.
+    /// Also returns what is left for the next call with this batch.
     ///
     /// # Panics
     /// If `together` is 0.

@@ -5,7 +5,7 @@ use tch::{Device, Kind, Tensor, no_grad};
 
 use super::{HeadMeans, Measure, Measured};
 use crate::gates::RecordedWeights;
-use crate::{Attention, AttentionRecord, Gates, HeadId};
+use crate::{Attention, AttentionRecord, Gates, HeadId, HeadLayout};
 
 /// What the attention modules of one type attend from and to.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(super) struct Measuring<'a> {
     pub(super) gates: &'a Gates,
     pub(super) modules: &'a BTreeMap<Attention, Module>,
     pub(super) measures: &'a BTreeSet<Measure>,
+    /// The heads that are measured: those that the model has.
+    pub(super) layout: &'a HeadLayout,
 }
 
 impl Measuring<'_> {
@@ -95,7 +97,8 @@ impl Measuring<'_> {
                         _ => &weights[&key],
                     };
                     let is_last = layer + 1 == layers;
-                    add(&mut means, key, &self.modules[&attention].sum(measure, source, is_last));
+                    let sums = self.modules[&attention].sum(measure, source, is_last);
+                    add(&mut means, key, &sums, &self.layout.kept(attention, layer));
                 }
             }
             measured.insert(measure, means);
@@ -110,11 +113,12 @@ struct LayerSums {
     terms: f64,
 }
 
-fn add(means: &mut HeadMeans, (attention, layer): (Attention, usize), found: &LayerSums) {
+fn add(means: &mut HeadMeans, (attention, layer): (Attention, usize), found: &LayerSums, kept: &[i64]) {
     let sums =
         Vec::<f64>::try_from(found.sums.to_device(Device::Cpu)).expect("one number in f64 for each head");
-    for (head, sum) in sums.into_iter().enumerate() {
-        means.add(HeadId::from_index(attention, layer, head), sum, found.terms);
+    for &head in kept {
+        let head = head as usize;
+        means.add(HeadId::from_index(attention, layer, head), sums[head], found.terms);
     }
 }
 

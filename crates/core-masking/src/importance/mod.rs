@@ -89,7 +89,8 @@ pub fn measure_classifier(
         queries: real,
     };
     let modules = BTreeMap::from([(Attention::SelfAttention, module)]);
-    let measuring = Measuring { gates, modules: &modules, measures };
+    let layout = model.layout();
+    let measuring = Measuring { gates, modules: &modules, measures, layout: &layout };
     measuring.run(|gates| label_losses(model, batch, labels, gates, &BertDropout::OFF))
 }
 
@@ -119,6 +120,7 @@ pub fn measure_translator(
         (Attention::EncDec, module(&target, &source_keys, &batch.source.ids)),
         (Attention::DecDec, module(&target, &past, &batch.decoder_input)),
     ]);
-    let measuring = Measuring { gates, modules: &modules, measures };
+    let layout = model.layout();
+    let measuring = Measuring { gates, modules: &modules, measures, layout: &layout };
     measuring.run(|gates| sentence_losses(model, batch, gates))
 }

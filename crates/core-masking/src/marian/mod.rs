@@ -279,7 +279,7 @@ impl Marian {
     }
 
     /// Multiply-adds of translating one sentence, padded to `source` tokens, in `steps` steps of a beam: those of matrix
-    /// products, which are nearly all.
+    /// products, which are nearly all. Keys in excess, with which the cache fills up its blocks, are not counted.
     pub fn multiply_adds(&self, source: u64, steps: u64, beam: u64) -> u64 {
         let encoder = self.encoder.iter().map(|layer| {
             layer.self_attention.key_value_multiply_adds(source)

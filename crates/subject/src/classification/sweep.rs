@@ -58,8 +58,9 @@ struct Sizes {
     token: u64,
     /// How many times as much a batch takes on its way through the layers.
     walk: u64,
-    /// Tokens of the longest text, and of all.
+    /// Tokens of the longest text.
     longest: u64,
+    /// Tokens of all texts, each as long as the longest one of its batch.
     all: u64,
 }
 
@@ -67,7 +68,11 @@ impl Sizes {
     fn new(model: &BertClassifier, machine: &Machine, texts: &Texts) -> Self {
         let config: &BertConfig = model.config();
         let bytes = if model.options().0 == Kind::BFloat16 { 2 } else { 4 };
-        let feed_forward = (config.intermediate_size / config.hidden_size) as u64;
+        let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
+        let lengths: Vec<usize> = texts.lengths().collect();
+        let padded =
+            |batch: &Vec<usize>| batch.len() * batch.iter().map(|&row| lengths[row]).max().unwrap_or(0);
+        let batches = longest_first(texts.lengths(), BATCH_TOKENS);
         Self {
             memory: machine.memory,
             workers: machine.workers() as u64,
@@ -77,23 +82,21 @@ impl Sizes {
             // products, the residual stream and the feed-forward block before and after its nonlinearity.
             walk: 2 * config.num_hidden_layers as u64 + 8 + 2 * feed_forward,
             longest: texts.lengths().max().unwrap_or(0) as u64,
-            all: texts.lengths().map(|length| length as u64).sum(),
+            all: batches.iter().map(padded).sum::<usize>() as u64,
         }
     }
 
     /// # Errors
     /// If the memory is too small for one text.
     fn plan(self) -> Result<Plan, Error> {
-        let trunks = self.all * self.token;
-        let keeps_trunks = trunks <= self.memory / 2;
-        let free = self.memory - if keeps_trunks { trunks } else { 0 };
-        let tokens = free / self.workers / (self.walk * self.token);
-        if tokens < self.longest {
-            let needed = self.longest * self.walk * self.token * self.workers;
-            // what trunks take is given up first
-            let needed = if keeps_trunks { 2 * needed } else { needed };
+        let needed = self.longest * self.walk * self.token * self.workers;
+        if self.memory < needed {
             return Err(Error::Memory { memory: self.memory, needed, tokens: self.longest });
         }
+        let trunks = self.all * self.token;
+        let keeps_trunks = trunks <= (self.memory - needed) / 2;
+        let free = self.memory - if keeps_trunks { trunks } else { 0 };
+        let tokens = free / self.workers / (self.walk * self.token);
         let together = if self.rides { tokens / BATCH_TOKENS as u64 } else { 1 };
         let tokens = tokens.min(BATCH_TOKENS as u64);
         Ok(Plan { tokens: tokens as usize, together: together.max(1) as usize, keeps_trunks })
@@ -215,6 +218,7 @@ impl Layers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core_masking::bert::BertDropout;
     use corpus::classifier_tokenizer::Encoded;
 
     fn set(names: &[&str]) -> HeadSet {
@@ -265,11 +269,10 @@ mod tests {
         let message = sizes.plan().unwrap_err().to_string();
         assert!(message.contains("--memory 10000") && message.contains("50 tokens"), "{message}");
         let Err(Error::Memory { needed, .. }) = sizes.plan() else { panic!("{message}") };
-        assert!(Sizes { memory: needed, ..SIZES }.plan().is_ok());
-        let Err(Error::Memory { needed, .. }) = (Sizes { all: 100, ..sizes }).plan() else {
-            panic!("{message}")
-        };
-        assert!(Sizes { memory: needed, all: 100, ..SIZES }.plan().is_ok());
+        for all in [100, 800, 40_000] {
+            assert!(Sizes { memory: needed, all, ..SIZES }.plan().is_ok());
+            assert!(Sizes { memory: needed - 1, all, ..SIZES }.plan().is_err());
+        }
     }
 
     /// Whatever the memory and the sets, each text has the outcome that it has when its set is evaluated alone.
@@ -298,9 +301,13 @@ mod tests {
             for range in [0..1, 1..3, 3..5] {
                 together.extend(sweep.group(&sets[range], rescale, || ()).unwrap());
             }
+            let scored = crate::Scored::first("test".to_owned(), None, rescale);
+            let rows: Vec<usize> = (0..40).collect();
             for (set, found) in sets.iter().zip(&together) {
-                let sweep = Sweep::new(&model, &machine, &texts).unwrap();
-                assert_eq!(sweep.group(std::slice::from_ref(set), rescale, || ()).unwrap()[0], *found);
+                let gates = scored.gates(&model.layout(), set, model.options()).unwrap();
+                let batch = texts.batch(&model, &rows).unwrap();
+                let logits = model.forward(&batch, &gates, &BertDropout::OFF);
+                assert_eq!(outcomes(&logits, &texts, &rows).unwrap(), *found);
             }
             assert_ne!(together[0], together[1], "the sets must differ for the test to mean something");
         }

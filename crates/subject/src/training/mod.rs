@@ -135,15 +135,15 @@ impl Plan<'_> {
             Some(last) => load(&checkpoints.epoch(last.row.epoch))?,
             None => start()?,
         };
-        let mut curve = self.open_curve(material.identity.clone(), &states)?;
-        self.prepare(&folder, overwrite)?;
-        save_tokenizer(&folder)?;
-
         let mut adam = Adam::new(learner.weights(), &self.adam);
         if let Some(last) = states.last() {
             checkpoints.restore(&mut adam, last, self.machine.device)?;
         }
         let mut run = self.begin(learner, adam, &material.train, states.last())?;
+        self.check_steps(&run, &checkpoints)?;
+        let mut curve = self.open_curve(material.identity.clone(), &states)?;
+        self.prepare(&folder, overwrite)?;
+        save_tokenizer(&folder)?;
         for epoch in states.len() + 1..=self.epochs {
             let state = self.epoch(&mut run, epoch, (material, &checkpoints), best(&states))?;
             checkpoints.save(run.learner(), &run.adam, &state)?;
@@ -162,6 +162,18 @@ impl Plan<'_> {
             checkpoints.thin(self.epochs, &dynamics.epochs);
         }
         Ok(())
+    }
+
+    /// Refuses checkpoints of `[dynamics]` that this training would not leave.
+    fn check_steps<L: Learner>(&self, run: &Run<L>, checkpoints: &Checkpoints) -> Result<(), Error> {
+        let Some(dynamics) = self.dynamics else { return Ok(()) };
+        if let Some(&step) = dynamics.steps.iter().find(|&&step| step > run.steps()) {
+            return Err(Error::NoSuchStep { spec: self.path.to_owned(), step, steps: run.steps() });
+        }
+        let passed: Vec<usize> =
+            dynamics.steps.iter().copied().filter(|&step| step <= run.adam.steps()).collect();
+        let missing = |folder| Error::NoTrainingCheckpoint { folder, spec: self.path.to_owned() };
+        checkpoints.kept(&[], &passed).map(drop).map_err(missing)
     }
 
     /// Makes the model's folder, anew with `overwrite`.

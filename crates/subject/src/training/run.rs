@@ -52,6 +52,11 @@ impl<L: Learner> Run<L> {
         &self.shards[0]
     }
 
+    /// Steps of all epochs.
+    pub(super) fn steps(&self) -> usize {
+        self.steps
+    }
+
     /// The number of parts that a batch is divided into.
     pub(super) fn shards(&self) -> usize {
         self.shards.len()
