@@ -36,7 +36,7 @@ fn main() {
                 seconds[1].push(together);
             }
         }
-        let [alone, together] = seconds.map(|seconds| median(seconds));
+        let [alone, together] = seconds.map(median);
         println!("{name:<10} {alone:>10.2} s {together:>10.2} s {:>8.2}", alone / together);
     }
 }

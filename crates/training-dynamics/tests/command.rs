@@ -1,5 +1,4 @@
 //! The whole command on tiny subjects.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
 
