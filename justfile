@@ -35,6 +35,11 @@ lint: setup
     cargo fmt --all --check
     cargo clippy --release --locked --workspace --all-targets -- -D warnings
 
+# Compare exported models with the original in transformers, which must be installed; `just check-export --help`
+[group('check')]
+check-export *args:
+    {{ python }} crates/iterative-prune/tests/check_export.py "$@"
+
 # Speed of beam search, of a classifier, of a sweep beside one set at a time, of importance beside training, of the bootstrap
 [group('check')]
 bench: setup
