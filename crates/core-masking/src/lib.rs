@@ -17,6 +17,7 @@ mod layers;
 pub mod loss;
 pub mod marian;
 mod pruning;
+mod trunk;
 mod weights;
 
 pub use batch::{SegmentBatch, TokenBatch, causal_bias};
@@ -27,4 +28,5 @@ pub use gates::{AttentionRecord, Gate, Gates, RecordedWeights};
 pub use head::{Attention, HeadId, HeadLayout, HeadSet, LayerShape};
 pub use importance::{HeadMeans, HeadScores, Measure};
 pub use pruning::{PrunedHeads, Removal};
+pub use trunk::Trunk;
 pub use weights::{Inventory, Weights};

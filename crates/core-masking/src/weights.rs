@@ -138,6 +138,11 @@ impl Weights {
         Self::from_tensors(self.0.iter().map(|(name, tensor)| (name.clone(), tensor.shallow_clone())))
     }
 
+    /// The tensors converted to another kind.
+    pub fn to_kind(&self, kind: Kind) -> Self {
+        Self::from_tensors(self.0.iter().map(|(name, tensor)| (name.clone(), tensor.to_kind(kind))))
+    }
+
     /// A copy with storage of its own.
     pub fn duplicate(&self) -> Self {
         Self::from_tensors(self.0.iter().map(|(name, tensor)| (name.clone(), tensor.detach().copy())))

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use core_masking::loss::{PairBatch, sentence_losses};
-use core_masking::marian::{Activation, Marian, MarianConfig};
+use core_masking::marian::{Activation, Marian, MarianConfig, Variants};
 use core_masking::{BeamSearch, Dropout, Gates, HeadSet, Stopping, Weights};
 use tch::{Device, Kind, Tensor};
 
@@ -109,6 +109,53 @@ fn company_in_the_batch_changes_nothing() {
     for row in 0..4 {
         let alone = search.translate(&model, &sources[row..=row], &gates(&sets[row..=row])).unwrap();
         assert_eq!(together[row].tokens, alone[0].tokens, "row {row}");
+    }
+}
+
+fn set(names: &[&str]) -> HeadSet {
+    names.iter().map(|name| name.parse().unwrap()).collect()
+}
+
+/// However many variants are rows of one batch and whatever an earlier call left; encoder layers below the first masked
+/// head are shared, those above are not.
+#[test]
+fn head_sets_together_translate_as_alone() {
+    let model = model(23, 9);
+    let sources: [&[u32]; 3] = [&[5, 9, END], &[4, 4, 4, 21, 8, 3, 17, END], &[7, END]];
+    let sets = [
+        set(&[]),
+        set(&["enc-enc:2:3", "dec-dec:1:1"]),
+        set(&["enc-dec:3:1", "enc-dec:1:1"]),
+        set(&["enc-enc:1:2"]),
+        set(&["dec-dec:2:2", "enc-dec:2:1"]),
+    ];
+    let search = search(3, Stopping::Exact, 15);
+    for rescale in [false, true] {
+        let alone: Vec<_> = sets
+            .iter()
+            .map(|set| {
+                let gates = Gates::masking(&model.layout(), std::slice::from_ref(set), OPTIONS).unwrap();
+                let gates = if rescale { gates.rescaled(&model.layout()) } else { gates };
+                search.translate(&model, &sources, &gates).unwrap()
+            })
+            .collect();
+        assert_ne!(alone[0], alone[4], "the sets must differ for the test to mean something");
+        for together in [1, 2, 5] {
+            let mut trunk = None;
+            // the last ones begin below where the others stopped
+            for range in [0..1, 2..3, 1..2, 0..5, 4..5] {
+                let variants = Variants::new(&model, &sets[range.clone()], rescale).unwrap();
+                let (found, left) =
+                    search.sweep(&model, &sources, &variants, together, trunk.take()).unwrap();
+                trunk = Some(left);
+                for (found, expected) in found.iter().zip(&alone[range]) {
+                    for (found, expected) in found.iter().zip(expected) {
+                        assert_eq!((&found.tokens, found.steps), (&expected.tokens, expected.steps));
+                        assert!((found.score - expected.score).abs() < 1e-5);
+                    }
+                }
+            }
+        }
     }
 }
 

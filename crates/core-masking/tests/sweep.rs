@@ -80,6 +80,26 @@ proptest! {
         }
     }
 
+    /// Any texts under any variants, some of them twice, before and after whole sweeps.
+    #[test]
+    fn single_texts_under_single_variants_are_as_alone(
+        sets in sets(&model().layout()),
+        picks in proptest::collection::vec((any::<proptest::sample::Index>(), 0_usize..3), 1..7),
+    ) {
+        let model = model();
+        let batch = batch(&model, &[5, 13, 1]);
+        let variants = Variants::new(&model, &sets, false).unwrap();
+        let cells: Vec<(usize, usize)> = picks.iter().map(|(set, text)| (set.index(sets.len()), *text)).collect();
+        let (first, trunk) = model.sweep_cells(&batch, &variants, &cells, None);
+        let (second, _) = model.sweep_cells(&batch, &variants, &cells, Some(trunk));
+        for (row, &(set, text)) in cells.iter().enumerate() {
+            let expected = alone(&model, &batch, &sets[set], false).get(text as i64);
+            for found in [&first, &second] {
+                prop_assert!(gap(&found.get(row as i64), &expected) < 1e-12, "{}, text {text}", sets[set]);
+            }
+        }
+    }
+
     /// A later call may start where an earlier one stopped, or below, where it starts anew.
     #[test]
     fn what_is_left_serves_the_next_call(first in sets(&model().layout()), second in sets(&model().layout())) {
@@ -95,6 +115,19 @@ proptest! {
             }
         }
     }
+}
+
+/// What is left of another batch is of no use.
+#[test]
+fn a_trunk_of_a_batch_of_another_size_is_not_used() {
+    let model = model();
+    let variants =
+        Variants::new(&model, &[HeadSet::from_iter(["self:3:1".parse().unwrap()])], false).unwrap();
+    let (_, trunk) = model.sweep(&batch(&model, &[4, 9]), &variants, 1, None);
+    let other = batch(&model, &[4, 9, 2]);
+    let (found, _) = model.sweep(&other, &variants, 1, Some(trunk));
+    let expected = alone(&model, &other, &HeadSet::from_iter(["self:3:1".parse().unwrap()]), false);
+    assert!(gap(&found[0], &expected) < 1e-12);
 }
 
 #[test]

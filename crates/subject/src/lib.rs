@@ -10,6 +10,7 @@ mod export;
 mod head_sweep;
 mod measuring;
 mod order;
+mod plan;
 mod pool;
 mod progress;
 mod spec;

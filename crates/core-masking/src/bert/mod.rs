@@ -17,7 +17,7 @@ use crate::{Attention, Dropout, Error, Gates, HeadLayout, HeadSet, Removal, Segm
 
 pub use checkpoint::Pretrained;
 pub use config::{BertConfig, HiddenActivation};
-pub use sweep::{Trunk, Variants};
+pub use sweep::Variants;
 
 /// An encoder with a classifier on top.
 #[derive(Debug)]
@@ -201,6 +201,14 @@ impl BertClassifier {
     /// Never, since all tensors are there.
     pub fn share(&self) -> Result<Self, Error> {
         Self::new(self.config.clone(), self.weights.share())
+    }
+
+    /// The same model with tensors of another kind.
+    ///
+    /// # Errors
+    /// Never, since all tensors are there.
+    pub fn to_kind(&self, kind: Kind) -> Result<Self, Error> {
+        Self::new(self.config.clone(), self.weights.to_kind(kind))
     }
 
     /// The model without these heads, which gives the outputs that it gives with them masked.

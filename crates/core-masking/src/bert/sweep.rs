@@ -8,7 +8,7 @@
 use tch::Tensor;
 
 use super::{BertClassifier, BertDropout};
-use crate::{Attention, Error, Gates, HeadLayout, HeadSet, SegmentBatch};
+use crate::{Attention, Error, Gates, HeadLayout, HeadSet, SegmentBatch, Trunk};
 
 /// Head sets of one classifier, ready to be evaluated together.
 #[derive(Debug)]
@@ -16,13 +16,6 @@ pub struct Variants {
     gates: Gates,              // one row for each set
     patterns: Vec<Vec<usize>>, // by layer and set: equal numbers are equal gates
     lowest: usize,
-}
-
-/// What enters a layer of the intact model for one batch, which can be given to a later call with the same batch.
-#[derive(Debug)]
-pub struct Trunk {
-    layer: usize,
-    x: Tensor, // [batch, position, d_model]
 }
 
 impl Variants {
@@ -40,11 +33,6 @@ impl Variants {
             patterns: (0..layers).map(|layer| patterns(&layout, layer, sets)).collect(),
             lowest: heads.map(|id| id.layer_index()).min().unwrap_or(layers - 1),
         })
-    }
-
-    /// The same gates on the same tensors, for another thread.
-    pub fn share(&self) -> Self {
-        Self { gates: self.gates.share(), patterns: self.patterns.clone(), lowest: self.lowest }
     }
 
     fn len(&self) -> usize {
@@ -98,18 +86,44 @@ impl BertClassifier {
         together: usize,
         trunk: Option<Trunk>,
     ) -> (Vec<Tensor>, Trunk) {
-        let usable = trunk.filter(|trunk| trunk.layer <= variants.lowest);
-        let mut trunk = usable.unwrap_or_else(|| Trunk { layer: 0, x: self.embed(batch, &BertDropout::OFF) });
-        let open = Gates::open(&self.layout(), self.options());
-        while trunk.layer < variants.lowest {
-            trunk.x = self.layer(trunk.layer, &trunk.x, batch, &open, &BertDropout::OFF);
-            trunk.layer += 1;
-        }
+        let trunk = self.trunk(batch, variants.lowest, trunk);
         let logits = (0..variants.len()).map(|_| None).collect();
         let mut walk = Walk { model: self, variants, bias: &batch.tokens.bias, together, logits };
         walk.ascend(trunk.layer, &trunk.x, vec![(0..variants.len()).collect()]);
         let logits = walk.logits.into_iter().map(|logits| logits.expect("each variant is in one node"));
         (logits.collect(), trunk)
+    }
+
+    /// Logits `[cells, labels]` of single texts under single variants.
+    ///
+    /// - `cells`: places of variant and text
+    /// - `trunk`: as for [`sweep`](Self::sweep)
+    ///
+    /// # Panics
+    /// If there is no such variant or text.
+    pub fn sweep_cells(
+        &self,
+        batch: &SegmentBatch,
+        variants: &Variants,
+        cells: &[(usize, usize)],
+        trunk: Option<Trunk>,
+    ) -> (Tensor, Trunk) {
+        let trunk = self.trunk(batch, variants.lowest, trunk);
+        let places = |of: fn(&(usize, usize)) -> usize| {
+            let places: Vec<i64> = cells.iter().map(|cell| of(cell) as i64).collect();
+            Tensor::from_slice(&places).to_device(trunk.x.device())
+        };
+        let (sets, texts) = (places(|&(variant, _)| variant), places(|&(_, text)| text));
+        let (x, gates) = (trunk.x.index_select(0, &texts), variants.gates.select(&sets));
+        (self.forward_from(trunk.layer, &x, &batch.select(&texts), &gates, &BertDropout::OFF), trunk)
+    }
+
+    /// What enters layer `top` of the intact model.
+    fn trunk(&self, batch: &SegmentBatch, top: usize, left: Option<Trunk>) -> Trunk {
+        let open = Gates::open(&self.layout(), self.options());
+        let enter = || self.embed(batch, &BertDropout::OFF);
+        let pass = |layer: usize, x: &Tensor| self.layer(layer, x, batch, &open, &BertDropout::OFF);
+        Trunk::up_to(top, left, &batch.tokens.ids.size(), enter, pass)
     }
 }
 

@@ -100,35 +100,49 @@ impl BeamSearch {
             [1, sources.len()].contains(&(gates.rows() as usize)),
             "one row of gates, or one for each sentence"
         );
-        for source in sources {
-            model.check_length("source", source.len())?;
-        }
         if sources.is_empty() {
             return Ok(Vec::new());
         }
-        let batch = TokenBatch::new(sources, model.config().pad_token_id, model.options());
+        let batch = self.batch(model, sources)?;
         let limits: Vec<usize> = sources.iter().map(|source| self.limit(model, source.len())).collect();
-        Ok(tch::no_grad(|| self.search(model, &batch, gates, &limits)))
+        Ok(tch::no_grad(|| {
+            let memory = model.encode(&batch, gates, &Dropout::OFF); // [sentence, source, d_model]
+            self.search(model, &memory, &batch.bias, gates, &limits)
+        }))
     }
 
-    /// The greatest number of target tokens, end symbol included.
-    fn limit(&self, model: &Marian, source: usize) -> usize {
+    /// The sentences as tensors.
+    ///
+    /// # Errors
+    /// If one is longer than the model's positions.
+    pub(crate) fn batch(&self, model: &Marian, sources: &[&[u32]]) -> Result<TokenBatch, Error> {
+        for source in sources {
+            model.check_length("source", source.len())?;
+        }
+        Ok(TokenBatch::new(sources, model.config().pad_token_id, model.options()))
+    }
+
+    /// The greatest number of target tokens for a source of so many, end symbol included on both sides.
+    pub fn limit(&self, model: &Marian, source: usize) -> usize {
         let (ratio, offset) = self.length_limit;
         let wanted = ((ratio * source as f64) as usize).saturating_add(offset);
         wanted.clamp(1, model.config().max_position_embeddings as usize)
     }
 
-    /// `limits`: the greatest number of target tokens of each sentence.
-    fn search(
+    /// Translations of sentences by their encoder states.
+    ///
+    /// - `memory`: `[sentence, source, d_model]`; `source_bias`: `[sentence, 1, 1, source]`
+    /// - `limits`: the greatest number of target tokens of each sentence
+    pub(crate) fn search(
         &self,
         model: &Marian,
-        source: &TokenBatch,
+        memory: &Tensor,
+        source_bias: &Tensor,
         gates: &Gates,
         limits: &[usize],
     ) -> Vec<Translation> {
-        let memory = model.encode(source, gates, &Dropout::OFF); // [sentence, source, d_model]
         let rules = self.rules.clone().unwrap_or_else(|| OutputRules::of(model.config()));
-        let mut step = Step::new(model, self.beam, &rules, &memory, &source.bias, gates);
+        let mut step = Step::new(model, self.beam, &rules, memory, source_bias, gates);
         let end = model.config().eos_token_id;
         let mut sentences: Vec<Hypotheses> = limits
             .iter()

@@ -4,6 +4,7 @@
 //! Names follow transformers' `MarianMTModel`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/marian/modeling_marian.py>.
 mod config;
+mod sweep;
 
 use std::path::Path;
 
@@ -19,6 +20,7 @@ use crate::{
 };
 
 pub use config::{Activation, MarianConfig};
+pub use sweep::Variants;
 
 /// Of layer normalisation: PyTorch's default, which Marian models use.
 const EPSILON: f64 = 1e-5;
@@ -241,11 +243,32 @@ impl Marian {
     /// - `dropout`: off in evaluation
     /// - returns `[batch, source, d_model]`
     pub fn encode(&self, source: &TokenBatch, gates: &Gates, dropout: &Dropout) -> Tensor {
-        let mut x = dropout.apply(self.embed(&source.ids, 0));
-        for (index, layer) in self.encoder.iter().enumerate() {
-            x = layer.forward(&x, &source.bias, gates.of(Attention::EncEnc, index), dropout);
-        }
-        x
+        let x = dropout.apply(self.embed(&source.ids, 0));
+        self.encode_from(0, x, &source.bias, gates, dropout)
+    }
+
+    /// Encoder states from what enters layer `first`, counted from 0: `x` `[batch, source, d_model]`, of the same shape.
+    fn encode_from(
+        &self,
+        first: usize,
+        x: Tensor,
+        bias: &Tensor,
+        gates: &Gates,
+        dropout: &Dropout,
+    ) -> Tensor {
+        (first..self.encoder.len()).fold(x, |x, layer| self.encoder_layer(layer, &x, bias, gates, dropout))
+    }
+
+    /// What leaves encoder layer `layer`, counted from 0.
+    fn encoder_layer(
+        &self,
+        layer: usize,
+        x: &Tensor,
+        bias: &Tensor,
+        gates: &Gates,
+        dropout: &Dropout,
+    ) -> Tensor {
+        self.encoder[layer].forward(x, bias, gates.of(Attention::EncEnc, layer), dropout)
     }
 
     /// Decoder states, teacher forced.

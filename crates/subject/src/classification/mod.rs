@@ -2,6 +2,7 @@
 mod data;
 mod learner;
 mod pass;
+mod precision;
 mod sweep;
 mod texts;
 mod training;
@@ -17,7 +18,7 @@ use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
 use records::Identity;
 use stats::classification::ClassificationMetric;
-use tch::no_grad;
+use tch::{Kind, no_grad};
 
 use crate::args::Machine;
 use crate::checkpoint::{Origin, Places};
@@ -26,6 +27,7 @@ use crate::spec::{ClassificationSpec, MetricName};
 use crate::subject::{Evaluation, Pass, Scored, Segments, Subject};
 use crate::{Error, Export, Naming, measuring, to_vec};
 use pass::ClassificationPass;
+use precision::Models;
 use sweep::Sweep;
 use texts::{BATCH_TOKENS, Texts};
 pub(crate) use training::train;
@@ -39,7 +41,7 @@ pub(crate) struct ClassificationSubject {
     name: String,
     spec: ClassificationSpec,
     machine: Machine,
-    model: BertClassifier,
+    models: Models,
     tokenizer: ClassifierTokenizer,
     labels: Vec<String>,
     metric: ClassificationMetric,
@@ -177,7 +179,7 @@ impl ClassificationSubject {
         places: Places<'_>,
         checkpoint: Option<String>,
     ) -> Result<Self, Error> {
-        let model = BertClassifier::load(places.model, machine.options())?;
+        let model = BertClassifier::load(places.model, (Kind::Float, machine.device))?;
         let folder = places.tokenizer;
         let tokenizer = ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?;
         check_vocabulary(folder, &tokenizer, &model)?;
@@ -187,7 +189,7 @@ impl ClassificationSubject {
             metric: metric(spec, &labels)?,
             spec: spec.clone(),
             machine: machine.clone(),
-            model,
+            models: Models::new(model, machine)?,
             tokenizer,
             labels,
             origin: Origin::of(places, &FILES, checkpoint)?,
@@ -208,13 +210,13 @@ impl ClassificationSubject {
     /// A model for each thread.
     fn models(&self) -> Result<Vec<BertClassifier>, Error> {
         tch::set_num_threads(1);
-        Ok((0..self.machine.workers()).map(|_| self.model.share()).collect::<Result<_, _>>()?)
+        Ok((0..self.machine.workers()).map(|_| self.models.exact.share()).collect::<Result<_, _>>()?)
     }
 }
 
 impl Subject for ClassificationSubject {
     fn layout(&self) -> HeadLayout {
-        self.model.layout()
+        self.models.exact.layout()
     }
 
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
@@ -242,7 +244,7 @@ impl Subject for ClassificationSubject {
             self.layout().check(id)?;
         }
         let texts = self.texts(scored)?;
-        let sweep = Sweep::new(&self.model, &self.machine, &texts)?;
+        let mut sweep = Sweep::new(&self.models, &self.machine, &texts)?;
         let mut progress = Progress::new(sets.len() * sweep.batches(), self.machine.quiet);
         for range in sweep::groups(sets) {
             let group = &sets[range.clone()];
@@ -253,6 +255,9 @@ impl Subject for ClassificationSubject {
                 progress.message(format!("masked {set}: {metric} {score:.2}"));
                 each(index, evaluation)?;
             }
+        }
+        if let Some(report) = sweep.report() {
+            progress.line(&report);
         }
         Ok(())
     }
@@ -276,11 +281,11 @@ impl Subject for ClassificationSubject {
 
     fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
         let texts = self.texts(scored)?;
-        let gates = scored.gates(&self.layout(), masked, self.model.options())?;
+        let gates = scored.gates(&self.layout(), masked, self.models.exact.options())?;
         let mut outputs = Vec::new();
         for rows in longest_first(texts.lengths(), BATCH_TOKENS) {
-            let batch = texts.batch(&self.model, &rows)?;
-            let logits = no_grad(|| self.model.forward(&batch, &gates, &BertDropout::OFF));
+            let batch = texts.batch(&self.models.exact, &rows)?;
+            let logits = no_grad(|| self.models.exact.forward(&batch, &gates, &BertDropout::OFF));
             outputs.extend(to_vec(&logits));
         }
         Ok(outputs)
@@ -291,7 +296,7 @@ impl Subject for ClassificationSubject {
             name: self.name.clone(),
             spec: self.spec.clone(),
             machine: self.machine.clone(),
-            model: self.model.without_heads(heads, Removal::Cut)?,
+            models: Models::new(self.models.exact.without_heads(heads, Removal::Cut)?, &self.machine)?,
             tokenizer: self.tokenizer.clone(),
             labels: self.labels.clone(),
             metric: self.metric,
@@ -301,12 +306,12 @@ impl Subject for ClassificationSubject {
 
     fn export(&self, heads: &HeadSet, removal: Removal, export: &Export) -> Result<(), Error> {
         self.origin.check_removal(removal, &self.layout())?;
-        let model = self.model.without_heads(heads, removal)?;
+        let model = self.models.exact.without_heads(heads, removal)?;
         export.write(&self.origin.folder, |folder| model.save(folder))
     }
 
     fn parameters(&self) -> u64 {
-        self.model.weights().parameters()
+        self.models.exact.weights().parameters()
     }
 
     fn pass<'a>(&'a self, scored: &Scored, batch_size: usize) -> Result<Box<dyn Pass + 'a>, Error> {

@@ -22,7 +22,7 @@ impl<'a> ClassificationPass<'a> {
         texts: &Texts,
         batch_size: usize,
     ) -> Result<Self, Error> {
-        let model = &subject.model;
+        let model = subject.models.quickest();
         let rows = longest_first_rows(texts.lengths(), batch_size).into_iter();
         Ok(Self {
             subject,
@@ -39,7 +39,7 @@ impl Pass for ClassificationPass<'_> {
 
     fn run(&self) -> Result<u64, Error> {
         tch::set_num_threads(self.subject.machine.threads as i32);
-        let model = &self.subject.model;
+        let model = self.subject.models.quickest();
         let mut multiply_adds = 0;
         for batch in &self.batches {
             let logits = no_grad(|| model.forward(batch, &self.open, &BertDropout::OFF));

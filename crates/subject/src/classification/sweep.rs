@@ -2,14 +2,16 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use core_masking::bert::{BertClassifier, BertConfig, Trunk, Variants};
+use core_masking::bert::{BertClassifier, BertConfig};
 use core_masking::{HeadId, HeadSet};
 use corpus::batches::longest_first;
 use stats::classification::Outcome;
-use tch::{Device, Kind, no_grad};
+use tch::{Kind, no_grad};
 
-use super::texts::{BATCH_TOKENS, Texts, outcomes};
+use super::precision::{Left, MARGIN, Models, Shared};
+use super::texts::{BATCH_TOKENS, Texts};
 use crate::args::Machine;
+use crate::plan::{Load, Plan, Sizes, padded};
 use crate::{Error, workers};
 
 /// Head sets that are evaluated together if they mask heads of one layer alone, and so share all layers below.
@@ -21,9 +23,13 @@ const OF_SEVERAL: usize = 6;
 
 /// A split, ready to be evaluated under any number of head sets.
 pub(super) struct Sweep<'a> {
-    model: &'a BertClassifier,
+    models: &'a Models,
     machine: &'a Machine,
     split: Split<'a>,
+    /// Decisions closer than this in the quick model are the exact model's, if there are two.
+    bound: Option<f64>,
+    decisions: u64,
+    looked_at_again: u64,
 }
 
 /// What all threads look at.
@@ -32,89 +38,40 @@ struct Split<'a> {
     batches: Vec<Vec<usize>>,
     plan: Plan,
     /// What the last group left of each batch, if there is room for it.
-    trunks: Vec<Mutex<Option<Trunk>>>,
+    left: Vec<Mutex<Left>>,
 }
 
-/// How much is computed at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Plan {
-    /// Bound of a batch, padding included.
-    tokens: usize,
-    /// Variants that are rows of one batch.
-    together: usize,
-    /// Whether what the intact model computes is kept between groups.
-    keeps_trunks: bool,
-}
-
-/// What the plan depends on.
-#[derive(Debug, Clone, Copy)]
-struct Sizes {
-    /// Bytes that may be used.
-    memory: u64,
-    workers: u64,
-    /// Whether variants are to ride together: on a GPU, which wants many rows.
-    rides: bool,
-    /// Bytes of what enters a layer, for one token.
-    token: u64,
-    /// How many times as much a batch takes on its way through the layers.
-    walk: u64,
-    /// Tokens of the longest text.
-    longest: u64,
-    /// Tokens of all texts, each as long as the longest one of its batch.
-    all: u64,
-}
-
-impl Sizes {
-    fn new(model: &BertClassifier, machine: &Machine, texts: &Texts) -> Self {
-        let config: &BertConfig = model.config();
-        let bytes = if model.options().0 == Kind::BFloat16 { 2 } else { 4 };
-        let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
-        let lengths: Vec<usize> = texts.lengths().collect();
-        let padded =
-            |batch: &Vec<usize>| batch.len() * batch.iter().map(|&row| lengths[row]).max().unwrap_or(0);
-        let batches = longest_first(texts.lengths(), BATCH_TOKENS);
-        Self {
-            memory: machine.memory,
-            workers: machine.workers() as u64,
-            rides: machine.device != Device::Cpu,
-            token: config.hidden_size as u64 * bytes,
-            // Each layer on the way keeps its input and what its heads read; in one of them stand query, key, value, their
-            // products, the residual stream and the feed-forward block before and after its nonlinearity.
-            walk: 2 * config.num_hidden_layers as u64 + 8 + 2 * feed_forward,
-            longest: texts.lengths().max().unwrap_or(0) as u64,
-            all: batches.iter().map(padded).sum::<usize>() as u64,
-        }
-    }
-
-    /// # Errors
-    /// If the memory is too small for one text.
-    fn plan(self) -> Result<Plan, Error> {
-        let needed = self.longest * self.walk * self.token * self.workers;
-        if self.memory < needed {
-            return Err(Error::Memory { memory: self.memory, needed, tokens: self.longest });
-        }
-        let trunks = self.all * self.token;
-        let keeps_trunks = trunks <= (self.memory - needed) / 2;
-        let free = self.memory - if keeps_trunks { trunks } else { 0 };
-        let tokens = free / self.workers / (self.walk * self.token);
-        let together = if self.rides { tokens / BATCH_TOKENS as u64 } else { 1 };
-        let tokens = tokens.min(BATCH_TOKENS as u64);
-        Ok(Plan { tokens: tokens as usize, together: together.max(1) as usize, keeps_trunks })
+/// What the split asks of the memory.
+fn load(models: &Models, texts: &Texts) -> Load {
+    let config: &BertConfig = models.exact.config();
+    let bytes = |model: &BertClassifier| if model.options().0 == Kind::BFloat16 { 2 } else { 4 };
+    let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
+    // Each layer on the way keeps its input and what its heads read; in one of them stand query, key, value, their
+    // products, the residual stream and the feed-forward block before and after its nonlinearity.
+    let tensors = 2 * config.num_hidden_layers as u64 + 8 + 2 * feed_forward;
+    let width = config.hidden_size as u64;
+    let lengths: Vec<usize> = texts.lengths().collect();
+    let batches = longest_first(texts.lengths(), BATCH_TOKENS);
+    Load {
+        batch: BATCH_TOKENS as u64,
+        kept: width * models.iter().map(bytes).sum::<u64>(),
+        way: width * tensors * bytes(&models.exact),
+        longest: lengths.iter().max().map_or(0, |&longest| longest as u64),
+        all: padded(&lengths, &batches),
     }
 }
 
 impl<'a> Sweep<'a> {
     /// # Errors
-    /// If the memory is too small for one text.
-    pub(super) fn new(
-        model: &'a BertClassifier,
-        machine: &'a Machine,
-        texts: &'a Texts,
-    ) -> Result<Self, Error> {
-        let plan = Sizes::new(model, machine, texts).plan()?;
+    /// If the memory is too small for one text, or a logit is NaN or infinite.
+    pub(super) fn new(models: &'a Models, machine: &'a Machine, texts: &'a Texts) -> Result<Self, Error> {
+        let plan = Sizes::new(machine, load(models, texts)).plan()?;
         let batches = longest_first(texts.lengths(), plan.tokens);
-        let trunks = batches.iter().map(|_| Mutex::new(None)).collect();
-        Ok(Self { model, machine, split: Split { texts, batches, plan, trunks } })
+        let left = batches.iter().map(|_| Mutex::default()).collect();
+        let split = Split { texts, batches, plan, left };
+        let mut sweep = Self { models, machine, split, bound: None, decisions: 0, looked_at_again: 0 };
+        sweep.bound = sweep.calibrated()?;
+        Ok(sweep)
     }
 
     /// Number of batches.
@@ -122,51 +79,91 @@ impl<'a> Sweep<'a> {
         self.split.batches.len()
     }
 
-    /// What the model says of each text under each of these sets; `advance` is called after each batch.
+    /// What the second look did, if there is one.
+    pub(super) fn report(&self) -> Option<String> {
+        let (again, decisions) = (self.looked_at_again, self.decisions);
+        self.bound.map(|bound| {
+            format!(
+                "{again} of {decisions} decisions were closer than {bound:.3}, {} the largest error of bf16 on the \
+                 intact model, and made in f32",
+                MARGIN
+            )
+        })
+    }
+
+    /// What the models say of each text under each of these sets; `advance` is called after each batch.
     pub(super) fn group(
-        &self,
+        &mut self,
         sets: &[HeadSet],
         rescale: bool,
         mut advance: impl FnMut(),
     ) -> Result<Vec<Vec<Outcome>>, Error> {
-        tch::set_num_threads(1);
-        let variants = Variants::new(self.model, sets, rescale)?;
-        let state = |_| Ok((self.model.share()?, variants.share()));
-        let states = (0..self.machine.workers()).map(state).collect::<Result<Vec<_>, Error>>()?;
-        let split = &self.split;
-        let job = |(model, variants): &(BertClassifier, Variants), item: usize| {
-            no_grad(|| split.classify(model, variants, item))
-        };
+        let (split, bound) = (&self.split, self.bound);
         let nothing = vec![Outcome { gold: 0, predicted: 0 }; split.texts.len()];
         let mut segments = vec![nothing; sets.len()];
-        workers::in_order(states, split.batches.len(), job, |item, outcomes| {
-            for (segments, outcomes) in segments.iter_mut().zip(outcomes) {
-                for (&row, outcome) in split.batches[item].iter().zip(outcomes) {
-                    segments[row] = outcome;
+        let job = |shared: &Shared, item: usize| no_grad(|| split.classify(shared, item, bound));
+        let mut looked_at_again = 0;
+        workers::in_order(
+            self.lanes(sets, rescale)?,
+            split.batches.len(),
+            job,
+            |item, (predicted, again)| {
+                let rows = &split.batches[item];
+                for (segments, predicted) in segments.iter_mut().zip(predicted) {
+                    for (&row, predicted) in rows.iter().zip(predicted) {
+                        segments[row] = Outcome { gold: split.texts.classes[row], predicted };
+                    }
                 }
-            }
-            advance();
+                looked_at_again += again;
+                advance();
+                Ok(())
+            },
+        )?;
+        self.looked_at_again += looked_at_again as u64;
+        self.decisions += (sets.len() * self.split.texts.len()) as u64;
+        Ok(segments)
+    }
+
+    /// Models and variants for each thread.
+    fn lanes(&self, sets: &[HeadSet], rescale: bool) -> Result<Vec<Shared>, Error> {
+        tch::set_num_threads(1);
+        (0..self.machine.workers()).map(|_| Shared::new(self.models, sets, rescale)).collect()
+    }
+
+    /// How far apart a decision of the quick model must be to be that of the exact one.
+    fn calibrated(&self) -> Result<Option<f64>, Error> {
+        if self.models.quick.is_none() {
+            return Ok(None);
+        }
+        let split = &self.split;
+        let job = |shared: &Shared, item: usize| {
+            no_grad(|| shared.largest_error(split.texts, &split.batches[item]))
+        };
+        let mut largest = 0.0_f64;
+        let lanes = self.lanes(&[HeadSet::none()], false)?;
+        workers::in_order(lanes, split.batches.len(), job, |_, error| {
+            largest = largest.max(error);
             Ok(())
         })?;
-        Ok(segments)
+        Ok(Some(MARGIN * largest))
     }
 }
 
 impl Split<'_> {
+    /// The class of each text of a batch under each variant, and how many of them took a second look.
     fn classify(
         &self,
-        model: &BertClassifier,
-        variants: &Variants,
+        shared: &Shared,
         item: usize,
-    ) -> Result<Vec<Vec<Outcome>>, Error> {
-        let (rows, slot) = (&self.batches[item], &self.trunks[item]);
-        let batch = self.texts.batch(model, rows)?;
-        let left = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (logits, trunk) = model.sweep(&batch, variants, self.plan.together, left);
+        bound: Option<f64>,
+    ) -> Result<(Vec<Vec<usize>>, usize), Error> {
+        let (rows, slot) = (&self.batches[item], &self.left[item]);
+        let mut left = std::mem::take(&mut *slot.lock().unwrap_or_else(PoisonError::into_inner));
+        let found = shared.classify(self.texts, rows, (&self.plan, bound), &mut left)?;
         if self.plan.keeps_trunks {
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(trunk);
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = left;
         }
-        logits.iter().map(|logits| outcomes(logits, self.texts, rows)).collect()
+        Ok(found)
     }
 }
 
@@ -217,9 +214,11 @@ impl Layers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::texts::outcomes;
     use super::*;
     use core_masking::bert::BertDropout;
     use corpus::classifier_tokenizer::Encoded;
+    use tch::Device;
 
     fn set(names: &[&str]) -> HeadSet {
         names.iter().map(|name| name.parse().unwrap()).collect()
@@ -248,68 +247,93 @@ mod tests {
         assert_eq!((sizes(&["self:2:1"]), sizes(&["self:2:1", "self:3:1"])), (OF_ONE_LAYER, OF_SEVERAL));
     }
 
-    const SIZES: Sizes =
-        Sizes { memory: 1_000_000, workers: 2, rides: false, token: 10, walk: 20, longest: 50, all: 40_000 };
-
-    /// Of a million bytes the intact model's take 400,000, and each of two workers has 300,000 for 200 bytes a token.
-    #[test]
-    fn batches_shrink_to_the_memory_there_is() {
-        let plan = SIZES.plan().unwrap();
-        assert_eq!(plan, Plan { tokens: 1_500, together: 1, keeps_trunks: true });
-        let plan = Sizes { all: 60_000, ..SIZES }.plan().unwrap();
-        assert_eq!(plan, Plan { tokens: 2_048, together: 1, keeps_trunks: false });
-        let plan = Sizes { memory: 10_000_000, rides: true, workers: 1, ..SIZES }.plan().unwrap();
-        // 9,600,000 bytes are 48,000 tokens, 23 batches
-        assert_eq!(plan, Plan { tokens: 2_048, together: 23, keeps_trunks: true });
-    }
-
-    #[test]
-    fn too_little_memory_for_one_text_is_refused_with_what_is_needed() {
-        let sizes = Sizes { memory: 10_000, ..SIZES };
-        let message = sizes.plan().unwrap_err().to_string();
-        assert!(message.contains("--memory 10000") && message.contains("50 tokens"), "{message}");
-        let Err(Error::Memory { needed, .. }) = sizes.plan() else { panic!("{message}") };
-        for all in [100, 800, 40_000] {
-            assert!(Sizes { memory: needed, all, ..SIZES }.plan().is_ok());
-            assert!(Sizes { memory: needed - 1, all, ..SIZES }.plan().is_err());
-        }
-    }
-
-    /// Whatever the memory and the sets, each text has the outcome that it has when its set is evaluated alone.
-    #[test]
-    fn sharing_changes_no_outcome() {
+    /// 3 layers of 4 heads.
+    fn model(kind: Kind) -> BertClassifier {
         let json = serde_json::json!({
             "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
             "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
             "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.6,
         });
         let config: BertConfig = serde_json::from_value(json).unwrap();
-        let model = BertClassifier::random(config, 3, (Kind::Double, Device::Cpu)).unwrap();
-        let encoded = (0..40_u32).map(|text| {
+        BertClassifier::random(config, 3, (kind, Device::Cpu)).unwrap()
+    }
+
+    fn texts(count: u32) -> Texts {
+        let encoded = (0..count).map(|text| {
             let ids: Vec<u32> = (0..3 + text % 9).map(|place| 1 + (text * 7 + place * 5) % 22).collect();
             let segments = vec![0; ids.len()];
             Encoded { ids, segments }
         });
-        let texts = Texts::new(encoded.collect(), vec![0; 40]);
-        let sets =
-            [&["self:1:1"][..], &["self:2:1", "self:3:2"], &["self:2:3"], &["self:3:2"], &["self:3:4"]];
-        let sets: Vec<HeadSet> = sets.into_iter().map(set).collect();
+        Texts::new(encoded.collect(), vec![0; count as usize])
+    }
+
+    /// What the model says under a set alone.
+    fn alone(model: &BertClassifier, texts: &Texts, set: &HeadSet, rescale: bool) -> Vec<Outcome> {
+        let scored = crate::Scored::first("test".to_owned(), None, rescale);
+        let gates = scored.gates(&model.layout(), set, model.options()).unwrap();
+        let rows: Vec<usize> = (0..texts.len()).collect();
+        let logits = model.forward(&texts.batch(model, &rows).unwrap(), &gates, &BertDropout::OFF);
+        outcomes(&logits, texts, &rows).unwrap()
+    }
+
+    fn some_sets() -> Vec<HeadSet> {
+        [&["self:1:1"][..], &["self:2:1", "self:3:2"], &["self:2:3"], &["self:3:2"], &["self:3:4"]]
+            .into_iter()
+            .map(set)
+            .collect()
+    }
+
+    fn together(
+        models: &Models,
+        machine: &Machine,
+        texts: &Texts,
+        rescale: bool,
+    ) -> (Vec<Vec<Outcome>>, u64) {
+        let mut sweep = Sweep::new(models, machine, texts).unwrap();
+        let sets = some_sets();
+        let ranges = [0..1, 1..3, 3..5].into_iter();
+        let found = ranges.flat_map(|range| sweep.group(&sets[range], rescale, || ()).unwrap()).collect();
+        (found, sweep.looked_at_again)
+    }
+
+    /// Whatever the memory and the sets, each text has the outcome that it has when its set is evaluated alone.
+    #[test]
+    fn sharing_changes_no_outcome() {
+        let texts = texts(40);
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 60_000)] {
             let machine = Machine { memory, ..crate::args::tests::machine() };
-            let sweep = Sweep::new(&model, &machine, &texts).unwrap();
-            let mut together = Vec::new();
-            for range in [0..1, 1..3, 3..5] {
-                together.extend(sweep.group(&sets[range], rescale, || ()).unwrap());
+            let models = Models::new(model(Kind::Double), &machine).unwrap();
+            let (found, again) = together(&models, &machine, &texts, rescale);
+            for (set, found) in some_sets().iter().zip(&found) {
+                assert_eq!(alone(&models.exact, &texts, set, rescale), *found);
             }
-            let scored = crate::Scored::first("test".to_owned(), None, rescale);
-            let rows: Vec<usize> = (0..40).collect();
-            for (set, found) in sets.iter().zip(&together) {
-                let gates = scored.gates(&model.layout(), set, model.options()).unwrap();
-                let batch = texts.batch(&model, &rows).unwrap();
-                let logits = model.forward(&batch, &gates, &BertDropout::OFF);
-                assert_eq!(outcomes(&logits, &texts, &rows).unwrap(), *found);
+            assert_ne!(found[0], found[1], "the sets must differ for the test to mean something");
+            assert_eq!(again, 0);
+        }
+    }
+
+    /// Classes that bf16 alone would change are those of single precision, since only these few are computed twice.
+    #[test]
+    fn a_second_look_gives_the_outcomes_of_single_precision() {
+        let texts = texts(900);
+        for memory in [1 << 30, 100_000] {
+            let precision = crate::args::Precision::Bf16;
+            let machine = Machine { memory, precision, ..crate::args::tests::machine() };
+            let models = Models::new(model(Kind::Float), &machine).unwrap();
+            let quick = models.quick.as_ref().unwrap();
+            let (found, again) = together(&models, &machine, &texts, false);
+            let mut changed = 0;
+            for (set, found) in some_sets().iter().zip(&found) {
+                let expected = alone(&models.exact, &texts, set, false);
+                let differs = |(left, right): &(&Outcome, &Outcome)| left != right;
+                changed += alone(quick, &texts, set, false).iter().zip(&expected).filter(differs).count();
+                assert_eq!(*found, expected, "{set}");
             }
-            assert_ne!(together[0], together[1], "the sets must differ for the test to mean something");
+            assert!(changed > 0, "bf16 must err for the test to mean something");
+            assert!(
+                again as usize >= changed && again < 5 * 900 / 2,
+                "{again} looked at again, {changed} changed"
+            );
         }
     }
 }

@@ -65,12 +65,19 @@ impl Texts {
 /// # Errors
 /// If a logit is NaN or infinite.
 pub(super) fn outcomes(logits: &Tensor, texts: &Texts, rows: &[usize]) -> Result<Vec<Outcome>, Error> {
+    let outcome = |(&row, predicted): (&usize, usize)| Outcome { gold: texts.classes[row], predicted };
+    Ok(rows.iter().zip(classes(logits)?).map(outcome).collect())
+}
+
+/// The class of the greatest logit in each row; `logits`: `[batch, labels]`.
+///
+/// # Errors
+/// If a logit is NaN or infinite.
+pub(super) fn classes(logits: &Tensor) -> Result<Vec<usize>, Error> {
     if logits.isfinite().all().int64_value(&[]) == 0 {
         return Err(Error::NotFinite);
     }
-    let predicted: Vec<i64> = Vec::try_from(logits.argmax(1, false).to_device(Device::Cpu))
+    let classes: Vec<i64> = Vec::try_from(logits.argmax(1, false).to_device(Device::Cpu))
         .map_err(|error: tch::TchError| Error::Worker { fault: error.to_string() })?;
-    let outcome =
-        |(&row, class): (&usize, i64)| Outcome { gold: texts.classes[row], predicted: class as usize };
-    Ok(rows.iter().zip(predicted).map(outcome).collect())
+    Ok(classes.into_iter().map(|class| class as usize).collect())
 }

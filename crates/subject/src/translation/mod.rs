@@ -3,6 +3,7 @@ mod data;
 mod learner;
 mod pairs;
 mod pass;
+mod sweep;
 mod training;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,14 +13,13 @@ use std::sync::Arc;
 use core_masking::importance::measure_translator;
 use core_masking::loss::sentence_losses;
 use core_masking::marian::{Marian, MarianConfig};
-use core_masking::{BeamSearch, Gates, HeadLayout, HeadScores, HeadSet, Measure, OutputRules, Removal};
-use corpus::batches::longest_first;
+use core_masking::{BeamSearch, HeadLayout, HeadScores, HeadSet, Measure, OutputRules, Removal};
 use corpus::marian_tokenizer::MarianTokenizer;
 use corpus::parallel::ParallelText;
 use corpus::tokenizer::SubwordTokenizer;
 use records::Identity;
 use serde_json::Value;
-use stats::bleu::{Bleu, BleuStatistics};
+use stats::bleu::Bleu;
 use tch::Kind;
 
 use crate::args::Machine;
@@ -27,9 +27,10 @@ use crate::checkpoint::{Checkpoint, Origin, Places};
 use crate::progress::Progress;
 use crate::spec::{DecodingSpec, TranslationSpec};
 use crate::subject::{Evaluation, Pass, Scored, Segments, Subject};
-use crate::{Error, Export, Naming, measuring, to_vec, workers};
+use crate::{Error, Export, Naming, measuring, to_vec};
 use pairs::Pairs;
 use pass::TranslationPass;
+use sweep::Sweep;
 pub(crate) use training::train;
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
@@ -48,11 +49,10 @@ pub(crate) struct TranslationSubject {
     origin: Origin,
 }
 
-/// A split, read and cut into batches.
+/// A split as the model reads it.
 struct Prepared {
     text: ParallelText,
     sources: Vec<Vec<u32>>,
-    batches: Vec<Vec<usize>>,
 }
 
 /// The heads of the model.
@@ -255,34 +255,13 @@ impl TranslationSubject {
             let (split, length) = (scored.split.clone(), sources[index].len());
             return Err(Error::SentenceTooLong { split, line: index + 1, length, positions });
         }
-        let batches = longest_first(sources.iter().map(Vec::len), BATCH_TOKENS);
-        Ok(Prepared { text, sources, batches })
+        Ok(Prepared { text, sources })
     }
 
     /// A model for each thread.
     fn models(&self) -> Result<Vec<Marian>, Error> {
         tch::set_num_threads(1);
         Ok((0..self.machine.workers()).map(|_| self.model.share()).collect::<Result<_, _>>()?)
-    }
-}
-
-impl Prepared {
-    /// Translates a batch and counts what BLEU needs of each sentence.
-    fn score(
-        &self,
-        model: &Marian,
-        tokenizer: &Tokenizer,
-        search: &BeamSearch,
-        gates: &Gates,
-        batch: &[usize],
-    ) -> Result<Vec<BleuStatistics>, Error> {
-        let bleu = Bleu::new();
-        let sources: Vec<&[u32]> = batch.iter().map(|&index| self.sources[index].as_slice()).collect();
-        let translations = search.translate(model, &sources, gates)?;
-        let statistics = |(translation, &index): (&core_masking::Translation, &usize)| {
-            bleu.segment(&tokenizer.decode(&translation.tokens), &self.text.target[index])
-        };
-        Ok(translations.iter().zip(batch).map(statistics).collect())
     }
 }
 
@@ -310,30 +289,12 @@ impl Subject for TranslationSubject {
             self.layout().check(id)?;
         }
         let prepared = self.prepare(scored)?;
-        let (layout, search, tokenizer) = (self.layout(), &self.search, &self.tokenizer);
-        let batches = prepared.batches.len();
-        let mut progress = Progress::new(sets.len() * batches, self.machine.quiet);
-        let job = |model: &Marian, item: usize| {
-            let (set, batch) = (&sets[item / batches], &prepared.batches[item % batches]);
-            let gates = scored.gates(&layout, set, model.options())?;
-            prepared.score(model, tokenizer, search, &gates, batch)
-        };
-        let mut segments = vec![BleuStatistics::default(); prepared.sources.len()];
-        workers::in_order(self.models()?, sets.len() * batches, job, |item, statistics| {
-            for (&index, counted) in prepared.batches[item % batches].iter().zip(statistics) {
-                segments[index] = counted;
-            }
-            progress.advance(1);
-            if item % batches + 1 < batches {
-                return Ok(());
-            }
-            let evaluation = Evaluation::new(Segments::Bleu(segments.clone()))?;
-            progress.message(format!(
-                "masked {}: {:.2} BLEU",
-                sets[item / batches].brief(),
-                evaluation.score
-            ));
-            each(item / batches, evaluation)
+        let sweep = Sweep::new(self, &prepared)?;
+        let mut progress = Progress::new(sets.len() * sweep.batches(), self.machine.quiet);
+        sweep.run(sets, scored.rescale, &mut progress, &mut |progress, index, statistics| {
+            let evaluation = Evaluation::new(Segments::Bleu(statistics))?;
+            progress.message(format!("masked {}: {:.2} BLEU", sets[index].brief(), evaluation.score));
+            each(index, evaluation)
         })
     }
 
