@@ -96,26 +96,26 @@ impl BertClassifier {
 
     /// Logits `[cells, labels]` of single texts under single variants.
     ///
-    /// - `cells`: places of variant and text
-    /// - `trunk`: as for [`sweep`](Self::sweep)
+    /// - `cells`: places of variant and text; what lies below the first masked head is computed once for each text among
+    ///   them
     ///
     /// # Panics
-    /// If there is no such variant or text.
-    pub fn sweep_cells(
-        &self,
-        batch: &SegmentBatch,
-        variants: &Variants,
-        cells: &[(usize, usize)],
-        trunk: Option<Trunk>,
-    ) -> (Tensor, Trunk) {
-        let trunk = self.trunk(batch, variants.lowest, trunk);
-        let places = |of: fn(&(usize, usize)) -> usize| {
-            let places: Vec<i64> = cells.iter().map(|cell| of(cell) as i64).collect();
-            Tensor::from_slice(&places).to_device(trunk.x.device())
+    /// If there is no such variant or text, or no cell.
+    pub fn sweep_cells(&self, batch: &SegmentBatch, variants: &Variants, cells: &[(usize, usize)]) -> Tensor {
+        let mut texts: Vec<usize> = cells.iter().map(|&(_, text)| text).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        let place = |text| texts.partition_point(|&other| other < text);
+        let index = |places: Vec<usize>| {
+            let places: Vec<i64> = places.into_iter().map(|place| place as i64).collect();
+            Tensor::from_slice(&places).to_device(batch.tokens.ids.device())
         };
-        let (sets, texts) = (places(|&(variant, _)| variant), places(|&(_, text)| text));
-        let (x, gates) = (trunk.x.index_select(0, &texts), variants.gates.select(&sets));
-        (self.forward_from(trunk.layer, &x, &batch.select(&texts), &gates, &BertDropout::OFF), trunk)
+        let batch = batch.select(&index(texts.clone()));
+        let trunk = self.trunk(&batch, variants.lowest, None);
+        let rows = index(cells.iter().map(|&(_, text)| place(text)).collect());
+        let gates = variants.gates.select(&index(cells.iter().map(|&(variant, _)| variant).collect()));
+        let x = trunk.x.index_select(0, &rows);
+        self.forward_from(trunk.layer, &x, &batch.select(&rows), &gates, &BertDropout::OFF)
     }
 
     /// What enters layer `top` of the intact model.

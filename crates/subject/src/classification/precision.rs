@@ -1,6 +1,6 @@
 //! A quick model and an exact one: classes are those of the exact model, which looks only at close decisions.
 use core_masking::bert::{BertClassifier, Variants};
-use core_masking::{HeadSet, Trunk};
+use core_masking::{HeadSet, SegmentBatch, Trunk};
 use tch::{Kind, Tensor};
 
 use super::texts::{Texts, classes};
@@ -10,7 +10,7 @@ use crate::{Error, to_vec};
 
 /// A decision of the quick model counts if it is further from any other than this many times the largest error that it
 /// made on the intact model.
-pub(super) const MARGIN: f64 = 2.0;
+pub(super) const MARGIN: f64 = 1.5;
 
 /// A classifier as it is, and in fewer bits.
 #[derive(Debug)]
@@ -32,21 +32,19 @@ impl Models {
         Ok(Self { exact, quick })
     }
 
-    /// The model that computes most.
+    /// The model that does most of the work.
     pub(super) fn quickest(&self) -> &BertClassifier {
         self.quick.as_ref().unwrap_or(&self.exact)
     }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &BertClassifier> {
-        std::iter::once(&self.exact).chain(&self.quick)
-    }
 }
 
-/// What the last group of head sets left of a batch.
-#[derive(Debug, Default)]
-pub(super) struct Left {
-    exact: Option<Trunk>,
-    quick: Option<Trunk>,
+/// What the models say of a batch.
+#[derive(Debug)]
+pub(super) struct Classes {
+    /// The class of each text under each variant.
+    pub(super) by_variant: Vec<Vec<usize>>,
+    /// How many of these took a second look.
+    pub(super) looked_at_again: usize,
 }
 
 /// The models of one thread, with head sets to be evaluated together.
@@ -65,8 +63,8 @@ impl Shared {
         Ok(Self { exact: ready(&models.exact)?, quick: models.quick.as_ref().map(ready).transpose()? })
     }
 
-    /// The class of each text under each variant, and how many of these took a second look, which those closer than
-    /// `bound` take.
+    /// The class of each text under each variant; those closer than `bound` take a second look. Also returns what is left
+    /// for the next head sets and this batch.
     ///
     /// # Errors
     /// If a logit is NaN or infinite.
@@ -75,30 +73,37 @@ impl Shared {
         texts: &Texts,
         rows: &[usize],
         (plan, bound): (&Plan, Option<f64>),
-        left: &mut Left,
-    ) -> Result<(Vec<Vec<usize>>, usize), Error> {
+        left: Option<Trunk>,
+    ) -> Result<(Classes, Trunk), Error> {
+        let (exact, _) = &self.exact;
+        let (model, variants) = self.quick.as_ref().unwrap_or(&self.exact);
+        let (logits, trunk) = model.sweep(&texts.batch(model, rows)?, variants, plan.together, left);
+        let by_variant = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
+        let mut found = Classes { by_variant, looked_at_again: 0 };
+        if let Some(bound) = bound {
+            self.look_again(&texts.batch(exact, rows)?, closer_than(bound, &logits), plan, &mut found)?;
+        }
+        Ok((found, trunk))
+    }
+
+    /// Replaces the classes of some cells, places of variant and text, by those of the exact model.
+    fn look_again(
+        &self,
+        batch: &SegmentBatch,
+        cells: Vec<(usize, usize)>,
+        plan: &Plan,
+        found: &mut Classes,
+    ) -> Result<(), Error> {
         let (model, variants) = &self.exact;
-        let (Some((quick, quick_variants)), Some(bound)) = (&self.quick, bound) else {
-            let batch = texts.batch(model, rows)?;
-            let (logits, trunk) = model.sweep(&batch, variants, plan.together, left.exact.take());
-            left.exact = Some(trunk);
-            return Ok((logits.iter().map(classes).collect::<Result<_, _>>()?, 0));
-        };
-        let batch = texts.batch(quick, rows)?;
-        let (logits, trunk) = quick.sweep(&batch, quick_variants, plan.together, left.quick.take());
-        left.quick = Some(trunk);
-        let mut found = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
-        let close = closer_than(bound, &logits);
-        let batch = texts.batch(model, rows)?;
         let at_once = (plan.tokens * plan.together / batch.tokens.ids.size()[1] as usize).max(1);
-        for cells in close.chunks(at_once) {
-            let (logits, trunk) = model.sweep_cells(&batch, variants, cells, left.exact.take());
-            left.exact = Some(trunk);
+        for cells in cells.chunks(at_once) {
+            let logits = model.sweep_cells(batch, variants, cells);
             for (&(variant, text), class) in cells.iter().zip(classes(&logits)?) {
-                found[variant][text] = class;
+                found.by_variant[variant][text] = class;
             }
         }
-        Ok((found, close.len()))
+        found.looked_at_again += cells.len();
+        Ok(())
     }
 
     /// The largest error of the quick model in the difference of two logits.

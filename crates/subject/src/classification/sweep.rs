@@ -3,12 +3,12 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use core_masking::bert::{BertClassifier, BertConfig};
-use core_masking::{HeadId, HeadSet};
+use core_masking::{HeadId, HeadSet, Trunk};
 use corpus::batches::longest_first;
 use stats::classification::Outcome;
 use tch::{Kind, no_grad};
 
-use super::precision::{Left, MARGIN, Models, Shared};
+use super::precision::{Classes, MARGIN, Models, Shared};
 use super::texts::{BATCH_TOKENS, Texts};
 use crate::args::Machine;
 use crate::plan::{Load, Plan, Sizes, padded};
@@ -20,6 +20,9 @@ const OF_ONE_LAYER: usize = 16;
 /// As many of other sets. More would share more, but results are handed on, and rows written, only when all of them are
 /// there.
 const OF_SEVERAL: usize = 6;
+
+/// Texts, of all lengths, on which the error of the quick model is measured, if there are as many.
+const CALIBRATED: usize = 512;
 
 /// A split, ready to be evaluated under any number of head sets.
 pub(super) struct Sweep<'a> {
@@ -38,7 +41,7 @@ struct Split<'a> {
     batches: Vec<Vec<usize>>,
     plan: Plan,
     /// What the last group left of each batch, if there is room for it.
-    left: Vec<Mutex<Left>>,
+    trunks: Vec<Mutex<Option<Trunk>>>,
 }
 
 /// What the split asks of the memory.
@@ -54,7 +57,7 @@ fn load(models: &Models, texts: &Texts) -> Load {
     let batches = longest_first(texts.lengths(), BATCH_TOKENS);
     Load {
         batch: BATCH_TOKENS as u64,
-        kept: width * models.iter().map(bytes).sum::<u64>(),
+        kept: width * bytes(models.quickest()),
         way: width * tensors * bytes(&models.exact),
         longest: lengths.iter().max().map_or(0, |&longest| longest as u64),
         all: padded(&lengths, &batches),
@@ -67,8 +70,8 @@ impl<'a> Sweep<'a> {
     pub(super) fn new(models: &'a Models, machine: &'a Machine, texts: &'a Texts) -> Result<Self, Error> {
         let plan = Sizes::new(machine, load(models, texts)).plan()?;
         let batches = longest_first(texts.lengths(), plan.tokens);
-        let left = batches.iter().map(|_| Mutex::default()).collect();
-        let split = Split { texts, batches, plan, left };
+        let trunks = batches.iter().map(|_| Mutex::new(None)).collect();
+        let split = Split { texts, batches, plan, trunks };
         let mut sweep = Self { models, machine, split, bound: None, decisions: 0, looked_at_again: 0 };
         sweep.bound = sweep.calibrated()?;
         Ok(sweep)
@@ -84,9 +87,8 @@ impl<'a> Sweep<'a> {
         let (again, decisions) = (self.looked_at_again, self.decisions);
         self.bound.map(|bound| {
             format!(
-                "{again} of {decisions} decisions were closer than {bound:.3}, {} the largest error of bf16 on the \
-                 intact model, and made in f32",
-                MARGIN
+                "{again} of {decisions} decisions were closer than {bound:.3}, {MARGIN} times the largest error of bf16 \
+                 on the intact model, and made in f32"
             )
         })
     }
@@ -103,22 +105,17 @@ impl<'a> Sweep<'a> {
         let mut segments = vec![nothing; sets.len()];
         let job = |shared: &Shared, item: usize| no_grad(|| split.classify(shared, item, bound));
         let mut looked_at_again = 0;
-        workers::in_order(
-            self.lanes(sets, rescale)?,
-            split.batches.len(),
-            job,
-            |item, (predicted, again)| {
-                let rows = &split.batches[item];
-                for (segments, predicted) in segments.iter_mut().zip(predicted) {
-                    for (&row, predicted) in rows.iter().zip(predicted) {
-                        segments[row] = Outcome { gold: split.texts.classes[row], predicted };
-                    }
+        workers::in_order(self.lanes(sets, rescale)?, split.batches.len(), job, |item, classes| {
+            let rows = &split.batches[item];
+            looked_at_again += classes.looked_at_again;
+            for (segments, predicted) in segments.iter_mut().zip(classes.by_variant) {
+                for (&row, predicted) in rows.iter().zip(predicted) {
+                    segments[row] = Outcome { gold: split.texts.classes[row], predicted };
                 }
-                looked_at_again += again;
-                advance();
-                Ok(())
-            },
-        )?;
+            }
+            advance();
+            Ok(())
+        })?;
         self.looked_at_again += looked_at_again as u64;
         self.decisions += (sets.len() * self.split.texts.len()) as u64;
         Ok(segments)
@@ -136,8 +133,10 @@ impl<'a> Sweep<'a> {
             return Ok(None);
         }
         let split = &self.split;
+        let every = split.texts.len().div_ceil(CALIBRATED);
         let job = |shared: &Shared, item: usize| {
-            no_grad(|| shared.largest_error(split.texts, &split.batches[item]))
+            let rows: Vec<usize> = split.batches[item].iter().copied().step_by(every).collect();
+            no_grad(|| shared.largest_error(split.texts, &rows))
         };
         let mut largest = 0.0_f64;
         let lanes = self.lanes(&[HeadSet::none()], false)?;
@@ -150,20 +149,15 @@ impl<'a> Sweep<'a> {
 }
 
 impl Split<'_> {
-    /// The class of each text of a batch under each variant, and how many of them took a second look.
-    fn classify(
-        &self,
-        shared: &Shared,
-        item: usize,
-        bound: Option<f64>,
-    ) -> Result<(Vec<Vec<usize>>, usize), Error> {
-        let (rows, slot) = (&self.batches[item], &self.left[item]);
-        let mut left = std::mem::take(&mut *slot.lock().unwrap_or_else(PoisonError::into_inner));
-        let found = shared.classify(self.texts, rows, (&self.plan, bound), &mut left)?;
+    /// What the models say of a batch.
+    fn classify(&self, shared: &Shared, item: usize, bound: Option<f64>) -> Result<Classes, Error> {
+        let (rows, slot) = (&self.batches[item], &self.trunks[item]);
+        let left = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (classes, trunk) = shared.classify(self.texts, rows, (&self.plan, bound), left)?;
         if self.plan.keeps_trunks {
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = left;
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(trunk);
         }
-        Ok(found)
+        Ok(classes)
     }
 }
 
