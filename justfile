@@ -40,14 +40,10 @@ lint: setup
 check-export *args:
     {{ python }} crates/iterative-prune/tests/check_export.py "$@"
 
-# Speed of beam search, of a classifier, of a sweep beside one set at a time, of importance beside training, of the bootstrap
+# Speed as ratios, one table: sweeps, bf16, removed heads, decoding and training beside transformers; `just bench --help`
 [group('check')]
-bench: setup
-    cargo bench --locked -p subject --bench translation
-    cargo bench --locked -p subject --bench classification
-    cargo bench --locked -p core-masking --bench sweep
-    cargo bench --locked -p core-masking --bench importance
-    cargo bench --locked -p stats --bench bootstrap
+bench *args: setup
+    cargo bench --locked -p subject --bench ratios -- "$@"
 
 # Train the model of a subject, or go on with it
 [group('experiments')]

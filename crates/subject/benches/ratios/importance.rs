@@ -1,0 +1,64 @@
+//! Scoring all heads by Equation 2, beside the forward and backward pass of a training step on the same batch, on one
+//! thread as each thread of an experiment has.
+use std::collections::BTreeSet;
+
+use core_masking::bert::{BertClassifier, BertDropout};
+use core_masking::importance::{measure_classifier, measure_translator};
+use core_masking::loss::{PairBatch, label_losses, sentence_losses};
+use core_masking::marian::{Marian, MarianConfig};
+use core_masking::{Gates, Measure, Weights};
+use tch::Tensor;
+
+use crate::models::{MINILM, OPTIONS, classifier, texts};
+use crate::{Context, Row, timed};
+
+/// What the issue of importance wanted: at most 1.3 times a training step.
+const WANTED: f64 = 1.0 / 1.3;
+
+pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
+    tch::set_num_threads(1);
+    let name =
+        |model| format!("importance of all heads of {model}, beside a training step's forward and backward");
+    row(Row { name: name("MiniLM"), ratio: Ok(of_classifier(context)), wanted: WANTED });
+    row(Row { name: name("a translator for Multi30k"), ratio: Ok(of_translator(context)), wanted: WANTED });
+}
+
+/// The same weights as leaves that require gradients.
+fn trainable(weights: &Weights) -> Weights {
+    let leaf = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor.copy().set_requires_grad(true));
+    Weights::from_tensors(weights.iter().map(leaf))
+}
+
+fn of_classifier(context: &Context) -> f64 {
+    let model = classifier(MINILM);
+    let batch = texts(&model, 32, 55);
+    let labels = Tensor::from_slice(&(0..32).map(|row| row % 2).collect::<Vec<i64>>());
+    let learner = BertClassifier::new(model.config().clone(), trainable(model.weights())).unwrap();
+    let (open, measures) = (Gates::open(&model.layout(), OPTIONS), BTreeSet::from([Measure::Example]));
+    context.ratio(
+        || timed(|| drop(measure_classifier(&model, &batch, &labels, &open, &measures))),
+        || timed(|| label_losses(&learner, &batch, &labels, &open, &BertDropout::OFF).mean(None).backward()),
+    )
+}
+
+fn of_translator(context: &Context) -> f64 {
+    let json = serde_json::json!({
+        "model_type": "marian", "vocab_size": 8000, "d_model": 128, "encoder_layers": 6,
+        "encoder_attention_heads": 8, "encoder_ffn_dim": 512, "decoder_layers": 6, "decoder_attention_heads": 8,
+        "decoder_ffn_dim": 512, "activation_function": "relu", "max_position_embeddings": 128,
+        "scale_embedding": true, "pad_token_id": 1, "eos_token_id": 0, "decoder_start_token_id": 1,
+    });
+    let config: MarianConfig = serde_json::from_value(json).unwrap();
+    let model = Marian::random(config, 1, OPTIONS).unwrap();
+    let sentence =
+        |row: u32| (0..10 + row % 12).map(|place| 2 + (row * 91 + place * 7) % 7990).chain([0]).collect();
+    let sentences: Vec<Vec<u32>> = (0..64).map(sentence).collect();
+    let rows: Vec<&[u32]> = sentences.iter().map(Vec::as_slice).collect();
+    let learner = Marian::new(model.config().clone(), trainable(model.weights())).unwrap();
+    let batch = PairBatch::new(&model, &rows, &rows);
+    let (open, measures) = (Gates::open(&model.layout(), OPTIONS), BTreeSet::from([Measure::Example]));
+    context.ratio(
+        || timed(|| drop(measure_translator(&model, &batch, &open, &measures))),
+        || timed(|| sentence_losses(&learner, &batch, &open).sum(None).backward()),
+    )
+}

@@ -1,0 +1,110 @@
+//! How fast the project is, as ratios to another way of doing the same: `just bench`.
+//!
+//! Both ways are measured in turn, A B A B, in one run on all threads; a ratio is the median over pairs of neighbours, and
+//! above 1 where ours is faster. Rows that compare with transformers need a Python that has it (`--python`).
+#![expect(clippy::unwrap_used, reason = "a benchmark has no one to report an error to")]
+mod decoding;
+mod importance;
+mod models;
+mod peer;
+mod precision;
+mod pruning;
+mod sweep;
+mod training;
+
+use std::time::Instant;
+
+use clap::Parser;
+use subject::{Machine, MachineArgs};
+
+#[derive(Parser)]
+struct Args {
+    /// Measurements to take, of sweep, precision, pruning, decoding, training and importance; all if absent
+    only: Vec<String>,
+
+    /// Pairs that are timed, after one that warms up
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+
+    /// Classifier that is swept in bf16
+    #[arg(long, default_value = "demo-inference")]
+    classifier: std::path::PathBuf,
+
+    /// Translator that translates its test set
+    #[arg(long, default_value = "demo-translation")]
+    translator: std::path::PathBuf,
+
+    /// Python with torch and transformers; `$PYTHON` or python3 if absent
+    #[arg(long, default_value_t = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned()))]
+    python: String,
+
+    /// cargo passes this on
+    #[arg(long, hide = true)]
+    bench: bool,
+
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+/// What all measurements need.
+struct Context {
+    args: Args,
+    machine: Machine,
+}
+
+/// A line of the table.
+struct Row {
+    /// What is faster, and than what.
+    name: String,
+    /// How many times as fast, or why that is not known.
+    ratio: Result<f64, String>,
+    /// What the project wants.
+    wanted: f64,
+}
+
+type Measurement = fn(&Context, &mut dyn FnMut(Row));
+
+const MEASUREMENTS: [(&str, Measurement); 6] = [
+    ("sweep", sweep::measure),
+    ("precision", precision::measure),
+    ("pruning", pruning::measure),
+    ("decoding", decoding::measure),
+    ("training", training::measure),
+    ("importance", importance::measure),
+];
+
+fn main() {
+    let args = Args::parse();
+    // benchmarks start in the folder of their crate
+    std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+    let context = Context { machine: args.machine.build().unwrap(), args };
+    println!("{:>7} {:>7}  {} threads", "ratio", "wanted", context.machine.threads);
+    for (name, measure) in MEASUREMENTS {
+        if context.args.only.is_empty() || context.args.only.iter().any(|only| only == name) {
+            measure(&context, &mut |Row { name, ratio, wanted }| match ratio {
+                Ok(ratio) => println!("{ratio:>7.2} {wanted:>7.2}  {name}"),
+                Err(why) => println!("{:>7} {wanted:>7.2}  {name}: {why}", "-"),
+            });
+        }
+    }
+}
+
+impl Context {
+    /// How many times as long `theirs` takes as `ours`; both return the seconds that they took.
+    fn ratio(&self, mut ours: impl FnMut() -> f64, mut theirs: impl FnMut() -> f64) -> f64 {
+        let mut pair = || {
+            let ours = ours();
+            theirs() / ours
+        };
+        pair();
+        let mut ratios: Vec<f64> = (0..self.args.rounds.max(1)).map(|_| pair()).collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios[ratios.len() / 2]
+    }
+}
+
+fn timed(work: impl FnOnce()) -> f64 {
+    let started = Instant::now();
+    work();
+    started.elapsed().as_secs_f64()
+}
