@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use core_masking::{HeadId, HeadScores, HeadSet};
 use records::{PruningRow, Row, RowWriter};
 use stats::Comparison;
-use stats::adjust::{benjamini_hochberg, holm};
+use stats::adjust::adjusted;
 use subject::{Evaluation, Order, Pool, random_order};
 
 use crate::{Pruning, search};
@@ -153,16 +153,7 @@ impl Pruning<'_> {
     ) -> Result<Comparison, subject::Error> {
         let resamples = self.args.resamples as usize;
         let comparison = variant.compare_with(base, resamples, self.args.shared.seed)?;
-        Ok(match masked.is_empty() {
-            true => Comparison {
-                p_value: None,
-                interval: None,
-                p_unpaired_t: None,
-                p_mcnemar: None,
-                ..comparison
-            },
-            false => comparison,
-        })
+        Ok(if masked.is_empty() { comparison.untested() } else { comparison })
     }
 }
 
@@ -230,8 +221,7 @@ pub fn adjust(rows: &mut [PruningRow], steps: &BTreeMap<&str, usize>) {
         let Some(&steps) = steps.get(attention.as_str()) else { continue };
         let is_whole = family.len() == steps || search::is_name(&order);
         let p_values: Vec<f64> = family.iter().filter_map(|row| row.p_value).collect();
-        let adjusted = holm(&p_values).into_iter().zip(benjamini_hochberg(&p_values));
-        for (row, (holm, benjamini_hochberg)) in family.iter_mut().zip(adjusted) {
+        for (row, (holm, benjamini_hochberg)) in family.iter_mut().zip(adjusted(&p_values)) {
             row.p_holm = is_whole.then_some(holm);
             row.p_benjamini_hochberg = is_whole.then_some(benjamini_hochberg);
         }

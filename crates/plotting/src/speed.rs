@@ -131,6 +131,7 @@ pub(crate) mod tests {
             pruned_parameters: 3_000_000,
             original_peak_bytes: None,
             pruned_peak_bytes: None,
+            removed_heads: String::new(),
         }
     }
 

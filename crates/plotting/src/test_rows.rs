@@ -80,6 +80,8 @@ pub(crate) fn dynamics_row(
         p_value: None,
         p_holm: None,
         p_benjamini_hochberg: None,
+        p_unpaired_t: None,
+        p_mcnemar: None,
         masked_heads: String::new(),
     }
 }

@@ -225,6 +225,7 @@ impl Bench<'_> {
             pruned_parameters: pruned.parameters(),
             original_peak_bytes: peak(PeakOf::Original)?,
             pruned_peak_bytes: peak(PeakOf::Pruned)?,
+            removed_heads: removed.names(),
         })
     }
 }

@@ -19,3 +19,10 @@ pub struct Comparison {
     /// Two-sided p-value of [`mcnemar::exact`](crate::mcnemar::exact), for accuracies alone.
     pub p_mcnemar: Option<f64>,
 }
+
+impl Comparison {
+    /// The scores alone: a system is not tested against itself.
+    pub fn untested(self) -> Self {
+        Self { p_value: None, interval: None, p_unpaired_t: None, p_mcnemar: None, ..self }
+    }
+}

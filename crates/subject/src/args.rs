@@ -115,7 +115,7 @@ pub struct MachineArgs {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
 
-    /// Memory that evaluating many head sets of a classifier may take besides the model, such as 500M or 8G
+    /// Memory that evaluating many head sets may take besides the model, such as 500M or 8G
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = bytes)]
     pub memory: u64,
 
@@ -157,7 +157,7 @@ pub(crate) fn positive(text: &str) -> Result<usize, String> {
 pub enum Precision {
     /// Single precision
     F32,
-    /// bfloat16: 8 bits of precision, quick on machines that have units for it
+    /// bfloat16, quick on machines that have units for it; a classifier looks again in f32 at close decisions
     Bf16,
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use core_masking::{Attention, HeadId, HeadLayout, HeadSet};
 use records::{AblationRow, Identity, Provenance, RowWriter, Signature};
 use stats::Comparison;
-use stats::adjust::{benjamini_hochberg, holm};
+use stats::adjust::adjusted;
 
 use crate::args::Machine;
 use crate::{Error, Evaluation, Scored, SharedArgs, Subject};
@@ -180,8 +180,7 @@ impl HeadSweep {
                 continue;
             }
             let p_values: Vec<f64> = family.iter().filter_map(|row| row.p_value).collect();
-            let adjusted = holm(&p_values).into_iter().zip(benjamini_hochberg(&p_values));
-            for (row, (holm, benjamini_hochberg)) in family.iter_mut().zip(adjusted) {
+            for (row, (holm, benjamini_hochberg)) in family.iter_mut().zip(adjusted(&p_values)) {
                 row.p_holm = Some(holm);
                 row.p_benjamini_hochberg = Some(benjamini_hochberg);
             }

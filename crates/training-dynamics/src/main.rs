@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::ensure;
 use clap::Parser;
-use core_masking::HeadSet;
+use core_masking::{HeadLayout, HeadSet};
 use records::{DynamicsRow, Provenance, Row, RowWriter, Signature, sha256_file};
-use stats::adjust::{benjamini_hochberg, holm};
+use stats::adjust::adjusted;
 use subject::{
-    Description, Estimate, EstimateArgs, Evaluation, Machine, Order, Scored, SharedArgs, TrainingCheckpoint,
+    Description, Estimate, EstimateArgs, Evaluation, Machine, Order, Pool, Scored, SharedArgs,
+    TrainingCheckpoint,
 };
 
 /// Masks more and more heads of each checkpoint of the training, the least important first (Figure 5).
@@ -58,7 +59,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let dynamics = Dynamics { args, machine: &machine, description: &description, scored, estimate };
     let mut rows = RowWriter::open(&path, &dynamics.signature(&checkpoints)?, args.shared.existing())?;
-    let expected = checkpoints.len() * dynamics.counts(description.layout(&machine)?.heads().len()).len();
+    let expected = checkpoints.len() * dynamics.counts(&description.layout(&machine)?).len();
     if args.shared.restart && is_finished(&rows.rows().collect::<Vec<_>>(), expected) {
         rows.discard(|_| true)?;
     }
@@ -101,10 +102,12 @@ impl Dynamics<'_> {
     }
 
     /// Number of masked heads at each step. Without any head there is nothing left to learn of a checkpoint.
-    fn counts(&self, heads: usize) -> Vec<usize> {
-        let steps = (0..).map(|step| (heads as u64 * step * self.args.step_percent).div_ceil(100) as usize);
-        let mut counts: Vec<usize> = steps.take_while(|&count| count < heads).collect();
-        counts.dedup(); // steps of less than a head
+    fn counts(&self, layout: &HeadLayout) -> Vec<usize> {
+        let step_percent = self.args.step_percent;
+        let pool =
+            Pool { attention: "all".to_owned(), heads: layout.heads(), keep_at_least: 0, step_percent };
+        let mut counts = pool.counts();
+        counts.pop();
         counts
     }
 
@@ -115,8 +118,8 @@ impl Dynamics<'_> {
         rows: &mut RowWriter<DynamicsRow>,
     ) -> anyhow::Result<()> {
         let subject = self.description.open_at(checkpoint, self.machine)?;
-        let heads = subject.layout().heads().len();
-        let counts = self.counts(heads);
+        let layout = subject.layout();
+        let (counts, heads) = (self.counts(&layout), layout.heads().len());
         let is_missing = |step: &usize| !rows.contains(&(checkpoint.updates, *step));
         let missing: Vec<usize> = (0..counts.len()).filter(is_missing).collect();
         if missing.is_empty() {
@@ -161,8 +164,7 @@ impl Dynamics<'_> {
         base: &Evaluation,
     ) -> Result<DynamicsRow, subject::Error> {
         let compared = variant.compare_with(base, self.args.resamples as usize, self.args.shared.seed)?;
-        // the checkpoint is not tested against itself
-        let interval = compared.interval.filter(|_| !masked.is_empty());
+        let compared = if masked.is_empty() { compared.untested() } else { compared };
         Ok(DynamicsRow {
             epoch: checkpoint.epoch,
             updates: checkpoint.updates,
@@ -173,11 +175,13 @@ impl Dynamics<'_> {
             base_score: compared.base,
             score: compared.variant,
             score_delta: compared.delta,
-            delta_low: interval.map(|(low, _)| low),
-            delta_high: interval.map(|(_, high)| high),
-            p_value: compared.p_value.filter(|_| !masked.is_empty()),
+            delta_low: compared.interval.map(|(low, _)| low),
+            delta_high: compared.interval.map(|(_, high)| high),
+            p_value: compared.p_value,
             p_holm: None,
             p_benjamini_hochberg: None,
+            p_unpaired_t: compared.p_unpaired_t,
+            p_mcnemar: compared.p_mcnemar,
             masked_heads: masked.names(),
         })
     }
@@ -202,8 +206,7 @@ fn adjust(rows: &mut [DynamicsRow]) {
         let mut tested: Vec<&mut DynamicsRow> =
             curve.iter_mut().filter(|row| row.p_value.is_some()).collect();
         let p_values: Vec<f64> = tested.iter().filter_map(|row| row.p_value).collect();
-        let adjusted = holm(&p_values).into_iter().zip(benjamini_hochberg(&p_values));
-        for (row, (holm, benjamini_hochberg)) in tested.iter_mut().zip(adjusted) {
+        for (row, (holm, benjamini_hochberg)) in tested.iter_mut().zip(adjusted(&p_values)) {
             row.p_holm = Some(holm);
             row.p_benjamini_hochberg = Some(benjamini_hochberg);
         }

@@ -265,8 +265,8 @@ fn curve_row(row: &DynamicsRow) -> PruningRow {
         p_value: row.p_value,
         p_holm: row.p_holm,
         p_benjamini_hochberg: row.p_benjamini_hochberg,
-        p_unpaired_t: None,
-        p_mcnemar: None,
+        p_unpaired_t: row.p_unpaired_t,
+        p_mcnemar: row.p_mcnemar,
         search_score: None,
         masked_heads: row.masked_heads.clone(),
     }

@@ -36,6 +36,10 @@ pub struct DynamicsRow {
     pub p_holm: Option<f64>,
     /// `p_value` after Benjamini and Hochberg (1995), likewise.
     pub p_benjamini_hochberg: Option<f64>,
+    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty if it was not made, as for all but `accuracy`.
+    pub p_unpaired_t: Option<f64>,
+    /// Two-sided p-value of McNemar's exact test, likewise.
+    pub p_mcnemar: Option<f64>,
     /// The masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
     pub masked_heads: String,
 }
@@ -59,6 +63,8 @@ impl Row for DynamicsRow {
         "p_value",
         "p_holm",
         "p_benjamini_hochberg",
+        "p_unpaired_t",
+        "p_mcnemar",
         "masked_heads",
     ];
 

@@ -150,11 +150,12 @@ mod tests {
             pruned_parameters: 1,
             original_peak_bytes: None,
             pruned_peak_bytes: None,
+            removed_heads: String::new(),
         };
         let header = "removed,heads,batch_size,segments,repeats,original_per_second,original_deviation,\
                       pruned_per_second,pruned_deviation,ratio,ratio_low,ratio_high,predicted_ratio,\
                       original_multiply_adds,pruned_multiply_adds,original_parameters,pruned_parameters,\
-                      original_peak_bytes,pruned_peak_bytes";
+                      original_peak_bytes,pruned_peak_bytes,removed_heads";
         assert_eq!(fields(&speed), header);
         assert_eq!(SpeedRow::COLUMNS.join(","), header);
 
@@ -173,10 +174,12 @@ mod tests {
             p_value: None,
             p_holm: None,
             p_benjamini_hochberg: None,
+            p_unpaired_t: None,
+            p_mcnemar: None,
             masked_heads: String::new(),
         };
         let header = "epoch,updates,step,masked,heads,metric,base_score,score,score_delta,delta_low,delta_high,\
-                      p_value,p_holm,p_benjamini_hochberg,masked_heads";
+                      p_value,p_holm,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,masked_heads";
         assert_eq!(fields(&dynamics), header);
         assert_eq!(DynamicsRow::COLUMNS.join(","), header);
     }

@@ -46,6 +46,8 @@ pub struct SpeedRow {
     pub original_peak_bytes: Option<u64>,
     /// Peak resident memory of a process that makes one pass with the pruned model, in bytes; empty if unknown.
     pub pruned_peak_bytes: Option<u64>,
+    /// The removed heads, joined by `+`: `self:1:2+self:6:11`.
+    pub removed_heads: String,
 }
 
 impl Row for SpeedRow {
@@ -72,6 +74,7 @@ impl Row for SpeedRow {
         "pruned_parameters",
         "original_peak_bytes",
         "pruned_peak_bytes",
+        "removed_heads",
     ];
 
     fn key(&self) -> Self::Key {

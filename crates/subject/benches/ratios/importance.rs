@@ -7,9 +7,9 @@ use core_masking::importance::{measure_classifier, measure_translator};
 use core_masking::loss::{PairBatch, label_losses, sentence_losses};
 use core_masking::marian::{Marian, MarianConfig};
 use core_masking::{Gates, Measure, Weights};
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
-use crate::models::{MINILM, OPTIONS, classifier, texts};
+use crate::models::{MINILM, classifier, texts};
 use crate::{Context, Row, timed};
 
 /// What the issue of importance wanted: at most 1.3 times a training step.
@@ -30,11 +30,13 @@ fn trainable(weights: &Weights) -> Weights {
 }
 
 fn of_classifier(context: &Context) -> f64 {
-    let model = classifier(MINILM);
+    let model = classifier(MINILM, context.machine.device);
     let batch = texts(&model, 32, 55);
     let labels = Tensor::from_slice(&(0..32).map(|row| row % 2).collect::<Vec<i64>>());
+    let labels = labels.to_device(context.machine.device);
     let learner = BertClassifier::new(model.config().clone(), trainable(model.weights())).unwrap();
-    let (open, measures) = (Gates::open(&model.layout(), OPTIONS), BTreeSet::from([Measure::Example]));
+    let (open, measures) =
+        (Gates::open(&model.layout(), model.options()), BTreeSet::from([Measure::Example]));
     context.ratio(
         || timed(|| drop(measure_classifier(&model, &batch, &labels, &open, &measures))),
         || timed(|| label_losses(&learner, &batch, &labels, &open, &BertDropout::OFF).mean(None).backward()),
@@ -49,14 +51,15 @@ fn of_translator(context: &Context) -> f64 {
         "scale_embedding": true, "pad_token_id": 1, "eos_token_id": 0, "decoder_start_token_id": 1,
     });
     let config: MarianConfig = serde_json::from_value(json).unwrap();
-    let model = Marian::random(config, 1, OPTIONS).unwrap();
+    let model = Marian::random(config, 1, (Kind::Float, context.machine.device)).unwrap();
     let sentence =
         |row: u32| (0..10 + row % 12).map(|place| 2 + (row * 91 + place * 7) % 7990).chain([0]).collect();
     let sentences: Vec<Vec<u32>> = (0..64).map(sentence).collect();
     let rows: Vec<&[u32]> = sentences.iter().map(Vec::as_slice).collect();
     let learner = Marian::new(model.config().clone(), trainable(model.weights())).unwrap();
     let batch = PairBatch::new(&model, &rows, &rows);
-    let (open, measures) = (Gates::open(&model.layout(), OPTIONS), BTreeSet::from([Measure::Example]));
+    let (open, measures) =
+        (Gates::open(&model.layout(), model.options()), BTreeSet::from([Measure::Example]));
     context.ratio(
         || timed(|| drop(measure_translator(&model, &batch, &open, &measures))),
         || timed(|| sentence_losses(&learner, &batch, &open).sum(None).backward()),

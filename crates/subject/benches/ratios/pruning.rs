@@ -3,7 +3,7 @@ use core_masking::bert::{BertClassifier, BertDropout};
 use core_masking::{Gates, HeadSet, Removal, SegmentBatch};
 use tch::no_grad;
 
-use crate::models::{BERT_BASE, MINILM, OPTIONS, classifier, texts};
+use crate::models::{BERT_BASE, MINILM, classifier, finish, texts};
 use crate::{Context, Row, timed};
 
 /// Tokens of each text.
@@ -12,7 +12,7 @@ const LENGTH: u32 = 128;
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     tch::set_num_threads(context.machine.threads as i32);
     for size in [MINILM, BERT_BASE] {
-        let model = classifier(size);
+        let model = classifier(size, context.machine.device);
         // every other head, so that each layer keeps half of its own
         let half: HeadSet =
             model.layout().heads().into_iter().filter(|id| id.head_index() % 2 == 1).collect();
@@ -34,6 +34,6 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
 }
 
 fn forward(model: &BertClassifier, batch: &SegmentBatch) {
-    let open = Gates::open(&model.layout(), OPTIONS);
-    drop(no_grad(|| model.forward(batch, &open, &BertDropout::OFF)));
+    let open = Gates::open(&model.layout(), model.options());
+    finish(&no_grad(|| model.forward(batch, &open, &BertDropout::OFF)));
 }

@@ -1,18 +1,19 @@
 //! Masking each head in turn: head sets that share what they have in common, beside one at a time.
 //!
 //! One by one is the plain forward pass of each set: all layers at all positions. It is timed on one head of each layer,
-//! since all heads of a layer cost it the same. One batch, one thread, as each thread of an experiment has.
+//! since all heads of a layer cost it the same. One batch, one thread, as each thread of an experiment has; on a GPU all heads
+//! of a layer are rows of one batch.
 use core_masking::bert::{BertClassifier, BertDropout, Variants};
 use core_masking::{Gates, HeadId, HeadSet, SegmentBatch};
-use tch::no_grad;
+use tch::{Device, no_grad};
 
-use crate::models::{BERT_BASE, MINILM, OPTIONS, classifier, texts};
+use crate::models::{BERT_BASE, MINILM, classifier, finish, texts};
 use crate::{Context, Row, timed};
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     tch::set_num_threads(1);
     for (size, count, wanted) in [(MINILM, 12, 2.4), (BERT_BASE, 4, 2.2)] {
-        let model = classifier(size);
+        let model = classifier(size, context.machine.device);
         let batch = texts(&model, count, 40);
         let sets: Vec<HeadSet> =
             model.layout().heads().into_iter().map(|id| HeadSet::from_iter([id])).collect();
@@ -30,17 +31,19 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
 fn one_by_one(model: &BertClassifier, batch: &SegmentBatch) {
     let layout = model.layout();
     for id in layout.heads().into_iter().filter(|id: &HeadId| id.head_index() == 0) {
-        let gates = Gates::masking(&layout, &[HeadSet::from_iter([id])], OPTIONS).unwrap();
+        let gates = Gates::masking(&layout, &[HeadSet::from_iter([id])], model.options()).unwrap();
         no_grad(|| plain(model, batch, &gates));
     }
 }
 
 /// All heads, layer by layer as a subject evaluates them.
 fn together(model: &BertClassifier, batch: &SegmentBatch, sets: &[HeadSet]) {
+    let rows = if model.options().1 == Device::Cpu { 1 } else { model.config().num_attention_heads };
     let mut trunk = None;
     for layer in sets.chunk_by(|left, right| lowest(left) == lowest(right)) {
         let variants = Variants::new(model, layer, false).unwrap();
-        let (_, left) = no_grad(|| model.sweep(batch, &variants, 1, trunk.take()));
+        let (logits, left) = no_grad(|| model.sweep(batch, &variants, rows, trunk.take()));
+        logits.iter().for_each(finish);
         trunk = Some(left);
     }
 }
@@ -55,4 +58,5 @@ fn plain(model: &BertClassifier, batch: &SegmentBatch, gates: &Gates) {
     for layer in 0..model.config().num_hidden_layers {
         x = model.layer(layer, &x, batch, gates, &BertDropout::OFF);
     }
+    finish(&x);
 }

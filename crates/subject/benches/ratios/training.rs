@@ -87,6 +87,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
         (
             "fine-tuning a classifier of MiniLM's size",
             CLASSIFIER,
+            640,
             of_classifier as fn(&Path, &[String]) -> Value,
         ),
         ("training a translator for Multi30k", TRANSLATOR, 3_000, of_translator),

@@ -246,16 +246,12 @@ impl Subject for ClassificationSubject {
         let texts = self.texts(scored)?;
         let mut sweep = Sweep::new(&self.models, &self.machine, &texts)?;
         let mut progress = Progress::new(sets.len() * sweep.batches(), self.machine.quiet);
-        for range in sweep::groups(sets) {
-            let group = &sets[range.clone()];
-            let segments = sweep.group(group, scored.rescale, || progress.advance(group.len()))?;
-            for (index, outcomes) in range.zip(segments) {
-                let evaluation = Evaluation::new(Segments::Classes(outcomes, self.metric))?;
-                let (set, metric, score) = (sets[index].brief(), self.metric.name(), evaluation.score);
-                progress.message(format!("masked {set}: {metric} {score:.2}"));
-                each(index, evaluation)?;
-            }
-        }
+        sweep.run(sets, scored.rescale, &mut progress, &mut |progress, index, outcomes| {
+            let evaluation = Evaluation::new(Segments::Classes(outcomes, self.metric))?;
+            let (set, metric, score) = (sets[index].brief(), self.metric.name(), evaluation.score);
+            progress.message(format!("masked {set}: {metric} {score:.2}"));
+            each(index, evaluation)
+        })?;
         if let Some(report) = sweep.report() {
             progress.line(&report);
         }

@@ -1,6 +1,6 @@
 //! A quick model and an exact one: classes are those of the exact model, which looks only at close decisions.
-use core_masking::bert::{BertClassifier, Variants};
-use core_masking::{HeadSet, SegmentBatch, Trunk};
+use core_masking::bert::{BertClassifier, BertDropout, Variants};
+use core_masking::{Gates, HeadSet, SegmentBatch, Trunk};
 use tch::{Kind, Tensor};
 
 use super::texts::{Texts, classes};
@@ -32,39 +32,18 @@ impl Models {
         Ok(Self { exact, quick })
     }
 
+    /// The same models on the same tensors, for another thread.
+    pub(super) fn share(&self) -> Result<Self, Error> {
+        let quick = self.quick.as_ref().map(BertClassifier::share).transpose()?;
+        Ok(Self { exact: self.exact.share()?, quick })
+    }
+
     /// The model that does most of the work.
     pub(super) fn quickest(&self) -> &BertClassifier {
         self.quick.as_ref().unwrap_or(&self.exact)
     }
-}
 
-/// What the models say of a batch.
-#[derive(Debug)]
-pub(super) struct Classes {
-    /// The class of each text under each variant.
-    pub(super) by_variant: Vec<Vec<usize>>,
-    /// How many of these took a second look.
-    pub(super) looked_at_again: usize,
-}
-
-/// The models of one thread, with head sets to be evaluated together.
-pub(super) struct Shared {
-    exact: (BertClassifier, Variants),
-    quick: Option<(BertClassifier, Variants)>,
-}
-
-impl Shared {
-    /// # Errors
-    /// If a set names a head that the model does not have.
-    pub(super) fn new(models: &Models, sets: &[HeadSet], rescale: bool) -> Result<Self, Error> {
-        let ready = |model: &BertClassifier| -> Result<_, Error> {
-            Ok((model.share()?, Variants::new(model, sets, rescale)?))
-        };
-        Ok(Self { exact: ready(&models.exact)?, quick: models.quick.as_ref().map(ready).transpose()? })
-    }
-
-    /// The class of each text under each variant; those closer than `bound` take a second look. Also returns what is left
-    /// for the next head sets and this batch.
+    /// The class of each text of a batch under each set. Also returns what is left for the next sets and this batch.
     ///
     /// # Errors
     /// If a logit is NaN or infinite.
@@ -72,62 +51,82 @@ impl Shared {
         &self,
         texts: &Texts,
         rows: &[usize],
-        (plan, bound): (&Plan, Option<f64>),
+        sets: &Together<'_>,
         left: Option<Trunk>,
     ) -> Result<(Classes, Trunk), Error> {
-        let (exact, _) = &self.exact;
-        let (model, variants) = self.quick.as_ref().unwrap_or(&self.exact);
-        let (logits, trunk) = model.sweep(&texts.batch(model, rows)?, variants, plan.together, left);
-        let by_variant = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
-        let mut found = Classes { by_variant, looked_at_again: 0 };
-        if let Some(bound) = bound {
-            self.look_again(&texts.batch(exact, rows)?, closer_than(bound, &logits), plan, &mut found)?;
+        let model = self.quickest();
+        let variants = Variants::new(model, sets.sets, sets.rescale)?;
+        let (logits, trunk) = model.sweep(&texts.batch(model, rows)?, &variants, sets.plan.together, left);
+        let by_set = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
+        let mut found = Classes { by_set, looked_at_again: 0 };
+        if let Some(bound) = sets.bound {
+            let batch = texts.batch(&self.exact, rows)?;
+            self.look_again(&batch, &closer_than(bound, &logits), sets, &mut found)?;
         }
         Ok((found, trunk))
     }
 
-    /// Replaces the classes of some cells, places of variant and text, by those of the exact model.
+    /// Replaces the classes of some cells, places of set and text, by those of the exact model.
     fn look_again(
         &self,
         batch: &SegmentBatch,
-        cells: Vec<(usize, usize)>,
-        plan: &Plan,
+        cells: &[(usize, usize)],
+        sets: &Together<'_>,
         found: &mut Classes,
     ) -> Result<(), Error> {
-        let (model, variants) = &self.exact;
-        let at_once = (plan.tokens * plan.together / batch.tokens.ids.size()[1] as usize).max(1);
-        for cells in cells.chunks(at_once) {
-            let logits = model.sweep_cells(batch, variants, cells);
-            for (&(variant, text), class) in cells.iter().zip(classes(&logits)?) {
-                found.by_variant[variant][text] = class;
+        let variants = Variants::new(&self.exact, sets.sets, sets.rescale)?;
+        let (plan, positions) = (sets.plan, batch.tokens.ids.size()[1] as usize);
+        for cells in cells.chunks((plan.tokens * plan.together / positions).max(1)) {
+            let logits = self.exact.sweep_cells(batch, &variants, cells);
+            for (&(set, text), class) in cells.iter().zip(classes(&logits)?) {
+                found.by_set[set][text] = class;
             }
         }
         found.looked_at_again += cells.len();
         Ok(())
     }
 
-    /// The largest error of the quick model in the difference of two logits.
+    /// The largest error of the quick model in the difference of two logits, all heads open; 0 without one.
     ///
     /// # Errors
     /// If a logit is NaN or infinite.
     pub(super) fn largest_error(&self, texts: &Texts, rows: &[usize]) -> Result<f64, Error> {
-        let Some((quick, quick_variants)) = &self.quick else { return Ok(0.0) };
-        let (model, variants) = &self.exact;
-        let (exact, _) = model.sweep(&texts.batch(model, rows)?, variants, 1, None);
-        let (found, _) = quick.sweep(&texts.batch(quick, rows)?, quick_variants, 1, None);
-        let errors = found[0].to_kind(Kind::Float) - &exact[0]; // [batch, labels]
+        let Some(quick) = &self.quick else { return Ok(0.0) };
+        let logits = |model: &BertClassifier| -> Result<Tensor, Error> {
+            let open = Gates::open(&model.layout(), model.options());
+            Ok(model.forward(&texts.batch(model, rows)?, &open, &BertDropout::OFF).to_kind(Kind::Float))
+        };
+        let errors = logits(quick)? - logits(&self.exact)?; // [batch, labels]
         let largest = (errors.amax([1], false) - errors.amin([1], false)).max().double_value(&[]);
         if largest.is_finite() { Ok(largest) } else { Err(Error::NotFinite) }
     }
 }
 
-/// Places of variant and text where the two greatest logits are closer than `bound`; `logits`: `[batch, labels]` of each
-/// variant.
+/// Head sets that are evaluated together, and how.
+pub(super) struct Together<'a> {
+    pub(super) sets: &'a [HeadSet],
+    /// Whether the kept heads of a layer are multiplied by heads / kept.
+    pub(super) rescale: bool,
+    pub(super) plan: &'a Plan,
+    /// Decisions closer than this take a second look.
+    pub(super) bound: Option<f64>,
+}
+
+/// What the models say of a batch.
+#[derive(Debug)]
+pub(super) struct Classes {
+    /// The class of each text under each set.
+    pub(super) by_set: Vec<Vec<usize>>,
+    /// How many of these took a second look.
+    pub(super) looked_at_again: usize,
+}
+
+/// Places of set and text where the two greatest logits are closer than `bound`; `logits`: `[batch, labels]` of each set.
 fn closer_than(bound: f64, logits: &[Tensor]) -> Vec<(usize, usize)> {
-    let logits = Tensor::stack(logits, 0).to_kind(Kind::Float); // [variants, batch, labels]
+    let logits = Tensor::stack(logits, 0).to_kind(Kind::Float); // [sets, batch, labels]
     let (greatest, _) = logits.topk(2, -1, true, true);
-    let lead = greatest.select(2, 0) - greatest.select(2, 1); // [variants, batch]
-    let places = to_vec(&lead.lt(bound).nonzero()); // variant and text in turn
+    let lead = greatest.select(2, 0) - greatest.select(2, 1); // [sets, batch]
+    let places = to_vec(&lead.lt(bound).nonzero()); // set and text in turn
     places.chunks(2).map(|cell| (cell[0] as usize, cell[1] as usize)).collect()
 }
 

@@ -8,10 +8,11 @@ use corpus::batches::longest_first;
 use stats::classification::Outcome;
 use tch::{Kind, no_grad};
 
-use super::precision::{Classes, MARGIN, Models, Shared};
+use super::precision::{Classes, MARGIN, Models, Together};
 use super::texts::{BATCH_TOKENS, Texts};
 use crate::args::Machine;
 use crate::plan::{Load, Plan, Sizes, padded};
+use crate::progress::Progress;
 use crate::{Error, workers};
 
 /// Head sets that are evaluated together if they mask heads of one layer alone, and so share all layers below.
@@ -93,38 +94,51 @@ impl<'a> Sweep<'a> {
         })
     }
 
-    /// What the models say of each text under each of these sets; `advance` is called after each batch.
-    pub(super) fn group(
+    /// What the models say of each text under each of these sets, handed to `each` with the set's place, in order.
+    pub(super) fn run(
         &mut self,
         sets: &[HeadSet],
         rescale: bool,
-        mut advance: impl FnMut(),
-    ) -> Result<Vec<Vec<Outcome>>, Error> {
-        let (split, bound) = (&self.split, self.bound);
-        let nothing = vec![Outcome { gold: 0, predicted: 0 }; split.texts.len()];
-        let mut segments = vec![nothing; sets.len()];
-        let job = |shared: &Shared, item: usize| no_grad(|| split.classify(shared, item, bound));
+        progress: &mut Progress,
+        each: &mut dyn FnMut(&mut Progress, usize, Vec<Outcome>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (split, bound, batches) = (&self.split, self.bound, self.batches());
+        let groups = groups(sets);
+        let job = |models: &Models, item: usize| {
+            let (sets, plan) = (&sets[groups[item / batches].clone()], &split.plan);
+            no_grad(|| split.classify(models, &Together { sets, rescale, plan, bound }, item % batches))
+        };
+        let mut segments: Vec<Vec<Outcome>> = Vec::new();
         let mut looked_at_again = 0;
-        workers::in_order(self.lanes(sets, rescale)?, split.batches.len(), job, |item, classes| {
-            let rows = &split.batches[item];
+        workers::in_order(self.lanes()?, groups.len() * batches, job, |item, classes| {
+            let (group, batch) = (&groups[item / batches], item % batches);
+            if batch == 0 {
+                segments = vec![vec![Outcome { gold: 0, predicted: 0 }; split.texts.len()]; group.len()];
+            }
+            progress.advance(group.len());
             looked_at_again += classes.looked_at_again;
-            for (segments, predicted) in segments.iter_mut().zip(classes.by_variant) {
-                for (&row, predicted) in rows.iter().zip(predicted) {
+            for (segments, predicted) in segments.iter_mut().zip(classes.by_set) {
+                for (&row, predicted) in split.batches[batch].iter().zip(predicted) {
                     segments[row] = Outcome { gold: split.texts.classes[row], predicted };
                 }
             }
-            advance();
-            Ok(())
+            if batch + 1 < batches {
+                return Ok(());
+            }
+            group
+                .clone()
+                .zip(segments.drain(..))
+                .try_for_each(|(set, segments)| each(progress, set, segments))
         })?;
         self.looked_at_again += looked_at_again as u64;
         self.decisions += (sets.len() * self.split.texts.len()) as u64;
-        Ok(segments)
+        Ok(())
     }
 
-    /// Models and variants for each thread.
-    fn lanes(&self, sets: &[HeadSet], rescale: bool) -> Result<Vec<Shared>, Error> {
+    /// Models for each thread.
+    fn lanes(&self) -> Result<Vec<Models>, Error> {
         tch::set_num_threads(1);
-        (0..self.machine.workers()).map(|_| Shared::new(self.models, sets, rescale)).collect()
+        (0..self.machine.workers()).map(|_| self.models.share()).collect()
     }
 
     /// How far apart a decision of the quick model must be to be that of the exact one.
@@ -134,13 +148,12 @@ impl<'a> Sweep<'a> {
         }
         let split = &self.split;
         let every = split.texts.len().div_ceil(CALIBRATED);
-        let job = |shared: &Shared, item: usize| {
+        let job = |models: &Models, item: usize| {
             let rows: Vec<usize> = split.batches[item].iter().copied().step_by(every).collect();
-            no_grad(|| shared.largest_error(split.texts, &rows))
+            no_grad(|| models.largest_error(split.texts, &rows))
         };
         let mut largest = 0.0_f64;
-        let lanes = self.lanes(&[HeadSet::none()], false)?;
-        workers::in_order(lanes, split.batches.len(), job, |_, error| {
+        workers::in_order(self.lanes()?, split.batches.len(), job, |_, error| {
             largest = largest.max(error);
             Ok(())
         })?;
@@ -150,10 +163,10 @@ impl<'a> Sweep<'a> {
 
 impl Split<'_> {
     /// What the models say of a batch.
-    fn classify(&self, shared: &Shared, item: usize, bound: Option<f64>) -> Result<Classes, Error> {
-        let (rows, slot) = (&self.batches[item], &self.trunks[item]);
+    fn classify(&self, models: &Models, sets: &Together<'_>, batch: usize) -> Result<Classes, Error> {
+        let (rows, slot) = (&self.batches[batch], &self.trunks[batch]);
         let left = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (classes, trunk) = shared.classify(self.texts, rows, (&self.plan, bound), left)?;
+        let (classes, trunk) = models.classify(self.texts, rows, sets, left)?;
         if self.plan.keeps_trunks {
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(trunk);
         }
@@ -162,7 +175,7 @@ impl Split<'_> {
 }
 
 /// Neighbours in `sets` that are evaluated together: those that first differ from the intact model in the same layer.
-pub(super) fn groups(sets: &[HeadSet]) -> Vec<Range<usize>> {
+fn groups(sets: &[HeadSet]) -> Vec<Range<usize>> {
     let mut groups: Vec<(Layers, Range<usize>)> = Vec::new();
     for (index, set) in sets.iter().enumerate() {
         let layers = Layers::of(set);
@@ -284,9 +297,13 @@ mod tests {
         rescale: bool,
     ) -> (Vec<Vec<Outcome>>, u64) {
         let mut sweep = Sweep::new(models, machine, texts).unwrap();
-        let sets = some_sets();
-        let ranges = [0..1, 1..3, 3..5].into_iter();
-        let found = ranges.flat_map(|range| sweep.group(&sets[range], rescale, || ()).unwrap()).collect();
+        let (sets, mut progress, mut found) = (some_sets(), Progress::new(0, true), Vec::new());
+        let mut each = |_: &mut Progress, index: usize, outcomes| {
+            assert_eq!(index, found.len(), "in order");
+            found.push(outcomes);
+            Ok(())
+        };
+        sweep.run(&sets, rescale, &mut progress, &mut each).unwrap();
         (found, sweep.looked_at_again)
     }
 
