@@ -44,6 +44,7 @@ check-export *args:
 [group('check')]
 bench *args: setup
     cargo bench --locked -p subject --bench ratios -- "$@"
+    cargo bench --locked -p stats --bench bootstrap
 
 # Train the model of a subject, or go on with it
 [group('experiments')]

@@ -45,7 +45,8 @@ impl Gate<'_> {
             3 => values.narrow(2, 0, context.size()[2]), // [rows, kept, query]
             _ => values.unsqueeze(-1),                   // [rows, kept, 1]
         };
-        context * gates.unsqueeze(-1)
+        let kind = context.kind();
+        (context * gates.unsqueeze(-1)).to_kind(kind)
     }
 
     /// Whether attention weights are to be written down.
@@ -151,6 +152,8 @@ impl Gates {
         let rescale = |attention: Attention, layer: usize, gates: &Tensor| {
             let present = layout.kept(attention, layer);
             let places = Tensor::from_slice(&present).to_device(gates.device());
+            // 12/11 in bf16 would be off by as much as the model itself
+            let gates = if gates.kind() == Kind::BFloat16 { &gates.to_kind(Kind::Float) } else { gates };
             let own = gates.index_select(1, &places); // [rows, present]
             let kept = own.ne(0.0).sum_dim_intlist(1, true, gates.kind()); // [rows, 1]
             gates * (present.len() as f64) / kept.clamp_min(1.0)

@@ -1,7 +1,9 @@
 //! What head sets share below the first layer in which one of them masks a head.
 use tch::Tensor;
 
-/// What enters a layer of the intact model for one batch, which can be given to a later sweep of the same batch.
+/// What enters a layer of the intact model for one batch, which can be given to a later sweep.
+///
+/// It belongs to the model and the batch that it comes from, to which a caller must give it.
 #[derive(Debug)]
 pub struct Trunk {
     pub(crate) layer: usize,
@@ -9,6 +11,11 @@ pub struct Trunk {
 }
 
 impl Trunk {
+    /// The same on the same tensor, for another thread.
+    pub fn share(&self) -> Self {
+        Self { layer: self.layer, x: self.x.shallow_clone() }
+    }
+
     /// What enters layer `top` of a batch: what is `left` of an earlier sweep, gone on with, if it is of a batch of this
     /// size and stops at `top` or below, and computed anew otherwise.
     ///

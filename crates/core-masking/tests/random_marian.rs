@@ -139,7 +139,9 @@ fn head_sets_together_translate_as_alone() {
                 search.translate(&model, &sources, &gates).unwrap()
             })
             .collect();
-        assert_ne!(alone[0], alone[4], "the sets must differ for the test to mean something");
+        for other in 1..sets.len() {
+            assert_ne!(alone[0], alone[other], "the sets must differ for the test to mean something");
+        }
         for together in [1, 2, 5] {
             let mut trunk = None;
             // the last ones begin below where the others stopped

@@ -74,8 +74,12 @@ proptest! {
         for rescale in [false, true] {
             let variants = Variants::new(&model, &sets, rescale).unwrap();
             let (found, _) = model.sweep(&batch, &variants, together, None);
-            for (set, found) in sets.iter().zip(&found) {
-                prop_assert!(gap(found, &alone(&model, &batch, set, rescale)) < 1e-12, "{set}");
+            let cells: Vec<(usize, usize)> = (0..sets.len()).map(|set| (set, 1)).collect();
+            let of_second_text = model.sweep_cells(&batch, &variants, &cells);
+            for (index, (set, found)) in sets.iter().zip(&found).enumerate() {
+                let expected = alone(&model, &batch, set, rescale);
+                prop_assert!(gap(found, &expected) < 1e-12, "{set}");
+                prop_assert!(gap(&of_second_text.get(index as i64), &expected.get(1)) < 1e-12, "{set}, one text");
             }
         }
     }
@@ -85,15 +89,17 @@ proptest! {
     fn single_texts_under_single_variants_are_as_alone(
         sets in sets(&model().layout()),
         picks in proptest::collection::vec((any::<proptest::sample::Index>(), 0_usize..3), 1..7),
+        rescale: bool,
     ) {
         let model = model();
         let batch = batch(&model, &[5, 13, 1]);
-        let variants = Variants::new(&model, &sets, false).unwrap();
+        let variants = Variants::new(&model, &sets, rescale).unwrap();
         let cells: Vec<(usize, usize)> = picks.iter().map(|(set, text)| (set.index(sets.len()), *text)).collect();
         let found = model.sweep_cells(&batch, &variants, &cells);
         for (row, &(set, text)) in cells.iter().enumerate() {
-            let expected = alone(&model, &batch, &sets[set], false).get(text as i64);
-            prop_assert!(gap(&found.get(row as i64), &expected) < 1e-12, "{}, text {text}", sets[set]);
+            let expected = alone(&model, &batch, &sets[set], rescale).get(text as i64);
+            let gap = gap(&found.get(row as i64), &expected);
+            prop_assert!(gap < 1e-12, "{}, text {text}: {gap:e}", sets[set]);
         }
     }
 
@@ -114,7 +120,7 @@ proptest! {
     }
 }
 
-/// What is left of another batch is of no use.
+/// Such as a split that is cut into batches in another way.
 #[test]
 fn a_trunk_of_a_batch_of_another_size_is_not_used() {
     let model = model();
@@ -124,7 +130,8 @@ fn a_trunk_of_a_batch_of_another_size_is_not_used() {
     let other = batch(&model, &[4, 9, 2]);
     let (found, _) = model.sweep(&other, &variants, 1, Some(trunk));
     let expected = alone(&model, &other, &HeadSet::from_iter(["self:3:1".parse().unwrap()]), false);
-    assert!(gap(&found[0], &expected) < 1e-12);
+    let gap = gap(&found[0], &expected);
+    assert!(gap < 1e-12, "{gap:e}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use core_masking::{HeadId, HeadSet};
-use subject::{Machine, Scored, Subject};
+use subject::{Machine, Precision, Scored, Subject};
 use tch::Device;
 
 /// Where Linux tells what a process takes.
@@ -35,7 +35,9 @@ pub fn peak(
     removed: &HeadSet,
     batch_size: u64,
 ) -> anyhow::Result<Option<u64>> {
-    if machine.device != Device::Cpu || !Path::new(STATUS).exists() {
+    // In bf16 a classifier has its weights in single precision too.
+    let is_known = machine.device == Device::Cpu && machine.precision == Precision::F32;
+    if !is_known || !Path::new(STATUS).exists() {
         return Ok(None);
     }
     let mut command = Command::new(std::env::current_exe()?);

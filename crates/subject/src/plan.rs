@@ -1,114 +1,178 @@
-//! How much of a sweep is computed at once, within a bound of memory.
+//! How much of a sweep is computed at once, and what is kept between head sets, within a bound of memory.
+use std::sync::{Mutex, PoisonError};
+
+use core_masking::Trunk;
+use corpus::batches::longest_first;
 use tch::Device;
 
 use crate::Error;
 use crate::args::Machine;
 
+/// Head sets that are evaluated together at the most. More would share more, but results are handed on, and rows written,
+/// only when all of them are there.
+pub(crate) const MOST_TOGETHER: usize = 16;
+
 /// How much is computed at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Bound of a batch in tokens, padding included.
-    pub tokens: usize,
-    /// Variants that are rows of one batch.
-    pub together: usize,
+    /// Places of the segments of each batch.
+    pub batches: Vec<Vec<usize>>,
+    /// Head sets that are rows of one batch.
+    pub sets_per_batch: usize,
     /// Whether what the intact model computes of each batch is kept for later head sets.
     pub keeps_trunks: bool,
 }
 
-/// What the plan depends on.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sizes {
-    /// Bytes that may be used.
-    memory: u64,
-    workers: u64,
-    /// Whether variants are to ride together: on a GPU, which wants many rows.
-    rides: bool,
-    /// What the batches are made of.
-    load: Load,
-}
-
 /// What a split asks of the memory.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
-    /// Tokens of a batch where there is memory for them.
-    pub batch: u64,
-    /// Bytes that are kept of a token between head sets.
-    pub kept: u64,
-    /// Bytes that a token takes on its way through the model.
-    pub way: u64,
-    /// Tokens of the longest segment.
-    pub longest: u64,
-    /// Tokens of all segments, each as long as the longest one of its batch.
-    pub all: u64,
+pub(crate) struct Load<'a> {
+    /// Tokens of each segment.
+    pub lengths: &'a [usize],
+    /// Tokens of a batch, padding included, where there is memory for them.
+    pub batch_tokens: usize,
+    /// Bytes of a segment of so many tokens on its way through the model; more for longer ones.
+    pub segment_bytes: &'a dyn Fn(usize) -> u64,
+    /// Bytes that each thread needs whatever the batch.
+    pub thread_bytes: u64,
+    /// Bytes of what enters a layer, for one token.
+    pub trunk_bytes: u64,
 }
 
-impl Sizes {
-    pub(crate) fn new(machine: &Machine, load: Load) -> Self {
-        let (memory, workers) = (machine.memory, machine.workers() as u64);
-        Self { memory, workers, rides: machine.device != Device::Cpu, load }
-    }
-
+impl Plan {
     /// # Errors
     /// If the memory is too small for one segment.
-    pub(crate) fn plan(self) -> Result<Plan, Error> {
-        let Load { batch, kept, way, longest, all } = self.load;
-        let needed = longest * way * self.workers;
-        if self.memory < needed {
-            return Err(Error::Memory { memory: self.memory, needed, tokens: longest });
+    pub(crate) fn new(machine: &Machine, load: &Load<'_>) -> Result<Self, Error> {
+        let (memory, workers) = (machine.memory, machine.workers() as u64);
+        let longest = load.lengths.iter().copied().max().unwrap_or(0);
+        let needed = workers * (load.thread_bytes + (load.segment_bytes)(longest));
+        if memory < needed {
+            return Err(Error::Memory { memory, needed, tokens: longest as u64 });
         }
-        let trunks = all * kept;
-        let keeps_trunks = trunks <= (self.memory - needed) / 2;
-        let free = self.memory - if keeps_trunks { trunks } else { 0 };
-        let tokens = free / self.workers / way;
-        let together = if self.rides { tokens / batch } else { 1 };
-        Ok(Plan { tokens: tokens.min(batch) as usize, together: together.max(1) as usize, keeps_trunks })
+        let mut tokens = load.batch_tokens;
+        let mut batches = load.batches(tokens);
+        let trunks = load.trunk_bytes * batches.iter().map(|batch| load.padded(batch)).sum::<u64>();
+        let keeps_trunks = trunks <= (memory - needed) / 2;
+        let free = (memory - if keeps_trunks { trunks } else { 0 }) / workers - load.thread_bytes;
+        // Batches of one segment fit.
+        while tokens > 1 && load.dearest(&batches) > free {
+            tokens /= 2;
+            batches = load.batches(tokens);
+        }
+        let sets_per_batch = match machine.device {
+            Device::Cpu => 1, // whose caches one set fills
+            _ => (free / load.dearest(&batches).max(1)).clamp(1, MOST_TOGETHER as u64) as usize,
+        };
+        Ok(Self { batches, sets_per_batch, keeps_trunks })
     }
 }
 
-/// Tokens of all segments, each padded to the longest one of its batch.
-pub(crate) fn padded(lengths: &[usize], batches: &[Vec<usize>]) -> u64 {
-    let padded = |batch: &Vec<usize>| batch.len() * batch.iter().map(|&row| lengths[row]).max().unwrap_or(0);
-    batches.iter().map(padded).sum::<usize>() as u64
+impl Load<'_> {
+    fn batches(&self, tokens: usize) -> Vec<Vec<usize>> {
+        longest_first(self.lengths.iter().copied(), tokens)
+    }
+
+    fn longest(&self, batch: &[usize]) -> usize {
+        batch.iter().map(|&row| self.lengths[row]).max().unwrap_or(0)
+    }
+
+    /// Tokens of a batch, padding included.
+    fn padded(&self, batch: &[usize]) -> u64 {
+        (batch.len() * self.longest(batch)) as u64
+    }
+
+    /// Bytes of the batch that takes most.
+    fn dearest(&self, batches: &[Vec<usize>]) -> u64 {
+        let bytes = |batch: &Vec<usize>| batch.len() as u64 * (self.segment_bytes)(self.longest(batch));
+        batches.iter().map(bytes).max().unwrap_or(0)
+    }
+}
+
+/// What the last head sets left of each batch, if there is room for it.
+pub(crate) struct Trunks {
+    slots: Vec<Mutex<Option<Trunk>>>,
+    kept: bool,
+}
+
+impl Trunks {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self { slots: plan.batches.iter().map(|_| Mutex::new(None)).collect(), kept: plan.keeps_trunks }
+    }
+
+    /// Does some work on a batch with what is left of it, and keeps what the work leaves.
+    pub(crate) fn with<T>(
+        &self,
+        batch: usize,
+        work: impl FnOnce(Option<Trunk>) -> Result<(T, Trunk), Error>,
+    ) -> Result<T, Error> {
+        let slot = || self.slots[batch].lock().unwrap_or_else(PoisonError::into_inner);
+        let left = slot().as_ref().map(Trunk::share);
+        let (found, trunk) = work(left)?;
+        if self.kept {
+            *slot() = Some(trunk);
+        }
+        Ok(found)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::tests::machine;
 
-    const LOAD: Load = Load { batch: 2_048, kept: 10, way: 200, longest: 50, all: 40_000 };
-    const SIZES: Sizes = Sizes { memory: 1_000_000, workers: 2, rides: false, load: LOAD };
-
-    fn sizes(all: u64) -> Sizes {
-        Sizes { load: Load { all, ..LOAD }, ..SIZES }
+    /// 200 bytes a token, and 1,000 for each of two threads.
+    const fn load(lengths: &[usize]) -> Load<'_> {
+        Load {
+            lengths,
+            batch_tokens: 400,
+            segment_bytes: &|tokens| 200 * tokens as u64,
+            thread_bytes: 1_000,
+            trunk_bytes: 10,
+        }
     }
 
-    /// Of a million bytes the intact model's take 400,000, and each of two workers has 300,000 for 200 bytes a token.
+    fn plan(memory: u64, device: Device) -> Result<Plan, Error> {
+        Plan::new(&Machine { memory, device, ..machine() }, &load(&[20; 100]))
+    }
+
+    fn sizes(plan: &Plan) -> (usize, usize, bool) {
+        (plan.batches[0].len(), plan.sets_per_batch, plan.keeps_trunks)
+    }
+
+    /// A segment takes 4,000 bytes, all trunks 20,000. Of 180,000 bytes those leave 80,000 to each thread, 79,000 without
+    /// what it needs anyway: 19 segments, and half a batch of 20 is 10. Of 49,999 there is no room for trunks, and each
+    /// thread has 23,999 for 5 segments.
     #[test]
     fn batches_shrink_to_the_memory_there_is() {
-        let plan = SIZES.plan().unwrap();
-        assert_eq!(plan, Plan { tokens: 1_500, together: 1, keeps_trunks: true });
-        let plan = sizes(60_000).plan().unwrap();
-        assert_eq!(plan, Plan { tokens: 2_048, together: 1, keeps_trunks: false });
-        let plan = Sizes { memory: 10_000_000, rides: true, workers: 1, ..SIZES }.plan().unwrap();
-        // 9,600,000 bytes are 48,000 tokens, 23 batches
-        assert_eq!(plan, Plan { tokens: 2_048, together: 23, keeps_trunks: true });
+        assert_eq!(sizes(&plan(1_000_000, Device::Cpu).unwrap()), (20, 1, true));
+        assert_eq!(sizes(&plan(182_000, Device::Cpu).unwrap()), (20, 1, true));
+        assert_eq!(sizes(&plan(180_000, Device::Cpu).unwrap()), (10, 1, true));
+        assert_eq!(sizes(&plan(49_999, Device::Cpu).unwrap()), (5, 1, false));
+    }
+
+    /// One thread has 979,000 bytes for batches of 80,000.
+    #[test]
+    fn a_gpu_computes_several_sets_at_once() {
+        assert_eq!(sizes(&plan(1_000_000, Device::Cuda(0)).unwrap()), (20, 12, true));
+        assert_eq!(sizes(&plan(100_000_000, Device::Cuda(0)).unwrap()), (20, MOST_TOGETHER, true));
     }
 
     #[test]
     fn too_little_memory_for_one_segment_is_refused_with_what_is_needed() {
-        let small = Sizes { memory: 10_000, ..SIZES };
-        let message = small.plan().unwrap_err().to_string();
-        assert!(message.contains("--memory 10000") && message.contains("50 tokens"), "{message}");
-        let Err(Error::Memory { needed, .. }) = small.plan() else { panic!("{message}") };
-        for all in [100, 800, 40_000] {
-            assert!(Sizes { memory: needed, ..sizes(all) }.plan().is_ok());
-            assert!(Sizes { memory: needed - 1, ..sizes(all) }.plan().is_err());
-        }
+        let message = plan(5_000, Device::Cpu).unwrap_err().to_string();
+        assert!(message.contains("--memory 5000") && message.contains("20 tokens"), "{message}");
+        let Err(Error::Memory { needed, .. }) = plan(5_000, Device::Cpu) else { panic!("{message}") };
+        assert_eq!(needed, 2 * (1_000 + 20 * 200));
+        assert!(plan(needed - 1, Device::Cpu).is_err());
+        assert_eq!(sizes(&plan(needed, Device::Cpu).unwrap()), (1, 1, false));
     }
 
-    /// 2 segments padded to 5 and 1 of 7.
     #[test]
-    fn padding_counts() {
-        assert_eq!(padded(&[5, 7, 3], &[vec![0, 2], vec![1]]), 17);
+    fn segments_of_any_length_are_all_in_a_batch() {
+        for memory in [20_000, 50_000, 1_000_000] {
+            let lengths: Vec<usize> = (0..30).map(|row| row * 7 % 31).collect();
+            let plan = Plan::new(&Machine { memory, ..machine() }, &load(&lengths)).unwrap();
+            let mut rows = plan.batches.concat();
+            rows.sort_unstable();
+            assert_eq!(rows, (0..30).collect::<Vec<_>>());
+        }
     }
 }

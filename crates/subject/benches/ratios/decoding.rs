@@ -1,8 +1,9 @@
-//! Beam search over a test set, beside `generate` of transformers on the same weights, tokens, batches and threads.
+//! Beam search over a test set, beside `generate` of transformers on the same weights, tokens, batches and threads, with the
+//! same rule for stopping; the limit of a batch is that of its longest sentence there, and each sentence has its own here.
 use std::path::Path;
 
 use core_masking::marian::Marian;
-use core_masking::{BeamSearch, Gates};
+use core_masking::{BeamSearch, Gates, Stopping};
 use corpus::tokenizer::SubwordTokenizer;
 use rayon::prelude::*;
 use serde_json::json;
@@ -28,11 +29,16 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     let batches: Vec<&[Vec<u32>]> = sources.chunks(BATCH).collect();
     let longest = |batch: &&[Vec<u32>]| batch.iter().map(Vec::len).max().unwrap();
     let limits: Vec<usize> = batches.iter().map(|batch| search.limit(&model, longest(batch))).collect();
+    let stopping = match search.stopping {
+        Stopping::Early => json!(true),
+        Stopping::Heuristic => json!(false),
+        Stopping::Exact => json!("never"),
+    };
     let task = json!({
         "do": "generate", "threads": machine.threads, "folder": folder, "batches": batches, "limits": limits,
-        "beam": search.beam, "length_penalty": search.length_penalty, "pad": model.config().pad_token_id,
+        "beam": search.beam, "length_penalty": search.length_penalty, "stopping": stopping, "pad": model.config().pad_token_id,
     });
-    let peer = Peer::start(&context.args.python, &task);
+    let peer = Peer::start(&context.args.python, machine.device, &task);
     let ratio = peer.map(|mut peer| {
         tch::set_num_threads(1);
         let ours = || timed(|| translate(&search, &model, &batches, machine.threads));

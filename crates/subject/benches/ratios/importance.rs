@@ -9,7 +9,7 @@ use core_masking::marian::{Marian, MarianConfig};
 use core_masking::{Gates, Measure, Weights};
 use tch::{Kind, Tensor};
 
-use crate::models::{MINILM, classifier, texts};
+use crate::models::{MINILM, classifier, finish, texts};
 use crate::{Context, Row, timed};
 
 /// What the issue of importance wanted: at most 1.3 times a training step.
@@ -29,6 +29,14 @@ fn trainable(weights: &Weights) -> Weights {
     Weights::from_tensors(weights.iter().map(leaf))
 }
 
+/// Gradients of all weights, as a training step computes them.
+fn backward(loss: &Tensor, weights: &Weights) {
+    let all: Vec<&Tensor> = weights.iter().map(|(_, tensor)| tensor).collect();
+    for gradient in Tensor::run_backward(&[loss], &all, false, false) {
+        finish(&gradient);
+    }
+}
+
 fn of_classifier(context: &Context) -> f64 {
     let model = classifier(MINILM, context.machine.device);
     let batch = texts(&model, 32, 55);
@@ -39,7 +47,12 @@ fn of_classifier(context: &Context) -> f64 {
         (Gates::open(&model.layout(), model.options()), BTreeSet::from([Measure::Example]));
     context.ratio(
         || timed(|| drop(measure_classifier(&model, &batch, &labels, &open, &measures))),
-        || timed(|| label_losses(&learner, &batch, &labels, &open, &BertDropout::OFF).mean(None).backward()),
+        || {
+            timed(|| {
+                let loss = label_losses(&learner, &batch, &labels, &open, &BertDropout::OFF).mean(None);
+                backward(&loss, learner.weights());
+            })
+        },
     )
 }
 
@@ -62,6 +75,6 @@ fn of_translator(context: &Context) -> f64 {
         (Gates::open(&model.layout(), model.options()), BTreeSet::from([Measure::Example]));
     context.ratio(
         || timed(|| drop(measure_translator(&model, &batch, &open, &measures))),
-        || timed(|| sentence_losses(&learner, &batch, &open).sum(None).backward()),
+        || timed(|| backward(&sentence_losses(&learner, &batch, &open).sum(None), learner.weights())),
     )
 }

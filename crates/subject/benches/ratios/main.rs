@@ -1,7 +1,8 @@
 //! How fast the project is, as ratios to another way of doing the same: `just bench`.
 //!
-//! Both ways are measured in turn, A B A B, in one run on all threads; a ratio is the median over pairs of neighbours, and
-//! above 1 where ours is faster. Rows that compare with transformers need a Python that has it (`--python`).
+//! Both ways are measured in turn, A B A B, in one run; a ratio is the median over pairs of neighbours, and how many times
+//! as fast ours is, unless the row says otherwise. Rows that compare with transformers need a Python that has it
+//! (`--python`), and are for CPUs.
 #![expect(clippy::unwrap_used, reason = "a benchmark has no one to report an error to")]
 mod decoding;
 mod importance;
@@ -19,11 +20,12 @@ use subject::{Machine, MachineArgs};
 
 #[derive(Parser)]
 struct Args {
-    /// Measurements to take, of sweep, precision, pruning, decoding, training and importance; all if absent
+    /// Measurements to take; all if absent
+    #[arg(value_parser = MEASUREMENTS.map(|(name, _)| name))]
     only: Vec<String>,
 
-    /// Pairs that are timed, after one that warms up
-    #[arg(long, default_value_t = 3)]
+    /// Pairs that are timed, after one that warms up; an odd number
+    #[arg(long, default_value_t = 3, value_parser = odd)]
     rounds: usize,
 
     /// Classifier that is swept in bf16
@@ -78,7 +80,8 @@ fn main() {
     // benchmarks start in the folder of their crate
     std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
     let context = Context { machine: args.machine.build().unwrap(), args };
-    println!("{:>7} {:>7}  {} threads", "ratio", "wanted", context.machine.threads);
+    let Machine { threads, .. } = context.machine;
+    println!("{:>7} {:>7}  {}, {threads} threads", "ratio", "wanted", context.machine.device_name());
     for (name, measure) in MEASUREMENTS {
         if context.args.only.is_empty() || context.args.only.iter().any(|only| only == name) {
             measure(&context, &mut |Row { name, ratio, wanted }| match ratio {
@@ -97,9 +100,16 @@ impl Context {
             theirs() / ours
         };
         pair();
-        let mut ratios: Vec<f64> = (0..self.args.rounds.max(1)).map(|_| pair()).collect();
+        let mut ratios: Vec<f64> = (0..self.args.rounds).map(|_| pair()).collect();
         ratios.sort_by(f64::total_cmp);
         ratios[ratios.len() / 2]
+    }
+}
+
+fn odd(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(rounds) if rounds % 2 == 1 => Ok(rounds),
+        _ => Err("not an odd number".to_owned()),
     }
 }
 

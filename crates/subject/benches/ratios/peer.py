@@ -16,7 +16,7 @@ except ImportError as error:
 transformers.logging.set_verbosity_error()
 
 
-def generate(folder, batches, limits, beam, length_penalty, pad, **_):
+def generate(folder, batches, limits, beam, length_penalty, stopping, pad, **_):
     model = transformers.MarianMTModel.from_pretrained(folder).eval()
 
     def once():
@@ -29,6 +29,7 @@ def generate(folder, batches, limits, beam, length_penalty, pad, **_):
                     attention_mask=(ids != pad).long(),
                     num_beams=beam,
                     length_penalty=length_penalty,
+                    early_stopping=stopping,
                     max_new_tokens=limit,
                 )
 

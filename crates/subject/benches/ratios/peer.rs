@@ -3,6 +3,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
+use tch::Device;
 
 /// `peer.py` at work.
 pub struct Peer {
@@ -15,8 +16,11 @@ impl Peer {
     /// Starts it with a task.
     ///
     /// # Errors
-    /// In words, if there is no such Python, or it lacks a package.
-    pub fn start(python: &str, task: &Value) -> Result<Self, String> {
+    /// In words, if there is no such Python, it lacks a package, or `device` is no CPU.
+    pub fn start(python: &str, device: Device, task: &Value) -> Result<Self, String> {
+        if device != Device::Cpu {
+            return Err("compared on a CPU alone: --device cpu".to_owned());
+        }
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/ratios/peer.py");
         let mut process = Command::new(python)
             .arg(script)

@@ -1,4 +1,4 @@
-//! A classifier as a subject: one forward pass for each head set, accuracy, F1 or Matthews correlation.
+//! A classifier as a subject: sweeps over head sets, accuracy, F1 or Matthews correlation.
 mod data;
 mod learner;
 mod pass;
@@ -7,6 +7,7 @@ mod sweep;
 mod texts;
 mod training;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -46,6 +47,8 @@ pub(crate) struct ClassificationSubject {
     labels: Vec<String>,
     metric: ClassificationMetric,
     origin: Origin,
+    /// What sweeps in bf16 were calibrated to, by what is scored.
+    bounds: RefCell<Vec<(Scored, f64)>>,
 }
 
 /// The heads of the model, as far as they are known before it is there.
@@ -193,6 +196,7 @@ impl ClassificationSubject {
             tokenizer,
             labels,
             origin: Origin::of(places, &FILES, checkpoint)?,
+            bounds: RefCell::default(),
         })
     }
 
@@ -210,7 +214,7 @@ impl ClassificationSubject {
     /// A model for each thread.
     fn models(&self) -> Result<Vec<BertClassifier>, Error> {
         tch::set_num_threads(1);
-        Ok((0..self.machine.workers()).map(|_| self.models.exact.share()).collect::<Result<_, _>>()?)
+        Ok((0..self.machine.workers()).map(|_| self.models.quickest().share()).collect::<Result<_, _>>()?)
     }
 }
 
@@ -244,7 +248,11 @@ impl Subject for ClassificationSubject {
             self.layout().check(id)?;
         }
         let texts = self.texts(scored)?;
-        let mut sweep = Sweep::new(&self.models, &self.machine, &texts)?;
+        let known = self.bounds.borrow().iter().find(|(known, _)| known == scored).map(|&(_, bound)| bound);
+        let mut sweep = Sweep::new(&self.models, &self.machine, &texts, known)?;
+        if let (None, Some(bound)) = (known, sweep.bound()) {
+            self.bounds.borrow_mut().push((scored.clone(), bound));
+        }
         let mut progress = Progress::new(sets.len() * sweep.batches(), self.machine.quiet);
         sweep.run(sets, scored.rescale, &mut progress, &mut |progress, index, outcomes| {
             let evaluation = Evaluation::new(Segments::Classes(outcomes, self.metric))?;
@@ -277,11 +285,12 @@ impl Subject for ClassificationSubject {
 
     fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
         let texts = self.texts(scored)?;
-        let gates = scored.gates(&self.layout(), masked, self.models.exact.options())?;
+        let model = self.models.quickest();
+        let gates = scored.gates(&self.layout(), masked, model.options())?;
         let mut outputs = Vec::new();
         for rows in longest_first(texts.lengths(), BATCH_TOKENS) {
-            let batch = texts.batch(&self.models.exact, &rows)?;
-            let logits = no_grad(|| self.models.exact.forward(&batch, &gates, &BertDropout::OFF));
+            let batch = texts.batch(model, &rows)?;
+            let logits = no_grad(|| model.forward(&batch, &gates, &BertDropout::OFF));
             outputs.extend(to_vec(&logits));
         }
         Ok(outputs)
@@ -297,6 +306,7 @@ impl Subject for ClassificationSubject {
             labels: self.labels.clone(),
             metric: self.metric,
             origin: self.origin.without_heads(heads),
+            bounds: RefCell::default(),
         }))
     }
 

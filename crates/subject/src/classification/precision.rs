@@ -1,11 +1,13 @@
-//! A quick model and an exact one: classes are those of the exact model, which looks only at close decisions.
-use core_masking::bert::{BertClassifier, BertDropout, Variants};
-use core_masking::{Gates, HeadSet, SegmentBatch, Trunk};
+//! A quick model and an exact one, which looks again at decisions that are close.
+//!
+//! Classes are those of the exact model as long as masking heads does not make the quick one err much more than it does
+//! with all heads open, where its largest error is measured.
+use core_masking::bert::{BertClassifier, Variants};
+use core_masking::{HeadSet, SegmentBatch, Trunk};
 use tch::{Kind, Tensor};
 
 use super::texts::{Texts, classes};
 use crate::args::{Machine, Precision};
-use crate::plan::Plan;
 use crate::{Error, to_vec};
 
 /// A decision of the quick model counts if it is further from any other than this many times the largest error that it
@@ -51,38 +53,52 @@ impl Models {
         &self,
         texts: &Texts,
         rows: &[usize],
-        sets: &Together<'_>,
+        request: &Request<'_>,
         left: Option<Trunk>,
     ) -> Result<(Classes, Trunk), Error> {
         let model = self.quickest();
-        let variants = Variants::new(model, sets.sets, sets.rescale)?;
-        let (logits, trunk) = model.sweep(&texts.batch(model, rows)?, &variants, sets.plan.together, left);
+        let variants = Variants::new(model, request.sets, request.rescale)?;
+        let batch = texts.batch(model, rows)?;
+        let (logits, trunk) = model.sweep(&batch, &variants, request.sets_per_batch, left);
         let by_set = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
-        let mut found = Classes { by_set, looked_at_again: 0 };
-        if let Some(bound) = sets.bound {
-            let batch = texts.batch(&self.exact, rows)?;
-            self.look_again(&batch, &closer_than(bound, &logits), sets, &mut found)?;
+        let mut found = Classes { by_set, rechecked: 0 };
+        if let Some(bound) = request.bound {
+            self.recheck(&texts.batch(&self.exact, rows)?, &logits, (request, bound), &mut found)?;
         }
         Ok((found, trunk))
     }
 
-    /// Replaces the classes of some cells, places of set and text, by those of the exact model.
-    fn look_again(
+    /// Replaces the classes of close decisions by those of the exact model. What that says of the quick one's error raises
+    /// the bound of this batch, if need be, and more decisions are close.
+    ///
+    /// `logits`: those of the quick model, `[batch, labels]` of each set.
+    fn recheck(
         &self,
         batch: &SegmentBatch,
-        cells: &[(usize, usize)],
-        sets: &Together<'_>,
+        logits: &[Tensor],
+        (request, mut bound): (&Request<'_>, f64),
         found: &mut Classes,
     ) -> Result<(), Error> {
-        let variants = Variants::new(&self.exact, sets.sets, sets.rescale)?;
-        let (plan, positions) = (sets.plan, batch.tokens.ids.size()[1] as usize);
-        for cells in cells.chunks((plan.tokens * plan.together / positions).max(1)) {
-            let logits = self.exact.sweep_cells(batch, &variants, cells);
-            for (&(set, text), class) in cells.iter().zip(classes(&logits)?) {
-                found.by_set[set][text] = class;
+        let logits = Tensor::stack(logits, 0).to_kind(Kind::Float); // [sets, batch, labels]
+        let (greatest, _) = logits.topk(2, -1, true, true);
+        let lead = greatest.select(2, 0) - greatest.select(2, 1); // [sets, batch]
+        let variants = Variants::new(&self.exact, request.sets, request.rescale)?;
+        // as many rows as the batch has at a time, for which there is memory
+        let at_once = batch.tokens.ids.size()[0] as usize * request.sets_per_batch;
+        let mut rechecked = f64::NEG_INFINITY; // leads below this are done
+        while rechecked < bound {
+            let close = places(&lead.ge(rechecked).logical_and(&lead.lt(bound)));
+            rechecked = bound;
+            for cells in close.chunks(at_once) {
+                let exact = self.exact.sweep_cells(batch, &variants, cells);
+                for (row, (&(set, text), class)) in cells.iter().zip(classes(&exact)?).enumerate() {
+                    found.by_set[set][text] = class;
+                    let quick = logits.get(set as i64).get(text as i64);
+                    bound = bound.max(MARGIN * largest_gap(&quick, &exact.get(row as i64)));
+                }
             }
+            found.rechecked += close.len();
         }
-        found.looked_at_again += cells.len();
         Ok(())
     }
 
@@ -93,21 +109,22 @@ impl Models {
     pub(super) fn largest_error(&self, texts: &Texts, rows: &[usize]) -> Result<f64, Error> {
         let Some(quick) = &self.quick else { return Ok(0.0) };
         let logits = |model: &BertClassifier| -> Result<Tensor, Error> {
-            let open = Gates::open(&model.layout(), model.options());
-            Ok(model.forward(&texts.batch(model, rows)?, &open, &BertDropout::OFF).to_kind(Kind::Float))
+            let intact = Variants::new(model, &[HeadSet::none()], false)?;
+            let (logits, _) = model.sweep(&texts.batch(model, rows)?, &intact, 1, None);
+            Ok(logits[0].to_kind(Kind::Float))
         };
-        let errors = logits(quick)? - logits(&self.exact)?; // [batch, labels]
-        let largest = (errors.amax([1], false) - errors.amin([1], false)).max().double_value(&[]);
+        let largest = largest_gap(&logits(quick)?, &logits(&self.exact)?);
         if largest.is_finite() { Ok(largest) } else { Err(Error::NotFinite) }
     }
 }
 
 /// Head sets that are evaluated together, and how.
-pub(super) struct Together<'a> {
+pub(super) struct Request<'a> {
     pub(super) sets: &'a [HeadSet],
     /// Whether the kept heads of a layer are multiplied by heads / kept.
     pub(super) rescale: bool,
-    pub(super) plan: &'a Plan,
+    /// Sets that are rows of one batch.
+    pub(super) sets_per_batch: usize,
     /// Decisions closer than this take a second look.
     pub(super) bound: Option<f64>,
 }
@@ -117,16 +134,19 @@ pub(super) struct Together<'a> {
 pub(super) struct Classes {
     /// The class of each text under each set.
     pub(super) by_set: Vec<Vec<usize>>,
-    /// How many of these took a second look.
-    pub(super) looked_at_again: usize,
+    /// How many of these the exact model has decided.
+    pub(super) rechecked: usize,
 }
 
-/// Places of set and text where the two greatest logits are closer than `bound`; `logits`: `[batch, labels]` of each set.
-fn closer_than(bound: f64, logits: &[Tensor]) -> Vec<(usize, usize)> {
-    let logits = Tensor::stack(logits, 0).to_kind(Kind::Float); // [sets, batch, labels]
-    let (greatest, _) = logits.topk(2, -1, true, true);
-    let lead = greatest.select(2, 0) - greatest.select(2, 1); // [sets, batch]
-    let places = to_vec(&lead.lt(bound).nonzero()); // set and text in turn
+/// The largest error in a difference of two logits of a row; both `[.., labels]`.
+fn largest_gap(quick: &Tensor, exact: &Tensor) -> f64 {
+    let errors = quick - exact;
+    (errors.amax([-1], false) - errors.amin([-1], false)).max().double_value(&[])
+}
+
+/// Places of set and text where this is true, `[sets, batch]`.
+fn places(close: &Tensor) -> Vec<(usize, usize)> {
+    let places = to_vec(&close.nonzero()); // set and text in turn
     places.chunks(2).map(|cell| (cell[0] as usize, cell[1] as usize)).collect()
 }
 
@@ -135,12 +155,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decisions_are_close_if_the_two_greatest_logits_are() {
-        let logits = [
-            Tensor::from_slice2(&[[1.0_f32, 3.0, 2.9], [1.0, 1.5, 3.0]]),
-            Tensor::from_slice2(&[[0.0_f32, 0.0, -9.0], [0.0, 0.26, -9.0]]),
-        ];
-        assert_eq!(closer_than(0.25, &logits), [(0, 0), (1, 0)]);
-        assert_eq!(closer_than(0.0, &logits), []);
+    fn places_are_those_of_set_and_text() {
+        let close = Tensor::from_slice2(&[[false, true, false], [true, true, false]]);
+        assert_eq!(places(&close), [(0, 1), (1, 0), (1, 1)]);
+        assert!(places(&close.logical_and(&close.logical_not())).is_empty());
+    }
+
+    /// Errors of 0.5, -0.25 and 0: the greatest difference of two logits is off by 0.75.
+    #[test]
+    fn errors_of_differences_count() {
+        let quick = Tensor::from_slice2(&[[1.0, 1.0, 1.0], [1.5, 2.75, 4.0]]);
+        let exact = Tensor::from_slice2(&[[1.0, 1.0, 1.0], [1.0, 3.0, 4.0]]);
+        assert!((largest_gap(&quick, &exact) - 0.75).abs() < 1e-12);
     }
 }

@@ -1,25 +1,19 @@
 //! Many head sets over one split: what they share is computed once, within a bound of memory.
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 use core_masking::bert::{BertClassifier, BertConfig};
-use core_masking::{HeadId, HeadSet, Trunk};
-use corpus::batches::longest_first;
+use core_masking::{HeadId, HeadSet};
 use stats::classification::Outcome;
 use tch::{Kind, no_grad};
 
-use super::precision::{Classes, MARGIN, Models, Together};
+use super::precision::{Classes, MARGIN, Models, Request};
 use super::texts::{BATCH_TOKENS, Texts};
 use crate::args::Machine;
-use crate::plan::{Load, Plan, Sizes, padded};
+use crate::plan::{Load, MOST_TOGETHER, Plan, Trunks};
 use crate::progress::Progress;
 use crate::{Error, workers};
 
-/// Head sets that are evaluated together if they mask heads of one layer alone, and so share all layers below.
-const OF_ONE_LAYER: usize = 16;
-
-/// As many of other sets. More would share more, but results are handed on, and rows written, only when all of them are
-/// there.
+/// Head sets of several layers that are evaluated together: each of them is nearly a whole pass, which rows wait for.
 const OF_SEVERAL: usize = 6;
 
 /// Texts, of all lengths, on which the error of the quick model is measured, if there are as many.
@@ -33,59 +27,49 @@ pub(super) struct Sweep<'a> {
     /// Decisions closer than this in the quick model are the exact model's, if there are two.
     bound: Option<f64>,
     decisions: u64,
-    looked_at_again: u64,
+    rechecked: u64,
 }
 
 /// What all threads look at.
 struct Split<'a> {
     texts: &'a Texts,
-    batches: Vec<Vec<usize>>,
     plan: Plan,
-    /// What the last group left of each batch, if there is room for it.
-    trunks: Vec<Mutex<Option<Trunk>>>,
-}
-
-/// What the split asks of the memory.
-fn load(models: &Models, texts: &Texts) -> Load {
-    let config: &BertConfig = models.exact.config();
-    let bytes = |model: &BertClassifier| if model.options().0 == Kind::BFloat16 { 2 } else { 4 };
-    let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
-    // Each layer on the way keeps its input and what its heads read; in one of them stand query, key, value, their
-    // products, the residual stream and the feed-forward block before and after its nonlinearity.
-    let tensors = 2 * config.num_hidden_layers as u64 + 8 + 2 * feed_forward;
-    let width = config.hidden_size as u64;
-    let lengths: Vec<usize> = texts.lengths().collect();
-    let batches = longest_first(texts.lengths(), BATCH_TOKENS);
-    Load {
-        batch: BATCH_TOKENS as u64,
-        kept: width * bytes(models.quickest()),
-        way: width * tensors * bytes(&models.exact),
-        longest: lengths.iter().max().map_or(0, |&longest| longest as u64),
-        all: padded(&lengths, &batches),
-    }
+    trunks: Trunks,
 }
 
 impl<'a> Sweep<'a> {
+    /// `bound`: what an earlier sweep over these texts was [calibrated](Self::bound) to.
+    ///
     /// # Errors
     /// If the memory is too small for one text, or a logit is NaN or infinite.
-    pub(super) fn new(models: &'a Models, machine: &'a Machine, texts: &'a Texts) -> Result<Self, Error> {
-        let plan = Sizes::new(machine, load(models, texts)).plan()?;
-        let batches = longest_first(texts.lengths(), plan.tokens);
-        let trunks = batches.iter().map(|_| Mutex::new(None)).collect();
-        let split = Split { texts, batches, plan, trunks };
-        let mut sweep = Self { models, machine, split, bound: None, decisions: 0, looked_at_again: 0 };
-        sweep.bound = sweep.calibrated()?;
+    pub(super) fn new(
+        models: &'a Models,
+        machine: &'a Machine,
+        texts: &'a Texts,
+        bound: Option<f64>,
+    ) -> Result<Self, Error> {
+        let plan = plan(models, machine, texts)?;
+        let split = Split { texts, trunks: Trunks::new(&plan), plan };
+        let mut sweep = Self { models, machine, split, bound, decisions: 0, rechecked: 0 };
+        if models.quick.is_some() && bound.is_none() {
+            sweep.bound = Some(sweep.calibrated()?);
+        }
         Ok(sweep)
+    }
+
+    /// How far apart the two greatest logits of the quick model must be for a decision to be that of the exact one.
+    pub(super) fn bound(&self) -> Option<f64> {
+        self.bound
     }
 
     /// Number of batches.
     pub(super) fn batches(&self) -> usize {
-        self.split.batches.len()
+        self.split.plan.batches.len()
     }
 
     /// What the second look did, if there is one.
     pub(super) fn report(&self) -> Option<String> {
-        let (again, decisions) = (self.looked_at_again, self.decisions);
+        let (again, decisions) = (self.rechecked, self.decisions);
         self.bound.map(|bound| {
             format!(
                 "{again} of {decisions} decisions were closer than {bound:.3}, {MARGIN} times the largest error of bf16 \
@@ -105,20 +89,21 @@ impl<'a> Sweep<'a> {
         let (split, bound, batches) = (&self.split, self.bound, self.batches());
         let groups = groups(sets);
         let job = |models: &Models, item: usize| {
-            let (sets, plan) = (&sets[groups[item / batches].clone()], &split.plan);
-            no_grad(|| split.classify(models, &Together { sets, rescale, plan, bound }, item % batches))
+            let (sets, sets_per_batch) = (&sets[groups[item / batches].clone()], split.plan.sets_per_batch);
+            let request = Request { sets, rescale, sets_per_batch, bound };
+            no_grad(|| split.classify(models, &request, item % batches))
         };
         let mut segments: Vec<Vec<Outcome>> = Vec::new();
-        let mut looked_at_again = 0;
+        let mut rechecked = 0;
         workers::in_order(self.lanes()?, groups.len() * batches, job, |item, classes| {
             let (group, batch) = (&groups[item / batches], item % batches);
             if batch == 0 {
                 segments = vec![vec![Outcome { gold: 0, predicted: 0 }; split.texts.len()]; group.len()];
             }
             progress.advance(group.len());
-            looked_at_again += classes.looked_at_again;
+            rechecked += classes.rechecked;
             for (segments, predicted) in segments.iter_mut().zip(classes.by_set) {
-                for (&row, predicted) in split.batches[batch].iter().zip(predicted) {
+                for (&row, predicted) in split.plan.batches[batch].iter().zip(predicted) {
                     segments[row] = Outcome { gold: split.texts.classes[row], predicted };
                 }
             }
@@ -130,7 +115,7 @@ impl<'a> Sweep<'a> {
                 .zip(segments.drain(..))
                 .try_for_each(|(set, segments)| each(progress, set, segments))
         })?;
-        self.looked_at_again += looked_at_again as u64;
+        self.rechecked += rechecked as u64;
         self.decisions += (sets.len() * self.split.texts.len()) as u64;
         Ok(())
     }
@@ -141,36 +126,46 @@ impl<'a> Sweep<'a> {
         (0..self.machine.workers()).map(|_| self.models.share()).collect()
     }
 
-    /// How far apart a decision of the quick model must be to be that of the exact one.
-    fn calibrated(&self) -> Result<Option<f64>, Error> {
-        if self.models.quick.is_none() {
-            return Ok(None);
-        }
+    fn calibrated(&self) -> Result<f64, Error> {
         let split = &self.split;
         let every = split.texts.len().div_ceil(CALIBRATED);
         let job = |models: &Models, item: usize| {
-            let rows: Vec<usize> = split.batches[item].iter().copied().step_by(every).collect();
+            let rows: Vec<usize> = split.plan.batches[item].iter().copied().step_by(every).collect();
             no_grad(|| models.largest_error(split.texts, &rows))
         };
         let mut largest = 0.0_f64;
-        workers::in_order(self.lanes()?, split.batches.len(), job, |_, error| {
+        workers::in_order(self.lanes()?, self.batches(), job, |_, error| {
             largest = largest.max(error);
             Ok(())
         })?;
-        Ok(Some(MARGIN * largest))
+        Ok(MARGIN * largest)
     }
+}
+
+/// How much of the split is computed at once.
+fn plan(models: &Models, machine: &Machine, texts: &Texts) -> Result<Plan, Error> {
+    let config: &BertConfig = models.exact.config();
+    let bytes = |model: &BertClassifier| if model.options().0 == Kind::BFloat16 { 2 } else { 4 };
+    let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
+    // Each layer on the way keeps its input and what its heads read; in one of them stand query, key, value, their
+    // products, the residual stream and the feed-forward block before and after its nonlinearity.
+    let tensors = 2 * config.num_hidden_layers as u64 + 8 + 2 * feed_forward;
+    let width = config.hidden_size as u64;
+    let load = Load {
+        lengths: &texts.lengths().collect::<Vec<_>>(),
+        batch_tokens: BATCH_TOKENS,
+        segment_bytes: &|tokens| tokens as u64 * width * tensors * bytes(&models.exact),
+        thread_bytes: 0,
+        trunk_bytes: width * bytes(models.quickest()),
+    };
+    Plan::new(machine, &load)
 }
 
 impl Split<'_> {
     /// What the models say of a batch.
-    fn classify(&self, models: &Models, sets: &Together<'_>, batch: usize) -> Result<Classes, Error> {
-        let (rows, slot) = (&self.batches[batch], &self.trunks[batch]);
-        let left = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (classes, trunk) = models.classify(self.texts, rows, sets, left)?;
-        if self.plan.keeps_trunks {
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(trunk);
-        }
-        Ok(classes)
+    fn classify(&self, models: &Models, request: &Request<'_>, batch: usize) -> Result<Classes, Error> {
+        let rows = &self.plan.batches[batch];
+        self.trunks.with(batch, |left| models.classify(self.texts, rows, request, left))
     }
 }
 
@@ -213,7 +208,7 @@ impl Layers {
     fn most_together(self) -> usize {
         match self {
             Self::None => 1,
-            Self::One(_) => OF_ONE_LAYER,
+            Self::One(_) => MOST_TOGETHER,
             Self::From(_) => OF_SEVERAL,
         }
     }
@@ -248,26 +243,31 @@ mod tests {
     #[test]
     fn a_group_is_bounded_so_that_rows_come_soon() {
         let sizes = |names: &[&str]| {
-            let sets = vec![set(names); 2 * OF_ONE_LAYER + 1];
+            let sets = vec![set(names); 2 * MOST_TOGETHER + 1];
             groups(&sets).iter().map(ExactSizeIterator::len).max().unwrap()
         };
-        assert_eq!((sizes(&["self:2:1"]), sizes(&["self:2:1", "self:3:1"])), (OF_ONE_LAYER, OF_SEVERAL));
+        assert_eq!((sizes(&["self:2:1"]), sizes(&["self:2:1", "self:3:1"])), (MOST_TOGETHER, OF_SEVERAL));
     }
 
     /// 3 layers of 4 heads.
-    fn model(kind: Kind) -> BertClassifier {
+    fn model(initializer_range: f64, kind: Kind) -> BertClassifier {
         let json = serde_json::json!({
             "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
             "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
-            "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.6,
+            "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": initializer_range,
         });
         let config: BertConfig = serde_json::from_value(json).unwrap();
+        // libtorch's generator serves all threads
+        static GENERATOR: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _alone = GENERATOR.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         BertClassifier::random(config, 3, (kind, Device::Cpu)).unwrap()
     }
 
     fn texts(count: u32) -> Texts {
         let encoded = (0..count).map(|text| {
-            let ids: Vec<u32> = (0..3 + text % 9).map(|place| 1 + (text * 7 + place * 5) % 22).collect();
+            let ids =
+                (0..3 + text % 9).map(|place| 1 + (text * 7 + place * place * (text % 31) + place) % 22);
+            let ids: Vec<u32> = ids.collect();
             let segments = vec![0; ids.len()];
             Encoded { ids, segments }
         });
@@ -296,7 +296,7 @@ mod tests {
         texts: &Texts,
         rescale: bool,
     ) -> (Vec<Vec<Outcome>>, u64) {
-        let mut sweep = Sweep::new(models, machine, texts).unwrap();
+        let mut sweep = Sweep::new(models, machine, texts, None).unwrap();
         let (sets, mut progress, mut found) = (some_sets(), Progress::new(0, true), Vec::new());
         let mut each = |_: &mut Progress, index: usize, outcomes| {
             assert_eq!(index, found.len(), "in order");
@@ -304,7 +304,7 @@ mod tests {
             Ok(())
         };
         sweep.run(&sets, rescale, &mut progress, &mut each).unwrap();
-        (found, sweep.looked_at_again)
+        (found, sweep.rechecked)
     }
 
     /// Whatever the memory and the sets, each text has the outcome that it has when its set is evaluated alone.
@@ -313,7 +313,7 @@ mod tests {
         let texts = texts(40);
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 60_000)] {
             let machine = Machine { memory, ..crate::args::tests::machine() };
-            let models = Models::new(model(Kind::Double), &machine).unwrap();
+            let models = Models::new(model(0.6, Kind::Double), &machine).unwrap();
             let (found, again) = together(&models, &machine, &texts, rescale);
             for (set, found) in some_sets().iter().zip(&found) {
                 assert_eq!(alone(&models.exact, &texts, set, rescale), *found);
@@ -327,18 +327,19 @@ mod tests {
     #[test]
     fn a_second_look_gives_the_outcomes_of_single_precision() {
         let texts = texts(900);
-        for memory in [1 << 30, 100_000] {
+        for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 100_000)] {
             let precision = crate::args::Precision::Bf16;
             let machine = Machine { memory, precision, ..crate::args::tests::machine() };
-            let models = Models::new(model(Kind::Float), &machine).unwrap();
+            let models = Models::new(model(0.3, Kind::Float), &machine).unwrap();
             let quick = models.quick.as_ref().unwrap();
-            let (found, again) = together(&models, &machine, &texts, false);
+            let (found, again) = together(&models, &machine, &texts, rescale);
             let mut changed = 0;
             for (set, found) in some_sets().iter().zip(&found) {
-                let expected = alone(&models.exact, &texts, set, false);
+                let expected = alone(&models.exact, &texts, set, rescale);
                 let differs = |(left, right): &(&Outcome, &Outcome)| left != right;
-                changed += alone(quick, &texts, set, false).iter().zip(&expected).filter(differs).count();
-                assert_eq!(*found, expected, "{set}");
+                changed += alone(quick, &texts, set, rescale).iter().zip(&expected).filter(differs).count();
+                let wrong = found.iter().zip(&expected).filter(differs).count();
+                assert_eq!(wrong, 0, "{set}, rescaled: {rescale}");
             }
             assert!(changed > 0, "bf16 must err for the test to mean something");
             assert!(

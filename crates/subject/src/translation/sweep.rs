@@ -1,14 +1,13 @@
 //! Many head sets over one split: what the intact encoder computes is kept between them, within a bound of memory.
-use std::sync::{Mutex, PoisonError};
+use std::ops::Range;
 
 use core_masking::marian::{Marian, Variants};
-use core_masking::{BeamSearch, HeadSet, Translation, Trunk};
-use corpus::batches::longest_first;
+use core_masking::{Attention, BeamSearch, HeadId, HeadSet, Translation};
 use stats::bleu::{Bleu, BleuStatistics};
 use tch::Kind;
 
 use super::{BATCH_TOKENS, Prepared, Tokenizer, TranslationSubject};
-use crate::plan::{Load, Plan, Sizes, padded};
+use crate::plan::{Load, Plan, Trunks};
 use crate::progress::Progress;
 use crate::{Error, workers};
 
@@ -23,54 +22,51 @@ struct Split<'a> {
     search: &'a BeamSearch,
     tokenizer: &'a Tokenizer,
     prepared: &'a Prepared,
-    batches: Vec<Vec<usize>>,
     plan: Plan,
-    /// What the last head sets left of each batch, if there is room for it.
-    trunks: Vec<Mutex<Option<Trunk>>>,
+    trunks: Trunks,
 }
 
-/// What the split asks of the memory.
-fn load(subject: &TranslationSubject, lengths: &[usize]) -> Load {
+/// How much of the split is computed at once.
+fn plan(subject: &TranslationSubject, prepared: &Prepared) -> Result<Plan, Error> {
     let (config, search) = (subject.model.config(), &subject.search);
     let bytes = if subject.model.options().0 == Kind::BFloat16 { 2 } else { 4 };
     let (width, beam) = (config.d_model as u64, search.beam as u64);
-    let vocabulary = config.vocab_size as u64;
+    let (layers, vocabulary) = (config.decoder_layers as u64, config.vocab_size as u64);
     // On the way through the encoder stand query, key, value, their products, the residual stream and the feed-forward
     // block before and after its nonlinearity.
     let encoder = bytes * (8 * width + 2 * config.encoder_ffn_dim as u64);
-    // Keys and values of source and target, twice while they grow; logits as they are and in single precision.
-    let of_sentence = |length: u64| {
-        let seen = length + beam * search.limit(&subject.model, length as usize) as u64;
-        length * encoder
-            + 2 * 2 * config.decoder_layers as u64 * seen * width * bytes
-            + beam * vocabulary * (bytes + 4)
+    // Keys and values of source and target, in whole blocks, twice while they grow; logits as they are, in single
+    // precision and as exponentials.
+    let sentence = |tokens: usize| {
+        let target = search.limit(&subject.model, tokens) as u64 + BLOCK;
+        let seen = tokens as u64 + BLOCK + beam * target;
+        tokens as u64 * encoder + 4 * layers * seen * width * bytes + beam * vocabulary * (bytes + 8)
     };
-    let of_token = |&length: &usize| of_sentence(length as u64).div_ceil(length as u64);
-    let batches = longest_first(lengths.iter().copied(), BATCH_TOKENS);
-    Load {
-        batch: BATCH_TOKENS as u64,
-        kept: width * bytes,
-        way: lengths.iter().filter(|&&length| length > 0).map(of_token).max().unwrap_or(1),
-        longest: lengths.iter().max().map_or(0, |&longest| longest as u64),
-        all: padded(lengths, &batches),
-    }
+    let load = Load {
+        lengths: &prepared.sources.iter().map(Vec::len).collect::<Vec<_>>(),
+        batch_tokens: BATCH_TOKENS,
+        segment_bytes: &sentence,
+        thread_bytes: vocabulary * width * bytes, // the output layer in whole blocks
+        trunk_bytes: width * bytes,
+    };
+    Plan::new(&subject.machine, &load)
 }
+
+/// Positions by which the decoder's cache grows.
+const BLOCK: u64 = 16;
 
 impl<'a> Sweep<'a> {
     /// # Errors
     /// If the memory is too small for one sentence.
     pub(super) fn new(subject: &'a TranslationSubject, prepared: &'a Prepared) -> Result<Self, Error> {
-        let lengths: Vec<usize> = prepared.sources.iter().map(Vec::len).collect();
-        let plan = Sizes::new(&subject.machine, load(subject, &lengths)).plan()?;
-        let batches = longest_first(lengths.iter().copied(), plan.tokens);
-        let trunks = batches.iter().map(|_| Mutex::new(None)).collect();
-        let (search, tokenizer) = (&subject.search, subject.tokenizer.as_ref());
-        Ok(Self { subject, split: Split { search, tokenizer, prepared, batches, plan, trunks } })
+        let plan = plan(subject, prepared)?;
+        let (search, tokenizer, trunks) = (&subject.search, subject.tokenizer.as_ref(), Trunks::new(&plan));
+        Ok(Self { subject, split: Split { search, tokenizer, prepared, plan, trunks } })
     }
 
     /// Number of batches.
     pub(super) fn batches(&self) -> usize {
-        self.split.batches.len()
+        self.split.plan.batches.len()
     }
 
     /// Counts what BLEU needs of each sentence without each of these sets of heads, and hands it to `each` with the set's
@@ -82,27 +78,49 @@ impl<'a> Sweep<'a> {
         progress: &mut Progress,
         each: &mut dyn FnMut(&mut Progress, usize, Vec<BleuStatistics>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (split, together, batches) = (&self.split, self.split.plan.together, self.batches());
-        let groups: Vec<&[HeadSet]> = sets.chunks(together).collect();
+        let (split, batches) = (&self.split, self.batches());
+        let groups = groups(sets, split.plan.sets_per_batch);
         let job = |model: &Marian, item: usize| {
-            let variants = Variants::new(model, groups[item / batches], rescale)?;
+            let variants = Variants::new(model, &sets[groups[item / batches].clone()], rescale)?;
             split.translate(model, &variants, item % batches)
         };
-        let mut segments = vec![vec![BleuStatistics::default(); split.prepared.sources.len()]; together];
+        let mut segments: Vec<Vec<BleuStatistics>> = Vec::new();
         workers::in_order(self.subject.models()?, groups.len() * batches, job, |item, found| {
-            let (group, batch) = (item / batches, item % batches);
-            progress.advance(found.len());
-            for (place, (segments, found)) in segments.iter_mut().zip(found).enumerate() {
-                for (&row, counted) in split.batches[batch].iter().zip(found) {
+            let (group, batch) = (&groups[item / batches], item % batches);
+            if batch == 0 {
+                segments = vec![vec![BleuStatistics::default(); split.prepared.sources.len()]; group.len()];
+            }
+            progress.advance(group.len());
+            for (segments, found) in segments.iter_mut().zip(found) {
+                for (&row, counted) in split.plan.batches[batch].iter().zip(found) {
                     segments[row] = counted;
                 }
-                if batch + 1 == batches {
-                    each(progress, group * together + place, segments.clone())?;
-                }
             }
-            Ok(())
+            if batch + 1 < batches {
+                return Ok(());
+            }
+            group
+                .clone()
+                .zip(segments.drain(..))
+                .try_for_each(|(set, segments)| each(progress, set, segments))
         })
     }
+}
+
+/// Neighbours in `sets` that are rows of one batch: up to `most` that share the encoder up to the same layer.
+fn groups(sets: &[HeadSet], most: usize) -> Vec<Range<usize>> {
+    let of_encoder = |id: &HeadId| id.attention() == Attention::EncEnc;
+    let lowest = |set: &HeadSet| set.iter().filter(of_encoder).map(HeadId::layer_index).min();
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for (index, set) in sets.iter().enumerate() {
+        match groups.last_mut() {
+            Some(group) if group.len() < most && lowest(&sets[group.start]) == lowest(set) => {
+                group.end = index + 1;
+            }
+            _ => groups.push(index..index + 1),
+        }
+    }
+    groups
 }
 
 impl Split<'_> {
@@ -113,18 +131,38 @@ impl Split<'_> {
         variants: &Variants,
         batch: usize,
     ) -> Result<Vec<Vec<BleuStatistics>>, Error> {
-        let (rows, slot) = (&self.batches[batch], &self.trunks[batch]);
+        let rows = &self.plan.batches[batch];
         let sources: Vec<&[u32]> = rows.iter().map(|&row| self.prepared.sources[row].as_slice()).collect();
-        let left = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (found, trunk) = self.search.sweep(model, &sources, variants, self.plan.together, left)?;
-        if self.plan.keeps_trunks {
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(trunk);
-        }
+        let found = self.trunks.with(batch, |left| {
+            Ok(self.search.sweep(model, &sources, variants, self.plan.sets_per_batch, left)?)
+        })?;
         let bleu = Bleu::new();
         let counted = |(translation, &row): (&Translation, &usize)| {
             bleu.segment(&self.tokenizer.decode(&translation.tokens), &self.prepared.text.target[row])
         };
         let of_variant = |found: &Vec<Translation>| found.iter().zip(rows).map(counted).collect();
         Ok(found.iter().map(of_variant).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_that_share_the_encoder_up_to_a_layer_are_neighbours() {
+        let set = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<HeadSet>();
+        let sets = [
+            set(&[]),
+            set(&["enc-dec:1:1"]),
+            set(&["dec-dec:1:1"]),
+            set(&["dec-dec:2:1", "enc-dec:2:1"]),
+            set(&["enc-enc:2:1"]),
+            set(&["enc-enc:2:2", "enc-enc:5:1", "dec-dec:1:1"]),
+            set(&["enc-enc:1:1", "enc-enc:2:1"]),
+        ];
+        assert_eq!(groups(&sets, 3), [0..3, 3..4, 4..6, 6..7]);
+        assert_eq!(groups(&sets, 1).len(), sets.len());
+        assert!(groups(&[], 3).is_empty());
     }
 }
