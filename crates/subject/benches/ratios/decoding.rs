@@ -1,6 +1,7 @@
 //! Beam search over a test set, beside `generate` of transformers on the same weights, tokens, batches and threads, with the
 //! same rule for stopping; the limit of a batch is that of its longest sentence there, and each sentence has its own here.
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use core_masking::marian::Marian;
 use core_masking::{BeamSearch, Gates, Stopping};
@@ -49,12 +50,13 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     row(Row { name, ratio, wanted: 3.0 });
 }
 
-/// Each thread takes every n-th batch.
+/// Each thread takes the longest batch that is left.
 fn translate(search: &BeamSearch, model: &Marian, batches: &[&[Vec<u32>]], threads: usize) {
-    let models: Vec<(usize, Marian)> = (0..threads).map(|thread| (thread, model.share().unwrap())).collect();
-    models.into_par_iter().for_each(|(thread, model)| {
+    let models: Vec<Marian> = (0..threads).map(|_| model.share().unwrap()).collect();
+    let next = AtomicUsize::new(0);
+    models.into_par_iter().for_each(|model| {
         let gates = Gates::open(&model.layout(), model.options());
-        for batch in batches.iter().skip(thread).step_by(threads) {
+        while let Some(batch) = batches.iter().nth_back(next.fetch_add(1, Ordering::Relaxed)) {
             let rows: Vec<&[u32]> = batch.iter().map(Vec::as_slice).collect();
             search.translate(&model, &rows, &gates).unwrap();
         }

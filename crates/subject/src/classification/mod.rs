@@ -254,7 +254,7 @@ impl Subject for ClassificationSubject {
             self.bounds.borrow_mut().push((scored.clone(), bound));
         }
         let mut progress = Progress::new(sets.len() * sweep.batches(), self.machine.quiet);
-        sweep.run(sets, scored.rescale, &mut progress, &mut |progress, index, outcomes| {
+        sweep.run(sets, scored.rescale, &mut progress, |progress, index, outcomes| {
             let evaluation = Evaluation::new(Segments::Classes(outcomes, self.metric))?;
             let (set, metric, score) = (sets[index].brief(), self.metric.name(), evaluation.score);
             progress.message(format!("masked {set}: {metric} {score:.2}"));

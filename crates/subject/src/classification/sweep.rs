@@ -84,7 +84,7 @@ impl<'a> Sweep<'a> {
         sets: &[HeadSet],
         rescale: bool,
         progress: &mut Progress,
-        each: &mut dyn FnMut(&mut Progress, usize, Vec<Outcome>) -> Result<(), Error>,
+        mut each: impl FnMut(&mut Progress, usize, Vec<Outcome>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (split, bound, batches) = (&self.split, self.bound, self.batches());
         let groups = groups(sets);
@@ -298,12 +298,12 @@ mod tests {
     ) -> (Vec<Vec<Outcome>>, u64) {
         let mut sweep = Sweep::new(models, machine, texts, None).unwrap();
         let (sets, mut progress, mut found) = (some_sets(), Progress::new(0, true), Vec::new());
-        let mut each = |_: &mut Progress, index: usize, outcomes| {
+        let each = |_: &mut Progress, index: usize, outcomes| {
             assert_eq!(index, found.len(), "in order");
             found.push(outcomes);
             Ok(())
         };
-        sweep.run(&sets, rescale, &mut progress, &mut each).unwrap();
+        sweep.run(&sets, rescale, &mut progress, each).unwrap();
         (found, sweep.rechecked)
     }
 

@@ -291,7 +291,7 @@ impl Subject for TranslationSubject {
         let prepared = self.prepare(scored)?;
         let sweep = Sweep::new(self, &prepared)?;
         let mut progress = Progress::new(sets.len() * sweep.batches(), self.machine.quiet);
-        sweep.run(sets, scored.rescale, &mut progress, &mut |progress, index, statistics| {
+        sweep.run(sets, scored.rescale, &mut progress, |progress, index, statistics| {
             let evaluation = Evaluation::new(Segments::Bleu(statistics))?;
             progress.message(format!("masked {}: {:.2} BLEU", sets[index].brief(), evaluation.score));
             each(index, evaluation)

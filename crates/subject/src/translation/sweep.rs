@@ -76,7 +76,7 @@ impl<'a> Sweep<'a> {
         sets: &[HeadSet],
         rescale: bool,
         progress: &mut Progress,
-        each: &mut dyn FnMut(&mut Progress, usize, Vec<BleuStatistics>) -> Result<(), Error>,
+        mut each: impl FnMut(&mut Progress, usize, Vec<BleuStatistics>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (split, batches) = (&self.split, self.batches());
         let groups = groups(sets, split.plan.sets_per_batch);
