@@ -12,21 +12,21 @@ use tempfile::TempDir;
 
 /// Half of 8 heads removed, in batches of 16 and, which the paper has not, of 3.
 const SPEED: &str = "\
-4,8,3,100,5,50.0,1.5,52.5,1.25,1.05,0.99,1.11,1.25,1000000000,800000000,4000000,3000000,,
-4,8,16,100,5,80.0,2.0,88.0,2.5,1.1,1.04,1.16,1.25,1200000000,960000000,4000000,3000000,2097152,1048576
+4,8,3,100,5,50.0,1.5,52.5,1.25,1.05,0.99,1.11,1.25,1000000000,800000000,4000000,3000000,,,
+4,8,16,100,5,80.0,2.0,88.0,2.5,1.1,1.04,1.16,1.25,1200000000,960000000,4000000,3000000,2097152,1048576,
 ";
 
 /// Ten heads. Epoch 1 has no score; 2 keeps 90 % without one head; 3 keeps 95 % without one and 88 % without two.
 const DYNAMICS: &str = "\
-1,100,0,0,10,bleu,0.0,0.0,0.0,,,,,,
-1,100,1,1,10,bleu,0.0,0.5,0.5,,,0.5,0.5,0.5,enc-enc:1:1
-1,100,2,2,10,bleu,0.0,0.25,0.25,,,0.5,0.5,0.5,enc-enc:1:1+enc-enc:1:2
-2,200,0,0,10,bleu,10.0,10.0,0.0,,,,,,
-2,200,1,1,10,bleu,10.0,9.0,-1.0,,,0.2,0.2,0.2,enc-enc:1:1
-2,200,2,2,10,bleu,10.0,7.0,-3.0,,,0.001,0.002,0.002,enc-enc:1:1+enc-enc:1:2
-3,300,0,0,10,bleu,20.0,20.0,0.0,,,,,,
-3,300,1,1,10,bleu,20.0,19.0,-1.0,,,0.2,0.2,0.2,enc-enc:1:1
-3,300,2,2,10,bleu,20.0,17.6,-2.4,,,0.001,0.002,0.002,enc-enc:1:1+enc-enc:1:2
+1,100,0,0,10,bleu,0.0,0.0,0.0,,,,,,,,
+1,100,1,1,10,bleu,0.0,0.5,0.5,,,0.5,0.5,0.5,,,enc-enc:1:1
+1,100,2,2,10,bleu,0.0,0.25,0.25,,,0.5,0.5,0.5,,,enc-enc:1:1+enc-enc:1:2
+2,200,0,0,10,bleu,10.0,10.0,0.0,,,,,,,,
+2,200,1,1,10,bleu,10.0,9.0,-1.0,,,0.2,0.2,0.2,,,enc-enc:1:1
+2,200,2,2,10,bleu,10.0,7.0,-3.0,,,0.001,0.002,0.002,,,enc-enc:1:1+enc-enc:1:2
+3,300,0,0,10,bleu,20.0,20.0,0.0,,,,,,,,
+3,300,1,1,10,bleu,20.0,19.0,-1.0,,,0.2,0.2,0.2,,,enc-enc:1:1
+3,300,2,2,10,bleu,20.0,17.6,-2.4,,,0.001,0.002,0.002,,,enc-enc:1:1+enc-enc:1:2
 ";
 
 fn subject(folder: &TempDir) -> PathBuf {
@@ -226,11 +226,11 @@ fn bad_rows_are_refused_in_one_line() {
         plotting(&folder, &["all", "demo-x"]).assert().code(1).stderr(contains(message));
     };
     refuses_speed(
-        "4,8,64,100,5,80.0,2.0,NaN,2.5,1.1,1.04,1.16,1.25,2,1,4000000,3000000,,",
+        "4,8,64,100,5,80.0,2.0,NaN,2.5,1.1,1.04,1.16,1.25,2,1,4000000,3000000,,,",
         "pruned_per_second of 4",
     );
     refuses_speed(
-        "4,9,64,100,5,80.0,2.0,88.0,2.5,1.1,1.04,1.16,1.25,2,1,4000000,3000000,,",
+        "4,9,64,100,5,80.0,2.0,88.0,2.5,1.1,1.04,1.16,1.25,2,1,4000000,3000000,,,",
         "heads is 8 for 4 removed",
     );
     refuses_speed("4,8,16,100,5", "line 4");
@@ -240,13 +240,13 @@ fn bad_rows_are_refused_in_one_line() {
         refuses(&folder, "figure5", message);
         plotting(&folder, &["summary"]).assert().code(1).stderr(contains(message));
     };
-    refuses_dynamics("4,400,0,0,10,bleu,NaN,1.0,0.0,,,,,,", "step 0 after 400 updates is NaN");
+    refuses_dynamics("4,400,0,0,10,bleu,NaN,1.0,0.0,,,,,,,,", "step 0 after 400 updates is NaN");
     refuses_dynamics(
-        "4,400,0,0,12,bleu,1.0,1.0,0.0,,,,,,",
+        "4,400,0,0,12,bleu,1.0,1.0,0.0,,,,,,,,",
         "heads is 10 for step 0 after 100 updates but 12",
     );
-    refuses_dynamics("3,400,0,0,10,bleu,1.0,1.0,0.0,,,,,,", "epoch of the checkpoint after 400 updates is 3");
-    refuses_dynamics("3,300,2,2,10,bleu,1.0,1.0,0.0,,,,,,", "twice");
+    refuses_dynamics("3,400,0,0,10,bleu,1.0,1.0,0.0,,,,,,,,", "epoch of the checkpoint after 400 updates is 3");
+    refuses_dynamics("3,300,2,2,10,bleu,1.0,1.0,0.0,,,,,,,,", "twice");
 }
 
 #[test]
