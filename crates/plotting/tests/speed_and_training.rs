@@ -245,7 +245,10 @@ fn bad_rows_are_refused_in_one_line() {
         "4,400,0,0,12,bleu,1.0,1.0,0.0,,,,,,,,",
         "heads is 10 for step 0 after 100 updates but 12",
     );
-    refuses_dynamics("3,400,0,0,10,bleu,1.0,1.0,0.0,,,,,,,,", "epoch of the checkpoint after 400 updates is 3");
+    refuses_dynamics(
+        "3,400,0,0,10,bleu,1.0,1.0,0.0,,,,,,,,",
+        "epoch of the checkpoint after 400 updates is 3",
+    );
     refuses_dynamics("3,300,2,2,10,bleu,1.0,1.0,0.0,,,,,,,,", "twice");
 }
 

@@ -66,7 +66,15 @@ struct Walk<'a> {
     variants: &'a Variants,
     bias: &'a Tensor, // [batch, 1, 1, position]
     together: usize,
-    logits: Vec<Option<Tensor>>,
+    last: Vec<Last>,
+}
+
+/// What a node has in the last layer at the position that is read, before gates are applied. Nodes wait for each other
+/// here: a few rows would hardly pay for reading the layer's weights.
+struct Last {
+    x: Tensor,       // [batch, 1, d_model]
+    context: Tensor, // [batch, kept, 1, d_head]
+    node: Node,
 }
 
 impl BertClassifier {
@@ -87,11 +95,9 @@ impl BertClassifier {
         trunk: Option<Trunk>,
     ) -> (Vec<Tensor>, Trunk) {
         let trunk = self.trunk(batch, variants.lowest, trunk);
-        let logits = (0..variants.len()).map(|_| None).collect();
-        let mut walk = Walk { model: self, variants, bias: &batch.tokens.bias, together, logits };
+        let mut walk = Walk { model: self, variants, bias: &batch.tokens.bias, together, last: Vec::new() };
         walk.ascend(trunk.layer, &trunk.x, vec![(0..variants.len()).collect()]);
-        let logits = walk.logits.into_iter().map(|logits| logits.expect("each variant is in one node"));
-        (logits.collect(), trunk)
+        (walk.classify(), trunk)
     }
 
     /// Logits `[cells, labels]` of single texts under single variants.
@@ -128,26 +134,38 @@ impl BertClassifier {
 }
 
 impl Walk<'_> {
-    /// Takes `nodes` from what enters `layer` to their logits; `x`: `[nodes * batch, position, d_model]`.
+    /// Takes `nodes` from what enters `layer` to the last one; `x`: `[nodes * batch, position, d_model]`.
     fn ascend(&mut self, layer: usize, x: &Tensor, nodes: Vec<Node>) {
-        let is_last = layer + 1 == self.model.layers.len();
         let bias = self.bias.repeat([nodes.len() as i64, 1, 1, 1]); // [nodes * batch, 1, 1, position]
-        let context = match is_last {
-            true => self.model.layers[layer].attention.first_context(x, &bias), // the classifier reads no other
-            false => {
-                let any = self.variants.gates.of(Attention::SelfAttention, layer); // gates come after it
-                self.model.layers[layer].context(x, x.size()[1], &bias, any, &BertDropout::OFF)
-            }
-        };
         let children = self.children(layer, &nodes);
-        for part in children.chunks(self.together) {
-            let out = self.finish(layer, (x, &context), part);
-            let nodes: Vec<Node> = part.iter().map(|(_, node)| node.clone()).collect();
-            match is_last {
-                true => self.classify(&out, &nodes),
-                false => self.ascend(layer + 1, &out, nodes),
+        if layer + 1 == self.model.layers.len() {
+            let context = self.model.layers[layer].attention.first_context(x, &bias);
+            for (parent, node) in children {
+                let own = |all: &Tensor| self.of_node(all, parent).contiguous();
+                self.last.push(Last { x: own(&x.narrow(1, 0, 1)), context: own(&context), node });
             }
+            return;
         }
+        let any = self.variants.gates.of(Attention::SelfAttention, layer); // gates come after it
+        let context = self.model.layers[layer].context(x, x.size()[1], &bias, any, &BertDropout::OFF);
+        for part in children.chunks(self.together) {
+            let of_parents = |all: &Tensor| match part {
+                [(parent, _)] => self.of_node(all, *parent),
+                _ => {
+                    let parents: Vec<_> = part.iter().map(|(parent, _)| self.of_node(all, *parent)).collect();
+                    Tensor::cat(&parents, 0)
+                }
+            };
+            let nodes: Vec<Node> = part.iter().map(|(_, node)| node.clone()).collect();
+            let out = self.finish(layer, &of_parents(x), of_parents(&context), &nodes);
+            self.ascend(layer + 1, &out, nodes);
+        }
+    }
+
+    /// The rows of one node: `[batch, ..]` of `[nodes * batch, ..]`.
+    fn of_node(&self, all: &Tensor, node: usize) -> Tensor {
+        let batch = self.bias.size()[0];
+        all.narrow(0, node as i64 * batch, batch)
     }
 
     /// The nodes after a layer, with the place of the node that each comes from.
@@ -168,34 +186,29 @@ impl Walk<'_> {
         children
     }
 
-    /// What leaves a layer in each of `children`: `[children * batch, queries, d_model]`.
-    fn finish(&self, layer: usize, (x, context): (&Tensor, &Tensor), children: &[(usize, Node)]) -> Tensor {
-        let batch = self.bias.size()[0];
-        let of_parent = |all: &Tensor, parent: usize| all.narrow(0, parent as i64 * batch, batch);
-        let of_parents = |all: &Tensor| match children {
-            [(parent, _)] => of_parent(all, *parent),
-            _ => Tensor::cat(
-                &children.iter().map(|(parent, _)| of_parent(all, *parent)).collect::<Vec<_>>(),
-                0,
-            ),
-        };
-        let rows: Vec<i64> = children.iter().map(|(_, node)| node[0] as i64).collect();
+    /// What leaves a layer in each of `nodes`, `[nodes * batch, queries, d_model]`, from what enters it and what its heads
+    /// read there.
+    fn finish(&self, layer: usize, x: &Tensor, context: Tensor, nodes: &[Node]) -> Tensor {
+        let rows: Vec<i64> = nodes.iter().map(|node| node[0] as i64).collect();
         let rows = Tensor::from_slice(&rows).to_device(x.device());
         let gates = self.variants.gates.of(Attention::SelfAttention, layer).values().index_select(0, &rows);
-        let gates = gates.repeat_interleave_self_int(batch, 0, None); // [children * batch, heads]
-        let layer = &self.model.layers[layer];
-        layer.finish(&of_parents(x), of_parents(context), (&gates).into(), &BertDropout::OFF)
+        let gates = gates.repeat_interleave_self_int(self.bias.size()[0], 0, None); // [nodes * batch, heads]
+        self.model.layers[layer].finish(x, context, (&gates).into(), &BertDropout::OFF)
     }
 
-    /// `x`: `[nodes * batch, 1, d_model]`.
-    fn classify(&mut self, x: &Tensor, nodes: &[Node]) {
-        let batch = self.bias.size()[0];
-        let logits = self.model.classify(x, &BertDropout::OFF); // [nodes * batch, labels]
+    /// Logits `[batch, labels]` of each variant.
+    fn classify(self) -> Vec<Tensor> {
+        let all = |of: fn(&Last) -> &Tensor| Tensor::cat(&self.last.iter().map(of).collect::<Vec<_>>(), 0);
+        let (x, context) = (all(|last| &last.x), all(|last| &last.context));
+        let nodes: Vec<Node> = self.last.iter().map(|last| last.node.clone()).collect();
+        let out = self.finish(self.model.layers.len() - 1, &x, context, &nodes);
+        let logits = self.model.classify(&out, &BertDropout::OFF); // [nodes * batch, labels]
+        let mut by_variant: Vec<Option<Tensor>> = (0..self.variants.len()).map(|_| None).collect();
         for (place, node) in nodes.iter().enumerate() {
-            let own = logits.narrow(0, place as i64 * batch, batch);
             for &variant in node {
-                self.logits[variant] = Some(own.shallow_clone());
+                by_variant[variant] = Some(self.of_node(&logits, place));
             }
         }
+        by_variant.into_iter().map(|logits| logits.expect("each variant is in one node")).collect()
     }
 }
