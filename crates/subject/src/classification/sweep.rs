@@ -72,8 +72,8 @@ impl<'a> Sweep<'a> {
         let (again, decisions) = (self.rechecked, self.decisions);
         self.bound.map(|bound| {
             format!(
-                "{again} of {decisions} decisions were closer than {bound:.3}, {MARGIN} times the largest error of bf16 \
-                 on the intact model, and made in f32"
+                "{again} of {decisions} decisions were made again in f32: closer than {bound:.3}, {MARGIN} times the largest \
+                 error of bf16 on the intact model, or on those looked at"
             )
         })
     }
