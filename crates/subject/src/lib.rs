@@ -7,6 +7,7 @@ mod checkpoint;
 mod classification;
 mod error;
 mod export;
+mod groups;
 mod head_sweep;
 mod measuring;
 mod order;

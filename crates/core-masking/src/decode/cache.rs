@@ -18,7 +18,7 @@ pub(super) struct Cache {
 }
 
 /// Keys that libtorch's kernel takes at once; what is left over costs it more than as many whole steps.
-const LANES: i64 = 16;
+pub(super) const LANES: i64 = 16;
 
 impl Cache {
     /// `memory`: encoder states `[sentence, source, d_model]`.

@@ -129,6 +129,28 @@ impl BeamSearch {
         wanted.clamp(1, model.config().max_position_embeddings as usize)
     }
 
+    /// Bytes that a sentence of `source` tokens takes at most on its way through encoder and decoder.
+    pub fn sentence_bytes(&self, model: &Marian, source: usize) -> u64 {
+        let config = model.config();
+        let (bytes, width) = (model.options().0.elt_size_in_bytes() as u64, config.d_model as u64);
+        // Query, key, value, their products, the residual stream and the feed-forward block before and after its
+        // nonlinearity.
+        let encoder = source as u64 * (8 * width + 2 * config.encoder_ffn_dim as u64);
+        // Keys and values of source and target, in whole steps, twice while they grow.
+        let step = cache::LANES as u64;
+        let slots = source as u64 + step + self.beam as u64 * (self.limit(model, source) as u64 + step);
+        let decoder = 4 * config.decoder_layers as u64 * slots * width;
+        // Logits as they are, in single precision and as exponentials.
+        let logits = self.beam as u64 * config.vocab_size as u64 * (bytes + 8);
+        (encoder + decoder) * bytes + logits
+    }
+
+    /// Bytes that the search of a batch takes whatever its sentences: the output layer in whole blocks.
+    pub fn batch_bytes(&self, model: &Marian) -> u64 {
+        let config = model.config();
+        (config.vocab_size * config.d_model) as u64 * model.options().0.elt_size_in_bytes() as u64
+    }
+
     /// Translations of sentences by their encoder states.
     ///
     /// - `memory`: `[sentence, source, d_model]`; `source_bias`: `[sentence, 1, 1, source]`

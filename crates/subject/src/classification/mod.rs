@@ -249,7 +249,7 @@ impl Subject for ClassificationSubject {
         }
         let texts = self.texts(scored)?;
         let known = self.bounds.borrow().iter().find(|(known, _)| known == scored).map(|&(_, bound)| bound);
-        let mut sweep = Sweep::new(&self.models, &self.machine, &texts, known)?;
+        let sweep = Sweep::new(&self.models, &self.machine, &texts, known)?;
         if let (None, Some(bound)) = (known, sweep.bound()) {
             self.bounds.borrow_mut().push((scored.clone(), bound));
         }

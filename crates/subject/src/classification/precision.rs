@@ -3,7 +3,7 @@
 //! Classes are those of the exact model as long as masking heads does not make the quick one err much more than it does
 //! with all heads open, where its largest error is measured.
 use core_masking::bert::{BertClassifier, Variants};
-use core_masking::{HeadSet, SegmentBatch, Trunk};
+use core_masking::{HeadSet, Trunk};
 use tch::{Kind, Tensor};
 
 use super::texts::{Texts, classes};
@@ -63,7 +63,7 @@ impl Models {
         let by_set = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
         let mut found = Classes { by_set, rechecked: 0 };
         if let Some(bound) = request.bound {
-            self.recheck(&texts.batch(&self.exact, rows)?, &logits, (request, bound), &mut found)?;
+            self.recheck((texts, rows), &logits, (request, bound), &mut found)?;
         }
         Ok((found, trunk))
     }
@@ -74,30 +74,39 @@ impl Models {
     /// `logits`: those of the quick model, `[batch, labels]` of each set.
     fn recheck(
         &self,
-        batch: &SegmentBatch,
+        (texts, rows): (&Texts, &[usize]),
         logits: &[Tensor],
         (request, mut bound): (&Request<'_>, f64),
         found: &mut Classes,
     ) -> Result<(), Error> {
         let logits = Tensor::stack(logits, 0).to_kind(Kind::Float); // [sets, batch, labels]
+        if logits.size()[2] < 2 {
+            return Ok(()); // one class leaves nothing to decide
+        }
         let (greatest, _) = logits.topk(2, -1, true, true);
         let lead = greatest.select(2, 0) - greatest.select(2, 1); // [sets, batch]
+        let mut close = places(&lead.lt(bound));
+        if close.is_empty() {
+            return Ok(());
+        }
+        let (batch, logits) = (texts.batch(&self.exact, rows)?, logits.flatten(0, 1));
         let variants = Variants::new(&self.exact, request.sets, request.rescale)?;
         // as many rows as the batch has at a time, for which there is memory
-        let at_once = batch.tokens.ids.size()[0] as usize * request.sets_per_batch;
-        let mut rechecked = f64::NEG_INFINITY; // leads below this are done
-        while rechecked < bound {
-            let close = places(&lead.ge(rechecked).logical_and(&lead.lt(bound)));
-            rechecked = bound;
+        let at_once = rows.len() * request.sets_per_batch;
+        while !close.is_empty() {
+            let done = bound;
             for cells in close.chunks(at_once) {
-                let exact = self.exact.sweep_cells(batch, &variants, cells);
-                for (row, (&(set, text), class)) in cells.iter().zip(classes(&exact)?).enumerate() {
+                let exact = self.exact.sweep_cells(&batch, &variants, cells);
+                for (&(set, text), class) in cells.iter().zip(classes(&exact)?) {
                     found.by_set[set][text] = class;
-                    let quick = logits.get(set as i64).get(text as i64);
-                    bound = bound.max(MARGIN * largest_gap(&quick, &exact.get(row as i64)));
                 }
+                let cells: Vec<i64> =
+                    cells.iter().map(|(set, text)| (set * rows.len() + text) as i64).collect();
+                let quick = logits.index_select(0, &Tensor::from_slice(&cells).to_device(logits.device()));
+                bound = bound.max(MARGIN * largest_gap(&quick, &exact));
             }
             found.rechecked += close.len();
+            close = places(&lead.ge(done).logical_and(&lead.lt(bound)));
         }
         Ok(())
     }

@@ -1,14 +1,16 @@
 //! Many head sets over one split: what they share is computed once, within a bound of memory.
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use core_masking::bert::{BertClassifier, BertConfig};
 use core_masking::{HeadId, HeadSet};
 use stats::classification::Outcome;
-use tch::{Kind, no_grad};
+use tch::no_grad;
 
-use super::precision::{Classes, MARGIN, Models, Request};
+use super::precision::{MARGIN, Models, Request};
 use super::texts::{BATCH_TOKENS, Texts};
 use crate::args::Machine;
+use crate::groups::{evaluate, neighbours};
 use crate::plan::{Load, MOST_TOGETHER, Plan, Trunks};
 use crate::progress::Progress;
 use crate::{Error, workers};
@@ -26,8 +28,6 @@ pub(super) struct Sweep<'a> {
     split: Split<'a>,
     /// Decisions closer than this in the quick model are the exact model's, if there are two.
     bound: Option<f64>,
-    decisions: u64,
-    rechecked: u64,
 }
 
 /// What all threads look at.
@@ -35,6 +35,9 @@ struct Split<'a> {
     texts: &'a Texts,
     plan: Plan,
     trunks: Trunks,
+    decisions: AtomicUsize,
+    /// Those that the exact model has made again.
+    rechecked: AtomicUsize,
 }
 
 impl<'a> Sweep<'a> {
@@ -49,8 +52,9 @@ impl<'a> Sweep<'a> {
         bound: Option<f64>,
     ) -> Result<Self, Error> {
         let plan = plan(models, machine, texts)?;
-        let split = Split { texts, trunks: Trunks::new(&plan), plan };
-        let mut sweep = Self { models, machine, split, bound, decisions: 0, rechecked: 0 };
+        let (decisions, rechecked) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let split = Split { texts, trunks: Trunks::new(&plan), plan, decisions, rechecked };
+        let mut sweep = Self { models, machine, split, bound };
         if models.quick.is_some() && bound.is_none() {
             sweep.bound = Some(sweep.calibrated()?);
         }
@@ -69,7 +73,8 @@ impl<'a> Sweep<'a> {
 
     /// What the second look did, if there is one.
     pub(super) fn report(&self) -> Option<String> {
-        let (again, decisions) = (self.rechecked, self.decisions);
+        let [again, decisions] =
+            [&self.split.rechecked, &self.split.decisions].map(|count| count.load(Ordering::Relaxed));
         self.bound.map(|bound| {
             format!(
                 "{again} of {decisions} decisions were made again in f32: closer than {bound:.3}, {MARGIN} times the largest \
@@ -80,44 +85,19 @@ impl<'a> Sweep<'a> {
 
     /// What the models say of each text under each of these sets, handed to `each` with the set's place, in order.
     pub(super) fn run(
-        &mut self,
+        &self,
         sets: &[HeadSet],
         rescale: bool,
         progress: &mut Progress,
-        mut each: impl FnMut(&mut Progress, usize, Vec<Outcome>) -> Result<(), Error>,
+        each: impl FnMut(&mut Progress, usize, Vec<Outcome>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (split, bound, batches) = (&self.split, self.bound, self.batches());
-        let groups = groups(sets);
-        let job = |models: &Models, item: usize| {
-            let (sets, sets_per_batch) = (&sets[groups[item / batches].clone()], split.plan.sets_per_batch);
-            let request = Request { sets, rescale, sets_per_batch, bound };
-            no_grad(|| split.classify(models, &request, item % batches))
+        let split = &self.split;
+        let (bound, sets_per_batch) = (self.bound, split.plan.sets_per_batch);
+        let job = |models: &Models, group: Range<usize>, batch: usize| {
+            let request = Request { sets: &sets[group], rescale, sets_per_batch, bound };
+            no_grad(|| split.classify(models, &request, batch))
         };
-        let mut segments: Vec<Vec<Outcome>> = Vec::new();
-        let mut rechecked = 0;
-        workers::in_order(self.lanes()?, groups.len() * batches, job, |item, classes| {
-            let (group, batch) = (&groups[item / batches], item % batches);
-            if batch == 0 {
-                segments = vec![vec![Outcome { gold: 0, predicted: 0 }; split.texts.len()]; group.len()];
-            }
-            progress.advance(group.len());
-            rechecked += classes.rechecked;
-            for (segments, predicted) in segments.iter_mut().zip(classes.by_set) {
-                for (&row, predicted) in split.plan.batches[batch].iter().zip(predicted) {
-                    segments[row] = Outcome { gold: split.texts.classes[row], predicted };
-                }
-            }
-            if batch + 1 < batches {
-                return Ok(());
-            }
-            group
-                .clone()
-                .zip(segments.drain(..))
-                .try_for_each(|(set, segments)| each(progress, set, segments))
-        })?;
-        self.rechecked += rechecked as u64;
-        self.decisions += (sets.len() * self.split.texts.len()) as u64;
-        Ok(())
+        evaluate(self.lanes()?, &groups(sets), &split.plan.batches, job, progress, each)
     }
 
     /// Models for each thread.
@@ -145,7 +125,7 @@ impl<'a> Sweep<'a> {
 /// How much of the split is computed at once.
 fn plan(models: &Models, machine: &Machine, texts: &Texts) -> Result<Plan, Error> {
     let config: &BertConfig = models.exact.config();
-    let bytes = |model: &BertClassifier| if model.options().0 == Kind::BFloat16 { 2 } else { 4 };
+    let bytes = |model: &BertClassifier| model.options().0.elt_size_in_bytes() as u64;
     let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
     // Each layer on the way keeps its input and what its heads read; in one of them stand query, key, value, their
     // products, the residual stream and the feed-forward block before and after its nonlinearity.
@@ -162,26 +142,27 @@ fn plan(models: &Models, machine: &Machine, texts: &Texts) -> Result<Plan, Error
 }
 
 impl Split<'_> {
-    /// What the models say of a batch.
-    fn classify(&self, models: &Models, request: &Request<'_>, batch: usize) -> Result<Classes, Error> {
+    /// What the models say of the texts of a batch under each set.
+    fn classify(
+        &self,
+        models: &Models,
+        request: &Request<'_>,
+        batch: usize,
+    ) -> Result<Vec<Vec<Outcome>>, Error> {
         let rows = &self.plan.batches[batch];
-        self.trunks.with(batch, |left| models.classify(self.texts, rows, request, left))
+        let found = self.trunks.with(batch, |left| models.classify(self.texts, rows, request, left))?;
+        self.decisions.fetch_add(request.sets.len() * rows.len(), Ordering::Relaxed);
+        self.rechecked.fetch_add(found.rechecked, Ordering::Relaxed);
+        let outcome =
+            |(&row, predicted): (&usize, usize)| Outcome { gold: self.texts.classes[row], predicted };
+        let of_set = |predicted: Vec<usize>| rows.iter().zip(predicted).map(outcome).collect();
+        Ok(found.by_set.into_iter().map(of_set).collect())
     }
 }
 
 /// Neighbours in `sets` that are evaluated together: those that first differ from the intact model in the same layer.
 fn groups(sets: &[HeadSet]) -> Vec<Range<usize>> {
-    let mut groups: Vec<(Layers, Range<usize>)> = Vec::new();
-    for (index, set) in sets.iter().enumerate() {
-        let layers = Layers::of(set);
-        match groups.last_mut() {
-            Some((last, range)) if *last == layers && range.len() < layers.most_together() => {
-                range.end = index + 1;
-            }
-            _ => groups.push((layers, index..index + 1)),
-        }
-    }
-    groups.into_iter().map(|(_, range)| range).collect()
+    neighbours(sets, Layers::of, Layers::most_together)
 }
 
 /// Where a set has heads.
@@ -220,7 +201,7 @@ mod tests {
     use super::*;
     use core_masking::bert::BertDropout;
     use corpus::classifier_tokenizer::Encoded;
-    use tch::Device;
+    use tch::{Device, Kind};
 
     fn set(names: &[&str]) -> HeadSet {
         names.iter().map(|name| name.parse().unwrap()).collect()
@@ -295,8 +276,8 @@ mod tests {
         machine: &Machine,
         texts: &Texts,
         rescale: bool,
-    ) -> (Vec<Vec<Outcome>>, u64) {
-        let mut sweep = Sweep::new(models, machine, texts, None).unwrap();
+    ) -> (Vec<Vec<Outcome>>, usize) {
+        let sweep = Sweep::new(models, machine, texts, None).unwrap();
         let (sets, mut progress, mut found) = (some_sets(), Progress::new(0, true), Vec::new());
         let each = |_: &mut Progress, index: usize, outcomes| {
             assert_eq!(index, found.len(), "in order");
@@ -304,7 +285,7 @@ mod tests {
             Ok(())
         };
         sweep.run(&sets, rescale, &mut progress, each).unwrap();
-        (found, sweep.rechecked)
+        (found, sweep.split.rechecked.into_inner())
     }
 
     /// Whatever the memory and the sets, each text has the outcome that it has when its set is evaluated alone.
@@ -342,10 +323,7 @@ mod tests {
                 assert_eq!(wrong, 0, "{set}, rescaled: {rescale}");
             }
             assert!(changed > 0, "bf16 must err for the test to mean something");
-            assert!(
-                again as usize >= changed && again < 5 * 900 / 2,
-                "{again} looked at again, {changed} changed"
-            );
+            assert!(again >= changed && again < 5 * 900 / 2, "{again} looked at again, {changed} changed");
         }
     }
 }

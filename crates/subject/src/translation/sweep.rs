@@ -4,12 +4,12 @@ use std::ops::Range;
 use core_masking::marian::{Marian, Variants};
 use core_masking::{Attention, BeamSearch, HeadId, HeadSet, Translation};
 use stats::bleu::{Bleu, BleuStatistics};
-use tch::Kind;
 
 use super::{BATCH_TOKENS, Prepared, Tokenizer, TranslationSubject};
+use crate::Error;
+use crate::groups::{evaluate, neighbours};
 use crate::plan::{Load, Plan, Trunks};
 use crate::progress::Progress;
-use crate::{Error, workers};
 
 /// A split, ready to be translated under any number of head sets.
 pub(super) struct Sweep<'a> {
@@ -28,32 +28,16 @@ struct Split<'a> {
 
 /// How much of the split is computed at once.
 fn plan(subject: &TranslationSubject, prepared: &Prepared) -> Result<Plan, Error> {
-    let (config, search) = (subject.model.config(), &subject.search);
-    let bytes = if subject.model.options().0 == Kind::BFloat16 { 2 } else { 4 };
-    let (width, beam) = (config.d_model as u64, search.beam as u64);
-    let (layers, vocabulary) = (config.decoder_layers as u64, config.vocab_size as u64);
-    // On the way through the encoder stand query, key, value, their products, the residual stream and the feed-forward
-    // block before and after its nonlinearity.
-    let encoder = bytes * (8 * width + 2 * config.encoder_ffn_dim as u64);
-    // Keys and values of source and target, in whole blocks, twice while they grow; logits as they are, in single
-    // precision and as exponentials.
-    let sentence = |tokens: usize| {
-        let target = search.limit(&subject.model, tokens) as u64 + BLOCK;
-        let seen = tokens as u64 + BLOCK + beam * target;
-        tokens as u64 * encoder + 4 * layers * seen * width * bytes + beam * vocabulary * (bytes + 8)
-    };
+    let (model, search) = (&subject.model, &subject.search);
     let load = Load {
         lengths: &prepared.sources.iter().map(Vec::len).collect::<Vec<_>>(),
         batch_tokens: BATCH_TOKENS,
-        segment_bytes: &sentence,
-        thread_bytes: vocabulary * width * bytes, // the output layer in whole blocks
-        trunk_bytes: width * bytes,
+        segment_bytes: &|tokens| search.sentence_bytes(model, tokens),
+        thread_bytes: search.batch_bytes(model),
+        trunk_bytes: model.config().d_model as u64 * model.options().0.elt_size_in_bytes() as u64,
     };
     Plan::new(&subject.machine, &load)
 }
-
-/// Positions by which the decoder's cache grows.
-const BLOCK: u64 = 16;
 
 impl<'a> Sweep<'a> {
     /// # Errors
@@ -76,34 +60,15 @@ impl<'a> Sweep<'a> {
         sets: &[HeadSet],
         rescale: bool,
         progress: &mut Progress,
-        mut each: impl FnMut(&mut Progress, usize, Vec<BleuStatistics>) -> Result<(), Error>,
+        each: impl FnMut(&mut Progress, usize, Vec<BleuStatistics>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (split, batches) = (&self.split, self.batches());
-        let groups = groups(sets, split.plan.sets_per_batch);
-        let job = |model: &Marian, item: usize| {
-            let variants = Variants::new(model, &sets[groups[item / batches].clone()], rescale)?;
-            split.translate(model, &variants, item % batches)
+        let split = &self.split;
+        let job = |model: &Marian, group: Range<usize>, batch: usize| {
+            let variants = Variants::new(model, &sets[group], rescale)?;
+            split.translate(model, &variants, batch)
         };
-        let mut segments: Vec<Vec<BleuStatistics>> = Vec::new();
-        workers::in_order(self.subject.models()?, groups.len() * batches, job, |item, found| {
-            let (group, batch) = (&groups[item / batches], item % batches);
-            if batch == 0 {
-                segments = vec![vec![BleuStatistics::default(); split.prepared.sources.len()]; group.len()];
-            }
-            progress.advance(group.len());
-            for (segments, found) in segments.iter_mut().zip(found) {
-                for (&row, counted) in split.plan.batches[batch].iter().zip(found) {
-                    segments[row] = counted;
-                }
-            }
-            if batch + 1 < batches {
-                return Ok(());
-            }
-            group
-                .clone()
-                .zip(segments.drain(..))
-                .try_for_each(|(set, segments)| each(progress, set, segments))
-        })
+        let groups = groups(sets, split.plan.sets_per_batch);
+        evaluate(self.subject.models()?, &groups, &split.plan.batches, job, progress, each)
     }
 }
 
@@ -111,16 +76,7 @@ impl<'a> Sweep<'a> {
 fn groups(sets: &[HeadSet], most: usize) -> Vec<Range<usize>> {
     let of_encoder = |id: &HeadId| id.attention() == Attention::EncEnc;
     let lowest = |set: &HeadSet| set.iter().filter(of_encoder).map(HeadId::layer_index).min();
-    let mut groups: Vec<Range<usize>> = Vec::new();
-    for (index, set) in sets.iter().enumerate() {
-        match groups.last_mut() {
-            Some(group) if group.len() < most && lowest(&sets[group.start]) == lowest(set) => {
-                group.end = index + 1;
-            }
-            _ => groups.push(index..index + 1),
-        }
-    }
-    groups
+    neighbours(sets, lowest, |_| most)
 }
 
 impl Split<'_> {
