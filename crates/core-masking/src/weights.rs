@@ -3,6 +3,7 @@
 //! Names and shapes are those of Hugging Face transformers, so a folder goes both ways.
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use tch::{Device, Kind, Tensor};
@@ -32,6 +33,20 @@ impl Weights {
     /// Collects tensors that are made, not read.
     pub fn from_tensors(tensors: impl IntoIterator<Item = (String, Tensor)>) -> Self {
         Self(tensors.into_iter().collect())
+    }
+
+    /// New tensors: `initial` draws each of `inventory`, in its order, from libtorch's generator.
+    ///
+    /// That generator serves the whole process, so one model is drawn at a time: equal seeds give equal models,
+    /// whatever other threads build.
+    pub(crate) fn drawn(inventory: Inventory, seed: u64, initial: impl Fn(&str, &[i64]) -> Tensor) -> Self {
+        static GENERATOR: Mutex<()> = Mutex::new(());
+        let _alone = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
+        tch::manual_seed(seed as i64);
+        Self::from_tensors(inventory.into_iter().map(|(name, shape)| {
+            let tensor = initial(&name, &shape);
+            (name, tensor)
+        }))
     }
 
     /// Reads a safetensors file whole; floating-point tensors are converted to `kind`.
@@ -118,6 +133,11 @@ impl Weights {
         self.0.insert(name, tensor);
     }
 
+    /// Puts tensors in, in the place of those of their names.
+    pub(crate) fn extend(&mut self, more: Self) {
+        self.0.extend(more.0);
+    }
+
     /// Takes a tensor out.
     pub fn remove(&mut self, name: &str) -> Option<Tensor> {
         self.0.remove(name)
@@ -170,4 +190,26 @@ fn to_bytes(tensor: &Tensor) -> Vec<u8> {
     let mut bytes = vec![0; flat.numel() * size_of::<f32>()];
     flat.copy_data_u8(&mut bytes, flat.numel());
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_seeds_draw_equal_tensors_whatever_other_threads_draw() {
+        let drawn = || {
+            let inventory = (2..40).map(|place| (format!("{place}"), vec![place, 7])).collect();
+            let weights =
+                Weights::drawn(inventory, 3, |_, shape| Tensor::randn(shape, (Kind::Double, Device::Cpu)));
+            weights.iter().map(|(_, tensor)| tensor.double_value(&[-1, -1])).collect::<Vec<f64>>()
+        };
+        let alone = drawn();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(drawn)).collect();
+            for thread in threads {
+                assert!(thread.join().is_ok_and(|drawn| drawn == alone));
+            }
+        });
+    }
 }

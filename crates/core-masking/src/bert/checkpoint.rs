@@ -18,18 +18,12 @@ pub struct Pretrained {
 impl BertClassifier {
     /// New weights: `N(0, initializer_range²)` for linear maps and embeddings, zeros for biases.
     ///
-    /// Draws from libtorch's global generator, seeded here.
-    ///
     /// # Errors
     /// If the configuration is impossible.
     pub fn random(config: BertConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
         config.validate().map_err(|fault| Error::Config { path: "config.json".into(), fault })?;
-        tch::manual_seed(seed as i64);
-        let tensors = config.inventory().into_iter().map(|(name, shape)| {
-            let tensor = initial(&config, &name, &shape, options);
-            (name, tensor)
-        });
-        let weights = Weights::from_tensors(tensors);
+        let draw = |name: &str, shape: &[i64]| initial(&config, name, shape, options);
+        let weights = Weights::drawn(config.inventory(), seed, draw);
         Self::new(config, weights)
     }
 
@@ -65,17 +59,14 @@ impl BertClassifier {
 
         let path = folder.join("model.safetensors");
         let mut weights = read_weights(&path, options)?;
-        tch::manual_seed(seed as i64);
-        let mut new = Vec::new();
-        for (name, shape) in config.head_inventory() {
-            // another number of classes is no fault, any other size is one
-            let fits = knows_labels || !name.starts_with("classifier.");
-            if fits && weights.get(&name).is_ok() {
-                continue;
-            }
-            weights.insert(name.clone(), initial(&config, &name, &shape, options));
-            new.push(name);
-        }
+        let mut missing = config.head_inventory();
+        // another number of classes is no fault, any other size is one
+        missing.retain(|(name, _)| {
+            (name.starts_with("classifier.") && !knows_labels) || weights.get(name).is_err()
+        });
+        let new = missing.iter().map(|(name, _)| name.clone()).collect();
+        let draw = |name: &str, shape: &[i64]| initial(&config, name, shape, options);
+        weights.extend(Weights::drawn(missing, seed, draw));
         weights.check(&path, &config.inventory())?;
         Ok(Pretrained { model: Self::new(config, weights)?, new })
     }

@@ -3,10 +3,9 @@
 //!
 //! Names follow transformers' `MarianMTModel`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/marian/modeling_marian.py>.
+mod checkpoint;
 mod config;
 mod sweep;
-
-use std::path::Path;
 
 use tch::{Device, Kind, Tensor};
 
@@ -16,7 +15,6 @@ use crate::layers::{LayerNorm, Linear};
 use crate::pruning::without_heads;
 use crate::{
     Attention, Dropout, Error, Gates, HeadLayout, HeadSet, Removal, TokenBatch, Weights, causal_bias,
-    checkpoint,
 };
 
 pub use config::{Activation, MarianConfig};
@@ -143,59 +141,6 @@ impl Marian {
             config,
             weights,
         })
-    }
-
-    /// New weights: Xavier uniform for linear maps, `N(0, 1/d_model)` for the embeddings, zeros for biases.
-    ///
-    /// The last map of each sublayer starts smaller, by the square root of the number of sublayers in its stack, since
-    /// deep models with normalisation after each sublayer hardly train otherwise: Zhang et al. (2019),
-    /// <https://aclanthology.org/D19-1083>, scale by depth; the factor is that of GPT-2 (Radford et al. 2019, 2.3).
-    ///
-    /// Draws from libtorch's global generator, seeded here.
-    ///
-    /// # Errors
-    /// If the configuration is impossible.
-    pub fn random(config: MarianConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
-        config.validate().map_err(|fault| Error::Config { path: "config.json".into(), fault })?;
-        tch::manual_seed(seed as i64);
-        let initial = |(name, shape): (String, Vec<i64>)| {
-            let tensor = match (name.as_str(), shape.as_slice()) {
-                ("model.shared.weight", [_, width]) => {
-                    Tensor::randn(&shape, options) / (*width as f64).sqrt()
-                }
-                ("final_logits_bias", _) => Tensor::zeros(&shape, options),
-                (name, [output, input]) => {
-                    let bound = (6.0 / (output + input) as f64).sqrt() * config.initial_scale(name);
-                    (Tensor::rand(&shape, options) * 2.0 - 1.0) * bound
-                }
-                (name, _) if name.ends_with("norm.weight") => Tensor::ones(&shape, options),
-                _ => Tensor::zeros(&shape, options),
-            };
-            (name, tensor)
-        };
-        let weights = Weights::from_tensors(config.inventory().into_iter().map(initial));
-        Self::new(config, weights)
-    }
-
-    /// Loads a Hugging Face folder: `config.json` and `model.safetensors`.
-    ///
-    /// # Errors
-    /// If a file is missing, torn or foreign, or its tensors do not fit the configuration.
-    pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
-        let config = MarianConfig::read(&folder.join("config.json"))?;
-        let path = folder.join("model.safetensors");
-        let mut weights = Weights::read(&path, options)?;
-        drop_tied(&mut weights, &config, &path)?;
-        weights.check(&path, &config.inventory())?;
-        Self::new(config, weights)
-    }
-
-    /// Writes `config.json` and `model.safetensors`.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
-    pub fn save(&self, folder: &Path) -> Result<(), Error> {
-        checkpoint::write(folder, &self.config, &self.weights)
     }
 
     /// Sizes and symbols.
@@ -397,27 +342,4 @@ fn sinusoidal_positions(positions: i64, d_model: i64, options: (Kind, Device)) -
     let rate = (Tensor::arange(d_model / 2, wide) * (-2.0 / d_model as f64 * 10_000_f64.ln())).exp();
     let angle = Tensor::arange(positions, wide).unsqueeze(1) * rate; // [positions, d_model / 2]
     Tensor::cat(&[angle.sin(), angle.cos()], 1).to_kind(options.0).to_device(options.1)
-}
-
-/// Older folders repeat the shared embedding and the table of positions under other names.
-fn drop_tied(weights: &mut Weights, config: &MarianConfig, path: &Path) -> Result<(), Error> {
-    let refusal = |name: &str, of| Error::Tied { path: path.to_owned(), name: name.to_owned(), of };
-    for name in ["model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"] {
-        if let Some(copy) = weights.remove(name)
-            && !weights.get("model.shared.weight").is_ok_and(|shared| shared == copy)
-        {
-            return Err(refusal(name, "equal to `model.shared.weight`"));
-        }
-    }
-    for name in ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"] {
-        if let Some(table) = weights.remove(name) {
-            let options = (table.kind(), table.device());
-            let expected = sinusoidal_positions(config.max_position_embeddings, config.d_model, options);
-            // half precision is the coarsest that a table is stored in
-            if table.size() != expected.size() || !table.allclose(&expected, 0.0, 1e-3, false) {
-                return Err(refusal(name, "the sinusoidal table"));
-            }
-        }
-    }
-    Ok(())
 }
