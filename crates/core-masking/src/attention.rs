@@ -145,13 +145,55 @@ impl MultiHeadAttention {
     pub(crate) fn merge(&self, context: Tensor, gates: Gate<'_>) -> Tensor {
         // ξ_h multiplies Att_h, which ends with W_o. W_o is linear, so gating its input is the
         // same; its bias belongs to no head and stays.
-        let gated = gates.apply(context, self.kept.as_ref()); // [batch, kept, query, d_head]
-        let joined = gated.transpose(1, 2).flatten(2, 3); // [batch, query, kept * d_head]
+        self.merge_open(&gates.apply(context, self.kept.as_ref()))
+    }
+
+    /// [`merge`](Self::merge) with all gates open.
+    pub(crate) fn merge_open(&self, context: &Tensor) -> Tensor {
+        let joined = context.transpose(1, 2).flatten(2, 3); // [batch, query, kept * d_head]
         match self.is_without_heads() {
             // libtorch divides by the number of heads; the sum of nothing is 0, by which gradients are 0 and not absent
             true => self.output.bias() + joined.sum_dim_intlist(2, true, None),
             false => self.output.forward(&joined),
         }
+    }
+
+    /// [`merge`](Self::merge) with some gates closed and all others at one value, by the fewer of the products with W_o:
+    /// those of the heads that are kept, or those of the heads that are masked, which `whole` has too many.
+    ///
+    /// - `context`: `[batch, kept, query, d_head]`
+    /// - `gates`: of the heads in `context`
+    /// - `whole`: with all gates open, as [`merge_open`](Self::merge_open) gives it
+    pub(crate) fn merge_fewest(
+        &self,
+        context: &Tensor,
+        gates: &[f64],
+        whole: impl FnOnce() -> Tensor,
+    ) -> Tensor {
+        let (kept, masked): (Vec<i64>, Vec<i64>) =
+            (0..gates.len() as i64).partition(|&place| gates[place as usize] != 0.0);
+        let gate = kept.first().map_or(0.0, |&place| gates[place as usize]);
+        let bias = self.output.bias();
+        if kept.len() <= masked.len() {
+            let size = context.size();
+            let bias = bias.expand([size[0], size[2], bias.size()[0]], false);
+            return self.add_heads(&bias, context, &kept, gate);
+        }
+        let whole = if gate == 1.0 { whole() } else { whole() * gate + bias * (1.0 - gate) };
+        self.add_heads(&whole, context, &masked, -gate)
+    }
+
+    /// `sum` with what some heads add, times a factor; both `[batch, query, d_model]`. `places`: in `context`.
+    fn add_heads(&self, sum: &Tensor, context: &Tensor, places: &[i64], factor: f64) -> Tensor {
+        if places.is_empty() {
+            return sum.shallow_clone();
+        }
+        let places = Tensor::from_slice(places).to_device(context.device());
+        let read = context.index_select(1, &places).transpose(1, 2).flatten(2, 3); // [batch, query, places * d_head]
+        let columns = self.output.weight().unflatten(1, [-1, self.d_head]).index_select(1, &places);
+        let columns = columns.flatten(1, 2).tr(); // [places * d_head, d_model]
+        let one_batch = |rows: &Tensor| rows.flatten(0, -2).unsqueeze(0); // [1, rows, ..]
+        one_batch(sum).baddbmm(&one_batch(&read), &columns.unsqueeze(0), 1.0, factor).view_as(sum)
     }
 
     /// Multiply-adds of [`keys_values`](Self::keys_values) for one row of the batch.

@@ -13,20 +13,34 @@ use crate::{Attention, Error, HeadLayout, HeadSet};
 /// One gate for each head of a model and each row of a batch.
 #[derive(Debug)]
 pub struct Gates {
-    modules: BTreeMap<Attention, Vec<Tensor>>,
+    modules: BTreeMap<Attention, Vec<Module>>,
     record: Option<AttentionRecord>,
+}
+
+/// The gates of one layer.
+#[derive(Debug)]
+struct Module {
+    values: Tensor, // [rows, heads] or [rows, heads, queries]
+    open: bool,     // known to be ones, by which nothing needs to be multiplied
+}
+
+impl Module {
+    fn of_any(values: Tensor) -> Self {
+        Self { values, open: false }
+    }
 }
 
 /// The gates of one attention module, and where its attention weights are written down, if anywhere.
 #[derive(Debug, Clone, Copy)]
 pub struct Gate<'a> {
     values: &'a Tensor,
+    open: bool,
     record: Option<(&'a AttentionRecord, Attention, usize)>,
 }
 
 impl<'a> From<&'a Tensor> for Gate<'a> {
     fn from(values: &'a Tensor) -> Self {
-        Self { values, record: None }
+        Self { values, open: false, record: None }
     }
 }
 
@@ -39,6 +53,9 @@ impl Gate<'_> {
     /// Multiplies the context of each head of `kept`, or of all heads, `[batch, kept, query, d_head]`; later queries
     /// than these have no part in it.
     pub(crate) fn apply(&self, context: Tensor, kept: Option<&Tensor>) -> Tensor {
+        if self.open {
+            return context;
+        }
         let values =
             kept.map_or_else(|| self.values.shallow_clone(), |kept| self.values.index_select(1, kept));
         let gates = match values.dim() {
@@ -84,14 +101,15 @@ impl AttentionRecord {
 }
 
 impl Gates {
-    fn new(modules: BTreeMap<Attention, Vec<Tensor>>) -> Self {
+    fn new(modules: BTreeMap<Attention, Vec<Module>>) -> Self {
         Self { modules, record: None }
     }
 
     /// All gates open: the plain model. One row, which serves any batch.
     pub fn open(layout: &HeadLayout, options: (Kind, Device)) -> Self {
         let ones = |shape: crate::LayerShape| {
-            (0..shape.layers).map(|_| Tensor::ones([1, shape.heads as i64], options)).collect()
+            let layer = |_| Module { values: Tensor::ones([1, shape.heads as i64], options), open: true };
+            (0..shape.layers).map(layer).collect()
         };
         Self::new(layout.types().map(|(attention, shape)| (attention, ones(shape))).collect())
     }
@@ -116,22 +134,27 @@ impl Gates {
             }
         }
         let rows = sets.len() as i64;
-        let tensor = |values: Vec<f32>| {
-            Tensor::from_slice(&values).view([rows, -1]).to_device(options.1).to_kind(options.0)
+        let module = |values: Vec<f32>| Module {
+            values: Tensor::from_slice(&values).view([rows, -1]).to_device(options.1).to_kind(options.0),
+            open: values.iter().all(|&gate| gate == 1.0),
         };
-        let tensors = |layers: Vec<Vec<f32>>| layers.into_iter().map(tensor).collect();
-        Ok(Self::new(gates.into_iter().map(|(key, layers)| (key, tensors(layers))).collect()))
+        let modules = |layers: Vec<Vec<f32>>| layers.into_iter().map(module).collect();
+        Ok(Self::new(gates.into_iter().map(|(key, layers)| (key, modules(layers))).collect()))
     }
 
     /// Gates from one tensor `[layers, rows, heads]` or `[layers, rows, heads, queries]` for each attention type; a
     /// gradient flows back to it.
     pub fn from_stacked(stacked: &BTreeMap<Attention, Tensor>) -> Self {
-        Self::new(stacked.iter().map(|(&attention, tensor)| (attention, tensor.unbind(0))).collect())
+        let modules = |layers: &Tensor| layers.unbind(0).into_iter().map(Module::of_any).collect();
+        Self::new(stacked.iter().map(|(&attention, layers)| (attention, modules(layers))).collect())
     }
 
     /// The gates of each attention type as one tensor, `[layers, rows, heads]` or `[layers, rows, heads, queries]`.
     pub fn stacked(&self) -> BTreeMap<Attention, Tensor> {
-        self.modules.iter().map(|(&attention, layers)| (attention, Tensor::stack(layers, 0))).collect()
+        let stacked = |layers: &Vec<Module>| {
+            Tensor::stack(&layers.iter().map(|module| &module.values).collect::<Vec<_>>(), 0)
+        };
+        self.modules.iter().map(|(&attention, layers)| (attention, stacked(layers))).collect()
     }
 
     /// The same gates; attention weights computed under them are written down in `record`, by the explicit path.
@@ -149,16 +172,16 @@ impl Gates {
     ///
     /// Differs from the paper: M19 masks without rescaling. A layer without heads stays closed.
     pub fn rescaled(&self, layout: &HeadLayout) -> Self {
-        let rescale = |attention: Attention, layer: usize, gates: &Tensor| {
+        let rescale = |attention: Attention, layer: usize, Module { values: gates, open }: &Module| {
             let present = layout.kept(attention, layer);
             let places = Tensor::from_slice(&present).to_device(gates.device());
             // 12/11 in bf16 would be off by as much as the model itself
             let gates = if gates.kind() == Kind::BFloat16 { &gates.to_kind(Kind::Float) } else { gates };
             let own = gates.index_select(1, &places); // [rows, present]
             let kept = own.ne(0.0).sum_dim_intlist(1, true, gates.kind()); // [rows, 1]
-            gates * (present.len() as f64) / kept.clamp_min(1.0)
+            Module { values: gates * (present.len() as f64) / kept.clamp_min(1.0), open: *open }
         };
-        let layers = |(&attention, layers): (&Attention, &Vec<Tensor>)| {
+        let layers = |(&attention, layers): (&Attention, &Vec<Module>)| {
             let layers = layers.iter().enumerate().map(|(layer, gates)| rescale(attention, layer, gates));
             (attention, layers.collect())
         };
@@ -171,12 +194,13 @@ impl Gates {
     /// If the gates were made for a model without that attention type or layer.
     pub fn of(&self, attention: Attention, layer: usize) -> Gate<'_> {
         let record = self.record.as_ref().map(|record| (record, attention, layer));
-        Gate { values: &self.modules[&attention][layer], record }
+        let Module { values, open } = &self.modules[&attention][layer];
+        Gate { values, open: *open, record }
     }
 
     /// The number of rows: 1, or the batch.
     pub fn rows(&self) -> i64 {
-        self.modules.values().flatten().next().map_or(1, |gates| gates.size()[0])
+        self.modules.values().flatten().next().map_or(1, |module| module.values.size()[0])
     }
 
     /// The gates of some rows of the batch; `rows`: `[kept]` of indices. A single row serves any batch and stays.
@@ -192,8 +216,12 @@ impl Gates {
         self.map(Tensor::shallow_clone)
     }
 
+    /// `change` must leave open what is open.
     fn map(&self, change: impl Fn(&Tensor) -> Tensor) -> Self {
-        let changed = |layers: &Vec<Tensor>| layers.iter().map(&change).collect();
+        let changed = |layers: &Vec<Module>| {
+            let module = |Module { values, open }: &Module| Module { values: change(values), open: *open };
+            layers.iter().map(module).collect()
+        };
         Self {
             modules: self.modules.iter().map(|(&key, layers)| (key, changed(layers))).collect(),
             record: self.record.clone(),

@@ -127,7 +127,7 @@ impl Layer {
         dropout: &BertDropout,
     ) -> Tensor {
         let context = self.context(x, queries, bias, gates, dropout);
-        self.finish(x, context, gates, dropout)
+        self.finish(x, self.attention.merge(context, gates), dropout)
     }
 
     /// What each head reads at the first `queries` positions, whatever its gate: `[batch, kept, queries, d_head]`.
@@ -143,10 +143,9 @@ impl Layer {
         self.attention.context(&query, &self.attention.keys_values(x), bias, gates, &dropout.attention)
     }
 
-    /// The layer's output from what the heads read.
-    fn finish(&self, x: &Tensor, context: Tensor, gates: Gate<'_>, dropout: &BertDropout) -> Tensor {
-        let query = x.narrow(1, 0, context.size()[2]); // [batch, queries, d_model]
-        let attended = self.attention.merge(context, gates); // [batch, queries, d_model]
+    /// The layer's output from what its attention adds, `[batch, queries, d_model]`, which is also what it returns.
+    fn finish(&self, x: &Tensor, attended: Tensor, dropout: &BertDropout) -> Tensor {
+        let query = x.narrow(1, 0, attended.size()[1]); // [batch, queries, d_model]
         let query = self.attention_norm.forward(&(query + dropout.hidden.apply(attended)));
         let inner = self.inner.forward(&query); // [batch, queries, d_ff]
         let inner = match self.activation {

@@ -2,10 +2,12 @@
 //!
 //! What leaves a layer depends on the gates of that layer and of those below, so sets whose gates agree up to some layer
 //! share all below it; where they part, they still share what the heads read, since gates come after it. The sets are a
-//! tree, layer by layer, and each of its nodes is computed once. In the last layer only the position that the classifier
-//! reads is computed, without keys and values of the others. Exact but for rounding: of that last step and, where several
-//! sets are rows of one product, of products of other sizes.
-use tch::Tensor;
+//! tree, layer by layer, and each of its nodes is computed once. A node whose layer masks few heads takes what those add
+//! from what all add together. In the last layer only the position that the classifier reads is computed, without keys and
+//! values of the others. Exact but for rounding: of these differences and of products of other sizes.
+use std::cell::OnceCell;
+
+use tch::{Device, Kind, Tensor};
 
 use super::{BertClassifier, BertDropout};
 use crate::{Attention, Error, Gates, HeadLayout, HeadSet, SegmentBatch, Trunk};
@@ -13,8 +15,8 @@ use crate::{Attention, Error, Gates, HeadLayout, HeadSet, SegmentBatch, Trunk};
 /// Head sets of one classifier, ready to be evaluated together.
 #[derive(Debug)]
 pub struct Variants {
-    gates: Gates,              // one row for each set
-    patterns: Vec<Vec<usize>>, // by layer and set: equal numbers are equal gates
+    gates: Gates,               // one row for each set
+    values: Vec<Vec<Vec<f64>>>, // by layer and set: the gates of the heads that the layer has
     lowest: usize,
 }
 
@@ -26,35 +28,29 @@ impl Variants {
     pub fn new(model: &BertClassifier, sets: &[HeadSet], rescale: bool) -> Result<Self, Error> {
         let layout = model.layout();
         let gates = Gates::masking(&layout, sets, model.options())?;
+        let gates = if rescale { gates.rescaled(&layout) } else { gates };
         let heads = sets.iter().flat_map(HeadSet::iter);
         let layers = model.layers.len();
         Ok(Self {
-            gates: if rescale { gates.rescaled(&layout) } else { gates },
-            patterns: (0..layers).map(|layer| patterns(&layout, layer, sets)).collect(),
+            values: (0..layers).map(|layer| values(&gates, &layout, layer)).collect(),
+            gates,
             lowest: heads.map(|id| id.layer_index()).min().unwrap_or(layers - 1),
         })
     }
 
     fn len(&self) -> usize {
-        self.patterns[0].len()
+        self.values[0].len()
     }
 }
 
-/// Numbers the distinct gates of a layer by their first appearance.
-fn patterns(layout: &HeadLayout, layer: usize, sets: &[HeadSet]) -> Vec<usize> {
-    let ids = layout.heads_of(Attention::SelfAttention).unwrap_or_default();
-    let masked = |set: &HeadSet| -> Vec<bool> {
-        ids.iter().filter(|id| id.layer_index() == layer).map(|&id| set.contains(id)).collect()
-    };
-    let mut known: Vec<Vec<bool>> = Vec::new();
-    let number = |set: &HeadSet| {
-        let masked = masked(set);
-        known.iter().position(|other| *other == masked).unwrap_or_else(|| {
-            known.push(masked);
-            known.len() - 1
-        })
-    };
-    sets.iter().map(number).collect()
+/// The gates in a layer, by row and head; heads that were removed have none.
+fn values(gates: &Gates, layout: &HeadLayout, layer: usize) -> Vec<Vec<f64>> {
+    let gates =
+        gates.of(Attention::SelfAttention, layer).values().to_kind(Kind::Double).to_device(Device::Cpu);
+    let present = layout.kept(Attention::SelfAttention, layer);
+    (0..gates.size()[0])
+        .map(|row| present.iter().map(|&head| gates.double_value(&[row, head])).collect())
+        .collect()
 }
 
 /// The variants whose gates agree so far: they are computed as one.
@@ -147,7 +143,9 @@ impl Walk<'_> {
             return;
         }
         let any = self.variants.gates.of(Attention::SelfAttention, layer); // gates come after it
-        let context = self.model.layers[layer].context(x, x.size()[1], &bias, any, &BertDropout::OFF);
+        let module = &self.model.layers[layer];
+        let context = module.context(x, x.size()[1], &bias, any, &BertDropout::OFF);
+        let whole: Vec<OnceCell<Tensor>> = nodes.iter().map(|_| OnceCell::new()).collect();
         for part in children.chunks(self.together) {
             let of_parents = |all: &Tensor| match part {
                 [(parent, _)] => self.of_node(all, *parent),
@@ -157,8 +155,36 @@ impl Walk<'_> {
                 }
             };
             let nodes: Vec<Node> = part.iter().map(|(_, node)| node.clone()).collect();
-            let out = self.finish(layer, &of_parents(x), of_parents(&context), &nodes);
+            let attended = match part {
+                [(parent, node)] => {
+                    self.attend_alone(layer, &self.of_node(&context, *parent), node[0], &whole[*parent])
+                }
+                _ => module.attention.merge(of_parents(&context), (&self.gates(layer, &nodes)).into()),
+            };
+            let out = module.finish(&of_parents(x), attended, &BertDropout::OFF);
             self.ascend(layer + 1, &out, nodes);
+        }
+    }
+
+    /// What attention adds in a node that is by itself, `[batch, position, d_model]`; `whole` is what it adds with all
+    /// gates open, once it is known.
+    fn attend_alone(
+        &self,
+        layer: usize,
+        context: &Tensor,
+        variant: usize,
+        whole: &OnceCell<Tensor>,
+    ) -> Tensor {
+        let attention = &self.model.layers[layer].attention;
+        let gates = &self.variants.values[layer][variant];
+        let open = || whole.get_or_init(|| attention.merge_open(context)).shallow_clone();
+        if gates.iter().all(|&gate| gate == 1.0) {
+            return open();
+        }
+        match context.kind() {
+            Kind::Float | Kind::Double => attention.merge_fewest(context, gates, open),
+            // differences of rounded sums would be off by more than the model itself
+            _ => attention.merge(context.shallow_clone(), (&self.gates(layer, &[vec![variant]])).into()),
         }
     }
 
@@ -174,9 +200,8 @@ impl Walk<'_> {
         for (parent, node) in nodes.iter().enumerate() {
             let first = children.len();
             for &variant in node {
-                let pattern = self.variants.patterns[layer][variant];
-                let same =
-                    |(_, child): &&mut (usize, Node)| self.variants.patterns[layer][child[0]] == pattern;
+                let gates = &self.variants.values[layer];
+                let same = |(_, child): &&mut (usize, Node)| gates[child[0]] == gates[variant];
                 match children[first..].iter_mut().find(same) {
                     Some((_, child)) => child.push(variant),
                     None => children.push((parent, vec![variant])),
@@ -186,14 +211,12 @@ impl Walk<'_> {
         children
     }
 
-    /// What leaves a layer in each of `nodes`, `[nodes * batch, queries, d_model]`, from what enters it and what its heads
-    /// read there.
-    fn finish(&self, layer: usize, x: &Tensor, context: Tensor, nodes: &[Node]) -> Tensor {
+    /// The gates of `nodes` in a layer: `[nodes * batch, heads]`.
+    fn gates(&self, layer: usize, nodes: &[Node]) -> Tensor {
         let rows: Vec<i64> = nodes.iter().map(|node| node[0] as i64).collect();
-        let rows = Tensor::from_slice(&rows).to_device(x.device());
-        let gates = self.variants.gates.of(Attention::SelfAttention, layer).values().index_select(0, &rows);
-        let gates = gates.repeat_interleave_self_int(self.bias.size()[0], 0, None); // [nodes * batch, heads]
-        self.model.layers[layer].finish(x, context, (&gates).into(), &BertDropout::OFF)
+        let gates = self.variants.gates.of(Attention::SelfAttention, layer);
+        let rows = Tensor::from_slice(&rows).to_device(self.bias.device());
+        gates.values().index_select(0, &rows).repeat_interleave_self_int(self.bias.size()[0], 0, None)
     }
 
     /// Logits `[batch, labels]` of each variant.
@@ -201,7 +224,10 @@ impl Walk<'_> {
         let all = |of: fn(&Last) -> &Tensor| Tensor::cat(&self.last.iter().map(of).collect::<Vec<_>>(), 0);
         let (x, context) = (all(|last| &last.x), all(|last| &last.context));
         let nodes: Vec<Node> = self.last.iter().map(|last| last.node.clone()).collect();
-        let out = self.finish(self.model.layers.len() - 1, &x, context, &nodes);
+        let last = self.model.layers.len() - 1;
+        let module = &self.model.layers[last];
+        let attended = module.attention.merge(context, (&self.gates(last, &nodes)).into());
+        let out = module.finish(&x, attended, &BertDropout::OFF);
         let logits = self.model.classify(&out, &BertDropout::OFF); // [nodes * batch, labels]
         let mut by_variant: Vec<Option<Tensor>> = (0..self.variants.len()).map(|_| None).collect();
         for (place, node) in nodes.iter().enumerate() {

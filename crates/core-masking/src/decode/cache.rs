@@ -101,14 +101,20 @@ impl Cache {
         self.target_bias = flat.index_select(0, &rows).view(shape.as_slice());
     }
 
-    /// Keeps these sentences, `[kept]`.
-    pub(super) fn keep(&mut self, rows: &Tensor) {
-        for kv in self.source.iter_mut().chain(&mut self.target) {
-            kv.key = kv.key.index_select(0, rows);
-            kv.value = kv.value.index_select(0, rows);
-        }
-        self.source_bias = self.source_bias.index_select(0, rows);
-        self.target_bias = self.target_bias.index_select(0, rows);
+    /// Sentence `rows[i]` is the `i`-th from now on; those that are not named leave. Only what changes its place is copied.
+    pub(super) fn keep(&mut self, rows: &[usize]) {
+        let (to, from): (Vec<i64>, Vec<i64>) =
+            (0..).zip(rows).map(|(to, &from)| (to, from as i64)).filter(|(to, from)| to != from).unzip();
+        let device = self.target_bias.device();
+        let (to, from) =
+            (Tensor::from_slice(&to).to_device(device), Tensor::from_slice(&from).to_device(device));
+        let keep = |all: &mut Tensor| {
+            let _ = all.index_copy_(0, &to, &all.index_select(0, &from));
+            *all = all.narrow(0, 0, rows.len() as i64);
+        };
+        let keys_values = self.source.iter_mut().chain(&mut self.target);
+        let tensors = keys_values.flat_map(|kv| [&mut kv.key, &mut kv.value]);
+        tensors.chain([&mut self.source_bias, &mut self.target_bias]).for_each(keep);
     }
 
     /// Keys and values of the source for a layer.

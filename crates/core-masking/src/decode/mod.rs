@@ -140,7 +140,7 @@ impl BeamSearch {
         let step = cache::LANES as u64;
         let slots = source as u64 + step + self.beam as u64 * (self.limit(model, source) as u64 + step);
         let decoder = 4 * config.decoder_layers as u64 * slots * width;
-        // Logits as they are, in single precision and as exponentials.
+        // Logits as they are, in single precision and as log-probabilities.
         let logits = self.beam as u64 * config.vocab_size as u64 * (bytes + 8);
         (encoder + decoder) * bytes + logits
     }
@@ -181,8 +181,7 @@ impl BeamSearch {
             }
             let origins: Vec<&[usize]> = active.iter().map(|&index| sentences[index].origins()).collect();
             step.reorder(&origins);
-            let kept: Vec<usize> =
-                (0..active.len()).filter(|&row| !sentences[active[row]].is_finished()).collect();
+            let kept = without(active.len(), |row| sentences[active[row]].is_finished());
             if kept.len() < active.len() {
                 step.keep(&kept);
                 active = kept.iter().map(|&row| active[row]).collect();
@@ -190,6 +189,21 @@ impl BeamSearch {
         }
         sentences.into_iter().map(Hypotheses::best).collect()
     }
+}
+
+/// The rows that stay when some leave, in their new order: the last ones take the places of those that leave, so that all
+/// others need not move.
+fn without(rows: usize, leaves: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut kept: Vec<usize> = (0..rows).collect();
+    let mut place = 0;
+    while let Some(&row) = kept.get(place) {
+        if leaves(row) {
+            kept.swap_remove(place);
+        } else {
+            place += 1;
+        }
+    }
+    kept
 }
 
 /// All tensors that one step of decoding needs; the first axis of each is the sentences still in the batch.
@@ -258,12 +272,18 @@ impl<'a> Step<'a> {
 
         let hidden = self.hidden(&tokens); // [sentence, beam, d_model]
         let logits = hidden.linear(&self.output.weight, Some(&self.output.bias));
-        let mut logits = logits.to_kind(kind); // [sentence, beam, vocab]
-        let all = logits.logsumexp(-1, true); // [sentence, beam, 1]
-        let _ = logits.index_fill_(2, &self.banned, f64::NEG_INFINITY);
-        let normaliser = if self.renormalised { logits.logsumexp(-1, true) } else { all };
-        let offsets = scores - normaliser; // [sentence, beam, 1]
-        self.best(&logits, &offsets)
+        let logits = self.log_probabilities(logits.to_kind(kind)); // [sentence, beam, vocab]
+        self.best(&logits, &scores)
+    }
+
+    /// Log-probabilities of the tokens that may be generated, `-inf` for all others; of the shape of `logits`, whose last
+    /// axis is the vocabulary.
+    fn log_probabilities(&self, mut logits: Tensor) -> Tensor {
+        let ban = |all: &mut Tensor| all.index_fill_(-1, &self.banned, f64::NEG_INFINITY);
+        if self.renormalised {
+            return ban(&mut logits).log_softmax(-1, logits.kind());
+        }
+        ban(&mut logits.log_softmax(-1, logits.kind()))
     }
 
     /// Decoder states of the newest tokens. `tokens`: `[sentence, beam]`; returns `[sentence, beam, d_model]`.
@@ -288,21 +308,21 @@ impl<'a> Step<'a> {
         x
     }
 
-    /// The best of `logits + offsets` in each sentence: first the blocks with the greatest maxima, then the tokens
+    /// The best of `log_probabilities + scores` in each sentence: first the blocks with the greatest maxima, then the tokens
     /// in them. Exact, since a token among the best `n` lies in a block among the best `n`.
     ///
-    /// `logits`: `[sentence, beam, vocab]`, `offsets`: `[sentence, beam, 1]`.
-    fn best(&self, logits: &Tensor, offsets: &Tensor) -> Vec<Vec<Candidate>> {
-        let sentences = logits.size()[0];
-        let blocks = logits.view([sentences, self.beam, -1, BLOCK]); // [sentence, beam, block, token]
+    /// `log_probabilities`: `[sentence, beam, vocab]`, `scores`: `[sentence, beam, 1]`.
+    fn best(&self, log_probabilities: &Tensor, scores: &Tensor) -> Vec<Vec<Candidate>> {
+        let sentences = log_probabilities.size()[0];
+        let blocks = log_probabilities.view([sentences, self.beam, -1, BLOCK]); // [sentence, beam, block, token]
         let per_beam = blocks.size()[2];
-        let maxima = (blocks.amax([-1], false) + offsets).view([sentences, -1]); // [sentence, beam * block]
+        let maxima = (blocks.amax([-1], false) + scores).view([sentences, -1]); // [sentence, beam * block]
         let wanted = 2 * self.beam;
         let (_, best_blocks) = maxima.topk(wanted.min(maxima.size()[1]), 1, true, true); // [sentence, chosen]
         let index = best_blocks.unsqueeze(-1).expand([-1, -1, BLOCK], false);
         let tokens = blocks.view([sentences, -1, BLOCK]).gather(1, &index, false); // [sentence, chosen, token]
         let beams = best_blocks.divide_scalar_mode(per_beam, "floor"); // [sentence, chosen]
-        let scored = tokens + offsets.view([sentences, -1]).gather(1, &beams, false).unsqueeze(-1);
+        let scored = tokens + scores.view([sentences, -1]).gather(1, &beams, false).unsqueeze(-1);
         let (scores, within) = scored.view([sentences, -1]).topk(wanted, 1, true, true); // [sentence, wanted]
         let block = best_blocks.gather(1, &within.divide_scalar_mode(BLOCK, "floor"), false);
         let flat = block * BLOCK + within.remainder(BLOCK); // [sentence, wanted], into beam * padded vocab
@@ -338,12 +358,11 @@ impl<'a> Step<'a> {
         self.cache.reorder(origins);
     }
 
-    /// Lets all other sentences leave the batch.
+    /// Lets all other sentences leave the batch; `rows` as [`without`] orders them.
     fn keep(&mut self, rows: &[usize]) {
+        self.cache.keep(rows);
         let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-        let rows = Tensor::from_slice(&rows).to_device(self.device());
-        self.cache.keep(&rows);
-        self.gates = self.gates.select(&rows);
+        self.gates = self.gates.select(&Tensor::from_slice(&rows).to_device(self.device()));
     }
 
     fn width(&self) -> i64 {
@@ -360,4 +379,19 @@ fn to_vec<T: tch::kind::Element + Default + Clone>(tensor: &Tensor) -> Vec<T> {
     let mut values = vec![T::default(); flat.numel()];
     flat.copy_data(&mut values, flat.numel());
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without;
+
+    #[test]
+    fn only_rows_from_the_end_move_when_others_leave() {
+        let left = |leaving: &[usize]| without(5, |row| leaving.contains(&row));
+        assert_eq!(left(&[]), [0, 1, 2, 3, 4]);
+        assert_eq!(left(&[1]), [0, 4, 2, 3]);
+        assert_eq!(left(&[0, 4]), [3, 1, 2]);
+        assert_eq!(left(&[3, 4]), [0, 1, 2]);
+        assert!(left(&[0, 1, 2, 3, 4]).is_empty());
+    }
 }
