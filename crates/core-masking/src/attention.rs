@@ -158,32 +158,39 @@ impl MultiHeadAttention {
         }
     }
 
-    /// [`merge`](Self::merge) with some gates closed and all others at one value, by the fewer of the products with W_o:
-    /// those of the heads that are kept, or those of the heads that are masked, which `whole` has too many.
+    /// [`merge`](Self::merge) with some gates closed and all others at one value, by fewer products with W_o.
     ///
     /// - `context`: `[batch, kept, query, d_head]`
-    /// - `gates`: of the heads in `context`
-    /// - `whole`: with all gates open, as [`merge_open`](Self::merge_open) gives it
-    pub(crate) fn merge_fewest(
-        &self,
-        context: &Tensor,
-        gates: &[f64],
-        whole: impl FnOnce() -> Tensor,
-    ) -> Tensor {
+    /// - `values`: the gates of the heads in `context`
+    /// - `whole`: what [`merge_open`](Self::merge_open) gives, from which masked heads are taken if they are the fewer; the
+    ///   others are added up without it
+    pub(crate) fn merge_some(&self, context: &Tensor, values: &[f64], whole: Option<&Tensor>) -> Tensor {
         let (kept, masked): (Vec<i64>, Vec<i64>) =
-            (0..gates.len() as i64).partition(|&place| gates[place as usize] != 0.0);
-        let gate = kept.first().map_or(0.0, |&place| gates[place as usize]);
+            (0..values.len() as i64).partition(|&place| values[place as usize] != 0.0);
+        let gate = kept.first().map_or(0.0, |&place| values[place as usize]);
+        debug_assert!(
+            kept.iter().all(|&place| values[place as usize] == gate),
+            "one value for all kept heads"
+        );
         let bias = self.output.bias();
-        if kept.len() <= masked.len() {
-            let size = context.size();
-            let bias = bias.expand([size[0], size[2], bias.size()[0]], false);
-            return self.add_heads(&bias, context, &kept, gate);
+        match whole {
+            Some(whole) if masked.len() < kept.len() => {
+                let scaled = if gate == 1.0 { whole } else { &(whole * gate + bias * (1.0 - gate)) };
+                self.add_heads(scaled, context, &masked, -gate)
+            }
+            _ if masked.is_empty() && gate == 1.0 => self.merge_open(context),
+            _ => {
+                let size = context.size();
+                let none = bias.expand([size[0], size[2], bias.size()[0]], false); // [batch, query, d_model]
+                self.add_heads(&none, context, &kept, gate)
+            }
         }
-        let whole = if gate == 1.0 { whole() } else { whole() * gate + bias * (1.0 - gate) };
-        self.add_heads(&whole, context, &masked, -gate)
     }
 
-    /// `sum` with what some heads add, times a factor; both `[batch, query, d_model]`. `places`: in `context`.
+    /// `sum`, `[batch, query, d_model]`, with what some heads add, times a factor.
+    ///
+    /// - `context`: `[batch, kept, query, d_head]`; `places`: of the heads in it
+    /// - returns the shape of `sum`, and `sum` itself if there are no heads
     fn add_heads(&self, sum: &Tensor, context: &Tensor, places: &[i64], factor: f64) -> Tensor {
         if places.is_empty() {
             return sum.shallow_clone();
@@ -192,6 +199,7 @@ impl MultiHeadAttention {
         let read = context.index_select(1, &places).transpose(1, 2).flatten(2, 3); // [batch, query, places * d_head]
         let columns = self.output.weight().unflatten(1, [-1, self.d_head]).index_select(1, &places);
         let columns = columns.flatten(1, 2).tr(); // [places * d_head, d_model]
+        // tch's addmm takes no factor; a batch of one does
         let one_batch = |rows: &Tensor| rows.flatten(0, -2).unsqueeze(0); // [1, rows, ..]
         one_batch(sum).baddbmm(&one_batch(&read), &columns.unsqueeze(0), 1.0, factor).view_as(sum)
     }
@@ -262,15 +270,16 @@ mod tests {
 
     /// f64; 3 heads of 4, batch 2, query 5, key 7; the last two keys of the second row are hidden.
     fn fixture() -> (Weights, Tensor, Tensor, Tensor) {
-        tch::manual_seed(5);
-        let tensors = ["q", "k", "v", "out"].into_iter().flat_map(|part| {
+        let maps = ["q", "k", "v", "out"].into_iter().flat_map(|part| {
             let name = |kind| format!("a.{part}_proj.{kind}");
-            [(name("weight"), Tensor::randn([12, 12], OPTIONS)), (name("bias"), Tensor::randn([12], OPTIONS))]
+            [(name("weight"), vec![12, 12]), (name("bias"), vec![12])]
         });
-        let weights = Weights::from_tensors(tensors);
+        let inputs = [("x".to_owned(), vec![2, 5, 12]), ("memory".to_owned(), vec![2, 7, 12])];
+        let drawn = Weights::drawn(maps.chain(inputs).collect(), 5, |_, shape| Tensor::randn(shape, OPTIONS));
         let bias = Tensor::zeros([2, 1, 1, 7], OPTIONS);
         let _ = bias.get(1).narrow(2, 5, 2).fill_(f64::NEG_INFINITY);
-        (weights, Tensor::randn([2, 5, 12], OPTIONS), Tensor::randn([2, 7, 12], OPTIONS), bias)
+        let [x, memory] = ["x", "memory"].map(|name| drawn.get(name).unwrap());
+        (drawn, x, memory, bias)
     }
 
     fn layer(weights: &Weights) -> MultiHeadAttention {
@@ -296,6 +305,43 @@ mod tests {
             let pruned = layer.forward(&x, &memory, &bias, &open, &Dropout::OFF);
             let gap = gap(&masked, &pruned);
             assert!(gap < 1e-12, "head {head}: masked and pruned differ by {gap:e}");
+        }
+    }
+
+    /// Whether the masked heads are taken from all or the kept ones are added up, for any of them.
+    #[test]
+    fn fewer_products_give_what_gates_give() {
+        for (kind, tolerance) in [(Kind::Double, 1e-12), (Kind::Float, 1e-5)] {
+            let (weights, x, memory, bias) = fixture();
+            // 4 heads of 3, of which the second was removed
+            let names = ["q", "k", "v"].map(|part| format!("a.{part}_proj"));
+            let cut = |name: &str, tensor: &Tensor| match names.iter().any(|part| name.starts_with(part)) {
+                true => Tensor::cat(&[tensor.narrow(0, 0, 3), tensor.narrow(0, 6, 6)], 0),
+                false if name == "a.out_proj.weight" => {
+                    Tensor::cat(&[tensor.narrow(1, 0, 3), tensor.narrow(1, 6, 6)], 1)
+                }
+                false => tensor.shallow_clone(),
+            };
+            let cut = Weights::from_tensors(
+                weights.iter().map(|(name, tensor)| (name.to_owned(), cut(name, tensor).to_kind(kind))),
+            );
+            let projections = ["q", "k", "v", "out"].map(|part| format!("a.{part}_proj"));
+            let layer = MultiHeadAttention::new(&cut, &projections, (4, &[0, 2, 3])).unwrap();
+            let [x, memory, bias] = [x, memory, bias].map(|tensor| tensor.to_kind(kind));
+            let open = Tensor::ones([1, 4], (kind, Device::Cpu));
+            let memory = layer.keys_values(&memory);
+            let context = layer.context(&x, &memory, &bias, (&open).into(), &Dropout::OFF);
+            let whole = layer.merge_open(&context);
+            for (pattern, gate) in (0..8).flat_map(|pattern| [(pattern, 1.0), (pattern, 1.5)]) {
+                let values = [0, 1, 2].map(|place| if pattern >> place & 1 == 1 { gate } else { 0.0 });
+                let gates = [values[0], 0.7, values[1], values[2]]; // a removed head's is not looked at
+                let gates = Tensor::from_slice(&gates).to_kind(kind).view([1, 4]);
+                let expected = layer.merge(context.shallow_clone(), (&gates).into());
+                for whole in [None, Some(&whole)] {
+                    let gap = gap(&layer.merge_some(&context, &values, whole), &expected);
+                    assert!(gap < tolerance, "{values:?}, {kind:?}, {}: {gap:e}", whole.is_some());
+                }
+            }
         }
     }
 

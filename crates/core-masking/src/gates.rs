@@ -53,7 +53,8 @@ impl Gate<'_> {
     /// Multiplies the context of each head of `kept`, or of all heads, `[batch, kept, query, d_head]`; later queries
     /// than these have no part in it.
     pub(crate) fn apply(&self, context: Tensor, kept: Option<&Tensor>) -> Tensor {
-        if self.open {
+        if self.open && !self.values.requires_grad() {
+            debug_assert!([1, context.size()[0]].contains(&self.values.size()[0]), "rows: 1 or the batch");
             return context;
         }
         let values =
@@ -105,7 +106,8 @@ impl Gates {
         Self { modules, record: None }
     }
 
-    /// All gates open: the plain model. One row, which serves any batch.
+    /// All gates open: the plain model. One row, which serves any batch. Gradients by gates are taken with
+    /// [`from_stacked`](Self::from_stacked).
     pub fn open(layout: &HeadLayout, options: (Kind, Device)) -> Self {
         let ones = |shape: crate::LayerShape| {
             let layer = |_| Module { values: Tensor::ones([1, shape.heads as i64], options), open: true };
@@ -179,7 +181,8 @@ impl Gates {
             let gates = if gates.kind() == Kind::BFloat16 { &gates.to_kind(Kind::Float) } else { gates };
             let own = gates.index_select(1, &places); // [rows, present]
             let kept = own.ne(0.0).sum_dim_intlist(1, true, gates.kind()); // [rows, 1]
-            Module { values: gates * (present.len() as f64) / kept.clamp_min(1.0), open: *open }
+            let values = gates * (present.len() as f64) / kept.clamp_min(1.0);
+            Module { values, open: *open && !present.is_empty() }
         };
         let layers = |(&attention, layers): (&Attention, &Vec<Module>)| {
             let layers = layers.iter().enumerate().map(|(layer, gates)| rescale(attention, layer, gates));
@@ -276,5 +279,19 @@ mod tests {
     #[test]
     fn an_unknown_head_is_refused() {
         assert!(Gates::masking(&layout(), &[set(&["enc-enc:1:4"])], OPTIONS).is_err());
+    }
+
+    #[test]
+    fn gates_that_need_no_product_are_known() {
+        let known = |gates: &Gates| [0, 1].map(|layer| gates.of(Attention::EncEnc, layer).open);
+        let open = Gates::open(&layout(), OPTIONS);
+        assert_eq!(known(&open), [true, true]);
+        assert_eq!(known(&Gates::from_stacked(&open.stacked())), [false, false]);
+        let masking = Gates::masking(&layout(), &[set(&[]), set(&["enc-enc:2:3"])], OPTIONS).unwrap();
+        let rows = Tensor::from_slice(&[0_i64]);
+        let recorded = masking.share().recorded_in(&AttentionRecord::default());
+        for gates in [&masking, &masking.rescaled(&layout()), &masking.select(&rows), &recorded] {
+            assert_eq!(known(gates), [true, false]);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! What holds for the scores of heads in any model, tested on small random ones in double precision.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+mod loud;
+
 use std::collections::BTreeMap;
 
 use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
@@ -89,14 +91,11 @@ fn translator() -> Translator {
         "scale_embedding": true, "pad_token_id": PAD, "eos_token_id": END, "decoder_start_token_id": PAD,
     });
     let config: MarianConfig = serde_json::from_value(json).unwrap();
-    let quiet = Marian::random(config, 3, OPTIONS).unwrap();
-    let louder = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor + tensor.randn_like() * 0.4);
-    let weights = Weights::from_tensors(quiet.weights().iter().map(louder));
     let sentence = |length: u32, step: u32| {
         (0..length).map(|place| 2 + (length * 3 + place * step) % 21).chain([END]).collect()
     };
     Translator {
-        model: Marian::new(quiet.config().clone(), weights).unwrap(),
+        model: loud::translator(config, 3),
         sources: [4, 9, 0, 7].map(|length| sentence(length, 5)).to_vec(),
         targets: [6, 5, 3, 0].map(|length| sentence(length, 4)).to_vec(),
     }

@@ -1,6 +1,8 @@
 //! Truths about any translator, on small models with random weights: decoding agrees with the forward pass, with
 //! exhaustive search and with itself in other company; checkpoints come back, and faulty ones are refused.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+mod loud;
+
 use std::path::Path;
 
 use core_masking::loss::{PairBatch, sentence_losses};
@@ -22,11 +24,9 @@ fn config(vocab_size: i64) -> MarianConfig {
     serde_json::from_value(json).unwrap()
 }
 
-/// Weights large enough that attention is far from uniform and outputs differ.
+/// Weights large enough that outputs differ.
 fn model(vocab_size: i64, seed: u64) -> Marian {
-    let model = Marian::random(config(vocab_size), seed, OPTIONS).unwrap();
-    let louder = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor + tensor.randn_like() * 0.4);
-    Marian::new(model.config().clone(), Weights::from_tensors(model.weights().iter().map(louder))).unwrap()
+    loud::translator(config(vocab_size), seed)
 }
 
 fn search(beam: usize, stopping: Stopping, limit: usize) -> BeamSearch {
@@ -104,11 +104,14 @@ fn company_in_the_batch_changes_nothing() {
         .map(|name| HeadSet::from_iter([name.parse().unwrap()]))
         .into();
     let gates = |sets: &[HeadSet]| Gates::masking(&model.layout(), sets, OPTIONS).unwrap();
-    let search = search(4, Stopping::Exact, 15);
+    let search = BeamSearch { length_limit: (1.0, 2), ..search(4, Stopping::Exact, 0) };
     let together = search.translate(&model, &sources, &gates(&sets)).unwrap();
+    assert!(together[1].steps < together[2].steps, "a sentence must leave before a later one does");
     for row in 0..4 {
         let alone = search.translate(&model, &sources[row..=row], &gates(&sets[row..=row])).unwrap();
         assert_eq!(together[row].tokens, alone[0].tokens, "row {row}");
+        let gap = (together[row].score - alone[0].score).abs();
+        assert!(gap < 1e-5, "row {row}: {gap:e}");
     }
 }
 

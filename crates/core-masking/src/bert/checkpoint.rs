@@ -18,6 +18,8 @@ pub struct Pretrained {
 impl BertClassifier {
     /// New weights: `N(0, initializer_range²)` for linear maps and embeddings, zeros for biases.
     ///
+    /// Draws from libtorch's global generator, seeded here.
+    ///
     /// # Errors
     /// If the configuration is impossible.
     pub fn random(config: BertConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {

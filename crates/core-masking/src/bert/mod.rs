@@ -143,7 +143,7 @@ impl Layer {
         self.attention.context(&query, &self.attention.keys_values(x), bias, gates, &dropout.attention)
     }
 
-    /// The layer's output from what its attention adds, `[batch, queries, d_model]`, which is also what it returns.
+    /// The layer's output from what its attention adds; `attended` and the result: `[batch, queries, d_model]`.
     fn finish(&self, x: &Tensor, attended: Tensor, dropout: &BertDropout) -> Tensor {
         let query = x.narrow(1, 0, attended.size()[1]); // [batch, queries, d_model]
         let query = self.attention_norm.forward(&(query + dropout.hidden.apply(attended)));

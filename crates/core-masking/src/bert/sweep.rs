@@ -2,15 +2,14 @@
 //!
 //! What leaves a layer depends on the gates of that layer and of those below, so sets whose gates agree up to some layer
 //! share all below it; where they part, they still share what the heads read, since gates come after it. The sets are a
-//! tree, layer by layer, and each of its nodes is computed once. A node whose layer masks few heads takes what those add
-//! from what all add together. In the last layer only the position that the classifier reads is computed, without keys and
-//! values of the others. Exact but for rounding: of these differences and of products of other sizes.
-use std::cell::OnceCell;
-
-use tch::{Device, Kind, Tensor};
+//! tree, layer by layer, and each of its nodes is computed once. Where several nodes that are computed one by one mask a
+//! few heads of a layer, what these add is taken from what all heads add together. In the last layer only the position
+//! that the classifier reads is computed, without keys and values of the others. Exact but for rounding: of these
+//! differences and of products of other sizes.
+use tch::{Kind, Tensor};
 
 use super::{BertClassifier, BertDropout};
-use crate::{Attention, Error, Gates, HeadLayout, HeadSet, SegmentBatch, Trunk};
+use crate::{Attention, Error, Gates, HeadLayout, HeadSet, SegmentBatch, Trunk, to_vec};
 
 /// Head sets of one classifier, ready to be evaluated together.
 #[derive(Debug)]
@@ -45,12 +44,11 @@ impl Variants {
 
 /// The gates in a layer, by row and head; heads that were removed have none.
 fn values(gates: &Gates, layout: &HeadLayout, layer: usize) -> Vec<Vec<f64>> {
-    let gates =
-        gates.of(Attention::SelfAttention, layer).values().to_kind(Kind::Double).to_device(Device::Cpu);
     let present = layout.kept(Attention::SelfAttention, layer);
-    (0..gates.size()[0])
-        .map(|row| present.iter().map(|&head| gates.double_value(&[row, head])).collect())
-        .collect()
+    let gates = gates.of(Attention::SelfAttention, layer);
+    let heads = gates.values().size()[1] as usize;
+    let all = to_vec::<f64>(&gates.values().to_kind(Kind::Double));
+    all.chunks(heads).map(|row| present.iter().map(|&head| row[head as usize]).collect()).collect()
 }
 
 /// The variants whose gates agree so far: they are computed as one.
@@ -129,6 +127,11 @@ impl BertClassifier {
     }
 }
 
+/// Differences of sums that were rounded to half precision would be off by more than the model itself.
+fn takes_differences(context: &Tensor) -> bool {
+    matches!(context.kind(), Kind::Float | Kind::Double)
+}
+
 impl Walk<'_> {
     /// Takes `nodes` from what enters `layer` to the last one; `x`: `[nodes * batch, position, d_model]`.
     fn ascend(&mut self, layer: usize, x: &Tensor, nodes: Vec<Node>) {
@@ -145,7 +148,8 @@ impl Walk<'_> {
         let any = self.variants.gates.of(Attention::SelfAttention, layer); // gates come after it
         let module = &self.model.layers[layer];
         let context = module.context(x, x.size()[1], &bias, any, &BertDropout::OFF);
-        let whole: Vec<OnceCell<Tensor>> = nodes.iter().map(|_| OnceCell::new()).collect();
+        let whole: Vec<Option<Tensor>> =
+            (0..nodes.len()).map(|node| self.whole(layer, &context, node, &children)).collect();
         for part in children.chunks(self.together) {
             let of_parents = |all: &Tensor| match part {
                 [(parent, _)] => self.of_node(all, *parent),
@@ -156,8 +160,9 @@ impl Walk<'_> {
             };
             let nodes: Vec<Node> = part.iter().map(|(_, node)| node.clone()).collect();
             let attended = match part {
-                [(parent, node)] => {
-                    self.attend_alone(layer, &self.of_node(&context, *parent), node[0], &whole[*parent])
+                [(parent, node)] if takes_differences(&context) => {
+                    let values = &self.variants.values[layer][node[0]];
+                    module.attention.merge_some(&of_parents(&context), values, whole[*parent].as_ref())
                 }
                 _ => module.attention.merge(of_parents(&context), (&self.gates(layer, &nodes)).into()),
             };
@@ -166,26 +171,27 @@ impl Walk<'_> {
         }
     }
 
-    /// What attention adds in a node that is by itself, `[batch, position, d_model]`; `whole` is what it adds with all
-    /// gates open, once it is known.
-    fn attend_alone(
+    /// What attention adds in a layer with the heads of a node all open, `[batch, position, d_model]`, if it takes less to
+    /// compute that and to take masked heads from it in its children than to add up the heads that each of them keeps.
+    fn whole(
         &self,
         layer: usize,
         context: &Tensor,
-        variant: usize,
-        whole: &OnceCell<Tensor>,
-    ) -> Tensor {
-        let attention = &self.model.layers[layer].attention;
-        let gates = &self.variants.values[layer][variant];
-        let open = || whole.get_or_init(|| attention.merge_open(context)).shallow_clone();
-        if gates.iter().all(|&gate| gate == 1.0) {
-            return open();
+        node: usize,
+        children: &[(usize, Node)],
+    ) -> Option<Tensor> {
+        if self.together > 1 || !takes_differences(context) {
+            return None;
         }
-        match context.kind() {
-            Kind::Float | Kind::Double => attention.merge_fewest(context, gates, open),
-            // differences of rounded sums would be off by more than the model itself
-            _ => attention.merge(context.shallow_clone(), (&self.gates(layer, &[vec![variant]])).into()),
+        let (mut with, mut without) = (context.size()[1] as usize, 0);
+        for (_, child) in children.iter().filter(|(parent, _)| *parent == node) {
+            let values = &self.variants.values[layer][child[0]];
+            let kept = values.iter().filter(|&&value| value != 0.0).count();
+            with += kept.min(values.len() - kept);
+            without += kept;
         }
+        let open = || self.model.layers[layer].attention.merge_open(&self.of_node(context, node));
+        (with < without).then(open)
     }
 
     /// The rows of one node: `[batch, ..]` of `[nodes * batch, ..]`.
@@ -200,8 +206,8 @@ impl Walk<'_> {
         for (parent, node) in nodes.iter().enumerate() {
             let first = children.len();
             for &variant in node {
-                let gates = &self.variants.values[layer];
-                let same = |(_, child): &&mut (usize, Node)| gates[child[0]] == gates[variant];
+                let values = &self.variants.values[layer];
+                let same = |(_, child): &&mut (usize, Node)| values[child[0]] == values[variant];
                 match children[first..].iter_mut().find(same) {
                     Some((_, child)) => child.push(variant),
                     None => children.push((parent, vec![variant])),

@@ -101,7 +101,9 @@ impl Cache {
         self.target_bias = flat.index_select(0, &rows).view(shape.as_slice());
     }
 
-    /// Sentence `rows[i]` is the `i`-th from now on; those that are not named leave. Only what changes its place is copied.
+    /// Sentence `rows[i]` is the `i`-th from now on; those that are not named leave.
+    ///
+    /// Only what changes its place is copied, within tensors that are the cache's own; those that left keep their room.
     pub(super) fn keep(&mut self, rows: &[usize]) {
         let (to, from): (Vec<i64>, Vec<i64>) =
             (0..).zip(rows).map(|(to, &from)| (to, from as i64)).filter(|(to, from)| to != from).unzip();

@@ -1,7 +1,7 @@
 //! Batched beam search with a key-value cache.
 //!
 //! A sentence's hypotheses lie beside each other as the queries of one batch row, `[sentence, beam, d_model]`, and
-//! attend to a cache that is only ever appended to: which of its slots belong to which hypothesis is a bias, so that
+//! attend to a cache that is appended to until sentences leave: which of its slots belong to which hypothesis is a bias, so that
 //! reordering the beam moves a few numbers and not the keys. Encoder states and their keys are computed once for a
 //! sentence, not for each hypothesis. Finished sentences leave the batch.
 mod cache;
@@ -11,7 +11,7 @@ mod hypotheses;
 use tch::{Device, Kind, Tensor};
 
 use crate::marian::{DecoderMemory, Marian, MarianConfig};
-use crate::{Attention, Dropout, Error, Gates, TokenBatch};
+use crate::{Attention, Dropout, Error, Gates, TokenBatch, to_vec};
 use cache::Cache;
 use hypotheses::{Candidate, Hypotheses};
 
@@ -272,8 +272,8 @@ impl<'a> Step<'a> {
 
         let hidden = self.hidden(&tokens); // [sentence, beam, d_model]
         let logits = hidden.linear(&self.output.weight, Some(&self.output.bias));
-        let logits = self.log_probabilities(logits.to_kind(kind)); // [sentence, beam, vocab]
-        self.best(&logits, &scores)
+        let log_probabilities = self.log_probabilities(logits.to_kind(kind)); // [sentence, beam, vocab]
+        self.best(&log_probabilities, &scores)
     }
 
     /// Log-probabilities of the tokens that may be generated, `-inf` for all others; of the shape of `logits`, whose last
@@ -358,7 +358,7 @@ impl<'a> Step<'a> {
         self.cache.reorder(origins);
     }
 
-    /// Lets all other sentences leave the batch; `rows` as [`without`] orders them.
+    /// Sentence `rows[i]` is the `i`-th from now on; those that are not named leave.
     fn keep(&mut self, rows: &[usize]) {
         self.cache.keep(rows);
         let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
@@ -372,13 +372,6 @@ impl<'a> Step<'a> {
     fn device(&self) -> Device {
         self.model.options().1
     }
-}
-
-fn to_vec<T: tch::kind::Element + Default + Clone>(tensor: &Tensor) -> Vec<T> {
-    let flat = tensor.to_device(Device::Cpu).contiguous();
-    let mut values = vec![T::default(); flat.numel()];
-    flat.copy_data(&mut values, flat.numel());
-    values
 }
 
 #[cfg(test)]

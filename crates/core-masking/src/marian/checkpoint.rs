@@ -13,6 +13,8 @@ impl Marian {
     /// deep models with normalisation after each sublayer hardly train otherwise: Zhang et al. (2019),
     /// <https://aclanthology.org/D19-1083>, scale by depth; the factor is that of GPT-2 (Radford et al. 2019, 2.3).
     ///
+    /// Draws from libtorch's global generator, seeded here.
+    ///
     /// # Errors
     /// If the configuration is impossible.
     pub fn random(config: MarianConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
