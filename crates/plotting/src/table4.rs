@@ -132,12 +132,12 @@ fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
         columns: columns.iter().map(|&column| column.to_owned()).collect(),
         rows: rows.iter().map(row).collect(),
         mark: None,
-        summary: cost_summary(rows, has_memory),
+        summary: cost_summary(speed, rows, has_memory),
         remarks: Vec::new(),
     }
 }
 
-fn cost_summary(rows: &[SpeedRow], has_memory: bool) -> Vec<String> {
+fn cost_summary(speed: &Speed, rows: &[SpeedRow], has_memory: bool) -> Vec<String> {
     let parameters = rows.first().map(|row| {
         let [original, pruned] =
             [row.original_parameters, row.pruned_parameters].map(|count| count as f64 / 1e6);
@@ -148,7 +148,10 @@ fn cost_summary(rows: &[SpeedRow], has_memory: bool) -> Vec<String> {
             three_digits(pruned)
         )
     });
-    let arithmetic = "multiply-adds: millions for a segment, padding included".to_owned();
+    let translates = speed.origin.identity().is_some_and(|identity| identity.metric.starts_with("BLEU"));
+    // without heads translations get longer, and decoding them takes as many more steps
+    let free = if translates { ", of as many steps as each model's own translations take" } else { "" };
+    let arithmetic = format!("multiply-adds: millions for a segment, padding included{free}");
     let memory = "memory: the most that a process held which made one pass, in MiB".to_owned();
     parameters.into_iter().chain([arithmetic]).chain(has_memory.then_some(memory)).collect()
 }
@@ -288,6 +291,19 @@ memory: the most that a process held which made one pass, in MiB
 ";
         let found = terminal(&speed, &published());
         assert_eq!(found, expected, "\n{found}");
+    }
+
+    #[test]
+    fn a_translator_takes_as_many_steps_as_it_likes() {
+        let mut speed = speed(vec![row(36, 1)]);
+        let says = |speed: &Speed| terminal(speed, &[]).contains("as each model's own translations take");
+        assert!(!says(&speed));
+        let identity = Identity {
+            metric: "BLEU|nrefs:1".to_owned(),
+            ..crate::estimate::tests::identity("token", true, 0.5)
+        };
+        speed.origin = origin(identity, true);
+        assert!(says(&speed));
     }
 
     #[test]
