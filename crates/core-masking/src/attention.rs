@@ -164,14 +164,14 @@ impl MultiHeadAttention {
     /// - `values`: the gates of the heads in `context`
     /// - `whole`: what [`merge_open`](Self::merge_open) gives, from which masked heads are taken if they are the fewer; the
     ///   others are added up without it
+    ///
+    /// # Panics
+    /// If the gates that are not closed differ.
     pub(crate) fn merge_some(&self, context: &Tensor, values: &[f64], whole: Option<&Tensor>) -> Tensor {
         let (kept, masked): (Vec<i64>, Vec<i64>) =
             (0..values.len() as i64).partition(|&place| values[place as usize] != 0.0);
         let gate = kept.first().map_or(0.0, |&place| values[place as usize]);
-        debug_assert!(
-            kept.iter().all(|&place| values[place as usize] == gate),
-            "one value for all kept heads"
-        );
+        assert!(kept.iter().all(|&place| values[place as usize] == gate), "one value for all kept heads");
         let bias = self.output.bias();
         match whole {
             Some(whole) if masked.len() < kept.len() => {
@@ -265,6 +265,8 @@ fn attention_weights(query: &Tensor, key: &Tensor, bias: &Tensor) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pruning::without_heads;
+    use crate::{Attention, HeadLayout, HeadSet, LayerShape, Removal};
 
     const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 
@@ -282,9 +284,12 @@ mod tests {
         (drawn, x, memory, bias)
     }
 
+    fn projections() -> [String; 4] {
+        ["q", "k", "v", "out"].map(|part| format!("a.{part}_proj"))
+    }
+
     fn layer(weights: &Weights) -> MultiHeadAttention {
-        let projections = ["q", "k", "v", "out"].map(|part| format!("a.{part}_proj"));
-        MultiHeadAttention::new(weights, &projections, (3, &[0, 1, 2])).unwrap()
+        MultiHeadAttention::new(weights, &projections(), (3, &[0, 1, 2])).unwrap()
     }
 
     fn gap(left: &Tensor, right: &Tensor) -> f64 {
@@ -313,20 +318,11 @@ mod tests {
     fn fewer_products_give_what_gates_give() {
         for (kind, tolerance) in [(Kind::Double, 1e-12), (Kind::Float, 1e-5)] {
             let (weights, x, memory, bias) = fixture();
-            // 4 heads of 3, of which the second was removed
-            let names = ["q", "k", "v"].map(|part| format!("a.{part}_proj"));
-            let cut = |name: &str, tensor: &Tensor| match names.iter().any(|part| name.starts_with(part)) {
-                true => Tensor::cat(&[tensor.narrow(0, 0, 3), tensor.narrow(0, 6, 6)], 0),
-                false if name == "a.out_proj.weight" => {
-                    Tensor::cat(&[tensor.narrow(1, 0, 3), tensor.narrow(1, 6, 6)], 1)
-                }
-                false => tensor.shallow_clone(),
-            };
-            let cut = Weights::from_tensors(
-                weights.iter().map(|(name, tensor)| (name.to_owned(), cut(name, tensor).to_kind(kind))),
-            );
-            let projections = ["q", "k", "v", "out"].map(|part| format!("a.{part}_proj"));
-            let layer = MultiHeadAttention::new(&cut, &projections, (4, &[0, 2, 3])).unwrap();
+            let layout = HeadLayout::new([(Attention::SelfAttention, LayerShape { layers: 1, heads: 4 })]);
+            let second = HeadSet::from_iter(["self:1:2".parse().unwrap()]);
+            let cut =
+                without_heads(&weights.to_kind(kind), &layout, &second, Removal::Cut, |_, _| projections());
+            let layer = MultiHeadAttention::new(&cut.unwrap(), &projections(), (4, &[0, 2, 3])).unwrap();
             let [x, memory, bias] = [x, memory, bias].map(|tensor| tensor.to_kind(kind));
             let open = Tensor::ones([1, 4], (kind, Device::Cpu));
             let memory = layer.keys_values(&memory);

@@ -24,12 +24,6 @@ struct Module {
     open: bool,     // known to be ones, by which nothing needs to be multiplied
 }
 
-impl Module {
-    fn of_any(values: Tensor) -> Self {
-        Self { values, open: false }
-    }
-}
-
 /// The gates of one attention module, and where its attention weights are written down, if anywhere.
 #[derive(Debug, Clone, Copy)]
 pub struct Gate<'a> {
@@ -54,7 +48,7 @@ impl Gate<'_> {
     /// than these have no part in it.
     pub(crate) fn apply(&self, context: Tensor, kept: Option<&Tensor>) -> Tensor {
         if self.open && !self.values.requires_grad() {
-            debug_assert!([1, context.size()[0]].contains(&self.values.size()[0]), "rows: 1 or the batch");
+            assert!([1, context.size()[0]].contains(&self.values.size()[0]), "rows: 1 or the batch");
             return context;
         }
         let values =
@@ -147,7 +141,8 @@ impl Gates {
     /// Gates from one tensor `[layers, rows, heads]` or `[layers, rows, heads, queries]` for each attention type; a
     /// gradient flows back to it.
     pub fn from_stacked(stacked: &BTreeMap<Attention, Tensor>) -> Self {
-        let modules = |layers: &Tensor| layers.unbind(0).into_iter().map(Module::of_any).collect();
+        let module = |values| Module { values, open: false };
+        let modules = |layers: &Tensor| layers.unbind(0).into_iter().map(module).collect();
         Self::new(stacked.iter().map(|(&attention, layers)| (attention, modules(layers))).collect())
     }
 

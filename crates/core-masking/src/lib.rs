@@ -29,5 +29,4 @@ pub use head::{Attention, HeadId, HeadLayout, HeadSet, LayerShape};
 pub use importance::{HeadMeans, HeadScores, Measure};
 pub use pruning::{PrunedHeads, Removal};
 pub use trunk::Trunk;
-use weights::to_vec;
-pub use weights::{Inventory, Weights};
+pub use weights::{Inventory, Weights, to_vec};

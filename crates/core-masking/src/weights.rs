@@ -169,10 +169,10 @@ impl Weights {
     }
 }
 
-/// The numbers of a tensor in the order of its axes, whose kind must be that of `T`.
-pub(crate) fn to_vec<T: tch::kind::Element + Default + Clone>(tensor: &Tensor) -> Vec<T> {
-    let flat = tensor.to_device(Device::Cpu).contiguous();
-    let mut values = vec![T::default(); flat.numel()];
+/// The numbers of a tensor in the order of its axes, converted to `T`.
+pub fn to_vec<T: tch::kind::Element>(tensor: &Tensor) -> Vec<T> {
+    let flat = tensor.to_device(Device::Cpu).to_kind(T::KIND).contiguous();
+    let mut values = vec![T::ZERO; flat.numel()];
     flat.copy_data(&mut values, flat.numel());
     values
 }

@@ -149,7 +149,7 @@ fn cost_summary(speed: &Speed, rows: &[SpeedRow], has_memory: bool) -> Vec<Strin
         )
     });
     let translates = speed.origin.identity().is_some_and(|identity| identity.metric.starts_with("BLEU"));
-    // without heads translations get longer, and decoding them takes as many more steps
+    // removed heads change how many steps the search of a translation takes
     let free = if translates { ", of as many steps as each model's own translations take" } else { "" };
     let arithmetic = format!("multiply-adds: millions for a segment, padding included{free}");
     let memory = "memory: the most that a process held which made one pass, in MiB".to_owned();

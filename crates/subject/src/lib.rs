@@ -258,14 +258,6 @@ pub fn libraries() -> BTreeMap<String, String> {
     BTreeMap::from([("libtorch".to_owned(), "2.11.0".to_owned()), ("tch".to_owned(), "0.24.0".to_owned())])
 }
 
-/// The numbers of a tensor, in its order.
-fn to_vec(tensor: &tch::Tensor) -> Vec<f64> {
-    let flat = tensor.to_device(tch::Device::Cpu).to_kind(tch::Kind::Double).contiguous();
-    let mut values = vec![0.0; flat.numel()];
-    flat.copy_data(&mut values, flat.numel());
-    values
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,8 +2,8 @@
 //!
 //! What leaves a layer depends on the gates of that layer and of those below, so sets whose gates agree up to some layer
 //! share all below it; where they part, they still share what the heads read, since gates come after it. The sets are a
-//! tree, layer by layer, and each of its nodes is computed once. Where several nodes that are computed one by one mask a
-//! few heads of a layer, what these add is taken from what all heads add together. In the last layer only the position
+//! tree, layer by layer, and each of its nodes is computed once. Where nodes are computed one by one and several of them
+//! mask a few heads of a layer, what these add is taken from what all heads add together. In the last layer only the position
 //! that the classifier reads is computed, without keys and values of the others. Exact but for rounding: of these
 //! differences and of products of other sizes.
 use tch::{Kind, Tensor};
@@ -47,7 +47,7 @@ fn values(gates: &Gates, layout: &HeadLayout, layer: usize) -> Vec<Vec<f64>> {
     let present = layout.kept(Attention::SelfAttention, layer);
     let gates = gates.of(Attention::SelfAttention, layer);
     let heads = gates.values().size()[1] as usize;
-    let all = to_vec::<f64>(&gates.values().to_kind(Kind::Double));
+    let all = to_vec::<f64>(gates.values());
     all.chunks(heads).map(|row| present.iter().map(|&head| row[head as usize]).collect()).collect()
 }
 
@@ -127,11 +127,6 @@ impl BertClassifier {
     }
 }
 
-/// Differences of sums that were rounded to half precision would be off by more than the model itself.
-fn takes_differences(context: &Tensor) -> bool {
-    matches!(context.kind(), Kind::Float | Kind::Double)
-}
-
 impl Walk<'_> {
     /// Takes `nodes` from what enters `layer` to the last one; `x`: `[nodes * batch, position, d_model]`.
     fn ascend(&mut self, layer: usize, x: &Tensor, nodes: Vec<Node>) {
@@ -148,8 +143,9 @@ impl Walk<'_> {
         let any = self.variants.gates.of(Attention::SelfAttention, layer); // gates come after it
         let module = &self.model.layers[layer];
         let context = module.context(x, x.size()[1], &bias, any, &BertDropout::OFF);
-        let whole: Vec<Option<Tensor>> =
-            (0..nodes.len()).map(|node| self.whole(layer, &context, node, &children)).collect();
+        // Differences of sums that were rounded to half precision would be off by more than the model itself.
+        let one_by_one = self.together == 1 && matches!(context.kind(), Kind::Float | Kind::Double);
+        let whole = if one_by_one { self.whole(layer, &context, &children) } else { None };
         for part in children.chunks(self.together) {
             let of_parents = |all: &Tensor| match part {
                 [(parent, _)] => self.of_node(all, *parent),
@@ -160,9 +156,9 @@ impl Walk<'_> {
             };
             let nodes: Vec<Node> = part.iter().map(|(_, node)| node.clone()).collect();
             let attended = match part {
-                [(parent, node)] if takes_differences(&context) => {
+                [(_, node)] if one_by_one => {
                     let values = &self.variants.values[layer][node[0]];
-                    module.attention.merge_some(&of_parents(&context), values, whole[*parent].as_ref())
+                    module.attention.merge_some(&context, values, whole.as_ref())
                 }
                 _ => module.attention.merge(of_parents(&context), (&self.gates(layer, &nodes)).into()),
             };
@@ -171,27 +167,17 @@ impl Walk<'_> {
         }
     }
 
-    /// What attention adds in a layer with the heads of a node all open, `[batch, position, d_model]`, if it takes less to
-    /// compute that and to take masked heads from it in its children than to add up the heads that each of them keeps.
-    fn whole(
-        &self,
-        layer: usize,
-        context: &Tensor,
-        node: usize,
-        children: &[(usize, Node)],
-    ) -> Option<Tensor> {
-        if self.together > 1 || !takes_differences(context) {
-            return None;
-        }
+    /// What attention adds in a layer with all heads open, `[batch, position, d_model]`, if it takes less to compute that and
+    /// to take masked heads from it in the `children` of the only node than to add up the heads that each of them keeps.
+    fn whole(&self, layer: usize, context: &Tensor, children: &[(usize, Node)]) -> Option<Tensor> {
         let (mut with, mut without) = (context.size()[1] as usize, 0);
-        for (_, child) in children.iter().filter(|(parent, _)| *parent == node) {
+        for (_, child) in children {
             let values = &self.variants.values[layer][child[0]];
             let kept = values.iter().filter(|&&value| value != 0.0).count();
             with += kept.min(values.len() - kept);
             without += kept;
         }
-        let open = || self.model.layers[layer].attention.merge_open(&self.of_node(context, node));
-        (with < without).then(open)
+        (with < without).then(|| self.model.layers[layer].attention.merge_open(context))
     }
 
     /// The rows of one node: `[batch, ..]` of `[nodes * batch, ..]`.

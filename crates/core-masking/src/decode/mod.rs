@@ -1,9 +1,9 @@
 //! Batched beam search with a key-value cache.
 //!
 //! A sentence's hypotheses lie beside each other as the queries of one batch row, `[sentence, beam, d_model]`, and
-//! attend to a cache that is appended to until sentences leave: which of its slots belong to which hypothesis is a bias, so that
-//! reordering the beam moves a few numbers and not the keys. Encoder states and their keys are computed once for a
-//! sentence, not for each hypothesis. Finished sentences leave the batch.
+//! attend to a cache that is appended to until sentences leave: which of its slots belong to which hypothesis is a bias,
+//! so that reordering the beam moves a few numbers and not the keys. Encoder states and their keys are computed once for
+//! a sentence, not for each hypothesis. Finished sentences leave the batch.
 mod cache;
 mod generation_config;
 mod hypotheses;
@@ -308,8 +308,8 @@ impl<'a> Step<'a> {
         x
     }
 
-    /// The best of `log_probabilities + scores` in each sentence: first the blocks with the greatest maxima, then the tokens
-    /// in them. Exact, since a token among the best `n` lies in a block among the best `n`.
+    /// The best of `log_probabilities + scores` in each sentence: first the blocks with the greatest maxima, then the
+    /// tokens in them. Exact, since a token among the best `n` lies in a block among the best `n`.
     ///
     /// `log_probabilities`: `[sentence, beam, vocab]`, `scores`: `[sentence, beam, 1]`.
     fn best(&self, log_probabilities: &Tensor, scores: &Tensor) -> Vec<Vec<Candidate>> {
@@ -337,7 +337,7 @@ impl<'a> Step<'a> {
         wanted: usize,
         vocabulary: usize,
     ) -> Vec<Vec<Candidate>> {
-        let scores = to_vec::<f32>(&scores.to_kind(Kind::Float));
+        let scores = to_vec::<f32>(scores);
         let places = to_vec::<i64>(places);
         // Where fewer words are possible than wanted, the rest are impossible, and perhaps beyond the vocabulary.
         let impossible = self.model.config().pad_token_id;

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
 use core_masking::importance::measure_classifier;
-use core_masking::{HeadLayout, HeadScores, HeadSet, Measure, Removal};
+use core_masking::{HeadLayout, HeadScores, HeadSet, Measure, Removal, to_vec};
 use corpus::batches::longest_first;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
@@ -26,7 +26,7 @@ use crate::checkpoint::{Origin, Places};
 use crate::progress::Progress;
 use crate::spec::{ClassificationSpec, MetricName};
 use crate::subject::{Evaluation, Pass, Scored, Segments, Subject};
-use crate::{Error, Export, Naming, measuring, to_vec};
+use crate::{Error, Export, Naming, measuring};
 use pass::ClassificationPass;
 use precision::Models;
 use sweep::Sweep;
@@ -291,7 +291,7 @@ impl Subject for ClassificationSubject {
         for rows in longest_first(texts.lengths(), BATCH_TOKENS) {
             let batch = texts.batch(model, &rows)?;
             let logits = no_grad(|| model.forward(&batch, &gates, &BertDropout::OFF));
-            outputs.extend(to_vec(&logits));
+            outputs.extend(to_vec::<f64>(&logits));
         }
         Ok(outputs)
     }

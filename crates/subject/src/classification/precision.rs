@@ -3,12 +3,12 @@
 //! Classes are those of the exact model as long as masking heads does not make the quick one err much more than it does
 //! with all heads open, where its largest error is measured.
 use core_masking::bert::{BertClassifier, Variants};
-use core_masking::{HeadSet, Trunk};
+use core_masking::{HeadSet, Trunk, to_vec};
 use tch::{Kind, Tensor};
 
 use super::texts::{Texts, classes};
+use crate::Error;
 use crate::args::{Machine, Precision};
-use crate::{Error, to_vec};
 
 /// A decision of the quick model counts if it is further from any other than this many times the largest error that it
 /// made on the intact model.
@@ -155,7 +155,7 @@ fn largest_gap(quick: &Tensor, exact: &Tensor) -> f64 {
 
 /// Places of set and text where this is true, `[sets, batch]`.
 fn places(close: &Tensor) -> Vec<(usize, usize)> {
-    let places = to_vec(&close.nonzero()); // set and text in turn
+    let places = to_vec::<i64>(&close.nonzero()); // set and text in turn
     places.chunks(2).map(|cell| (cell[0] as usize, cell[1] as usize)).collect()
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use core_masking::importance::measure_translator;
 use core_masking::loss::sentence_losses;
 use core_masking::marian::{Marian, MarianConfig};
-use core_masking::{BeamSearch, HeadLayout, HeadScores, HeadSet, Measure, OutputRules, Removal};
+use core_masking::{BeamSearch, HeadLayout, HeadScores, HeadSet, Measure, OutputRules, Removal, to_vec};
 use corpus::marian_tokenizer::MarianTokenizer;
 use corpus::parallel::ParallelText;
 use corpus::tokenizer::SubwordTokenizer;
@@ -27,7 +27,7 @@ use crate::checkpoint::{Checkpoint, Origin, Places};
 use crate::progress::Progress;
 use crate::spec::{DecodingSpec, TranslationSpec};
 use crate::subject::{Evaluation, Pass, Scored, Segments, Subject};
-use crate::{Error, Export, Naming, measuring, to_vec};
+use crate::{Error, Export, Naming, measuring};
 use pairs::Pairs;
 use pass::TranslationPass;
 use sweep::Sweep;
@@ -323,7 +323,7 @@ impl Subject for TranslationSubject {
             let batch = pairs.batch(&self.model, &rows);
             let losses = tch::no_grad(|| sentence_losses(&self.model, &batch, &gates));
             let tokens = batch.real.sum_dim_intlist(1, false, Kind::Double);
-            outputs.extend(to_vec(&(losses / tokens)));
+            outputs.extend(to_vec::<f64>(&(losses / tokens)));
         }
         Ok(outputs)
     }
