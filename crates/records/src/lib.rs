@@ -8,15 +8,17 @@
 mod error;
 mod file;
 pub mod rows;
+pub mod rules;
 pub mod signature;
 mod table;
 pub mod writer;
 
 pub use error::Error;
 pub use rows::{
-    AblationRow, CorrelationRow, DynamicsRow, ImportanceRow, PruningRow, Row, SpeedRow, TrainingRow,
-    before_first_loss,
+    AblationRow, BASE, CorrelationRow, DynamicsRow, ImportanceRow, PruningRow, Row, SpeedRow, TestedRow, Tests,
+    TrainingRow,
 };
+pub use rules::{Difference, Rule};
 pub use signature::{Identity, Provenance, Signature, sha256_file};
 pub use table::read_rows;
 pub use writer::{Existing, RowWriter, check_writable};

@@ -155,7 +155,7 @@ mod tests {
     fn missing_optional_cells_are_not_taken_for_empty() {
         let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,\n";
         let error = parse::<AblationRow>(Path::new("a.csv"), text.as_bytes()).unwrap_err();
-        assert!(error.to_string().ends_with("9 cells instead of 14"), "{error}");
+        assert!(error.to_string().ends_with("9 cells instead of 15"), "{error}");
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a row has no line breaks")]
     fn line_breaks_in_a_row_panic() {
-        let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,,,,,,\n";
+        let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,,,,,,,\n";
         let table = parse::<AblationRow>(Path::new("a.csv"), text.as_bytes()).unwrap();
         let row = table.rows.into_values().next().unwrap();
         line(&AblationRow { metric: "two\nlines".to_owned(), ..row });
@@ -184,7 +184,7 @@ mod tests {
     fn any_row() -> impl Strategy<Value = AblationRow> {
         let float = || NORMAL | SUBNORMAL | ZERO;
         let optional = move || option::of(float());
-        ((TEXT, TEXT, any::<(usize, usize)>()), (float(), float(), float()), [(); 7].map(|()| optional()))
+        ((TEXT, TEXT, any::<(usize, usize)>()), (float(), float(), float()), [(); 8].map(|()| optional()))
             .prop_map(|((attention, metric, (layer, head)), scores, optional)| AblationRow {
                 attention,
                 layer,
@@ -196,10 +196,11 @@ mod tests {
                 delta_low: optional[0],
                 delta_high: optional[1],
                 p_value: optional[2],
-                p_holm: optional[3],
-                p_benjamini_hochberg: optional[4],
-                p_unpaired_t: optional[5],
-                p_mcnemar: optional[6],
+                p_koehn: optional[3],
+                p_adjusted: optional[4],
+                p_benjamini_hochberg: optional[5],
+                p_unpaired_t: optional[6],
+                p_mcnemar: optional[7],
             })
     }
 

@@ -229,7 +229,7 @@ mod tests {
     fn adjust(rows: &mut [AblationRow]) {
         for index in 0..rows.len() {
             let family = rows.iter().filter(|row| row.attention == rows[index].attention).count();
-            rows[index].p_holm = rows[index].p_value.map(|p| p * family as f64);
+            rows[index].p_adjusted = rows[index].p_value.map(|p| p * family as f64);
         }
     }
 

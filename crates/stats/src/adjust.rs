@@ -43,14 +43,6 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Both adjusted p-values of each test of a family: [Holm's](holm), then [Benjamini and Hochberg's](benjamini_hochberg).
-///
-/// # Panics
-/// If a p-value lies outside 0 to 1.
-pub fn adjusted(p_values: &[f64]) -> impl Iterator<Item = (f64, f64)> {
-    holm(p_values).into_iter().zip(benjamini_hochberg(p_values))
-}
-
 /// Indices of the p-values that are not NaN, smallest p first.
 fn ascending(p_values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p_values.len()).filter(|&index| !p_values[index].is_nan()).collect();

@@ -4,16 +4,12 @@
 //! the signature are those of Post (2018), <https://aclanthology.org/W18-6319>, by way of
 //! `sacrebleu_rs`, which holds the formula.
 
-use std::ops::AddAssign;
-
 use crate::SegmentStatistics;
 
 /// Longest n-gram that BLEU counts.
 const ORDERS: usize = sacrebleu_rs::MAX_NGRAM_ORDER;
 
-/// What BLEU needs to know of a segment, or of a sum of segments.
-///
-/// 32 bits keep a resample quick and hold the sums of a corpus of 2^32 words; no test set comes near.
+/// What BLEU needs to know of a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BleuStatistics {
     /// Words of the hypothesis.
@@ -26,29 +22,33 @@ pub struct BleuStatistics {
     pub total: [u32; ORDERS],
 }
 
-impl AddAssign for BleuStatistics {
-    fn add_assign(&mut self, other: Self) {
-        // Checks for overflow would keep the compiler from adding all ten at once, which makes
-        // `benches/bootstrap.rs` three times as slow.
-        let add = |sum: &mut u32, value: u32| *sum = sum.wrapping_add(value);
-        add(&mut self.hypothesis_length, other.hypothesis_length);
-        add(&mut self.reference_length, other.reference_length);
-        for n in 0..ORDERS {
-            add(&mut self.correct[n], other.correct[n]);
-            add(&mut self.total[n], other.total[n]);
-        }
+impl BleuStatistics {
+    /// From the lengths in words and the n-grams in common: a segment of `length` words has `length` - n + 1 n-grams.
+    pub fn new(hypothesis_length: u32, reference_length: u32, correct: [u32; ORDERS]) -> Self {
+        let total = std::array::from_fn(|order| hypothesis_length.saturating_sub(order as u32));
+        Self { hypothesis_length, reference_length, correct, total }
     }
 }
 
 impl SegmentStatistics for BleuStatistics {
+    const COUNTS: usize = 2 + 2 * ORDERS;
+    type Counts = [f64; 2 + 2 * ORDERS];
+
+    fn counts(&self) -> Self::Counts {
+        let [c1, c2, c3, c4] = self.correct;
+        let [t1, t2, t3, t4] = self.total;
+        [self.hypothesis_length, self.reference_length, c1, c2, c3, c4, t1, t2, t3, t4].map(f64::from)
+    }
+
     /// Corpus BLEU in points, 0 to 100: exponential smoothing, all four orders. Without a single
     /// common word it is 0.
-    fn score(&self) -> f64 {
+    fn score(sums: &[f64]) -> f64 {
+        let whole = |sums: &[f64]| sums.iter().map(|&sum| sum as i64).collect::<Vec<_>>();
         sacrebleu_rs::compute_bleu(
-            self.correct.map(i64::from).to_vec(),
-            self.total.map(i64::from).to_vec(),
-            self.hypothesis_length.into(),
-            self.reference_length.into(),
+            whole(&sums[2..2 + ORDERS]),
+            whole(&sums[2 + ORDERS..]),
+            sums[0] as i64,
+            sums[1] as i64,
             "exp",
             None,
             false,
@@ -105,12 +105,12 @@ fn count(value: i64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sum;
+    use crate::score;
 
     fn assert_score(hypothesis: &str, reference: &str, expected: f64) {
-        let score = Bleu::new().segment(hypothesis, reference).score();
-        let gap = (score - expected).abs();
-        assert!(gap < 1e-12, "{hypothesis:?} scores {score}, not {expected}: {gap:e}");
+        let found = score(&[Bleu::new().segment(hypothesis, reference)]);
+        let gap = (found - expected).abs();
+        assert!(gap < 1e-12, "{hypothesis:?} scores {found}, not {expected}: {gap:e}");
     }
 
     /// "the" counts once, since the reference has it once: 5 of 6 words. Of the n-grams,
@@ -148,6 +148,17 @@ mod tests {
         assert_eq!(Bleu::pretokenized().segment(text, text).hypothesis_length, 2);
     }
 
+    /// What is stored of a segment leaves out the totals, which follow from its length.
+    #[test]
+    fn totals_follow_from_the_length() {
+        for text in ["", "one", "two words", "now three words", "a b c d e f g"] {
+            let segment = Bleu::new().segment(text, "a b c d");
+            let rebuilt =
+                BleuStatistics::new(segment.hypothesis_length, segment.reference_length, segment.correct);
+            assert_eq!(rebuilt, segment, "{text:?}");
+        }
+    }
+
     #[test]
     fn sum_of_segments_scores_as_the_corpus() {
         let hypotheses = ["The cat, it sat.", "A dog barks at 3.5 cats", "", "no match"].map(str::to_owned);
@@ -158,7 +169,7 @@ mod tests {
         let segments: Vec<_> = pairs.map(|(left, right)| bleu.segment(left, right)).collect();
         let corpus = sacrebleu_rs::Bleu::default().corpus_score(&hypotheses, &[references.to_vec()]);
         assert!(corpus.score > 10.0, "the example should have n-grams of every order in common");
-        assert_eq!(sum(&segments).score(), corpus.score);
+        assert_eq!(score(&segments), corpus.score);
     }
 
     /// As sacreBLEU 2.6.0 prints it, apart from the number of bootstrap resamples.

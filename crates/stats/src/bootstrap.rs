@@ -1,99 +1,108 @@
-//! Paired bootstrap resampling.
+//! Paired bootstrap resampling of a family of systems.
 //!
 //! Koehn (2004), *Statistical Significance Tests for Machine Translation Evaluation*,
-//! <https://aclanthology.org/W04-3250>.
+//! <https://aclanthology.org/W04-3250>. All variants of a base meet the same resamples, so that they can also be tested
+//! as a [family](crate::max_t).
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::{Comparison, Error, SegmentStatistics, sum};
+use crate::{Error, SegmentStatistics};
 
-/// Compares two systems on the same segments; each resample is as large as the test set.
-///
-/// p = (1 + c) / (`resamples` + 1), where c counts the resamples in which the difference has not
-/// the observed sign (ties included); p is 1 if the observed difference is 0. It is one-sided, on the
-/// side that was observed: without any effect it falls below a small α in 2α of all tests. The interval takes
-/// its percentiles by linear interpolation between order statistics, definition 7 of Hyndman and
-/// Fan (1996) and the default of NumPy.
-///
-/// Assumes that segments are drawn independently from one population.
-///
-/// Resample i has its own random stream, so equal seeds give equal results on any number of
-/// threads, and every variant of a base meets the same resamples.
-///
-/// # Errors
-/// [`Error::Empty`] without segments, [`Error::NotFinite`] if a score is NaN or infinite.
+/// Resamples that are computed together: few enough that their counts stay in the cache.
+const CHUNK: usize = 128;
+
+/// A segment on which a variant's statistics differ from those of its base.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change<S> {
+    /// Place of the segment in the test set, counted from 0.
+    pub segment: usize,
+    /// The variant's statistics.
+    pub statistics: S,
+}
+
+/// The segments on which `variant` differs from `base`.
 ///
 /// # Panics
-/// If `base` and `variant` differ in length.
-pub fn paired_bootstrap<S: SegmentStatistics>(
-    base: &[S],
-    variant: &[S],
-    resamples: usize,
-    seed: u64,
-) -> Result<Comparison, Error> {
+/// If the two differ in length.
+pub fn changes<S: SegmentStatistics>(base: &[S], variant: &[S]) -> Vec<Change<S>> {
     assert_eq!(base.len(), variant.len(), "paired systems must cover the same segments");
-    if base.is_empty() {
-        return Err(Error::Empty);
-    }
-    let scores = (sum(base).score(), sum(variant).score());
-    let delta = scores.1 - scores.0;
-    let deltas = resampled_deltas(base, variant, resamples, seed);
-    if !delta.is_finite() || deltas.iter().any(|resampled| !resampled.is_finite()) {
-        return Err(Error::NotFinite);
-    }
-    let tested = resamples > 0;
-    Ok(Comparison {
-        base: scores.0,
-        variant: scores.1,
-        delta,
-        p_value: tested.then(|| p_value(delta, &deltas)),
-        interval: tested.then(|| (percentile(&deltas, 0.025), percentile(&deltas, 0.975))),
-        p_unpaired_t: None,
-        p_mcnemar: None,
-    })
+    let pairs = base.iter().zip(variant).enumerate();
+    pairs
+        .filter(|(_, (base, variant))| base != variant)
+        .map(|(segment, (_, &statistics))| Change { segment, statistics })
+        .collect()
 }
 
-/// The difference in each resample, in ascending order.
-fn resampled_deltas<S: SegmentStatistics>(
-    base: &[S],
-    variant: &[S],
-    resamples: usize,
-    seed: u64,
-) -> Vec<f64> {
-    let mut deltas: Vec<f64> = (0..resamples as u64)
-        .into_par_iter()
-        .map(|stream| {
-            let (mut base_sum, mut variant_sum) = (S::default(), S::default());
-            for segment in draw(base.len(), seed, stream) {
-                base_sum += base[segment];
-                variant_sum += variant[segment];
-            }
-            variant_sum.score() - base_sum.score()
-        })
-        .collect();
-    deltas.sort_unstable_by(f64::total_cmp);
-    deltas
+/// A variant beside its base, on the test set and on its resamples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resampled {
+    /// Score of the base system.
+    pub base: f64,
+    /// Score of the variant.
+    pub variant: f64,
+    /// The difference, variant minus base, in each resample; equal places belong to the same resample.
+    pub deltas: Vec<f64>,
 }
 
-/// The segments of one resample: as many as there are, with replacement.
-fn draw(segments: usize, seed: u64, stream: u64) -> impl Iterator<Item = usize> {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    random.set_stream(stream);
-    let segments = u32::try_from(segments).expect("a test set has fewer than 2^32 segments");
-    (0..segments).map(move |_| random.random_range(0..segments) as usize)
-}
-
-/// Koehn (2004), with 1 added to both counts so that no p is 0 (Davison and Hinkley
-/// 1997, Equation 4.11).
-fn p_value(delta: f64, deltas: &[f64]) -> f64 {
-    let agrees = |resampled: &&f64| **resampled * delta.signum() > 0.0;
-    if delta == 0.0 {
-        return 1.0;
+impl Resampled {
+    /// The difference on the test set, variant minus base.
+    pub fn delta(&self) -> f64 {
+        self.variant - self.base
     }
-    let contradicting = deltas.len() - deltas.iter().filter(agrees).count();
-    (1 + contradicting) as f64 / (1 + deltas.len()) as f64
+
+    /// Two-sided p-value, 0 to 1: `min(1, 2 (1 + c) / (B + 1))`, where c is the smaller of the numbers of resamples with a
+    /// difference of 0 or less, and of 0 or more; absent without resamples.
+    ///
+    /// 1 is added to both counts so that no p is 0 (Davison and Hinkley 1997, Equation 4.11).
+    pub fn p_value(&self) -> Option<f64> {
+        let not_above = self.deltas.iter().filter(|&&delta| delta <= 0.0).count();
+        let not_below = self.deltas.iter().filter(|&&delta| delta >= 0.0).count();
+        let p = 2.0 * (1 + not_above.min(not_below)) as f64 / (1 + self.deltas.len()) as f64;
+        (!self.deltas.is_empty()).then_some(p.min(1.0))
+    }
+
+    /// The p-value of Koehn (2004), as compare-mt and Michel et al. (2019) have it: `(1 + c) / (B + 1)`, where c counts the
+    /// resamples without the observed sign, ties included; 1 if the observed difference is 0.
+    ///
+    /// It is one-sided, on the side that was observed: without any effect it falls below a small α in 2α of all tests.
+    pub fn p_koehn(&self) -> Option<f64> {
+        let delta = self.delta();
+        let contradicting = self.deltas.iter().filter(|&&resampled| resampled * delta.signum() <= 0.0).count();
+        let p = (1 + contradicting) as f64 / (1 + self.deltas.len()) as f64;
+        (!self.deltas.is_empty()).then_some(if delta == 0.0 { 1.0 } else { p })
+    }
+
+    /// The 95 % percentile interval of the difference; absent without resamples.
+    pub fn interval(&self) -> Option<Interval> {
+        percentile_interval(&self.deltas)
+    }
+}
+
+/// The p-values that this many resamples can give at all: 2 / (B + 1) and more.
+pub fn smallest_p_value(resamples: usize) -> f64 {
+    (2.0 / (resamples as f64 + 1.0)).min(1.0)
+}
+
+/// A 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// The percentiles 2.5 and 97.5 of these values, by linear interpolation between order statistics: definition 7 of
+/// Hyndman and Fan (1996) and the default of NumPy. Absent without values.
+pub fn percentile_interval(values: &[f64]) -> Option<Interval> {
+    if values.is_empty() {
+        return None;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    Some(Interval { low: percentile(&sorted, 0.025), high: percentile(&sorted, 0.975) })
 }
 
 /// Percentile `share` (0 to 1) of values in ascending order.
@@ -104,76 +113,230 @@ fn percentile(sorted: &[f64], share: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * position.fract()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::ops::AddAssign;
+/// Compares variants with their base by paired bootstrap; each resample is as large as the test set.
+///
+/// Assumes that segments are drawn independently from one population.
+///
+/// Resample i has its own random stream, so equal seeds give equal results on any number of threads, and any variant meets
+/// the same resamples, whatever other variants there are.
+///
+/// # Errors
+/// [`Error::Empty`] without segments, [`Error::NotFinite`] if a score is NaN or infinite.
+///
+/// # Panics
+/// If a change is of a segment beyond those of `base`.
+pub fn paired_bootstrap<S: SegmentStatistics>(
+    base: &[S],
+    variants: &[Vec<Change<S>>],
+    resamples: usize,
+    seed: u64,
+) -> Result<Vec<Resampled>, Error> {
+    if base.is_empty() {
+        return Err(Error::Empty);
+    }
+    let drawn = |stream: u64, times: &mut dyn FnMut(usize)| draw(base.len(), seed, stream).for_each(times);
+    let scores = weighted(base, variants, resamples, drawn);
+    let whole = |_: u64, times: &mut dyn FnMut(usize)| (0..base.len()).for_each(times);
+    let observed = weighted(base, variants, 1, whole);
+    let resampled = (0..variants.len()).map(|variant| Resampled {
+        base: observed.base[0],
+        variant: observed.variants[variant][0],
+        deltas: scores.deltas(variant),
+    });
+    let resampled: Vec<Resampled> = resampled.collect();
+    let is_finite = |one: &Resampled| one.delta().is_finite() && one.deltas.iter().all(|delta| delta.is_finite());
+    if resampled.iter().all(is_finite) { Ok(resampled) } else { Err(Error::NotFinite) }
+}
 
-    /// The mean of a number per segment.
-    #[derive(Debug, Clone, Copy, Default)]
-    struct Mean {
-        sum: f64,
-        segments: f64,
+/// Scores of a base and its variants on many weightings of the segments.
+pub(crate) struct Scores {
+    /// One score for each weighting.
+    pub(crate) base: Vec<f64>,
+    /// For each variant, one score for each weighting.
+    pub(crate) variants: Vec<Vec<f64>>,
+}
+
+impl Scores {
+    /// A variant's lead over the base under each weighting.
+    pub(crate) fn deltas(&self, variant: usize) -> Vec<f64> {
+        self.variants[variant].iter().zip(&self.base).map(|(variant, base)| variant - base).collect()
+    }
+}
+
+/// Scores the base and its variants with each segment counted as often as `drawn` names it.
+///
+/// A matrix of counts, segments x weightings, is multiplied with the statistics of the base, and for each variant with
+/// its changes alone.
+///
+/// - `drawn`: hands the segments of the weighting of this index to the function, each as often as it counts
+pub(crate) fn weighted<S: SegmentStatistics>(
+    base: &[S],
+    variants: &[Vec<Change<S>>],
+    weightings: usize,
+    drawn: impl Fn(u64, &mut dyn FnMut(usize)) + Sync,
+) -> Scores {
+    let starts: Vec<usize> = (0..weightings).step_by(CHUNK).collect();
+    let chunks: Vec<Scores> = starts
+        .into_par_iter()
+        .map(|start| {
+            let width = CHUNK.min(weightings - start);
+            let mut counts = vec![0.0; base.len() * width]; // [segment, weighting]
+            for column in 0..width {
+                drawn((start + column) as u64, &mut |segment| counts[segment * width + column] += 1.0);
+            }
+            Chunk { counts, width }.scores(base, variants)
+        })
+        .collect();
+    let mut all = Scores { base: Vec::new(), variants: vec![Vec::with_capacity(weightings); variants.len()] };
+    for chunk in chunks {
+        all.base.extend(chunk.base);
+        for (all, of_chunk) in all.variants.iter_mut().zip(chunk.variants) {
+            all.extend(of_chunk);
+        }
+    }
+    all
+}
+
+/// How often each segment counts in some weightings.
+struct Chunk {
+    /// `[segment, weighting]`
+    counts: Vec<f64>,
+    width: usize,
+}
+
+impl Chunk {
+    fn scores<S: SegmentStatistics>(&self, base: &[S], variants: &[Vec<Change<S>>]) -> Scores {
+        let mut base_sums = vec![0.0; S::COUNTS * self.width]; // [count, weighting]
+        for (segment, statistics) in base.iter().enumerate() {
+            self.add(&mut base_sums, segment, statistics.counts().as_ref());
+        }
+        let of_variant = |changes: &Vec<Change<S>>| {
+            let mut sums = base_sums.clone();
+            for change in changes {
+                let (now, before) = (change.statistics.counts(), base[change.segment].counts());
+                let difference: Vec<f64> =
+                    now.as_ref().iter().zip(before.as_ref()).map(|(now, before)| now - before).collect();
+                self.add(&mut sums, change.segment, &difference);
+            }
+            self.score::<S>(&sums)
+        };
+        Scores { base: self.score::<S>(&base_sums), variants: variants.iter().map(of_variant).collect() }
     }
 
-    impl AddAssign for Mean {
-        fn add_assign(&mut self, other: Self) {
-            self.sum += other.sum;
-            self.segments += other.segments;
+    /// Adds a segment's counts to the sums of all weightings, as often as it counts in each.
+    fn add(&self, sums: &mut [f64], segment: usize, counts: &[f64]) {
+        let times = &self.counts[segment * self.width..][..self.width];
+        for (sums, &count) in sums.chunks_exact_mut(self.width).zip(counts) {
+            if count != 0.0 {
+                sums.iter_mut().zip(times).for_each(|(sum, times)| *sum += count * times);
+            }
         }
     }
 
+    fn score<S: SegmentStatistics>(&self, sums: &[f64]) -> Vec<f64> {
+        let mut counts = vec![0.0; S::COUNTS];
+        let of_weighting = |weighting: usize| {
+            counts.iter_mut().enumerate().for_each(|(count, sum)| *sum = sums[count * self.width + weighting]);
+            S::score(&counts)
+        };
+        (0..self.width).map(of_weighting).collect()
+    }
+}
+
+/// The segments of one resample: as many as there are, with replacement.
+fn draw(segments: usize, seed: u64, stream: u64) -> impl Iterator<Item = usize> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(stream);
+    let segments = u32::try_from(segments).expect("a test set has fewer than 2^32 segments");
+    (0..segments).map(move |_| random.random_range(0..segments) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mean of a number per segment.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Mean(f64);
+
     impl SegmentStatistics for Mean {
-        fn score(&self) -> f64 {
-            self.sum / self.segments
+        const COUNTS: usize = 2;
+        type Counts = [f64; 2];
+
+        fn counts(&self) -> [f64; 2] {
+            [self.0, 1.0]
+        }
+
+        fn score(sums: &[f64]) -> f64 {
+            sums[0] / sums[1]
         }
     }
 
     fn means(values: &[f64]) -> Vec<Mean> {
-        values.iter().map(|&sum| Mean { sum, segments: 1.0 }).collect()
+        values.iter().map(|&value| Mean(value)).collect()
     }
 
-    fn compare(base: &[f64], variant: &[f64], resamples: usize, seed: u64) -> Result<Comparison, Error> {
-        paired_bootstrap(&means(base), &means(variant), resamples, seed)
+    fn compare(base: &[f64], variant: &[f64], resamples: usize, seed: u64) -> Result<Resampled, Error> {
+        let base = means(base);
+        let changes = changes(&base, &means(variant));
+        Ok(paired_bootstrap(&base, &[changes], resamples, seed)?.remove(0))
     }
 
     /// A resample of two segments holds the better one never, once or twice with probability 1/4,
-    /// 1/2 and 1/4, so the difference is 0 (a tie), 1/2 or 1. p estimates 1/4, with a standard
+    /// 1/2 and 1/4, so the difference is 0 (a tie), 1/2 or 1. Koehn's p estimates 1/4, with a standard
     /// error of sqrt(1/4 * 3/4 / 10,000) = 0.0043; allowed are four. Percentiles 2.5 and 97.5 lie
     /// well inside the outer quarters.
     #[test]
     fn two_segments_give_the_binomial_shares() {
         let compared = compare(&[0.0, 0.0], &[1.0, 0.0], 10_000, 1).unwrap();
-        let p = compared.p_value.unwrap();
+        let p = compared.p_koehn().unwrap();
         assert!((p - 0.25).abs() < 0.0173, "p = {p}");
-        assert_eq!((compared.base, compared.variant, compared.delta), (0.0, 0.5, 0.5));
-        assert_eq!(compared.interval, Some((0.0, 1.0)));
+        assert!((compared.p_value().unwrap() - 2.0 * p).abs() < 1e-12, "both sides are twice one side");
+        assert_eq!((compared.base, compared.variant, compared.delta()), (0.0, 0.5, 0.5));
+        assert_eq!(compared.interval(), Some(Interval { low: 0.0, high: 1.0 }));
     }
 
-    /// Every resample of one segment is the test set: none contradicts, p = (1 + 0) / (99 + 1).
+    /// Every resample of one segment is the test set: none contradicts. Koehn: (1 + 0) / (99 + 1); two-sided twice that.
     #[test]
     fn a_worse_variant_is_as_significant_as_a_better_one() {
         for (variant, delta) in [(5.0, 3.0), (-1.0, -3.0)] {
             let compared = compare(&[2.0], &[variant], 99, 1).unwrap();
-            assert_eq!(compared.delta, delta);
-            assert_eq!(compared.p_value, Some(0.01));
-            assert_eq!(compared.interval, Some((delta, delta)));
+            assert_eq!(compared.delta(), delta);
+            assert_eq!((compared.p_koehn(), compared.p_value()), (Some(0.01), Some(0.02)));
+            assert_eq!(compared.interval(), Some(Interval { low: delta, high: delta }));
         }
+        assert_eq!((smallest_p_value(99), smallest_p_value(0)), (0.02, 1.0));
+    }
+
+    /// Of the differences -1, 0, 2, 3 two are not above 0 and three not below: 2 (1 + 2) / 5 is more than 1. Koehn's counts
+    /// those without the sign of the observed difference: 2 for a lead, 3 for a lag.
+    #[test]
+    fn ties_count_against_both_sides() {
+        let resampled = |variant, deltas: &[f64]| Resampled { base: 0.0, variant, deltas: deltas.to_vec() };
+        let lead = resampled(1.0, &[-1.0, 0.0, 2.0, 3.0]);
+        assert_eq!((lead.p_value(), lead.p_koehn()), (Some(1.0), Some(0.6)));
+        let lag = resampled(-1.0, &[-1.0, 0.0, 2.0, 3.0]);
+        assert_eq!((lag.p_value(), lag.p_koehn()), (Some(1.0), Some(0.8)));
+        let clear = resampled(1.0, &[1.0, 0.0, 2.0, 3.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        assert_eq!((clear.p_value(), clear.p_koehn()), (Some(0.4), Some(0.2)));
+        let below = resampled(-1.0, &[-1.0, -2.0, 0.5, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0]);
+        assert_eq!((below.p_value(), below.p_koehn()), (Some(0.4), Some(0.2)));
     }
 
     #[test]
     fn no_difference_has_p_one() {
         let same = compare(&[1.0, 2.0, 4.0], &[1.0, 2.0, 4.0], 50, 1).unwrap();
-        assert_eq!((same.p_value, same.interval), (Some(1.0), Some((0.0, 0.0))));
+        assert_eq!((same.p_value(), same.p_koehn()), (Some(1.0), Some(1.0)));
+        assert_eq!(same.interval(), Some(Interval { low: 0.0, high: 0.0 }));
         let balanced = compare(&[1.0, 2.0], &[2.0, 1.0], 50, 1).unwrap();
-        assert_eq!((balanced.delta, balanced.p_value), (0.0, Some(1.0)));
+        assert_eq!((balanced.delta(), balanced.p_koehn()), (0.0, Some(1.0)));
     }
 
     #[test]
     fn without_resamples_only_the_scores_are_there() {
         let compared = compare(&[1.0, 2.0], &[2.0, 3.0], 0, 1).unwrap();
-        assert_eq!((compared.base, compared.variant, compared.delta), (1.5, 2.5, 1.0));
-        assert_eq!((compared.p_value, compared.interval), (None, None));
+        assert_eq!((compared.base, compared.variant, compared.delta()), (1.5, 2.5, 1.0));
+        assert_eq!((compared.p_value(), compared.p_koehn(), compared.interval()), (None, None, None));
     }
 
     #[test]
@@ -188,8 +351,20 @@ mod tests {
         let _ = compare(&[1.0, 2.0], &[1.0], 10, 1);
     }
 
+    /// The deltas of a resample, summed segment by segment, against the product of matrices; 300 resamples are three chunks.
     #[test]
-    fn result_depends_on_the_seed_but_not_on_the_number_of_threads() {
+    fn sums_over_changes_alone_equal_sums_over_all_segments() {
+        let base: Vec<f64> = (0..50).map(|i| f64::from(i * 7 % 11)).collect();
+        let variant: Vec<f64> = (0..50).map(|i| f64::from(i * 7 % 11 + if i % 3 == 0 { i % 5 } else { 0 })).collect();
+        let found = compare(&base, &variant, 300, 9).unwrap();
+        for (stream, &delta) in found.deltas.iter().enumerate() {
+            let lead: f64 = draw(50, 9, stream as u64).map(|segment| variant[segment] - base[segment]).sum();
+            assert!((delta - lead / 50.0).abs() < 1e-12, "resample {stream}: {delta}");
+        }
+    }
+
+    #[test]
+    fn result_depends_on_the_seed_but_neither_on_threads_nor_on_other_variants() {
         let (base, variant): (Vec<f64>, Vec<f64>) =
             (0..50).map(|i| (f64::from(i * 7 % 11), f64::from(i * 5 % 13))).unzip();
         let with_threads = |threads, seed| {
@@ -198,6 +373,10 @@ mod tests {
         };
         assert_eq!(with_threads(1, 7), with_threads(3, 7));
         assert_ne!(with_threads(1, 7), with_threads(1, 8));
+        let (base, variant) = (means(&base), means(&variant));
+        let other: Vec<Mean> = variant.iter().rev().copied().collect();
+        let both = [changes(&base, &other), changes(&base, &variant)];
+        assert_eq!(paired_bootstrap(&base, &both, 200, 7).unwrap()[1], with_threads(1, 7));
     }
 
     #[test]
@@ -226,5 +405,6 @@ mod tests {
         assert!((percentile(&sorted, 0.975) - 3.9).abs() < 1e-12);
         assert_eq!((percentile(&sorted, 0.0), percentile(&sorted, 1.0)), (1.0, 4.0));
         assert_eq!(percentile(&[3.0], 0.975), 3.0);
+        assert_eq!(percentile_interval(&[]), None);
     }
 }

@@ -1,70 +1,95 @@
 //! Counts of right and wrong decisions between two classes, from which F1 and Matthews correlation follow.
 
-use std::ops::AddAssign;
-
 use crate::SegmentStatistics;
+use crate::classification::Outcome;
 
 /// Examples by truth, then by prediction; 1 is the positive class.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Confusion([[u32; 2]; 2]);
+type Counts = [f64; 4];
 
-impl Confusion {
-    /// A single example: whether it is positive, and whether it was said to be.
-    pub(crate) fn of(gold: bool, predicted: bool) -> Self {
-        let mut counts = Self::default();
-        counts.0[usize::from(gold)][usize::from(predicted)] = 1;
-        counts
-    }
-
-    fn counts(self) -> [[f64; 2]; 2] {
-        self.0.map(|row| row.map(f64::from))
-    }
+/// A single example: whether it is positive, and whether it was said to be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Decision {
+    pub(crate) gold: bool,
+    pub(crate) predicted: bool,
 }
 
-impl AddAssign for Confusion {
-    fn add_assign(&mut self, other: Self) {
-        for (sum, count) in self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()) {
-            *sum += count;
-        }
+impl Decision {
+    /// Of one class against all others.
+    pub(crate) fn of(outcome: Outcome, positive: usize) -> Self {
+        Self { gold: outcome.gold == positive, predicted: outcome.predicted == positive }
+    }
+
+    fn counts(self) -> Counts {
+        let mut counts = [0.0; 4];
+        counts[2 * usize::from(self.gold) + usize::from(self.predicted)] = 1.0;
+        counts
     }
 }
 
 /// Scored by F1 of the positive class.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct F1(pub(crate) Confusion);
-
-impl AddAssign for F1 {
-    fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
-    }
-}
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct F1(pub(crate) Decision);
 
 impl SegmentStatistics for F1 {
-    fn score(&self) -> f64 {
-        let [[_, false_positives], [false_negatives, true_positives]] = self.0.counts();
+    const COUNTS: usize = 4;
+    type Counts = Counts;
+
+    fn counts(&self) -> Counts {
+        self.0.counts()
+    }
+
+    fn score(sums: &[f64]) -> f64 {
+        let (false_positives, false_negatives, true_positives) = (sums[1], sums[2], sums[3]);
         100.0 * ratio(2.0 * true_positives, 2.0 * true_positives + false_positives + false_negatives)
     }
 }
 
 /// Scored by Matthews correlation.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Matthews(pub(crate) Confusion);
-
-impl AddAssign for Matthews {
-    fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
-    }
-}
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Matthews(pub(crate) Decision);
 
 impl SegmentStatistics for Matthews {
-    fn score(&self) -> f64 {
-        let [[true_negatives, false_positives], [false_negatives, true_positives]] = self.0.counts();
+    const COUNTS: usize = 4;
+    type Counts = Counts;
+
+    fn counts(&self) -> Counts {
+        self.0.counts()
+    }
+
+    fn score(sums: &[f64]) -> f64 {
+        let (true_negatives, false_positives, false_negatives, true_positives) =
+            (sums[0], sums[1], sums[2], sums[3]);
         let gold = (true_positives + false_negatives) * (true_negatives + false_positives);
         let predicted = (true_positives + false_positives) * (true_negatives + false_negatives);
         let covariance = true_positives * true_negatives - false_positives * false_negatives;
         // Two roots, since the product of all four margins of a large test set is no whole number any more; a ratio of 1
         // may still be rounded up.
         100.0 * ratio(covariance, gold.sqrt() * predicted.sqrt()).clamp(-1.0, 1.0)
+    }
+}
+
+/// Scored by the share of right decisions, over any number of classes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Accuracy {
+    pub(crate) is_right: bool,
+}
+
+impl Accuracy {
+    pub(crate) fn of(outcome: Outcome) -> Self {
+        Self { is_right: outcome.is_right() }
+    }
+}
+
+impl SegmentStatistics for Accuracy {
+    const COUNTS: usize = 2;
+    type Counts = [f64; 2];
+
+    fn counts(&self) -> [f64; 2] {
+        [f64::from(u8::from(self.is_right)), 1.0]
+    }
+
+    fn score(sums: &[f64]) -> f64 {
+        100.0 * sums[0] / sums[1]
     }
 }
 

@@ -2,47 +2,65 @@
 //!
 //! A corpus score is computed from sufficient statistics: each segment of the test set is counted
 //! once, and the score of any resample is a function of a sum of segments, so resampling never
-//! looks at text again. What a score needs is a [`SegmentStatistics`]; [`bleu`] holds BLEU's.
-//! Classifiers are scored and compared in [`classification`]. How two lists of numbers go together is in
-//! [`correlation`] and [`regression`].
-
-use std::ops::AddAssign;
+//! looks at text again. What a score needs is a [`SegmentStatistics`]; [`bleu`] holds BLEU's, [`classification`] those of
+//! classifiers, and [`Segments`] any of them. [`family`] tests a base and its variants. How two lists of numbers go together
+//! is in [`correlation`] and [`regression`], and how far noise lets them in [`reliability`].
 
 pub mod adjust;
 pub mod bleu;
 pub mod bootstrap;
 pub mod classification;
-mod comparison;
 mod confusion;
 pub mod correlation;
+pub mod family;
+pub mod max_t;
 pub mod mcnemar;
 pub mod regression;
+pub mod reliability;
+mod segments;
 pub mod t_test;
 
-pub use comparison::Comparison;
+pub use segments::{Cells, Metric, Segments};
 
-/// Sufficient statistics of one segment, or the sum of several.
-///
-/// `Default` is the statistics of no segment at all.
-pub trait SegmentStatistics: Copy + Default + Send + Sync + AddAssign {
-    /// The corpus score of the segments summed up in `self`, in the unit of the metric.
+/// Sufficient statistics of one segment: a few numbers, whose sums over a test set make its score.
+pub trait SegmentStatistics: Copy + PartialEq + Send + Sync {
+    /// How many numbers there are.
+    const COUNTS: usize;
+
+    /// The numbers: an array of that many.
+    type Counts: AsRef<[f64]>;
+
+    /// The numbers of this segment.
+    fn counts(&self) -> Self::Counts;
+
+    /// The corpus score of segments whose counts add up to `sums`, in the unit of the metric.
     ///
     /// Where the metric is undefined (0/0), an implementation defines it; a score is never NaN.
-    fn score(&self) -> f64;
+    fn score(sums: &[f64]) -> f64;
 }
 
-/// The statistics of a corpus: the sum over its segments.
-pub fn sum<S: SegmentStatistics>(segments: &[S]) -> S {
-    segments.iter().fold(S::default(), |mut total, &segment| {
-        total += segment;
-        total
-    })
+/// The score of a corpus.
+pub fn score<S: SegmentStatistics>(segments: &[S]) -> f64 {
+    let mut sums = vec![0.0; S::COUNTS];
+    for segment in segments {
+        sums.iter_mut().zip(segment.counts().as_ref()).for_each(|(sum, count)| *sum += count);
+    }
+    S::score(&sums)
 }
 
 /// Why a statistic could not be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A stored segment is not one of its metric.
+    #[error("a segment of {metric} has {columns} numbers")]
+    Cells {
+        /// Name of the metric.
+        metric: &'static str,
+        /// How many numbers it stores of a segment.
+        columns: usize,
+    },
+
     /// A metric of two classes met an example of another class.
     #[error("class {class} is not one of two: {metric} knows classes 0 and 1")]
     Class {

@@ -6,6 +6,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::Error;
+use crate::bootstrap::Interval;
 
 /// Share of the t distribution below the upper end of a 95 % interval.
 pub(crate) const UPPER: f64 = 0.975;
@@ -28,7 +29,7 @@ pub struct PairedTTest {
     /// The test of whether the mean difference is 0.
     pub test: TTest,
     /// 95 % t interval of the mean difference, variant minus base.
-    pub interval: (f64, f64),
+    pub interval: Interval,
 }
 
 /// Tests whether the mean difference of pairs is 0: t = mean / (s / sqrt(n)) with n - 1 degrees of freedom, where s² is
@@ -53,7 +54,7 @@ pub fn paired(base: &[f64], variant: &[f64]) -> Result<PairedTTest, Error> {
     let error = (squares / degrees_of_freedom / differences.len() as f64).sqrt();
     let (test, distribution) = student(mean, error, degrees_of_freedom)?;
     let reach = distribution.inverse_cdf(UPPER) * error;
-    Ok(PairedTTest { test, interval: (mean - reach, mean + reach) })
+    Ok(PairedTTest { test, interval: Interval { low: mean - reach, high: mean + reach } })
 }
 
 /// Tests whether two independent samples have the same mean: t = difference / (s sqrt(1/m + 1/n)) with m + n - 2
@@ -134,8 +135,8 @@ mod tests {
         assert_eq!(found.test.degrees_of_freedom, 2.0);
         assert_close(found.test.p_value, 1.0 - (12.0_f64 / 14.0).sqrt(), 1e-12);
         let reach = 0.95 * (2.0 / (1.0 - 0.95_f64.powi(2))).sqrt() / 3.0_f64.sqrt();
-        assert_close(found.interval.0, 2.0 - reach, 1e-12);
-        assert_close(found.interval.1, 2.0 + reach, 1e-12);
+        assert_close(found.interval.low, 2.0 - reach, 1e-12);
+        assert_close(found.interval.high, 2.0 + reach, 1e-12);
     }
 
     /// Means 1 and 4; squares 2 and 0, pooled over 3 + 1 - 2 = 2 degrees of freedom: s = 1. The error is
@@ -165,11 +166,11 @@ mod tests {
     fn differences_without_spread_are_none_or_certain() {
         let base = [0.0; 7];
         let same = paired(&base, &base).unwrap();
-        assert_eq!((same.test.statistic, same.test.p_value, same.interval), (0.0, 1.0, (0.0, 0.0)));
+        assert_eq!((same.test.statistic, same.test.p_value, same.interval), (0.0, 1.0, Interval { low: 0.0, high: 0.0 }));
         for (value, statistic) in [(0.1, f64::INFINITY), (-0.1, f64::NEG_INFINITY)] {
             let shifted = paired(&base, &[value; 7]).unwrap();
             assert_eq!((shifted.test.statistic, shifted.test.p_value), (statistic, 0.0));
-            assert_eq!(shifted.interval, (value, value));
+            assert_eq!(shifted.interval, Interval { low: value, high: value });
             assert_eq!(unpaired(&base, &[value; 7]).unwrap().p_value, 0.0);
         }
         assert_eq!(unpaired(&base, &[0.0; 2]).unwrap().p_value, 1.0);
@@ -205,7 +206,7 @@ mod tests {
             let (there, back) = (paired(&base, &variant).unwrap(), paired(&variant, &base).unwrap());
             prop_assert_eq!(there.test.p_value, back.test.p_value);
             prop_assert_eq!(there.test.statistic, -back.test.statistic);
-            prop_assert_eq!(there.interval, (-back.interval.1, -back.interval.0));
+            prop_assert_eq!(there.interval, Interval { low: -back.interval.high, high: -back.interval.low });
             let (there, back) = (unpaired(&base, &variant).unwrap(), unpaired(&variant, &base).unwrap());
             prop_assert_eq!((there.p_value, there.statistic), (back.p_value, -back.statistic));
         }
@@ -214,7 +215,7 @@ mod tests {
         #[test]
         fn the_interval_excludes_zero_where_p_is_below_five_percent(pairs in samples()) {
             let (base, variant): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-            let PairedTTest { test, interval: (low, high) } = paired(&base, &variant).unwrap();
+            let PairedTTest { test, interval: Interval { low, high } } = paired(&base, &variant).unwrap();
             prop_assert!((0.0..=1.0).contains(&test.p_value));
             let excludes = low > 0.0 || high < 0.0;
             prop_assert!(excludes == (test.p_value < 0.05) || (test.p_value - 0.05).abs() < 1e-8);

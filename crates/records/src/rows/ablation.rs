@@ -1,7 +1,7 @@
 //! Rows of experiments that mask heads for each head.
 use serde::{Deserialize, Serialize};
 
-use super::Row;
+use super::{BASE, Row, TestedRow, Tests};
 
 /// One row of `ablate-one`, the model without a single head (Michel et al. 2019, Table 1), or of `ablate-all-but-one`, the
 /// model without all other heads of that head's layer (Tables 2, 3, 5 and 6).
@@ -26,16 +26,19 @@ pub struct AblationRow {
     pub delta_low: Option<f64>,
     /// Upper end of the 95 % interval of `score_delta`; empty if it was not tested.
     pub delta_high: Option<f64>,
-    /// p-value of `score_delta`, 0 to 1: by paired t-test for `accuracy`, two-sided; by paired bootstrap for all else,
-    /// one-sided on the side that was observed. Empty if it was not tested.
+    /// Two-sided p-value of `score_delta`, 0 to 1: by paired t-test for `accuracy`, by paired bootstrap for all else; empty
+    /// if it was not tested.
     pub p_value: Option<f64>,
-    /// `p_value` after Holm (1979) within the attention type; empty until all its heads are there.
-    pub p_holm: Option<f64>,
-    /// `p_value` after Benjamini and Hochberg (1995), likewise.
+    /// The paper's one-sided p-value by paired bootstrap, on the side that was observed; empty for `accuracy`.
+    pub p_koehn: Option<f64>,
+    /// `p_value` adjusted for a single false alarm in the attention type: by step-down max-T (Westfall and Young 1993) for
+    /// bootstraps, by Holm (1979) for `accuracy`; empty until all its rows are there.
+    pub p_adjusted: Option<f64>,
+    /// `p_value` after Benjamini and Hochberg (1995) within the attention type, likewise.
     pub p_benjamini_hochberg: Option<f64>,
-    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty if it was not made, as for all but `accuracy`.
+    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty for all but `accuracy`.
     pub p_unpaired_t: Option<f64>,
-    /// Two-sided p-value of McNemar's exact test, likewise.
+    /// Two-sided mid-p of McNemar's test, likewise.
     pub p_mcnemar: Option<f64>,
 }
 
@@ -59,7 +62,8 @@ impl AblationRow {
             delta_low: None,
             delta_high: None,
             p_value: None,
-            p_holm: None,
+            p_koehn: None,
+            p_adjusted: None,
             p_benjamini_hochberg: None,
             p_unpaired_t: None,
             p_mcnemar: None,
@@ -82,7 +86,8 @@ impl Row for AblationRow {
         "delta_low",
         "delta_high",
         "p_value",
-        "p_holm",
+        "p_koehn",
+        "p_adjusted",
         "p_benjamini_hochberg",
         "p_unpaired_t",
         "p_mcnemar",
@@ -90,5 +95,25 @@ impl Row for AblationRow {
 
     fn key(&self) -> Self::Key {
         (self.attention.clone(), self.layer, self.head, self.metric.clone())
+    }
+}
+
+impl TestedRow for AblationRow {
+    /// Its attention type.
+    fn family(&self) -> String {
+        self.attention.clone()
+    }
+
+    /// Its head, such as `enc-enc:6:13`.
+    fn name(&self) -> String {
+        format!("{}:{}:{}", self.attention, self.layer, self.head)
+    }
+
+    fn base(&self) -> String {
+        BASE.to_owned()
+    }
+
+    fn record(&mut self, tests: &Tests) {
+        super::record!(self, tests);
     }
 }

@@ -22,6 +22,18 @@ pub struct CorrelationRow {
     pub pearson: Option<f64>,
     /// Its two-sided p-value, 0 to 1, by t with `heads` - 2 degrees of freedom.
     pub pearson_p_value: Option<f64>,
+    /// Lower end of the 95 % interval of `pearson` over resampled segments of both splits; empty if it was not resampled.
+    pub pearson_low: Option<f64>,
+    /// Upper end, likewise.
+    pub pearson_high: Option<f64>,
+    /// Reliability of the score changes on the first split, at most 1: split halves, Spearman-Brown; empty if they do not
+    /// vary.
+    pub first_reliability: Option<f64>,
+    /// Reliability on the second split, likewise.
+    pub second_reliability: Option<f64>,
+    /// The greatest `pearson` that noise leaves: the root of the product of the reliabilities; empty if one of them is not
+    /// above 0.
+    pub pearson_ceiling: Option<f64>,
     /// Spearman's rho, -1 to 1; empty if one side does not vary.
     pub spearman: Option<f64>,
     /// Its two-sided p-value, likewise.
@@ -47,6 +59,11 @@ impl Row for CorrelationRow {
         "second_base_score",
         "pearson",
         "pearson_p_value",
+        "pearson_low",
+        "pearson_high",
+        "first_reliability",
+        "second_reliability",
+        "pearson_ceiling",
         "spearman",
         "spearman_p_value",
         "top",

@@ -1,7 +1,7 @@
 //! Rows of pruning curves during training.
 use serde::{Deserialize, Serialize};
 
-use super::Row;
+use super::{BASE, Row, TestedRow, Tests};
 
 /// One row of `training-dynamics`: a checkpoint of training without its least important heads (Michel et al. 2019,
 /// Section 6, Figure 5).
@@ -30,15 +30,19 @@ pub struct DynamicsRow {
     pub delta_low: Option<f64>,
     /// Upper end of the 95 % interval of `score_delta`; empty if it was not tested.
     pub delta_high: Option<f64>,
-    /// p-value of `score_delta`, 0 to 1, as in [`AblationRow`](super::AblationRow); empty at step 0, or if it was not tested.
+    /// Two-sided p-value of `score_delta`, 0 to 1: by paired t-test for `accuracy`, by paired bootstrap for all else; empty at step 0, or
+    /// if it was not tested.
     pub p_value: Option<f64>,
-    /// `p_value` after Holm (1979) within the checkpoint's curve; empty until all its steps are there.
-    pub p_holm: Option<f64>,
-    /// `p_value` after Benjamini and Hochberg (1995), likewise.
+    /// The paper's one-sided p-value by paired bootstrap, on the side that was observed; empty for `accuracy`.
+    pub p_koehn: Option<f64>,
+    /// `p_value` adjusted for a single false alarm in the checkpoint's curve: by step-down max-T (Westfall and Young 1993) for
+    /// bootstraps, by Holm (1979) for `accuracy`; empty until all its rows are there.
+    pub p_adjusted: Option<f64>,
+    /// `p_value` after Benjamini and Hochberg (1995) within the checkpoint's curve, likewise.
     pub p_benjamini_hochberg: Option<f64>,
-    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty if it was not made, as for all but `accuracy`.
+    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty for all but `accuracy`.
     pub p_unpaired_t: Option<f64>,
-    /// Two-sided p-value of McNemar's exact test, likewise.
+    /// Two-sided mid-p of McNemar's test, likewise.
     pub p_mcnemar: Option<f64>,
     /// The masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
     pub masked_heads: String,
@@ -61,7 +65,8 @@ impl Row for DynamicsRow {
         "delta_low",
         "delta_high",
         "p_value",
-        "p_holm",
+        "p_koehn",
+        "p_adjusted",
         "p_benjamini_hochberg",
         "p_unpaired_t",
         "p_mcnemar",
@@ -70,5 +75,30 @@ impl Row for DynamicsRow {
 
     fn key(&self) -> Self::Key {
         (self.updates, self.step)
+    }
+}
+
+impl TestedRow for DynamicsRow {
+    /// Its checkpoint: the number of updates.
+    fn family(&self) -> String {
+        self.updates.to_string()
+    }
+
+    /// Its checkpoint and step, such as `1200/3`.
+    fn name(&self) -> String {
+        format!("{}/{}", self.updates, self.step)
+    }
+
+    /// The checkpoint with all its heads, such as `1200/base`.
+    fn base(&self) -> String {
+        format!("{}/{BASE}", self.updates)
+    }
+
+    fn is_intact(&self) -> bool {
+        self.masked == 0
+    }
+
+    fn record(&mut self, tests: &Tests) {
+        super::record!(self, tests);
     }
 }

@@ -17,7 +17,7 @@ pub use ablation::AblationRow;
 pub use correlation::CorrelationRow;
 pub use dynamics::DynamicsRow;
 pub use importance::ImportanceRow;
-pub use pruning::{PruningRow, before_first_loss};
+pub use pruning::PruningRow;
 pub use speed::SpeedRow;
 pub use training::TrainingRow;
 
@@ -32,6 +32,72 @@ pub trait Row: Serialize + DeserializeOwned {
     /// The key of this row.
     fn key(&self) -> Self::Key;
 }
+
+/// Name of the intact model's statistics.
+pub const BASE: &str = "base";
+
+/// A row whose score is compared with that of the intact model, by statistics of segments that are stored beside the file.
+pub trait TestedRow: Row {
+    /// The rows that are tested together.
+    fn family(&self) -> String;
+
+    /// What the statistics of its segments are stored under.
+    fn name(&self) -> String;
+
+    /// What those of the model that it is compared with are stored under.
+    fn base(&self) -> String;
+
+    /// Whether nothing is masked, so that there is nothing to test.
+    fn is_intact(&self) -> bool {
+        false
+    }
+
+    /// Fills in what a test says.
+    fn record(&mut self, tests: &Tests);
+}
+
+/// What the statistics of segments say of a row; scores in points, p-values from 0 to 1, absent where nothing was tested.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tests {
+    /// Score of the intact model.
+    pub base_score: f64,
+    /// Score with heads masked.
+    pub score: f64,
+    /// Lower end of the 95 % interval of the difference.
+    pub delta_low: Option<f64>,
+    /// Upper end.
+    pub delta_high: Option<f64>,
+    /// Two-sided.
+    pub p_value: Option<f64>,
+    /// The paper's, one-sided.
+    pub p_koehn: Option<f64>,
+    /// Adjusted for a single false alarm in the family; absent unless the family is whole.
+    pub p_adjusted: Option<f64>,
+    /// Adjusted for the share of false alarms, likewise.
+    pub p_benjamini_hochberg: Option<f64>,
+    /// Of the unpaired t-test.
+    pub p_unpaired_t: Option<f64>,
+    /// Of McNemar's test, mid-p.
+    pub p_mcnemar: Option<f64>,
+}
+
+/// `csv` cannot flatten, so each row type has these columns itself.
+macro_rules! record {
+    ($row:expr, $tests:expr) => {{
+        $row.base_score = $tests.base_score;
+        $row.score = $tests.score;
+        $row.score_delta = $tests.score - $tests.base_score;
+        $row.delta_low = $tests.delta_low;
+        $row.delta_high = $tests.delta_high;
+        $row.p_value = $tests.p_value;
+        $row.p_koehn = $tests.p_koehn;
+        $row.p_adjusted = $tests.p_adjusted;
+        $row.p_benjamini_hochberg = $tests.p_benjamini_hochberg;
+        $row.p_unpaired_t = $tests.p_unpaired_t;
+        $row.p_mcnemar = $tests.p_mcnemar;
+    }};
+}
+pub(crate) use record;
 
 #[cfg(test)]
 mod tests {
@@ -49,7 +115,7 @@ mod tests {
     fn headers_are_pinned() {
         let ablation = AblationRow::untested("self", (1, 1), "bleu", 1.0, 1.0);
         let header = "attention,layer,head,metric,base_score,score,score_delta,delta_low,delta_high,\
-                      p_value,p_holm,p_benjamini_hochberg,p_unpaired_t,p_mcnemar";
+                      p_value,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar";
         assert_eq!(fields(&ablation), header);
         assert_eq!(AblationRow::COLUMNS.join(","), header);
 
@@ -89,6 +155,7 @@ mod tests {
             attention: "all".to_owned(),
             order: "importance".to_owned(),
             order_seed: None,
+            complement: false,
             step: 0,
             masked: 0,
             heads: 1,
@@ -99,15 +166,16 @@ mod tests {
             delta_low: None,
             delta_high: None,
             p_value: None,
-            p_holm: None,
+            p_koehn: None,
+            p_adjusted: None,
             p_benjamini_hochberg: None,
             p_unpaired_t: None,
             p_mcnemar: None,
             search_score: None,
             masked_heads: String::new(),
         };
-        let header = "attention,order,order_seed,step,masked,heads,metric,base_score,score,score_delta,delta_low,\
-                      delta_high,p_value,p_holm,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,search_score,masked_heads";
+        let header = "attention,order,order_seed,complement,step,masked,heads,metric,base_score,score,score_delta,delta_low,\
+                      delta_high,p_value,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,search_score,masked_heads";
         assert_eq!(fields(&pruning), header);
         assert_eq!(PruningRow::COLUMNS.join(","), header);
 
@@ -119,13 +187,19 @@ mod tests {
             second_base_score: 1.0,
             pearson: None,
             pearson_p_value: None,
+            pearson_low: None,
+            pearson_high: None,
+            first_reliability: None,
+            second_reliability: None,
+            pearson_ceiling: None,
             spearman: None,
             spearman_p_value: None,
             top: 1,
             top_overlap: 1.0,
             top_overlap_by_chance: 1.0,
         };
-        let header = "attention,heads,metric,first_base_score,second_base_score,pearson,pearson_p_value,spearman,\
+        let header = "attention,heads,metric,first_base_score,second_base_score,pearson,pearson_p_value,pearson_low,\
+                      pearson_high,first_reliability,second_reliability,pearson_ceiling,spearman,\
                       spearman_p_value,top,top_overlap,top_overlap_by_chance";
         assert_eq!(fields(&correlation), header);
         assert_eq!(CorrelationRow::COLUMNS.join(","), header);
@@ -172,14 +246,15 @@ mod tests {
             delta_low: None,
             delta_high: None,
             p_value: None,
-            p_holm: None,
+            p_koehn: None,
+            p_adjusted: None,
             p_benjamini_hochberg: None,
             p_unpaired_t: None,
             p_mcnemar: None,
             masked_heads: String::new(),
         };
         let header = "epoch,updates,step,masked,heads,metric,base_score,score,score_delta,delta_low,delta_high,\
-                      p_value,p_holm,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,masked_heads";
+                      p_value,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,masked_heads";
         assert_eq!(fields(&dynamics), header);
         assert_eq!(DynamicsRow::COLUMNS.join(","), header);
     }

@@ -1,7 +1,7 @@
 //! Rows of pruning curves.
 use serde::{Deserialize, Serialize};
 
-use super::Row;
+use super::{BASE, Row, TestedRow, Tests};
 
 /// One row of `iterative-prune`: the model without the heads that come first in some order (Michel et al. 2019, Figures 3,
 /// 4 and 6).
@@ -11,10 +11,14 @@ pub struct PruningRow {
     /// Attention type whose heads are masked, or `all`.
     pub attention: String,
     /// What the heads are ordered by: `importance`, `oracle`, `random`, `entropy`, `confidence`, `attention-gradient`,
-    /// `importance-entropy`; or how they are searched for: `greedy-forward`, `swap`.
+    /// `importance-entropy`; or how they are searched for: `greedy-forward`, `swap`; or `floor`, the one row in which all
+    /// are masked.
     pub order: String,
     /// Seed of a random order; empty for all others.
     pub order_seed: Option<u64>,
+    /// Whether the order is turned round: at the same numbers, the heads that the order masks first are kept, and the others
+    /// masked (Prasanna et al. 2020).
+    pub complement: bool,
     /// Step of the curve, counted from 0, where nothing is masked.
     pub step: usize,
     /// Number of masked heads.
@@ -33,15 +37,19 @@ pub struct PruningRow {
     pub delta_low: Option<f64>,
     /// Upper end of the 95 % interval of `score_delta`; empty if it was not tested.
     pub delta_high: Option<f64>,
-    /// p-value of `score_delta`, 0 to 1, as in [`AblationRow`](super::AblationRow); empty at step 0, or if it was not tested.
+    /// Two-sided p-value of `score_delta`, 0 to 1: by paired t-test for `accuracy`, by paired bootstrap for all else; empty at step 0, or
+    /// if it was not tested.
     pub p_value: Option<f64>,
-    /// `p_value` after Holm (1979) within the curve; empty until all its steps are there.
-    pub p_holm: Option<f64>,
-    /// `p_value` after Benjamini and Hochberg (1995), likewise.
+    /// The paper's one-sided p-value by paired bootstrap, on the side that was observed; empty for `accuracy`.
+    pub p_koehn: Option<f64>,
+    /// `p_value` adjusted for a single false alarm in the curve: by step-down max-T (Westfall and Young 1993) for
+    /// bootstraps, by Holm (1979) for `accuracy`; empty until all its rows are there.
+    pub p_adjusted: Option<f64>,
+    /// `p_value` after Benjamini and Hochberg (1995) within the curve, likewise.
     pub p_benjamini_hochberg: Option<f64>,
-    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty if it was not made, as for all but `accuracy`.
+    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty for all but `accuracy`.
     pub p_unpaired_t: Option<f64>,
-    /// Two-sided p-value of McNemar's exact test, likewise.
+    /// Two-sided mid-p of McNemar's test, likewise.
     pub p_mcnemar: Option<f64>,
     /// Score on the split that the heads were searched on, in points; empty for orders.
     pub search_score: Option<f64>,
@@ -50,13 +58,14 @@ pub struct PruningRow {
 }
 
 impl Row for PruningRow {
-    /// Attention type, order, seed of a random order, and step.
-    type Key = (String, String, Option<u64>, usize);
+    /// Attention type, order, seed of a random order, whether it is turned round, and step.
+    type Key = (String, String, Option<u64>, bool, usize);
 
     const COLUMNS: &'static [&'static str] = &[
         "attention",
         "order",
         "order_seed",
+        "complement",
         "step",
         "masked",
         "heads",
@@ -67,7 +76,8 @@ impl Row for PruningRow {
         "delta_low",
         "delta_high",
         "p_value",
-        "p_holm",
+        "p_koehn",
+        "p_adjusted",
         "p_benjamini_hochberg",
         "p_unpaired_t",
         "p_mcnemar",
@@ -76,15 +86,32 @@ impl Row for PruningRow {
     ];
 
     fn key(&self) -> Self::Key {
-        (self.attention.clone(), self.order.clone(), self.order_seed, self.step)
+        (self.attention.clone(), self.order.clone(), self.order_seed, self.complement, self.step)
     }
 }
 
-/// The last of `steps` before the first one that is a loss: the largest share of heads that can go. The steps are those of
-/// one curve, in their order; `None` if there is none, or the first is a loss.
-pub fn before_first_loss<'a>(
-    steps: impl IntoIterator<Item = &'a PruningRow>,
-    is_loss: impl Fn(&PruningRow) -> bool,
-) -> Option<&'a PruningRow> {
-    steps.into_iter().take_while(|row| !is_loss(row)).last()
+impl TestedRow for PruningRow {
+    /// Its curve, such as `all/importance`, `enc-dec/random-3` or `all/importance/complement`.
+    fn family(&self) -> String {
+        let seed = self.order_seed.map(|seed| format!("-{seed}")).unwrap_or_default();
+        let side = if self.complement { "/complement" } else { "" };
+        format!("{}/{}{seed}{side}", self.attention, self.order)
+    }
+
+    /// Its curve and step, such as `all/importance/3`.
+    fn name(&self) -> String {
+        format!("{}/{}", self.family(), self.step)
+    }
+
+    fn base(&self) -> String {
+        BASE.to_owned()
+    }
+
+    fn is_intact(&self) -> bool {
+        self.masked == 0
+    }
+
+    fn record(&mut self, tests: &Tests) {
+        super::record!(self, tests);
+    }
 }

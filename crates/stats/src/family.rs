@@ -1,0 +1,342 @@
+//! A base and its variants, tested one by one and as a family.
+//!
+//! BLEU, F1 and Matthews correlation, which are no means over segments, by paired bootstrap; accuracies by a paired t-test,
+//! as in Michel et al. (2019), Section 3.2. All p-values are two-sided unless they say otherwise.
+
+use crate::adjust::{benjamini_hochberg, holm};
+use crate::bootstrap::{Interval, Resampled};
+use crate::classification::{ClassificationMetric, Outcome};
+use crate::max_t::max_t;
+use crate::{Error, Segments, mcnemar, t_test};
+
+/// How differences are tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Testing {
+    /// Resamples of the bootstrap; with 0 nothing is tested, accuracies neither.
+    pub resamples: usize,
+    /// Seed that draws them.
+    pub seed: u64,
+}
+
+/// A variant beside its base on one test set, in the unit of the metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Comparison {
+    /// Score of the base system.
+    pub base: f64,
+    /// Score of the variant.
+    pub variant: f64,
+    /// `variant` minus `base`; below 0 the variant is worse.
+    pub delta: f64,
+    /// 95 % interval of `delta`: percentiles of the bootstrap, or the t interval; absent if it was not tested.
+    pub interval: Option<Interval>,
+    /// Two-sided p-value of `delta`, 0 to 1; absent if it was not tested.
+    pub p_value: Option<f64>,
+    /// The paper's one-sided p-value, [`Resampled::p_koehn`]; of bootstraps alone.
+    pub p_koehn: Option<f64>,
+    /// `p_value` adjusted for a single false alarm in the family: [`max_t`] for bootstraps, [`holm`] for t-tests.
+    pub p_adjusted: Option<f64>,
+    /// `p_value` adjusted by [`benjamini_hochberg`].
+    pub p_benjamini_hochberg: Option<f64>,
+    /// Two-sided p-value of [`t_test::unpaired`]; of accuracies alone.
+    pub p_unpaired_t: Option<f64>,
+    /// Two-sided p-value of [`mcnemar::mid_p`]; of accuracies alone.
+    pub p_mcnemar: Option<f64>,
+}
+
+impl Comparison {
+    /// The scores alone.
+    pub fn untested(base: f64, variant: f64) -> Self {
+        Self {
+            base,
+            variant,
+            delta: variant - base,
+            interval: None,
+            p_value: None,
+            p_koehn: None,
+            p_adjusted: None,
+            p_benjamini_hochberg: None,
+            p_unpaired_t: None,
+            p_mcnemar: None,
+        }
+    }
+}
+
+/// Tests each of `variants` against `base`, and all of them as one family.
+///
+/// # Errors
+/// [`Error::Empty`] without segments, [`Error::Class`] if a metric of two classes meets a class above 1.
+///
+/// # Panics
+/// If a variant covers other segments than the base or has another metric.
+pub fn test_family(
+    base: &Segments,
+    variants: &[&Segments],
+    testing: Testing,
+) -> Result<Vec<Comparison>, Error> {
+    let mut compared = match base {
+        Segments::Classes(outcomes, ClassificationMetric::Accuracy) => {
+            let mut compared = variants
+                .iter()
+                .map(|variant| compare_accuracies(base, outcomes, variant, testing.resamples > 0))
+                .collect::<Result<Vec<_>, _>>()?;
+            let adjusted = holm(&p_values(&compared));
+            for (comparison, adjusted) in compared.iter_mut().zip(adjusted) {
+                comparison.p_adjusted = comparison.p_value.and(Some(adjusted));
+            }
+            compared
+        }
+        _ => {
+            let resampled = base.resampled(variants, testing.resamples, testing.seed)?;
+            let adjusted = max_t(&resampled);
+            resampled.iter().zip(adjusted).map(|(test, adjusted)| of_bootstrap(test, adjusted)).collect()
+        }
+    };
+    let controlled = benjamini_hochberg(&p_values(&compared));
+    for (comparison, adjusted) in compared.iter_mut().zip(controlled) {
+        comparison.p_benjamini_hochberg = comparison.p_value.and(Some(adjusted));
+    }
+    Ok(compared)
+}
+
+/// NaN where nothing was tested.
+fn p_values(compared: &[Comparison]) -> Vec<f64> {
+    compared.iter().map(|comparison| comparison.p_value.unwrap_or(f64::NAN)).collect()
+}
+
+fn of_bootstrap(test: &Resampled, p_adjusted: Option<f64>) -> Comparison {
+    Comparison {
+        interval: test.interval(),
+        p_value: test.p_value(),
+        p_koehn: test.p_koehn(),
+        p_adjusted,
+        ..Comparison::untested(test.base, test.variant)
+    }
+}
+
+/// By the paired t-test on whether each example is right, the unpaired one and McNemar's; a test set of one example has no
+/// t-tests.
+fn compare_accuracies(
+    base: &Segments,
+    base_outcomes: &[Outcome],
+    variant: &Segments,
+    is_tested: bool,
+) -> Result<Comparison, Error> {
+    let Segments::Classes(outcomes, ClassificationMetric::Accuracy) = variant else {
+        panic!("paired systems must have the same metric")
+    };
+    let gold = |outcome: &Outcome| outcome.gold;
+    let are_paired = base_outcomes.iter().map(gold).eq(outcomes.iter().map(gold));
+    assert!(are_paired, "paired systems must cover the same examples");
+    let untested = Comparison::untested(base.score()?, variant.score()?);
+    if !is_tested {
+        return Ok(untested);
+    }
+    let mcnemar = Comparison { p_mcnemar: Some(p_mcnemar(base_outcomes, outcomes)), ..untested };
+    if outcomes.len() < 2 {
+        return Ok(mcnemar);
+    }
+    let (base, variant) = (points(base_outcomes), points(outcomes));
+    let paired = t_test::paired(&base, &variant)?;
+    Ok(Comparison {
+        p_value: Some(paired.test.p_value),
+        interval: Some(paired.interval),
+        p_unpaired_t: Some(t_test::unpaired(&base, &variant)?.p_value),
+        ..mcnemar
+    })
+}
+
+fn p_mcnemar(base: &[Outcome], variant: &[Outcome]) -> f64 {
+    let only = |left: &[Outcome], right: &[Outcome]| {
+        left.iter().zip(right).filter(|(left, right)| left.is_right() && !right.is_right()).count()
+    };
+    mcnemar::mid_p(only(base, variant), only(variant, base))
+}
+
+/// What each example adds to the accuracy, which is the mean.
+fn points(outcomes: &[Outcome]) -> Vec<f64> {
+    outcomes.iter().map(|outcome| if outcome.is_right() { 100.0 } else { 0.0 }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const METRICS: [ClassificationMetric; 4] = [
+        ClassificationMetric::Accuracy,
+        ClassificationMetric::F1 { positive: 0 },
+        ClassificationMetric::F1 { positive: 1 },
+        ClassificationMetric::Matthews,
+    ];
+
+    fn outcomes(pairs: &[(usize, usize)]) -> Vec<Outcome> {
+        pairs.iter().map(|&(gold, predicted)| Outcome { gold, predicted }).collect()
+    }
+
+    fn compare(
+        base: &[Outcome],
+        variant: &[Outcome],
+        metric: ClassificationMetric,
+        resamples: usize,
+    ) -> Result<Comparison, Error> {
+        let [base, variant] = [base, variant].map(|side| Segments::Classes(side.to_vec(), metric));
+        Ok(test_family(&base, &[&variant], Testing { resamples, seed: 1 })?[0])
+    }
+
+    fn assert_close(found: f64, expected: f64, tolerance: f64) {
+        let gap = (found - expected).abs();
+        assert!(gap < tolerance, "{found} instead of {expected}: {gap:e}");
+    }
+
+    const FIVE: [(usize, usize); 5] = [(1, 1), (0, 0), (0, 1), (1, 0), (1, 1)];
+
+    #[test]
+    fn a_third_class_is_refused_where_there_are_two() {
+        let variant = outcomes(&[(0, 3), (1, 1)]);
+        let found = compare(&outcomes(&[(0, 0), (1, 1)]), &variant, ClassificationMetric::Matthews, 10);
+        assert_eq!(found, Err(Error::Class { class: 3, metric: "matthews" }));
+        for metric in METRICS {
+            assert_eq!(compare(&[], &[], metric, 10), Err(Error::Empty));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "paired systems must cover the same examples")]
+    fn other_examples_panic() {
+        let _ = compare(&outcomes(&[(0, 0)]), &outcomes(&[(1, 0)]), ClassificationMetric::Accuracy, 10);
+    }
+
+    #[test]
+    #[should_panic(expected = "paired systems must cover the same examples")]
+    fn other_examples_panic_where_they_are_resampled() {
+        let _ = compare(&outcomes(&[(0, 0)]), &outcomes(&[(1, 0)]), ClassificationMetric::Matthews, 10);
+    }
+
+    /// Of four examples the base has all right, the variant two. The differences 0, 0, -100, -100 have the mean -50, the
+    /// variance 10,000/3 and the standard error 100/sqrt(12), so t = -sqrt(3), and with 3 degrees of freedom
+    /// P(|T| > sqrt(3)) = 1 - (2/π) (π/4 + 1/2) = 1/2 - 1/π. Unpaired, the variance is pooled to (0 + 10,000) / 6, the
+    /// error sqrt(10,000 / 12), and t the same with 6 degrees of freedom: with t² = 3 the sine of arctan(t / sqrt(6)) is
+    /// s = sqrt(1/3), and p = 1 - s (1 + (1 - s²)/2 + 3 (1 - s²)²/8) = 1 - s * 3/2. McNemar: 2 of 2 on one side,
+    /// 2 * (1/4) / 2.
+    #[test]
+    fn accuracies_get_all_three_tests() {
+        let base = outcomes(&[(0, 0), (2, 2), (1, 1), (1, 1)]);
+        let variant = outcomes(&[(0, 0), (2, 2), (1, 0), (1, 2)]);
+        let found = compare(&base, &variant, ClassificationMetric::Accuracy, 1).unwrap();
+        assert_eq!((found.base, found.variant, found.delta), (100.0, 50.0, -50.0));
+        assert_close(found.p_value.unwrap(), 0.5 - std::f64::consts::FRAC_1_PI, 1e-12);
+        assert_close(found.p_unpaired_t.unwrap(), 1.0 - 1.5 * (1.0_f64 / 3.0).sqrt(), 1e-12);
+        assert_close(found.p_mcnemar.unwrap(), 0.25, 1e-12);
+        assert_eq!(found.p_koehn, None);
+        // 3.182446305... is the t of 3 degrees of freedom, in every table.
+        let interval = found.interval.unwrap();
+        assert_close(interval.low, -50.0 - 3.182_446_305_283_71 * 100.0 / 12.0_f64.sqrt(), 1e-9);
+        assert_close(interval.high, -50.0 + 3.182_446_305_283_71 * 100.0 / 12.0_f64.sqrt(), 1e-9);
+    }
+
+    /// The first variant loses two of four, p = 1/2 - 1/π = 0.182 as above; the second none, p = 1. Holm doubles the
+    /// smaller one; Benjamini and Hochberg do too.
+    #[test]
+    fn accuracies_are_adjusted_by_holm() {
+        let all = |predicted: [usize; 4]| {
+            let outcome = |predicted| Outcome { gold: 1, predicted };
+            Segments::Classes(predicted.map(outcome).to_vec(), ClassificationMetric::Accuracy)
+        };
+        let (base, worse) = (all([1; 4]), all([1, 1, 0, 0]));
+        let found = test_family(&base, &[&worse, &base], Testing { resamples: 1, seed: 1 }).unwrap();
+        let p = 0.5 - std::f64::consts::FRAC_1_PI;
+        assert_close(found[0].p_adjusted.unwrap(), 2.0 * p, 1e-12);
+        assert_close(found[0].p_benjamini_hochberg.unwrap(), 2.0 * p, 1e-12);
+        assert_eq!((found[1].p_adjusted, found[1].p_benjamini_hochberg), (Some(1.0), Some(1.0)));
+    }
+
+    /// One segment of which every resample consists: all p are the smallest that nine resamples can give, 2 / 10, and a
+    /// family of three clear differences is no stricter than each by itself.
+    #[test]
+    fn bootstraps_are_adjusted_by_their_own_resamples() {
+        use crate::bleu::BleuStatistics;
+        let one = |correct| Segments::Bleu(vec![BleuStatistics::new(4, 4, [correct, 1, 1, 1])]);
+        let (base, variants) = (one(4), [one(3), one(2), one(1)]);
+        let variants: Vec<&Segments> = variants.iter().collect();
+        let found = test_family(&base, &variants, Testing { resamples: 9, seed: 1 }).unwrap();
+        for found in found {
+            assert_eq!((found.p_value, found.p_koehn), (Some(0.2), Some(0.1)));
+            assert_eq!((found.p_adjusted, found.p_benjamini_hochberg), (Some(0.2), Some(0.2)));
+            assert_eq!((found.p_unpaired_t, found.p_mcnemar), (None, None));
+        }
+    }
+
+    #[test]
+    fn one_example_has_no_t_test() {
+        let (right, wrong) = (outcomes(&[(1, 1)]), outcomes(&[(1, 0)]));
+        let found = compare(&right, &wrong, ClassificationMetric::Accuracy, 10).unwrap();
+        assert_eq!((found.delta, found.p_value, found.interval), (-100.0, None, None));
+        assert_eq!((found.p_adjusted, found.p_benjamini_hochberg), (None, None));
+        assert_eq!(found.p_unpaired_t, None);
+        assert_close(found.p_mcnemar.unwrap(), 0.5, 1e-12);
+    }
+
+    #[test]
+    fn without_resamples_nothing_is_tested() {
+        let (base, variant) = (outcomes(&FIVE), outcomes(&[(1, 1), (0, 0), (0, 0), (1, 1), (1, 0)]));
+        for metric in METRICS {
+            let found = compare(&base, &variant, metric, 0).unwrap();
+            assert_eq!(found, Comparison::untested(found.base, found.variant), "{metric:?}");
+        }
+    }
+
+    #[test]
+    fn only_accuracies_have_tests_of_correctness() {
+        for metric in METRICS {
+            let found = compare(&outcomes(&FIVE), &outcomes(&FIVE), metric, 20).unwrap();
+            let is_accuracy = metric == ClassificationMetric::Accuracy;
+            assert_eq!(found.p_value, Some(1.0));
+            assert_eq!([found.p_unpaired_t, found.p_mcnemar], [is_accuracy.then_some(1.0); 2], "{metric:?}");
+            assert_eq!(found.p_koehn, (!is_accuracy).then_some(1.0), "{metric:?}");
+        }
+    }
+
+    /// True classes with the predictions of two systems.
+    fn two_systems() -> impl Strategy<Value = (Vec<Outcome>, Vec<Outcome>)> {
+        let example = (0..2_usize, 0..2_usize, 0..2_usize);
+        vec(example, 2..40).prop_map(|examples| {
+            let outcome = |gold, predicted| Outcome { gold, predicted };
+            examples
+                .into_iter()
+                .map(|(gold, base, variant)| (outcome(gold, base), outcome(gold, variant)))
+                .unzip()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn comparing_and_scoring_agree((base, variant) in two_systems()) {
+            for metric in METRICS {
+                let found = compare(&base, &variant, metric, 10).unwrap();
+                let score = |side: &[Outcome]| crate::classification::score(side, metric).unwrap();
+                prop_assert_eq!(found.base, score(&base));
+                prop_assert_eq!(found.variant, score(&variant));
+                prop_assert_eq!(found.delta, found.variant - found.base);
+                let interval = found.interval.unwrap();
+                prop_assert!(interval.low <= interval.high);
+                for p in [found.p_value, found.p_unpaired_t, found.p_mcnemar].into_iter().flatten() {
+                    prop_assert!((0.0..=1.0).contains(&p), "{:?}: {}", metric, p);
+                }
+            }
+        }
+
+        #[test]
+        fn swapping_the_systems_keeps_every_p((base, variant) in two_systems()) {
+            for metric in METRICS {
+                let there = compare(&base, &variant, metric, 10).unwrap();
+                let back = compare(&variant, &base, metric, 10).unwrap();
+                prop_assert_eq!(there.delta, -back.delta);
+                prop_assert_eq!(there.p_value, back.p_value);
+                prop_assert_eq!(there.p_koehn, back.p_koehn);
+                prop_assert_eq!(there.p_unpaired_t, back.p_unpaired_t);
+                prop_assert_eq!(there.p_mcnemar, back.p_mcnemar);
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What is known of the segments of a test set, whatever the metric.
+
+use crate::bleu::BleuStatistics;
+use crate::bootstrap::{Change, Resampled, Scores, changes, paired_bootstrap, weighted};
+use crate::classification::{self, ClassificationMetric, Outcome, counted};
+use crate::confusion::{Accuracy, Decision, F1, Matthews};
+use crate::{Error, SegmentStatistics, score};
+
+/// How segments make a score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Metric {
+    /// Corpus BLEU.
+    Bleu,
+    /// A score of classifiers.
+    Classes(ClassificationMetric),
+}
+
+impl Metric {
+    /// The name in result files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bleu => "bleu",
+            Self::Classes(metric) => metric.name(),
+        }
+    }
+
+    /// What is stored of a segment, by name.
+    pub fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Bleu => {
+                &["hypothesis_length", "reference_length", "correct_1", "correct_2", "correct_3", "correct_4"]
+            }
+            Self::Classes(_) => &["gold", "predicted"],
+        }
+    }
+
+    /// Whether scores are compared by bootstrap; accuracies are by t-test.
+    pub fn is_resampled(self) -> bool {
+        self != Self::Classes(ClassificationMetric::Accuracy)
+    }
+}
+
+/// What is known of each segment, in the order of the test set.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Segments {
+    /// Sufficient statistics of corpus BLEU.
+    Bleu(Vec<BleuStatistics>),
+    /// Right and predicted classes, and what is made of them.
+    Classes(Vec<Outcome>, ClassificationMetric),
+}
+
+/// A segment as it is stored: one number for each of [`Metric::columns`].
+pub type Cells = Vec<u32>;
+
+impl Segments {
+    /// From stored segments.
+    ///
+    /// # Errors
+    /// [`Error::Cells`] if one has not a number for each column.
+    pub fn from_cells(metric: Metric, segments: &[Cells]) -> Result<Self, Error> {
+        let fault = || Error::Cells { metric: metric.name(), columns: metric.columns().len() };
+        match metric {
+            Metric::Bleu => {
+                let segment = |cells: &Cells| match cells[..] {
+                    [hypothesis, reference, c1, c2, c3, c4] => {
+                        Ok(BleuStatistics::new(hypothesis, reference, [c1, c2, c3, c4]))
+                    }
+                    _ => Err(fault()),
+                };
+                Ok(Self::Bleu(segments.iter().map(segment).collect::<Result<_, _>>()?))
+            }
+            Metric::Classes(metric) => {
+                let outcome = |cells: &Cells| match cells[..] {
+                    [gold, predicted] => Ok(Outcome { gold: gold as usize, predicted: predicted as usize }),
+                    _ => Err(fault()),
+                };
+                Ok(Self::Classes(segments.iter().map(outcome).collect::<Result<_, _>>()?, metric))
+            }
+        }
+    }
+
+    /// A segment as it is stored.
+    ///
+    /// # Panics
+    /// If there is no such segment.
+    pub fn cells(&self, segment: usize) -> Cells {
+        match self {
+            Self::Bleu(segments) => {
+                let BleuStatistics { hypothesis_length, reference_length, correct, .. } = segments[segment];
+                [hypothesis_length, reference_length].into_iter().chain(correct).collect()
+            }
+            Self::Classes(outcomes, _) => {
+                let Outcome { gold, predicted } = outcomes[segment];
+                vec![gold as u32, predicted as u32]
+            }
+        }
+    }
+
+    /// How the segments make a score.
+    pub fn metric(&self) -> Metric {
+        match self {
+            Self::Bleu(_) => Metric::Bleu,
+            Self::Classes(_, metric) => Metric::Classes(*metric),
+        }
+    }
+
+    /// Number of segments.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bleu(segments) => segments.len(),
+            Self::Classes(outcomes, _) => outcomes.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The score of the test set, in points.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] without segments, [`Error::Class`] if a metric of two classes meets a class above 1.
+    pub fn score(&self) -> Result<f64, Error> {
+        match self {
+            Self::Bleu(segments) if segments.is_empty() => Err(Error::Empty),
+            Self::Bleu(segments) => Ok(score(segments)),
+            Self::Classes(outcomes, metric) => classification::score(outcomes, *metric),
+        }
+    }
+
+    /// The paired bootstrap of `variants` against this base, whatever the metric: [`paired_bootstrap`].
+    ///
+    /// # Errors
+    /// As for that, and [`Error::Class`] if a metric of two classes meets a class above 1.
+    ///
+    /// # Panics
+    /// If a variant covers other segments or has another metric.
+    pub fn resampled(&self, variants: &[&Self], resamples: usize, seed: u64) -> Result<Vec<Resampled>, Error> {
+        self.check(variants)?;
+        match self.typed(variants) {
+            Typed::Bleu(pair) => paired_bootstrap(&pair.base, &pair.variants, resamples, seed),
+            Typed::Accuracy(pair) => paired_bootstrap(&pair.base, &pair.variants, resamples, seed),
+            Typed::F1(pair) => paired_bootstrap(&pair.base, &pair.variants, resamples, seed),
+            Typed::Matthews(pair) => paired_bootstrap(&pair.base, &pair.variants, resamples, seed),
+        }
+    }
+
+    /// Scores with each segment counted as often as `drawn` names it, under each of `weightings`.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] without segments, [`Error::Class`] if a metric of two classes meets a class above 1.
+    pub(crate) fn weighted(
+        &self,
+        variants: &[&Self],
+        weightings: usize,
+        drawn: impl Fn(u64, &mut dyn FnMut(usize)) + Sync,
+    ) -> Result<Scores, Error> {
+        self.check(variants)?;
+        Ok(match self.typed(variants) {
+            Typed::Bleu(pair) => weighted(&pair.base, &pair.variants, weightings, drawn),
+            Typed::Accuracy(pair) => weighted(&pair.base, &pair.variants, weightings, drawn),
+            Typed::F1(pair) => weighted(&pair.base, &pair.variants, weightings, drawn),
+            Typed::Matthews(pair) => weighted(&pair.base, &pair.variants, weightings, drawn),
+        })
+    }
+
+    fn check(&self, variants: &[&Self]) -> Result<(), Error> {
+        self.score()?;
+        variants.iter().try_for_each(|variant| variant.score().map(drop))
+    }
+
+    fn typed(&self, variants: &[&Self]) -> Typed {
+        match self {
+            Self::Bleu(base) => {
+                let segments = variants.iter().map(|variant| match variant {
+                    Self::Bleu(segments) => segments.clone(),
+                    Self::Classes(..) => panic!("paired systems must have the same metric"),
+                });
+                Typed::Bleu(Pair::new(base.clone(), segments))
+            }
+            Self::Classes(base, metric) => {
+                let outcomes = variants.iter().map(|variant| match variant {
+                    Self::Classes(outcomes, own) if own == metric => outcomes.as_slice(),
+                    _ => panic!("paired systems must have the same metric"),
+                });
+                Typed::of_classes(base, outcomes.collect(), *metric)
+            }
+        }
+    }
+}
+
+/// A base and what its variants change.
+struct Pair<S> {
+    base: Vec<S>,
+    variants: Vec<Vec<Change<S>>>,
+}
+
+impl<S: SegmentStatistics> Pair<S> {
+    fn new(base: Vec<S>, variants: impl Iterator<Item = Vec<S>>) -> Self {
+        let variants = variants.map(|variant| changes(&base, &variant)).collect();
+        Self { base, variants }
+    }
+}
+
+/// A base and its variants, as their metric counts segments.
+enum Typed {
+    Bleu(Pair<BleuStatistics>),
+    Accuracy(Pair<Accuracy>),
+    F1(Pair<F1>),
+    Matthews(Pair<Matthews>),
+}
+
+impl Typed {
+    fn of_classes(base: &[Outcome], variants: Vec<&[Outcome]>, metric: ClassificationMetric) -> Self {
+        for variant in &variants {
+            let gold = |outcome: &Outcome| outcome.gold;
+            let are_paired = base.iter().map(gold).eq(variant.iter().map(gold));
+            assert!(are_paired, "paired systems must cover the same examples");
+        }
+        match metric {
+            ClassificationMetric::Accuracy => Self::Accuracy(pair(base, &variants, Accuracy::of)),
+            ClassificationMetric::F1 { positive } => {
+                Self::F1(pair(base, &variants, |outcome| F1(Decision::of(outcome, positive))))
+            }
+            // Which class is the positive one makes no difference.
+            ClassificationMetric::Matthews => {
+                Self::Matthews(pair(base, &variants, |outcome| Matthews(Decision::of(outcome, 1))))
+            }
+        }
+    }
+}
+
+fn pair<S: SegmentStatistics>(
+    base: &[Outcome],
+    variants: &[&[Outcome]],
+    of: impl Fn(Outcome) -> S,
+) -> Pair<S> {
+    Pair::new(counted(base, &of), variants.iter().map(|variant| counted(variant, &of)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcomes(predicted: &[usize], metric: ClassificationMetric) -> Segments {
+        let outcome = |&predicted: &usize| Outcome { gold: 1, predicted };
+        Segments::Classes(predicted.iter().map(outcome).collect(), metric)
+    }
+
+    #[test]
+    fn stored_segments_read_back() {
+        let bleu = Segments::Bleu(vec![
+            BleuStatistics::new(7, 5, [4, 3, 2, 1]),
+            BleuStatistics::new(0, 2, [0; 4]),
+            BleuStatistics::new(2, 9, [2, 1, 0, 0]),
+        ]);
+        for segments in [bleu, outcomes(&[1, 0, 2], ClassificationMetric::Accuracy)] {
+            let cells: Vec<Cells> = (0..segments.len()).map(|segment| segments.cells(segment)).collect();
+            assert!(cells.iter().all(|cells| cells.len() == segments.metric().columns().len()));
+            assert_eq!(Segments::from_cells(segments.metric(), &cells), Ok(segments));
+        }
+        let torn = Segments::from_cells(Metric::Bleu, &[vec![1, 2, 3]]).unwrap_err().to_string();
+        assert_eq!(torn, "a segment of bleu has 6 numbers");
+    }
+
+    #[test]
+    fn metrics_know_how_they_are_tested() {
+        assert!(Metric::Bleu.is_resampled());
+        assert!(!Metric::Classes(ClassificationMetric::Accuracy).is_resampled());
+        assert!(Metric::Classes(ClassificationMetric::Matthews).is_resampled());
+        assert_eq!(Metric::Classes(ClassificationMetric::F1 { positive: 1 }).name(), "f1");
+    }
+
+    /// Of two right and two wrong, the variant mends one: 50 and 75 of 100, as the metric itself says.
+    #[test]
+    fn an_accuracy_can_be_resampled_too() {
+        let (base, variant) = (
+            outcomes(&[1, 1, 0, 0], ClassificationMetric::Accuracy),
+            outcomes(&[1, 1, 1, 0], ClassificationMetric::Accuracy),
+        );
+        let found = base.resampled(&[&variant], 50, 1).unwrap();
+        assert_eq!((found[0].base, found[0].variant), (50.0, 75.0));
+        assert!(found[0].deltas.iter().all(|delta| (0.0..=100.0).contains(delta) && delta % 25.0 == 0.0));
+    }
+
+    #[test]
+    fn what_cannot_be_scored_cannot_be_resampled() {
+        let matthews = outcomes(&[1, 2], ClassificationMetric::Matthews);
+        assert_eq!(
+            matthews.resampled(&[], 5, 1).unwrap_err(),
+            Error::Class { class: 2, metric: "matthews" }
+        );
+        assert_eq!(Segments::Bleu(Vec::new()).resampled(&[], 5, 1).unwrap_err(), Error::Empty);
+        assert!(Segments::Bleu(Vec::new()).is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "paired systems must have the same metric")]
+    fn other_metrics_panic() {
+        let (accuracy, matthews) = (ClassificationMetric::Accuracy, ClassificationMetric::Matthews);
+        let _ = outcomes(&[1], accuracy).resampled(&[&outcomes(&[1], matthews)], 1, 1);
+    }
+}

@@ -1,0 +1,107 @@
+//! Families of tests without any effect: how often is there a false alarm? (EXPERIMENTS.md, section 9)
+//!
+//! 1,000 simulated families each; with an error of α = 0.05 the number of families with a false alarm has a standard error
+//! of sqrt(0.05 * 0.95 / 1,000) = 0.0069. Seeds are fixed, so the outcome is too.
+#![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use stats::Segments;
+use stats::adjust::holm;
+use stats::classification::{ClassificationMetric, Outcome};
+use stats::family::{Comparison, Testing, test_family};
+use stats::max_t::max_t;
+
+const FAMILIES: u64 = 1_000;
+const ALPHA: f64 = 0.05;
+/// A head changes few: heads share their base, and the more they change, the more they go together, which leaves Holm's
+/// procedure below α.
+const CHANGED: f64 = 0.1;
+const EXAMPLES: usize = 2_000;
+/// Fewer would leave the deviations that t is made of too noisy.
+const RESAMPLES: usize = 999;
+
+/// Families of these sizes, of which the smaller one is the start of the larger.
+const HEADS: [usize; 2] = [48, 96];
+
+/// A base and as many variants as the largest family has.
+struct Simulated {
+    base: Segments,
+    variants: Vec<Segments>,
+}
+
+fn simulated(family: u64, metric: ClassificationMetric) -> Simulated {
+    let mut lot = ChaCha8Rng::seed_from_u64(family);
+    let base: Vec<Outcome> = (0..EXAMPLES).map(|_| decided(lot.random_range(0..2), &mut lot)).collect();
+    let variants = (0..HEADS[1]).map(|_| Segments::Classes(disturbed(&base, &mut lot), metric)).collect();
+    Simulated { base: Segments::Classes(base, metric), variants }
+}
+
+/// The share of simulated families in which a p-value is below α, by size of the family.
+///
+/// - `adjusted`: the adjusted p-values of the families of all sizes
+fn errors(metric: ClassificationMetric, adjusted: impl Fn(u64, &Simulated) -> [Vec<f64>; 2]) -> [f64; 2] {
+    let mut alarms = [0; 2];
+    for family in 0..FAMILIES {
+        let p_values = adjusted(family, &simulated(family, metric));
+        for (alarms, p_values) in alarms.iter_mut().zip(p_values) {
+            *alarms += usize::from(p_values.into_iter().any(|p| p < ALPHA));
+        }
+    }
+    alarms.map(|alarms| alarms as f64 / FAMILIES as f64)
+}
+
+fn assert_within_two_standard_errors(name: &str, errors: [f64; 2]) {
+    let allowed = 2.0 * (ALPHA * (1.0 - ALPHA) / FAMILIES as f64).sqrt();
+    for (heads, error) in HEADS.into_iter().zip(errors) {
+        println!("{name} of {heads} heads: an error of {error}");
+        assert!((error - ALPHA).abs() <= allowed, "{name} of {heads} heads: an error of {error}, not {ALPHA}");
+    }
+}
+
+/// Four of five decisions are right.
+fn decided(gold: usize, lot: &mut ChaCha8Rng) -> Outcome {
+    Outcome { gold, predicted: if lot.random::<f64>() < 0.8 { gold } else { 1 - gold } }
+}
+
+/// Some examples are decided afresh, so that gains and losses are equally likely.
+fn disturbed(base: &[Outcome], lot: &mut ChaCha8Rng) -> Vec<Outcome> {
+    let redraw = |outcome: &Outcome| {
+        if lot.random::<f64>() < CHANGED { decided(outcome.gold, lot) } else { *outcome }
+    };
+    base.iter().map(redraw).collect()
+}
+
+/// Families of all sizes, tested with what the larger one's resamples say.
+#[test]
+fn families_of_bootstraps_have_the_nominal_error() {
+    let errors = errors(ClassificationMetric::Matthews, |family, simulated| {
+        let variants: Vec<&Segments> = simulated.variants.iter().collect();
+        let resampled = simulated.base.resampled(&variants, RESAMPLES, family).unwrap();
+        HEADS.map(|heads| max_t(&resampled[..heads]).into_iter().flatten().collect())
+    });
+    assert_within_two_standard_errors("bootstraps", errors);
+}
+
+fn tested(simulated: &Simulated, heads: usize) -> Vec<Comparison> {
+    let variants: Vec<&Segments> = simulated.variants[..heads].iter().collect();
+    test_family(&simulated.base, &variants, Testing { resamples: RESAMPLES, seed: 1 }).unwrap()
+}
+
+#[test]
+fn families_of_t_tests_have_the_nominal_error() {
+    let errors = errors(ClassificationMetric::Accuracy, |_, simulated| {
+        HEADS.map(|heads| tested(simulated, heads).iter().filter_map(|test| test.p_adjusted).collect())
+    });
+    assert_within_two_standard_errors("t-tests", errors);
+}
+
+#[test]
+fn families_of_mcnemar_tests_have_the_nominal_error() {
+    let errors = errors(ClassificationMetric::Accuracy, |_, simulated| {
+        HEADS.map(|heads| {
+            holm(&tested(simulated, heads).iter().filter_map(|test| test.p_mcnemar).collect::<Vec<_>>())
+        })
+    });
+    assert_within_two_standard_errors("McNemar's tests", errors);
+}
