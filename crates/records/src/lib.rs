@@ -19,6 +19,6 @@ pub use rows::{
     TrainingRow,
 };
 pub use rules::{Difference, Rule};
-pub use signature::{Identity, Provenance, Signature, sha256_file};
+pub use signature::{Complete, Identity, Measured, Provenance, Signature, Testing, sha256_file};
 pub use table::read_rows;
 pub use writer::{Existing, RowWriter, check_writable};

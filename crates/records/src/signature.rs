@@ -1,6 +1,7 @@
 //! Where numbers come from: the signature beside each result file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -17,10 +18,57 @@ use crate::{Error, file};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
-    /// What the numbers depend on; a file is only continued by a run with the same.
+    /// What the measured numbers depend on; a file is only continued by a run with the same.
     pub identity: Identity,
+    /// What the statistics of segments are; absent where none are stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+    /// How the rows were tested from them, the last time; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub testing: Option<Testing>,
     /// The runs that added rows, oldest first. Recorded, never compared.
     pub runs: Vec<Provenance>,
+    /// What the file held when it was complete; absent before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complete: Option<Complete>,
+}
+
+/// What the statistics of segments are, as far as testing must know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// Name of the metric, such as `bleu`.
+    pub metric: String,
+    /// Index of the class that F1 is about; absent for all other metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positive: Option<usize>,
+    /// Number of rows that a family of tests has when it is whole, by family; p-values of other families are not adjusted.
+    pub families: BTreeMap<String, usize>,
+}
+
+/// How rows are tested: nothing of it needs the model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Testing {
+    /// Resamples of the paired bootstrap; with 0 nothing is tested.
+    pub resamples: usize,
+    /// Seed that draws them.
+    pub seed: u64,
+    /// The loss that counts as safe, in percent of the score with all heads.
+    pub margin_percent: f64,
+}
+
+/// What a file held when it was complete, so that an edited or mixed one is found out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Complete {
+    /// Number of rows.
+    pub rows: usize,
+    /// SHA-256 of the CSV file.
+    pub sha256: String,
+    /// SHA-256 of the statistics of segments; absent where none are stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments_sha256: Option<String>,
 }
 
 /// All that the numbers of a result file depend on.
@@ -91,7 +139,7 @@ impl Identity {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
-    /// The command line, program first.
+    /// The command line, program first; absolute paths are shortened, since they belong to a machine.
     pub command: Vec<String>,
     /// Version of this project.
     pub version: String,
@@ -111,6 +159,9 @@ pub struct Provenance {
     pub started_unix_seconds: u64,
     /// Duration of the run, in seconds; absent if it was interrupted.
     pub duration_seconds: Option<f64>,
+    /// The rows that this run wrote, where others wrote rows too; empty for the only run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<String>,
 }
 
 impl Provenance {
@@ -119,7 +170,7 @@ impl Provenance {
         let folder = Path::new(".");
         let commit = git(folder, &["rev-parse", "HEAD"]);
         Self {
-            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command: command(std::env::args_os()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             modified: commit.as_ref().and_then(|_| modified(folder)),
             commit,
@@ -131,8 +182,39 @@ impl Provenance {
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |time| time.as_secs()),
             duration_seconds: None,
+            rows: Vec::new(),
         }
     }
+}
+
+/// The command line without what is private to a machine: the program by its name, and absolute paths relative to the
+/// current folder or, outside it, by their last part.
+fn command(words: impl Iterator<Item = OsString>) -> Vec<String> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let words = words.map(|word| word.to_string_lossy().into_owned()).enumerate();
+    let public = |(place, word): (usize, String)| {
+        if place == 0 { last_part(&word) } else { without_machine(&word, &here) }
+    };
+    words.map(public).collect()
+}
+
+fn without_machine(word: &str, here: &Path) -> String {
+    if let Some((option, value)) = word.split_once('=').filter(|(option, _)| option.starts_with('-')) {
+        return format!("{option}={}", without_machine(value, here));
+    }
+    let path = Path::new(word);
+    if !path.is_absolute() {
+        return word.to_owned();
+    }
+    match path.strip_prefix(here) {
+        Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
+        Ok(inside) => inside.to_string_lossy().into_owned(),
+        Err(_) => format!(".../{}", last_part(word)),
+    }
+}
+
+fn last_part(path: &str) -> String {
+    Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Whether tracked files of the repository around `folder` are changed, results apart.
@@ -152,7 +234,12 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
 impl Signature {
     /// The signature of one run.
     pub fn new(identity: Identity, run: Provenance) -> Self {
-        Self { identity, runs: vec![run] }
+        Self { identity, measured: None, testing: None, runs: vec![run], complete: None }
+    }
+
+    /// The same, with what testing must know.
+    pub fn tested(self, measured: Measured, testing: Testing) -> Self {
+        Self { measured: Some(measured), testing: Some(testing), ..self }
     }
 
     /// Where the signature of a CSV file stands: `ablate-one.json` beside `ablate-one.csv`.
@@ -274,6 +361,24 @@ mod tests {
         assert!(!run.command.is_empty() && run.started_unix_seconds > 1_700_000_000);
         assert_eq!(run.commit.is_some(), run.modified.is_some());
         assert_eq!((run.device.as_str(), run.threads, run.duration_seconds), ("cuda:0", 3, None));
+    }
+
+    #[test]
+    fn commands_name_no_folder_of_the_machine() {
+        let here = Path::new("/home/someone/project");
+        for (word, public) in [
+            ("--results=/tmp/out", "--results=.../out"),
+            ("/home/someone/project/data", "data"),
+            ("/home/someone/project", "."),
+            ("/home/someone/other/model", ".../model"),
+            ("data/models", "data/models"),
+            ("enc-enc", "enc-enc"),
+            ("--output=results/a.csv", "--output=results/a.csv"),
+        ] {
+            assert_eq!(without_machine(word, here), public);
+        }
+        let words = ["/opt/target/release/ablate-one", "demo"].map(OsString::from);
+        assert_eq!(command(words.into_iter()), ["ablate-one", "demo"]);
     }
 
     #[test]
