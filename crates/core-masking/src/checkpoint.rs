@@ -30,11 +30,8 @@ pub(crate) fn read_config<C: DeserializeOwned>(path: &Path, model_type: &str) ->
 /// If a file cannot be written.
 pub(crate) fn write(folder: &Path, config: &impl Serialize, weights: &Weights) -> Result<(), Error> {
     let path = folder.join("config.json");
-    let fault = |source| Error::Write { path: path.clone(), source };
-    std::fs::create_dir_all(folder).map_err(fault)?;
     let json =
         serde_json::to_string_pretty(config).map_err(|source| Error::Json { path: path.clone(), source })?;
-    let partial = folder.join("config.json.partial");
-    std::fs::write(&partial, json + "\n").and_then(|()| std::fs::rename(&partial, &path)).map_err(fault)?;
+    durable::write(&path, json + "\n")?;
     weights.write(&folder.join("model.safetensors"))
 }

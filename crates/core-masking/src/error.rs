@@ -89,6 +89,12 @@ pub enum Error {
     Write { path: PathBuf, source: std::io::Error },
 }
 
+impl From<durable::Error> for Error {
+    fn from(durable::Error { path, source }: durable::Error) -> Self {
+        Self::Write { path, source }
+    }
+}
+
 fn listed(allowed: &[Attention]) -> String {
     allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -69,12 +69,11 @@ impl Weights {
         Ok(Self(tensors))
     }
 
-    /// Writes a safetensors file that transformers reads; the write is atomic.
+    /// Writes a safetensors file that transformers reads; it is there whole or not at all.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let fault = |source| Error::Write { path: path.to_owned(), source };
         let data: Vec<(&String, Vec<i64>, Vec<u8>)> =
             self.0.iter().map(|(name, tensor)| (name, tensor.size(), to_bytes(tensor))).collect();
         let views: Vec<(&String, TensorView<'_>)> = data
@@ -89,8 +88,7 @@ impl Weights {
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         let bytes = safetensors::serialize(views, Some(metadata))
             .map_err(|source| Error::Format { path: path.to_owned(), source })?;
-        let partial = path.with_extension("safetensors.partial");
-        std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path)).map_err(fault)
+        Ok(durable::write(path, bytes)?)
     }
 
     /// Refuses a checkpoint with a missing, unexpected or wrongly shaped tensor. `path` is for the message.

@@ -83,21 +83,7 @@ impl Drop for LockedFile {
 
 /// Replaces the file at `path`, or creates it with its folders: all of it or, on error, nothing.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Error> {
-    create_parents(path)?;
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    let partial = path.with_file_name(name); // same folder: a rename cannot cross file systems
-    let result = write_synced(&partial, text).and_then(|()| fs::rename(&partial, path));
-    result.map_err(|source| {
-        let _ = fs::remove_file(&partial);
-        write_error(path, source)
-    })
-}
-
-fn write_synced(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+    durable::write(path, text).map_err(|durable::Error { path, source }| Error::Write { path, source })
 }
 
 fn create_parents(path: &Path) -> Result<(), Error> {

@@ -214,6 +214,12 @@ pub enum Error {
     Write { path: PathBuf, source: std::io::Error },
 }
 
+impl From<durable::Error> for Error {
+    fn from(durable::Error { path, source }: durable::Error) -> Self {
+        Self::Write { path, source }
+    }
+}
+
 fn listed(known: &[String]) -> String {
     if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
 }

@@ -175,7 +175,8 @@ impl Job<'_> {
                 return Err(Error::Content { address, expected: expected.clone(), found });
             }
         }
-        fs::rename(&part, &destination).map_err(|source| Error::Write { path: destination, source })
+        durable::publish_file(&part, &destination)
+            .map_err(|durable::Error { path, source }| Error::Write { path, source })
     }
 }
 

@@ -1,0 +1,137 @@
+//! Single files.
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use crate::{Error, parent, partial, rename};
+
+/// Replaces the file at `path`, or creates it with its folders: all of it or, on error, nothing.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
+    replace_file(path, |partial| fs::write(partial, contents).map_err(Error::at(path)))
+}
+
+/// As [`write()`], by a function that is told the name of a file to make.
+///
+/// # Errors
+/// If the function fails, or the file cannot be written.
+pub fn replace_file<E: From<Error>>(path: &Path, fill: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
+    let folder = parent(path);
+    fs::create_dir_all(folder).map_err(Error::at(folder))?;
+    let partial = partial(path);
+    remove_if_there(&partial).map_err(Error::at(&partial))?;
+    let written = fill(&partial).and_then(|()| Ok(publish_file(&partial, path)?));
+    if written.is_err() {
+        let _ = fs::remove_file(&partial); // the error that is reported came first
+    }
+    written
+}
+
+/// Gives a complete file its name, in the place of what is there. Both are in one folder.
+///
+/// # Errors
+/// If it cannot be synced or renamed; what is there stays.
+pub fn publish_file(partial: &Path, path: &Path) -> Result<(), Error> {
+    File::open(partial).and_then(|file| file.sync_all()).map_err(Error::at(path))?;
+    rename(partial, path)
+}
+
+/// Not to be written through: it may be read-only, or a link.
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    #[cfg(target_os = "linux")]
+    use std::process::Command;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_made_with_its_folders_and_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/my.v2");
+        for text in ["old", "new"] {
+            write(&path, text).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(names(&folder.path().join("deep")), ["my.v2"]);
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_stays_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let taken = folder.path().join("taken");
+        fs::create_dir(&taken).unwrap();
+        let error = write(&taken, "text").unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot write `{}`", taken.display()));
+        let file = folder.path().join("file");
+        write(&file, "text").unwrap();
+        assert!(write(&file.join("below"), "text").is_err(), "nobody can put a file below a file");
+        let failing = |partial: &Path| {
+            fs::write(partial, "half").unwrap();
+            Err(Error { path: PathBuf::from("given"), source: io::Error::other("up") })
+        };
+        assert_eq!(replace_file(&file, failing).unwrap_err().path, Path::new("given"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "text");
+        assert_eq!(names(folder.path()), ["file", "taken"]);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_neither_kept_nor_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("file"), folder.path().join("other"));
+        fs::write(partial(&path), "much longer than the new text").unwrap();
+        write(&path, "new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        fs::write(&other, "mine").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&other, partial(&path)).unwrap();
+        write(&path, "newer").unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
+        assert_eq!(names(folder.path()), ["file", "other"]);
+    }
+
+    const CROWDED: &str = "DURABLE_TEST_CROWDED_FOLDER";
+
+    /// Runs `crowded_folder` in a process that may write no more than a few kilobytes to a file.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_does_not_fit_leaves_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = Command::new("sh")
+            .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" --exact file::tests::crowded_folder"])
+            .arg(std::env::current_exe().unwrap())
+            .env(CROWDED, folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert_eq!(fs::read_to_string(folder.path().join("file")).unwrap(), "small");
+        assert_eq!(names(folder.path()), ["file"]);
+    }
+
+    /// The other half of the test above; by itself it does nothing.
+    #[test]
+    fn crowded_folder() {
+        let Some(folder) = std::env::var_os(CROWDED) else { return };
+        let path = Path::new(&folder).join("file");
+        write(&path, "small").unwrap();
+        let error = write(&path, vec![b'x'; 1 << 16]).unwrap_err();
+        assert_eq!((error.source.kind(), error.path), (io::ErrorKind::FileTooLarge, path));
+    }
+}

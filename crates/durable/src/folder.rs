@@ -1,0 +1,176 @@
+//! Folders.
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crate::{Error, beside, parent, partial, rename, sync_folder};
+
+/// Replaces the folder at `path`, or creates it, by a function that is told the name of a folder to make: all of it or, on
+/// error, nothing. All that was in the old folder goes.
+///
+/// # Errors
+/// If the function fails, `path` is a file, or something cannot be written.
+pub fn replace_folder<E: From<Error>>(
+    path: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    let partial = partial(path);
+    remove_if_there(&partial).map_err(Error::at(&partial))?;
+    let written = fs::create_dir_all(&partial)
+        .map_err(|source| E::from(Error { path: partial.clone(), source }))
+        .and_then(|()| fill(&partial))
+        .and_then(|()| Ok(publish_folder(&partial, path)?));
+    if written.is_err() {
+        let _ = fs::remove_dir_all(&partial); // the error that is reported came first
+    }
+    written
+}
+
+/// Gives a complete folder its name, in the place of a folder that is there. Both are in one folder.
+///
+/// Plain renames cannot swap two folders at once: the old one is called `<name>.replaced` for a moment, and a process that
+/// is killed within it leaves nothing at `path`. [`restore_folder`] puts that right, and this function does so first. It
+/// is not called `<name>.old`, as a copy that a user made might be: it is deleted in the end.
+///
+/// # Errors
+/// If `path` is a file, or something cannot be synced or renamed; the old folder is then in its place.
+pub fn publish_folder(partial: &Path, path: &Path) -> Result<(), Error> {
+    sync_all(partial).map_err(Error::at(path))?;
+    restore_folder(path)?;
+    if fs::symlink_metadata(path).is_err() {
+        return rename(partial, path);
+    }
+    if !path.is_dir() {
+        return Err(Error::at(path)(ErrorKind::NotADirectory.into()));
+    }
+    let replaced = replaced(path);
+    rename(path, &replaced)?;
+    rename(partial, path).inspect_err(|_| {
+        let _ = rename(&replaced, path); // the error that is reported came first
+    })?;
+    let _ = fs::remove_dir_all(&replaced); // the next call tries again
+    Ok(())
+}
+
+/// Puts a folder back whose replacement was cut short, and removes what a complete replacement left. To be called before
+/// the folder is looked for, by a process that no other one replaces it beside.
+///
+/// # Errors
+/// If it cannot be renamed.
+pub fn restore_folder(path: &Path) -> Result<(), Error> {
+    let replaced = replaced(path);
+    if fs::symlink_metadata(&replaced).is_err() {
+        return Ok(());
+    }
+    match fs::symlink_metadata(path) {
+        Ok(_) => remove_if_there(&replaced).map_err(Error::at(&replaced)),
+        Err(_) => rename(&replaced, path),
+    }
+}
+
+fn replaced(path: &Path) -> PathBuf {
+    beside(path, ".replaced")
+}
+
+fn remove_if_there(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Waits until a folder is on the disk with all that is below it.
+fn sync_all(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            sync_all(&entry.path())?;
+        } else if kind.is_file() {
+            File::open(entry.path())?.sync_all()?;
+        }
+    }
+    sync_folder(folder)?;
+    sync_folder(parent(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(text: &str) -> impl FnOnce(&Path) -> Result<(), Error> {
+        move |folder| {
+            fs::create_dir(folder.join("below")).unwrap();
+            fs::write(folder.join("below/file"), text).unwrap();
+            Ok(())
+        }
+    }
+
+    fn text(folder: &Path) -> String {
+        fs::read_to_string(folder.join("below/file")).unwrap()
+    }
+
+    /// How many things are in the folder above.
+    fn around(folder: &Path) -> usize {
+        fs::read_dir(parent(folder)).unwrap().count()
+    }
+
+    #[test]
+    fn a_folder_is_made_and_replaced_with_all_that_is_in_it() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("model.v2");
+        replace_folder(&folder, fill("old")).unwrap();
+        fs::write(folder.join("more"), "").unwrap();
+        replace_folder(&folder, fill("new")).unwrap();
+        assert_eq!((text(&folder).as_str(), folder.join("more").exists()), ("new", false));
+        assert_eq!(around(&folder), 1);
+    }
+
+    #[test]
+    fn a_failure_leaves_the_old_folder_alone() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("model");
+        replace_folder(&folder, fill("old")).unwrap();
+        let failing = |partial: &Path| {
+            fill("new")(partial)?;
+            Err(Error { path: PathBuf::from("given"), source: io::Error::other("up") })
+        };
+        assert_eq!(replace_folder(&folder, failing).unwrap_err().path, Path::new("given"));
+        assert_eq!((text(&folder).as_str(), around(&folder)), ("old", 1));
+    }
+
+    #[test]
+    fn a_file_is_not_replaced_by_a_folder() {
+        let above = tempfile::tempdir().unwrap();
+        let file = above.path().join("model");
+        fs::write(&file, "mine").unwrap();
+        let error = replace_folder(&file, fill("new")).unwrap_err();
+        assert_eq!((error.source.kind(), &error.path), (ErrorKind::NotADirectory, &file));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+        assert_eq!(around(&file), 1);
+    }
+
+    #[test]
+    fn a_replacement_that_was_killed_between_its_renames_is_put_right() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("model");
+        replace_folder(&folder, fill("old")).unwrap();
+        fs::rename(&folder, replaced(&folder)).unwrap();
+        restore_folder(&folder).unwrap();
+        assert_eq!((text(&folder).as_str(), around(&folder)), ("old", 1));
+
+        // killed a moment later, when the new folder is there and the old one not yet removed
+        fs::rename(&folder, replaced(&folder)).unwrap();
+        fs::create_dir(&folder).unwrap();
+        fill("new")(&folder).unwrap();
+        restore_folder(&folder).unwrap();
+        assert_eq!((text(&folder).as_str(), around(&folder)), ("new", 1));
+        restore_folder(&folder).unwrap();
+
+        // what such a process left does not stand in the way of the next one either
+        fs::rename(&folder, replaced(&folder)).unwrap();
+        fs::create_dir(partial(&folder)).unwrap();
+        replace_folder(&folder, fill("newest")).unwrap();
+        assert_eq!((text(&folder).as_str(), around(&folder)), ("newest", 1));
+    }
+}
