@@ -10,13 +10,14 @@ use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout};
 use records::AblationRow;
-use subject::{Description, HeadSweep, Machine, Scored, Selection, SharedArgs, Subject, SweepArgs, is_of};
+use subject::{Description, HeadSweep, Machine, Scored, Selection, SharedArgs, Subject, TestArgs, is_of};
 
 const EXPERIMENT: &str = "ablate-all-but-one";
 
 /// Masks all heads of a layer but one and scores the test set (Tables 2 and 3; with --select-on 5 and 6).
 ///
-/// Writes a row for each head that is kept as soon as it is scored, and continues a file that a killed run has left.
+/// Writes a row for each head that is kept as soon as it is scored, and continues what a killed run has left. Results that
+/// are there are used, and those that are missing are measured; --again measures all anew.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -24,8 +25,9 @@ struct Args {
     #[arg(long, value_name = "TYPE", default_value = "all")]
     attention: Selection,
 
-    #[command(flatten)]
-    sweep: SweepArgs,
+    /// Multiply the kept heads of a layer by heads / kept
+    #[arg(long)]
+    rescale: bool,
 
     /// Choose the best head of each layer on this split, and score only these on the other
     #[arg(long, value_name = "SPLIT")]
@@ -34,6 +36,9 @@ struct Args {
     /// Segments of that split to choose on, drawn at random with --seed; all if absent
     #[arg(long, value_name = "N", requires = "select_on", value_parser = clap::value_parser!(u64).range(1..))]
     select_limit: Option<u64>,
+
+    #[command(flatten)]
+    test: TestArgs,
 
     // Last, because the heading of a flattened struct also covers the fields after it.
     #[command(flatten)]
@@ -63,9 +68,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let subject = description.open(&machine, &args.shared.results)?;
 
     let run = Run { args, machine: &machine, description: &description, subject: subject.as_ref(), layout };
-    let rescale = args.sweep.rescale;
+    let rescale = args.rescale;
     let scored = Scored::first(split, args.shared.limit, rescale);
-    match select_on {
+    let finished = match select_on {
         None => {
             run.sweep(scored, &run.layout.heads()).run(run.subject, &heads, &path, &args.shared, &machine)?
         }
@@ -85,7 +90,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
             sweep.run(run.subject, &best, &path, &args.shared, &machine)?
         }
     };
-    println!("{}", path.display());
+    println!("{}", finished.path.display());
     Ok(())
 }
 
@@ -106,7 +111,7 @@ impl Run<'_> {
             scored,
             families: families.to_vec(),
             masked: HeadLayout::all_but,
-            resamples: self.args.sweep.resamples,
+            testing: self.args.test.testing(self.args.shared.seed),
             arguments: Vec::new(),
         }
     }
@@ -114,11 +119,12 @@ impl Run<'_> {
     /// Scores every head as the only one of its layer on `selection`, and returns the best of each layer.
     fn select(&self, selection: &Scored, heads: &[HeadId]) -> anyhow::Result<Vec<HeadId>> {
         let shared = self.args.shared.of_ingredients();
-        let path = self.description.result_path(&shared.results, EXPERIMENT, &selection.split);
+        let path =
+            self.description.result_path(&shared.results, EXPERIMENT, &selection.split, selection.limit);
         let sweep = self.sweep(selection.clone(), &self.layout.heads());
-        let rows = sweep.run(self.subject, heads, &path, &shared, self.machine)?;
-        eprintln!("chosen on `{}`: {}", selection.split, path.display());
-        Ok(best_of_layers(heads, &rows))
+        let chosen = sweep.run(self.subject, heads, &path, &shared, self.machine)?;
+        eprintln!("chosen on `{}`: {}", selection.split, chosen.path.display());
+        Ok(best_of_layers(heads, &chosen.rows))
     }
 }
 

@@ -5,11 +5,12 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use subject::{Description, HeadSweep, Scored, Selection, SharedArgs, SweepArgs};
+use subject::{Description, HeadSweep, Scored, Selection, SharedArgs, TestArgs};
 
 /// Masks one head at a time and scores the test set (Table 1).
 ///
-/// Writes a row for each head as soon as it is scored, and continues a file that a killed run has left.
+/// Writes a row for each head as soon as it is scored, and continues what a killed run has left. Results that are there are
+/// used, and those that are missing are measured; --again measures all anew.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -17,8 +18,12 @@ struct Args {
     #[arg(long, value_name = "TYPE", default_value = "all")]
     attention: Selection,
 
+    /// Multiply the kept heads of a layer by heads / kept
+    #[arg(long)]
+    rescale: bool,
+
     #[command(flatten)]
-    sweep: SweepArgs,
+    test: TestArgs,
 
     // Last, because the heading of a flattened struct also covers the fields after it.
     #[command(flatten)]
@@ -40,9 +45,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let scored = Scored::first(split, args.shared.limit, args.sweep.rescale);
-    let sweep = HeadSweep::one_at_a_time(scored, &layout, args.sweep.resamples);
-    sweep.run(subject.as_ref(), &heads, &path, &args.shared, &machine)?;
-    println!("{}", path.display());
+    let scored = Scored::first(split, args.shared.limit, args.rescale);
+    let sweep = HeadSweep::one_at_a_time(scored, &layout, args.test.testing(args.shared.seed));
+    let finished = sweep.run(subject.as_ref(), &heads, &path, &args.shared, &machine)?;
+    println!("{}", finished.path.display());
     Ok(())
 }

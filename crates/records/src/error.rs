@@ -16,6 +16,13 @@ pub enum Error {
         key: String,
     },
 
+    /// Rows or statistics are not those that the signature was completed with.
+    #[error("`{}` was edited, or mixed with another file, since it was complete: --again computes it anew", path.display())]
+    Edited {
+        /// The file.
+        path: PathBuf,
+    },
+
     /// The results file is not named `*.csv`, so its signature has no name either.
     #[error("cannot write results to `{}`: the name must end in `.csv`", path.display())]
     Extension {
@@ -35,7 +42,10 @@ pub enum Error {
     },
 
     /// The rows in the file come from a run whose numbers this run cannot continue.
-    #[error("`{}` belongs to another run ({differences}): overwrite it or name another output", path.display())]
+    #[error(
+        "`{}` belongs to another run ({differences}): --again replaces it, --output names another file",
+        path.display()
+    )]
     Identity {
         /// The CSV file.
         path: PathBuf,
@@ -63,7 +73,7 @@ pub enum Error {
 
     /// There are rows, but no signature says which run they belong to.
     #[error(
-        "`{}` has rows, but its signature `{}` is missing: overwrite it or name another output",
+        "`{}` has rows, but its signature `{}` is missing: move it away, or name another file by --output",
         path.display(), signature.display()
     )]
     NoSignature {
@@ -80,6 +90,21 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// The intact model scores other than when the rows that are there were measured.
+    #[error(
+        "the intact model differs in {segments} of {of} segments from when `{}` was begun, on another machine or with other \
+         libraries: --again computes it anew, --output names another file",
+        path.display()
+    )]
+    OtherBase {
+        /// The CSV file.
+        path: PathBuf,
+        /// Segments that differ.
+        segments: usize,
+        /// Segments in all.
+        of: usize,
+    },
+
     /// A file could not be read.
     #[error("cannot read `{}`", path.display())]
     Read {
@@ -87,6 +112,15 @@ pub enum Error {
         path: PathBuf,
         /// What the operating system says.
         source: io::Error,
+    },
+
+    /// A file is not one of statistics of segments, or not a whole one.
+    #[error("`{}` does not hold the statistics of segments: {fault}", path.display())]
+    Segments {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: String,
     },
 
     /// A JSON file is not a signature.
@@ -98,6 +132,13 @@ pub enum Error {
         source: serde_json::Error,
     },
 
+    /// Results cannot be tested while a run is adding to them.
+    #[error("`{}` is an unfinished run: give its command again to finish it, or remove the file", path.display())]
+    Unfinished {
+        /// The growing CSV file.
+        path: PathBuf,
+    },
+
     /// A file or folder could not be written.
     #[error("cannot write `{}`", path.display())]
     Write {
@@ -106,4 +147,10 @@ pub enum Error {
         /// What the operating system says.
         source: io::Error,
     },
+}
+
+impl From<durable::Error> for Error {
+    fn from(durable::Error { path, source }: durable::Error) -> Self {
+        Self::Write { path, source }
+    }
 }

@@ -56,11 +56,11 @@ impl LockedFile {
         Ok(bytes)
     }
 
-    /// Appends `text` with one call, so that an interruption can only tear the end, and waits for
+    /// Appends `bytes` with one call, so that an interruption can only tear the end, and waits for
     /// the disk. What a failed call left behind is cut off again.
-    pub(crate) fn append(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn append(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         let length = self.0.metadata()?.len();
-        let written = self.0.write_all(text.as_bytes()).and_then(|()| self.0.sync_data());
+        let written = self.0.write_all(bytes.as_ref()).and_then(|()| self.0.sync_data());
         if written.is_err() {
             // The first error is the one to report, and readers skip a torn line anyway.
             let _ = self.0.set_len(length);
@@ -83,7 +83,7 @@ impl Drop for LockedFile {
 
 /// Replaces the file at `path`, or creates it with its folders: all of it or, on error, nothing.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Error> {
-    durable::write(path, text).map_err(|durable::Error { path, source }| Error::Write { path, source })
+    Ok(durable::write(path, text)?)
 }
 
 fn create_parents(path: &Path) -> Result<(), Error> {

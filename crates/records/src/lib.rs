@@ -1,14 +1,16 @@
 //! Result files: CSV rows, a writer that survives being killed, and the signature of a run.
 //!
 //! Each experiment writes one CSV file of one [row type](rows), through a [`RowWriter`], with a
-//! [`Signature`] in JSON beside it. Neither the order of work nor an interruption shows in a
-//! finished CSV file: equal runs give equal bytes, which is why times stand in the signature, and
+//! [`Signature`] in JSON and the [statistics of its segments](segments) beside it. Neither the order of work nor an
+//! interruption shows in a finished CSV file: equal runs give equal bytes, which is why times stand in the signature, and
 //! speed in [a file of its own](SpeedRow).
 
 mod error;
 mod file;
+mod place;
 pub mod rows;
 pub mod rules;
+pub mod segments;
 pub mod signature;
 mod table;
 pub mod writer;
@@ -19,6 +21,7 @@ pub use rows::{
     TrainingRow,
 };
 pub use rules::{Difference, Rule};
+pub use segments::{Block, Blocks};
 pub use signature::{Complete, Identity, Measured, Provenance, Signature, Testing, sha256_file};
 pub use table::read_rows;
-pub use writer::{Existing, RowWriter, check_writable};
+pub use writer::{Existing, RowWriter, check_writable, place_of};

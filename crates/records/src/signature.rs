@@ -86,8 +86,9 @@ pub struct Identity {
     /// Arguments that change the numbers, by name. Those that only choose which rows to compute
     /// do not belong here, so that a later run can add the others.
     pub arguments: BTreeMap<String, Value>,
-    /// Seed of every random choice.
-    pub seed: u64,
+    /// Seed of every random choice of the measurement; absent where nothing is left to chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Number format of the model, such as `f32`.
     pub precision: String,
     /// Signature of the metric, such as sacreBLEU's.
@@ -116,6 +117,13 @@ impl Identity {
                 format!("{name}: {} in the file, {} now", show(stored.get(name)), show(now.get(name)))
             })
             .collect()
+    }
+
+    /// A file name for results of this run beside those of another: `ablate-one-3f2a9c1b.csv`.
+    pub fn own_path(&self, path: &Path) -> PathBuf {
+        let json = serde_json::to_vec(self).expect("an identity has only text keys");
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        path.with_file_name(format!("{stem}-{}.csv", &sha256(&json)[..8]))
     }
 
     /// Every entry by name; those of the maps as `arguments.beam`.
@@ -283,6 +291,11 @@ pub fn sha256_file(path: &Path) -> Result<String, Error> {
     Ok(format!("{:x}", hasher.finalize()))
 }
 
+/// SHA-256 of bytes, likewise.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,7 +309,7 @@ mod tests {
             arguments: [("beam", json!(5)), ("length_penalty", json!(1.0)), ("rescale", json!(false))]
                 .map(|(name, value)| (name.to_owned(), value))
                 .into(),
-            seed: u64::MAX,
+            seed: Some(u64::MAX),
             weights: Some("ab12".to_owned()),
             data: [("test.en".to_owned(), "cd34".to_owned())].into(),
             ..Identity::new("ablate-one", "demo-translation")
@@ -318,7 +331,7 @@ mod tests {
     fn only_differing_entries_are_shown() {
         let mut now = identity();
         assert!(now.differences(&identity()).is_empty());
-        now.seed = 1;
+        now.seed = Some(1);
         now.limit = None;
         now.arguments.insert("beam".to_owned(), json!(4));
         now.data.insert("test.de".to_owned(), "ef56".to_owned());

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use tch::{Cuda, Device, Kind};
 
-use records::Existing;
+use records::rules::MARGIN_PERCENT;
+use records::{Existing, Row, RowWriter, Signature, Testing};
 
 use crate::{Description, Error};
 
@@ -28,21 +29,13 @@ pub struct SharedArgs {
     #[arg(long, value_name = "N", value_parser = positive)]
     pub limit: Option<usize>,
 
-    /// Result file; `<results>/<subject>/<experiment>.csv` if absent
+    /// Result file; `<results>/<subject>/<experiment>.csv` if absent, with the split and the limit in its name
     #[arg(long, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,
 
-    /// Start the result file anew, whatever it holds
+    /// Compute results again that are there, or are of another run; they stay until the new ones are complete
     #[arg(long)]
-    pub overwrite: bool,
-
-    /// Compute rows of a finished run again; go on with an interrupted one; replace a file of any other
-    #[arg(long)]
-    pub restart: bool,
-
-    /// Keep the rows of a finished run too; replace a file of any other
-    #[arg(long)]
-    pub refresh: bool,
+    pub again: bool,
 
     /// Folder of the results
     #[arg(long, value_name = "DIR", default_value = "results")]
@@ -66,37 +59,82 @@ impl SharedArgs {
         Ok(Machine { precision: self.precision, ..self.machine.build()? })
     }
 
-    /// What to do with a result file that is there.
+    /// What to do with results that are there.
     pub fn existing(&self) -> Existing {
-        match (self.overwrite, self.makes_ingredients()) {
-            (true, _) => Existing::Overwrite,
-            (_, true) => Existing::Restart,
-            _ => Existing::Continue,
-        }
+        if self.again { Existing::Again } else { Existing::Use }
     }
 
-    /// Whether results of other experiments that this one is made of are to be made too.
-    pub fn makes_ingredients(&self) -> bool {
-        self.restart || self.refresh
-    }
-
-    /// The same arguments for results of other experiments that this one is made of: what is there and fits is kept, and
-    /// only `--restart` and `--refresh` replace what does not fit.
+    /// The same arguments for results of other experiments that this one is made of: what is there and fits is used.
     pub fn of_ingredients(&self) -> Self {
-        Self {
-            refresh: self.makes_ingredients(),
-            restart: false,
-            overwrite: false,
-            output: None,
-            ..self.clone()
-        }
+        Self { again: false, output: None, ..self.clone() }
     }
 
     /// Where an experiment writes: `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is
-    /// the subject's test split.
+    /// the subject's test split, and the limit if there is one.
     pub fn output_path(&self, experiment: &str, description: &Description, split: &str) -> PathBuf {
-        self.output.clone().unwrap_or_else(|| description.result_path(&self.results, experiment, split))
+        self.output
+            .clone()
+            .unwrap_or_else(|| description.result_path(&self.results, experiment, split, self.limit))
     }
+
+    /// Opens the results at `path`. Results of another run stay as they are, and this one gets a name of its own, unless it
+    /// is to replace them, or `path` was named by --output.
+    ///
+    /// # Errors
+    /// As for [`RowWriter::open`].
+    pub fn open_rows<R: Row>(&self, path: &Path, signature: &Signature) -> Result<OpenRows<R>, Error> {
+        let mut path = path.to_owned();
+        if !self.again && self.output.is_none() {
+            let (own, differences) = records::place_of(&path, &signature.identity)?;
+            if let Some(differences) = differences {
+                eprintln!(
+                    "`{}` is of another run ({differences}): this one goes to `{}`; --again would replace it",
+                    path.display(),
+                    own.display()
+                );
+            }
+            path = own;
+        }
+        let writer = RowWriter::open(&path, signature, self.existing())?;
+        if writer.rows().len() > 0 {
+            eprintln!("`{}`: {} rows are there and fit", path.display(), writer.rows().len());
+        }
+        Ok(OpenRows { path, writer })
+    }
+}
+
+/// Results that are open for writing.
+#[derive(Debug)]
+pub struct OpenRows<R: Row> {
+    /// Where they will be.
+    pub path: PathBuf,
+    /// The writer.
+    pub writer: RowWriter<R>,
+}
+
+/// How differences are tested; all of it can be changed later with `retest`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Tests")]
+pub struct TestArgs {
+    /// Paired bootstrap resamples, up to 100,000; 0 skips the test
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(..=100_000))]
+    pub resamples: u32,
+
+    /// Loss that counts as safe, in percent of the score with all heads
+    #[arg(long, value_name = "PERCENT", default_value_t = MARGIN_PERCENT, value_parser = percent)]
+    pub margin: f64,
+}
+
+impl TestArgs {
+    /// The same for a signature.
+    pub fn testing(&self, seed: u64) -> Testing {
+        Testing { resamples: self.resamples as usize, seed, margin_percent: self.margin }
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "must be a number from 0 to 100".to_owned())
 }
 
 /// Where and how to compute.

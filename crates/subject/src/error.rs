@@ -20,7 +20,7 @@ pub enum Error {
 
     /// A folder to export to that holds something.
     #[error(
-        "`{}` is there already: choose another folder, or --overwrite it, which starts the result file anew too",
+        "`{}` is there already: choose another folder, or replace it with --replace",
         folder.display()
     )]
     ExportExists { folder: PathBuf },
@@ -60,7 +60,7 @@ pub enum Error {
 
     /// A checkpoint of training that was not kept.
     #[error(
-        "no checkpoint in `{}`: train again with `train-subject {} --overwrite`, which keeps those of [dynamics]",
+        "no checkpoint in `{}`: train again with `train-subject {} --again`, which keeps those of [dynamics]",
         folder.display(),
         spec.display()
     )]
@@ -123,7 +123,7 @@ pub enum Error {
 
     /// A trained model that other settings made.
     #[error(
-        "`{}` was trained from other settings than `{}` holds now: run `train-subject {} --overwrite`",
+        "`{}` was trained from other settings than `{}` holds now: run `train-subject {} --again`",
         folder.display(), spec.display(), spec.display()
     )]
     OtherSettings { folder: PathBuf, spec: PathBuf },
@@ -157,11 +157,9 @@ pub enum Error {
     #[error("cannot start {threads} threads")]
     Threads { threads: usize, source: std::io::Error },
 
-    /// The same model gives another score than the rows that are there.
-    #[error(
-        "the intact model scores {now}, but {stored} in the rows that are there: compute them again with --overwrite"
-    )]
-    OtherBase { stored: f64, now: f64 },
+    /// Rows could not be tested.
+    #[error(transparent)]
+    Significance(#[from] significance::Error),
 
     /// A file of a training run could not be read.
     #[error("cannot read `{}`", path.display())]

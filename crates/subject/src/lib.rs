@@ -9,6 +9,7 @@ mod error;
 mod export;
 mod groups;
 mod head_sweep;
+mod measured;
 mod measuring;
 mod order;
 mod plan;
@@ -31,14 +32,15 @@ use checkpoint::Places;
 use classification::ClassificationSubject;
 use translation::TranslationSubject;
 
-pub use args::{Machine, MachineArgs, Precision, SharedArgs};
+pub use args::{Machine, MachineArgs, OpenRows, Precision, SharedArgs, TestArgs};
 pub use error::Error;
 pub use export::Export;
-pub use head_sweep::{HeadSweep, Selection, SweepArgs, check_base, is_of};
+pub use head_sweep::{HeadSweep, Selection, is_of};
+pub use measured::{Finished, MeasuredRows, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Oracle, Order, data_checksum, random_order};
 pub use pool::Pool;
 use spec::Spec;
-pub use subject::{Evaluation, Pass, Scored, Segments, Subject};
+pub use subject::{Evaluation, Pass, Scored, Subject};
 pub use training::TrainingCheckpoint;
 
 /// A subject that is read but not yet opened: what can be checked before any long work.
@@ -102,13 +104,12 @@ impl Description {
         Ok(split.to_owned())
     }
 
-    /// `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is the subject's test split.
-    pub fn result_path(&self, results: &Path, experiment: &str, split: &str) -> PathBuf {
-        let file = match self.is_test_split(split) {
-            true => format!("{experiment}.csv"),
-            false => format!("{experiment}-{split}.csv"),
-        };
-        results.join(&self.name).join(file)
+    /// `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is the subject's test split, and the
+    /// limit if there is one.
+    pub fn result_path(&self, results: &Path, experiment: &str, split: &str, limit: Option<usize>) -> PathBuf {
+        let split = if self.is_test_split(split) { String::new() } else { format!("-{split}") };
+        let limit = limit.map_or(String::new(), |limit| format!("-first-{limit}"));
+        results.join(&self.name).join(format!("{experiment}{split}{limit}.csv"))
     }
 
     /// Whether a split is the subject's test split.

@@ -1,6 +1,6 @@
 //! What heads can be ordered by, the least first: Michel et al. (2019), Section 4.1, and orders to compare with it.
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::ValueEnum;
 use core_masking::{HeadId, HeadScores, HeadSet, Measure};
@@ -230,83 +230,42 @@ pub fn random_order(heads: &[HeadId], seed: u64) -> Vec<HeadId> {
 /// Results of `ablate-one` that an oracle order is made of.
 #[derive(Debug, Clone)]
 pub struct Oracle {
-    path: PathBuf,
-    command: String,
+    rows: Vec<AblationRow>,
 }
 
 impl Oracle {
-    /// Where the results of scoring a split are expected.
-    pub fn new(description: &Description, results: &Path, scored: &Scored) -> Self {
-        let mut command = format!("ablate-one {}", description.path().display());
-        if !description.is_test_split(&scored.split) {
-            command += &format!(" --split {}", scored.split);
-        }
-        if results != Path::new("results") {
-            command += &format!(" --results {}", results.display());
-        }
-        if let Some(limit) = scored.limit {
-            command += &format!(" --limit {limit}");
-        }
-        if scored.rescale {
-            command += " --rescale";
-        }
-        Self { path: description.result_path(results, "ablate-one", &scored.split), command }
-    }
-
-    /// Where the results are, or are to be.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Refuses to go on without results.
+    /// The results for the subject's model and what is scored, if they are there: `None` if there are none, or only those of
+    /// another run.
     ///
     /// # Errors
-    /// If there are none; the message has the command that makes them.
-    pub fn check_exists(&self) -> Result<(), Error> {
-        if self.exists() { Ok(()) } else { Err(self.fault("is missing".to_owned())) }
-    }
-
-    fn fault(&self, fault: String) -> Error {
-        Error::Oracle { path: self.path.clone(), fault, command: self.command.clone() }
-    }
-
-    /// Whether there are results at all.
-    pub fn exists(&self) -> bool {
-        self.path.exists()
-    }
-
-    /// The score that is lost without each of `heads`, in points.
-    ///
-    /// # Errors
-    /// If the results are missing, incomplete, or not those of `scored`'s model and data; the message has the command
-    /// that makes them.
-    pub fn scores(
-        &self,
-        subject: &dyn Subject,
-        scored: &Scored,
-        heads: &[HeadId],
-    ) -> Result<HeadScores, Error> {
-        self.check_exists()?;
-        let rows: Vec<AblationRow> = read_rows(&self.path)?;
-        let stored = Signature::read(&Signature::path_beside(&self.path))?;
-        let stored = stored.ok_or_else(|| self.fault("has no signature".to_owned()))?.identity;
-        let now = subject.identity("ablate-one", scored)?;
-        // How the differences were tested, and with which seed, does not matter to an order.
-        let arguments = stored.arguments.iter().filter(|(name, _)| *name != "resamples");
-        let arguments = arguments.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let differences = now.differences(&Identity { seed: now.seed, arguments, ..stored });
-        if !differences.is_empty() {
-            return Err(
-                self.fault(format!("stems from another model or other data ({})", differences.join("; ")))
-            );
-        }
-        let lost = |&id: &HeadId| {
-            let row = rows.iter().find(|row| is_of(row, id));
-            let row = row.ok_or_else(|| self.fault(format!("has no row for {id}")))?;
-            match row.score_delta.is_finite() {
-                true => Ok((id, -row.score_delta)),
-                false => Err(self.fault(format!("says that {id} changes the score by {}", row.score_delta))),
+    /// If they cannot be read.
+    pub fn find(
+        description: &Description,
+        results: &Path,
+        (subject, scored): (&dyn Subject, &Scored),
+    ) -> Result<Option<Self>, Error> {
+        let identity = subject.identity("ablate-one", scored)?;
+        let path = description.result_path(results, "ablate-one", &scored.split, scored.limit);
+        let own = identity.own_path(&path);
+        for path in [path, own] {
+            let stored = Signature::read(&Signature::path_beside(&path))?;
+            if stored.is_some_and(|stored| stored.complete.is_some() && stored.identity == identity) {
+                return Ok(Some(Self { rows: read_rows(&path)? }));
             }
+        }
+        Ok(None)
+    }
+
+    /// Of these rows.
+    pub fn of(rows: Vec<AblationRow>) -> Self {
+        Self { rows }
+    }
+
+    /// The score that is lost without each of `heads`, in points; `None` if one has no row.
+    pub fn scores(&self, heads: &[HeadId]) -> Option<HeadScores> {
+        let lost = |&id: &HeadId| {
+            let row = self.rows.iter().find(|row| is_of(row, id))?;
+            Some((id, -row.score_delta))
         };
         heads.iter().map(lost).collect()
     }

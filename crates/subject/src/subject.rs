@@ -6,10 +6,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::Identity;
-use stats::Comparison;
-use stats::bleu::BleuStatistics;
-use stats::bootstrap::paired_bootstrap;
-use stats::classification::{self, ClassificationMetric, Outcome};
+use stats::{Metric, Segments};
 use tch::{Device, Kind};
 
 use crate::args::Machine;
@@ -27,6 +24,9 @@ pub trait Subject {
     /// # Errors
     /// If the split does not exist or is at fault.
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error>;
+
+    /// How the subject is scored.
+    fn metric(&self) -> Metric;
 
     /// Scores the model without each of these sets of heads, and hands each result to `each` with its place in
     /// `sets`, in order, as soon as it is there. Many sets in one call share what they can.
@@ -158,18 +158,8 @@ impl Scored {
 pub struct Evaluation {
     /// In points: BLEU, accuracy and F1 from 0 to 100, Matthews correlation from -100 to 100.
     pub score: f64,
-    /// One entry for each segment.
+    /// What is known of each segment.
     pub segments: Segments,
-}
-
-/// What is known of each segment, by metric.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Segments {
-    /// Sufficient statistics of corpus BLEU.
-    Bleu(Vec<BleuStatistics>),
-    /// Right and predicted classes, and what is made of them.
-    Classes(Vec<Outcome>, ClassificationMetric),
 }
 
 impl Evaluation {
@@ -178,40 +168,12 @@ impl Evaluation {
     /// # Errors
     /// If there is no segment, or a class is beyond what the metric is for.
     pub fn new(segments: Segments) -> Result<Self, Error> {
-        use stats::SegmentStatistics;
-        let score = match &segments {
-            Segments::Bleu(statistics) => stats::sum(statistics).score(),
-            Segments::Classes(outcomes, metric) => classification::score(outcomes, *metric)?,
-        };
-        Ok(Self { score, segments })
+        Ok(Self { score: segments.score()?, segments })
     }
 
     /// Name of the metric in result files.
     pub fn metric(&self) -> &'static str {
-        match self.segments {
-            Segments::Bleu(_) => "bleu",
-            Segments::Classes(_, metric) => metric.name(),
-        }
-    }
-
-    /// Tests this variant against the intact model `base` (EXPERIMENTS.md, section 9): accuracies by t-tests and
-    /// McNemar's exact test, all else by paired bootstrap.
-    ///
-    /// # Errors
-    /// If there is no segment.
-    ///
-    /// # Panics
-    /// If the two are of different segments, or of different metrics.
-    pub fn compare_with(&self, base: &Self, resamples: usize, seed: u64) -> Result<Comparison, Error> {
-        Ok(match (&base.segments, &self.segments) {
-            (Segments::Bleu(base), Segments::Bleu(variant)) => {
-                paired_bootstrap(base, variant, resamples, seed)?
-            }
-            (Segments::Classes(base, metric), Segments::Classes(variant, _)) => {
-                classification::compare(base, variant, *metric, resamples, seed)?
-            }
-            _ => panic!("two evaluations of one subject have the same metric"),
-        })
+        self.segments.metric().name()
     }
 }
 

@@ -96,6 +96,11 @@ impl Row for AblationRow {
     fn key(&self) -> Self::Key {
         (self.attention.clone(), self.layer, self.head, self.metric.clone())
     }
+
+    /// Its head, such as `enc-enc:6:13`.
+    fn name(&self) -> String {
+        format!("{}:{}:{}", self.attention, self.layer, self.head)
+    }
 }
 
 impl TestedRow for AblationRow {
@@ -104,13 +109,12 @@ impl TestedRow for AblationRow {
         self.attention.clone()
     }
 
-    /// Its head, such as `enc-enc:6:13`.
-    fn name(&self) -> String {
-        format!("{}:{}:{}", self.attention, self.layer, self.head)
-    }
-
     fn base(&self) -> String {
         BASE.to_owned()
+    }
+
+    fn score(&self) -> f64 {
+        self.score
     }
 
     fn record(&mut self, tests: &Tests) {

@@ -74,4 +74,8 @@ impl Row for CorrelationRow {
     fn key(&self) -> Self::Key {
         self.attention.clone()
     }
+
+    fn name(&self) -> String {
+        self.attention.clone()
+    }
 }

@@ -76,17 +76,17 @@ impl Row for DynamicsRow {
     fn key(&self) -> Self::Key {
         (self.updates, self.step)
     }
+
+    /// Its checkpoint and step, such as `1200/3`.
+    fn name(&self) -> String {
+        format!("{}/{}", self.updates, self.step)
+    }
 }
 
 impl TestedRow for DynamicsRow {
     /// Its checkpoint: the number of updates.
     fn family(&self) -> String {
         self.updates.to_string()
-    }
-
-    /// Its checkpoint and step, such as `1200/3`.
-    fn name(&self) -> String {
-        format!("{}/{}", self.updates, self.step)
     }
 
     /// The checkpoint with all its heads, such as `1200/base`.
@@ -96,6 +96,10 @@ impl TestedRow for DynamicsRow {
 
     fn is_intact(&self) -> bool {
         self.masked == 0
+    }
+
+    fn score(&self) -> f64 {
+        self.score
     }
 
     fn record(&mut self, tests: &Tests) {

@@ -55,4 +55,8 @@ impl Row for ImportanceRow {
     fn key(&self) -> Self::Key {
         (self.attention.clone(), self.layer, self.head)
     }
+
+    fn name(&self) -> String {
+        format!("{}:{}:{}", self.attention, self.layer, self.head)
+    }
 }

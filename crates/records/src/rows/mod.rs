@@ -31,6 +31,9 @@ pub trait Row: Serialize + DeserializeOwned {
 
     /// The key of this row.
     fn key(&self) -> Self::Key;
+
+    /// The key as text, such as `enc-enc:6:13`; what is measured of its segments is stored under it.
+    fn name(&self) -> String;
 }
 
 /// Name of the intact model's statistics.
@@ -41,16 +44,16 @@ pub trait TestedRow: Row {
     /// The rows that are tested together.
     fn family(&self) -> String;
 
-    /// What the statistics of its segments are stored under.
-    fn name(&self) -> String;
-
-    /// What those of the model that it is compared with are stored under.
+    /// What the statistics of the model that it is compared with are stored under.
     fn base(&self) -> String;
 
     /// Whether nothing is masked, so that there is nothing to test.
     fn is_intact(&self) -> bool {
         false
     }
+
+    /// The score with heads masked, as it was measured.
+    fn score(&self) -> f64;
 
     /// Fills in what a test says.
     fn record(&mut self, tests: &Tests);
@@ -79,6 +82,24 @@ pub struct Tests {
     pub p_unpaired_t: Option<f64>,
     /// Of McNemar's test, mid-p.
     pub p_mcnemar: Option<f64>,
+}
+
+impl Tests {
+    /// The scores alone.
+    pub fn untested(base_score: f64, score: f64) -> Self {
+        Self {
+            base_score,
+            score,
+            delta_low: None,
+            delta_high: None,
+            p_value: None,
+            p_koehn: None,
+            p_adjusted: None,
+            p_benjamini_hochberg: None,
+            p_unpaired_t: None,
+            p_mcnemar: None,
+        }
+    }
 }
 
 /// `csv` cannot flatten, so each row type has these columns itself.

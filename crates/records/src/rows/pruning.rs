@@ -88,6 +88,11 @@ impl Row for PruningRow {
     fn key(&self) -> Self::Key {
         (self.attention.clone(), self.order.clone(), self.order_seed, self.complement, self.step)
     }
+
+    /// Its curve and step, such as `all/importance/3`.
+    fn name(&self) -> String {
+        format!("{}/{}", self.family(), self.step)
+    }
 }
 
 impl TestedRow for PruningRow {
@@ -98,17 +103,16 @@ impl TestedRow for PruningRow {
         format!("{}/{}{seed}{side}", self.attention, self.order)
     }
 
-    /// Its curve and step, such as `all/importance/3`.
-    fn name(&self) -> String {
-        format!("{}/{}", self.family(), self.step)
-    }
-
     fn base(&self) -> String {
         BASE.to_owned()
     }
 
     fn is_intact(&self) -> bool {
         self.masked == 0
+    }
+
+    fn score(&self) -> f64 {
+        self.score
     }
 
     fn record(&mut self, tests: &Tests) {

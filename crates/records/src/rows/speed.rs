@@ -80,4 +80,8 @@ impl Row for SpeedRow {
     fn key(&self) -> Self::Key {
         (self.removed, self.batch_size)
     }
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.removed, self.batch_size)
+    }
 }

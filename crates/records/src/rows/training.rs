@@ -33,4 +33,8 @@ impl Row for TrainingRow {
     fn key(&self) -> Self::Key {
         (self.epoch, self.step)
     }
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.epoch, self.step)
+    }
 }

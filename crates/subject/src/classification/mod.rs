@@ -19,13 +19,14 @@ use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
 use records::Identity;
 use stats::classification::ClassificationMetric;
+use stats::{Metric, Segments};
 use tch::{Kind, no_grad};
 
 use crate::args::Machine;
 use crate::checkpoint::{Origin, Places};
 use crate::progress::Progress;
 use crate::spec::{ClassificationSpec, MetricName};
-use crate::subject::{Evaluation, Pass, Scored, Segments, Subject};
+use crate::subject::{Evaluation, Pass, Scored, Subject};
 use crate::{Error, Export, Naming, measuring};
 use pass::ClassificationPass;
 use precision::Models;
@@ -236,6 +237,10 @@ impl Subject for ClassificationSubject {
             ("max_length".to_owned(), self.spec.tokenizer.max_length.into()),
         ]);
         Ok(identity)
+    }
+
+    fn metric(&self) -> Metric {
+        Metric::Classes(self.metric)
     }
 
     fn evaluate(

@@ -20,13 +20,14 @@ use corpus::tokenizer::SubwordTokenizer;
 use records::Identity;
 use serde_json::Value;
 use stats::bleu::Bleu;
+use stats::{Metric, Segments};
 use tch::Kind;
 
 use crate::args::Machine;
 use crate::checkpoint::{Checkpoint, Origin, Places};
 use crate::progress::Progress;
 use crate::spec::{DecodingSpec, TranslationSpec};
-use crate::subject::{Evaluation, Pass, Scored, Segments, Subject};
+use crate::subject::{Evaluation, Pass, Scored, Subject};
 use crate::{Error, Export, Naming, measuring};
 use pairs::Pairs;
 use pass::TranslationPass;
@@ -277,6 +278,10 @@ impl Subject for TranslationSubject {
         identity.data.insert(scored.split.clone(), data::sha256(&self.read(scored)?));
         identity.arguments.insert("decoding".to_owned(), described(&self.search));
         Ok(identity)
+    }
+
+    fn metric(&self) -> Metric {
+        Metric::Bleu
     }
 
     fn evaluate(

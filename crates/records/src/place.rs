@@ -1,0 +1,97 @@
+//! The files of one result: rows, signature and statistics of segments.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+use crate::file::{read_error, write_error};
+use crate::segments::Blocks;
+use crate::signature::{Complete, Signature, sha256};
+
+/// A result file and what lies beside it, complete or on the way there.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) csv: PathBuf,
+    pub(crate) signature: PathBuf,
+    pub(crate) segments: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn of(csv: &Path) -> Self {
+        Self {
+            csv: csv.to_owned(),
+            signature: Signature::path_beside(csv),
+            segments: Blocks::path_beside(csv),
+        }
+    }
+
+    /// Where the successor of a result file grows: `ablate-one.partial.csv`.
+    pub(crate) fn partial(csv: &Path) -> Self {
+        Self::of(&csv.with_extension("partial.csv"))
+    }
+
+    /// Gives these complete files their names. The signature comes last: where it is, all is.
+    pub(crate) fn publish(&self, to: &Self, complete: &Complete) -> Result<(), Error> {
+        if complete.segments_sha256.is_none() {
+            remove(&to.segments)?;
+        } else if self.segments.exists() {
+            durable::publish_file(&self.segments, &to.segments)?;
+        }
+        durable::publish_file(&self.csv, &to.csv)?;
+        Ok(durable::publish_file(&self.signature, &to.signature)?)
+    }
+
+    /// Goes on with publishing where a killed process was; says whether there was anything to do.
+    pub(crate) fn finish_publishing(&self, to: &Self) -> Result<bool, Error> {
+        let signature = Signature::read(&self.signature)?;
+        let Some(complete) = signature.and_then(|signature| signature.complete) else { return Ok(false) };
+        if holds(&self.csv, &complete.sha256)? {
+            self.publish(to, &complete)?;
+        } else if holds(&to.csv, &complete.sha256)? {
+            durable::publish_file(&self.signature, &to.signature)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Removes what lies beside the rows.
+    pub(crate) fn remove_beside_csv(&self) -> Result<(), Error> {
+        remove(&self.signature).and_then(|()| remove(&self.segments))
+    }
+
+    /// Refuses rows or statistics that are not those that the signature was completed with.
+    ///
+    /// - `csv`: the content of the CSV file
+    pub(crate) fn check_complete(&self, signature: &Signature, csv: &[u8]) -> Result<(), Error> {
+        let Some(Complete { sha256: expected, segments_sha256, .. }) = &signature.complete else {
+            return Ok(());
+        };
+        if sha256(csv) != *expected {
+            return Err(Error::Edited { path: self.csv.clone() });
+        }
+        if let Some(expected) = segments_sha256
+            && !holds(&self.segments, expected)?
+        {
+            return Err(Error::Edited { path: self.segments.clone() });
+        }
+        Ok(())
+    }
+}
+
+/// Whether there is a file with this checksum.
+fn holds(path: &Path, expected: &str) -> Result<bool, Error> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(sha256(&bytes) == expected),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(read_error(path, source)),
+    }
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(write_error(path, source)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,88 @@
+//! Result files, tested again.
+
+use std::path::{Path, PathBuf};
+
+use records::rules::Rule;
+use records::signature::{Measured, Testing};
+use records::{AblationRow, DynamicsRow, PruningRow, RowWriter, Signature, TestedRow};
+
+use crate::{Error, test_rows};
+
+/// What testing a file came to.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Retested {
+    /// Its rows were tested.
+    Tested {
+        /// The CSV file.
+        path: PathBuf,
+        /// How many rows.
+        rows: usize,
+        /// Of pruning curves, the share of heads that can go.
+        shares: Vec<Share>,
+    },
+    /// There are no statistics of segments to test it from.
+    NotMeasured {
+        /// The CSV file.
+        path: PathBuf,
+    },
+}
+
+/// How many heads of a curve can go.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Share {
+    /// The curve, such as `all/importance`.
+    pub curve: String,
+    /// Heads that could be masked.
+    pub heads: usize,
+    /// Masked heads that are shown to be safe; absent if the curve does not start at the intact model.
+    pub safe: Option<usize>,
+    /// Masked heads without a significant loss, the paper's rule.
+    pub without_loss: Option<usize>,
+}
+
+/// Tests a result file again, and replaces it by what comes out.
+///
+/// - `change`: makes the new settings of the old ones
+///
+/// # Errors
+/// If the file cannot be read or written, is unfinished, or its statistics are missing or broken.
+pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retested, Error> {
+    let signature = Signature::read(&Signature::path_beside(path))?;
+    let measured = signature.as_ref().and_then(|signature| Some((signature.measured.clone()?, signature.testing?)));
+    let (Some(signature), Some((measured, testing))) = (signature, measured) else {
+        return Ok(Retested::NotMeasured { path: path.to_owned() });
+    };
+    let testing = change(testing);
+    let tested = |rows, shares| Retested::Tested { path: path.to_owned(), rows, shares };
+    match signature.identity.experiment.as_str() {
+        "iterative-prune" | "joint-search" => {
+            let rows = retest_rows::<PruningRow>(path, &measured, testing)?;
+            Ok(tested(rows.len(), shares(&rows, testing, &measured)))
+        }
+        "training-dynamics" => Ok(tested(retest_rows::<DynamicsRow>(path, &measured, testing)?.len(), Vec::new())),
+        _ => Ok(tested(retest_rows::<AblationRow>(path, &measured, testing)?.len(), Vec::new())),
+    }
+}
+
+fn retest_rows<R: TestedRow>(path: &Path, measured: &Measured, testing: Testing) -> Result<Vec<R>, Error> {
+    let mut writer = RowWriter::<R>::revise(path)?;
+    writer.signature_mut().testing = Some(testing);
+    writer.finish(|rows, blocks| test_rows(rows, blocks, measured, testing))
+}
+
+/// How many heads can go along each curve.
+fn shares(rows: &[PruningRow], testing: Testing, measured: &Measured) -> Vec<Share> {
+    let safe = Rule::ShownSafe { margin_percent: testing.margin_percent };
+    let smallest_p_value =
+        if measured.metric == "accuracy" { 0.0 } else { stats::bootstrap::smallest_p_value(testing.resamples) };
+    let paper = Rule::NoSignificantLoss { alpha: records::rules::ALPHA, smallest_p_value };
+    let curves = rows.chunk_by(|left, right| left.family() == right.family());
+    let share = |curve: &[PruningRow]| Share {
+        curve: curve[0].family(),
+        heads: curve[0].heads,
+        safe: safe.last_accepted(curve).map(|row| row.masked),
+        without_loss: paper.last_accepted(curve).map(|row| row.masked),
+    };
+    curves.filter(|curve| !curve[0].complement && curve[0].order != "floor").map(share).collect()
+}

@@ -1,0 +1,307 @@
+//! Testing, the second of two steps: measuring runs the model and stores the statistics of every segment, and all p-values,
+//! intervals and adjustments are made from these, again whenever someone asks for other resamples or margins.
+//!
+//! Needs neither the model nor libtorch; `retest` is the command.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use records::signature::{Measured, Testing};
+use records::{Block, Blocks, TestedRow, Tests};
+use stats::classification::ClassificationMetric;
+use stats::family::{Comparison, test_family};
+use stats::{Cells, Metric, Segments};
+
+mod file;
+
+pub use file::{Retested, Share, retest};
+
+/// Why rows could not be tested.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The signature names a metric that there is not.
+    #[error("`{name}` is no metric: bleu, accuracy, f1 with its positive class, matthews")]
+    Metric {
+        /// What it says.
+        name: String,
+    },
+
+    /// A row has no statistics, or broken ones.
+    #[error("row `{row}` cannot be tested: {fault}")]
+    Row {
+        /// Name of the row.
+        row: String,
+        /// What is wrong.
+        fault: String,
+    },
+
+    /// A stored score is not that of the stored segments.
+    #[error("row `{row}` has the score {stored}, but its segments make {found}")]
+    Score {
+        /// Name of the row.
+        row: String,
+        /// In the CSV file.
+        stored: f64,
+        /// From the segments.
+        found: f64,
+    },
+
+    /// A file could not be read or written.
+    #[error(transparent)]
+    Records(#[from] records::Error),
+
+    /// A statistic could not be computed.
+    #[error(transparent)]
+    Stats(#[from] stats::Error),
+}
+
+/// What a signature has of a metric.
+///
+/// - `families`: number of rows that a family has when it is whole, by name
+pub fn measured(metric: Metric, families: BTreeMap<String, usize>) -> Measured {
+    let positive = match metric {
+        Metric::Classes(ClassificationMetric::F1 { positive }) => Some(positive),
+        _ => None,
+    };
+    Measured { metric: metric.name().to_owned(), positive, families }
+}
+
+/// The metric that a signature has.
+///
+/// # Errors
+/// [`Error::Metric`] if there is none of that name.
+pub fn metric_of(measured: &Measured) -> Result<Metric, Error> {
+    match (measured.metric.as_str(), measured.positive) {
+        ("bleu", None) => Ok(Metric::Bleu),
+        ("accuracy", None) => Ok(Metric::Classes(ClassificationMetric::Accuracy)),
+        ("f1", Some(positive)) => Ok(Metric::Classes(ClassificationMetric::F1 { positive })),
+        ("matthews", None) => Ok(Metric::Classes(ClassificationMetric::Matthews)),
+        (name, _) => Err(Error::Metric { name: name.to_owned() }),
+    }
+}
+
+/// What is stored of a model's segments; of one with a base, only where it differs from it.
+pub fn block(name: String, segments: &Segments, base: Option<&Segments>) -> Block {
+    let cells = |segments: &Segments| (0..segments.len()).map(|n| segments.cells(n)).collect::<Vec<Cells>>();
+    Block::new(name, &cells(segments), base.map(cells).as_deref())
+}
+
+/// Segments of models, restored from what is stored of them.
+#[derive(Debug)]
+pub struct Store<'a> {
+    blocks: &'a Blocks,
+    metric: Metric,
+    bases: BTreeMap<String, Vec<Cells>>,
+}
+
+impl<'a> Store<'a> {
+    /// Of these blocks.
+    pub fn new(blocks: &'a Blocks, metric: Metric) -> Self {
+        Self { blocks, metric, bases: BTreeMap::new() }
+    }
+
+    /// The segments of a base.
+    ///
+    /// # Errors
+    /// If there is no such block, or it is broken.
+    pub fn base(&mut self, name: &str) -> Result<Segments, Error> {
+        Ok(Segments::from_cells(self.metric, self.base_cells(name)?)?)
+    }
+
+    fn base_cells(&mut self, name: &str) -> Result<&[Cells], Error> {
+        if !self.bases.contains_key(name) {
+            let cells = self.block(name)?.cells(None).map_err(|fault| row_error(name, fault))?;
+            self.bases.insert(name.to_owned(), cells);
+        }
+        Ok(&self.bases[name])
+    }
+
+    /// The segments of a model that is stored by its differences from a base.
+    ///
+    /// # Errors
+    /// If there is no such block, it is broken, or is of other examples than the base.
+    pub fn variant(&mut self, name: &str, base: &str) -> Result<Segments, Error> {
+        let (block, metric) = (self.block(name)?, self.metric);
+        let base = self.base_cells(base)?;
+        let cells = block.cells(Some(base)).map_err(|fault| row_error(name, fault))?;
+        let has_other_gold = |(cells, base): (&Cells, &Cells)| cells.first() != base.first();
+        if matches!(metric, Metric::Classes(_)) && cells.iter().zip(base).any(has_other_gold) {
+            return Err(row_error(name, "its true classes are others than those of the base".to_owned()));
+        }
+        Ok(Segments::from_cells(metric, &cells)?)
+    }
+
+    fn block(&self, name: &str) -> Result<&'a Block, Error> {
+        self.blocks.get(name).ok_or_else(|| row_error(name, "there are no statistics of its segments".to_owned()))
+    }
+}
+
+fn row_error(row: &str, fault: String) -> Error {
+    Error::Row { row: row.to_owned(), fault }
+}
+
+/// Fills in what the statistics of segments say of each row, family by family, and leaves out statistics without a row.
+///
+/// Rows that are their own base are not tested. P-values of families that are not whole are not adjusted.
+///
+/// # Errors
+/// If statistics are missing or broken, or are not those of the rows' scores.
+pub fn test_rows<R: TestedRow>(
+    rows: &mut [R],
+    blocks: &mut Blocks,
+    measured: &Measured,
+    testing: Testing,
+) -> Result<(), Error> {
+    let names: BTreeSet<String> = rows.iter().flat_map(|row| [row.name(), row.base()]).collect();
+    blocks.retain(|name| names.contains(name));
+    let mut store = Store::new(blocks, metric_of(measured)?);
+    let mut families: BTreeMap<(String, String), Vec<&mut R>> = BTreeMap::new();
+    for row in rows {
+        families.entry((row.family(), row.base())).or_default().push(row);
+    }
+    for ((family, base), rows) in families {
+        let whole = measured.families.get(&family).copied();
+        test_one_family(rows, &mut store, &base, (whole, testing))?;
+    }
+    Ok(())
+}
+
+fn test_one_family<R: TestedRow>(
+    mut rows: Vec<&mut R>,
+    store: &mut Store<'_>,
+    base: &str,
+    (whole, testing): (Option<usize>, Testing),
+) -> Result<(), Error> {
+    let is_whole = whole == Some(rows.len());
+    let base_segments = store.base(base)?;
+    let variants: Vec<Segments> =
+        rows.iter().map(|row| store.variant(&row.name(), base)).collect::<Result<_, _>>()?;
+    let (tested, intact): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(|&place| !rows[place].is_intact());
+    for place in intact {
+        let untested = Comparison::untested(base_segments.score()?, variants[place].score()?);
+        record(rows[place], &untested, false)?;
+    }
+    let of_family: Vec<&Segments> = tested.iter().map(|&place| &variants[place]).collect();
+    let testing = stats::family::Testing { resamples: testing.resamples, seed: testing.seed };
+    let compared = test_family(&base_segments, &of_family, testing)?;
+    for (place, comparison) in tested.into_iter().zip(compared) {
+        record(rows[place], &comparison, is_whole)?;
+    }
+    Ok(())
+}
+
+fn record<R: TestedRow>(row: &mut R, comparison: &Comparison, is_whole: bool) -> Result<(), Error> {
+    let stored = row.score();
+    if stored != comparison.variant {
+        return Err(Error::Score { row: row.name(), stored, found: comparison.variant });
+    }
+    row.record(&Tests {
+        base_score: comparison.base,
+        score: comparison.variant,
+        delta_low: comparison.interval.map(|interval| interval.low),
+        delta_high: comparison.interval.map(|interval| interval.high),
+        p_value: comparison.p_value,
+        p_koehn: comparison.p_koehn,
+        p_adjusted: comparison.p_adjusted.filter(|_| is_whole),
+        p_benjamini_hochberg: comparison.p_benjamini_hochberg.filter(|_| is_whole),
+        p_unpaired_t: comparison.p_unpaired_t,
+        p_mcnemar: comparison.p_mcnemar,
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use records::{AblationRow, BASE};
+    use stats::bleu::BleuStatistics;
+    use stats::classification::Outcome;
+
+    fn outcomes(predicted: [usize; 4]) -> Segments {
+        let outcome = |predicted| Outcome { gold: 1, predicted };
+        Segments::Classes(predicted.map(outcome).to_vec(), ClassificationMetric::Accuracy)
+    }
+
+    const TESTING: Testing = Testing { resamples: 9, seed: 1, margin_percent: 2.0 };
+
+    fn row(head: usize, base: &Segments, variant: &Segments) -> AblationRow {
+        let [base, variant] = [base, variant].map(|segments| segments.score().unwrap());
+        AblationRow::untested("self", (1, head), "accuracy", base, variant)
+    }
+
+    fn stored(base: &Segments, variants: &[&Segments]) -> Blocks {
+        let mut blocks = Blocks::default();
+        blocks.insert(block(BASE.to_owned(), base, None));
+        for (head, variant) in variants.iter().enumerate() {
+            blocks.insert(block(format!("self:1:{}", head + 1), variant, Some(base)));
+        }
+        blocks
+    }
+
+    /// Of two variants the first loses two of four: p = 1/2 - 1/π by the t-test (stats), doubled by Holm; the second is the
+    /// base.
+    #[test]
+    fn rows_are_tested_as_a_family() {
+        let (base, worse) = (outcomes([1; 4]), outcomes([1, 1, 0, 0]));
+        let mut blocks = stored(&base, &[&worse, &base]);
+        let mut rows = [row(1, &base, &worse), row(2, &base, &base)];
+        let whole = measured(base.metric(), BTreeMap::from([("self".to_owned(), 2)]));
+        test_rows(&mut rows, &mut blocks, &whole, TESTING).unwrap();
+        let p = 0.5 - std::f64::consts::FRAC_1_PI;
+        assert!((rows[0].p_value.unwrap() - p).abs() < 1e-12);
+        assert!((rows[0].p_adjusted.unwrap() - 2.0 * p).abs() < 1e-12);
+        assert_eq!((rows[1].p_value, rows[1].p_koehn), (Some(1.0), None));
+        assert!(rows[0].delta_low.unwrap() < -50.0 && rows[0].p_mcnemar.is_some());
+
+        let part = measured(base.metric(), BTreeMap::from([("self".to_owned(), 3)]));
+        test_rows(&mut rows, &mut blocks, &part, TESTING).unwrap();
+        assert!(rows[0].p_value.is_some() && rows[0].p_adjusted.is_none());
+        assert_eq!(rows[0].p_benjamini_hochberg, None);
+    }
+
+    #[test]
+    fn statistics_without_a_row_are_left_out_and_rows_without_statistics_named() {
+        let base = outcomes([1; 4]);
+        let mut blocks = stored(&base, &[&base, &base]);
+        let whole = measured(base.metric(), BTreeMap::new());
+        test_rows(&mut [row(1, &base, &base)], &mut blocks, &whole, TESTING).unwrap();
+        assert!(blocks.get("self:1:1").is_some() && blocks.get("self:1:2").is_none());
+        let error = test_rows(&mut [row(3, &base, &base)], &mut blocks, &whole, TESTING).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "row `self:1:3` cannot be tested: there are no statistics of its segments"
+        );
+    }
+
+    #[test]
+    fn a_score_that_its_segments_do_not_make_is_named() {
+        let (base, worse) = (outcomes([1; 4]), outcomes([1, 1, 0, 0]));
+        let mut blocks = stored(&base, &[&base]);
+        let whole = measured(base.metric(), BTreeMap::new());
+        let error = test_rows(&mut [row(1, &base, &worse)], &mut blocks, &whole, TESTING).unwrap_err();
+        assert_eq!(error.to_string(), "row `self:1:1` has the score 50, but its segments make 100");
+    }
+
+    #[test]
+    fn other_true_classes_are_refused() {
+        let base = outcomes([1; 4]);
+        let other = Segments::Classes(vec![Outcome { gold: 0, predicted: 0 }; 4], ClassificationMetric::Accuracy);
+        let mut blocks = stored(&base, &[&other]);
+        let whole = measured(base.metric(), BTreeMap::new());
+        let error = test_rows(&mut [row(1, &base, &other)], &mut blocks, &whole, TESTING).unwrap_err();
+        assert!(error.to_string().contains("its true classes are others"), "{error}");
+    }
+
+    #[test]
+    fn metrics_survive_the_signature() {
+        let f1 = Metric::Classes(ClassificationMetric::F1 { positive: 1 });
+        let matthews = Metric::Classes(ClassificationMetric::Matthews);
+        for metric in [Metric::Bleu, f1, matthews, outcomes([1; 4]).metric()] {
+            assert_eq!(metric_of(&measured(metric, BTreeMap::new())).unwrap(), metric);
+        }
+        let unknown = Measured { metric: "f1".to_owned(), positive: None, families: BTreeMap::new() };
+        assert!(metric_of(&unknown).unwrap_err().to_string().starts_with("`f1` is no metric"));
+        let empty = Segments::Bleu(vec![BleuStatistics::new(0, 1, [0; 4])]);
+        assert_eq!(empty.metric(), Metric::Bleu);
+    }
+}

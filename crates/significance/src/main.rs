@@ -1,0 +1,137 @@
+//! Tests results again, without the model.
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Parser;
+use records::signature::Testing;
+use significance::{Retested, Share, retest};
+
+/// Makes all p-values, intervals, adjustments and shares of heads that can go again, from the stored statistics of segments.
+///
+/// What is not given stays as it was. Neither the model nor its data is needed.
+#[derive(Debug, Parser)]
+#[command(name = "retest", version)]
+struct Args {
+    /// A subject, whose results are all tested, or a result file; all subjects if absent
+    #[arg(value_name = "SUBJECT or FILE.csv")]
+    target: Option<PathBuf>,
+
+    /// Paired bootstrap resamples, up to 100,000; 0 skips the test
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100_000))]
+    resamples: Option<u32>,
+
+    /// Seed that draws the resamples
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
+
+    /// Loss that counts as safe, in percent of the score with all heads
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    margin: Option<f64>,
+
+    /// Folder of the results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+
+    /// Threads of the computation; all cores if absent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "must be a number from 0 to 100".to_owned())
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", format!("{error:#}").escape_debug());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(threads) = args.threads {
+        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
+    }
+    let change = |testing: Testing| Testing {
+        resamples: args.resamples.map_or(testing.resamples, |resamples| resamples as usize),
+        seed: args.seed.unwrap_or(testing.seed),
+        margin_percent: args.margin.unwrap_or(testing.margin_percent),
+    };
+    let files = files(args)?;
+    let mut faults = 0;
+    for path in &files {
+        match retest(path, change) {
+            Ok(retested) => print(&retested),
+            Err(error) => {
+                faults += 1;
+                eprintln!("error: `{}`: {}", path.display(), error.to_string().escape_debug());
+            }
+        }
+    }
+    if faults > 0 {
+        bail!("{faults} of {} files could not be tested", files.len());
+    }
+    Ok(())
+}
+
+fn print(retested: &Retested) {
+    match retested {
+        Retested::Tested { path, rows, shares } => {
+            println!("{}: {rows} rows", path.display());
+            shares.iter().for_each(|share| println!("  {}", described(share)));
+        }
+        Retested::NotMeasured { path } => {
+            eprintln!("{}: there are no statistics of segments to test it from", path.display());
+        }
+        _ => {}
+    }
+}
+
+fn described(share: &Share) -> String {
+    let percent = |masked: Option<usize>| match masked {
+        Some(masked) => format!("{:.1} %", 100.0 * masked as f64 / share.heads as f64),
+        None => "unknown".to_owned(),
+    };
+    format!(
+        "{}: {} of heads shown to be safe to mask, {} without a significant loss",
+        share.curve,
+        percent(share.safe),
+        percent(share.without_loss)
+    )
+}
+
+/// The result files that are meant, in the order of their names.
+fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
+    let folders = match &args.target {
+        Some(file) if file.extension().is_some_and(|extension| extension == "csv") => return Ok(vec![file.clone()]),
+        Some(subject) => vec![args.results.join(subject)],
+        None => listed(&args.results)?.into_iter().filter(|path| path.is_dir()).collect(),
+    };
+    let mut files = Vec::new();
+    for folder in folders {
+        let is_result = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let experiments = ["ablate-", "iterative-prune", "joint-search", "training-dynamics"];
+            name.ends_with(".csv")
+                && !name.ends_with(".partial.csv")
+                && experiments.iter().any(|experiment| name.starts_with(experiment))
+        };
+        files.extend(listed(&folder)?.into_iter().filter(is_result));
+    }
+    if files.is_empty() {
+        bail!("there are no results to test in `{}`", args.results.display());
+    }
+    Ok(files)
+}
+
+fn listed(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
