@@ -5,33 +5,27 @@ const LONGEST: usize = 200;
 
 /// The text as one line that no terminal obeys: line breaks and tabs become spaces, other control characters escapes.
 pub fn one_line(text: &str) -> String {
-    text.lines().map(str::trim_end).collect::<Vec<_>>().join(" ").chars().fold(
-        String::new(),
-        |mut line, character| {
-            match character {
-                '\t' => line.push(' '),
-                _ => push(&mut line, character),
-            }
-            line
-        },
-    )
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    escaped(&lines.join(" ").replace('\t', " "))
 }
 
 /// The beginning of a foreign text, control characters and line breaks escaped.
 pub(crate) fn excerpt(text: &str) -> String {
-    let mut shown = String::new();
-    text.chars().take(LONGEST).for_each(|character| push(&mut shown, character));
-    if text.chars().nth(LONGEST).is_some() {
-        shown.push('…');
-    }
-    shown
+    let shown: String = text.chars().take(LONGEST).collect();
+    let rest = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
+    escaped(&shown) + rest
 }
 
-fn push(line: &mut String, character: char) {
-    match is_obeyed(character) {
-        true => line.extend(character.escape_default()),
-        false => line.push(character),
+fn escaped(text: &str) -> String {
+    let mut line = String::new();
+    for character in text.chars() {
+        if is_obeyed(character) {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
     }
+    line
 }
 
 /// Control characters, line separators, and marks that turn the direction of writing.

@@ -51,10 +51,10 @@ const MOST_PARAMETERS: i64 = 1 << 32;
 pub(crate) fn check_parameters(inventory: &Inventory) -> Result<(), String> {
     // below 2^63: a tensor has less than 2^40 elements, and a model less than 2^16 tensors
     let parameters: i64 = inventory.iter().map(|(_, shape)| shape.iter().product::<i64>()).sum();
-    match parameters > MOST_PARAMETERS {
-        true => Err(format!("a model of {parameters} parameters; at most {MOST_PARAMETERS} are allowed")),
-        false => Ok(()),
+    if parameters > MOST_PARAMETERS {
+        return Err(format!("a model of {parameters} parameters; at most {MOST_PARAMETERS} are allowed"));
     }
+    Ok(())
 }
 
 impl Weights {

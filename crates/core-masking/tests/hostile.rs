@@ -9,6 +9,7 @@ use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
 use core_masking::marian::{Marian, MarianConfig};
 use core_masking::{BeamSearch, Gates, Weights};
 use proptest::prelude::*;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde_json::{Value, json};
 use tch::{Device, Kind, Tensor};
 
@@ -129,6 +130,26 @@ fn sound_folders_are_read() {
     for family in [Family::Bert, Family::Marian] {
         assert_eq!(load(family, folder(family).path()), Ok(()));
     }
+}
+
+/// Old folders of transformers hold the numbers 0, 1, 2 .. as integers; integers in the place of weights are none.
+#[test]
+fn integers_are_ignored_where_nothing_is_read_from_them() {
+    let with_integers = |name: &str| {
+        let folder = folder(Family::Bert);
+        let path = folder.path().join(WEIGHTS);
+        let bytes = fs::read(&path).unwrap();
+        let integers = [0; 6 * 8];
+        let view = TensorView::new(Dtype::I64, vec![6], &integers).unwrap();
+        let mut tensors = SafeTensors::deserialize(&bytes).unwrap().tensors();
+        tensors.retain(|(other, _)| other != name);
+        tensors.push((name.to_owned(), view));
+        fs::write(&path, safetensors::serialize(tensors, None).unwrap()).unwrap();
+        load(Family::Bert, folder.path())
+    };
+    assert_eq!(with_integers("bert.embeddings.position_ids"), Ok(()));
+    let message = with_integers("bert.embeddings.LayerNorm.bias").unwrap_err();
+    assert!(message.ends_with("has type I64; F64, F32, F16 and BF16 are understood"), "{message}");
 }
 
 #[test]
