@@ -53,6 +53,10 @@ pub enum Error {
     #[error("no layer {layer} of `{attention}`: layers are numbered 1 to {layers}")]
     NoSuchLayer { attention: Attention, layer: usize, layers: usize },
 
+    /// A model whose numbers are finite and whose results are not.
+    #[error("the model computes NaN: its weights are too large for the precision")]
+    NotANumber,
+
     /// A checkpoint with a value that no training should leave behind.
     #[error("`{}`: tensor `{}` holds NaN or infinite values", path.display(), excerpt(name))]
     NotFinite { path: PathBuf, name: String },

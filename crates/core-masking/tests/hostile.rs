@@ -16,6 +16,7 @@ use tch::{Device, Kind, Tensor};
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
+const NAN: &str = "the model computes NaN: its weights are too large for the precision";
 
 fn bert_config() -> Value {
     json!({
@@ -97,7 +98,7 @@ fn load(family: Family, folder: &Path) -> Result<(), String> {
             let model = Marian::load(folder, OPTIONS).map_err(|error| message(&error))?;
             let search = BeamSearch::read(folder, model.config()).map_err(|error| message(&error))?;
             let gates = Gates::open(&model.layout(), OPTIONS);
-            search.translate(&model, &[&[0]], &gates).unwrap();
+            search.translate(&model, &[&[0]], &gates).map_err(|error| message(&error))?;
         }
     }
     Ok(())
@@ -394,6 +395,17 @@ fn a_folder_or_device_in_the_place_of_a_file_is_refused() {
     }
 }
 
+/// They are finite, so they can be read.
+#[test]
+fn weights_that_overflow_in_use_are_refused() {
+    let folder = folder(Family::Marian);
+    let path = folder.path().join(WEIGHTS);
+    let weights = Weights::read(&path, OPTIONS).unwrap();
+    let huge = weights.iter().map(|(name, tensor)| (name.to_owned(), tensor * 1e38));
+    Weights::from_tensors(huge).write(&path).unwrap();
+    assert_eq!(load(Family::Marian, folder.path()), Err(NAN.to_owned()));
+}
+
 /// A terminal would obey them, and a log would show lines that nobody wrote.
 #[test]
 fn foreign_names_are_shown_escaped_and_shortened() {
@@ -530,7 +542,9 @@ fn survives(family: Family, name: &str, changes: &[Change], mend: bool) {
     }
     fs::write(&path, &bytes).unwrap();
     if let Err(message) = load(family, folder.path()) {
-        assert!(message.contains("config.json") || message.contains(WEIGHTS), "{message}");
+        let names_file =
+            [CONFIG, "generation_config.json", WEIGHTS].iter().any(|name| message.contains(name));
+        assert!(names_file || message == NAN, "{message}");
     }
 }
 
