@@ -249,10 +249,8 @@ impl<'de> Visitor<'de> for HeaderVisitor {
         while let Some(name) = map.next_key::<String>()? {
             if name == "__metadata__" {
                 map.next_value::<IgnoredAny>()?;
-            } else if tensors.contains_key(&name) {
+            } else if tensors.insert(name.clone(), map.next_value()?).is_some() {
                 return Err(A::Error::custom(format!("tensor `{name}` occurs twice")));
-            } else {
-                tensors.insert(name, map.next_value()?);
             }
         }
         Ok(Header(tensors.into_iter().collect()))
