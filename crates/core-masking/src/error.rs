@@ -1,6 +1,7 @@
 //! What can go wrong between a checkpoint folder and a forward pass.
 use std::path::PathBuf;
 
+use crate::message::excerpt;
 use crate::{Attention, HeadId};
 
 /// Why a model could not be loaded, saved or asked for a head.
@@ -8,6 +9,10 @@ use crate::{Attention, HeadId};
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of a variant names its fields")]
 pub enum Error {
+    /// A checkpoint with two names for one tensor.
+    #[error("`{}` holds both `{}` and `{}`, which mean one tensor", path.display(), excerpt(first), excerpt(second))]
+    AmbiguousTensor { path: PathBuf, first: String, second: String },
+
     /// A configuration that no model can be built from.
     #[error("`{}`: {fault}", path.display())]
     Config { path: PathBuf, fault: String },
@@ -17,8 +22,12 @@ pub enum Error {
     Format { path: PathBuf, source: safetensors::SafeTensorError },
 
     /// A head name that is not `<attention>:<layer>:<head>`.
-    #[error("`{name}` is not a head: write <attention>:<layer>:<head>, such as `enc-enc:6:13`")]
+    #[error("`{}` is not a head: write <attention>:<layer>:<head>, such as `enc-enc:6:13`", excerpt(name))]
     HeadName { name: String },
+
+    /// A checkpoint tensor of a size that does not exist.
+    #[error("`{}`: tensor `{}` has the impossible shape {shape}", path.display(), excerpt(name))]
+    ImpossibleShape { path: PathBuf, name: String, shape: String },
 
     /// A configuration that is not the JSON that was expected.
     #[error("cannot understand `{}`", path.display())]
@@ -44,8 +53,12 @@ pub enum Error {
     #[error("no layer {layer} of `{attention}`: layers are numbered 1 to {layers}")]
     NoSuchLayer { attention: Attention, layer: usize, layers: usize },
 
+    /// A model whose numbers are finite and whose results are not.
+    #[error("the model computes NaN: its weights are too large for the precision")]
+    NotANumber,
+
     /// A checkpoint with a value that no training should leave behind.
-    #[error("`{}`: tensor `{name}` holds NaN or infinite values", path.display())]
+    #[error("`{}`: tensor `{}` holds NaN or infinite values", path.display(), excerpt(name))]
     NotFinite { path: PathBuf, name: String },
 
     /// A token or segment that the embeddings have no row for.
@@ -73,15 +86,15 @@ pub enum Error {
     TooLong { side: &'static str, length: usize, positions: usize },
 
     /// A tensor of a type that is not a floating-point number.
-    #[error("`{}`: tensor `{name}` has type {found}; F64, F32, F16 and BF16 are understood", path.display())]
+    #[error("`{}`: tensor `{}` has type {found}; F64, F32, F16 and BF16 are understood", path.display(), excerpt(name))]
     TensorType { path: PathBuf, name: String, found: String },
 
     /// A tensor in the checkpoint that the model has no place for.
-    #[error("`{}` holds tensor `{name}`, which this model has no place for", path.display())]
+    #[error("`{}` holds tensor `{}`, which this model has no place for", path.display(), excerpt(name))]
     UnexpectedTensor { path: PathBuf, name: String },
 
     /// An attention type that does not exist.
-    #[error("`{name}` is not an attention type: choose enc-enc, enc-dec, dec-dec or self")]
+    #[error("`{}` is not an attention type: choose enc-enc, enc-dec, dec-dec or self", excerpt(name))]
     UnknownAttention { name: String },
 
     /// A file that could not be written.

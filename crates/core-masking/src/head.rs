@@ -163,8 +163,10 @@ impl HeadLayout {
 
     /// The heads of one module that are left, counted from 0.
     pub(crate) fn kept(&self, attention: Attention, layer: usize) -> Vec<i64> {
-        let ids = self.heads_of(attention).unwrap_or_default().into_iter();
-        ids.filter(|id| id.layer == layer).map(|id| id.head as i64).collect()
+        let shape = self.types.get(&attention).filter(|shape| layer < shape.layers);
+        let heads = 0..shape.map_or(0, |shape| shape.heads);
+        let is_there = |head: &usize| !self.removed.contains(HeadId::from_index(attention, layer, *head));
+        heads.filter(is_there).map(|head| head as i64).collect()
     }
 
     /// The heads of one attention type, layer by layer.

@@ -16,7 +16,9 @@ pub mod importance;
 mod layers;
 pub mod loss;
 pub mod marian;
+mod message;
 mod pruning;
+mod tensor_file;
 mod trunk;
 mod weights;
 
@@ -27,6 +29,7 @@ pub use error::Error;
 pub use gates::{AttentionRecord, Gate, Gates, RecordedWeights};
 pub use head::{Attention, HeadId, HeadLayout, HeadSet, LayerShape};
 pub use importance::{HeadMeans, HeadScores, Measure};
+pub use message::one_line;
 pub use pruning::{PrunedHeads, Removal};
 pub use trunk::Trunk;
 pub use weights::{Inventory, Weights, to_vec};

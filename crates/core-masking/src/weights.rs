@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, TensorView};
 use tch::{Device, Kind, Tensor};
 
 use crate::Error;
+use crate::tensor_file::{TensorFile, check_shapes};
 
 /// The tensors of one model by name.
 #[derive(Debug)]
@@ -27,6 +28,33 @@ pub(crate) fn linear(inventory: &mut Inventory, name: &str, output: i64, input: 
 pub(crate) fn norm(inventory: &mut Inventory, name: &str, width: i64) {
     inventory.push((format!("{name}.weight"), vec![width]));
     inventory.push((format!("{name}.bias"), vec![width]));
+}
+
+/// Refuses a number of a configuration outside its range: name, number and the greatest one allowed; the least is 1.
+///
+/// # Errors
+/// The fault, in words.
+pub(crate) fn check_sizes(sizes: &[(&str, i64, i64)]) -> Result<(), String> {
+    match sizes.iter().find(|(_, size, most)| !(1..=*most).contains(size)) {
+        Some((name, _, most)) => Err(format!("{name} must be from 1 to {most}")),
+        None => Ok(()),
+    }
+}
+
+/// Parameters of a model at most: 16 GB, far beyond any model with heads to be counted one by one.
+const MOST_PARAMETERS: i64 = 1 << 32;
+
+/// Refuses a model that no memory holds.
+///
+/// # Errors
+/// The fault, in words.
+pub(crate) fn check_parameters(inventory: &Inventory) -> Result<(), String> {
+    // below 2^63: a tensor has less than 2^40 elements, and a model less than 2^16 tensors
+    let parameters: i64 = inventory.iter().map(|(_, shape)| shape.iter().product::<i64>()).sum();
+    if parameters > MOST_PARAMETERS {
+        return Err(format!("a model of {parameters} parameters; at most {MOST_PARAMETERS} are allowed"));
+    }
+    Ok(())
 }
 
 impl Weights {
@@ -53,20 +81,8 @@ impl Weights {
     ///
     /// # Errors
     /// If the file is missing or torn, or a tensor is no floating-point number or holds NaN or infinity.
-    pub fn read(path: &Path, (kind, device): (Kind, Device)) -> Result<Self, Error> {
-        let bytes = std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        let file = SafeTensors::deserialize(&bytes)
-            .map_err(|source| Error::Format { path: path.to_owned(), source })?;
-        let mut tensors = BTreeMap::new();
-        // Old folders of transformers hold the numbers 0, 1, 2 .. as a tensor.
-        for (name, view) in file.tensors().into_iter().filter(|(name, _)| !name.ends_with("position_ids")) {
-            let tensor = to_tensor(path, &name, &view)?.to_kind(kind).to_device(device);
-            if tensor.isfinite().all().int64_value(&[]) == 0 {
-                return Err(Error::NotFinite { path: path.to_owned(), name });
-            }
-            tensors.insert(name, tensor);
-        }
-        Ok(Self(tensors))
+    pub fn read(path: &Path, options: (Kind, Device)) -> Result<Self, Error> {
+        TensorFile::open(path)?.read(options)
     }
 
     /// Writes a safetensors file that transformers reads; it is there whole or not at all.
@@ -96,25 +112,8 @@ impl Weights {
     /// # Errors
     /// The first difference from `inventory`, by name.
     pub fn check(&self, path: &Path, inventory: &Inventory) -> Result<(), Error> {
-        let expected: BTreeMap<&str, &Vec<i64>> =
-            inventory.iter().map(|(name, shape)| (name.as_str(), shape)).collect();
-        for (&name, &shape) in &expected {
-            let Some(tensor) = self.0.get(name) else {
-                return Err(Error::MissingTensor { path: path.to_owned(), name: name.to_owned() });
-            };
-            if &tensor.size() != shape {
-                return Err(Error::Shape {
-                    path: path.to_owned(),
-                    name: name.to_owned(),
-                    expected: shape.clone(),
-                    found: tensor.size(),
-                });
-            }
-        }
-        match self.0.keys().find(|name| !expected.contains_key(name.as_str())) {
-            Some(name) => Err(Error::UnexpectedTensor { path: path.to_owned(), name: name.clone() }),
-            None => Ok(()),
-        }
+        let found = self.0.iter().map(|(name, tensor)| (name.as_str(), tensor.size())).collect();
+        check_shapes(path, &found, inventory)
     }
 
     /// One tensor; shares its storage.
@@ -173,21 +172,6 @@ pub fn to_vec<T: tch::kind::Element>(tensor: &Tensor) -> Vec<T> {
     let mut values = vec![T::ZERO; flat.numel()];
     flat.copy_data(&mut values, flat.numel());
     values
-}
-
-fn to_tensor(path: &Path, name: &str, view: &TensorView<'_>) -> Result<Tensor, Error> {
-    let kind = match view.dtype() {
-        Dtype::F64 => Kind::Double,
-        Dtype::F32 => Kind::Float,
-        Dtype::F16 => Kind::Half,
-        Dtype::BF16 => Kind::BFloat16,
-        other => {
-            let (path, name, found) = (path.to_owned(), name.to_owned(), format!("{other:?}"));
-            return Err(Error::TensorType { path, name, found });
-        }
-    };
-    let shape: Vec<i64> = view.shape().iter().map(|&extent| extent as i64).collect();
-    Ok(Tensor::from_data_size(view.data(), &shape, kind))
 }
 
 /// Little-endian single precision.

@@ -1,5 +1,5 @@
-//! Agreement with Hugging Face transformers on a random BERT classifier: `../shared/golden/README.md` says how the
-//! numbers were made. Heads and layers count from 0 there. Skipped, with a message, where the folder is absent.
+//! Agreement with Hugging Face transformers on a random BERT classifier: `crates/test-support/golden/README.md` says how
+//! the numbers were made. Heads and layers count from 0 there.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
@@ -21,10 +21,10 @@ struct Golden {
 }
 
 impl Golden {
-    fn load() -> Option<Self> {
-        let (folder, numbers) = golden::load("bert-random.json")?;
+    fn load() -> Self {
+        let (folder, numbers) = golden::load("bert-random.json");
         let model = BertClassifier::load(&folder.join("bert-random"), OPTIONS).unwrap();
-        Some(Self { model, numbers })
+        Self { model, numbers }
     }
 
     fn rows(&self, name: &str) -> Vec<Vec<u32>> {
@@ -78,14 +78,14 @@ impl Golden {
 
 #[test]
 fn logits_agree() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let gap = gap(&golden.logits(&golden.open()), &tensor(&golden.numbers["logits"]));
     assert!(gap < 1e-4, "logits differ by {gap:e}");
 }
 
 #[test]
 fn logits_agree_with_each_head_masked() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let cases = golden.numbers["logits_with_one_head_masked"].as_object().unwrap();
     assert_eq!(cases.len(), 12);
     for (key, expected) in cases {
@@ -100,7 +100,7 @@ fn logits_agree_with_each_head_masked() {
 /// A layer without heads, and a gate of 1/2, among them.
 #[test]
 fn logits_agree_with_several_gates() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let gates = golden.numbers["several_gates"].as_object().unwrap();
     let layers: Vec<Tensor> = gates.values().map(|gates| tensor(gates).to_kind(Kind::Float)).collect();
     let stacked = Tensor::stack(&layers, 0).unsqueeze(1); // [layers, 1, heads]
@@ -111,7 +111,7 @@ fn logits_agree_with_several_gates() {
 
 #[test]
 fn losses_agree() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let expected = tensor(&golden.numbers["loss"]);
     let found = golden.losses(&golden.open());
     let gap = ((found.to_kind(Kind::Double) - &expected) / &expected).abs().max().double_value(&[]);
@@ -120,7 +120,7 @@ fn losses_agree() {
 
 #[test]
 fn gradients_of_the_gates_agree() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let rows = golden.texts().len() as i64;
     let xi = Tensor::ones([3, rows, 4], OPTIONS).set_requires_grad(true);
     let gates = BTreeMap::from([(Attention::SelfAttention, xi)]);
@@ -135,7 +135,7 @@ fn gradients_of_the_gates_agree() {
 /// Each measure alone, and all in one pass.
 #[test]
 fn scores_of_heads_agree() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let cases = [
         (Measure::Example, "importance_example"),
         (Measure::Token, "importance_token"),

@@ -1,5 +1,5 @@
-//! Agreement with Hugging Face transformers on a random Marian translator: `../shared/golden/README.md` says how the
-//! numbers were made. Heads and layers count from 0 there. Skipped, with a message, where the folder is absent.
+//! Agreement with Hugging Face transformers on a random Marian translator: `crates/test-support/golden/README.md` says how
+//! the numbers were made. Heads and layers count from 0 there.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
@@ -21,10 +21,10 @@ struct Golden {
 }
 
 impl Golden {
-    fn load() -> Option<Self> {
-        let (folder, numbers) = golden::load("marian-random.json")?;
+    fn load() -> Self {
+        let (folder, numbers) = golden::load("marian-random.json");
         let model = Marian::load(&folder.join("marian-random"), OPTIONS).unwrap();
-        Some(Self { model, numbers })
+        Self { model, numbers }
     }
 
     fn rows(&self, name: &str) -> Vec<Vec<u32>> {
@@ -96,7 +96,7 @@ fn parse_key(key: &str) -> (Attention, Vec<usize>) {
 /// Real target positions only: transformers computes something at padding too, and nobody reads it.
 #[test]
 fn logits_agree() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let found = golden.logits(&golden.open());
     let gap = gap(&found, &tensor(&golden.numbers["logits"]));
     assert!(gap < 1e-4, "logits differ by {gap:e}");
@@ -104,7 +104,7 @@ fn logits_agree() {
 
 #[test]
 fn logits_agree_with_each_head_masked() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let cases = golden.numbers["logits_first8_with_one_head_masked"].as_object().unwrap();
     assert_eq!(cases.len(), 36);
     for (key, expected) in cases {
@@ -118,7 +118,7 @@ fn logits_agree_with_each_head_masked() {
 
 #[test]
 fn sentence_losses_agree() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let found = sentence_losses(&golden.model, &golden.batch(), &golden.open());
     let expected = tensor(&golden.numbers["loss_by_sentence"]);
     let gap = ((found.to_kind(Kind::Double) - &expected) / &expected).abs().max().double_value(&[]);
@@ -127,7 +127,7 @@ fn sentence_losses_agree() {
 
 #[test]
 fn gradients_of_the_gates_agree() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let rows = golden.sources().len() as i64;
     let ones = |shape: core_masking::LayerShape| {
         Tensor::ones([shape.layers as i64, rows, shape.heads as i64], OPTIONS).set_requires_grad(true)
@@ -151,7 +151,7 @@ fn gradients_of_the_gates_agree() {
 /// Equation 2 is the mean of their absolute values over sentences.
 #[test]
 fn importance_agrees_with_the_gradients() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let measures = BTreeSet::from([Measure::Example]);
     let measured = measure_translator(&golden.model, &golden.batch(), &golden.open(), &measures);
     let found = measured[&Measure::Example].means();
@@ -167,13 +167,13 @@ fn importance_agrees_with_the_gradients() {
 
 #[test]
 fn greedy_search_agrees() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     assert_eq!(golden.search(1, &golden.open()), golden.generated("greedy"));
 }
 
 #[test]
 fn greedy_search_with_gates_agrees() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let mut closed = Vec::new();
     for (key, gates) in golden.numbers["greedy_gates"].as_object().unwrap() {
         let (attention, numbers) = parse_key(key);
@@ -187,7 +187,7 @@ fn greedy_search_with_gates_agrees() {
 
 #[test]
 fn beam_search_agrees() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let found = golden.search(5, &golden.open());
     assert_eq!(found, golden.generated("beam5_length_penalty1_early_stopping"));
 }
@@ -195,7 +195,7 @@ fn beam_search_agrees() {
 /// Each row of the batch with gates of its own must come out as if it were translated alone with them.
 #[test]
 fn rows_with_their_own_gates_are_searched_as_if_alone() {
-    let Some(golden) = Golden::load() else { return };
+    let golden = Golden::load();
     let sources = golden.sources();
     let heads: Vec<HeadId> = golden
         .model

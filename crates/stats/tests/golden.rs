@@ -1,4 +1,4 @@
-//! Numbers of SciPy and sacreBLEU, from `shared/golden/statistics.json` beside the checkout.
+//! Numbers of SciPy and sacreBLEU; `crates/test-support/golden/README.md` says how they were made.
 #![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
 
 use serde_json::Value;
@@ -9,17 +9,10 @@ use stats::classification::{ClassificationMetric, Outcome, compare};
 use stats::correlation::{kendall, pearson, spearman};
 use stats::{SegmentStatistics, sum, t_test};
 
-const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden/statistics.json");
+const GOLDEN: &str = include_str!("../../test-support/golden/statistics.json");
 
-/// `None`, with the reason on stderr, in a clone without the golden numbers.
-fn golden(section: &str) -> Option<Value> {
-    match std::fs::read(GOLDEN) {
-        Ok(bytes) => Some(serde_json::from_slice::<Value>(&bytes).unwrap()[section].take()),
-        Err(error) => {
-            eprintln!("not compared: `{GOLDEN}`: {error}");
-            None
-        }
-    }
+fn golden(section: &str) -> Value {
+    serde_json::from_str::<Value>(GOLDEN).unwrap()[section].take()
 }
 
 fn number(value: &Value) -> f64 {
@@ -33,7 +26,7 @@ fn assert_close(name: &str, found: f64, expected: f64, tolerance: f64) {
 
 #[test]
 fn adjusted_p_values_equal_scipy() {
-    let Some(multiple) = golden("multiple") else { return };
+    let multiple = golden("multiple");
     let numbers = |name: &str| multiple[name].as_array().unwrap().iter().map(number).collect::<Vec<_>>();
     let raw = numbers("p");
     for (name, adjusted) in [("holm", holm(&raw)), ("benjamini_hochberg", benjamini_hochberg(&raw))] {
@@ -47,7 +40,7 @@ fn adjusted_p_values_equal_scipy() {
 /// The golden statistics count the first system's lead over the second.
 #[test]
 fn tests_of_accuracies_equal_scipy() {
-    let Some(correctness) = golden("correctness") else { return };
+    let correctness = golden("correctness");
     let right = |system: &str| correctness[system].as_array().unwrap().iter().map(number).collect::<Vec<_>>();
     let (first, second) = (right("first"), right("second"));
     let paired = t_test::paired(&second, &first).unwrap().test;
@@ -70,7 +63,7 @@ fn tests_of_accuracies_equal_scipy() {
 
 #[test]
 fn correlations_equal_scipy() {
-    let Some(golden) = golden("pearson") else { return };
+    let golden = golden("pearson");
     let side = |name: &str| golden[name].as_array().unwrap().iter().map(number).collect::<Vec<_>>();
     let (x, y) = (side("x"), side("y"));
     let found = pearson(&x, &y).unwrap();
@@ -88,7 +81,7 @@ fn segments(bleu: &Value, system: &str) -> Vec<BleuStatistics> {
 
 #[test]
 fn bleu_equals_sacrebleu() {
-    let Some(bleu) = golden("bleu") else { return };
+    let bleu = golden("bleu");
     assert_eq!(bleu["tokenize"], "none");
     for (system, score) in [("first", "first_bleu"), ("second", "second_bleu")] {
         assert_close(system, sum(&segments(&bleu, system)).score(), number(&bleu[score]), 1e-9);
@@ -105,7 +98,7 @@ fn bleu_equals_sacrebleu() {
 /// - The share 0.0018 has sqrt(0.0018 * 0.9982 / 20,000) = 0.00030: 4 * sqrt(2) * 0.0003 = 0.0017.
 #[test]
 fn bootstrap_agrees_within_sampling_error() {
-    let Some(bleu) = golden("bleu") else { return };
+    let bleu = golden("bleu");
     let expected = &bleu["paired_bootstrap"];
     assert_eq!(expected["resamples"], 20_000);
     let (first, second) = (segments(&bleu, "first"), segments(&bleu, "second"));

@@ -9,6 +9,7 @@ mod error;
 mod export;
 mod groups;
 mod head_sweep;
+mod libraries;
 mod measured;
 mod measuring;
 mod order;
@@ -21,11 +22,10 @@ mod training;
 mod translation;
 mod workers;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use core_masking::{BeamSearch, HeadLayout};
+use core_masking::{BeamSearch, HeadLayout, one_line};
 use corpus::parallel::ParallelText;
 
 use checkpoint::Places;
@@ -36,6 +36,7 @@ pub use args::{Machine, MachineArgs, OpenRows, Precision, SharedArgs, TestArgs};
 pub use error::Error;
 pub use export::Export;
 pub use head_sweep::{HeadSweep, Selection, is_of};
+pub use libraries::libraries;
 pub use measured::{Finished, MeasuredRows, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Oracle, Order, data_checksum, random_order};
 pub use pool::Pool;
@@ -248,20 +249,26 @@ pub fn exit_code(outcome: Result<(), impl std::fmt::Display>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("{}", error_line(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Versions of the libraries that numbers depend on, for signatures.
-pub fn libraries() -> BTreeMap<String, String> {
-    BTreeMap::from([("libtorch".to_owned(), "2.11.0".to_owned()), ("tch".to_owned(), "0.24.0".to_owned())])
+/// The error with all its causes, whatever line breaks and control characters they took over from files.
+fn error_line(error: &impl std::fmt::Display) -> String {
+    format!("error: {}", one_line(&format!("{error:#}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_is_one_line_whatever_files_put_into_it() {
+        let error = "label `a\nb\u{1b}[31m`:\r\n  expected `c`";
+        assert_eq!(error_line(&error), r"error: label `a b\u{1b}[31m`:   expected `c`");
+    }
 
     fn shipped(name: &str) -> Description {
         let file = format!("{}/../../experiments/{name}.toml", env!("CARGO_MANIFEST_DIR"));

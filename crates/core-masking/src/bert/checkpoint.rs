@@ -4,6 +4,7 @@ use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
 use super::{BertClassifier, BertConfig};
+use crate::tensor_file::TensorFile;
 use crate::{Error, Weights, checkpoint};
 
 /// A pretrained encoder made ready for fine-tuning.
@@ -35,10 +36,9 @@ impl BertClassifier {
     /// If a file is missing, torn or foreign, or its tensors do not fit the configuration.
     pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
         let config = BertConfig::read(&folder.join("config.json"))?;
-        let path = folder.join("model.safetensors");
-        let weights = read_weights(&path, options)?;
-        weights.check(&path, &config.inventory())?;
-        Self::new(config, weights)
+        let file = open(&folder.join("model.safetensors"))?;
+        file.check(&config.inventory())?;
+        Self::new(config, file.read(options)?)
     }
 
     /// Loads a Hugging Face folder for fine-tuning to `labels`. A pooler that the folder lacks is newly initialised, and
@@ -59,17 +59,19 @@ impl BertClassifier {
         let config = pretrained.with_labels(labels);
         config.validate().map_err(|fault| Error::Config { path, fault })?;
 
-        let path = folder.join("model.safetensors");
-        let mut weights = read_weights(&path, options)?;
-        let mut missing = config.head_inventory();
         // another number of classes is no fault, any other size is one
-        missing.retain(|(name, _)| {
-            (name.starts_with("classifier.") && !knows_labels) || weights.get(name).is_err()
-        });
-        let new = missing.iter().map(|(name, _)| name.clone()).collect();
+        let is_replaced =
+            |name: &str| !knows_labels && ["classifier.weight", "classifier.bias"].contains(&name);
+        let file = open(&folder.join("model.safetensors"))?
+            .renamed(|name| (!is_replaced(name)).then(|| name.to_owned()))?;
+        let mut missing = config.head_inventory();
+        missing.retain(|(name, _)| !file.holds(name));
+        let new: Vec<String> = missing.iter().map(|(name, _)| name.clone()).collect();
+        file.check(&config.inventory().into_iter().filter(|(name, _)| !new.contains(name)).collect())?;
+
         let draw = |name: &str, shape: &[i64]| initial(&config, name, shape, options);
+        let mut weights = file.read(options)?;
         weights.extend(Weights::drawn(missing, seed, draw));
-        weights.check(&path, &config.inventory())?;
         Ok(Pretrained { model: Self::new(config, weights)?, new })
     }
 
@@ -90,11 +92,11 @@ fn initial(config: &BertConfig, name: &str, shape: &[i64], options: (Kind, Devic
     }
 }
 
-/// Tensors under their names of today, without the heads of pretraining.
-fn read_weights(path: &Path, options: (Kind, Device)) -> Result<Weights, Error> {
-    let weights = Weights::read(path, options)?;
-    let kept = weights.iter().filter(|(name, _)| !name.starts_with("cls."));
-    Ok(Weights::from_tensors(kept.map(|(name, tensor)| (current_name(name), tensor.shallow_clone()))))
+/// The tensors under their names of today, without the heads of pretraining and without what old folders hold besides:
+/// the numbers 0, 1, 2 .. as a tensor.
+fn open(path: &Path) -> Result<TensorFile, Error> {
+    let is_kept = |name: &str| !name.starts_with("cls.") && !name.ends_with("position_ids");
+    TensorFile::open(path)?.renamed(|name| is_kept(name).then(|| current_name(name)))
 }
 
 /// TensorFlow's checkpoints called weight and bias of a normalisation gamma and beta, and an encoder saved by itself

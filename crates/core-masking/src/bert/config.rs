@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::message::excerpt;
 use crate::pruning::{PrunedHeads, by_layer, named};
-use crate::weights::{Inventory, linear, norm};
+use crate::weights::{Inventory, check_parameters, check_sizes, linear, norm};
 use crate::{Attention, Error, HeadLayout, HeadSet, LayerShape, checkpoint};
 
 /// The nonlinearity between the two linear maps of a feed-forward block.
@@ -134,18 +135,15 @@ impl BertConfig {
 
     fn validate_sizes(&self) -> Result<(), String> {
         // Far beyond any encoder, and small enough that a forged file cannot exhaust the memory.
-        let sizes = [
+        check_sizes(&[
             ("vocab_size", self.vocab_size, 1 << 24),
             ("hidden_size", self.hidden_size, 1 << 16),
-            ("num_hidden_layers", self.num_hidden_layers as i64, 1 << 10),
-            ("num_attention_heads", self.num_attention_heads as i64, 1 << 10),
+            ("num_hidden_layers", self.num_hidden_layers as i64, 1 << 8),
+            ("num_attention_heads", self.num_attention_heads as i64, 1 << 8),
             ("intermediate_size", self.intermediate_size, 1 << 20),
             ("max_position_embeddings", self.max_position_embeddings, 1 << 16),
             ("type_vocab_size", self.type_vocab_size, 1 << 10),
-        ];
-        if let Some((name, _, most)) = sizes.iter().find(|(_, size, most)| !(1..=*most).contains(size)) {
-            return Err(format!("{name} must be from 1 to {most}"));
-        }
+        ])?;
         if self.hidden_size % self.num_attention_heads as i64 != 0 {
             let (heads, width) = (self.num_attention_heads, self.hidden_size);
             return Err(format!("num_attention_heads ({heads}) does not divide hidden_size ({width})"));
@@ -161,13 +159,19 @@ impl BertConfig {
         if let Some((name, rate)) = rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
             return Err(format!("{name} ({rate}) must be at least 0 and below 1"));
         }
+        if !(self.layer_norm_eps > 0.0 && self.layer_norm_eps <= 1.0) {
+            return Err(format!("layer_norm_eps ({}) must be above 0 and at most 1", self.layer_norm_eps));
+        }
+        if !(0.0..=10.0).contains(&self.initializer_range) {
+            return Err(format!("initializer_range ({}) must be from 0 to 10", self.initializer_range));
+        }
         let removed = self.layout().removed().clone();
         self.unpruned_layout().without(&removed).map_err(|fault| format!("pruned_heads: {fault}"))?;
         if self.position_embedding_type != "absolute" {
-            let found = &self.position_embedding_type;
+            let found = excerpt(&self.position_embedding_type);
             return Err(format!("position_embedding_type is `{found}`; only `absolute` is supported"));
         }
-        Ok(())
+        check_parameters(&self.inventory())
     }
 
     fn validate_labels(&self) -> Result<(), String> {
@@ -181,6 +185,9 @@ impl BertConfig {
         let distinct: BTreeSet<&String> = self.id2label.values().collect();
         if distinct.len() < classes {
             return Err("id2label gives two classes the same name".to_owned());
+        }
+        if let Some(label) = self.id2label.values().find(|label| label.chars().any(char::is_control)) {
+            return Err(format!("id2label: `{}` holds a control character", excerpt(label)));
         }
         Ok(())
     }
@@ -303,7 +310,7 @@ mod tests {
             fault("num_attention_heads", json!(4)),
             "num_attention_heads (4) does not divide hidden_size (6)"
         );
-        assert_eq!(fault("num_hidden_layers", json!(0)), "num_hidden_layers must be from 1 to 1024");
+        assert_eq!(fault("num_hidden_layers", json!(0)), "num_hidden_layers must be from 1 to 256");
         assert_eq!(fault("pad_token_id", json!(11)), "pad_token_id is not below vocab_size (11)");
         assert_eq!(
             fault("classifier_dropout", json!(1.0)),

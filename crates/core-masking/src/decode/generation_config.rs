@@ -9,8 +9,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{BeamSearch, OutputRules, Stopping};
-use crate::Error;
 use crate::marian::MarianConfig;
+use crate::message::excerpt;
+use crate::{Error, checkpoint};
 
 /// The entries that we follow, of an object without null.
 #[derive(Deserialize)]
@@ -65,6 +66,8 @@ impl Token {
 
 /// More hypotheses than anyone keeps, and few enough that a forged file cannot exhaust the memory.
 const MOST_BEAMS: usize = 1000;
+/// The power of a length that scores are divided by, at most: that of the longest sentence stays finite.
+const STEEPEST_PENALTY: f64 = 50.0;
 
 impl BeamSearch {
     /// What transformers' `generate` does with a folder, whose `config.json` is `model`.
@@ -78,8 +81,7 @@ impl BeamSearch {
         let (path, entries) = read_entries(folder)?;
         let fault = |fault| Error::Config { path: path.clone(), fault };
         refuse_unsupported(&entries).map_err(fault)?;
-        let config: GenerationConfig = serde_json::from_value(Value::Object(entries))
-            .map_err(|source| Error::Json { path: path.clone(), source })?;
+        let config: GenerationConfig = checkpoint::parse(&path, Value::Object(entries))?;
         config.check_symbols(model).map_err(fault)?;
         config.search(model).map_err(fault)
     }
@@ -90,9 +92,7 @@ fn read_entries(folder: &Path) -> Result<(PathBuf, Map<String, Value>), Error> {
     let own = folder.join("generation_config.json");
     let is_own = own.exists();
     let path = if is_own { own } else { folder.join("config.json") };
-    let text = std::fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
-    let mut entries: Map<String, Value> =
-        serde_json::from_str(&text).map_err(|source| Error::Json { path: path.clone(), source })?;
+    let mut entries: Map<String, Value> = checkpoint::read_json(&path)?;
     if !is_own && !entries.contains_key("forced_eos_token_id") {
         // the default of transformers' MarianConfig, but not of its GenerationConfig
         entries.insert("forced_eos_token_id".to_owned(), json!(0));
@@ -133,7 +133,9 @@ fn refuse_unsupported(entries: &Map<String, Value>) -> Result<(), String> {
         entries.get(*name).filter(|value| !equal(value, neutral)).map(|value| (name, value))
     });
     match found {
-        Some((name, value)) => Err(format!("{name} is {value}, which is not supported")),
+        Some((name, value)) => {
+            Err(format!("{name} is {}, which is not supported", excerpt(&value.to_string())))
+        }
         None => Ok(()),
     }
 }
@@ -162,6 +164,10 @@ impl GenerationConfig {
         if !(1..=MOST_BEAMS).contains(&self.num_beams) {
             return Err(format!("num_beams must be from 1 to {MOST_BEAMS}"));
         }
+        if !(-STEEPEST_PENALTY..=STEEPEST_PENALTY).contains(&self.length_penalty) {
+            let most = STEEPEST_PENALTY;
+            return Err(format!("length_penalty ({}) must be from -{most} to {most}", self.length_penalty));
+        }
         // `max_length` counts the start symbol too
         let longest = self.max_new_tokens.unwrap_or(self.max_length.saturating_sub(1));
         if longest == 0 {
@@ -185,7 +191,10 @@ impl GenerationConfig {
             Value::Bool(true) => Ok(Stopping::Early),
             Value::Bool(false) => Ok(Stopping::Heuristic),
             Value::String(text) if text == "never" => Ok(Stopping::Exact),
-            other => Err(format!("early_stopping is {other}: it must be true, false or \"never\"")),
+            other => {
+                let found = excerpt(&other.to_string());
+                Err(format!("early_stopping is {found}: it must be true, false or \"never\""))
+            }
         }
     }
 
@@ -202,7 +211,10 @@ impl GenerationConfig {
                 }
                 [token] if token != model.eos_token_id => banned.push(token),
                 [_] => {}
-                _ => return Err(format!("bad_words_ids: {word:?} is not one token, which is not supported")),
+                _ => {
+                    let word = excerpt(&format!("{word:?}"));
+                    return Err(format!("bad_words_ids: {word} is not one token, which is not supported"));
+                }
             }
         }
         Ok(banned)

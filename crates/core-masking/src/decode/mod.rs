@@ -86,7 +86,7 @@ impl BeamSearch {
     /// - `gates`: one row, or one for each sentence
     ///
     /// # Errors
-    /// If a sentence is longer than the model's positions.
+    /// If a sentence is longer than the model's positions, or the model computes NaN.
     ///
     /// # Panics
     /// If `gates` has another number of rows, or a banned token is not in the vocabulary.
@@ -105,10 +105,10 @@ impl BeamSearch {
         }
         let batch = self.batch(model, sources)?;
         let limits: Vec<usize> = sources.iter().map(|source| self.limit(model, source.len())).collect();
-        Ok(tch::no_grad(|| {
+        tch::no_grad(|| {
             let memory = model.encode(&batch, gates, &Dropout::OFF); // [sentence, source, d_model]
             self.search(model, &memory, &batch.bias, gates, &limits)
-        }))
+        })
     }
 
     /// The sentences as tensors.
@@ -155,6 +155,9 @@ impl BeamSearch {
     ///
     /// - `memory`: `[sentence, source, d_model]`; `source_bias`: `[sentence, 1, 1, source]`
     /// - `limits`: the greatest number of target tokens of each sentence
+    ///
+    /// # Errors
+    /// If the model computes NaN.
     pub(crate) fn search(
         &self,
         model: &Marian,
@@ -162,7 +165,7 @@ impl BeamSearch {
         source_bias: &Tensor,
         gates: &Gates,
         limits: &[usize],
-    ) -> Vec<Translation> {
+    ) -> Result<Vec<Translation>, Error> {
         let rules = self.rules.clone().unwrap_or_else(|| OutputRules::of(model.config()));
         let mut step = Step::new(model, self.beam, &rules, memory, source_bias, gates);
         let end = model.config().eos_token_id;
@@ -175,7 +178,7 @@ impl BeamSearch {
         while !active.is_empty() {
             length += 1;
             let running: Vec<&Hypotheses> = active.iter().map(|&index| &sentences[index]).collect();
-            let candidates = step.candidates(&running);
+            let candidates = step.candidates(&running)?;
             for (&index, candidates) in active.iter().zip(candidates) {
                 sentences[index].advance(self, &candidates, length, end, rules.end_forced);
             }
@@ -187,7 +190,7 @@ impl BeamSearch {
                 active = kept.iter().map(|&row| active[row]).collect();
             }
         }
-        sentences.into_iter().map(Hypotheses::best).collect()
+        Ok(sentences.into_iter().map(Hypotheses::best).collect())
     }
 }
 
@@ -261,7 +264,7 @@ impl<'a> Step<'a> {
     }
 
     /// The `2 * beam` best continuations of each sentence, best first: enough for `beam` that do not end.
-    fn candidates(&mut self, running: &[&Hypotheses]) -> Vec<Vec<Candidate>> {
+    fn candidates(&mut self, running: &[&Hypotheses]) -> Result<Vec<Vec<Candidate>>, Error> {
         let tokens: Vec<i64> = running.iter().flat_map(|sentence| sentence.last_tokens()).collect();
         let scores: Vec<f32> = running.iter().flat_map(|sentence| sentence.log_probabilities()).collect();
         let (kind, device) = self.model.options();
@@ -312,7 +315,7 @@ impl<'a> Step<'a> {
     /// tokens in them. Exact, since a token among the best `n` lies in a block among the best `n`.
     ///
     /// `log_probabilities`: `[sentence, beam, vocab]`, `scores`: `[sentence, beam, 1]`.
-    fn best(&self, log_probabilities: &Tensor, scores: &Tensor) -> Vec<Vec<Candidate>> {
+    fn best(&self, log_probabilities: &Tensor, scores: &Tensor) -> Result<Vec<Vec<Candidate>>, Error> {
         let sentences = log_probabilities.size()[0];
         let blocks = log_probabilities.view([sentences, self.beam, -1, BLOCK]); // [sentence, beam, block, token]
         let per_beam = blocks.size()[2];
@@ -336,8 +339,12 @@ impl<'a> Step<'a> {
         places: &Tensor,
         wanted: usize,
         vocabulary: usize,
-    ) -> Vec<Vec<Candidate>> {
+    ) -> Result<Vec<Vec<Candidate>>, Error> {
         let scores = to_vec::<f32>(scores);
+        // which counts as the greatest of all scores, so that it is among the best wherever it is
+        if scores.iter().any(|score| score.is_nan()) {
+            return Err(Error::NotANumber);
+        }
         let places = to_vec::<i64>(places);
         // Where fewer words are possible than wanted, the rest are impossible, and perhaps beyond the vocabulary.
         let impossible = self.model.config().pad_token_id;
@@ -346,11 +353,8 @@ impl<'a> Step<'a> {
                 if score == f32::NEG_INFINITY { impossible } else { (place as usize % vocabulary) as u32 };
             Candidate { log_probability: score, beam: place as usize / vocabulary, token }
         };
-        scores
-            .chunks(wanted)
-            .zip(places.chunks(wanted))
-            .map(|(scores, places)| scores.iter().zip(places).map(candidate).collect())
-            .collect()
+        let sentences = scores.chunks(wanted).zip(places.chunks(wanted));
+        Ok(sentences.map(|(scores, places)| scores.iter().zip(places).map(candidate).collect()).collect())
     }
 
     /// Hypothesis `i` of a sentence continues `origins[i]` of the step before.

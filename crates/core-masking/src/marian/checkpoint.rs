@@ -4,6 +4,8 @@ use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
 use super::{Marian, MarianConfig, sinusoidal_positions};
+use crate::tensor_file::TensorFile;
+use crate::weights::Inventory;
 use crate::{Error, Weights, checkpoint};
 
 impl Marian {
@@ -40,9 +42,11 @@ impl Marian {
     pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
         let config = MarianConfig::read(&folder.join("config.json"))?;
         let path = folder.join("model.safetensors");
-        let mut weights = Weights::read(&path, options)?;
+        let file = TensorFile::open(&path)?;
+        let tied = tied_inventory(&config).into_iter().filter(|(name, _)| file.holds(name));
+        file.check(&config.inventory().into_iter().chain(tied).collect())?;
+        let mut weights = file.read(options)?;
         drop_tied(&mut weights, &config, &path)?;
-        weights.check(&path, &config.inventory())?;
         Self::new(config, weights)
     }
 
@@ -55,22 +59,38 @@ impl Marian {
     }
 }
 
+/// Copies of the shared embedding.
+const EMBEDDINGS: [&str; 3] =
+    ["model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"];
+/// Copies of the table of positions.
+const POSITIONS: [&str; 2] = ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"];
+
 /// Older folders repeat the shared embedding and the table of positions under other names.
+fn tied_inventory(config: &MarianConfig) -> Inventory {
+    let sized = |names: &[&str], rows| {
+        names.iter().map(|&name| (name.to_owned(), vec![rows, config.d_model])).collect::<Inventory>()
+    };
+    [sized(&EMBEDDINGS, config.vocab_size), sized(&POSITIONS, config.max_position_embeddings)].concat()
+}
+
+/// Takes the copies out.
+///
+/// # Errors
+/// If one is no copy.
 fn drop_tied(weights: &mut Weights, config: &MarianConfig, path: &Path) -> Result<(), Error> {
     let refusal = |name: &str, of| Error::Tied { path: path.to_owned(), name: name.to_owned(), of };
-    for name in ["model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"] {
-        if let Some(copy) = weights.remove(name)
-            && !weights.get("model.shared.weight").is_ok_and(|shared| shared == copy)
-        {
+    let shared = weights.get("model.shared.weight")?;
+    for name in EMBEDDINGS {
+        if weights.remove(name).is_some_and(|copy| copy != shared) {
             return Err(refusal(name, "equal to `model.shared.weight`"));
         }
     }
-    for name in ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"] {
+    for name in POSITIONS {
         if let Some(table) = weights.remove(name) {
             let options = (table.kind(), table.device());
             let expected = sinusoidal_positions(config.max_position_embeddings, config.d_model, options);
             // half precision is the coarsest that a table is stored in
-            if table.size() != expected.size() || !table.allclose(&expected, 0.0, 1e-3, false) {
+            if !table.allclose(&expected, 0.0, 1e-3, false) {
                 return Err(refusal(name, "the sinusoidal table"));
             }
         }

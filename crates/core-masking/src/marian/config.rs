@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::pruning::{PrunedHeads, by_layer, named};
-use crate::weights::{Inventory, linear, norm};
+use crate::weights::{Inventory, check_parameters, check_sizes, linear, norm};
 use crate::{Attention, Error, HeadLayout, HeadSet, LayerShape, checkpoint};
 
 /// The nonlinearity between the two linear maps of a feed-forward block.
@@ -123,8 +123,7 @@ impl MarianConfig {
     pub fn read(path: &Path) -> Result<Self, Error> {
         let json: serde_json::Value = checkpoint::read_config(path, "marian")?;
         validate_foreign(&json).map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
-        let config: Self =
-            serde_json::from_value(json).map_err(|source| Error::Json { path: path.to_owned(), source })?;
+        let config: Self = checkpoint::parse(path, json)?;
         config.validate().map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
         Ok(config)
     }
@@ -136,19 +135,24 @@ impl MarianConfig {
     /// variant is asked for.
     pub fn validate(&self) -> Result<(), String> {
         // Far beyond any translator, and small enough that a forged file cannot exhaust the memory.
-        let sizes = [
+        check_sizes(&[
             ("vocab_size", self.vocab_size, 1 << 24),
             ("d_model", self.d_model, 1 << 16),
-            ("encoder_layers", self.encoder_layers as i64, 1 << 10),
-            ("encoder_attention_heads", self.encoder_attention_heads as i64, 1 << 10),
+            ("encoder_layers", self.encoder_layers as i64, 1 << 8),
+            ("encoder_attention_heads", self.encoder_attention_heads as i64, 1 << 8),
             ("encoder_ffn_dim", self.encoder_ffn_dim, 1 << 20),
-            ("decoder_layers", self.decoder_layers as i64, 1 << 10),
-            ("decoder_attention_heads", self.decoder_attention_heads as i64, 1 << 10),
+            ("decoder_layers", self.decoder_layers as i64, 1 << 8),
+            ("decoder_attention_heads", self.decoder_attention_heads as i64, 1 << 8),
             ("decoder_ffn_dim", self.decoder_ffn_dim, 1 << 20),
             ("max_position_embeddings", self.max_position_embeddings, 1 << 16),
-        ];
-        if let Some((name, _, most)) = sizes.iter().find(|(_, size, most)| !(1..=*most).contains(size)) {
-            return Err(format!("{name} must be from 1 to {most}"));
+        ])?;
+        // The one table that is computed, so that no tensor of a file vouches for its size: 256 MB.
+        let most = (1 << 26) / self.d_model;
+        if self.max_position_embeddings > most {
+            return Err(format!(
+                "max_position_embeddings must be from 1 to {most} for a d_model of {}",
+                self.d_model
+            ));
         }
         for (name, heads) in [
             ("encoder_attention_heads", self.encoder_attention_heads as i64),
@@ -169,7 +173,8 @@ impl MarianConfig {
             .without(&removed)
             .map_err(|fault| format!("pruned_attention_heads: {fault}"))?;
         self.validate_symbols()?;
-        self.validate_variant()
+        self.validate_variant()?;
+        check_parameters(&self.inventory())
     }
 
     fn validate_symbols(&self) -> Result<(), String> {
@@ -240,6 +245,7 @@ impl MarianConfig {
 
     /// Name and shape of each tensor in `model.safetensors`.
     pub fn inventory(&self) -> Inventory {
+        let layout = self.layout();
         let mut inventory = vec![
             ("model.shared.weight".to_owned(), vec![self.vocab_size, self.d_model]),
             ("final_logits_bias".to_owned(), vec![1, self.vocab_size]),
@@ -247,13 +253,13 @@ impl MarianConfig {
         for layer in 0..self.encoder_layers {
             let name = format!("model.encoder.layers.{layer}");
             let modules = [(Attention::EncEnc, self.encoder_attention_heads)];
-            self.layer_inventory(&name, layer, &modules, self.encoder_ffn_dim, &mut inventory);
+            self.layer_inventory(&layout, &name, layer, &modules, self.encoder_ffn_dim, &mut inventory);
         }
         for layer in 0..self.decoder_layers {
             let name = format!("model.decoder.layers.{layer}");
             let heads = self.decoder_attention_heads;
             let modules = [(Attention::DecDec, heads), (Attention::EncDec, heads)];
-            self.layer_inventory(&name, layer, &modules, self.decoder_ffn_dim, &mut inventory);
+            self.layer_inventory(&layout, &name, layer, &modules, self.decoder_ffn_dim, &mut inventory);
         }
         inventory
     }
@@ -261,13 +267,14 @@ impl MarianConfig {
     /// `modules`: the attention modules with the number of heads that they had at first.
     fn layer_inventory(
         &self,
+        layout: &HeadLayout,
         name: &str,
         layer: usize,
         modules: &[(Attention, usize)],
         width: i64,
         inventory: &mut Inventory,
     ) {
-        let (d_model, layout) = (self.d_model, self.layout());
+        let d_model = self.d_model;
         for &(attention, heads) in modules {
             let kept = layout.kept(attention, layer).len() as i64 * (d_model / heads as i64);
             let [query, key, value, output] = projections(attention, layer);

@@ -55,7 +55,7 @@ impl BeamSearch {
     /// Also returns what is left for the next call with this batch.
     ///
     /// # Errors
-    /// If a sentence is longer than the model's positions.
+    /// If a sentence is longer than the model's positions, or the model computes NaN.
     ///
     /// # Panics
     /// If `together` is 0, there is no sentence, or a banned token is not in the vocabulary.
@@ -68,7 +68,7 @@ impl BeamSearch {
         trunk: Option<Trunk>,
     ) -> Result<(Vec<Vec<Translation>>, Trunk), Error> {
         let batch = self.batch(model, sources)?;
-        Ok(tch::no_grad(|| {
+        tch::no_grad(|| {
             let trunk = model.trunk(&batch, variants.lowest, trunk);
             let mut translations = Vec::with_capacity(variants.sets);
             for first in (0..variants.sets).step_by(together) {
@@ -80,11 +80,11 @@ impl BeamSearch {
                 let limits: Vec<usize> = (0..count)
                     .flat_map(|_| sources.iter().map(|source| self.limit(model, source.len())))
                     .collect();
-                let found = self.search(model, &memory, &bias, &gates, &limits);
+                let found = self.search(model, &memory, &bias, &gates, &limits)?;
                 translations.extend(found.chunks(sources.len()).map(<[Translation]>::to_vec));
             }
-            (translations, trunk)
-        }))
+            Ok((translations, trunk))
+        })
     }
 }
 
