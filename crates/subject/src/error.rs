@@ -60,7 +60,7 @@ pub enum Error {
 
     /// A checkpoint of training that was not kept.
     #[error(
-        "no checkpoint in `{}`: train again with `train-subject {} --overwrite`, which keeps those of [dynamics]",
+        "no checkpoint in `{}`: train again with `train-subject {} --again`, which keeps those of [dynamics]",
         folder.display(),
         spec.display()
     )]
@@ -114,6 +114,14 @@ pub enum Error {
     )]
     OtherLabels { folder: PathBuf, named: Vec<String>, known: Vec<String> },
 
+    /// The rest of a training that cannot be continued.
+    #[error("`{}` holds a training that was interrupted, but is damaged: remove it ({fault})", folder.display())]
+    DamagedRest { folder: PathBuf, fault: String },
+
+    /// A model that another process is training.
+    #[error("`{}` is being trained by another process: wait for it", folder.display())]
+    InTraining { folder: PathBuf },
+
     /// A model folder with another architecture or vocabulary than the subject's.
     #[error(
         "the model in `{}` is not the one that subject `{name}` describes: its config.json or tokenizer.json differs",
@@ -121,12 +129,9 @@ pub enum Error {
     )]
     OtherModel { folder: PathBuf, name: String },
 
-    /// A trained model that other settings made.
-    #[error(
-        "`{}` was trained from other settings than `{}` holds now: run `train-subject {} --overwrite`",
-        folder.display(), spec.display(), spec.display()
-    )]
-    OtherSettings { folder: PathBuf, spec: PathBuf },
+    /// A trained model that other settings or other data made.
+    #[error("`{}` {fault}: train it anew with `train-subject {} --again`", folder.display(), spec.display())]
+    OtherTraining { folder: PathBuf, spec: PathBuf, fault: String },
 
     /// A tokeniser that pads with another token than the model.
     #[error(
