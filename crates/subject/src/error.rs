@@ -18,6 +18,14 @@ pub enum Error {
     #[error("no device `{name}`: choose auto, cpu or cuda:N; this machine has {found} CUDA devices")]
     Device { name: String, found: i64 },
 
+    /// A file beside a model that export will not copy.
+    #[error("cannot export `{}`: {fault}", path.display())]
+    Companion { path: PathBuf, fault: &'static str },
+
+    /// A folder to export to that holds a folder, which would have to be moved.
+    #[error("`{}` is in the way of an export: choose another folder, or move it away", path.display())]
+    ExportBesideFolder { path: PathBuf },
+
     /// A folder to export to that holds something.
     #[error(
         "`{}` is there already: choose another folder, or --overwrite it, which starts the result file anew too",
@@ -57,6 +65,10 @@ pub enum Error {
     /// A checkpoint folder that is not there.
     #[error("no model in `{}`: it must be a Hugging Face folder with a config.json", folder.display())]
     NoCheckpoint { folder: PathBuf },
+
+    /// A folder of other things where a model is to be.
+    #[error("`{}` is where the model goes, but holds something else: move that away", folder.display())]
+    NoModelFolder { folder: PathBuf },
 
     /// A checkpoint of training that was not kept.
     #[error(

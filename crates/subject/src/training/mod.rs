@@ -140,6 +140,9 @@ impl Plan<'_> {
         if !again && self.is_finished(ingredients)? {
             return Ok(None);
         }
+        if !is_ours(&place) {
+            return Err(Error::NoModelFolder { folder: place });
+        }
         let folder = durable::partial(&place);
         if again && Record::fault(&folder, &self.settings, ingredients)?.is_some() {
             fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
@@ -318,6 +321,12 @@ pub(crate) fn checkpoints(
         dynamics.map_or((&every, &[]), |dynamics| (&dynamics.epochs, &dynamics.steps));
     let missing = |folder| Error::NoTrainingCheckpoint { folder, spec: naming.path.to_owned() };
     Checkpoints::new(&machine.model_folder(naming.name)).kept(epochs, steps).map_err(missing)
+}
+
+/// Whether a folder may be replaced by a model: it is one, is the rest of one, is empty or not there.
+fn is_ours(folder: &Path) -> bool {
+    let is_empty = || fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+    ["model.safetensors", record::FILE].iter().any(|name| folder.join(name).exists()) || is_empty()
 }
 
 /// The best epoch so far; the first of equals.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::Error;
 
 /// The record's file in a model folder.
-const FILE: &str = "settings.json";
+pub(super) const FILE: &str = "settings.json";
 
 /// Something besides the settings that the weights depend on: a split, or a file of the checkpoint.
 pub(crate) struct Ingredient<'a> {
@@ -140,7 +140,7 @@ mod tests {
     fn other_contents_are_named_and_missing_ones_do_not_matter() {
         let folder = tempfile::tempdir().unwrap();
         let (file, settings) = (folder.path().join("train"), json!({ "seed": 1 }));
-        let fault = |settings| Record::fault(folder.path(), settings, &[split(&file)]).unwrap();
+        let fault = |settings: &Value| Record::fault(folder.path(), settings, &[split(&file)]).unwrap();
         fs::write(&file, "one").unwrap();
         assert_eq!(fault(&settings), None, "a model without a record is taken as it is");
         Record::new(&settings, &[split(&file)]).unwrap().write(folder.path()).unwrap();
