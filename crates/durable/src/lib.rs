@@ -66,7 +66,9 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     }
     match File::open(folder).and_then(|folder| folder.sync_all()) {
         // Some network file systems cannot do this; a run there is worth more.
-        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+            Ok(())
+        }
         synced => synced,
     }
 }

@@ -1,19 +1,24 @@
 //! One process at a time.
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
-use std::path::Path;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use same_file::Handle;
 
 use crate::{Error, beside, parent};
 
 /// The right to write a file or a folder, until it is dropped or the process ends, however it ends.
 #[derive(Debug)]
-pub struct Lock(File);
+pub struct Lock {
+    file: File,
+    place: PathBuf,
+}
 
 impl Lock {
     /// Takes the right to write `path`, which need not be there, or nothing if another process has it.
     ///
-    /// What is locked is the empty file `<name>.lock` beside it, since `path` itself may be replaced meanwhile. The file
-    /// stays: a process that removed it could let two others in.
+    /// What is locked is the empty file `<name>.lock` beside it, since `path` itself may be replaced meanwhile. A killed
+    /// process leaves the file, but not the lock.
     ///
     /// # Errors
     /// If that file cannot be written.
@@ -21,22 +26,37 @@ impl Lock {
         let folder = parent(path);
         fs::create_dir_all(folder).map_err(Error::at(folder))?;
         let place = beside(path, ".lock");
-        let open = OpenOptions::new().write(true).create(true).truncate(false).open(&place);
-        let file = open.map_err(Error::at(&place))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Self(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            // Some network file systems have no locks; a run there is worth more than the guard.
-            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(Some(Self(file))),
-            Err(TryLockError::Error(source)) => Err(Error { path: place, source }),
+        loop {
+            let open = OpenOptions::new().write(true).create(true).truncate(false).open(&place);
+            let file = open.map_err(Error::at(&place))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                // Some network file systems have no locks; a run there is worth more than the guard.
+                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
+                Err(TryLockError::Error(source)) => return Err(Error { path: place, source }),
+            }
+            // Its last owner may have removed the file between `open` and `try_lock`; a lock on it would guard nothing.
+            if is_at(&file, &place).map_err(Error::at(&place))? {
+                return Ok(Some(Self { file, place }));
+            }
         }
+    }
+}
+
+fn is_at(file: &File, place: &Path) -> io::Result<bool> {
+    match Handle::from_path(place) {
+        Ok(there) => Ok(there == Handle::from_file(file.try_clone()?)?),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
+        let _ = fs::remove_file(&self.place); // only an empty file
         // Closing alone could come too late: a child process that is just starting holds a copy.
-        let _ = self.0.unlock();
+        let _ = self.file.unlock();
     }
 }
 
@@ -53,5 +73,20 @@ mod tests {
         assert!(Lock::take(&folder.path().join("models/other")).unwrap().is_some());
         drop(first);
         assert!(Lock::take(&path).unwrap().is_some());
+        assert_eq!(fs::read_dir(parent(&path)).unwrap().count(), 0, "nothing is left behind");
+        fs::write(beside(&path, ".lock"), "").unwrap(); // but by a killed process
+        assert!(Lock::take(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_lock_on_a_file_that_was_removed_does_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("tiny.lock");
+        let file = File::create(&place).unwrap();
+        assert!(is_at(&file, &place).unwrap());
+        fs::remove_file(&place).unwrap();
+        assert!(!is_at(&file, &place).unwrap());
+        File::create(&place).unwrap();
+        assert!(!is_at(&file, &place).unwrap());
     }
 }

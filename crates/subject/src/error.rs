@@ -18,6 +18,14 @@ pub enum Error {
     #[error("no device `{name}`: choose auto, cpu or cuda:N; this machine has {found} CUDA devices")]
     Device { name: String, found: i64 },
 
+    /// A file beside a model that export will not copy.
+    #[error("cannot export `{}`: {fault}", path.display())]
+    Companion { path: PathBuf, fault: &'static str },
+
+    /// A folder to export to that holds a folder, which would have to be moved.
+    #[error("`{}` is in the way of an export: choose another folder, or move it away", path.display())]
+    ExportBesideFolder { path: PathBuf },
+
     /// A folder to export to that holds something.
     #[error(
         "`{}` is there already: choose another folder, or replace it with --replace",
@@ -57,6 +65,10 @@ pub enum Error {
     /// A checkpoint folder that is not there.
     #[error("no model in `{}`: it must be a Hugging Face folder with a config.json", folder.display())]
     NoCheckpoint { folder: PathBuf },
+
+    /// A folder of other things where a model is to be.
+    #[error("`{}` is where the model goes, but holds something else: move that away", folder.display())]
+    NoModelFolder { folder: PathBuf },
 
     /// A checkpoint of training that was not kept.
     #[error(
@@ -114,6 +126,14 @@ pub enum Error {
     )]
     OtherLabels { folder: PathBuf, named: Vec<String>, known: Vec<String> },
 
+    /// The rest of a training that cannot be continued.
+    #[error("`{}` holds a training that was interrupted, but is damaged: remove it ({fault})", folder.display())]
+    DamagedRest { folder: PathBuf, fault: String },
+
+    /// A model that another process is training.
+    #[error("`{}` is being trained by another process: wait for it", folder.display())]
+    InTraining { folder: PathBuf },
+
     /// A model folder with another architecture or vocabulary than the subject's.
     #[error(
         "the model in `{}` is not the one that subject `{name}` describes: its config.json or tokenizer.json differs",
@@ -121,12 +141,9 @@ pub enum Error {
     )]
     OtherModel { folder: PathBuf, name: String },
 
-    /// A trained model that other settings made.
-    #[error(
-        "`{}` was trained from other settings than `{}` holds now: run `train-subject {} --again`",
-        folder.display(), spec.display(), spec.display()
-    )]
-    OtherSettings { folder: PathBuf, spec: PathBuf },
+    /// A trained model that other settings or other data made.
+    #[error("`{}` {fault}: train it anew with `train-subject {} --again`", folder.display(), spec.display())]
+    OtherTraining { folder: PathBuf, spec: PathBuf, fault: String },
 
     /// A tokeniser that pads with another token than the model.
     #[error(

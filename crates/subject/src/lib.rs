@@ -180,17 +180,15 @@ impl Description {
 
     /// Trains the model unless it is there, and returns its folder.
     ///
-    /// With `overwrite` the model is trained anew, and what is there is removed when training can begin.
+    /// With `again` the model is trained anew; what is there is used until the new one is complete.
     ///
     /// # Errors
-    /// If data is missing or at fault, the model there was trained from other settings, training fails, or the model is
+    /// If data is missing or at fault, the model there was trained from other settings or data, training fails, or the model is
     /// a checkpoint that is taken as it is.
-    pub fn train(&self, machine: &Machine, results: &Path, overwrite: bool) -> Result<PathBuf, Error> {
+    pub fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error> {
         match &self.spec {
-            Spec::Translation(spec) => translation::train(self.naming(), spec, machine, results, overwrite),
-            Spec::Classification(spec) => {
-                classification::train(self.naming(), spec, machine, results, overwrite)
-            }
+            Spec::Translation(spec) => translation::train(self.naming(), spec, machine, results, again),
+            Spec::Classification(spec) => classification::train(self.naming(), spec, machine, results, again),
         }
     }
 

@@ -8,7 +8,7 @@ use subject::{Description, MachineArgs};
 /// Trains the model of a subject.
 ///
 /// Does nothing if the model is there, and goes on where a killed run stopped. The model is kept as a Hugging Face
-/// folder in `<data>/models/<subject>/`, each epoch in `epochs/` below it, and the training curve in
+/// folder in `<data>/models/<subject>/`, each epoch in `epochs/` below it, once training is complete, and the training curve in
 /// `<results>/<subject>/training.csv`.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
@@ -17,9 +17,9 @@ struct Args {
     #[arg(value_name = "SUBJECT")]
     subject: PathBuf,
 
-    /// Remove the model that is there and train anew
+    /// Train anew; the finished model stays until the new one is complete
     #[arg(long)]
-    overwrite: bool,
+    again: bool,
 
     /// Folder of the results
     #[arg(long, value_name = "DIR", default_value = "results")]
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> anyhow::Result<()> {
     let description = Description::read(&args.subject)?;
-    let folder = description.train(&args.machine.build()?, &args.results, args.overwrite)?;
+    let folder = description.train(&args.machine.build()?, &args.results, args.again)?;
     println!("{}", folder.display());
     Ok(())
 }

@@ -54,7 +54,7 @@ fn a_killed_run_goes_on_with_the_losses_of_an_unbroken_one() {
 }
 
 #[test]
-fn a_trained_model_is_left_alone_unless_overwritten() {
+fn a_trained_model_is_left_alone_unless_it_is_trained_again() {
     let folder = folder(TRANSLATOR);
     command(folder.path()).assert().success();
     let before = fs::metadata(folder.path().join(OUTCOME[1])).unwrap().modified().unwrap();
@@ -64,10 +64,11 @@ fn a_trained_model_is_left_alone_unless_overwritten() {
     fs::write(folder.path().join("tiny.toml"), TRANSLATOR.replace("d_ff = 12", "d_ff = 14")).unwrap();
     let message = refusal(folder.path());
     assert!(
-        message.contains("was trained from other settings") && message.contains("--overwrite"),
+        message.contains("was trained from other settings")
+            && message.contains("`train-subject tiny.toml --again`"),
         "{message}"
     );
-    command(folder.path()).arg("--overwrite").assert().success();
+    command(folder.path()).arg("--again").assert().success();
 }
 
 #[test]

@@ -96,10 +96,7 @@ fn a_checkpoint_that_was_not_kept_is_named_with_the_command_that_makes_it() {
     command(folder.path()).assert().success();
     fs::write(folder.path().join("tiny.toml"), format!("{CLASSIFIER}[dynamics]\nepochs = [1, 2]\n")).unwrap();
     let message = refusal(&mut command(folder.path()));
-    assert!(
-        message.contains("epochs/2") && message.contains("train-subject tiny.toml --overwrite"),
-        "{message}"
-    );
+    assert!(message.contains("epochs/2") && message.contains("train-subject tiny.toml --again"), "{message}");
     fs::write(folder.path().join("tiny.toml"), format!("{CLASSIFIER}[dynamics]\nepochs = [5]\n")).unwrap();
     assert!(refusal(&mut command(folder.path())).contains("dynamics.epochs must be rising"));
     let beyond = classifier("[dynamics]\nsteps = [101]\n");

@@ -1,6 +1,6 @@
 //! The splits of a classifier.
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use corpus::grammar::{InferenceSizes, inference_splits};
 use corpus::labelled::{self, Example, Format};
@@ -75,6 +75,17 @@ pub(super) fn classes(examples: &[Example], labels: &[String], split: &str) -> R
         })
     };
     examples.iter().zip(1..).map(class).collect()
+}
+
+/// The file of a split; none if it is made up, or there is no such split.
+pub(super) fn files(spec: &ClassificationData, folder: &Path, split: &str) -> Vec<PathBuf> {
+    let split =
+        spec.holdout.as_ref().filter(|holdout| holdout.name == split).map_or(split, |holdout| &holdout.from);
+    let file = spec.splits.get(split).filter(|_| spec.grammar.is_none()).map(|split| match split {
+        SplitFile::Plain(file) => folder.join(file),
+        SplitFile::Formatted(own) => folder.join(&own.file),
+    });
+    file.into_iter().collect()
 }
 
 /// A split before anything is taken out of it.

@@ -1,16 +1,18 @@
 //! Training of any model family, from nothing or from a pretrained checkpoint.
 //!
 //! An epoch's batches and dropout are functions of the seed and its number, and it is saved whole, so a run that is
-//! killed goes on from its last epoch with the losses of an unbroken run.
+//! killed goes on from its last epoch with the losses of an unbroken run. A model is trained beside its place, in
+//! `<name>.partial`, and goes there when it is complete: what is in the place is used until then.
 mod adam;
 mod learner;
+mod record;
 mod run;
 mod state;
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use durable::Lock;
 use records::{Existing, Identity, Provenance, Row, RowWriter, Signature, TrainingRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,13 +24,12 @@ use crate::{Error, Naming};
 use adam::Adam;
 pub(crate) use adam::AdamSettings;
 pub(crate) use learner::{Learner, Validation, trainable};
+pub(crate) use record::Ingredient;
+use record::Record;
 use run::{Run, epoch_seed};
 pub use state::TrainingCheckpoint;
 pub(crate) use state::write_once;
-use state::{Checkpoints, EpochState, replace};
-
-/// The settings that a model was trained from, beside it.
-const SETTINGS: &str = "settings.json";
+use state::{Checkpoints, EpochState};
 
 /// Which epoch becomes the model of the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,73 +78,113 @@ pub(crate) struct Material<E> {
     pub identity: Identity,
 }
 
+/// Where a model is trained, closed to other processes until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Workplace {
+    /// The folder of the model that is not complete yet.
+    pub folder: PathBuf,
+    record: Record,
+    _lock: Lock,
+}
+
+impl Workplace {
+    /// Says what to do about what a killed run has left, if it is at fault.
+    ///
+    /// # Errors
+    /// Names the folder and the fault.
+    pub(crate) fn undamaged<T, E: std::fmt::Display>(&self, rest: Result<T, E>) -> Result<T, Error> {
+        rest.map_err(|fault| Error::DamagedRest { folder: self.folder.clone(), fault: fault.to_string() })
+    }
+}
+
 impl Plan<'_> {
     /// Where the model is or will be.
     pub(crate) fn folder(&self) -> PathBuf {
         self.machine.model_folder(self.name)
     }
 
-    /// Whether the model must be trained, or trained to the end. A model without a record of its settings was not
-    /// trained here and is taken as it is.
+    /// Whether the model is there. A model without a record of its training was not trained here and is taken as it is.
     ///
     /// # Errors
-    /// If what is there was trained from other settings.
-    pub(crate) fn is_due(&self, overwrite: bool) -> Result<bool, Error> {
-        if !overwrite {
-            self.check_settings(&self.folder())?;
-        }
-        Ok(overwrite || !self.folder().join("model.safetensors").exists())
+    /// If it was trained from other settings, or from other contents of such `ingredients` as are at hand.
+    pub(crate) fn is_finished(&self, ingredients: &[Ingredient<'_>]) -> Result<bool, Error> {
+        let folder = self.folder();
+        self.check(&folder, ingredients)?;
+        Ok(folder.join("model.safetensors").exists())
     }
 
-    /// Refuses to mix two settings in one folder.
-    fn check_settings(&self, folder: &Path) -> Result<(), Error> {
-        let path = folder.join(SETTINGS);
-        let stored = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice::<Value>(&bytes).ok(),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(source) => return Err(Error::Read { path, source }),
-        };
-        if stored.as_ref() == Some(&self.settings) {
-            return Ok(());
+    fn check(&self, folder: &Path, ingredients: &[Ingredient<'_>]) -> Result<(), Error> {
+        match Record::fault(folder, &self.settings, ingredients)? {
+            Some(fault) => Err(self.other_training(folder, fault)),
+            None => Ok(()),
         }
-        Err(Error::OtherSettings { folder: folder.to_owned(), spec: self.path.to_owned() })
     }
 
-    /// Trains the model; goes on where a killed run stopped.
+    fn other_training(&self, folder: &Path, fault: String) -> Error {
+        Error::OtherTraining { folder: folder.to_owned(), spec: self.path.to_owned(), fault }
+    }
+
+    /// The place to train in, with what a killed run has left there, unless another process has just made the model.
+    /// With `again` that model is not looked at, and what was left of another training is removed.
+    ///
+    /// # Errors
+    /// If another process is training the model, or there is the rest of another training.
+    pub(crate) fn begin(
+        &self,
+        again: bool,
+        ingredients: &[Ingredient<'_>],
+    ) -> Result<Option<Workplace>, Error> {
+        let place = self.folder();
+        let lock = Lock::take(&place)?.ok_or_else(|| Error::InTraining { folder: place.clone() })?;
+        durable::restore_folder(&place)?;
+        if !again && self.is_finished(ingredients)? {
+            return Ok(None);
+        }
+        if !is_ours(&place) {
+            return Err(Error::NoModelFolder { folder: place });
+        }
+        let folder = durable::partial(&place);
+        if again && Record::fault(&folder, &self.settings, ingredients)?.is_some() {
+            fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+        }
+        self.check(&folder, ingredients)?;
+        let record = Record::new(&self.settings, ingredients)?;
+        Ok(Some(Workplace { folder, record, _lock: lock }))
+    }
+
+    /// Trains the model; goes on where a killed run stopped. What is there is used until the new one is complete.
     ///
     /// - `save_tokenizer`: writes the tokeniser into the model's folder
     /// - `start`: the model before the first step
     /// - `load`: the model in the folder of an epoch
     ///
-    /// With `overwrite` what is there is removed when all that can fail early has not.
-    ///
     /// # Errors
-    /// If a file cannot be written, what is there is torn, or the loss is no longer a number.
+    /// If a file cannot be written, what a killed run has left is damaged, or the loss is no longer a number.
     pub(crate) fn run<L: Learner>(
         &self,
+        workplace: &Workplace,
         material: &Material<L::Examples>,
-        overwrite: bool,
         save_tokenizer: impl FnOnce(&Path) -> Result<(), Error>,
         start: impl FnOnce() -> Result<L, Error>,
         load: impl FnOnce(&Path) -> Result<L, Error>,
     ) -> Result<(), Error> {
         tch::set_num_threads(1); // each shard computes alone, see `Run`
-        let folder = self.folder();
-        let checkpoints = Checkpoints::new(&folder);
-        let mut states = if overwrite { Vec::new() } else { checkpoints.states()? };
-        let learner = match states.last() {
-            Some(last) => load(&checkpoints.epoch(last.row.epoch))?,
-            None => start()?,
+        let folder = &workplace.folder;
+        let checkpoints = Checkpoints::new(folder);
+        let mut states = workplace.undamaged(checkpoints.states())?;
+        let (learner, adam) = match states.last() {
+            Some(last) => workplace.undamaged(self.restore(&checkpoints, last, load))?,
+            None => {
+                let learner = start()?;
+                let adam = Adam::new(learner.weights(), &self.adam);
+                (learner, adam)
+            }
         };
-        let mut adam = Adam::new(learner.weights(), &self.adam);
-        if let Some(last) = states.last() {
-            checkpoints.restore(&mut adam, last, self.machine.device)?;
-        }
-        let mut run = self.begin(learner, adam, &material.train, states.last())?;
+        let mut run = self.begin_loop(learner, adam, &material.train, states.last())?;
         self.check_steps(&run, &checkpoints)?;
         let mut curve = self.open_curve(material.identity.clone(), &states)?;
-        self.prepare(&folder, overwrite)?;
-        save_tokenizer(&folder)?;
+        workplace.record.write(folder)?;
+        save_tokenizer(folder)?;
         for epoch in states.len() + 1..=self.epochs {
             let state = self.epoch(&mut run, epoch, (material, &checkpoints), best(&states))?;
             checkpoints.save(run.learner(), &run.adam, &state)?;
@@ -158,10 +199,24 @@ impl Plan<'_> {
         let Some(kept) = kept else { return Ok(()) };
         run.progress.line(&format!("epoch {} is the model: {}", kept.epoch, described(kept)));
         checkpoints.publish(kept.epoch)?;
+        durable::publish_folder(folder, &self.folder())?;
         if let Some(dynamics) = self.dynamics {
-            checkpoints.thin(self.epochs, &dynamics.epochs);
+            Checkpoints::new(&self.folder()).thin(self.epochs, &dynamics.epochs);
         }
         Ok(())
+    }
+
+    /// Model and optimiser as they were after an epoch.
+    fn restore<L: Learner>(
+        &self,
+        checkpoints: &Checkpoints,
+        last: &EpochState,
+        load: impl FnOnce(&Path) -> Result<L, Error>,
+    ) -> Result<(L, Adam), Error> {
+        let learner = load(&checkpoints.epoch(last.row.epoch))?;
+        let mut adam = Adam::new(learner.weights(), &self.adam);
+        checkpoints.restore(&mut adam, last, self.machine.device)?;
+        Ok((learner, adam))
     }
 
     /// Refuses checkpoints of `[dynamics]` that this training would not leave.
@@ -176,18 +231,8 @@ impl Plan<'_> {
         checkpoints.kept(&[], &passed).map(drop).map_err(missing)
     }
 
-    /// Makes the model's folder, anew with `overwrite`.
-    fn prepare(&self, folder: &Path, overwrite: bool) -> Result<(), Error> {
-        let fault = |source| Error::Write { path: folder.to_owned(), source };
-        if overwrite && folder.exists() {
-            fs::remove_dir_all(folder).map_err(fault)?;
-        }
-        fs::create_dir_all(folder).map_err(fault)?;
-        replace(&folder.join(SETTINGS), &format!("{:#}\n", self.settings))
-    }
-
     /// The training loop after the epoch `last`, with as many shards as it had.
-    fn begin<L: Learner>(
+    fn begin_loop<L: Learner>(
         &self,
         learner: L,
         adam: Adam,
@@ -244,13 +289,15 @@ impl Plan<'_> {
         let signature = Signature::new(identity, run);
         let path = self.results.join(self.name).join("training.csv");
         let open = |existing| RowWriter::<TrainingRow>::open(&path, &signature, existing);
-        // The curve of a model that is not there, such as a reference result, is replaced by that of its successor.
-        let mut curve = open(if states.is_empty() { Existing::Overwrite } else { Existing::Continue })?;
-        if curve.rows().any(|row| row.epoch > states.len()) {
-            // Rows of a run whose checkpoints are not there, on another machine perhaps.
-            drop(curve);
-            curve = open(Existing::Overwrite)?;
-        }
+        // All rows are in `states`, so a curve of another model, such as a reference result, or one with rows of
+        // epochs that are not there, perhaps of another machine, is replaced.
+        let continued = match open(Existing::Continue) {
+            _ if states.is_empty() => None,
+            Ok(curve) if curve.rows().all(|row| row.epoch <= states.len()) => Some(curve),
+            Ok(_) | Err(records::Error::Identity { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let mut curve = continued.map_or_else(|| open(Existing::Overwrite), Ok)?;
         for state in states {
             if !curve.contains(&state.row.key()) {
                 curve.push(state.row.clone())?;
@@ -274,6 +321,12 @@ pub(crate) fn checkpoints(
         dynamics.map_or((&every, &[]), |dynamics| (&dynamics.epochs, &dynamics.steps));
     let missing = |folder| Error::NoTrainingCheckpoint { folder, spec: naming.path.to_owned() };
     Checkpoints::new(&machine.model_folder(naming.name)).kept(epochs, steps).map_err(missing)
+}
+
+/// Whether a folder may be replaced by a model: it is one, is the rest of one, is empty or not there.
+fn is_ours(folder: &Path) -> bool {
+    let is_empty = || fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+    ["model.safetensors", record::FILE].iter().any(|name| folder.join(name).exists()) || is_empty()
 }
 
 /// The best epoch so far; the first of equals.

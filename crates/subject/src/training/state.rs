@@ -15,6 +15,10 @@ const MOMENTS: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
 const MODEL: &str = "model.safetensors";
 
+/// More than any machine or training has, few enough to compute with.
+const MOST_SHARDS: usize = 4_096;
+const MOST_STEPS: usize = 1 << 40;
+
 /// Where training stands after an epoch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct EpochState {
@@ -42,7 +46,7 @@ impl TrainingCheckpoint {
     }
 }
 
-/// The folder of a model in training.
+/// The folder of a model and of the checkpoints of its training.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
     folder: PathBuf,
@@ -90,15 +94,21 @@ impl Checkpoints {
     }
 
     /// The states of all epochs there are, in order.
+    ///
+    /// # Errors
+    /// If one of them is no state of that epoch.
     pub(super) fn states(&self) -> Result<Vec<EpochState>, Error> {
         let mut states = Vec::new();
         loop {
             let path = self.epoch(states.len() + 1).join(STATE);
+            let fault = |fault| Error::Spec { path: path.clone(), fault };
             match fs::read(&path) {
-                Ok(bytes) => states.push(serde_json::from_slice(&bytes).map_err(|error| Error::Spec {
-                    path,
-                    fault: format!("not the state of a training run: {error}"),
-                })?),
+                Ok(bytes) => {
+                    let state: EpochState = serde_json::from_slice(&bytes)
+                        .map_err(|error| fault(format!("not the state of a training run: {error}")))?;
+                    state.check(states.len() + 1).map_err(|what| fault(what.to_owned()))?;
+                    states.push(state);
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(states),
                 Err(source) => return Err(Error::Read { path, source }),
             }
@@ -108,27 +118,19 @@ impl Checkpoints {
     /// Writes an epoch: all of it or, if the process is killed, nothing. The moments of the epoch before go.
     pub(super) fn save(&self, model: &impl Learner, adam: &Adam, state: &EpochState) -> Result<(), Error> {
         let epoch = state.row.epoch;
-        let partial = self.epochs().join(format!("{epoch}.partial"));
-        model.save(&partial)?;
-        adam.state().write(&partial.join(MOMENTS))?;
-        let json = serde_json::to_string_pretty(state).expect("a state has only text keys");
-        replace(&partial.join(STATE), &(json + "\n"))?;
-        let place = self.epoch(epoch);
-        fs::rename(&partial, &place).map_err(|source| Error::Write { path: place, source })?;
+        durable::replace_folder(&self.epoch(epoch), |partial| {
+            model.save(partial)?;
+            adam.state().write(&partial.join(MOMENTS))?;
+            let json = serde_json::to_string_pretty(state).expect("a state has only text keys");
+            Ok::<_, Error>(durable::write(&partial.join(STATE), json + "\n")?)
+        })?;
         let _ = fs::remove_file(self.epoch(epoch - 1).join(MOMENTS)); // only saves space
         Ok(())
     }
 
     /// Writes the model after a step within an epoch, in the place of what a killed run has left.
     pub(super) fn save_step(&self, model: &impl Learner, step: usize) -> Result<(), Error> {
-        let place = self.step(step);
-        let partial = place.with_extension("partial");
-        model.save(&partial)?;
-        let fault = |source| Error::Write { path: place.clone(), source };
-        if place.exists() {
-            fs::remove_dir_all(&place).map_err(fault)?;
-        }
-        fs::rename(&partial, &place).map_err(fault)
+        durable::replace_folder(&self.step(step), |partial| model.save(partial))
     }
 
     /// Removes all epochs up to `last` but those of `kept`, when none is needed to go on.
@@ -147,32 +149,61 @@ impl Checkpoints {
         Ok(adam.restore(&moments, state.row.step)?)
     }
 
-    /// Makes an epoch the model of the subject. The weights come last: where they are, all is.
+    /// Makes an epoch the model of the folder.
     pub(super) fn publish(&self, epoch: usize) -> Result<(), Error> {
         for name in ["config.json", MODEL] {
-            let (place, partial) = (self.folder.join(name), self.folder.join(format!("{name}.partial")));
-            fs::copy(self.epoch(epoch).join(name), &partial)
-                .and_then(|_| fs::rename(&partial, &place))
-                .map_err(|source| Error::Write { path: place, source })?;
+            let from = self.epoch(epoch).join(name);
+            let bytes = fs::read(&from).map_err(|source| Error::Read { path: from, source })?;
+            durable::write(&self.folder.join(name), bytes)?;
         }
         Ok(())
     }
 }
 
-/// Writes a file: all of it or, if the process is killed, nothing.
-pub(super) fn replace(path: &Path, text: &str) -> Result<(), Error> {
-    let partial = path.with_extension("partial");
-    fs::write(&partial, text)
-        .and_then(|()| fs::rename(&partial, path))
-        .map_err(|source| Error::Write { path: path.to_owned(), source })
+impl EpochState {
+    /// Refuses numbers that no training writes, before anything is computed from them.
+    fn check(&self, epoch: usize) -> Result<(), &'static str> {
+        if self.row.epoch != epoch {
+            return Err("the state of another epoch");
+        }
+        match (1..=MOST_SHARDS).contains(&self.shards) && self.row.step <= MOST_STEPS {
+            true => Ok(()),
+            false => Err("its number of shards or of steps is out of range"),
+        }
+    }
 }
 
 /// Writes a file by way of another, unless it is there: a run that is continued has it already.
 pub(crate) fn write_once(path: &Path, write: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
-    if path.exists() {
-        return Ok(());
+    if path.exists() { Ok(()) } else { durable::replace_file(path, write) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"row": {"epoch": 1, "step": 25, "train_loss": 0.5, "dev_loss": 0.25, "dev_score": null,
+        "learning_rate": 0.01, "best": true}, "shards": 2}"#;
+
+    #[test]
+    fn a_state_that_no_training_wrote_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("epochs/1").join(STATE);
+        let states = |text: &str| {
+            durable::write(&path, text).unwrap();
+            Checkpoints::new(folder.path()).states()
+        };
+        assert_eq!(states(GOOD).unwrap().len(), 1);
+        for (from, to, fault) in [
+            ("{\"row\"", "{\"rows\"", "not the state of a training run"),
+            ("\"epoch\": 1", "\"epoch\": 2", "the state of another epoch"),
+            ("\"shards\": 2", "\"shards\": 0", "out of range"),
+            ("\"shards\": 2", "\"shards\": 1000000000", "out of range"),
+            ("\"step\": 25", "\"step\": 18446744073709551615", "out of range"),
+            (GOOD, "", "not the state of a training run"),
+        ] {
+            let message = states(&GOOD.replace(from, to)).unwrap_err().to_string();
+            assert!(message.contains(fault) && message.contains("state.json"), "{to}: {message}");
+        }
     }
-    let partial = path.with_extension("partial");
-    write(&partial)?;
-    fs::rename(&partial, path).map_err(|source| Error::Write { path: path.to_owned(), source })
 }

@@ -1,5 +1,5 @@
 //! The splits of a subject.
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use corpus::grammar::{Sample, demo_splits};
 use corpus::parallel::ParallelText;
@@ -57,6 +57,12 @@ fn read_files(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelTex
         (Some(fetch), Some(path)) => Err(Error::NotFetched { path, fetch: fetch.clone() }),
         _ => Ok(files.read(folder)?),
     }
+}
+
+/// The files of a split; none if it is made up, or there is no such split.
+pub(super) fn files(spec: &DataSpec, folder: &Path, split: &str) -> Vec<PathBuf> {
+    let pair = spec.splits.get(split).filter(|_| spec.grammar.is_none());
+    pair.map_or(Vec::new(), |pair| pair.paths(folder))
 }
 
 /// SHA-256 of the sentences of a split, in lower-case hexadecimal; how the files are compressed does not matter.

@@ -14,7 +14,7 @@ use super::learner::Translator;
 use super::pairs::Pairs;
 use crate::args::Machine;
 use crate::spec::{ModelSpec, TrainingSpec, TranslationSpec};
-use crate::training::{AdamSettings, Keep, Material, Plan, write_once};
+use crate::training::{AdamSettings, Ingredient, Keep, Material, Plan, Workplace, write_once};
 use crate::{Error, Naming};
 
 /// Added to the denominator of Adam; the value of Vaswani et al. (2017), Section 5.3.
@@ -33,41 +33,59 @@ struct Training<'a> {
 /// Trains the model unless it is there, and returns its folder.
 ///
 /// # Errors
-/// If data is missing or at fault, the model there was trained from other settings, a file cannot be written, or the
+/// If data is missing or at fault, the model there was trained from other settings or data, a file cannot be written, or the
 /// loss is no longer a number.
 pub(crate) fn train(
     naming: Naming<'_>,
     spec: &TranslationSpec,
     machine: &Machine,
     results: &Path,
-    overwrite: bool,
+    again: bool,
 ) -> Result<PathBuf, Error> {
     let (Some(model), Some(tokenizer), Some(settings)) = (spec.model, spec.tokenizer, spec.training) else {
         return Err(Error::NotTrained { name: naming.name.to_owned() });
     };
     let training = Training { naming, spec, model, vocabulary: tokenizer.vocabulary, settings, machine };
-    training.run(results, overwrite)
+    let plan = training.plan(results);
+    if again || !plan.is_finished(&training.ingredients(None))? {
+        training.run(&plan, again)?;
+    }
+    Ok(plan.folder())
 }
 
 impl Training<'_> {
-    fn run(&self, results: &Path, overwrite: bool) -> Result<PathBuf, Error> {
-        let plan = self.plan(results);
-        if plan.is_due(overwrite)? {
-            let data = &self.spec.data;
-            let read = |split: &str| data::read_split(data, &self.machine.data, split);
-            let (train, dev) = (read(&data.train)?, read(&data.dev)?);
-            let tokenizer = self.tokenizer(&plan.folder(), &train, overwrite)?;
-            let material = Material {
-                train: self.encode(&tokenizer, &train, &data.train)?,
-                dev: self.encode(&tokenizer, &dev, &data.dev)?,
-                identity: self.identity(&train, &dev),
-            };
-            let save =
-                |folder: &Path| write_once(&folder.join("tokenizer.json"), |path| Ok(tokenizer.save(path)?));
-            let load = |folder: &Path| Translator::load(folder, self.machine.device, self.settings);
-            plan.run(&material, overwrite, save, || self.start(&tokenizer), load)?;
-        }
-        Ok(plan.folder())
+    fn run(&self, plan: &Plan<'_>, again: bool) -> Result<(), Error> {
+        let data = &self.spec.data;
+        let read = |split: &str| data::read_split(data, &self.machine.data, split);
+        let (train, dev) = (read(&data.train)?, read(&data.dev)?);
+        let Some(workplace) = plan.begin(again, &self.ingredients(Some([&train, &dev])))? else {
+            return Ok(());
+        };
+        let tokenizer = self.tokenizer(&workplace, &train)?;
+        let material = Material {
+            train: self.encode(&tokenizer, &train, &data.train)?,
+            dev: self.encode(&tokenizer, &dev, &data.dev)?,
+            identity: self.identity(&train, &dev),
+        };
+        let save =
+            |folder: &Path| write_once(&folder.join("tokenizer.json"), |path| Ok(tokenizer.save(path)?));
+        let load = |folder: &Path| Translator::load(folder, self.machine.device, self.settings);
+        plan.run(&workplace, &material, save, || self.start(&tokenizer), load)
+    }
+
+    /// What the weights depend on besides the settings: train and dev split, if they have been read already, or as they
+    /// are read when they are needed.
+    fn ingredients<'a>(&'a self, read: Option<[&'a ParallelText; 2]>) -> Vec<Ingredient<'a>> {
+        let (spec, folder) = (&self.spec.data, &self.machine.data);
+        let ingredient = |(place, split): (usize, &'a String)| Ingredient {
+            name: format!("split `{split}`"),
+            files: data::files(spec, folder, split),
+            sha256: Box::new(move || match read {
+                Some(texts) => Ok(data::sha256(texts[place])),
+                None => Ok(data::sha256(&data::read_split(spec, folder, split)?)),
+            }),
+        };
+        [&spec.train, &spec.dev].into_iter().enumerate().map(ingredient).collect()
     }
 
     fn plan<'a>(&'a self, results: &'a Path) -> Plan<'a> {
@@ -115,15 +133,10 @@ impl Training<'_> {
     }
 
     /// The tokeniser of a run that was begun, or a new one.
-    fn tokenizer(
-        &self,
-        folder: &Path,
-        train: &ParallelText,
-        overwrite: bool,
-    ) -> Result<SubwordTokenizer, Error> {
-        let path = folder.join("tokenizer.json");
-        if path.exists() && !overwrite {
-            return Ok(SubwordTokenizer::load(&path)?);
+    fn tokenizer(&self, workplace: &Workplace, train: &ParallelText) -> Result<SubwordTokenizer, Error> {
+        let path = workplace.folder.join("tokenizer.json");
+        if path.exists() {
+            return workplace.undamaged(SubwordTokenizer::load(&path));
         }
         Ok(SubwordTokenizer::train(train.source.iter().chain(&train.target), self.vocabulary)?)
     }
