@@ -10,17 +10,21 @@
 //! - [`batches`] groups sentences of like length.
 //! - [`fetch`] downloads data sets and checks them.
 //! - [`hub`] brings models of the Hugging Face hub.
+//! - [`progress`] draws how far downloads are.
 mod archive;
 pub mod batches;
 pub mod classifier_tokenizer;
 mod error;
 pub mod fetch;
+mod foreign;
 pub mod grammar;
 pub mod hub;
 pub mod labelled;
 pub mod marian_tokenizer;
 pub mod pairs;
 pub mod parallel;
+pub mod progress;
 pub mod tokenizer;
+mod transfer;
 
 pub use error::Error;

@@ -4,18 +4,15 @@
 //! with the right checksum gets its final name.
 mod catalogue;
 pub(crate) mod checksum;
-mod download;
 mod package;
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-
-use flate2::{Compression, write::GzEncoder};
 
 pub use self::catalogue::{Catalogue, Source, Upstream};
 use crate::Error;
 use crate::archive::Archive;
+use crate::transfer::{Client, Fault};
 
 /// Where a data set is fetched from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,10 +99,7 @@ impl Job<'_> {
         for file in missing {
             let part = self.part(file)?;
             let address = format!("{address}{file}");
-            let decoded = download::resume(&address, &part, &mut |done, total| progress(file, done, total))?;
-            if decoded && is_gzip(Path::new(file)) {
-                compress(&part).map_err(|source| Error::Write { path: part, source })?;
-            }
+            resume(&address, &part, file, progress)?;
             self.accept(file, address)?;
         }
         Ok(())
@@ -131,7 +125,7 @@ impl Job<'_> {
     fn unzip(&self, missing: &[&str], address: &str, progress: Progress) -> Result<(), Error> {
         let name = address.rsplit('/').next().unwrap_or(address);
         let part = self.part(name)?;
-        download::resume(address, &part, &mut |done, total| progress(name, done, total))?;
+        resume(address, &part, name, progress)?;
         let result = self.extract(missing, &part);
         fs::remove_file(&part).map_err(|source| Error::Write { path: part, source })?;
         result
@@ -189,16 +183,16 @@ fn copy(from: &Path, part: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Replaces a file by its gzip form, unless it is gzip already.
-fn compress(path: &Path) -> std::io::Result<()> {
-    let text = fs::read(path)?;
-    if text.starts_with(&[0x1f, 0x8b]) {
-        return Ok(());
-    }
-    let mut encoder = GzEncoder::new(fs::File::create(path)?, Compression::default());
-    encoder.write_all(&text)?;
-    encoder.finish()?;
-    Ok(())
+/// Downloads `address` to `part`; `name` is what the progress is of.
+fn resume(address: &str, part: &Path, name: &str, progress: Progress) -> Result<(), Error> {
+    let received = Client::new().resume(address, part, None, &mut |done, total| progress(name, done, total));
+    let reason = match received {
+        Ok(()) => return Ok(()),
+        Err(Fault::Write { path, source }) => return Err(Error::Write { path, source }),
+        Err(Fault::Status(status)) => format!("the server answered {status}"),
+        Err(Fault::Answer(reason)) => reason,
+    };
+    Err(Error::Network { address: address.to_owned(), reason })
 }
 
 fn is_gzip(path: &Path) -> bool {
