@@ -481,3 +481,26 @@ fn sources_without_one_place_or_with_a_bad_checksum_are_refused() {
     fails("address = \"a\"\npackage = \"b\"", SHA256, &format!("{one} 2"));
     fails("address = \"a\"", "c63b", "`a.tsv`: `c63b` is neither a sha256 nor `unverified`");
 }
+
+#[test]
+fn lists_whose_names_lead_elsewhere_are_refused() {
+    let refused = |place: &str, file: &str, said: &str| {
+        let project = Project::with(place, &format!("\"{file}\" = \"unverified\""));
+        let error = format!("`data/sources.toml` is not a list of data sources: {said}");
+        project.fetch(&["toy", "--mirror", "."]).code(1).stderr(one_line_error(&error));
+        assert_eq!(project.names("data"), ["sources.toml"]);
+    };
+    let outside = |path| {
+        format!(
+            "[toy] `{path}` must lead below `data/`: names with `/` between them, none of them `.` or `..`"
+        )
+    };
+    let address = "address = \"http://localhost:9/\"";
+    refused(address, "../a.tsv", &outside("../a.tsv"));
+    refused(address, "/a.tsv", &outside("/a.tsv"));
+    refused(address, "a\\u001bb", &outside("a\\u{1b}b"));
+    refused(&format!("{address}\nfolder = \"../..\""), "a.tsv", &outside("../.."));
+    refused(&format!("{address}\nfolder = \"/etc\""), "a.tsv", &outside("/etc"));
+    let option = "[toy] `--index-url==x` is no package: expected name==version";
+    refused("package = \"--index-url==x\"", "a.tsv", option);
+}

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 pub use self::catalogue::{Catalogue, Source, Upstream};
 use crate::Error;
 use crate::archive::Archive;
+use crate::names::is_file_name;
 use crate::transfer::{Client, Fault};
 
 /// Where a data set is fetched from.
@@ -123,7 +124,7 @@ impl Job<'_> {
 
     /// Downloads a zip archive, extracts files and removes it again.
     fn unzip(&self, missing: &[&str], address: &str, progress: Progress) -> Result<(), Error> {
-        let name = address.rsplit('/').next().unwrap_or(address);
+        let name = address.rsplit('/').next().filter(|name| is_file_name(name)).unwrap_or("archive");
         let part = self.part(name)?;
         resume(address, &part, name, progress)?;
         let result = self.extract(missing, &part);

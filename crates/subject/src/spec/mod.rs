@@ -126,6 +126,14 @@ fn test() -> String {
     "test".to_owned()
 }
 
+/// Names of splits become parts of the names of result files.
+fn check_split_names<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), String> {
+    match names.into_iter().find(|name| !corpus::names::is_file_name(name)) {
+        Some(name) => Err(format!("a split cannot be called {name:?}: its name becomes part of file names")),
+        None => Ok(()),
+    }
+}
+
 /// A TOML error on one line: what, and in which line of the file.
 fn one_line(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().replace('\n', " ");

@@ -312,6 +312,7 @@ impl TranslationSpec {
             "sizes in data.grammar must be at most 10000000",
             sizes.iter().all(|&size| size <= 10_000_000),
         )])?;
+        check_split_names(data.splits.keys())?;
         for (name, files) in &data.splits {
             files.validate().map_err(|fault| format!("data.splits.{name}: {fault}"))?;
         }
