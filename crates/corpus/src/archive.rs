@@ -1,6 +1,6 @@
 //! Zip archives: files out of them, and texts in them; a Python wheel is one.
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use zip::ZipArchive;

@@ -207,6 +207,9 @@ fn wrong(path: &Path, reason: String) -> Error {
 /// about cutting and filling up texts.
 fn parse(text: &str) -> Result<Tokenizer, String> {
     let mut json: Value = serde_json::from_str(text).map_err(|error| shown(&error.to_string()))?;
+    if json["model"]["type"].as_str().is_some_and(|kind| kind != "WordPiece") {
+        return Err("its model is of another type".into());
+    }
     check_part("normaliser", &json["normalizer"], &NORMALIZERS)?;
     check_part("pre-tokeniser", &json["pre_tokenizer"], &PRE_TOKENIZERS)?;
     for part in ["decoder", "truncation", "padding"] {

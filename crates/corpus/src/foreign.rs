@@ -3,6 +3,9 @@
 /// The most characters of foreign text that a message repeats.
 const MOST: usize = 120;
 
+/// The most names that a message lists.
+const MOST_NAMES: usize = 30;
+
 /// `text` as a message may show it: in one line, with control characters escaped, and not at any length.
 pub(crate) fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(MOST).flat_map(escaped).collect();
@@ -10,6 +13,16 @@ pub(crate) fn shown(text: &str) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// Names of a foreign file as a message may list them: not more than the first few.
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    let mut names = names.into_iter().map(|name| format!("`{}`", shown(name)));
+    let first: Vec<String> = names.by_ref().take(MOST_NAMES).collect();
+    match names.count() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 fn escaped(letter: char) -> impl Iterator<Item = char> {
@@ -29,6 +42,15 @@ mod tests {
         for text in ["Ça « alors » 犬 🐕", r#"say "no" or 'C:\x'"#] {
             assert_eq!(shown(text), text);
         }
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let names: Vec<String> = (1..=31).map(|number| number.to_string()).collect();
+        assert_eq!(listed(&names[..2]), "`1`, `2`");
+        assert!(listed(&names[..30]).ends_with("`29`, `30`"));
+        assert!(listed(&names).ends_with("`29`, `30` and 1 more"));
+        assert_eq!(listed(&["a\n".to_owned()]), r"`a\n`");
     }
 
     #[test]

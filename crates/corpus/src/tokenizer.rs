@@ -164,13 +164,14 @@ fn check_ids(inner: &Inner) -> Result<(), String> {
     let mut tokens: Vec<(u32, String)> =
         inner.get_vocab(true).into_iter().map(|(token, id)| (id, token)).collect();
     tokens.sort();
-    match tokens.iter().zip(0..).find(|((id, _), place)| id != place) {
-        Some(((id, token), _)) => {
-            let token = shown(token);
-            Err(format!("ids must run from 0 to {}, each once, but `{token}` has {id}", tokens.len() - 1))
-        }
-        None => Ok(()),
-    }
+    let Some(((id, token), place)) = tokens.iter().zip(0..).find(|((id, _), place)| id != place) else {
+        return Ok(());
+    };
+    Err(if *id < place {
+        format!("`{}` and `{}` both have the id {id}", shown(&tokens[*id as usize].1), shown(token))
+    } else {
+        format!("no token has the id {place}, but ids must run from 0 to {}", tokens.len() - 1)
+    })
 }
 
 /// Appends the end symbol, as [`SubwordTokenizer::encode`] does: for other readers of the file.
@@ -325,11 +326,10 @@ mod tests {
 
     #[test]
     fn ids_that_two_tokens_share_or_no_embedding_has_are_refused() {
-        for id in [4, 500] {
-            let error = refusal_of("/model/vocab/!", json!(id));
-            let expected = "ids must run from 0 to 499, each once, but ";
-            assert!(error.contains(expected) && error.ends_with(&format!("has {id}")), "{error}");
-        }
+        let shared = refusal_of("/model/vocab/#", json!(3));
+        assert!(shared.ends_with("`!` and `#` both have the id 3"), "{shared}");
+        let gap = refusal_of("/model/vocab/!", json!(500));
+        assert!(gap.ends_with("no token has the id 3, but ids must run from 0 to 499"), "{gap}");
     }
 
     #[test]

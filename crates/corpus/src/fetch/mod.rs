@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 pub use self::catalogue::{Catalogue, Source, Upstream};
 use crate::Error;
 use crate::archive::Archive;
+use crate::foreign::shown;
 use crate::names::is_file_name;
 use crate::transfer::{Client, Fault};
 
@@ -146,7 +147,7 @@ impl Job<'_> {
         for file in missing {
             let member = self.source.member(file);
             zip.extract(&member, &self.part(file)?)?;
-            self.accept(file, format!("{}:{member}", archive.display()))?;
+            self.accept(file, format!("{}:{}", archive.display(), shown(&member)))?;
         }
         Ok(())
     }

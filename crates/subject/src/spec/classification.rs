@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CheckpointSpec, DynamicsSpec, EncoderSpec, FineTuningSpec, Task, TextTokenizerSpec, check, check_sources,
+    check_split_names,
 };
 use crate::error::quoted;
 

@@ -10,7 +10,7 @@ use corpus::parallel::ParallelText;
 use corpus::tokenizer::SubwordTokenizer;
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointSpec, DynamicsSpec, Task, check, check_sources};
+use super::{CheckpointSpec, DynamicsSpec, Task, check, check_sources, check_split_names};
 
 /// A translator as its TOML file describes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
