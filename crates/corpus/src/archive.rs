@@ -1,12 +1,15 @@
 //! Zip archives: files out of them, and texts in them; a Python wheel is one.
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use zip::ZipArchive;
+use zip::read::ZipFile;
 use zip::result::ZipError;
 
 use crate::Error;
+use crate::compressed;
+use crate::foreign::shown;
 
 /// A zip archive on disk.
 pub(crate) struct Archive<'a> {
@@ -34,28 +37,49 @@ impl<'a> Archive<'a> {
     pub(crate) fn read(&mut self, member: &str) -> Result<Vec<u8>, Error> {
         let path = self.path;
         let mut bytes = Vec::new();
-        self.member(member)?
-            .read_to_end(&mut bytes)
-            .map_err(|error| fault(path, format!("`{member}` cannot be read ({error})")))?;
+        self.copy(member, &mut bytes, |error| {
+            fault(path, format!("{} cannot be read ({error})", named(member)))
+        })?;
         Ok(bytes)
     }
 
     /// Writes the content of `member` to `part`.
     pub(crate) fn extract(&mut self, member: &str, part: &Path) -> Result<(), Error> {
         let path = self.path;
-        let mut content = self.member(member)?;
         let mut file = File::create(part).map_err(|source| Error::Write { path: part.to_owned(), source })?;
-        io::copy(&mut content, &mut file)
-            .map_err(|error| fault(path, format!("`{member}` cannot be extracted ({error})")))?;
-        Ok(())
+        self.copy(member, &mut file, |error| {
+            fault(path, format!("{} cannot be extracted ({error})", named(member)))
+        })?;
+        // It is renamed next, and a name must not stand for less than was extracted.
+        file.sync_all().map_err(|source| Error::Write { path: part.to_owned(), source })
     }
 
-    fn member(&mut self, member: &str) -> Result<impl Read, Error> {
+    fn copy(
+        &mut self,
+        member: &str,
+        to: &mut impl Write,
+        fault: impl Fn(io::Error) -> Error,
+    ) -> Result<(), Error> {
+        let mut content = self.member(member)?;
+        let (size, most) = (content.size(), compressed::most(content.compressed_size()));
+        if size > most {
+            return Err(fault(io::Error::other(compressed::too_long(most))));
+        }
+        // The crate checks that no more comes than the directory names.
+        io::copy(&mut content, to).map(drop).map_err(fault)
+    }
+
+    fn member(&mut self, member: &str) -> Result<ZipFile<'_, BufReader<File>>, Error> {
         self.zip.by_name(member).map_err(|error| match error {
-            ZipError::FileNotFound => fault(self.path, format!("has no `{member}`")),
-            error => fault(self.path, format!("`{member}` cannot be read ({error})")),
+            ZipError::FileNotFound => fault(self.path, format!("has no {}", named(member))),
+            error => fault(self.path, format!("{} cannot be read ({error})", named(member))),
         })
     }
+}
+
+/// A name of the archive's for messages.
+pub(crate) fn named(member: &str) -> String {
+    format!("`{}`", shown(member))
 }
 
 pub(crate) fn fault(path: &Path, reason: String) -> Error {

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
 use tokenizers::decoders::wordpiece::WordPiece as WordPieceDecoder;
 use tokenizers::models::wordpiece::{WordPiece, WordPieceTrainer};
 use tokenizers::normalizers::BertNormalizer;
@@ -18,6 +19,7 @@ use tokenizers::{
 };
 
 use crate::Error;
+use crate::foreign::shown;
 
 /// Tokens of one text or a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,10 +160,9 @@ impl ClassifierTokenizer {
     /// Checks what `encode` relies on. `path` is for the message.
     fn new(mut inner: Tokenizer, settings: &Settings, max_length: usize, path: &Path) -> Result<Self, Error> {
         check_model(inner.get_model()).map_err(|reason| wrong(path, reason))?;
-        check_parts(&inner).map_err(|reason| wrong(path, reason))?;
         let special_ids = check_template(&inner).map_err(|reason| wrong(path, reason))?;
         let pad = settings.pad_token.as_str();
-        let pad = inner.token_to_id(pad).ok_or_else(|| wrong(path, format!("it lacks `{pad}`")))?;
+        let pad = inner.token_to_id(pad).ok_or_else(|| wrong(path, format!("it lacks `{}`", shown(pad))))?;
         let added = inner.get_post_processor().map_or(0, |processor| processor.added_tokens(true));
         if max_length <= added {
             return Err(Error::MaximumLength { asked: max_length, least: added + 1 });
@@ -180,7 +181,7 @@ impl Settings {
         if !path.exists() {
             return Ok(Self::default());
         }
-        serde_json::from_str(&read(path)?).map_err(|error| wrong(path, error.to_string()))
+        serde_json::from_str(&read(path)?).map_err(|error| wrong(path, shown(&error.to_string())))
     }
 
     /// In the order in which [`ClassifierTokenizer::train`] numbers them.
@@ -202,20 +203,53 @@ fn wrong(path: &Path, reason: String) -> Error {
     Error::WordPiece { path: path.to_owned(), reason }
 }
 
-/// Reads a `tokenizer.json` but for its decoder, on which the library panics where it is malformed.
+/// Reads a `tokenizer.json` but for its decoder, on which the library panics where it is malformed, and for what it says
+/// about cutting and filling up texts.
 fn parse(text: &str) -> Result<Tokenizer, String> {
-    let mut json: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    if let Some(decoder) = json.get_mut("decoder") {
-        decoder.take();
+    let mut json: Value = serde_json::from_str(text).map_err(|error| shown(&error.to_string()))?;
+    if json["model"]["type"].as_str().is_some_and(|kind| kind != "WordPiece") {
+        return Err("its model is of another type".into());
     }
-    let mut inner: Tokenizer = json.to_string().parse().map_err(|error| format!("{error}"))?;
+    check_part("normaliser", &json["normalizer"], &NORMALIZERS)?;
+    check_part("pre-tokeniser", &json["pre_tokenizer"], &PRE_TOKENIZERS)?;
+    for part in ["decoder", "truncation", "padding"] {
+        if let Some(part) = json.get_mut(part) {
+            part.take();
+        }
+    }
+    let mut inner: Tokenizer = json.to_string().parse().map_err(|error| shown(&format!("{error}")))?;
     inner.with_decoder(Some(WordPieceDecoder::default()));
     Ok(inner)
 }
 
+/// What BERT-like models do to a text before it is cut: none of it can fail, whatever the text. Others can: regular
+/// expressions in the middle of a text, a table of SentencePiece's where it is malformed.
+const NORMALIZERS: [&str; 8] =
+    ["BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Sequence", "StripAccents"];
+const PRE_TOKENIZERS: [&str; 6] =
+    ["BertPreTokenizer", "Digits", "Punctuation", "Sequence", "Whitespace", "WhitespaceSplit"];
+
+/// Refuses a part, or a part of a sequence, whose type is not `allowed`.
+fn check_part(role: &str, part: &Value, allowed: &[&str]) -> Result<(), String> {
+    if part.is_null() {
+        return Ok(());
+    }
+    let kind = part["type"].as_str().unwrap_or("without a type");
+    if !allowed.contains(&kind) {
+        return Err(format!(
+            "its {role} `{}` is not supported: allowed are {}",
+            shown(kind),
+            allowed.join(", ")
+        ));
+    }
+    let members = ["normalizers", "pretokenizers"].iter().filter_map(|list| part[list].as_array()).flatten();
+    members.into_iter().try_for_each(|member| check_part(role, member, allowed))
+}
+
 /// The parts of a BERT tokeniser around a vocabulary; the error says what that lacks.
 fn bert(vocabulary: HashMap<String, u32>, settings: &Settings) -> Result<Tokenizer, String> {
-    let id = |token: &str| vocabulary.get(token).copied().ok_or_else(|| format!("it lacks `{token}`"));
+    let id =
+        |token: &str| vocabulary.get(token).copied().ok_or_else(|| format!("it lacks `{}`", shown(token)));
     for token in settings.specials() {
         id(token)?;
     }
@@ -293,26 +327,7 @@ fn check_model(model: &ModelWrapper) -> Result<(), String> {
     let ModelWrapper::WordPiece(model) = model else { return Err("its model is of another type".into()) };
     match tokenizers::Model::token_to_id(model, &model.unk_token) {
         Some(_) => Ok(()),
-        None => Err(format!("its vocabulary lacks `{}`", model.unk_token)),
-    }
-}
-
-/// Regular expressions may fail in the middle of a text, and no BERT-like model needs them.
-fn check_parts(inner: &Tokenizer) -> Result<(), String> {
-    fn has_pattern(value: &serde_json::Value) -> bool {
-        match value {
-            serde_json::Value::Object(entries) => {
-                entries.contains_key("Regex") || entries.values().any(has_pattern)
-            }
-            serde_json::Value::Array(items) => items.iter().any(has_pattern),
-            _ => false,
-        }
-    }
-    let parts = serde_json::to_value((inner.get_normalizer(), inner.get_pre_tokenizer()));
-    match parts {
-        Ok(parts) if !has_pattern(&parts) => Ok(()),
-        Ok(_) => Err("regular expressions are not supported".into()),
-        Err(error) => Err(error.to_string()),
+        None => Err(format!("its vocabulary lacks `{}`", shown(&model.unk_token))),
     }
 }
 
@@ -356,7 +371,7 @@ fn check_template(inner: &Tokenizer) -> Result<Vec<u32>, String> {
         _ => None,
     });
     match unknown {
-        Some(token) => Err(format!("its template names `{token}`, but does not number it")),
+        Some(token) => Err(format!("its template names `{}`, but does not number it", shown(token))),
         None => Ok(template.special_tokens.into_values().flat_map(|special| special.ids).collect()),
     }
 }

@@ -183,6 +183,15 @@ pub enum Error {
         source: std::io::Error,
     },
 
+    /// A branch or tag in the cache of the hub leads to no commit.
+    #[error("`{}` should hold a commit, 40 hexadecimal digits, but holds `{found}`", path.display())]
+    Reference {
+        /// The file at fault.
+        path: PathBuf,
+        /// What it holds.
+        found: String,
+    },
+
     /// A row of a labelled data set is not as described.
     #[error("`{}`, line {line}: {reason}", path.display())]
     Row {

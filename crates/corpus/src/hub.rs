@@ -1,16 +1,20 @@
 //! Models of the Hugging Face hub, kept in its usual cache and so shared with other programs.
+//!
+//! Layout of the cache: <https://huggingface.co/docs/huggingface_hub/guides/manage-cache>. What the server says is not
+//! trusted: only names of a known form become paths, and a checksum that is known is compared.
+mod cache;
+
 use std::fmt;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
-use hf_hub::api::RepoInfo;
-use hf_hub::api::sync::{Api, ApiBuilder, ApiError};
-use hf_hub::{Cache, Repo, RepoType};
+use indicatif::ProgressBar;
 
+use self::cache::{Blob, Cache};
 use crate::Error;
-use crate::fetch::checksum;
+use crate::foreign::shown;
+use crate::progress::progress_bar;
+use crate::transfer::{Client, Description, Fault};
 
 /// What comes before a model of the hub where a folder could stand too.
 pub const PREFIX: &str = "hub:";
@@ -30,7 +34,7 @@ pub const OPTIONAL: [&str; 8] = [
     "vocab.txt",
 ];
 
-const ANSWER: Duration = Duration::from_secs(60);
+const USUAL_ENDPOINT: &str = "https://huggingface.co";
 
 /// A model of the hub: `owner/name` or `owner/name@revision`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,13 +46,13 @@ pub struct HubModel {
 }
 
 /// Where the hub and its cache are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct HubOptions {
     /// The folder that holds `models--<owner>--<name>/`.
     pub cache: PathBuf,
     /// Address of the hub, if not the usual one.
     pub endpoint: Option<String>,
-    /// Token for models that are not public.
+    /// Token for models that are not public; only the hub itself gets to see it.
     pub token: Option<String>,
     /// Whether only the cache is asked.
     pub offline: bool,
@@ -65,18 +69,25 @@ pub struct Fetched {
 
 impl HubOptions {
     /// Reads `HF_HOME`, `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE`; the token may also lie in
-    /// the file `token` of `HF_HOME`.
+    /// the file `token` of `HF_HOME`, which is `~/.cache/huggingface` if not given.
     pub fn from_env() -> Self {
         let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.trim().is_empty());
-        let cache = Cache::from_env();
         // The values of huggingface_hub that mean yes.
         let yes = |value: String| ["1", "ON", "YES", "TRUE"].contains(&value.to_uppercase().as_str());
+        let usual = || std::env::home_dir().unwrap_or_default().join(".cache/huggingface");
+        let home = variable("HF_HOME").map_or_else(usual, PathBuf::from);
+        let kept = || std::fs::read_to_string(home.join("token")).ok();
+        let token = variable("HF_TOKEN").or_else(kept).map(|token| token.trim().to_owned());
         Self {
-            cache: cache.path().clone(),
-            endpoint: variable("HF_ENDPOINT").map(|address| address.trim_end_matches('/').to_owned()),
-            token: variable("HF_TOKEN").map(|token| token.trim().to_owned()).or_else(|| cache.token()),
+            cache: home.join("hub"),
+            endpoint: variable("HF_ENDPOINT").map(|address| address.trim().trim_end_matches('/').to_owned()),
+            token: token.filter(|token| !token.is_empty()),
             offline: variable("HF_HUB_OFFLINE").is_some_and(yes),
         }
+    }
+
+    fn endpoint(&self) -> &str {
+        self.endpoint.as_deref().unwrap_or(USUAL_ENDPOINT)
     }
 }
 
@@ -112,6 +123,21 @@ impl fmt::Display for HubModel {
     }
 }
 
+/// What the hub says about a revision.
+#[derive(serde::Deserialize)]
+struct Revision {
+    /// The commit.
+    sha: String,
+    siblings: Vec<Sibling>,
+}
+
+/// A file of a revision.
+#[derive(serde::Deserialize)]
+struct Sibling {
+    #[serde(rename = "rfilename")]
+    name: String,
+}
+
 impl HubModel {
     /// Brings the `required` files and what there is of the `optional` ones to the cache; usually
     /// [`REQUIRED`] and [`OPTIONAL`].
@@ -125,65 +151,46 @@ impl HubModel {
         optional: &[&str],
         quiet: bool,
     ) -> Result<Fetched, Error> {
-        let cache = Cache::new(options.cache.clone());
+        let cache = Cache::new(&options.cache, &self.repository);
         if options.offline {
             return self.find(&cache, required);
         }
-        let api = self.api(options, quiet)?;
-        let info = self.ask(&api)?;
-        let files: Vec<&str> = info.siblings.iter().map(|file| file.rfilename.as_str()).collect();
+        let mut download = Download { model: self, cache, client: self.client(options)?, options, quiet };
+        let revision = download.ask()?;
+        let files: Vec<&str> = revision.siblings.iter().map(|file| file.name.as_str()).collect();
         if let Some(reason) = lacking(required, &files) {
             return Err(self.fault(reason));
         }
-        // The commit and not the branch, which may move between two files.
-        let repo = self.repo(&info.sha);
-        let folder = cache.repo(repo.clone()).pointer_path(&info.sha);
         // Required files last: a snapshot that has them is complete, which matters offline.
         let wanted = optional.iter().filter(|name| files.contains(name)).chain(required);
-        for name in wanted.filter(|name| !folder.join(name).exists()) {
-            let path = api.repo(repo.clone()).download(name).map_err(|error| self.api_fault(error))?;
-            self.verify(&path)?;
+        for name in wanted {
+            // The commit and not the branch, which may move between two files.
+            download.bring(&revision.sha, name)?;
         }
-        let reference = cache.repo(self.repo(self.revision()));
-        reference.create_ref(&info.sha).map_err(|source| Error::Write { path: folder.clone(), source })?;
-        Ok(Fetched { folder, commit: info.sha })
+        if self.revision() != revision.sha {
+            download.cache.remember(self.revision(), &revision.sha)?;
+        }
+        Ok(Fetched { folder: download.cache.snapshot(&revision.sha), commit: revision.sha })
     }
 
     fn revision(&self) -> &str {
         self.revision.as_deref().unwrap_or("main")
     }
 
-    fn repo(&self, revision: &str) -> Repo {
-        Repo::with_revision(self.repository.clone(), RepoType::Model, revision.to_owned())
-    }
-
-    fn api(&self, options: &HubOptions, quiet: bool) -> Result<Api, Error> {
-        let cache = Cache::new(options.cache.clone());
-        let builder = ApiBuilder::from_cache(cache).with_token(options.token.clone()).with_progress(!quiet);
-        let builder = match &options.endpoint {
-            Some(endpoint) => builder.with_endpoint(endpoint.clone()),
-            None => builder,
-        };
-        builder.build().map_err(|error| self.api_fault(error))
-    }
-
-    /// Asks the hub which commit the revision is, and which files it has.
-    fn ask(&self, api: &Api) -> Result<RepoInfo, Error> {
-        let request = api.repo(self.repo(self.revision())).info_request();
-        // The crate sets no limit of time.
-        let request = request.config().timeout_global(Some(ANSWER)).build();
-        let info = request.call().and_then(|mut answer| answer.body_mut().read_json());
-        info.map_err(|error| self.api_fault(ApiError::RequestError(Box::new(error))))
+    fn client(&self, options: &HubOptions) -> Result<Client, Error> {
+        match &options.token {
+            None => Ok(Client::new()),
+            Some(token) => Client::new()
+                .with_token(token, options.endpoint())
+                .map_err(|fault| self.transfer_fault(fault)),
+        }
     }
 
     /// The model as the cache has it.
     fn find(&self, cache: &Cache, required: &[&str]) -> Result<Fetched, Error> {
-        let repo = self.repo(self.revision());
-        let reference = cache.path().join(repo.folder_name()).join("refs").join(self.revision());
         // A revision without a reference may be a commit.
-        let commit = fs::read_to_string(reference).unwrap_or_else(|_| self.revision().to_owned());
-        let commit = commit.trim().to_owned();
-        let folder = cache.repo(repo).pointer_path(&commit);
+        let commit = cache.commit(self.revision())?.unwrap_or_else(|| self.revision().to_owned());
+        let folder = cache.snapshot(&commit);
         match required.iter().find(|name| !folder.join(name).exists()) {
             None => Ok(Fetched { folder, commit }),
             Some(name) => Err(self.fault(format!(
@@ -193,41 +200,104 @@ impl HubModel {
         }
     }
 
-    /// Checks a file whose name in the cache is its sha256, as that of every large file is; the
-    /// crate itself checks nothing, and a download that goes on may be of another version.
-    fn verify(&self, path: &Path) -> Result<(), Error> {
-        let blob = fs::canonicalize(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        let expected = blob.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        if expected.len() != 64 {
-            return Ok(());
-        }
-        let found = checksum::of_text(&blob, false)?.unwrap_or_else(|reason| reason);
-        if found == expected {
-            return Ok(());
-        }
-        fs::remove_file(path).map_err(|source| Error::Write { path: path.to_owned(), source })?;
-        fs::remove_file(&blob).map_err(|source| Error::Write { path: blob, source })?;
-        Err(Error::Content { address: self.to_string(), expected, found })
-    }
-
-    fn api_fault(&self, error: ApiError) -> Error {
-        let ApiError::RequestError(error) = error else { return self.fault(error.to_string()) };
-        self.fault(match *error {
-            ureq::Error::StatusCode(404) => {
+    fn transfer_fault(&self, fault: Fault) -> Error {
+        self.fault(match fault {
+            Fault::Write { path, source } => return Error::Write { path, source },
+            Fault::Status(404) => {
                 format!("the hub has no such model, or it has no revision `{}`", self.revision())
             }
             // The hub's answer to whoever asks without a token for what does not exist.
-            ureq::Error::StatusCode(401 | 403) => {
+            Fault::Status(401 | 403) => {
                 "the hub has no such model, or HF_TOKEN must hold a token that may read it".to_owned()
             }
-            ureq::Error::StatusCode(status) => format!("the hub answered {status}"),
-            error => format!("{error}; HF_HUB_OFFLINE=1 takes what the cache has"),
+            Fault::Status(status) => format!("the hub answered {status}"),
+            Fault::Answer(reason) => format!("{reason}; HF_HUB_OFFLINE=1 takes what the cache has"),
         })
     }
 
     fn fault(&self, reason: String) -> Error {
         Error::Hub { model: self.to_string(), reason }
     }
+}
+
+/// A model on its way to the cache.
+struct Download<'a> {
+    model: &'a HubModel,
+    cache: Cache,
+    client: Client,
+    options: &'a HubOptions,
+    quiet: bool,
+}
+
+impl Download<'_> {
+    /// Asks the hub which commit the revision is, and which files it has.
+    fn ask(&mut self) -> Result<Revision, Error> {
+        let HubModel { repository, .. } = self.model;
+        // A slash would end the revision there.
+        let name = self.model.revision().replace('/', "%2F");
+        let address = format!("{}/api/models/{repository}/revision/{name}", self.options.endpoint());
+        let text = self.client.text(&address).map_err(|fault| self.model.transfer_fault(fault))?;
+        let revision: Revision = serde_json::from_str(&text).map_err(|error| {
+            let reason = shown(&error.to_string());
+            self.model.fault(format!("its answer describes no revision ({reason})"))
+        })?;
+        if cache::is_commit(&revision.sha) {
+            return Ok(revision);
+        }
+        let reason =
+            format!("it names `{}` as a commit, which is none: 40 hexadecimal digits", shown(&revision.sha));
+        Err(self.model.fault(reason))
+    }
+
+    /// Brings one file of `commit`, unless it is there.
+    fn bring(&mut self, commit: &str, name: &str) -> Result<(), Error> {
+        if self.cache.snapshot(commit).join(name).exists() {
+            return Ok(());
+        }
+        let HubModel { repository, .. } = self.model;
+        let address = format!("{}/{repository}/resolve/{commit}/{name}", self.options.endpoint());
+        let description = self.client.describe(&address).map_err(|fault| self.model.transfer_fault(fault))?;
+        let blob = self.cache.blob(self.etag(name, &description)?)?;
+        if !blob.is_complete() {
+            self.download(&address, name, &blob, size(&description))?;
+        }
+        self.cache.link(commit, name, &blob)
+    }
+
+    fn download(&self, address: &str, name: &str, blob: &Blob, size: Option<u64>) -> Result<(), Error> {
+        let bar = if self.quiet { ProgressBar::hidden() } else { progress_bar() };
+        let mut progress = |done, total: Option<u64>| {
+            bar.set_message(name.to_owned());
+            bar.set_length(total.unwrap_or(done));
+            bar.set_position(done);
+        };
+        let received = self.client.resume(address, &blob.part(), size, &mut progress);
+        bar.finish_and_clear();
+        received.map_err(|fault| self.model.transfer_fault(fault))?;
+        blob.complete(&self.model.to_string())
+    }
+
+    /// What the hub calls the content of a file; it becomes a file name.
+    fn etag(&self, name: &str, description: &Description) -> Result<String, Error> {
+        let field = description.field("x-linked-etag").or_else(|| description.field("etag"));
+        let field = field.ok_or_else(|| self.model.fault(format!("it names no ETag of `{name}`")))?;
+        let etag = field.trim().trim_start_matches("W/").trim_matches('"');
+        if cache::is_etag(etag) {
+            return Ok(etag.to_owned());
+        }
+        let reason = format!(
+            "it names `{}` as the ETag of `{name}`: allowed are up to 128 letters, digits, `-` and `_`",
+            shown(etag)
+        );
+        Err(self.model.fault(reason))
+    }
+}
+
+/// The size of a file, where the hub says it.
+fn size(description: &Description) -> Option<u64> {
+    let linked = description.field("x-linked-size");
+    let own = || description.field("content-length").filter(|_| !description.is_redirection());
+    linked.or_else(own)?.trim().parse().ok()
 }
 
 /// Why the files that there are do not do, if they do not.

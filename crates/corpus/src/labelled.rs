@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::foreign::listed;
 use crate::{Error, parallel};
 
 /// One example of a classification data set.
@@ -221,7 +222,7 @@ impl Reader<'_> {
                 path: self.path.to_owned(),
                 found: if found.is_empty() { "no column" } else { "more than one column" },
                 column: column.to_string(),
-                header: header.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+                header: listed(header),
             }),
         }
     }
@@ -278,10 +279,9 @@ impl Reader<'_> {
         name: &Column,
     ) -> Result<&'v Value, Error> {
         let Column::Name(key) = name else { unreachable!("`validate` refuses numbers") };
-        object.get(key).ok_or_else(|| {
-            let fields: Vec<String> = object.keys().map(|key| format!("`{key}`")).collect();
-            self.fault(line, format!("no field {name}: there are {}", fields.join(", ")))
-        })
+        object
+            .get(key)
+            .ok_or_else(|| self.fault(line, format!("no field {name}: there are {}", listed(object.keys()))))
     }
 
     fn text_field<'v>(
@@ -554,6 +554,7 @@ mod tests {
     fn json_lines_that_do_not_fit_are_named_with_file_and_line() {
         let line = |line: &str| fault(&format!("{{\"text\": \"t\", \"label\": 1}}\n\n{line}\n"), JSONL);
         assert_eq!(line("{\"text\": \"t\"}"), "`a`, line 3: no field `label`: there are `text`");
+        assert_eq!(line(r#"{"te\u001bxt": 1}"#), r"`a`, line 3: no field `label`: there are `te\u{1b}xt`");
         assert_eq!(line("[1]"), "`a`, line 3: a list instead of a JSON object");
         assert_eq!(
             line("{\"text\""),
@@ -572,6 +573,8 @@ mod tests {
     fn headers_and_columns_that_do_not_fit_are_refused() {
         let header = |header: &str| fault(&format!("{header}\nx\t1\n"), NAMED);
         assert_eq!(header("text\tlabel"), "`a` has no column `sentence`: its header names `text`, `label`");
+        let escaped = r"`a` has no column `sentence`: its header names `te\u{1b}[31mxt`, `label`";
+        assert_eq!(header("te\u{1b}[31mxt\tlabel"), escaped);
         assert_eq!(
             header("sentence\tlabel\tlabel"),
             "`a` has more than one column `label`: its header names `sentence`, `label`, `label`"

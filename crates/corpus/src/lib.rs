@@ -4,23 +4,32 @@
 //! - [`labelled`] reads what classifiers are trained on.
 //! - [`classifier_tokenizer`] loads, trains and saves the WordPiece tokens of BERT-like classifiers.
 //! - [`marian_tokenizer`] loads the pieces of opus-mt folders.
+//! - [`names`] tells names that stay in their folder.
 //! - [`parallel`] reads line-parallel text files.
 //! - [`pairs`] reads tables of sentence pairs, and chooses some of the pairs of a file.
 //! - [`tokenizer`] trains, saves and loads byte-level BPE subwords.
 //! - [`batches`] groups sentences of like length.
 //! - [`fetch`] downloads data sets and checks them.
 //! - [`hub`] brings models of the Hugging Face hub.
+//! - [`progress`] draws how far downloads are.
 mod archive;
 pub mod batches;
 pub mod classifier_tokenizer;
+mod compressed;
 mod error;
 pub mod fetch;
+mod foreign;
 pub mod grammar;
 pub mod hub;
 pub mod labelled;
 pub mod marian_tokenizer;
+pub mod names;
+mod numbering;
 pub mod pairs;
 pub mod parallel;
+mod pieces;
+pub mod progress;
 pub mod tokenizer;
+mod transfer;
 
 pub use error::Error;

@@ -10,15 +10,16 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use sentencepiece_rust::SentencePieceProcessor;
-
 use crate::Error;
+use crate::foreign::shown;
+use crate::numbering::Numbering;
+use crate::pieces::Pieces;
 use crate::tokenizer::{END, PAD, UNKNOWN};
 
 /// Pieces of a source and a target language under one numbering.
 pub struct MarianTokenizer {
-    source: SentencePieceProcessor,
-    target: SentencePieceProcessor,
+    source: Pieces,
+    target: Pieces,
     ids: HashMap<String, u32>,
     pieces: HashMap<u32, String>,
     specials: [(&'static str, u32); 3],
@@ -43,8 +44,8 @@ impl MarianTokenizer {
         };
         let (end, pad, unknown) = (id(END)?, id(PAD)?, id(UNKNOWN)?);
         Ok(Self {
-            source: read_pieces(&folder.join("source.spm"))?,
-            target: read_pieces(&folder.join("target.spm"))?,
+            source: Pieces::read(&folder.join("source.spm"))?,
+            target: Pieces::read(&folder.join("target.spm"))?,
             pieces: ids.iter().map(|(piece, &id)| (id, piece.clone())).collect(),
             ids,
             specials: [(END, end), (PAD, pad), (UNKNOWN, unknown)],
@@ -91,7 +92,7 @@ impl MarianTokenizer {
         self.pad
     }
 
-    fn encode_with(&self, model: &SentencePieceProcessor, text: &str) -> Vec<u32> {
+    fn encode_with(&self, model: &Pieces, text: &str) -> Vec<u32> {
         let mut ids = Vec::new();
         let mut rest = text;
         while let Some((before, id, after)) = self.first_special(rest) {
@@ -111,9 +112,9 @@ impl MarianTokenizer {
         Some((&text[..place], id, &text[place + token.len()..]))
     }
 
-    fn push_pieces(&self, model: &SentencePieceProcessor, text: &str, ids: &mut Vec<u32>) {
+    fn push_pieces(&self, model: &Pieces, text: &str, ids: &mut Vec<u32>) {
         let (code, text) = split_language_code(text);
-        let pieces = model.encode_pieces(text).expect("loading has tried the model");
+        let pieces = model.cut(text);
         let code = code.into_iter().map(str::to_owned);
         ids.extend(code.chain(pieces).map(|piece| self.ids.get(&piece).copied().unwrap_or(self.unknown)));
     }
@@ -167,7 +168,7 @@ fn read_settings(path: &Path) -> Result<bool, Error> {
     }
     let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     let wrong = |reason: String| Error::Vocabulary { path: path.to_owned(), reason };
-    let settings: Settings = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let settings: Settings = serde_json::from_str(&text).map_err(|error| wrong(shown(&error.to_string())))?;
     if settings.separate_vocabs {
         return Err(wrong("`separate_vocabs` is true, but one vocabulary must serve both languages".into()));
     }
@@ -176,61 +177,10 @@ fn read_settings(path: &Path) -> Result<bool, Error> {
 
 fn read_vocabulary(path: &Path) -> Result<HashMap<String, u32>, Error> {
     let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let wrong = |error: serde_json::Error| error.to_string();
-    serde_json::from_str(&text)
-        .map_err(|error| Error::Vocabulary { path: path.to_owned(), reason: wrong(error) })
-}
-
-fn read_pieces(path: &Path) -> Result<SentencePieceProcessor, Error> {
-    let bytes = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    parse_pieces(&bytes).map_err(|reason| Error::SentencePiece { path: path.to_owned(), reason })
-}
-
-/// The error says what is wrong with the bytes.
-fn parse_pieces(bytes: &[u8]) -> Result<SentencePieceProcessor, String> {
-    let model = SentencePieceProcessor::from_bytes(bytes).map_err(|error| error.to_string())?;
-    // A file torn between two pieces is a model like any other, only without what follows the pieces.
-    let fields = top_level_fields(bytes);
-    if ![TRAINER_SPEC, NORMALIZER_SPEC].iter().all(|field| fields.contains(field)) {
-        return Err("it ends before its settings".into());
-    }
-    if model.vocab().byte_fallback {
-        return Err("byte fallback is not supported".into());
-    }
-    model.encode_pieces("a").map_err(|error| error.to_string())?;
-    Ok(model)
-}
-
-/// Field numbers of a `ModelProto`:
-/// <https://github.com/google/sentencepiece/blob/v0.2.0/src/sentencepiece_model.proto#L300>.
-const TRAINER_SPEC: u64 = 2;
-const NORMALIZER_SPEC: u64 = 3;
-
-/// Numbers of the fields of a protocol buffer all of whose fields have a length, as far as they are whole.
-fn top_level_fields(mut bytes: &[u8]) -> Vec<u64> {
-    let mut fields = Vec::new();
-    while let Some(key) = take_varint(&mut bytes)
-        && let Some(length) = take_varint(&mut bytes)
-        && let Some(rest) = usize::try_from(length).ok().and_then(|length| bytes.get(length..))
-    {
-        fields.push(key >> 3);
-        bytes = rest;
-    }
-    fields
-}
-
-/// <https://protobuf.dev/programming-guides/encoding/#varints>
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..u64::BITS).step_by(7) {
-        let (&first, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(first & 0x7f) << shift;
-        if first & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
+    let wrong = |reason| Error::Vocabulary { path: path.to_owned(), reason };
+    let numbering: Numbering =
+        serde_json::from_str(&text).map_err(|error| wrong(shown(&error.to_string())))?;
+    numbering.into_unique().map_err(wrong)
 }
 
 #[cfg(test)]
@@ -344,17 +294,21 @@ mod tests {
     }
 
     #[test]
-    fn no_part_of_a_model_is_taken_for_the_whole() {
-        let bytes = fs::read(Path::new(FIXTURE).join("source.spm")).unwrap();
-        for length in 0..bytes.len() {
-            assert!(parse_pieces(&bytes[..length]).is_err(), "the first {length} bytes");
-        }
-    }
-
-    #[test]
     fn a_vocabulary_without_end_symbol_is_refused() {
         let error = refusal("vocab.json", br#"{"<unk>": 1, "<pad>": 9}"#);
         assert!(error.ends_with("vocab.json` is not a Marian vocabulary: it lacks `</s>`"), "{error}");
+    }
+
+    #[test]
+    fn two_tokens_of_one_id_are_refused_by_name() {
+        let error = refusal("vocab.json", br#"{"</s>": 0, "<unk>": 1, "a\n": 7, "b": 7, "<pad>": 9}"#);
+        assert!(error.ends_with(r"is not a Marian vocabulary: `a\n` and `b` both have the id 7"), "{error}");
+    }
+
+    #[test]
+    fn a_token_that_occurs_twice_is_refused_by_name() {
+        let error = refusal("vocab.json", br#"{"</s>": 0, "<unk>": 1, "a": 7, "<pad>": 9, "a": 8}"#);
+        assert!(error.ends_with("is not a Marian vocabulary: `a` has two ids, 7 and 8"), "{error}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::Error;
 use crate::archive::{self, Archive};
+use crate::foreign::shown;
 use crate::parallel::{self, ParallelText};
 
 /// A file of sentence pairs, and where the two sides are in its lines.
@@ -74,7 +75,7 @@ impl PairTable {
             Some(member) => (member.clone(), archive.read(member)?),
             None => only_table(&self.path, &mut archive)?,
         };
-        let path = PathBuf::from(format!("{}:{member}", self.path.display()));
+        let path = PathBuf::from(format!("{}:{}", self.path.display(), shown(&member)));
         let lines = parallel::lines(&bytes, &path)?;
         Ok((path, lines))
     }
@@ -106,7 +107,7 @@ fn only_table(path: &Path, archive: &mut Archive) -> Result<(String, Vec<u8>), E
         }
     }
     if tables.len() > 1 {
-        let names = tables.iter().map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let names = tables.iter().map(|(name, _)| archive::named(name)).collect::<Vec<_>>().join(", ");
         return Err(archive::fault(path, format!("has more than one table, {names}: `inside` can name one")));
     }
     tables.pop().ok_or_else(|| archive::fault(path, "has no .txt or .tsv file with tabs".to_owned()))

@@ -1,11 +1,10 @@
 //! Line-parallel text: line n of one file translates line n of the other.
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::fs;
+use std::io::Read;
 use std::path::Path;
 
-use flate2::read::MultiGzDecoder;
-
 use crate::Error;
+use crate::compressed;
 
 /// Sentences and their translations; both sides are equally long.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,13 +81,11 @@ fn sentence(bytes: &[u8], path: &Path, line: usize) -> Result<String, Error> {
 
 /// The content of a file, decompressed if it is gzip (`.gz`).
 pub(crate) fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut file = BufReader::new(File::open(path)?);
-    let mut bytes = Vec::new();
-    if path.extension().is_some_and(|extension| extension == "gz") {
-        MultiGzDecoder::new(file).read_to_end(&mut bytes)?;
-    } else {
-        file.read_to_end(&mut bytes)?;
+    if path.extension().is_none_or(|extension| extension != "gz") {
+        return fs::read(path);
     }
+    let mut bytes = Vec::new();
+    compressed::gzip(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -96,7 +93,6 @@ pub(crate) fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
 mod tests {
     use super::*;
     use flate2::{Compression, write::GzEncoder};
-    use std::fs;
     use std::io::Write;
     use tempfile::TempDir;
 

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
 use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::normalizers::NormalizerWrapper;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
@@ -15,6 +16,7 @@ use tokenizers::processors::template::TemplateProcessing;
 use tokenizers::{AddedToken, TokenizerImpl};
 
 use crate::Error;
+use crate::foreign::shown;
 
 /// Ends every sentence. Id 0 in what we train.
 pub const END: &str = "</s>";
@@ -61,7 +63,7 @@ impl SubwordTokenizer {
         let json =
             fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
         let wrong = |reason: String| Error::Tokenizer { path: path.to_owned(), reason };
-        let inner: Inner = serde_json::from_str(&json).map_err(|error| wrong(error.to_string()))?;
+        let inner = parse(&json).map_err(|reason| wrong(shown(&reason)))?;
         Self::from_inner(inner).map_err(wrong)
     }
 
@@ -107,10 +109,12 @@ impl SubwordTokenizer {
     fn from_inner(mut inner: Inner) -> Result<Self, String> {
         let id = |token: &str| inner.token_to_id(token).ok_or_else(|| format!("it lacks `{token}`"));
         let (end, pad) = (id(END)?, id(PAD)?);
+        check_ids(&inner)?;
         let vocabulary: HashSet<String> = inner.get_vocab(false).into_keys().collect();
         if !ByteLevel::alphabet().iter().all(|byte| vocabulary.contains(byte.to_string().as_str())) {
             return Err("its vocabulary lacks some of the 256 bytes".into());
         }
+        inner.with_post_processor(Some(append_end(end)));
         inner.set_encode_special_tokens(true); // not part of the JSON
         Ok(Self { inner, end, pad })
     }
@@ -122,16 +126,60 @@ fn untrained() -> Inner {
     let mut inner = Inner::new(BPE::default());
     inner.with_pre_tokenizer(Some(byte_level));
     inner.with_decoder(Some(byte_level));
-    inner.with_post_processor(Some(append_end()));
     inner
 }
 
+/// Reads a `tokenizer.json` whose parts are those of every tokeniser we train. How texts are cut, filled up and ended is
+/// not taken from it: `encode` sees to that.
+fn parse(text: &str) -> Result<Inner, String> {
+    let mut json: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    check_parts(&json)?;
+    for part in ["truncation", "padding", "post_processor"] {
+        if let Some(part) = json.get_mut(part) {
+            part.take();
+        }
+    }
+    serde_json::from_str(&json.to_string()).map_err(|error| error.to_string())
+}
+
+/// Others could fail in the middle of a text, change it, or draw at random, as a dropout of merges does.
+fn check_parts(json: &Value) -> Result<(), String> {
+    let ours = serde_json::to_value(untrained()).map_err(|error| error.to_string())?;
+    let parts =
+        ["normalizer", "pre_tokenizer", "decoder"].map(|part| (part.to_owned(), &ours[part], &json[part]));
+    let model = ours["model"].as_object().into_iter().flatten();
+    let model = model.filter(|(key, _)| !["vocab", "merges"].contains(&key.as_str()));
+    let model =
+        model.map(|(key, ours)| (format!("model.{key}"), ours, json["model"].get(key).unwrap_or(ours)));
+    match parts.into_iter().chain(model).find(|(_, ours, found)| ours != found) {
+        Some((part, ours, found)) => {
+            Err(format!("its `{part}` is {}, but must be {ours}", shown(&found.to_string())))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A table of embeddings has a row for each id, and a token that shares its id is not what is decoded.
+fn check_ids(inner: &Inner) -> Result<(), String> {
+    let mut tokens: Vec<(u32, String)> =
+        inner.get_vocab(true).into_iter().map(|(token, id)| (id, token)).collect();
+    tokens.sort();
+    let Some(((id, token), place)) = tokens.iter().zip(0..).find(|((id, _), place)| id != place) else {
+        return Ok(());
+    };
+    Err(if *id < place {
+        format!("`{}` and `{}` both have the id {id}", shown(&tokens[*id as usize].1), shown(token))
+    } else {
+        format!("no token has the id {place}, but ids must run from 0 to {}", tokens.len() - 1)
+    })
+}
+
 /// Appends the end symbol, as [`SubwordTokenizer::encode`] does: for other readers of the file.
-fn append_end() -> TemplateProcessing {
+fn append_end(end: u32) -> TemplateProcessing {
     TemplateProcessing::builder()
         .try_single(format!("$A {END}"))
         .expect("the template is well-formed")
-        .special_tokens(vec![(END, 0)])
+        .special_tokens(vec![(END, end)])
         .build()
         .expect("the template names only known tokens")
 }
@@ -141,6 +189,7 @@ mod tests {
     use super::*;
     use crate::grammar::{Domain, generate};
     use proptest::prelude::*;
+    use serde_json::json;
     use std::sync::LazyLock;
 
     static SMALL: LazyLock<SubwordTokenizer> = LazyLock::new(|| trained(400, 500));
@@ -227,6 +276,60 @@ mod tests {
     fn a_file_without_all_bytes_is_refused() {
         let error = in_file(&SMALL.to_json().replace("\"Ã\":", "\"ÃÃ\":")).unwrap_err().to_string();
         assert!(error.ends_with("its vocabulary lacks some of the 256 bytes"), "{error}");
+    }
+
+    /// Why a file is refused in which this part is something else.
+    fn refusal_of(place: &str, part: Value) -> String {
+        let mut json: Value = serde_json::from_str(&SMALL.to_json()).unwrap();
+        *json.pointer_mut(place).unwrap() = part;
+        let error = in_file(&json.to_string()).unwrap_err().to_string();
+        assert!(!error.contains('\n'), "{error}");
+        error
+    }
+
+    #[test]
+    fn merges_that_are_left_out_at_random_are_refused() {
+        let error = refusal_of("/model/dropout", json!(0.1));
+        assert!(error.ends_with("its `model.dropout` is 0.1, but must be null"), "{error}");
+    }
+
+    #[test]
+    fn parts_that_no_tokeniser_of_ours_has_are_refused_before_they_do_anything() {
+        let error = refusal_of("/normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "AAAA"}));
+        assert!(error.contains("its `normalizer` is {") && error.ends_with("but must be null"), "{error}");
+        for (place, part) in [
+            ("/pre_tokenizer/add_prefix_space", json!(true)),
+            ("/decoder", json!(null)),
+            ("/model/type", json!("Unigram")),
+            ("/model/unk_token", json!("<unk>")),
+            // The library cuts merges at this length, also within a letter.
+            ("/model/continuing_subword_prefix", json!("#############################")),
+            ("/model/byte_fallback", json!(true)),
+        ] {
+            assert!(refusal_of(place, part).contains("but must be "), "{place}");
+        }
+    }
+
+    #[test]
+    fn settings_that_cut_or_fill_up_texts_do_nothing() {
+        let mut json: Value = serde_json::from_str(&SMALL.to_json()).unwrap();
+        json["truncation"] =
+            json!({"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 7});
+        json["padding"] = json!({"strategy": {"Fixed": 50}, "direction": "Left", "pad_to_multiple_of": 0,
+            "pad_id": 3, "pad_type_id": 0, "pad_token": "!"});
+        json["post_processor"]["special_tokens"] = json!({});
+        let loaded = in_file(&json.to_string()).unwrap();
+        let text = "The child sleeps.";
+        assert_eq!(loaded.encode(text), SMALL.encode(text));
+        assert_eq!(loaded.to_json(), SMALL.to_json());
+    }
+
+    #[test]
+    fn ids_that_two_tokens_share_or_no_embedding_has_are_refused() {
+        let shared = refusal_of("/model/vocab/#", json!(3));
+        assert!(shared.ends_with("`!` and `#` both have the id 3"), "{shared}");
+        let gap = refusal_of("/model/vocab/!", json!(500));
+        assert!(gap.ends_with("no token has the id 3, but ids must run from 0 to 499"), "{gap}");
     }
 
     #[test]

@@ -27,6 +27,12 @@ struct Hub {
     weights: &'static [u8],
     /// Answers nothing without this token.
     token: Option<&'static str>,
+    /// Where large files are; at the hub's own address if not given.
+    warehouse: Option<String>,
+    commit: &'static str,
+    /// What the small files are called.
+    etag: &'static str,
+    knows_ranges: bool,
     /// Heads of all requests.
     requests: Arc<Mutex<Vec<String>>>,
 }
@@ -35,7 +41,16 @@ impl Hub {
     fn new(files: &[&'static str]) -> Self {
         let content = |&name| (name, if name == "model.safetensors" { WEIGHTS } else { b"{}\n" });
         let files = files.iter().map(content).collect();
-        Self { files, weights: WEIGHTS, token: None, requests: Arc::default() }
+        Self {
+            files,
+            weights: WEIGHTS,
+            token: None,
+            warehouse: None,
+            commit: COMMIT,
+            etag: "etag-of-",
+            knows_ranges: true,
+            requests: Arc::default(),
+        }
     }
 
     /// Serves at a port of its own until the test process ends; returns the address.
@@ -57,13 +72,16 @@ impl Hub {
         let path = head[0].split(' ').nth(1).unwrap();
         let allowed =
             self.token.is_none_or(|token| field("authorization: bearer ").as_deref() == Some(token));
-        let (head, body) = if allowed {
-            self.page(&field("host: ").unwrap(), path, field("range: bytes="))
+        let (status, body) = if allowed {
+            let range = field("range: bytes=").filter(|_| self.knows_ranges);
+            self.page(&field("host: ").unwrap(), path, range)
         } else {
             status("401 Unauthorized")
         };
-        let head = format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-        stream.write_all(&[head.as_bytes(), &body].concat()).unwrap();
+        let sent = if head[0].starts_with("HEAD ") { &[] } else { &body[..] };
+        let head =
+            format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+        stream.write_all(&[head.as_bytes(), sent].concat()).unwrap();
     }
 
     /// Status and header fields, and the body.
@@ -72,10 +90,11 @@ impl Hub {
         if revisions.iter().any(|revision| revision == path) {
             let names = self.files.iter().map(|(name, _)| format!("{{\"rfilename\": \"{name}\"}}"));
             let names = names.collect::<Vec<_>>().join(", ");
-            return ("200 OK".into(), format!("{{\"sha\": \"{COMMIT}\", \"siblings\": [{names}]}}").into());
+            let commit = self.commit;
+            return ("200 OK".into(), format!("{{\"sha\": \"{commit}\", \"siblings\": [{names}]}}").into());
         }
         if path == "/large/model.safetensors" {
-            return part(self.weights, &range.unwrap());
+            return part(self.weights, range);
         }
         let file = path.strip_prefix(&format!("/toy/bert/resolve/{COMMIT}/"));
         let Some((name, content)) = self.files.iter().find(|(name, _)| Some(*name) == file) else {
@@ -85,14 +104,17 @@ impl Hub {
             // Large files are on another server, under their sha256; a relative address would be one
             // of the hub itself.
             let (head, body) = status("302 Found");
+            let warehouse = self.warehouse.clone().unwrap_or(format!("http://{host}"));
             let fields = format!(
-                "Location: http://{host}/large/model.safetensors\r\nX-Linked-ETag: \"{WEIGHTS_SHA256}\"\r\n\
-                 ETag: \"other\"\r\nX-Repo-Commit: {COMMIT}"
+                "Location: {warehouse}/large/model.safetensors\r\nX-Linked-ETag: \"{WEIGHTS_SHA256}\"\r\n\
+                 X-Linked-Size: {}\r\nETag: \"other\"\r\nX-Repo-Commit: {COMMIT}",
+                WEIGHTS.len()
             );
             return (format!("{head}\r\n{fields}"), body);
         }
-        let (head, body) = part(content, &range.unwrap());
-        (format!("{head}\r\nETag: \"etag-of-{}\"\r\nX-Repo-Commit: {COMMIT}", name.replace('.', "-")), body)
+        let (head, body) = part(content, range);
+        let etag = format!("{}{}", self.etag, name.replace('.', "-"));
+        (format!("{head}\r\nETag: \"{etag}\"\r\nX-Repo-Commit: {COMMIT}"), body)
     }
 
     /// The paths asked for so far, which are then forgotten.
@@ -106,13 +128,12 @@ fn status(status: &str) -> (String, Vec<u8>) {
     (status.to_owned(), Vec::new())
 }
 
-/// The answer to a request for `0-0` or for `<start>-`.
-fn part(content: &[u8], range: &str) -> (String, Vec<u8>) {
-    let (start, end) = range.split_once('-').unwrap();
-    let start: usize = start.parse().unwrap();
-    let end = end.parse().map_or(content.len(), |last: usize| last + 1);
-    let range = format!("Content-Range: bytes {start}-{}/{}", end - 1, content.len());
-    (format!("206 Partial Content\r\n{range}"), content[start..end].to_vec())
+/// The answer to a request for all, or for `<start>-`.
+fn part(content: &[u8], range: Option<String>) -> (String, Vec<u8>) {
+    let Some(range) = range else { return ("200 OK".to_owned(), content.to_vec()) };
+    let start: usize = range.trim_end_matches('-').parse().unwrap();
+    let range = format!("Content-Range: bytes {start}-{}/{}", content.len() - 1, content.len());
+    (format!("206 Partial Content\r\n{range}"), content[start..].to_vec())
 }
 
 /// A folder for `HF_HOME`.
@@ -140,6 +161,32 @@ impl Home {
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    /// What is there of the weights before they are complete.
+    fn part(&self) -> PathBuf {
+        self.model().join("blobs").join(format!("{WEIGHTS_SHA256}.incomplete"))
+    }
+
+    fn write_part(&self, content: &[u8]) {
+        fs::create_dir_all(self.part().parent().unwrap()).unwrap();
+        fs::write(self.part(), content).unwrap();
+    }
+
+    /// All files and links that lie anywhere in this folder, below it.
+    fn all(&self) -> Vec<PathBuf> {
+        fn below(folder: PathBuf, found: &mut Vec<PathBuf>) {
+            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                if entry.file_type().unwrap().is_dir() {
+                    below(entry.path(), found);
+                } else {
+                    found.push(entry.path());
+                }
+            }
+        }
+        let mut found = Vec::new();
+        below(self.folder.path().to_owned(), &mut found);
+        found
     }
 
     fn fetch(&self, model: &str, variables: &[(&str, &str)]) -> Assert {
@@ -280,6 +327,107 @@ fn weights_with_the_wrong_checksum_are_removed() {
     home.fetch_from(&torn.start(), "toy/bert").code(1).stderr(contains(error));
     home.fetch_from(&hub.start(), "toy/bert").success();
     assert_eq!(fs::read(home.snapshot().join("model.safetensors")).unwrap(), WEIGHTS);
+}
+
+#[test]
+fn a_token_is_never_shown_to_the_server_of_large_files() {
+    let warehouse = Hub::new(&[]);
+    let files = ["config.json", "model.safetensors"];
+    let hub = Hub { token: Some("hf_toy"), warehouse: Some(warehouse.start()), ..Hub::new(&files) };
+    let home = Home::new();
+    home.fetch("toy/bert", &[("HF_ENDPOINT", &hub.start()), ("HF_TOKEN", "hf_toy")]).success();
+    assert_eq!(fs::read(home.snapshot().join("model.safetensors")).unwrap(), WEIGHTS);
+    let heads = warehouse.requests.lock().unwrap();
+    assert_eq!(heads.len(), 1);
+    assert!(!heads[0].to_lowercase().contains("authorization") && !heads[0].contains("hf_toy"), "{heads:?}");
+}
+
+#[test]
+fn a_broken_download_goes_on_where_it_stopped() {
+    let hub = Hub::new(&["config.json", "model.safetensors"]);
+    let home = Home::new();
+    home.write_part(&WEIGHTS[..5]);
+    // This server's first bytes differ, so the weights are right only if they are not asked for again.
+    home.fetch_from(&Hub { weights: b"?????.\nTwo dogs.\n", ..hub }.start(), "toy/bert").success();
+    assert_eq!(fs::read(home.snapshot().join("model.safetensors")).unwrap(), WEIGHTS);
+    assert!(!home.part().exists());
+}
+
+#[test]
+fn where_ranges_are_ignored_weights_begin_anew() {
+    let hub = Hub { knows_ranges: false, ..Hub::new(&["config.json", "model.safetensors"]) };
+    let home = Home::new();
+    home.write_part(b"?????");
+    home.fetch_from(&hub.start(), "toy/bert").success();
+    assert_eq!(fs::read(home.snapshot().join("model.safetensors")).unwrap(), WEIGHTS);
+}
+
+#[test]
+fn weights_of_another_size_than_promised_are_not_received() {
+    let hub =
+        Hub { weights: b"A dog.\nTwo dogs.\nMore.\n", ..Hub::new(&["config.json", "model.safetensors"]) };
+    let home = Home::new();
+    let reason = "the server sends 23 bytes, but should send 17; HF_HUB_OFFLINE=1 takes what the cache has";
+    home.fetch_from(&hub.start(), "toy/bert").code(1).stderr(one_line_error(reason));
+    assert!(!home.part().exists());
+}
+
+#[test]
+fn names_that_are_no_names_of_contents_never_become_paths() {
+    for etag in ["../../../evil", "/tmp/evil", "a.b", "a b"] {
+        let home = Home::new();
+        let reason = format!(
+            "it names `{etag}config-json` as the ETag of `config.json`: allowed are up to 128 letters, digits, `-` \
+             and `_`"
+        );
+        let hub = Hub { etag, ..Hub::new(&["config.json", "model.safetensors"]) };
+        home.fetch_from(&hub.start(), "toy/bert").code(1).stderr(one_line_error(&reason));
+        assert_eq!(home.all(), Vec::<PathBuf>::new());
+    }
+}
+
+#[test]
+fn what_is_no_commit_never_becomes_a_path() {
+    for commit in ["../../../../evil", "main", "0123456789abcdef0123456789abcdef0123456", ""] {
+        let home = Home::new();
+        let hub = Hub { commit, ..Hub::new(&["config.json", "model.safetensors"]) };
+        let reason = format!("it names `{commit}` as a commit, which is none: 40 hexadecimal digits");
+        home.fetch_from(&hub.start(), "toy/bert").code(1).stderr(one_line_error(&reason));
+        assert_eq!(home.all(), Vec::<PathBuf>::new());
+    }
+}
+
+#[test]
+fn a_reference_in_the_cache_that_is_no_commit_is_refused() {
+    let home = Home::new();
+    let reference = home.model().join("refs/main");
+    fs::create_dir_all(reference.parent().unwrap()).unwrap();
+    fs::write(&reference, "../../elsewhere").unwrap();
+    let error = format!(
+        "error: `{}` should hold a commit, 40 hexadecimal digits, but holds `../../elsewhere`\n",
+        reference.display()
+    );
+    home.fetch("toy/bert", &[("HF_HUB_OFFLINE", "1")]).code(1).stderr(error);
+}
+
+#[test]
+fn a_content_that_another_commit_brought_is_not_asked_for_again() {
+    let hub = Hub::new(&["config.json", "model.safetensors"]);
+    let home = Home::new();
+    let endpoint = hub.start();
+    home.fetch_from(&endpoint, "toy/bert").success();
+    fs::remove_dir_all(home.snapshot()).unwrap();
+    hub.asked();
+    home.fetch_from(&endpoint, "toy/bert").success();
+    assert!(!hub.asked().contains(&"/large/model.safetensors".to_owned()));
+    assert_eq!(fs::read(home.snapshot().join("model.safetensors")).unwrap(), WEIGHTS);
+}
+
+#[test]
+fn an_address_that_is_none_is_one_clear_line() {
+    let reason = "`ftp://hub/api/models/toy/bert/revision/main` is no address of http or https; \
+                  HF_HUB_OFFLINE=1 takes what the cache has";
+    Home::new().fetch_from("ftp://hub", "toy/bert").code(1).stderr(one_line_error(reason));
 }
 
 #[test]

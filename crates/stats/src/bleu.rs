@@ -4,6 +4,8 @@
 //! the signature are those of Post (2018), <https://aclanthology.org/W18-6319>, by way of
 //! `sacrebleu_rs`, which holds the formula.
 
+use std::borrow::Cow;
+
 use crate::SegmentStatistics;
 
 /// Longest n-gram that BLEU counts.
@@ -77,7 +79,8 @@ impl Bleu {
 
     /// The statistics of one hypothesis against its reference.
     pub fn segment(&self, hypothesis: &str, reference: &str) -> BleuStatistics {
-        let counted = self.metric.sentence_score(hypothesis, &[reference.to_owned()]);
+        let [hypothesis, reference] = [hypothesis, reference].map(with_python_spaces);
+        let counted = self.metric.sentence_score(&hypothesis, &[reference.into_owned()]);
         BleuStatistics {
             hypothesis_length: count(counted.sys_len),
             reference_length: count(counted.ref_len),
@@ -96,6 +99,13 @@ impl Default for Bleu {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Python takes the information separators, U+001C to U+001F, for white space, which ends words; Unicode and Rust do
+/// not.
+fn with_python_spaces(text: &str) -> Cow<'_, str> {
+    let separates = |letter| ('\u{1c}'..='\u{1f}').contains(&letter);
+    if text.contains(separates) { text.replace(separates, " ").into() } else { text.into() }
 }
 
 fn count(value: i64) -> u32 {

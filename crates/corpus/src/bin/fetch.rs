@@ -6,7 +6,8 @@ use anyhow::{Result, ensure};
 use clap::Parser;
 use corpus::fetch::{Catalogue, Origin, Source, Upstream, fetch};
 use corpus::hub::{self, HubModel, HubOptions};
-use indicatif::{ProgressBar, ProgressStyle};
+use corpus::progress::progress_bar;
+use indicatif::ProgressBar;
 
 /// Fetches a data set and checks its files; or brings a model of the Hugging Face hub to its cache.
 #[derive(Debug, Parser)]
@@ -76,7 +77,7 @@ fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
     // Shown even with --quiet: nobody should accept terms unseen.
     eprintln!("{}\nLicence: {}\n{}", source.title, source.licence, source.terms);
     let origin = args.mirror.as_deref().map_or(Origin::Upstream, Origin::mirror);
-    let bar = progress_bar(args.quiet);
+    let bar = if args.quiet { ProgressBar::hidden() } else { progress_bar() };
     let mut progress = |file: &str, done, total: Option<u64>| {
         bar.set_message(file.to_owned());
         bar.set_length(total.unwrap_or(done));
@@ -104,13 +105,4 @@ fn fetch_from_hub(model: &HubModel, args: &Args) -> Result<()> {
         eprintln!("commit {} in `{}`", fetched.commit, fetched.folder.display());
     }
     Ok(())
-}
-
-fn progress_bar(quiet: bool) -> ProgressBar {
-    if quiet {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{msg:24} {bar:30} {bytes}/{total_bytes} {eta}");
-    let style = style.expect("the template is well-formed");
-    ProgressBar::no_length().with_style(style)
 }

@@ -218,9 +218,33 @@ fn parts_that_would_fail_later_are_refused() {
     assert!(error.contains("its vocabulary lacks `<nothing>`"), "{error}");
     let pattern = serde_json::json!({"type": "Replace", "pattern": {"Regex": "(a+)+"}, "content": ""});
     let error = changed(&|json| json["normalizer"] = pattern.clone());
-    assert!(error.contains("regular expressions are not supported"), "{error}");
+    assert!(error.contains("its normaliser `Replace` is not supported: allowed are Bert"), "{error}");
+    let table = serde_json::json!({"type": "Precompiled", "precompiled_charsmap": "AAAA"});
+    let error = changed(&|json| json["normalizer"] = table.clone());
+    assert!(error.contains("its normaliser `Precompiled` is not supported"), "{error}");
+    let nested = serde_json::json!({"type": "Sequence", "normalizers": [{"type": "NFC"}, table]});
+    let error = changed(&|json| json["normalizer"] = nested.clone());
+    assert!(error.contains("its normaliser `Precompiled` is not supported"), "{error}");
+    // The library also knows parts by their fields.
+    let error = changed(&|json| json["normalizer"] = serde_json::json!({"precompiled_charsmap": "AAAA"}));
+    assert!(error.contains("its normaliser `without a type` is not supported"), "{error}");
+    let split = serde_json::json!({"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": false});
+    let error = changed(&|json| json["pre_tokenizer"] = split.clone());
+    assert!(error.contains("its pre-tokeniser `Split` is not supported"), "{error}");
     let error = changed(&|json| json["pre_tokenizer"] = 3.into());
     assert!(error.contains("is not a WordPiece tokeniser: "), "{error}");
+}
+
+#[test]
+fn settings_that_cut_or_fill_up_texts_do_nothing() {
+    let mut value: serde_json::Value = serde_json::from_str(&json()).unwrap();
+    value["truncation"] =
+        serde_json::json!({"direction": "Right", "max_length": 1, "strategy": "OnlySecond", "stride": 7});
+    value["padding"] = serde_json::json!({"strategy": {"Fixed": 50}, "direction": "Left", "pad_to_multiple_of": 0,
+        "pad_id": 3, "pad_type_id": 0, "pad_token": "!"});
+    let folder = folder(&[("tokenizer.json", &value.to_string())]);
+    let tokenizer = ClassifierTokenizer::load(folder.path(), 16).unwrap();
+    assert_eq!(tokenizer.to_json(), json());
 }
 
 #[test]

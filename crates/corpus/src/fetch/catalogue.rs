@@ -6,6 +6,8 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::Error;
+use crate::foreign::shown;
+use crate::names::is_path_below;
 
 /// Stands for the checksum of a file that was never at hand when the list was written.
 pub(super) const UNVERIFIED: &str = "unverified";
@@ -69,10 +71,13 @@ impl Catalogue {
         let fault = |reason| Error::Catalogue { path: path.to_owned(), reason };
         let catalogue: Self = toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-            fault(format!("line {line}: {}", error.message()))
+            fault(format!("line {line}: {}", shown(error.message())))
         })?;
         for (name, source) in catalogue.iter() {
-            source.validate().map_err(|reason| fault(format!("[{name}] {reason}")))?;
+            if !is_path_below(source.folder(name)) {
+                return Err(fault(format!("[{}] {}", shown(name), outside(source.folder(name)))));
+            }
+            source.validate().map_err(|reason| fault(format!("[{}] {reason}", shown(name))))?;
         }
         Ok(catalogue)
     }
@@ -127,10 +132,35 @@ impl Source {
                 "needs one of `address`, `archive`, `package` and `elsewhere`, but has {count}"
             ));
         }
+        if let Some(file) = self.files.keys().find(|file| !is_path_below(file)) {
+            return Err(outside(file));
+        }
+        if let Some(package) = self.package.as_deref().filter(|package| !is_package(package)) {
+            return Err(format!("`{}` is no package: expected name==version", shown(package)));
+        }
         let is_sha256 = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match self.files.iter().find(|(_, text)| *text != UNVERIFIED && !is_sha256(text)) {
-            Some((file, text)) => Err(format!("`{file}`: `{text}` is neither a sha256 nor `{UNVERIFIED}`")),
+            Some((file, text)) => {
+                let (file, text) = (shown(file), shown(text));
+                Err(format!("`{file}`: `{text}` is neither a sha256 nor `{UNVERIFIED}`"))
+            }
             None => Ok(()),
         }
     }
+}
+
+fn outside(path: &str) -> String {
+    format!(
+        "`{}` must lead below `data/`: names with `/` between them, none of them `.` or `..`",
+        shown(path)
+    )
+}
+
+/// Whether pip takes `text` for a package and its version, and for no option.
+fn is_package(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
+    let is_word = |word: &str| {
+        word.starts_with(|first: char| first.is_ascii_alphanumeric()) && word.bytes().all(allowed)
+    };
+    text.split_once("==").is_some_and(|(name, version)| is_word(name) && is_word(version))
 }

@@ -3,20 +3,20 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use crate::Error;
+use crate::compressed;
 
 /// The sha256, in hexadecimal, of the text of the file at `path`, which is compressed if `gzip`;
 /// where it should be and is not, or is torn, the inner error says so.
 pub(crate) fn of_text(path: &Path, gzip: bool) -> Result<Result<String, String>, Error> {
     let unreadable = |source| Error::Read { path: path.to_owned(), source };
-    let file = File::open(path).map_err(unreadable)?;
     if gzip {
-        Ok(hash(MultiGzDecoder::new(file)).map_err(|error| format!("no complete gzip file ({error})")))
+        let content = compressed::gzip(path).map_err(unreadable)?;
+        Ok(hash(content).map_err(|error| format!("no complete gzip file ({error})")))
     } else {
-        hash(file).map(Ok).map_err(unreadable)
+        File::open(path).and_then(hash).map(Ok).map_err(unreadable)
     }
 }
 

@@ -4,18 +4,17 @@
 //! with the right checksum gets its final name.
 mod catalogue;
 pub(crate) mod checksum;
-mod download;
 mod package;
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-
-use flate2::{Compression, write::GzEncoder};
 
 pub use self::catalogue::{Catalogue, Source, Upstream};
 use crate::Error;
 use crate::archive::Archive;
+use crate::foreign::shown;
+use crate::names::is_file_name;
+use crate::transfer::{Client, Fault};
 
 /// Where a data set is fetched from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,10 +101,7 @@ impl Job<'_> {
         for file in missing {
             let part = self.part(file)?;
             let address = format!("{address}{file}");
-            let decoded = download::resume(&address, &part, &mut |done, total| progress(file, done, total))?;
-            if decoded && is_gzip(Path::new(file)) {
-                compress(&part).map_err(|source| Error::Write { path: part, source })?;
-            }
+            resume(&address, &part, file, progress)?;
             self.accept(file, address)?;
         }
         Ok(())
@@ -129,9 +125,9 @@ impl Job<'_> {
 
     /// Downloads a zip archive, extracts files and removes it again.
     fn unzip(&self, missing: &[&str], address: &str, progress: Progress) -> Result<(), Error> {
-        let name = address.rsplit('/').next().unwrap_or(address);
+        let name = address.rsplit('/').next().filter(|name| is_file_name(name)).unwrap_or("archive");
         let part = self.part(name)?;
-        download::resume(address, &part, &mut |done, total| progress(name, done, total))?;
+        resume(address, &part, name, progress)?;
         let result = self.extract(missing, &part);
         fs::remove_file(&part).map_err(|source| Error::Write { path: part, source })?;
         result
@@ -151,7 +147,7 @@ impl Job<'_> {
         for file in missing {
             let member = self.source.member(file);
             zip.extract(&member, &self.part(file)?)?;
-            self.accept(file, format!("{}:{member}", archive.display()))?;
+            self.accept(file, format!("{}:{}", archive.display(), shown(&member)))?;
         }
         Ok(())
     }
@@ -190,16 +186,16 @@ fn copy(from: &Path, part: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Replaces a file by its gzip form, unless it is gzip already.
-fn compress(path: &Path) -> std::io::Result<()> {
-    let text = fs::read(path)?;
-    if text.starts_with(&[0x1f, 0x8b]) {
-        return Ok(());
-    }
-    let mut encoder = GzEncoder::new(fs::File::create(path)?, Compression::default());
-    encoder.write_all(&text)?;
-    encoder.finish()?;
-    Ok(())
+/// Downloads `address` to `part`; `name` is what the progress is of.
+fn resume(address: &str, part: &Path, name: &str, progress: Progress) -> Result<(), Error> {
+    let received = Client::new().resume(address, part, None, &mut |done, total| progress(name, done, total));
+    let reason = match received {
+        Ok(()) => return Ok(()),
+        Err(Fault::Write { path, source }) => return Err(Error::Write { path, source }),
+        Err(Fault::Status(status)) => format!("the server answered {status}"),
+        Err(Fault::Answer(reason)) => reason,
+    };
+    Err(Error::Network { address: address.to_owned(), reason })
 }
 
 fn is_gzip(path: &Path) -> bool {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CheckpointSpec, DynamicsSpec, EncoderSpec, FineTuningSpec, Task, TextTokenizerSpec, check, check_sources,
+    check_split_names,
 };
 use crate::error::quoted;
 
@@ -252,6 +253,7 @@ impl MetricName {
 impl ClassificationData {
     fn validate(&self) -> Result<(), String> {
         let sizes = self.grammar.map_or([0; 4], |g| [g.train, g.dev, g.matched, g.mismatched]);
+        check_split_names(self.splits.keys().chain(self.holdout.iter().map(|holdout| &holdout.name)))?;
         let distinct: BTreeSet<&String> = self.labels.iter().collect();
         let plain = self.splits.values().any(|file| matches!(file, SplitFile::Plain(_)));
         check(&[

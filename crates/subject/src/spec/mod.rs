@@ -126,6 +126,14 @@ fn test() -> String {
     "test".to_owned()
 }
 
+/// Names of splits become parts of the names of result files.
+fn check_split_names<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), String> {
+    match names.into_iter().find(|name| !corpus::names::is_file_name(name)) {
+        Some(name) => Err(format!("a split cannot be called {name:?}: its name becomes part of file names")),
+        None => Ok(()),
+    }
+}
+
 /// A TOML error on one line: what, and in which line of the file.
 fn one_line(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().replace('\n', " ");
@@ -157,4 +165,37 @@ fn check_sources([grammar, splits]: [bool; 2], [checkpoint, model]: [bool; 2]) -
         ),
         ("[checkpoint] or [model] is missing: a model is there already, or it is made", checkpoint || model),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXPERIMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
+
+    /// What is said of the file of a subject in which `old` is `new`.
+    fn refusal(subject: &str, old: &str, new: &str) -> String {
+        let path = Path::new(EXPERIMENTS).join(subject);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(old), "{subject} has no {old}");
+        let text = text.replacen(old, new, 1);
+        match parse::<Kind>(&path, &text).unwrap().task {
+            Some(Task::Classification) => parse::<ClassificationSpec>(&path, &text).unwrap().validate(),
+            _ => parse::<TranslationSpec>(&path, &text).unwrap().validate(),
+        }
+        .unwrap_err()
+    }
+
+    #[test]
+    fn splits_whose_names_lead_elsewhere_are_refused() {
+        let fault =
+            |name: &str| format!("a split cannot be called {name}: its name becomes part of file names");
+        let renamed = |name: &str| refusal("multi30k-en-fr.toml", "ntrex = ", &format!("{name} = "));
+        assert_eq!(renamed("'../../evil'"), fault(r#""../../evil""#));
+        assert_eq!(renamed("'/etc/x'"), fault(r#""/etc/x""#));
+        assert_eq!(renamed(r#""\u001b[0m""#), fault(r#""\u{1b}[0m""#));
+        let holdout =
+            refusal("minilm-mnli.toml", r#"holdout = { name = "dev""#, r#"holdout = { name = "../dev""#);
+        assert_eq!(holdout, fault(r#""../dev""#));
+    }
 }

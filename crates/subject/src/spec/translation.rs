@@ -10,7 +10,7 @@ use corpus::parallel::ParallelText;
 use corpus::tokenizer::SubwordTokenizer;
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointSpec, DynamicsSpec, Task, check, check_sources};
+use super::{CheckpointSpec, DynamicsSpec, Task, check, check_sources, check_split_names};
 
 /// A translator as its TOML file describes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -312,6 +312,7 @@ impl TranslationSpec {
             "sizes in data.grammar must be at most 10000000",
             sizes.iter().all(|&size| size <= 10_000_000),
         )])?;
+        check_split_names(data.splits.keys())?;
         for (name, files) in &data.splits {
             files.validate().map_err(|fault| format!("data.splits.{name}: {fault}"))?;
         }
