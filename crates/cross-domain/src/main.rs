@@ -1,24 +1,29 @@
 //! The same heads on two test sets: Michel et al. (2019), Section 3.4, Figure 2.
 //!
 //! `ablate-one` on both, and how far the effects of masking single heads agree.
-mod agreement;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use records::{AblationRow, Provenance, RowWriter, Signature};
-use subject::{Description, HeadSweep, Machine, Scored, SharedArgs, Subject, SweepArgs};
+use records::{CorrelationRow, Provenance, Signature};
+use significance::{Sweep, agreement};
+use subject::{Description, HeadSweep, Machine, OpenRows, Scored, SharedArgs, Subject, TestArgs};
 
 /// Masks one head at a time on two splits and compares the effects (Figure 2).
 ///
-/// The scores are those of ablate-one, in its files, which are made or gone on with as needed; the file of this experiment
-/// has a row for each attention type and one for all heads.
+/// The scores are those of ablate-one, in its files: what is there is used, and what is missing is measured. The file of this
+/// experiment has a row for each attention type and one for all heads.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
+    /// Multiply the kept heads of a layer by heads / kept
+    #[arg(long)]
+    rescale: bool,
+
     #[command(flatten)]
-    sweep: SweepArgs,
+    test: TestArgs,
 
     /// Split to compare --split with; the subject's shifted domain if absent
     #[arg(long, value_name = "SPLIT")]
@@ -45,32 +50,39 @@ fn run(args: &Args) -> anyhow::Result<()> {
         bail!("split `{first}` is given twice: the second must be another");
     }
     let layout = description.layout(&machine)?;
-    let heads = layout.heads();
-    let file = format!("cross-domain-{first}-{second}.csv");
+    let limit = args.shared.limit.map_or(String::new(), |limit| format!("-first-{limit}"));
+    let file = format!("cross-domain-{first}-{second}{limit}.csv");
     let path = args.shared.results.join(description.name()).join(file);
     let path = args.shared.output.clone().unwrap_or(path);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let scored = [first, second].map(|split| Scored::first(split, args.shared.limit, args.sweep.rescale));
-    let sweep = |scored: &Scored| -> anyhow::Result<Vec<AblationRow>> {
-        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, args.sweep.resamples);
-        let path = description.result_path(&args.shared.results, "ablate-one", &scored.split);
-        Ok(sweep.run(subject.as_ref(), &heads, &path, &args.shared.of_ingredients(), &machine)?)
+    let testing = args.test.testing(args.shared.seed);
+    let scored = [first, second].map(|split| Scored::first(split, args.shared.limit, args.rescale));
+    let sweep = |scored: &Scored| -> anyhow::Result<PathBuf> {
+        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, testing);
+        let path =
+            description.result_path(&args.shared.results, "ablate-one", &scored.split, args.shared.limit);
+        let shared = args.shared.of_ingredients();
+        Ok(sweep.run(subject.as_ref(), &layout.heads(), &path, &shared, &machine)?.path)
     };
-    let (first, second) = (sweep(&scored[0])?, sweep(&scored[1])?);
+    let files = [sweep(&scored[0])?, sweep(&scored[1])?];
 
-    let mut rows = RowWriter::open(
-        &path,
-        &signature(args, subject.as_ref(), &scored, &machine)?,
-        args.shared.existing(),
-    )?;
-    // They take no time, and those that are there may be of fewer heads.
-    rows.discard(|_| true)?;
-    for row in agreement::rows(&first, &second, &heads)? {
-        rows.push(row)?;
+    let signature = signature(args, subject.as_ref(), (&scored, &files), &machine)?;
+    let OpenRows { path, mut writer } = args.shared.open_rows(&path, &signature)?;
+    let [first, second] = files.each_ref().map(|path| Sweep::read(path));
+    let rows = agreement(&first?, &second?, testing)?;
+    // Those that are there may be of other tests.
+    let is_there = |row: &CorrelationRow| rows.contains(row);
+    if !writer.rows().all(is_there) {
+        writer.discard(|row| !is_there(row))?;
     }
-    rows.finish(|_| ())?;
+    for row in rows {
+        if !writer.contains(&row.attention) {
+            writer.push(row)?;
+        }
+    }
+    writer.finish(|_, _| Ok::<(), records::Error>(()))?;
     println!("{}", path.display());
     Ok(())
 }
@@ -79,13 +91,17 @@ fn run(args: &Args) -> anyhow::Result<()> {
 fn signature(
     args: &Args,
     subject: &dyn Subject,
-    [first, second]: &[Scored; 2],
+    ([first, second], files): (&[Scored; 2], &[PathBuf; 2]),
     machine: &Machine,
 ) -> anyhow::Result<Signature> {
     let mut identity = subject.identity("cross-domain", first)?;
-    identity.seed = args.shared.seed;
     identity.arguments.insert("against".to_owned(), second.split.clone().into());
     identity.data.extend(subject.identity("cross-domain", second)?.data);
+    for (argument, file) in ["first_file", "second_file"].into_iter().zip(files) {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        identity.arguments.insert(argument.to_owned(), name.into());
+    }
     let run = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
-    Ok(Signature::new(identity, run))
+    let testing = Some(args.test.testing(args.shared.seed));
+    Ok(Signature { testing, ..Signature::new(identity, run) })
 }

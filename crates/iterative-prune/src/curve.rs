@@ -2,53 +2,85 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use anyhow::Context;
 use core_masking::{HeadId, HeadScores, HeadSet};
-use records::{PruningRow, Row, RowWriter};
-use stats::Comparison;
-use stats::adjust::adjusted;
-use subject::{Evaluation, Order, Pool, random_order};
+use records::{BASE, PruningRow, Row, TestedRow};
+use subject::{MeasuredRows, Order, Pool, RowSet, random_order};
 
-use crate::{Pruning, search};
+use crate::Pruning;
+
+/// Name of the curve whose one row has all heads masked.
+const FLOOR: &str = "floor";
 
 /// One line of Figure 3.
 #[derive(Debug, Clone)]
 pub struct Curve<'a> {
     /// The heads that are ordered.
     pub pool: &'a Pool,
-    /// What they are ordered by.
-    pub order: Order,
+    /// What they are ordered by; the floor has no order.
+    pub order: Option<Order>,
     /// Seed of a random order.
     pub seed: Option<u64>,
+    /// Whether the order is turned round.
+    pub complement: bool,
 }
 
-impl Curve<'_> {
-    fn place(&self, step: usize) -> Place<'_> {
-        Place { attention: &self.pool.attention, order: self.order.name(), seed: self.seed, step }
+impl<'a> Curve<'a> {
+    /// All curves of an order over a pool: one for each seed of a random one, and of any other its complement. That of a
+    /// random order would be another random order.
+    pub fn of(pool: &'a Pool, order: Order, seeds: &[u64]) -> Vec<Self> {
+        let curve = |seed, complement| Self { pool, order: Some(order), seed, complement };
+        if order == Order::Random {
+            return seeds.iter().map(|&seed| curve(Some(seed), false)).collect();
+        }
+        vec![curve(None, false), curve(None, true)]
     }
 
-    fn key(&self, step: usize) -> <PruningRow as Row>::Key {
-        self.place(step).key()
+    /// The floor of a pool's curves.
+    pub fn floor(pool: &'a Pool) -> Self {
+        Self { pool, order: None, seed: None, complement: false }
+    }
+
+    /// Numbers of masked heads at its steps.
+    fn counts(&self) -> Vec<usize> {
+        match self.order {
+            Some(_) => self.pool.counts(),
+            None => vec![self.pool.heads.len()],
+        }
+    }
+
+    /// Its rows, without scores, for the heads that are masked at each step.
+    fn row(&self, step: usize, masked: &HeadSet, metric: &str) -> PruningRow {
+        PruningRow {
+            order_seed: self.seed,
+            complement: self.complement,
+            ..row(self.pool, self.order.map_or(FLOOR, Order::name), step, (masked, metric))
+        }
     }
 
     /// Whether a row belongs to this curve.
-    pub fn holds(&self, row: &PruningRow) -> bool {
-        row.key() == self.key(row.step)
+    pub fn holds(&self, other: &PruningRow) -> bool {
+        self.row(0, &HeadSet::none(), "").family() == other.family()
     }
 
-    /// Whether all its rows are there, with adjusted p-values if they were tested: what a run that finished leaves.
-    pub fn is_finished(&self, rows: &[&PruningRow]) -> bool {
-        let mut own = rows.iter().filter(|row| self.holds(row));
-        own.clone().count() == self.pool.counts().len()
-            && own.all(|row| row.p_value.is_some() == row.p_holm.is_some())
+    /// What its family of tests is called, and how many rows it has.
+    pub fn family(&self) -> (String, usize) {
+        (self.row(0, &HeadSet::none(), "").family(), self.counts().len())
     }
 
     /// The masked heads at each step; `intact`: scores on the intact model, by order, as far as they are known.
     fn steps(&self, pruning: &Pruning<'_>, intact: &mut IntactScores) -> anyhow::Result<Vec<HeadSet>> {
+        if self.order.is_none() {
+            return Ok(vec![self.pool.heads.iter().copied().collect()]);
+        }
         let mut masked = HeadSet::none();
         let mut order = self.order(pruning, &masked, intact)?;
+        if self.complement {
+            order = self.turned_round(pruning, order)?;
+        }
         let mut steps = Vec::new();
         for count in self.pool.counts() {
-            if pruning.args.recompute && !masked.is_empty() {
+            if pruning.args.recompute && !self.complement && !masked.is_empty() {
                 order = self.order(pruning, &masked, intact)?;
             }
             masked = self.pool.extend(&masked, &order, count);
@@ -57,7 +89,25 @@ impl Curve<'_> {
         Ok(steps)
     }
 
-    /// The pool's heads, those to be masked first in front.
+    /// The heads from the last that the curve masks to the first. `order`: that of the intact model.
+    fn turned_round(&self, pruning: &Pruning<'_>, mut order: Vec<HeadId>) -> anyhow::Result<Vec<HeadId>> {
+        let mut sequence: Vec<HeadId> = Vec::new();
+        let mut masked = HeadSet::none();
+        for count in self.pool.counts() {
+            if pruning.args.recompute && !masked.is_empty() {
+                order = self.order(pruning, &masked, &mut IntactScores::new())?;
+            }
+            let next = self.pool.extend(&masked, &order, count);
+            sequence.extend(order.iter().filter(|&&id| next.contains(id) && !masked.contains(id)));
+            masked = next;
+        }
+        // Heads that a layer must keep are the last of all.
+        sequence.extend(order.iter().filter(|&&id| !masked.contains(id)));
+        sequence.reverse();
+        Ok(sequence)
+    }
+
+    /// The pool's heads that are not masked, those to be masked first in front.
     fn order(
         &self,
         pruning: &Pruning<'_>,
@@ -65,9 +115,9 @@ impl Curve<'_> {
         intact: &mut IntactScores,
     ) -> anyhow::Result<Vec<HeadId>> {
         let heads = &self.pool.heads;
-        let scores = match self.order {
+        let scores = match self.order.context("a floor has no order")? {
             Order::Random => return Ok(random_order(heads, self.seed.unwrap_or_default())),
-            Order::Oracle => pruning.oracle.scores(pruning.subject, &pruning.scored, heads)?,
+            Order::Oracle => pruning.oracle(heads)?,
             order if masked.is_empty() => match intact.entry(order) {
                 Entry::Occupied(known) => known.get().clone(),
                 Entry::Vacant(place) => place.insert(pruning.scores(order, masked)?).clone(),
@@ -88,182 +138,59 @@ type IntactScores = BTreeMap<Order, HeadScores>;
 pub fn draw(
     pruning: &Pruning<'_>,
     curves: &[Curve<'_>],
-    rows: &mut RowWriter<PruningRow>,
+    rows: &mut MeasuredRows<PruningRow>,
 ) -> anyhow::Result<()> {
-    let mut sets = vec![HeadSet::none()];
-    let mut users: Vec<Vec<(&Curve<'_>, usize)>> = vec![Vec::new()];
+    rows.renew(|row| curves.iter().any(|curve| curve.holds(row)));
+    let metric = pruning.subject.metric().name();
+    let mut sets = Vec::new();
     let mut intact = IntactScores::new();
     for curve in curves {
-        if (0..curve.pool.counts().len()).all(|step| rows.contains(&curve.key(step))) {
+        let is_there = |step: usize| rows.contains(&curve.row(step, &HeadSet::none(), metric).key());
+        if (0..curve.counts().len()).all(is_there) {
             continue;
         }
-        for (step, set) in curve.steps(pruning, &mut intact)?.into_iter().enumerate() {
-            if let Some(stored) = rows.rows().find(|row| row.key() == curve.key(step)) {
-                check_heads(stored, &set)?;
-                continue;
+        for (step, masked) in curve.steps(pruning, &mut intact)?.into_iter().enumerate() {
+            let row = curve.row(step, &masked, metric);
+            match rows.rows().find(|stored| stored.key() == row.key()) {
+                Some(stored) => check_heads(stored, &masked)?,
+                None => RowSet::add(&mut sets, masked, row),
             }
-            let place = sets.iter().position(|known| *known == set).unwrap_or_else(|| {
-                sets.push(set);
-                users.push(Vec::new());
-                sets.len() - 1
-            });
-            users[place].push((curve, step));
         }
     }
-    if users.iter().all(Vec::is_empty) {
-        return Ok(());
-    }
-    let mut base: Option<Evaluation> = None;
-    pruning.subject.evaluate(&pruning.scored, &sets, &mut |index, evaluation| {
-        let base = base.get_or_insert_with(|| evaluation.clone());
-        subject::check_base(rows.rows().map(|row| row.base_score), base.score)?;
-        let comparison = pruning.compare(&evaluation, base, &sets[index])?;
-        for (curve, step) in &users[index] {
-            rows.push(row(
-                &curve.place(*step),
-                curve.pool.heads.len(),
-                &sets[index],
-                evaluation.metric(),
-                &comparison,
-            ))?;
-        }
-        Ok(())
-    })?;
-    Ok(())
+    Ok(rows.measure(pruning.subject, &pruning.scored, BASE, sets)?)
 }
 
 /// Refuses to go on with a curve that came from another order of heads, such as that of an oracle measured since.
 fn check_heads(stored: &PruningRow, now: &HeadSet) -> anyhow::Result<()> {
     if stored.masked_heads != now.names() {
-        let PruningRow { order, step, .. } = stored;
-        anyhow::bail!(
-            "step {step} of order {order} masked other heads than now: compute it again with --overwrite"
-        );
+        anyhow::bail!("row `{}` masked other heads than now: compute it again with --again", stored.name());
     }
     Ok(())
 }
 
-impl Pruning<'_> {
-    /// Compares a model with heads masked with the intact one; the intact one is not tested against itself.
-    pub fn compare(
-        &self,
-        variant: &Evaluation,
-        base: &Evaluation,
-        masked: &HeadSet,
-    ) -> Result<Comparison, subject::Error> {
-        let resamples = self.args.resamples as usize;
-        let comparison = variant.compare_with(base, resamples, self.args.shared.seed)?;
-        Ok(if masked.is_empty() { comparison.untested() } else { comparison })
-    }
-}
-
-/// Where a row stands.
-pub struct Place<'a> {
-    /// An attention type, or `all`.
-    pub attention: &'a str,
-    /// Name of the order or search.
-    pub order: &'a str,
-    /// Seed of a random order.
-    pub seed: Option<u64>,
-    /// Step of the curve.
-    pub step: usize,
-}
-
-impl Place<'_> {
-    /// The key of its row.
-    pub fn key(&self) -> <PruningRow as Row>::Key {
-        (self.attention.to_owned(), self.order.to_owned(), self.seed, self.step)
-    }
-}
-
-/// A row without adjusted p-values, which follow when the whole curve is there.
-pub fn row(
-    place: &Place<'_>,
-    heads: usize,
-    masked: &HeadSet,
-    metric: &str,
-    comparison: &Comparison,
-) -> PruningRow {
+/// A row without scores, which follow when it is measured.
+pub fn row(pool: &Pool, order: &str, step: usize, (masked, metric): (&HeadSet, &str)) -> PruningRow {
     PruningRow {
-        attention: place.attention.to_owned(),
-        order: place.order.to_owned(),
-        order_seed: place.seed,
-        step: place.step,
+        attention: pool.attention.clone(),
+        order: order.to_owned(),
+        order_seed: None,
+        complement: false,
+        step,
         masked: masked.len(),
-        heads,
+        heads: pool.heads.len(),
         metric: metric.to_owned(),
-        base_score: comparison.base,
-        score: comparison.variant,
-        score_delta: comparison.delta,
-        delta_low: comparison.interval.map(|(low, _)| low),
-        delta_high: comparison.interval.map(|(_, high)| high),
-        p_value: comparison.p_value,
-        p_holm: None,
+        base_score: 0.0,
+        score: 0.0,
+        score_delta: 0.0,
+        delta_low: None,
+        delta_high: None,
+        p_value: None,
+        p_koehn: None,
+        p_adjusted: None,
         p_benjamini_hochberg: None,
-        p_unpaired_t: comparison.p_unpaired_t,
-        p_mcnemar: comparison.p_mcnemar,
+        p_unpaired_t: None,
+        p_mcnemar: None,
         search_score: None,
         masked_heads: masked.names(),
-    }
-}
-
-/// Fills in the adjusted p-values: the steps of a curve are a family of tests.
-///
-/// `steps`: by attention type, the number of tests of a whole curve; curves that are not whole have none. A search has
-/// those steps that were asked for. Curves over other types stay as they are.
-pub fn adjust(rows: &mut [PruningRow], steps: &BTreeMap<&str, usize>) {
-    let mut families: BTreeMap<_, Vec<&mut PruningRow>> = BTreeMap::new();
-    for row in rows.iter_mut().filter(|row| row.p_value.is_some()) {
-        let curve = (row.attention.clone(), row.order.clone(), row.order_seed);
-        families.entry(curve).or_default().push(row);
-    }
-    for ((attention, order, _), mut family) in families {
-        let Some(&steps) = steps.get(attention.as_str()) else { continue };
-        let is_whole = family.len() == steps || search::is_name(&order);
-        let p_values: Vec<f64> = family.iter().filter_map(|row| row.p_value).collect();
-        for (row, (holm, benjamini_hochberg)) in family.iter_mut().zip(adjusted(&p_values)) {
-            row.p_holm = is_whole.then_some(holm);
-            row.p_benjamini_hochberg = is_whole.then_some(benjamini_hochberg);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rows(entries: &[(&str, usize, Option<f64>)]) -> Vec<PruningRow> {
-        let comparison = |p_value| Comparison {
-            base: 30.0,
-            variant: 29.0,
-            delta: -1.0,
-            p_value,
-            interval: None,
-            p_unpaired_t: None,
-            p_mcnemar: None,
-        };
-        let row = |&(order, step, p): &(&str, usize, Option<f64>)| {
-            let place = Place { attention: "all", order, seed: None, step };
-            row(&place, 5, &HeadSet::none(), "bleu", &comparison(p))
-        };
-        entries.iter().map(row).collect()
-    }
-
-    /// Holm within a curve: 2 * 0.01, and 1 * 0.5; step 0 is no test. The oracle's second step is missing.
-    #[test]
-    fn each_whole_curve_is_a_family_of_tests() {
-        let mut rows = rows(&[
-            ("importance", 0, None),
-            ("importance", 1, Some(0.5)),
-            ("importance", 2, Some(0.01)),
-            ("oracle", 1, Some(0.03)),
-            ("swap", 1, Some(0.04)),
-        ]);
-        adjust(&mut rows, &BTreeMap::from([("all", 2)]));
-        let holm: Vec<_> = rows.iter().map(|row| row.p_holm).collect();
-        assert_eq!(holm, [None, Some(0.5), Some(0.02), None, Some(0.04)]);
-        let before = rows.clone();
-        adjust(&mut rows, &BTreeMap::from([("enc-enc", 7)]));
-        assert_eq!(rows, before, "other types stay as they are");
     }
 }

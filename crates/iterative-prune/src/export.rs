@@ -3,11 +3,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use core_masking::{Attention, HeadLayout, HeadSet, Removal};
-use records::{PruningRow, Signature, before_first_loss};
+use records::{PruningRow, Rule, Signature, Testing};
 use subject::{Export, Precision, SharedArgs, Subject};
-
-/// A loss with a p-value below this is one (EXPERIMENTS.md, section 5).
-const ALPHA: f64 = 0.01;
 
 /// Arguments of the export.
 #[derive(Debug, Clone, clap::Args)]
@@ -22,10 +19,14 @@ pub struct ExportArgs {
     #[arg(long, value_name = "DIR")]
     export_dense: Option<PathBuf>,
 
-    /// Share of heads to remove, in percent, at which the first curve has a step; the largest that can go without a
-    /// significant loss, p < 0.01, if absent
+    /// Share of heads to remove, in percent, at which the first curve has a step; the largest that is shown to be safe, see
+    /// --margin, if absent
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=99))]
     export_percent: Option<u64>,
+
+    /// Replace exports that are there
+    #[arg(long)]
+    replace: bool,
 }
 
 /// Folders to write, checked.
@@ -33,24 +34,26 @@ pub struct ExportArgs {
 pub struct Exports {
     folders: Vec<(Removal, Export)>,
     percent: Option<u64>,
+    rule: Rule,
 }
 
 impl ExportArgs {
     /// Refuses what could not be written at the end. `counts`: numbers of heads that the first curve masks, of `layout`.
     ///
     /// # Errors
-    /// If a folder is there already or cannot be made, no step masks the share that is wanted, the largest share is wanted
-    /// and nothing is tested, scores are those of other models than can be exported, or zeros are asked for and heads are
+    /// If a folder is there already or cannot be made, no step masks the share that is wanted, the largest safe share is
+    /// wanted and nothing is tested, scores are those of other models than can be exported, or zeros are asked for and heads are
     /// cut out already.
     pub fn checked(
         &self,
-        (shared, rescale, resamples): (&SharedArgs, bool, u64),
+        (shared, rescale, testing): (&SharedArgs, bool, Testing),
         (layout, heads, counts): (&HeadLayout, usize, &[usize]),
     ) -> anyhow::Result<Exports> {
+        let rule = Rule::ShownSafe { margin_percent: testing.margin_percent };
         let wanted = [(Removal::Cut, &self.export), (Removal::Zeros, &self.export_dense)];
         if wanted.iter().all(|(_, folder)| folder.is_none()) {
             ensure!(self.export_percent.is_none(), "--export-percent needs --export or --export-dense");
-            return Ok(Exports { folders: Vec::new(), percent: None });
+            return Ok(Exports { folders: Vec::new(), percent: None, rule });
         }
         ensure!(shared.precision == Precision::F32, "models are exported in f32: leave out --precision");
         ensure!(!rescale, "--rescale scores another model than is exported: leave it out");
@@ -66,18 +69,17 @@ impl ExportArgs {
         match self.export_percent {
             Some(percent) => drop(masked_at(percent, heads, counts)?),
             None => ensure!(
-                resamples > 0,
-                "without tests (--resamples 0) no share is the largest without a significant loss: \
-                 give --export-percent"
+                testing.resamples > 0,
+                "without tests (--resamples 0) no share is shown to be safe: give --export-percent"
             ),
         }
         let mut folders = Vec::new();
         for (removal, folder) in wanted {
             if let Some(folder) = folder {
-                folders.push((removal, Export::new(folder, shared.overwrite)?));
+                folders.push((removal, Export::new(folder, self.replace)?));
             }
         }
-        Ok(Exports { folders, percent: self.export_percent })
+        Ok(Exports { folders, percent: self.export_percent, rule })
     }
 }
 
@@ -93,25 +95,27 @@ fn masked_at(percent: u64, heads: usize, counts: &[usize]) -> anyhow::Result<usi
 }
 
 impl Exports {
-    /// Writes the model at one of `steps`, the rows of one curve in their order.
+    /// Writes the model at one of `steps`, the rows of one curve in their order, from the file `results`.
     ///
     /// # Errors
-    /// If there is no step at the share that is asked for, none masks heads without a significant loss, or a file cannot
+    /// If there is no step at the share that is asked for, none is shown to be safe, or a file cannot
     /// be written.
     pub fn write(
         &self,
         subject: &dyn Subject,
         steps: &[&PruningRow],
-        signature: &Signature,
+        results: &Path,
         quiet: bool,
     ) -> anyhow::Result<()> {
         if self.folders.is_empty() {
             return Ok(());
         }
+        let signature = Signature::read(&Signature::path_beside(results))?;
+        let signature = signature.context("the results have no signature")?;
         let row = self.choose(steps)?;
         let heads: HeadSet = row.masked_heads.parse()?;
         for (removal, export) in &self.folders {
-            subject.export(&heads, *removal, &export.about(about(row, *removal, signature)))?;
+            subject.export(&heads, *removal, &export.about(about(row, *removal, &signature)))?;
             if !quiet {
                 eprintln!("{}", described(row, *removal, export.folder()));
             }
@@ -129,11 +133,10 @@ impl Exports {
     fn choose<'a>(&self, steps: &[&'a PruningRow]) -> anyhow::Result<&'a PruningRow> {
         let heads = steps.first().context("there is no curve to export from")?.heads;
         let Some(percent) = self.percent else {
-            let is_loss = |row: &PruningRow| row.score_delta < 0.0 && row.p_value.is_some_and(|p| p < ALPHA);
             // all heads of a model cannot go, whatever the score
-            let found = before_first_loss(steps.iter().copied().filter(|row| row.masked < heads), is_loss);
+            let found = self.rule.last_accepted(steps.iter().copied().filter(|row| row.masked < heads));
             return found.filter(|row| row.masked > 0).context(
-                "no step removes heads without a significant loss: nothing is exported; --export-percent overrules",
+                "no step is shown to be safe: nothing is exported; --margin allows larger losses, --export-percent overrules",
             );
         };
         let counts: Vec<usize> = steps.iter().map(|row| row.masked).collect();

@@ -10,11 +10,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use core_masking::{Attention, HeadLayout, HeadScores, HeadSet};
-use records::{Provenance, PruningRow, RowWriter, Signature};
+use core_masking::{Attention, HeadId, HeadLayout, HeadScores, HeadSet};
+use records::{Identity, PruningRow, TestedRow};
 use subject::{
-    Description, Estimate, EstimateArgs, HeadSweep, Machine, Oracle, Order, Pool, Scored, Selection,
-    SharedArgs, Subject,
+    Description, Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Order, Pool, Scored,
+    Selection, SharedArgs, Subject, TestArgs,
 };
 
 use curve::Curve;
@@ -23,9 +23,11 @@ use search::{Search, SearchArgs};
 
 /// Masks more and more heads, the least important first, and scores the test set (Figures 3, 4 and 6).
 ///
-/// Writes a row for each step as soon as it is scored, and continues a file that a killed run has left. Curves of
-/// several orders and attention types can share a file. The model without the heads of a step can be exported. The oracle
-/// order is made of the results of ablate-one for the same model and data; with --restart or --refresh these are made too.
+/// Writes a row for each step as soon as it is scored, and continues what a killed run has left. Results that are there are
+/// used, and those that are missing are measured; --again measures all anew. Curves of several orders and attention types
+/// share a file, with the floor of each type (all its heads masked) and, of orders other than random, the complement: the
+/// order turned round. The model without the heads of a step can be exported. The oracle order is made of the results of
+/// ablate-one for the same model and data, which are measured where they are missing.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -50,16 +52,15 @@ struct Args {
     keep_at_least: usize,
 
     /// Number of random orders, whose seeds count up from --seed
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     random_orders: u64,
-
-    /// Paired bootstrap resamples for each step, up to a million; 0 skips the test
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
-    resamples: u64,
 
     /// Multiply the kept heads of a layer by heads / kept
     #[arg(long)]
     rescale: bool,
+
+    #[command(flatten)]
+    test: TestArgs,
 
     #[command(flatten)]
     estimate: EstimateArgs,
@@ -92,15 +93,10 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let is_needed = args.search.search.is_some() || args.order.iter().any(|order| order.is_measured());
     let estimate = if is_needed { Some(estimate?) } else { estimate.ok() };
     let scored = Scored::first(split, args.shared.limit, args.rescale);
-    let oracle = Oracle::new(&description, &args.shared.results, &scored);
     let needs_oracle = args.search.search.is_none() && args.order.contains(&Order::Oracle);
-    let makes_oracle = needs_oracle && args.shared.makes_ingredients();
-    if needs_oracle && !makes_oracle {
-        oracle.check_exists()?;
-    }
     let search = args.search.checked(&description, &machine, (&scored, args.shared.seed))?;
     let exports = args.export.checked(
-        (&args.shared, args.rescale, args.resamples),
+        (&args.shared, args.rescale, args.test.testing(args.shared.seed)),
         (&layout, pools[0].heads.len(), &steps_of(&pools[0], search.as_ref())?),
     )?;
     let experiment = if search.is_some() { "joint-search" } else { "iterative-prune" };
@@ -108,36 +104,41 @@ fn run(args: &Args) -> anyhow::Result<()> {
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    if makes_oracle {
-        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, args.resamples);
-        sweep.run(
-            subject.as_ref(),
-            &layout.heads(),
-            oracle.path(),
-            &args.shared.of_ingredients(),
-            &machine,
-        )?;
-    }
+    let testing = args.test.testing(args.shared.seed);
+    let oracle = if needs_oracle {
+        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, testing);
+        let path = description.result_path(
+            &args.shared.results,
+            "ablate-one",
+            &scored.split,
+            args.shared.limit,
+        );
+        let shared = args.shared.of_ingredients();
+        Some(Oracle::of(sweep.run(subject.as_ref(), &layout.heads(), &path, &shared, &machine)?.rows))
+    } else {
+        None
+    };
     let pruning = Pruning { args, subject: subject.as_ref(), scored, estimate, oracle };
     // What there is to refuse is refused before a file of rows is touched.
-    if needs_oracle {
-        pruning.oracle.scores(pruning.subject, &pruning.scored, &layout.heads())?;
-    }
     if let Some(search) = &search {
         pools.iter().try_for_each(|pool| search.steps(pool).map(drop))?;
     }
-    let signature = pruning.signature(experiment, (&pools, search.as_ref()), &machine)?;
-    let mut rows = RowWriter::open(&path, &signature, args.shared.existing())?;
+    let identity = pruning.identity(experiment, (&pools, search.as_ref()))?;
+    let curves = pruning.curves(&pools);
+    let families = match &search {
+        Some(search) => search.families(&pools)?,
+        None => curves.iter().map(Curve::family).collect(),
+    };
+    let settings = (&args.shared, &machine, testing);
+    let mut rows = MeasuredRows::open(&path, identity, pruning.subject, families, settings)?;
     match &search {
         Some(search) => search.run(&pruning, &pools, &mut rows)?,
-        None => pruning.draw(&pools, &mut rows)?,
+        None => curve::draw(&pruning, &curves, &mut rows)?,
     }
-    let steps = pools.iter().map(|pool| (pool.attention.as_str(), pool.counts().len() - 1)).collect();
-    let rows = rows.finish(|rows| curve::adjust(rows, &steps))?;
+    let Finished { path, rows } = rows.finish()?;
     let first = first_curve(args, &pools[0], search.as_ref());
-    let is_first = |row: &&PruningRow| (row.attention.as_str(), row.order.as_str(), row.order_seed) == first;
-    let steps: Vec<&PruningRow> = rows.iter().filter(is_first).collect();
-    exports.write(pruning.subject, &steps, &signature, machine.quiet)?;
+    let steps: Vec<&PruningRow> = rows.iter().filter(|row| row.family() == first).collect();
+    exports.write(pruning.subject, &steps, &path, machine.quiet)?;
     println!("{}", path.display());
     Ok(())
 }
@@ -151,16 +152,11 @@ fn steps_of(pool: &Pool, search: Option<&Search>) -> anyhow::Result<Vec<usize>> 
     }
 }
 
-/// What is exported from: attention type, order or search, and seed.
-fn first_curve<'a>(
-    args: &Args,
-    pool: &'a Pool,
-    search: Option<&Search>,
-) -> (&'a str, &'static str, Option<u64>) {
+/// The curve that is exported from: the first order, or the search, over the first pool.
+fn first_curve(args: &Args, pool: &Pool, search: Option<&Search>) -> String {
     match (search, args.order[0]) {
-        (Some(search), _) => (&pool.attention, search.name(), None),
-        (None, Order::Random) => (&pool.attention, Order::Random.name(), Some(args.shared.seed)),
-        (None, order) => (&pool.attention, order.name(), None),
+        (Some(search), _) => format!("{}/{}", pool.attention, search.name()),
+        (None, order) => Curve::of(pool, order, &[args.shared.seed])[0].family().0,
     }
 }
 
@@ -213,24 +209,22 @@ struct Pruning<'a> {
     subject: &'a dyn Subject,
     scored: Scored,
     estimate: Option<Estimate>,
-    oracle: Oracle,
+    oracle: Option<Oracle>,
 }
 
 impl Pruning<'_> {
     /// All that the rows depend on.
-    fn signature(
+    fn identity(
         &self,
         experiment: &str,
         (pools, search): (&[Pool], Option<&Search>),
-        machine: &Machine,
-    ) -> anyhow::Result<Signature> {
+    ) -> anyhow::Result<Identity> {
         let mut identity = self.subject.identity(experiment, &self.scored)?;
-        identity.seed = self.args.shared.seed;
+        identity.seed = Some(self.args.shared.seed);
         if let Some(estimate) = &self.estimate {
             estimate.describe(self.subject, &mut identity)?;
         }
         identity.arguments.extend([
-            ("resamples".to_owned(), self.args.resamples.into()),
             ("step_percent".to_owned(), pools.first().map(|pool| pool.step_percent).into()),
             ("keep_at_least".to_owned(), self.args.keep_at_least.into()),
             ("recompute".to_owned(), self.args.recompute.into()),
@@ -238,8 +232,7 @@ impl Pruning<'_> {
         if let Some(search) = search {
             search.describe(self.subject, &mut identity)?;
         }
-        let run = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
-        Ok(Signature::new(identity, run))
+        Ok(identity)
     }
 
     /// Scores for an order that is measured, of all heads but those of `masked`.
@@ -248,28 +241,21 @@ impl Pruning<'_> {
         Ok(estimate.scores(order, self.subject, masked)?)
     }
 
-    /// Draws the curve of each order over each pool.
-    fn draw(&self, pools: &[Pool], rows: &mut RowWriter<PruningRow>) -> anyhow::Result<()> {
-        let curves: Vec<Curve<'_>> = pools
-            .iter()
-            .flat_map(|pool| self.args.order.iter().flat_map(|&order| self.curves(pool, order)))
-            .collect();
-        if self.args.shared.restart {
-            let finished: Vec<&Curve<'_>> =
-                curves.iter().filter(|curve| curve.is_finished(&rows.rows().collect::<Vec<_>>())).collect();
-            rows.discard(|row| finished.iter().any(|curve| curve.holds(row)))?;
-        }
-        curve::draw(self, &curves, rows)
+    /// The score that is lost without each of `heads`.
+    fn oracle(&self, heads: &[HeadId]) -> anyhow::Result<HeadScores> {
+        let scores = self.oracle.as_ref().and_then(|oracle| oracle.scores(heads));
+        scores.context("ablate-one has no row for a head")
     }
 
-    /// The curve of an order, or one for each seed of a random one.
-    fn curves<'a>(&self, pool: &'a Pool, order: Order) -> Vec<Curve<'a>> {
-        let seeds: Vec<Option<u64>> = match order {
-            Order::Random => {
-                (0..self.args.random_orders).map(|n| Some(self.args.shared.seed.wrapping_add(n))).collect()
-            }
-            _ => vec![None],
+    /// The curves of each order over each pool, and the pools' floors.
+    fn curves<'a>(&self, pools: &'a [Pool]) -> Vec<Curve<'a>> {
+        let seeds: Vec<u64> =
+            (0..self.args.random_orders).map(|n| self.args.shared.seed.wrapping_add(n)).collect();
+        let orders = &self.args.order;
+        let of_pool = |pool| {
+            let curves = orders.iter().flat_map(|&order| Curve::of(pool, order, &seeds));
+            curves.chain([Curve::floor(pool)]).collect::<Vec<_>>()
         };
-        seeds.into_iter().map(|seed| Curve { pool, order, seed }).collect()
+        pools.iter().flat_map(of_pool).collect()
     }
 }

@@ -2,16 +2,18 @@
 //!
 //! Beyond the paper, whose greedy pruning by importance may miss the best set. Sets are chosen on one split and reported
 //! on another, so that one sees how far the importance order is from what can be attained.
+use std::collections::BTreeMap;
+
 use clap::ValueEnum;
 use core_masking::{HeadId, HeadSet};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use records::{Identity, PruningRow, Row, RowWriter};
-use subject::{Description, Evaluation, Machine, Order, Pool, Scored};
+use records::{BASE, Identity, PruningRow, Row, TestedRow};
+use subject::{Description, Machine, MeasuredRows, Order, Pool, RowSet, Scored};
 
 use crate::Pruning;
-use crate::curve::{Place, row};
+use crate::curve::row;
 
 /// Exchanges that are tried together, of which the best is made.
 const EXCHANGES_TOGETHER: usize = 16;
@@ -32,11 +34,6 @@ impl Method {
             Self::Swap => "swap",
         }
     }
-}
-
-/// Whether a name in result files is that of a search.
-pub fn is_name(order: &str) -> bool {
-    Method::value_variants().iter().any(|method| method.name() == order)
 }
 
 /// Arguments of the search.
@@ -114,6 +111,17 @@ impl Search {
         Ok(())
     }
 
+    /// What the families of tests are called, and how many rows they have.
+    ///
+    /// # Errors
+    /// If there is no step to search at.
+    pub fn families(&self, pools: &[Pool]) -> anyhow::Result<BTreeMap<String, usize>> {
+        let family = |pool: &Pool| {
+            Ok((row(pool, self.name(), 0, (&HeadSet::none(), "")).family(), self.steps(pool)?.len()))
+        };
+        pools.iter().map(family).collect()
+    }
+
     /// Searches over each pool, and writes a row for the intact model and one for each set that is reported.
     ///
     /// # Errors
@@ -122,16 +130,15 @@ impl Search {
         &self,
         pruning: &Pruning<'_>,
         pools: &[Pool],
-        rows: &mut RowWriter<PruningRow>,
+        rows: &mut MeasuredRows<PruningRow>,
     ) -> anyhow::Result<()> {
+        let name = self.name();
+        rows.renew(|row| row.order == name && pools.iter().any(|pool| pool.attention == row.attention));
         let ascending = pruning.scores(Order::Importance, &HeadSet::none())?.ascending();
         for pool in pools {
             let order: Vec<HeadId> = ascending.iter().copied().filter(|id| pool.heads.contains(id)).collect();
             let steps = self.steps(pool)?;
-            let mut reporter = Reporter::new(self.method, pruning, pool, rows)?;
-            if pruning.args.shared.restart && steps.iter().all(|&step| reporter.has(step)) {
-                reporter.discard()?;
-            }
+            let mut reporter = Reporter { pruning, pool, method: self.method, rows: &mut *rows };
             match self.method {
                 Method::GreedyForward => self.greedy_forward(&steps, &order, &mut reporter)?,
                 Method::Swap => self.swap(&steps, &order, &mut reporter)?,
@@ -276,61 +283,33 @@ struct Reporter<'a, 'p> {
     pruning: &'a Pruning<'p>,
     pool: &'a Pool,
     method: Method,
-    rows: &'a mut RowWriter<PruningRow>,
-    base: Evaluation,
+    rows: &'a mut MeasuredRows<PruningRow>,
 }
 
-impl<'a, 'p> Reporter<'a, 'p> {
-    /// Scores the intact model.
-    fn new(
-        method: Method,
-        pruning: &'a Pruning<'p>,
-        pool: &'a Pool,
-        rows: &'a mut RowWriter<PruningRow>,
-    ) -> anyhow::Result<Self> {
-        let mut base = None;
-        pruning.subject.evaluate(&pruning.scored, &[HeadSet::none()], &mut |_, evaluation| {
-            base = Some(evaluation);
-            Ok(())
-        })?;
-        let base = base.ok_or_else(|| anyhow::anyhow!("the intact model has no score"))?;
-        subject::check_base(rows.rows().map(|row| row.base_score), base.score)?;
-        Ok(Self { pruning, pool, method, rows, base })
-    }
-
-    fn place(&self, step: usize) -> Place<'a> {
-        Place { attention: &self.pool.attention, order: self.method.name(), seed: None, step }
+impl Reporter<'_, '_> {
+    /// The row of a step, without scores.
+    fn row(&self, step: usize, masked: &HeadSet) -> PruningRow {
+        let metric = self.pruning.subject.metric().name();
+        row(self.pool, self.method.name(), step, (masked, metric))
     }
 
     /// Whether a step has its row.
     fn has(&self, step: usize) -> bool {
-        self.rows.contains(&self.place(step).key())
+        self.rows.contains(&self.row(step, &HeadSet::none()).key())
     }
 
     /// The masked heads of a step that has its row.
     fn masked(&self, step: usize) -> anyhow::Result<Option<HeadSet>> {
-        let key = self.place(step).key();
+        let key = self.row(step, &HeadSet::none()).key();
         let Some(row) = self.rows.rows().find(|row| row.key() == key) else { return Ok(None) };
         Ok(Some(row.masked_heads.parse()?))
     }
 
-    /// Takes out the rows of this search over this pool.
-    fn discard(&mut self) -> anyhow::Result<()> {
-        let (attention, name) = (&self.pool.attention, self.method.name());
-        Ok(self.rows.discard(|row| row.order == name && row.attention == *attention)?)
-    }
-
     fn report(&mut self, step: usize, masked: &HeadSet, search_score: Option<f64>) -> anyhow::Result<()> {
-        let (pruning, heads, place, base) =
-            (self.pruning, self.pool.heads.len(), self.place(step), &self.base);
-        let mut found = None;
-        pruning.subject.evaluate(&pruning.scored, std::slice::from_ref(masked), &mut |_, evaluation| {
-            let comparison = pruning.compare(&evaluation, base, masked)?;
-            found = Some(row(&place, heads, masked, evaluation.metric(), &comparison));
-            Ok(())
-        })?;
-        let found = found.ok_or_else(|| anyhow::anyhow!("the masked model has no score"))?;
-        Ok(self.rows.push(PruningRow { search_score, ..found })?)
+        let row = PruningRow { search_score, ..self.row(step, masked) };
+        let set = RowSet { masked: masked.clone(), rows: vec![row] };
+        let Pruning { subject, scored, .. } = self.pruning;
+        Ok(self.rows.measure(*subject, scored, BASE, vec![set])?)
     }
 }
 

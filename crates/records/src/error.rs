@@ -93,7 +93,7 @@ pub enum Error {
     /// The intact model scores other than when the rows that are there were measured.
     #[error(
         "the intact model differs in {segments} of {of} segments from when `{}` was begun, on another machine or with other \
-         libraries: --again computes it anew, --output names another file",
+         libraries: compute all its rows with --again, or name another file by --output",
         path.display()
     )]
     OtherBase {

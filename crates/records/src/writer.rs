@@ -21,7 +21,8 @@ use crate::{Error, Row};
 pub enum Existing {
     /// Keep their rows, which must be of a run with the same identity, and add those that are missing.
     Use,
-    /// Compute all rows again, whatever run they are of; the old ones stay until the new ones are complete.
+    /// As [`Use`](Self::Use), but [`RowWriter::renew`] takes rows out, to be computed again, and rows of another run are no
+    /// obstacle. The old ones stay until the new ones are complete.
     Again,
 }
 
@@ -42,6 +43,8 @@ pub struct RowWriter<R: Row> {
     signature: Signature,
     /// Whether the growing files have all that is known so far.
     is_begun: bool,
+    /// Whether complete rows are to be computed again.
+    is_again: bool,
     /// The complete rows that this run started from.
     kept: Vec<String>,
     added: Vec<String>,
@@ -100,6 +103,7 @@ impl<R: Row> RowWriter<R> {
             segments: None,
             signature: Signature { complete: None, ..signature.clone() },
             is_begun: false,
+            is_again: false,
             kept: Vec::new(),
             added: Vec::new(),
             started: Instant::now(),
@@ -153,13 +157,12 @@ impl<R: Row> RowWriter<R> {
             _ => return Ok(self),
         };
         let stored = Signature::read(&self.place.signature)?;
-        if existing == Existing::Again {
-            // Whatever has such a signature was written here, if perhaps by an older version.
-            return if stored.is_some() || parse::<R>(csv, &bytes)?.rows.is_empty() {
-                Ok(self)
-            } else {
-                Err(no_signature(csv))
-            };
+        self.is_again = existing == Existing::Again;
+        // Whatever has such a signature was written here, if perhaps by an older version or since edited.
+        if let Some(stored) = stored.as_ref().filter(|_| self.is_again)
+            && (stored.identity != self.signature.identity || self.place.check_complete(stored, &bytes).is_err())
+        {
+            return Ok(self);
         }
         let table: Table<R> = parse(csv, &bytes)?;
         if table.rows.is_empty() {
@@ -219,6 +222,22 @@ impl<R: Row> RowWriter<R> {
         }
         self.rows.retain(|_, row| !unwanted(row));
         Ok(())
+    }
+
+    /// Takes out complete rows that are to be computed again, if this run is to do so. Those that an unfinished run has
+    /// computed already stay.
+    pub fn renew(&mut self, unwanted: impl Fn(&R) -> bool) {
+        if !self.is_again {
+            return;
+        }
+        let discarded: Vec<String> = self.rows.values().filter(|row| unwanted(row)).map(Row::name).collect();
+        self.rows.retain(|_, row| !unwanted(row));
+        if self.rows.is_empty() {
+            self.blocks = Blocks::default();
+            self.signature.runs.drain(..self.signature.runs.len() - 1);
+        } else {
+            self.blocks.retain(|name| !discarded.iter().any(|discarded| discarded == name));
+        }
     }
 
     /// Replaces the growing CSV file.
@@ -689,6 +708,33 @@ mod tests {
             assert_eq!(bytes(&path), unbroken());
             assert_eq!(names(folder.path()).len(), 3, "killed after {renamed} renames");
         }
+    }
+
+    #[test]
+    fn rows_of_other_families_survive_when_one_is_computed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ablate-one.csv");
+        run(&path, &work());
+        let renewed = |existing| {
+            let mut writer = opened(&path, 1, existing);
+            writer.renew(|row| row.attention == "enc-enc");
+            writer
+        };
+        assert_eq!(renewed(Existing::Use).rows().len(), 4);
+        let mut writer = renewed(Existing::Again);
+        assert_eq!(writer.rows().len(), 2);
+        push_missing(&mut writer, &work()[..1]);
+        drop(writer); // interrupted
+        let mut writer = renewed(Existing::Again);
+        assert_eq!(writer.rows().len(), 3, "what is computed again already stays");
+        push_missing(&mut writer, &work());
+        finish(writer);
+        assert_eq!(bytes(&path), unbroken());
+
+        let mut writer = opened(&path, 1, Existing::Again);
+        writer.renew(|_| true);
+        writer.add_base(&COLUMNS, block(BASE, 3)).unwrap(); // nothing is left that another base would contradict
+        assert_eq!(writer.signature_mut().runs.len(), 1);
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
-use records::{AblationRow, DynamicsRow, PruningRow, RowWriter, Signature, TestedRow};
+use records::{AblationRow, CorrelationRow, DynamicsRow, PruningRow, RowWriter, Signature, TestedRow};
+use serde_json::Value;
 
-use crate::{Error, test_rows};
+use crate::{Error, Sweep, agreement, test_rows};
 
 /// What testing a file came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +50,9 @@ pub struct Share {
 /// If the file cannot be read or written, is unfinished, or its statistics are missing or broken.
 pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retested, Error> {
     let signature = Signature::read(&Signature::path_beside(path))?;
+    if let Some(signature) = signature.as_ref().filter(|signature| signature.identity.experiment == CROSS_DOMAIN) {
+        return retest_agreement(path, signature, change);
+    }
     let measured = signature.as_ref().and_then(|signature| Some((signature.measured.clone()?, signature.testing?)));
     let (Some(signature), Some((measured, testing))) = (signature, measured) else {
         return Ok(Retested::NotMeasured { path: path.to_owned() });
@@ -69,6 +73,38 @@ fn retest_rows<R: TestedRow>(path: &Path, measured: &Measured, testing: Testing)
     let mut writer = RowWriter::<R>::revise(path)?;
     writer.signature_mut().testing = Some(testing);
     writer.finish(|rows, blocks| test_rows(rows, blocks, measured, testing))
+}
+
+/// Name of the experiment that compares two sweeps.
+const CROSS_DOMAIN: &str = "cross-domain";
+
+/// Compares the sweeps again that the signature names.
+fn retest_agreement(
+    path: &Path,
+    signature: &Signature,
+    change: impl Fn(Testing) -> Testing,
+) -> Result<Retested, Error> {
+    let file = |argument: &str| match signature.identity.arguments.get(argument) {
+        Some(Value::String(name)) if Path::new(name).components().count() == 1 => Some(path.with_file_name(name)),
+        _ => None,
+    };
+    let (Some(first), Some(second), Some(testing)) =
+        (file("first_file"), file("second_file"), signature.testing)
+    else {
+        return Ok(Retested::NotMeasured { path: path.to_owned() });
+    };
+    let testing = change(testing);
+    let found = agreement(&Sweep::read(&first)?, &Sweep::read(&second)?, testing)?;
+    let mut writer = RowWriter::<CorrelationRow>::revise(path)?;
+    writer.signature_mut().testing = Some(testing);
+    let rows = writer.finish(|rows, _| {
+        for row in rows.iter_mut() {
+            let of_type = found.iter().find(|found| found.attention == row.attention);
+            row.clone_from(of_type.ok_or_else(|| Error::NoRow { row: row.attention.clone() })?);
+        }
+        Ok::<(), Error>(())
+    })?;
+    Ok(Retested::Tested { path: path.to_owned(), rows: rows.len(), shares: Vec::new() })
 }
 
 /// How many heads can go along each curve.

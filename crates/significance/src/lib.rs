@@ -11,8 +11,10 @@ use stats::classification::ClassificationMetric;
 use stats::family::{Comparison, test_family};
 use stats::{Cells, Metric, Segments};
 
+mod agreement;
 mod file;
 
+pub use agreement::{Sweep, agreement};
 pub use file::{Retested, Share, retest};
 
 /// Why rows could not be tested.
@@ -24,6 +26,20 @@ pub enum Error {
     Metric {
         /// What it says.
         name: String,
+    },
+
+    /// A head of one split has no row on the other.
+    #[error("there is no row for `{row}` on the second split")]
+    NoRow {
+        /// Name of the row.
+        row: String,
+    },
+
+    /// A result file has no statistics of segments.
+    #[error("`{}` has no statistics of segments: --again measures them", path.display())]
+    NotMeasured {
+        /// The CSV file.
+        path: std::path::PathBuf,
     },
 
     /// A row has no statistics, or broken ones.

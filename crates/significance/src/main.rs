@@ -116,7 +116,7 @@ fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
     for folder in folders {
         let is_result = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let experiments = ["ablate-", "iterative-prune", "joint-search", "training-dynamics"];
+            let experiments = ["ablate-", "cross-domain", "iterative-prune", "joint-search", "training-dynamics"];
             name.ends_with(".csv")
                 && !name.ends_with(".partial.csv")
                 && experiments.iter().any(|experiment| name.starts_with(experiment))

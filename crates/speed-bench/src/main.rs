@@ -11,7 +11,7 @@ use anyhow::{bail, ensure};
 use clap::Parser;
 use core_masking::{HeadId, HeadSet};
 use records::{Provenance, RowWriter, Signature, SpeedRow};
-use subject::{Description, EstimateArgs, Machine, Order, Precision, Scored, SharedArgs, Subject};
+use subject::{Description, EstimateArgs, Machine, OpenRows, Order, Precision, Scored, SharedArgs, Subject};
 
 use memory::PeakOf;
 use timing::Timed;
@@ -87,7 +87,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let subject = description.open(&machine, &args.shared.results)?;
 
     let mut identity = subject.identity("speed-bench", &scored)?;
-    identity.seed = args.shared.seed;
+    identity.seed = Some(args.shared.seed);
     if let Some(estimate) = &estimate {
         estimate.describe(subject.as_ref(), &mut identity)?;
     }
@@ -97,11 +97,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
     identity.arguments.insert("device".to_owned(), machine.device_name().into());
     identity.arguments.insert("threads".to_owned(), machine.threads.into());
     let run = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
-    let mut rows: RowWriter<SpeedRow> =
-        RowWriter::open(&path, &Signature::new(identity, run), args.shared.existing())?;
-    if args.shared.restart {
-        rows.discard(|_| true)?;
-    }
+    let OpenRows { path, writer: mut rows } =
+        args.shared.open_rows::<SpeedRow>(&path, &Signature::new(identity, run))?;
+    let is_asked_for =
+        |row: &SpeedRow| removed.contains(&row.removed) && args.batch_size.contains(&row.batch_size);
+    rows.renew(is_asked_for);
 
     let order = match &estimate {
         Some(estimate) if args.order.is_measured() => {
@@ -113,7 +113,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     for count in removed {
         bench.share(&order[..count].iter().copied().collect(), &mut rows)?;
     }
-    rows.finish(|_| ())?;
+    rows.finish(|_, _| Ok::<(), records::Error>(()))?;
     println!("{}", path.display());
     Ok(())
 }

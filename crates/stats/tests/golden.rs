@@ -4,10 +4,11 @@
 use serde_json::Value;
 use stats::adjust::{benjamini_hochberg, holm};
 use stats::bleu::{Bleu, BleuStatistics};
-use stats::bootstrap::paired_bootstrap;
-use stats::classification::{ClassificationMetric, Outcome, compare};
+use stats::bootstrap::{Resampled, changes, paired_bootstrap};
+use stats::classification::{ClassificationMetric, Outcome};
 use stats::correlation::{kendall, pearson, spearman};
-use stats::{SegmentStatistics, sum, t_test};
+use stats::family::{Testing, test_family};
+use stats::{Segments, mcnemar, score, t_test};
 
 const GOLDEN: &str = include_str!("../../test-support/golden/statistics.json");
 
@@ -48,17 +49,20 @@ fn tests_of_accuracies_equal_scipy() {
     assert_close("paired t", paired.statistic, number(&correctness["paired_t"]), 1e-12);
     assert_close("unpaired t", unpaired.statistic, number(&correctness["unpaired_t"]), 1e-12);
 
-    let outcomes =
-        |right: Vec<f64>| right.into_iter().map(|right| Outcome { gold: 1, predicted: right as usize });
-    let (first, second) = (outcomes(first).collect::<Vec<_>>(), outcomes(second).collect::<Vec<_>>());
-    let found = compare(&first, &second, ClassificationMetric::Accuracy, 1, 1).unwrap();
-    for (name, found) in [
-        ("paired_p", found.p_value),
-        ("unpaired_p", found.p_unpaired_t),
-        ("mcnemar_exact_p", found.p_mcnemar),
-    ] {
-        assert_close(name, found.unwrap(), number(&correctness[name]), 1e-10);
-    }
+    let segments = |right: &[f64]| {
+        let outcomes = right.iter().map(|&right| Outcome { gold: 1, predicted: right as usize });
+        Segments::Classes(outcomes.collect(), ClassificationMetric::Accuracy)
+    };
+    let testing = Testing { resamples: 1, seed: 1 };
+    let found = test_family(&segments(&first), &[&segments(&second)], testing).unwrap()[0];
+    assert_close("paired p", found.p_value.unwrap(), number(&correctness["paired_p"]), 1e-10);
+    assert_close("unpaired p", found.p_unpaired_t.unwrap(), number(&correctness["unpaired_p"]), 1e-10);
+
+    let only = |left: &[f64], right: &[f64]| {
+        left.iter().zip(right).filter(|(left, right)| **left == 1.0 && **right == 0.0).count()
+    };
+    let exact = mcnemar::exact(only(&first, &second), only(&second, &first));
+    assert_close("McNemar's p", exact, number(&correctness["mcnemar_exact_p"]), 1e-10);
 }
 
 #[test]
@@ -83,8 +87,8 @@ fn segments(bleu: &Value, system: &str) -> Vec<BleuStatistics> {
 fn bleu_equals_sacrebleu() {
     let bleu = golden("bleu");
     assert_eq!(bleu["tokenize"], "none");
-    for (system, score) in [("first", "first_bleu"), ("second", "second_bleu")] {
-        assert_close(system, sum(&segments(&bleu, system)).score(), number(&bleu[score]), 1e-9);
+    for (system, expected) in [("first", "first_bleu"), ("second", "second_bleu")] {
+        assert_close(system, score(&segments(&bleu, system)), number(&bleu[expected]), 1e-9);
     }
 }
 
@@ -104,13 +108,19 @@ fn bootstrap_agrees_within_sampling_error() {
     let (first, second) = (segments(&bleu, "first"), segments(&bleu, "second"));
 
     // The golden difference is the first system's lead over the second.
-    let lead = paired_bootstrap(&second, &first, 20_000, 1).unwrap();
-    let (low, high) = lead.interval.unwrap();
-    assert_close("percentile 2.5", low, number(&expected["delta_2_5"]), 0.25);
-    assert_close("percentile 97.5", high, number(&expected["delta_97_5"]), 0.25);
-    assert_close("p", lead.p_value.unwrap(), 1.0 - number(&expected["share_first_better"]), 0.0017);
+    let lead = compared(&second, &first);
+    let interval = lead.interval().unwrap();
+    assert_close("percentile 2.5", interval.low, number(&expected["delta_2_5"]), 0.25);
+    assert_close("percentile 97.5", interval.high, number(&expected["delta_97_5"]), 0.25);
+    let share = 1.0 - number(&expected["share_first_better"]);
+    assert_close("Koehn's p", lead.p_koehn().unwrap(), share, 0.0017);
+    assert_close("two-sided p", lead.p_value().unwrap(), 2.0 * share, 0.0034);
 
-    let lag = paired_bootstrap(&first, &second, 20_000, 1).unwrap();
-    assert_eq!((lag.delta, lag.p_value), (-lead.delta, lead.p_value));
-    assert_close("percentile 2.5 the other way round", lag.interval.unwrap().0, -high, 1e-9);
+    let lag = compared(&first, &second);
+    assert_eq!((lag.delta(), lag.p_value()), (-lead.delta(), lead.p_value()));
+    assert_close("percentile 2.5 the other way round", lag.interval().unwrap().low, -interval.high, 1e-9);
+}
+
+fn compared(base: &[BleuStatistics], variant: &[BleuStatistics]) -> Resampled {
+    paired_bootstrap(base, &[changes(base, variant)], 20_000, 1).unwrap().remove(0)
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use stats::bleu::{Bleu, BleuStatistics};
-use stats::{SegmentStatistics, sum};
+use stats::score;
 
 /// A hypothesis and its reference.
 struct Pair {
@@ -67,7 +67,7 @@ fn scores_of_corpora_equal_those_of_sacrebleu() {
         assert_eq!((scores.len(), ranges.len()), (25, 25));
         for (score, range) in scores.iter().zip(ranges) {
             let place = |end: usize| count(&range[end]) as usize;
-            let found = sum(&counted[place(0)..place(1)]).score();
+            let found = score(&counted[place(0)..place(1)]);
             let gap = (found - score.as_f64().unwrap()).abs();
             assert!(gap < 1e-9, "{name}, segments {range}: {found} instead of {score}: {gap:e}");
         }

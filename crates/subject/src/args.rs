@@ -96,8 +96,8 @@ impl SharedArgs {
             path = own;
         }
         let writer = RowWriter::open(&path, signature, self.existing())?;
-        if writer.rows().len() > 0 {
-            eprintln!("`{}`: {} rows are there and fit", path.display(), writer.rows().len());
+        if writer.rows().len() > 0 && !self.again {
+            eprintln!("`{}`: {} rows are there and fit (--again computes them anew)", path.display(), writer.rows().len());
         }
         Ok(OpenRows { path, writer })
     }

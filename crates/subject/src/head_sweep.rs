@@ -94,6 +94,7 @@ impl HeadSweep {
         if rows.rows().any(is_of_other_head) {
             rows.discard(is_of_other_head)?;
         }
+        rows.renew(|row| heads.iter().any(|&id| is_of(row, id)));
         let layout = subject.layout();
         let mut sets = Vec::new();
         for &id in heads.iter().filter(|&&id| !rows.rows().any(|row| is_of(row, id))) {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadSet;
-use records::{Identity, Provenance, Row, RowWriter, Signature, TestedRow, Testing, Tests};
+use records::{Identity, Provenance, RowWriter, Signature, TestedRow, Testing, Tests};
 use significance::{block, measured, test_rows};
 use stats::Segments;
 
@@ -68,7 +68,12 @@ impl<R: TestedRow> MeasuredRows<R> {
         self.writer.contains(key)
     }
 
-    /// Takes rows out, to be measured again.
+    /// Takes out complete rows that are to be measured again, where --again says so.
+    pub fn renew(&mut self, unwanted: impl Fn(&R) -> bool) {
+        self.writer.renew(unwanted);
+    }
+
+    /// Takes rows out, whatever was asked for.
     ///
     /// # Errors
     /// If the file cannot be written.

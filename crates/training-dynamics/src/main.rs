@@ -4,20 +4,20 @@
 //! on each.
 use std::process::ExitCode;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use clap::Parser;
 use core_masking::{HeadLayout, HeadSet};
-use records::{DynamicsRow, Provenance, Row, RowWriter, Signature, sha256_file};
-use stats::adjust::adjusted;
+use records::{DynamicsRow, Identity, Row, TestedRow, sha256_file};
 use subject::{
-    Description, Estimate, EstimateArgs, Evaluation, Machine, Order, Pool, Scored, SharedArgs,
-    TrainingCheckpoint,
+    Description, Estimate, EstimateArgs, Machine, MeasuredRows, Order, Pool, RowSet, Scored, SharedArgs,
+    Subject, TestArgs, TrainingCheckpoint,
 };
 
 /// Masks more and more heads of each checkpoint of the training, the least important first (Figure 5).
 ///
 /// The subject's file says in [dynamics] which epochs and steps training keeps; without that section all epochs are. Writes
-/// a row for each step of a checkpoint's curve as soon as it is scored, and continues a file that a killed run has left.
+/// a row for each step of a checkpoint's curve as soon as it is scored, and continues what a killed run has left. Results that
+/// are there are used, and those that are missing are measured; --again measures all anew.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -25,13 +25,12 @@ struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=99))]
     step_percent: u64,
 
-    /// Paired bootstrap resamples for each step, up to a million; 0 skips the test
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
-    resamples: u64,
-
     /// Multiply the kept heads of a layer by heads / kept
     #[arg(long)]
     rescale: bool,
+
+    #[command(flatten)]
+    test: TestArgs,
 
     #[command(flatten)]
     estimate: EstimateArgs,
@@ -58,16 +57,19 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let dynamics = Dynamics { args, machine: &machine, description: &description, scored, estimate };
-    let mut rows = RowWriter::open(&path, &dynamics.signature(&checkpoints)?, args.shared.existing())?;
-    let expected = checkpoints.len() * dynamics.counts(&description.layout(&machine)?).len();
-    if args.shared.restart && is_finished(&rows.rows().collect::<Vec<_>>(), expected) {
-        rows.discard(|_| true)?;
-    }
+    let Some(last) = checkpoints.last() else { bail!("training has left no checkpoint") };
+    let subject = description.open_at(last, &machine)?;
+    let steps = dynamics.counts(&subject.layout()).len();
+    let families = checkpoints.iter().map(|checkpoint| (checkpoint.updates.to_string(), steps)).collect();
+    let identity = dynamics.identity(subject.as_ref(), &checkpoints)?;
+    let settings = (&args.shared, &machine, args.test.testing(args.shared.seed));
+    let mut rows = MeasuredRows::open(&path, identity, subject.as_ref(), families, settings)?;
+    drop(subject);
+    rows.renew(|_| true);
     for checkpoint in &checkpoints {
         dynamics.curve(checkpoint, &mut rows)?;
     }
-    rows.finish(adjust)?;
-    println!("{}", path.display());
+    println!("{}", rows.finish()?.path.display());
     Ok(())
 }
 
@@ -82,23 +84,21 @@ struct Dynamics<'a> {
 
 impl Dynamics<'_> {
     /// All that the rows depend on: the weights of all checkpoints among them.
-    fn signature(&self, checkpoints: &[TrainingCheckpoint]) -> anyhow::Result<Signature> {
-        let Some(last) = checkpoints.last() else { anyhow::bail!("training has left no checkpoint") };
-        let subject = self.description.open_at(last, self.machine)?;
+    fn identity(
+        &self,
+        subject: &dyn Subject,
+        checkpoints: &[TrainingCheckpoint],
+    ) -> anyhow::Result<Identity> {
         let mut identity = subject.identity("training-dynamics", &self.scored)?;
-        identity.seed = self.args.shared.seed;
+        identity.seed = Some(self.args.shared.seed);
         identity.weights = None;
         for checkpoint in checkpoints {
             let name = format!("weights after {} updates", checkpoint.updates);
             identity.data.insert(name, sha256_file(&checkpoint.weights())?);
         }
-        self.estimate.describe(subject.as_ref(), &mut identity)?;
-        identity.arguments.extend([
-            ("resamples".to_owned(), self.args.resamples.into()),
-            ("step_percent".to_owned(), self.args.step_percent.into()),
-        ]);
-        let (device, threads) = (self.machine.device_name(), self.machine.threads);
-        Ok(Signature::new(identity, Provenance::collect(&device, threads, subject::libraries())))
+        self.estimate.describe(subject, &mut identity)?;
+        identity.arguments.insert("step_percent".to_owned(), self.args.step_percent.into());
+        Ok(identity)
     }
 
     /// Number of masked heads at each step. Without any head there is nothing left to learn of a checkpoint.
@@ -115,7 +115,7 @@ impl Dynamics<'_> {
     fn curve(
         &self,
         checkpoint: &TrainingCheckpoint,
-        rows: &mut RowWriter<DynamicsRow>,
+        rows: &mut MeasuredRows<DynamicsRow>,
     ) -> anyhow::Result<()> {
         let subject = self.description.open_at(checkpoint, self.machine)?;
         let layout = subject.layout();
@@ -132,58 +132,45 @@ impl Dynamics<'_> {
         let set = |step: usize| order[..counts[step]].iter().copied().collect::<HeadSet>();
         for row in rows.rows().filter(|row| row.updates == checkpoint.updates) {
             let is_same = row.step < counts.len() && row.masked_heads == set(row.step).names();
-            let DynamicsRow { step, updates, .. } = row;
-            ensure!(
-                is_same,
-                "step {step} after {updates} updates masked other heads than now: compute it again with --overwrite"
-            );
+            ensure!(is_same, "row `{}` masked other heads than now: compute it again with --again", row.name());
         }
-        // Step 0 is the base of all others, whether it has its row or not.
-        let others = missing.iter().copied().filter(|&step| step > 0);
-        let steps: Vec<usize> = std::iter::once(0).chain(others).collect();
-        let sets: Vec<HeadSet> = steps.iter().map(|&step| set(step)).collect();
-        let mut base: Option<Evaluation> = None;
-        subject.evaluate(&self.scored, &sets, &mut |index, evaluation| {
-            let base = base.get_or_insert_with(|| evaluation.clone());
-            let own = rows.rows().filter(|row| row.updates == checkpoint.updates);
-            subject::check_base(own.map(|row| row.base_score), base.score)?;
-            if !missing.contains(&steps[index]) {
-                return Ok(());
-            }
-            Ok(rows.push(self.row((checkpoint, steps[index], heads), &sets[index], &evaluation, base)?)?)
-        })?;
-        Ok(())
+        let metric = subject.metric().name();
+        let row = |&step: &usize| {
+            let masked = set(step);
+            RowSet { rows: vec![row(checkpoint, (step, heads), &masked, metric)], masked }
+        };
+        let sets: Vec<RowSet<DynamicsRow>> = missing.iter().map(row).collect();
+        let Some(base) = sets.first().map(|set| set.rows[0].base()) else { return Ok(()) };
+        Ok(rows.measure(subject.as_ref(), &self.scored, &base, sets)?)
     }
+}
 
-    /// A row without adjusted p-values, which follow when all curves are there.
-    fn row(
-        &self,
-        (checkpoint, step, heads): (&TrainingCheckpoint, usize, usize),
-        masked: &HeadSet,
-        variant: &Evaluation,
-        base: &Evaluation,
-    ) -> Result<DynamicsRow, subject::Error> {
-        let compared = variant.compare_with(base, self.args.resamples as usize, self.args.shared.seed)?;
-        let compared = if masked.is_empty() { compared.untested() } else { compared };
-        Ok(DynamicsRow {
-            epoch: checkpoint.epoch,
-            updates: checkpoint.updates,
-            step,
-            masked: masked.len(),
-            heads,
-            metric: variant.metric().to_owned(),
-            base_score: compared.base,
-            score: compared.variant,
-            score_delta: compared.delta,
-            delta_low: compared.interval.map(|(low, _)| low),
-            delta_high: compared.interval.map(|(_, high)| high),
-            p_value: compared.p_value,
-            p_holm: None,
-            p_benjamini_hochberg: None,
-            p_unpaired_t: compared.p_unpaired_t,
-            p_mcnemar: compared.p_mcnemar,
-            masked_heads: masked.names(),
-        })
+/// A row without scores, which follow when it is measured.
+fn row(
+    checkpoint: &TrainingCheckpoint,
+    (step, heads): (usize, usize),
+    masked: &HeadSet,
+    metric: &str,
+) -> DynamicsRow {
+    DynamicsRow {
+        epoch: checkpoint.epoch,
+        updates: checkpoint.updates,
+        step,
+        masked: masked.len(),
+        heads,
+        metric: metric.to_owned(),
+        base_score: 0.0,
+        score: 0.0,
+        score_delta: 0.0,
+        delta_low: None,
+        delta_high: None,
+        p_value: None,
+        p_koehn: None,
+        p_adjusted: None,
+        p_benjamini_hochberg: None,
+        p_unpaired_t: None,
+        p_mcnemar: None,
+        masked_heads: masked.names(),
     }
 }
 
@@ -191,24 +178,5 @@ fn described(checkpoint: &TrainingCheckpoint) -> String {
     match checkpoint.epoch {
         Some(epoch) => format!("epoch {epoch}, after {} updates", checkpoint.updates),
         None => format!("after {} updates", checkpoint.updates),
-    }
-}
-
-/// Whether all rows are there and all p-values adjusted: what a run that finished leaves, and one that was killed does not.
-fn is_finished(rows: &[&DynamicsRow], expected: usize) -> bool {
-    rows.len() == expected && rows.iter().all(|row| row.p_value.is_some() == row.p_holm.is_some())
-}
-
-/// Fills in the adjusted p-values: the steps of a checkpoint are a family of tests.
-fn adjust(rows: &mut [DynamicsRow]) {
-    rows.sort_by_key(Row::key);
-    for curve in rows.chunk_by_mut(|left, right| left.updates == right.updates) {
-        let mut tested: Vec<&mut DynamicsRow> =
-            curve.iter_mut().filter(|row| row.p_value.is_some()).collect();
-        let p_values: Vec<f64> = tested.iter().filter_map(|row| row.p_value).collect();
-        for (row, (holm, benjamini_hochberg)) in tested.iter_mut().zip(adjusted(&p_values)) {
-            row.p_holm = Some(holm);
-            row.p_benjamini_hochberg = Some(benjamini_hochberg);
-        }
     }
 }

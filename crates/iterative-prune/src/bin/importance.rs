@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use core_masking::{HeadId, HeadScores, HeadSet, Measure};
-use records::{ImportanceRow, Provenance, RowWriter, Signature};
-use subject::{Description, EstimateArgs, Oracle, Order, Scored, SharedArgs};
+use records::{ImportanceRow, Provenance, Signature};
+use subject::{Description, EstimateArgs, OpenRows, Oracle, Order, Scored, SharedArgs};
 
 /// Scores every head by gradients and attention weights, one column for each way.
 ///
@@ -42,12 +42,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let mut identity = subject.identity("importance", &scored)?;
-    identity.seed = args.shared.seed;
+    identity.seed = Some(args.shared.seed);
     estimate.describe(subject.as_ref(), &mut identity)?;
     let provenance = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
-    let mut rows = RowWriter::open(&path, &Signature::new(identity, provenance), args.shared.existing())?;
+    let OpenRows { path, writer: mut rows } =
+        args.shared.open_rows(&path, &Signature::new(identity, provenance))?;
+    rows.renew(|_| true);
     let heads = subject.layout().heads();
-    if args.shared.restart || rows.rows().len() < heads.len() {
+    if rows.rows().len() < heads.len() {
         rows.discard(|_| true)?;
         let measured = subject.measure(&estimate.on, &HeadSet::none(), &BTreeSet::from(Measure::ALL))?;
         let [example, token] = [Measure::Example, Measure::Token].map(|measure| &measured[&measure]);
@@ -66,20 +68,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
 
-    let oracle = Oracle::new(&description, &args.shared.results, &scored);
-    let lost = match oracle.exists().then(|| oracle.scores(subject.as_ref(), &scored, &heads)) {
-        Some(Ok(lost)) => lost,
-        Some(Err(error)) => {
-            eprintln!("warning: without the oracle's column: {error}");
-            HeadScores::default()
-        }
-        None => HeadScores::default(),
-    };
-    rows.finish(|rows| {
+    let oracle = Oracle::find(&description, &args.shared.results, (subject.as_ref(), &scored))?;
+    let lost = oracle.and_then(|oracle| oracle.scores(&heads)).unwrap_or_default();
+    rows.finish(|rows, _| {
         for row in rows {
             let id = lost.iter().find(|(id, _)| names(*id) == (row.attention.clone(), row.layer, row.head));
             row.oracle = id.map(|(_, lost)| lost);
         }
+        Ok::<(), records::Error>(())
     })?;
     println!("{}", path.display());
     Ok(())

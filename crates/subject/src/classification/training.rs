@@ -162,7 +162,7 @@ impl Training<'_> {
         let ClassificationSpec { data, model, tokenizer, training, score, .. } = self.spec;
         let mut identity = Identity::new("train-subject", self.naming.name);
         identity.split.clone_from(&data.train);
-        identity.seed = self.settings.seed;
+        identity.seed = Some(self.settings.seed);
         identity.precision = "f32".to_owned();
         identity.metric = format!("cross-entropy, nats per text; dev_score: {}", score.metric.name());
         identity.arguments = BTreeMap::from([

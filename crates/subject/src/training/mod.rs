@@ -191,7 +191,7 @@ impl Plan<'_> {
             curve.push(state.row.clone())?;
             states.push(state);
         }
-        curve.finish(|_| ())?;
+        curve.finish(|_, _| Ok::<(), records::Error>(()))?;
         let kept = match self.keep {
             Keep::Best => best(&states),
             Keep::Last => states.last().map(|state| &state.row),
@@ -288,16 +288,12 @@ impl Plan<'_> {
         let run = Provenance::collect(&self.machine.device_name(), self.machine.threads, crate::libraries());
         let signature = Signature::new(identity, run);
         let path = self.results.join(self.name).join("training.csv");
-        let open = |existing| RowWriter::<TrainingRow>::open(&path, &signature, existing);
-        // All rows are in `states`, so a curve of another model, such as a reference result, or one with rows of
-        // epochs that are not there, perhaps of another machine, is replaced.
-        let continued = match open(Existing::Continue) {
-            _ if states.is_empty() => None,
-            Ok(curve) if curve.rows().all(|row| row.epoch <= states.len()) => Some(curve),
-            Ok(_) | Err(records::Error::Identity { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let mut curve = continued.map_or_else(|| open(Existing::Overwrite), Ok)?;
+        // All rows are in `states`; a complete curve, such as a reference result, stays until this one is complete.
+        let mut curve = RowWriter::<TrainingRow>::open(&path, &signature, Existing::Again)?;
+        let is_known = |row: &TrainingRow| states.iter().any(|state| state.row == *row);
+        if !curve.rows().all(is_known) {
+            curve.discard(|row| !is_known(row))?;
+        }
         for state in states {
             if !curve.contains(&state.row.key()) {
                 curve.push(state.row.clone())?;

@@ -117,7 +117,7 @@ impl Training<'_> {
         let data = &self.spec.data;
         let mut identity = Identity::new("train-subject", self.naming.name);
         identity.split.clone_from(&data.train);
-        identity.seed = self.settings.seed;
+        identity.seed = Some(self.settings.seed);
         identity.precision = "f32".to_owned();
         identity.metric = "cross-entropy, nats per target token".to_owned();
         identity.arguments = BTreeMap::from([

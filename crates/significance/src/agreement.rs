@@ -1,0 +1,232 @@
+//! How far two sweeps over the same heads agree, and how far they could (Michel et al. 2019, Section 3.4, Figure 2).
+
+use std::path::Path;
+
+use records::signature::Testing;
+use records::{AblationRow, BASE, Blocks, CorrelationRow, Row, Signature, read_rows};
+use stats::Segments;
+use stats::bootstrap::Interval;
+use stats::correlation::{Correlation, pearson, spearman};
+use stats::reliability::{ceiling, correlation_interval, split_half};
+
+use crate::{Error, Store, metric_of};
+
+/// Heads of each split whose overlap is counted.
+const TOP: usize = 10;
+
+/// Times that a test set is halved.
+const SPLITS: usize = 100;
+
+/// A sweep of `ablate-one` with what was measured of its segments.
+#[derive(Debug)]
+pub struct Sweep {
+    rows: Vec<AblationRow>,
+    base: Segments,
+    variants: Vec<Segments>,
+}
+
+impl Sweep {
+    /// Reads a result file of `ablate-one` and what lies beside it.
+    ///
+    /// # Errors
+    /// If a file is missing or broken.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let rows: Vec<AblationRow> = read_rows(path)?;
+        let signature = Signature::read(&Signature::path_beside(path))?;
+        let blocks = Blocks::read(&Blocks::path_beside(path))?;
+        let measured = signature.and_then(|signature| signature.measured);
+        let (Some(measured), Some(blocks)) = (measured, blocks) else {
+            return Err(Error::NotMeasured { path: path.to_owned() });
+        };
+        let mut store = Store::new(&blocks, metric_of(&measured)?);
+        let base = store.base(BASE)?;
+        let variants = rows.iter().map(|row| store.variant(&row.name(), BASE)).collect::<Result<_, _>>()?;
+        Ok(Self { rows, base, variants })
+    }
+
+    /// The same heads in the order of `names`.
+    fn ordered(&self, names: &[String]) -> Result<Side<'_>, Error> {
+        let mut side = Side { base: &self.base, rows: Vec::new(), variants: Vec::new() };
+        for name in names {
+            let place = self.rows.iter().position(|row| row.name() == *name);
+            let place = place.ok_or_else(|| Error::NoRow { row: name.clone() })?;
+            side.rows.push(&self.rows[place]);
+            side.variants.push(&self.variants[place]);
+        }
+        Ok(side)
+    }
+}
+
+/// Some heads of a sweep.
+struct Side<'a> {
+    base: &'a Segments,
+    rows: Vec<&'a AblationRow>,
+    variants: Vec<&'a Segments>,
+}
+
+impl Side<'_> {
+    fn scores(&self) -> Vec<f64> {
+        self.rows.iter().map(|row| row.score).collect()
+    }
+}
+
+/// A row for all heads of the first sweep, and one for each attention type, in the order of their first head.
+///
+/// # Errors
+/// If a head has no row in the second sweep, or nothing can be correlated.
+pub fn agreement(first: &Sweep, second: &Sweep, testing: Testing) -> Result<Vec<CorrelationRow>, Error> {
+    let mut types: Vec<&str> = Vec::new();
+    for row in &first.rows {
+        if !types.contains(&row.attention.as_str()) {
+            types.push(&row.attention);
+        }
+    }
+    let names = |attention: Option<&str>| -> Vec<String> {
+        let rows = first.rows.iter().filter(|row| attention.is_none_or(|attention| row.attention == attention));
+        rows.map(Row::name).collect()
+    };
+    let mut rows = vec![row("all", first, second, &names(None), testing)?];
+    for attention in types {
+        rows.push(row(attention, first, second, &names(Some(attention)), testing)?);
+    }
+    Ok(rows)
+}
+
+fn row(
+    attention: &str,
+    first: &Sweep,
+    second: &Sweep,
+    names: &[String],
+    testing: Testing,
+) -> Result<CorrelationRow, Error> {
+    let (first, second) = (first.ordered(names)?, second.ordered(names)?);
+    let (Some(first_base), Some(second_base)) = (first.rows.first(), second.rows.first()) else {
+        return Err(Error::NoRow { row: attention.to_owned() });
+    };
+    let (x, y) = (first.scores(), second.scores());
+    let (pearson, spearman) = (known(pearson(&x, &y))?, known(spearman(&x, &y))?);
+    let interval = interval(&first, &second, testing)?;
+    let reliability = |side: &Side<'_>| split_half(side.base, &side.variants, SPLITS, testing.seed);
+    let reliabilities = (reliability(&first)?, reliability(&second)?);
+    let top = TOP.min(names.len());
+    Ok(CorrelationRow {
+        attention: attention.to_owned(),
+        heads: names.len(),
+        metric: first_base.metric.clone(),
+        first_base_score: first_base.base_score,
+        second_base_score: second_base.base_score,
+        pearson: pearson.map(|found| found.coefficient),
+        pearson_p_value: pearson.map(|found| found.p_value),
+        pearson_low: interval.map(|interval| interval.low),
+        pearson_high: interval.map(|interval| interval.high),
+        first_reliability: reliabilities.0,
+        second_reliability: reliabilities.1,
+        pearson_ceiling: ceiling(reliabilities.0, reliabilities.1),
+        spearman: spearman.map(|found| found.coefficient),
+        spearman_p_value: spearman.map(|found| found.p_value),
+        top,
+        top_overlap: overlap(&x, &y, top),
+        top_overlap_by_chance: (top * top) as f64 / names.len() as f64,
+    })
+}
+
+/// Both splits are resampled, each by a seed of its own: equal ones would draw equal places where they are of one size.
+fn interval(first: &Side<'_>, second: &Side<'_>, testing: Testing) -> Result<Option<Interval>, Error> {
+    let resampled = |side: &Side<'_>, seed| side.base.resampled(&side.variants, testing.resamples, seed);
+    let first = resampled(first, testing.seed)?;
+    let second = resampled(second, testing.seed.wrapping_add(1))?;
+    Ok(correlation_interval(&first, &second))
+}
+
+/// A correlation, or none where one side does not vary or there are too few heads.
+fn known(found: Result<Correlation, stats::Error>) -> Result<Option<Correlation>, Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(stats::Error::NoSpread | stats::Error::TooFew) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How many of the `top` lowest scores on both sides are of the same heads: the mean over all ways to break ties.
+fn overlap(first: &[f64], second: &[f64], top: usize) -> f64 {
+    shares(first, top).into_iter().zip(shares(second, top)).map(|(first, second)| first * second).sum()
+}
+
+/// The share of all ways to break ties in which a score is among the `top` lowest: 1, 0, or between them if it ties at the
+/// edge.
+fn shares(scores: &[f64], top: usize) -> Vec<f64> {
+    let mut sorted = scores.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let Some(&edge) = top.checked_sub(1).and_then(|last| sorted.get(last)) else {
+        return vec![0.0; scores.len()];
+    };
+    let below = sorted.iter().filter(|&&score| score < edge).count();
+    let ties = sorted.iter().filter(|&&score| score == edge).count();
+    let share = |&score: &f64| match score.total_cmp(&edge) {
+        std::cmp::Ordering::Less => 1.0,
+        std::cmp::Ordering::Equal => (top - below) as f64 / ties as f64,
+        std::cmp::Ordering::Greater => 0.0,
+    };
+    scores.iter().map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The two costliest of the first side are heads 0 and 1. On the second head 1 is, and 0 and 2 tie for the other
+    /// place: 1 + 1/2.
+    #[test]
+    fn ties_count_by_half() {
+        let (first, second) = ([1.0, 2.0, 3.0, 4.0], [5.0, 0.0, 5.0, 9.0]);
+        assert_eq!(overlap(&first, &second, 2), 1.5);
+        assert_eq!(overlap(&first, &first, 2), 2.0);
+        assert_eq!(overlap(&first, &[4.0, 3.0, 2.0, 1.0], 2), 0.0);
+        assert_eq!(overlap(&first, &second, 4), 4.0);
+    }
+
+    /// If nothing differs, chance decides: top² / heads.
+    #[test]
+    fn ties_all_over_give_what_chance_gives() {
+        assert!((overlap(&[7.0; 5], &[7.0, 8.0, 9.0, 10.0, 11.0], 2) - 4.0 / 5.0).abs() < 1e-12);
+    }
+
+    /// One wrong example more for each head, on test sets of 12 and 16; heads 5 and 6 change nothing on the second.
+    fn swept(name: &str, examples: usize, wrong: &[usize]) -> Sweep {
+        use stats::classification::{ClassificationMetric, Outcome};
+        let segments = |wrong: usize| {
+            let outcome = |n: usize| Outcome { gold: 1, predicted: usize::from(n >= wrong) };
+            Segments::Classes((0..examples).map(outcome).collect(), ClassificationMetric::Accuracy)
+        };
+        let row = |(head, &wrong): (usize, &usize)| {
+            let attention = if head < 4 { "enc-enc" } else { name };
+            let score = segments(wrong).score().unwrap();
+            AblationRow::untested(attention, (1, head % 4 + 1), "accuracy", 100.0, score)
+        };
+        let rows = wrong.iter().enumerate().map(row).collect();
+        Sweep { rows, base: segments(0), variants: wrong.iter().map(|&wrong| segments(wrong)).collect() }
+    }
+
+    const TESTING: Testing = Testing { resamples: 40, seed: 1, margin_percent: 2.0 };
+
+    /// enc-enc: 1, 2, 3, 4 wrong against 2, 4, 6, 8, r = 1; dec-dec never varies on the second split.
+    #[test]
+    fn each_type_is_compared_by_itself_and_all_together() {
+        let first = swept("dec-dec", 12, &[1, 2, 3, 4, 5, 6]);
+        let mut second = swept("dec-dec", 16, &[2, 4, 6, 8, 9, 9]);
+        second.rows.reverse(); // heads are found by name
+        second.variants.reverse();
+        let found = agreement(&first, &second, TESTING).unwrap();
+        let names: Vec<&str> = found.iter().map(|row| row.attention.as_str()).collect();
+        assert_eq!(names, ["all", "enc-enc", "dec-dec"]);
+        assert!((found[1].pearson.unwrap() - 1.0).abs() < 1e-12);
+        assert!((found[1].spearman.unwrap() - 1.0).abs() < 1e-12);
+        assert_eq!((found[2].pearson, found[2].spearman), (None, None));
+        assert_eq!((found[0].first_base_score, found[0].heads, found[0].top), (100.0, 6, 6));
+        let (low, high) = (found[0].pearson_low.unwrap(), found[0].pearson_high.unwrap());
+        assert!(-1.0 <= low && low <= high && high <= 1.0, "{low} {high}");
+        let other = swept("self", 12, &[1, 2, 3, 4, 5, 6]);
+        let error = agreement(&other, &second, TESTING).unwrap_err().to_string();
+        assert_eq!(error, "there is no row for `self:1:1` on the second split");
+    }
+}
