@@ -200,7 +200,7 @@ fn what_a_killed_run_left_damaged_is_named_with_the_fault() {
     let folder = killed_training(folder);
     let partial = folder.path().join("data/models/tiny.partial");
     let epochs = (1..=4).map(|epoch| partial.join("epochs").join(epoch.to_string()));
-    let epoch = epochs.filter(|epoch| epoch.join("state.json").exists()).last().unwrap();
+    let epoch = epochs.rev().find(|epoch| epoch.join("state.json").exists()).unwrap();
     let cases: [(&Path, Option<&[u8]>, &str); 6] = [
         (&epoch.join("optimizer.safetensors"), None, "optimizer.safetensors"),
         (&epoch.join("optimizer.safetensors"), Some(b"torn"), "optimizer.safetensors"),
