@@ -112,7 +112,8 @@ fn check_charsmap(normalizer: &[u8]) -> Result<(), String> {
         return if map.content.is_empty() { Ok(()) } else { Err(torn()) };
     };
     let size = u32::from_le_bytes(*size) as usize;
-    let texts = rest.get(size..).filter(|texts| size % 4 == 0 && !texts.is_empty()).ok_or_else(torn)?;
+    let texts =
+        rest.get(size..).filter(|texts| size.is_multiple_of(4) && !texts.is_empty()).ok_or_else(torn)?;
     str::from_utf8(texts).map(drop).map_err(|_| torn())
 }
 
@@ -216,6 +217,23 @@ mod tests {
         let bytes = fs::read(TINY).unwrap();
         for length in 0..bytes.len() {
             assert!(Pieces::parse(&bytes[..length]).is_err(), "the first {length} bytes");
+        }
+    }
+
+    #[test]
+    fn no_altered_byte_of_a_model_does_harm() {
+        let bytes = fs::read(TINY).unwrap();
+        for (place, change) in
+            (0..bytes.len()).flat_map(|place| [(place, 0x01), (place, 0x80), (place, 0xff)])
+        {
+            let mut altered = bytes.clone();
+            altered[place] ^= change;
+            if let Ok(pieces) = Pieces::parse(&altered) {
+                for text in ["Ｔｈｅ ﬁsh\u{200b} sleeps…", " 犬 e\u{301} \u{1}", "....", "The dogs sleep."]
+                {
+                    pieces.cut(text);
+                }
+            }
         }
     }
 
