@@ -68,11 +68,11 @@ fn scores_of_corpora_equal_those_of_sacrebleu() {
         let scores = fixture[name]["scores"].as_array().unwrap();
         let ranges = fixture["ranges"].as_array().unwrap();
         assert_eq!((scores.len(), ranges.len()), (25, 25));
-        for (score, range) in scores.iter().zip(ranges) {
+        for (expected, range) in scores.iter().zip(ranges) {
             let place = |end: usize| count(&range[end]) as usize;
             let found = score(&counted[place(0)..place(1)]);
-            let gap = (found - score.as_f64().unwrap()).abs();
-            assert!(gap < 1e-9, "{name}, segments {range}: {found} instead of {score}: {gap:e}");
+            let gap = (found - expected.as_f64().unwrap()).abs();
+            assert!(gap < 1e-9, "{name}, segments {range}: {found} instead of {expected}: {gap:e}");
         }
     }
 }

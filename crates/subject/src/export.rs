@@ -227,7 +227,7 @@ mod tests {
         fs::write(target.join("notes.txt"), "mine").unwrap();
         fs::write(target.join("source.spm"), "of another model").unwrap();
         let message = Export::new(&target, false).unwrap_err().to_string();
-        assert!(message.contains("pruned` is there already") && message.contains("--overwrite"), "{message}");
+        assert!(message.contains("pruned` is there already") && message.contains("--replace"), "{message}");
         Export::new(&target, true).unwrap().write(&source, save).unwrap();
         assert_eq!(fs::read_to_string(target.join("notes.txt")).unwrap(), "mine");
         assert_eq!(fs::read_to_string(target.join(WEIGHTS)).unwrap(), "weights");
