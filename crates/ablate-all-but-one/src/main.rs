@@ -63,13 +63,13 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let heads = args.attention.heads(&layout)?;
     let experiment =
         select_on.as_ref().map_or(EXPERIMENT.to_owned(), |on| format!("{EXPERIMENT}-selected-on-{on}"));
-    let path = args.shared.output_path(&experiment, &description, &split);
+    let rescale = args.rescale;
+    let scored = Scored::first(split, args.shared.limit, rescale);
+    let path = args.shared.output_path(&experiment, &description, &scored);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
     let run = Run { args, machine: &machine, description: &description, subject: subject.as_ref(), layout };
-    let rescale = args.rescale;
-    let scored = Scored::first(split, args.shared.limit, rescale);
     let finished = match select_on {
         None => {
             run.sweep(scored, &run.layout.heads()).run(run.subject, &heads, &path, &args.shared, &machine)?
@@ -119,8 +119,7 @@ impl Run<'_> {
     /// Scores every head as the only one of its layer on `selection`, and returns the best of each layer.
     fn select(&self, selection: &Scored, heads: &[HeadId]) -> anyhow::Result<Vec<HeadId>> {
         let shared = self.args.shared.of_ingredients();
-        let path =
-            self.description.result_path(&shared.results, EXPERIMENT, &selection.split, selection.limit);
+        let path = self.description.result_path(&shared.results, EXPERIMENT, selection);
         let sweep = self.sweep(selection.clone(), &self.layout.heads());
         let chosen = sweep.run(self.subject, heads, &path, &shared, self.machine)?;
         eprintln!("chosen on `{}`: {}", selection.split, chosen.path.display());

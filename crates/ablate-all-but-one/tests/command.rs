@@ -42,7 +42,7 @@ fn heads_are_chosen_on_one_split_and_scored_on_another() {
     let arguments = ["--attention", "dec-dec", "--select-on", "dev", "--select-limit", "20"];
     let file = "ablate-all-but-one-selected-on-dev.csv";
     command(folder.path()).args(arguments).assert().success().stdout(format!("results/tiny/{file}\n"));
-    let all: Vec<AblationRow> = rows(folder.path(), "ablate-all-but-one-dev-first-20.csv");
+    let all: Vec<AblationRow> = rows(folder.path(), "ablate-all-but-one-dev-sample-20.csv");
     let best: Vec<AblationRow> = rows(folder.path(), file);
     assert_eq!((all.len(), best.len()), (2 * 3, 2));
     command(folder.path()).args(["--attention", "dec-dec"]).assert().success();

@@ -41,11 +41,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
     let heads = args.attention.heads(&layout)?;
-    let path = args.shared.output_path("ablate-one", &description, &split);
+    let scored = Scored::first(split, args.shared.limit, args.rescale);
+    let path = args.shared.output_path("ablate-one", &description, &scored);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let scored = Scored::first(split, args.shared.limit, args.rescale);
     let sweep = HeadSweep::one_at_a_time(scored, &layout, args.test.testing(args.shared.seed));
     let finished = sweep.run(subject.as_ref(), &heads, &path, &args.shared, &machine)?;
     println!("{}", finished.path.display());

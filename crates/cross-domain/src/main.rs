@@ -61,8 +61,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let scored = [first, second].map(|split| Scored::first(split, args.shared.limit, args.rescale));
     let sweep = |scored: &Scored| -> anyhow::Result<PathBuf> {
         let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, testing);
-        let path =
-            description.result_path(&args.shared.results, "ablate-one", &scored.split, args.shared.limit);
+        let path = description.result_path(&args.shared.results, "ablate-one", scored);
         let shared = args.shared.of_ingredients();
         Ok(sweep.run(subject.as_ref(), &layout.heads(), &path, &shared, &machine)?.path)
     };

@@ -100,19 +100,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
         (&layout, pools[0].heads.len(), &steps_of(&pools[0], search.as_ref())?),
     )?;
     let experiment = if search.is_some() { "joint-search" } else { "iterative-prune" };
-    let path = args.shared.output_path(experiment, &description, &scored.split);
+    let path = args.shared.output_path(experiment, &description, &scored);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
     let testing = args.test.testing(args.shared.seed);
     let oracle = if needs_oracle {
         let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, testing);
-        let path = description.result_path(
-            &args.shared.results,
-            "ablate-one",
-            &scored.split,
-            args.shared.limit,
-        );
+        let path = description.result_path(&args.shared.results, "ablate-one", &scored);
         let shared = args.shared.of_ingredients();
         Some(Oracle::of(sweep.run(subject.as_ref(), &layout.heads(), &path, &shared, &machine)?.rows))
     } else {

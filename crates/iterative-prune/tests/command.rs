@@ -79,7 +79,10 @@ fn curves_have_their_known_ends() {
         assert_eq!(curve[10].score, floor[0].score, "all heads masked");
         // 9 of 18 masked: what one side masks the other keeps
         assert!(heads(curve[5]).is_disjoint(&heads(turned[5])));
-        assert!(heads(turned[1]).is_disjoint(&heads(curve[9])), "the last of one side are the first of the other");
+        assert!(
+            heads(turned[1]).is_disjoint(&heads(curve[9])),
+            "the last of one side are the first of the other"
+        );
     }
 }
 

@@ -17,8 +17,8 @@ pub mod writer;
 
 pub use error::Error;
 pub use rows::{
-    AblationRow, BASE, CorrelationRow, DynamicsRow, ImportanceRow, PruningRow, Row, SpeedRow, TestedRow, Tests,
-    TrainingRow,
+    AblationRow, BASE, CorrelationRow, DynamicsRow, ImportanceRow, PruningRow, Row, SpeedRow, TestedRow,
+    Tests, TrainingRow,
 };
 pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};

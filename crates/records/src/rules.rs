@@ -61,7 +61,10 @@ impl Rule {
     /// are those of one curve in their order; that of the intact model, which is not tested, is accepted. `None` without it.
     ///
     /// Steps are tested in a fixed order up to the first failure, so the chance of a wrong claim is that of a single test.
-    pub fn last_accepted<'a>(self, steps: impl IntoIterator<Item = &'a PruningRow>) -> Option<&'a PruningRow> {
+    pub fn last_accepted<'a>(
+        self,
+        steps: impl IntoIterator<Item = &'a PruningRow>,
+    ) -> Option<&'a PruningRow> {
         steps.into_iter().take_while(|row| row.masked == 0 || self.accepts(&row.difference())).last()
     }
 }
@@ -144,12 +147,8 @@ mod tests {
 
     #[test]
     fn the_climb_ends_at_the_first_step_that_is_not_accepted() {
-        let steps = [
-            row(0, 0.0, None),
-            row(1, -0.1, Some(-0.5)),
-            row(2, -0.9, Some(-1.5)),
-            row(3, -0.1, Some(-0.5)),
-        ];
+        let steps =
+            [row(0, 0.0, None), row(1, -0.1, Some(-0.5)), row(2, -0.9, Some(-1.5)), row(3, -0.1, Some(-0.5))];
         assert_eq!(SAFE.last_accepted(&steps).map(|row| row.step), Some(1));
         assert_eq!(PAPER.last_accepted(&steps).map(|row| row.step), Some(3));
         let untested = [row(0, 0.0, None), row(1, -0.1, None), row(2, -0.1, Some(-0.5))];

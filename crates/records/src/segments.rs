@@ -237,7 +237,9 @@ fn parse(text: &str, blocks: &mut Blocks) -> Result<(), String> {
             block.name == name && block.segments.last().is_none_or(|(last, _)| *last < segment - 1)
         };
         match (block.as_mut().filter(follows), cells) {
-            (Some(block), Some(cells)) if segment <= MOST_SEGMENTS => block.segments.push((segment - 1, cells)),
+            (Some(block), Some(cells)) if segment <= MOST_SEGMENTS => {
+                block.segments.push((segment - 1, cells))
+            }
             _ => return Err(format!("`{}` does not follow the line before it", shown())),
         }
     }

@@ -160,7 +160,8 @@ impl<R: Row> RowWriter<R> {
         self.is_again = existing == Existing::Again;
         // Whatever has such a signature was written here, if perhaps by an older version or since edited.
         if let Some(stored) = stored.as_ref().filter(|_| self.is_again)
-            && (stored.identity != self.signature.identity || self.place.check_complete(stored, &bytes).is_err())
+            && (stored.identity != self.signature.identity
+                || self.place.check_complete(stored, &bytes).is_err())
         {
             return Ok(self);
         }
@@ -501,7 +502,8 @@ mod tests {
 
     /// Statistics of 40 segments that depend on the head alone; those of the base are of no head.
     fn block(name: &str, head: u32) -> Block {
-        let cells = |head: u32| (0..40).map(|n: u32| vec![1, u32::from(n % 7 < head % 5)]).collect::<Vec<_>>();
+        let cells =
+            |head: u32| (0..40).map(|n: u32| vec![1, u32::from(n % 7 < head % 5)]).collect::<Vec<_>>();
         Block::new(name.to_owned(), &cells(head), (name != BASE).then(|| cells(0)).as_deref())
     }
 
@@ -515,8 +517,7 @@ mod tests {
     }
 
     fn test(rows: &mut [AblationRow], blocks: &mut Blocks) -> Result<(), Error> {
-        let names: BTreeSet<String> =
-            rows.iter().map(Row::name).chain([BASE.to_owned()]).collect();
+        let names: BTreeSet<String> = rows.iter().map(Row::name).chain([BASE.to_owned()]).collect();
         assert!(names.iter().all(|name| blocks.get(name).is_some()), "a row has no statistics");
         blocks.retain(|name| names.contains(name));
         adjust(rows);
@@ -750,10 +751,7 @@ mod tests {
         let finished: Vec<bool> = runs().iter().map(|run| run.duration_seconds.is_some()).collect();
         assert_eq!(finished, [false, true, true]);
         let rows: Vec<Vec<String>> = runs().into_iter().map(|run| run.rows).collect();
-        assert_eq!(
-            rows,
-            [vec!["enc-enc:1:1"], vec!["enc-enc:1:2"], vec!["enc-dec:1:1", "enc-dec:1:2"]]
-        );
+        assert_eq!(rows, [vec!["enc-enc:1:1"], vec!["enc-enc:1:2"], vec!["enc-dec:1:1", "enc-dec:1:2"]]);
         let before = runs();
         run(&path, &work());
         assert_eq!(runs(), before, "a run that added nothing left a trace");
@@ -965,7 +963,10 @@ mod tests {
         let path = folder.path().join("ablate-one.csv");
         let rows = read_rows::<AblationRow>(&growing(&path)).unwrap();
         assert!(rows.len() > 10, "only {} rows", rows.len());
-        assert!(fs::read(growing(&path)).unwrap().ends_with(b"\n"), "the row that did not fit left a torn line");
+        assert!(
+            fs::read(growing(&path)).unwrap().ends_with(b"\n"),
+            "the row that did not fit left a torn line"
+        );
     }
 
     /// The other half of the test above; by itself it does nothing.

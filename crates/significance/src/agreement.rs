@@ -82,7 +82,8 @@ pub fn agreement(first: &Sweep, second: &Sweep, testing: Testing) -> Result<Vec<
         }
     }
     let names = |attention: Option<&str>| -> Vec<String> {
-        let rows = first.rows.iter().filter(|row| attention.is_none_or(|attention| row.attention == attention));
+        let rows =
+            first.rows.iter().filter(|row| attention.is_none_or(|attention| row.attention == attention));
         rows.map(Row::name).collect()
     };
     let mut rows = vec![row("all", first, second, &names(None), testing)?];

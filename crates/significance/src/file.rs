@@ -50,10 +50,13 @@ pub struct Share {
 /// If the file cannot be read or written, is unfinished, or its statistics are missing or broken.
 pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retested, Error> {
     let signature = Signature::read(&Signature::path_beside(path))?;
-    if let Some(signature) = signature.as_ref().filter(|signature| signature.identity.experiment == CROSS_DOMAIN) {
+    if let Some(signature) =
+        signature.as_ref().filter(|signature| signature.identity.experiment == CROSS_DOMAIN)
+    {
         return retest_agreement(path, signature, change);
     }
-    let measured = signature.as_ref().and_then(|signature| Some((signature.measured.clone()?, signature.testing?)));
+    let measured =
+        signature.as_ref().and_then(|signature| Some((signature.measured.clone()?, signature.testing?)));
     let (Some(signature), Some((measured, testing))) = (signature, measured) else {
         return Ok(Retested::NotMeasured { path: path.to_owned() });
     };
@@ -64,7 +67,9 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
             let rows = retest_rows::<PruningRow>(path, &measured, testing)?;
             Ok(tested(rows.len(), shares(&rows, testing, &measured)))
         }
-        "training-dynamics" => Ok(tested(retest_rows::<DynamicsRow>(path, &measured, testing)?.len(), Vec::new())),
+        "training-dynamics" => {
+            Ok(tested(retest_rows::<DynamicsRow>(path, &measured, testing)?.len(), Vec::new()))
+        }
         _ => Ok(tested(retest_rows::<AblationRow>(path, &measured, testing)?.len(), Vec::new())),
     }
 }
@@ -85,7 +90,9 @@ fn retest_agreement(
     change: impl Fn(Testing) -> Testing,
 ) -> Result<Retested, Error> {
     let file = |argument: &str| match signature.identity.arguments.get(argument) {
-        Some(Value::String(name)) if Path::new(name).components().count() == 1 => Some(path.with_file_name(name)),
+        Some(Value::String(name)) if Path::new(name).components().count() == 1 => {
+            Some(path.with_file_name(name))
+        }
         _ => None,
     };
     let (Some(first), Some(second), Some(testing)) =
@@ -110,8 +117,11 @@ fn retest_agreement(
 /// How many heads can go along each curve.
 fn shares(rows: &[PruningRow], testing: Testing, measured: &Measured) -> Vec<Share> {
     let safe = Rule::ShownSafe { margin_percent: testing.margin_percent };
-    let smallest_p_value =
-        if measured.metric == "accuracy" { 0.0 } else { stats::bootstrap::smallest_p_value(testing.resamples) };
+    let smallest_p_value = if measured.metric == "accuracy" {
+        0.0
+    } else {
+        stats::bootstrap::smallest_p_value(testing.resamples)
+    };
     let paper = Rule::NoSignificantLoss { alpha: records::rules::ALPHA, smallest_p_value };
     let curves = rows.chunk_by(|left, right| left.family() == right.family());
     let share = |curve: &[PruningRow]| Share {

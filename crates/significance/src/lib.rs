@@ -148,7 +148,9 @@ impl<'a> Store<'a> {
     }
 
     fn block(&self, name: &str) -> Result<&'a Block, Error> {
-        self.blocks.get(name).ok_or_else(|| row_error(name, "there are no statistics of its segments".to_owned()))
+        self.blocks
+            .get(name)
+            .ok_or_else(|| row_error(name, "there are no statistics of its segments".to_owned()))
     }
 }
 
@@ -192,7 +194,8 @@ fn test_one_family<R: TestedRow>(
     let base_segments = store.base(base)?;
     let variants: Vec<Segments> =
         rows.iter().map(|row| store.variant(&row.name(), base)).collect::<Result<_, _>>()?;
-    let (tested, intact): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(|&place| !rows[place].is_intact());
+    let (tested, intact): (Vec<usize>, Vec<usize>) =
+        (0..rows.len()).partition(|&place| !rows[place].is_intact());
     for place in intact {
         let untested = Comparison::untested(base_segments.score()?, variants[place].score()?);
         record(rows[place], &untested, false)?;
@@ -301,7 +304,8 @@ mod tests {
     #[test]
     fn other_true_classes_are_refused() {
         let base = outcomes([1; 4]);
-        let other = Segments::Classes(vec![Outcome { gold: 0, predicted: 0 }; 4], ClassificationMetric::Accuracy);
+        let other =
+            Segments::Classes(vec![Outcome { gold: 0, predicted: 0 }; 4], ClassificationMetric::Accuracy);
         let mut blocks = stored(&base, &[&other]);
         let whole = measured(base.metric(), BTreeMap::new());
         let error = test_rows(&mut [row(1, &base, &other)], &mut blocks, &whole, TESTING).unwrap_err();

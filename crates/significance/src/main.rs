@@ -108,7 +108,9 @@ fn described(share: &Share) -> String {
 /// The result files that are meant, in the order of their names.
 fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
     let folders = match &args.target {
-        Some(file) if file.extension().is_some_and(|extension| extension == "csv") => return Ok(vec![file.clone()]),
+        Some(file) if file.extension().is_some_and(|extension| extension == "csv") => {
+            return Ok(vec![file.clone()]);
+        }
         Some(subject) => vec![args.results.join(subject)],
         None => listed(&args.results)?.into_iter().filter(|path| path.is_dir()).collect(),
     };
@@ -116,7 +118,8 @@ fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
     for folder in folders {
         let is_result = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let experiments = ["ablate-", "cross-domain", "iterative-prune", "joint-search", "training-dynamics"];
+            let experiments =
+                ["ablate-", "cross-domain", "iterative-prune", "joint-search", "training-dynamics"];
             name.ends_with(".csv")
                 && !name.ends_with(".partial.csv")
                 && experiments.iter().any(|experiment| name.starts_with(experiment))

@@ -82,7 +82,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let estimate = if args.order.is_measured() { Some(estimate?) } else { estimate.ok() };
     ensure!(!has_twins(&args.batch_size), "a batch size is given twice in --batch-size");
     ensure!(!has_twins(&removed), "two of the shares in --percent remove the same number of heads");
-    let path = args.shared.output_path("speed-bench", &description, &scored.split);
+    let path = args.shared.output_path("speed-bench", &description, &scored);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
@@ -100,7 +100,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let OpenRows { path, writer: mut rows } =
         args.shared.open_rows::<SpeedRow>(&path, &Signature::new(identity, run))?;
     let is_asked_for =
-        |row: &SpeedRow| removed.contains(&row.removed) && args.batch_size.contains(&row.batch_size);
+        |row: &SpeedRow| removed.contains(&row.removed) && args.batch_size.contains(&(row.batch_size as u64));
     rows.renew(is_asked_for);
 
     let order = match &estimate {

@@ -1,6 +1,7 @@
 //! Two models timed in turn.
 use std::time::Instant;
 
+use stats::bootstrap::Interval;
 use stats::t_test;
 use subject::Pass;
 
@@ -80,7 +81,7 @@ impl Timed {
         let logarithms =
             |passes: &Passes| passes.seconds.iter().map(|seconds| seconds.ln()).collect::<Vec<_>>();
         let (original, pruned) = (logarithms(&self.original), logarithms(&self.pruned));
-        let (low, high) = t_test::paired(&pruned, &original)?.interval;
+        let Interval { low, high } = t_test::paired(&pruned, &original)?.interval;
         Ok(Ratio { mean: f64::midpoint(low, high).exp(), low: low.exp(), high: high.exp() })
     }
 }

@@ -69,7 +69,8 @@ impl Resampled {
     /// It is one-sided, on the side that was observed: without any effect it falls below a small α in 2α of all tests.
     pub fn p_koehn(&self) -> Option<f64> {
         let delta = self.delta();
-        let contradicting = self.deltas.iter().filter(|&&resampled| resampled * delta.signum() <= 0.0).count();
+        let contradicting =
+            self.deltas.iter().filter(|&&resampled| resampled * delta.signum() <= 0.0).count();
         let p = (1 + contradicting) as f64 / (1 + self.deltas.len()) as f64;
         (!self.deltas.is_empty()).then_some(if delta == 0.0 { 1.0 } else { p })
     }
@@ -144,7 +145,8 @@ pub fn paired_bootstrap<S: SegmentStatistics>(
         deltas: scores.deltas(variant),
     });
     let resampled: Vec<Resampled> = resampled.collect();
-    let is_finite = |one: &Resampled| one.delta().is_finite() && one.deltas.iter().all(|delta| delta.is_finite());
+    let is_finite =
+        |one: &Resampled| one.delta().is_finite() && one.deltas.iter().all(|delta| delta.is_finite());
     if resampled.iter().all(is_finite) { Ok(resampled) } else { Err(Error::NotFinite) }
 }
 
@@ -236,7 +238,10 @@ impl Chunk {
     fn score<S: SegmentStatistics>(&self, sums: &[f64]) -> Vec<f64> {
         let mut counts = vec![0.0; S::COUNTS];
         let of_weighting = |weighting: usize| {
-            counts.iter_mut().enumerate().for_each(|(count, sum)| *sum = sums[count * self.width + weighting]);
+            counts
+                .iter_mut()
+                .enumerate()
+                .for_each(|(count, sum)| *sum = sums[count * self.width + weighting]);
             S::score(&counts)
         };
         (0..self.width).map(of_weighting).collect()
@@ -355,7 +360,8 @@ mod tests {
     #[test]
     fn sums_over_changes_alone_equal_sums_over_all_segments() {
         let base: Vec<f64> = (0..50).map(|i| f64::from(i * 7 % 11)).collect();
-        let variant: Vec<f64> = (0..50).map(|i| f64::from(i * 7 % 11 + if i % 3 == 0 { i % 5 } else { 0 })).collect();
+        let variant: Vec<f64> =
+            (0..50).map(|i| f64::from(i * 7 % 11 + if i % 3 == 0 { i % 5 } else { 0 })).collect();
         let found = compare(&base, &variant, 300, 9).unwrap();
         for (stream, &delta) in found.deltas.iter().enumerate() {
             let lead: f64 = draw(50, 9, stream as u64).map(|segment| variant[segment] - base[segment]).sum();

@@ -103,7 +103,15 @@ mod tests {
     fn no_p_is_below_that_of_a_larger_t() {
         // 98 values of ±1 and one of 2.6 around δ: the deviation is close to 1.03.
         let around = |delta: f64, far: usize| {
-            let noise = |i: usize| if i == far { 2.6 } else if i % 2 == 0 { 1.0 } else { -1.0 };
+            let noise = |i: usize| {
+                if i == far {
+                    2.6
+                } else if i % 2 == 0 {
+                    1.0
+                } else {
+                    -1.0
+                }
+            };
             test(delta, &(0..99).map(|i| delta + noise(i)).collect::<Vec<_>>())
         };
         let adjusted = max_t(&[around(2.5, 7), around(2.45, 50)]);
@@ -126,7 +134,12 @@ mod tests {
     fn family() -> impl Strategy<Value = Vec<Resampled>> {
         (1..6_usize, 1..30_usize).prop_flat_map(|(tests, resamples)| {
             let one = (-3.0..3.0_f64, vec(-3.0..3.0_f64, resamples));
-            vec(one.prop_map(|(delta, noise)| test(delta, &noise.iter().map(|n| n + delta).collect::<Vec<_>>())), tests)
+            vec(
+                one.prop_map(|(delta, noise)| {
+                    test(delta, &noise.iter().map(|n| n + delta).collect::<Vec<_>>())
+                }),
+                tests,
+            )
         })
     }
 

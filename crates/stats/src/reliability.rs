@@ -62,16 +62,18 @@ pub fn split_half(
         places.shuffle(&mut random);
         places
     };
-    let first = |stream, times: &mut dyn FnMut(usize)| shuffled(stream)[..half].iter().copied().for_each(times);
-    let second = |stream, times: &mut dyn FnMut(usize)| shuffled(stream)[half..].iter().copied().for_each(times);
-    let (first, second) =
-        (base.weighted(variants, splits, first)?, base.weighted(variants, splits, second)?);
+    let first =
+        |stream, times: &mut dyn FnMut(usize)| shuffled(stream)[..half].iter().copied().for_each(times);
+    let second =
+        |stream, times: &mut dyn FnMut(usize)| shuffled(stream)[half..].iter().copied().for_each(times);
+    let (first, second) = (base.weighted(variants, splits, first)?, base.weighted(variants, splits, second)?);
     let deltas = |scores: &crate::bootstrap::Scores| -> Vec<Vec<f64>> {
         (0..variants.len()).map(|variant| scores.deltas(variant)).collect()
     };
     let (first, second) = (deltas(&first), deltas(&second));
     let of_split = |split: usize| {
-        let side = |deltas: &[Vec<f64>]| deltas.iter().map(|of_variant| of_variant[split]).collect::<Vec<_>>();
+        let side =
+            |deltas: &[Vec<f64>]| deltas.iter().map(|of_variant| of_variant[split]).collect::<Vec<_>>();
         pearson(&side(&first), &side(&second)).ok().map(|found| found.coefficient)
     };
     let coefficients: Option<Vec<f64>> = (0..splits).map(of_split).collect();

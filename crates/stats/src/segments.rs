@@ -138,7 +138,12 @@ impl Segments {
     ///
     /// # Panics
     /// If a variant covers other segments or has another metric.
-    pub fn resampled(&self, variants: &[&Self], resamples: usize, seed: u64) -> Result<Vec<Resampled>, Error> {
+    pub fn resampled(
+        &self,
+        variants: &[&Self],
+        resamples: usize,
+        seed: u64,
+    ) -> Result<Vec<Resampled>, Error> {
         self.check(variants)?;
         match self.typed(variants) {
             Typed::Bleu(pair) => paired_bootstrap(&pair.base, &pair.variants, resamples, seed),
@@ -289,10 +294,7 @@ mod tests {
     #[test]
     fn what_cannot_be_scored_cannot_be_resampled() {
         let matthews = outcomes(&[1, 2], ClassificationMetric::Matthews);
-        assert_eq!(
-            matthews.resampled(&[], 5, 1).unwrap_err(),
-            Error::Class { class: 2, metric: "matthews" }
-        );
+        assert_eq!(matthews.resampled(&[], 5, 1).unwrap_err(), Error::Class { class: 2, metric: "matthews" });
         assert_eq!(Segments::Bleu(Vec::new()).resampled(&[], 5, 1).unwrap_err(), Error::Empty);
         assert!(Segments::Bleu(Vec::new()).is_empty());
     }

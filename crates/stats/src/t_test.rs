@@ -166,7 +166,10 @@ mod tests {
     fn differences_without_spread_are_none_or_certain() {
         let base = [0.0; 7];
         let same = paired(&base, &base).unwrap();
-        assert_eq!((same.test.statistic, same.test.p_value, same.interval), (0.0, 1.0, Interval { low: 0.0, high: 0.0 }));
+        assert_eq!(
+            (same.test.statistic, same.test.p_value, same.interval),
+            (0.0, 1.0, Interval { low: 0.0, high: 0.0 })
+        );
         for (value, statistic) in [(0.1, f64::INFINITY), (-0.1, f64::NEG_INFINITY)] {
             let shifted = paired(&base, &[value; 7]).unwrap();
             assert_eq!((shifted.test.statistic, shifted.test.p_value), (statistic, 0.0));

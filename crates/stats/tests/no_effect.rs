@@ -55,7 +55,10 @@ fn assert_within_two_standard_errors(name: &str, errors: [f64; 2]) {
     let allowed = 2.0 * (ALPHA * (1.0 - ALPHA) / FAMILIES as f64).sqrt();
     for (heads, error) in HEADS.into_iter().zip(errors) {
         println!("{name} of {heads} heads: an error of {error}");
-        assert!((error - ALPHA).abs() <= allowed, "{name} of {heads} heads: an error of {error}, not {ALPHA}");
+        assert!(
+            (error - ALPHA).abs() <= allowed,
+            "{name} of {heads} heads: an error of {error}, not {ALPHA}"
+        );
     }
 }
 

@@ -7,7 +7,7 @@ use tch::{Cuda, Device, Kind};
 use records::rules::MARGIN_PERCENT;
 use records::{Existing, Row, RowWriter, Signature, Testing};
 
-use crate::{Description, Error};
+use crate::{Description, Error, Scored};
 
 /// Arguments that every experiment takes.
 #[derive(Debug, Clone, clap::Args)]
@@ -71,10 +71,8 @@ impl SharedArgs {
 
     /// Where an experiment writes: `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is
     /// the subject's test split, and the limit if there is one.
-    pub fn output_path(&self, experiment: &str, description: &Description, split: &str) -> PathBuf {
-        self.output
-            .clone()
-            .unwrap_or_else(|| description.result_path(&self.results, experiment, split, self.limit))
+    pub fn output_path(&self, experiment: &str, description: &Description, scored: &Scored) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| description.result_path(&self.results, experiment, scored))
     }
 
     /// Opens the results at `path`. Results of another run stay as they are, and this one gets a name of its own, unless it
@@ -97,7 +95,11 @@ impl SharedArgs {
         }
         let writer = RowWriter::open(&path, signature, self.existing())?;
         if writer.rows().len() > 0 && !self.again {
-            eprintln!("`{}`: {} rows are there and fit (--again computes them anew)", path.display(), writer.rows().len());
+            eprintln!(
+                "`{}`: {} rows are there and fit (--again computes them anew)",
+                path.display(),
+                writer.rows().len()
+            );
         }
         Ok(OpenRows { path, writer })
     }

@@ -100,7 +100,8 @@ impl<R: TestedRow> MeasuredRows<R> {
         }
         let is_known = self.bases.contains_key(base);
         let first = (!is_known).then(HeadSet::none);
-        let masked: Vec<HeadSet> = first.into_iter().chain(sets.iter().map(|set| set.masked.clone())).collect();
+        let masked: Vec<HeadSet> =
+            first.into_iter().chain(sets.iter().map(|set| set.masked.clone())).collect();
         let mut sets = sets.into_iter();
         subject.evaluate(scored, &masked, &mut |index, evaluation| {
             if index == 0 && !is_known {

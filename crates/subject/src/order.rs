@@ -245,7 +245,7 @@ impl Oracle {
         (subject, scored): (&dyn Subject, &Scored),
     ) -> Result<Option<Self>, Error> {
         let identity = subject.identity("ablate-one", scored)?;
-        let path = description.result_path(results, "ablate-one", &scored.split, scored.limit);
+        let path = description.result_path(results, "ablate-one", scored);
         let own = identity.own_path(&path);
         for path in [path, own] {
             let stored = Signature::read(&Signature::path_beside(&path))?;

@@ -50,12 +50,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
     // Training may take an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let estimate = args.estimate.estimate(&description, (args.shared.seed, args.rescale), &machine)?;
-    let path = args.shared.output_path("training-dynamics", &description, &split);
+    let scored = Scored::first(split, args.shared.limit, args.rescale);
+    let path = args.shared.output_path("training-dynamics", &description, &scored);
     records::check_writable(&path)?;
     description.train(&machine, &args.shared.results, false)?;
     let checkpoints = description.checkpoints(&machine)?;
 
-    let scored = Scored::first(split, args.shared.limit, args.rescale);
     let dynamics = Dynamics { args, machine: &machine, description: &description, scored, estimate };
     let Some(last) = checkpoints.last() else { bail!("training has left no checkpoint") };
     let subject = description.open_at(last, &machine)?;
@@ -132,7 +132,11 @@ impl Dynamics<'_> {
         let set = |step: usize| order[..counts[step]].iter().copied().collect::<HeadSet>();
         for row in rows.rows().filter(|row| row.updates == checkpoint.updates) {
             let is_same = row.step < counts.len() && row.masked_heads == set(row.step).names();
-            ensure!(is_same, "row `{}` masked other heads than now: compute it again with --again", row.name());
+            ensure!(
+                is_same,
+                "row `{}` masked other heads than now: compute it again with --again",
+                row.name()
+            );
         }
         let metric = subject.metric().name();
         let row = |&step: &usize| {

@@ -36,11 +36,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let estimate = args.estimate.estimate(&description, (args.shared.seed, args.rescale), &machine)?;
-    let path = args.shared.output_path("importance", &description, &split);
+    let scored = Scored::first(split, args.shared.limit, args.rescale);
+    let path = args.shared.output_path("importance", &description, &scored);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let scored = Scored::first(split, args.shared.limit, args.rescale);
     let mut identity = subject.identity("importance", &scored)?;
     identity.seed = Some(args.shared.seed);
     estimate.describe(subject.as_ref(), &mut identity)?;
