@@ -147,7 +147,21 @@ pub(crate) mod tests {
             duration_seconds: is_finished.then_some(1.0),
             ..Provenance::collect("cpu", 2, Default::default())
         };
-        Origin(Some(Signature::new(identity, run)))
+        let complete = Complete { rows: 1, sha256: "ab12".to_owned(), segments_sha256: None };
+        Origin(Some(Signature { complete: is_finished.then_some(complete), ..Signature::new(identity, run) }))
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_checked_is_named() {
+        let remark = |origin: &Origin| origin.remark("a.csv").unwrap_or_default();
+        let Origin(signature) = origin(Identity::new("any", "demo-x"), true);
+        let older = Origin(signature.clone().map(|signature| Signature { complete: None, ..signature }));
+        assert_eq!(remark(&Origin(signature)), "");
+        assert!(remark(&older).contains("`a.csv` is not checked"), "{}", remark(&older));
+        let running = origin(Identity::new("any", "demo-x"), false);
+        assert!(remark(&running).contains("`a.csv` is not finished"));
+        assert_eq!(running.title("x"), "x, not finished");
+        assert!(remark(&Origin::default()).contains("no signature"));
     }
 
     #[test]
@@ -168,6 +182,7 @@ pub(crate) mod tests {
         let of = |runs: &[bool]| {
             let run = |&is_finished: &bool| origin(Identity::new("any", "x"), is_finished).0.unwrap();
             let mut signature = run(&true);
+            signature.complete = None;
             signature.runs = runs.iter().flat_map(|is_finished| run(is_finished).runs).collect();
             Origin(Some(signature)).is_unfinished()
         };

@@ -32,7 +32,7 @@ pub fn pruning_table(pruning: &Pruning, criterion: Criterion, published: &[Publi
     let unit = metric.difference_unit().map_or(String::new(), |unit| format!(", changes in {unit}"));
     let paper = comparable(pruning, published);
     let mut columns =
-        vec!["safe (%)", "heads", "change", "no sig. loss (%)", "heads", "change", "score at 50 %"];
+        vec!["safe (%)", "change", "no sig. loss (%)", "change", "score at 50 %"];
     columns.extend((!published.is_empty()).then_some("paper (%)"));
     let rules = pruning.rules(criterion);
     let curves = pruning.series().iter().map(|series| row(pruning, series, rules, paper));
@@ -95,14 +95,9 @@ pub fn score_at(pruning: &Pruning, series: &Series, share: f64) -> String {
 
 fn row(pruning: &Pruning, series: &Series, rules: Rules, paper: Option<&PublishedShare>) -> Row {
     let of = |which| {
-        let Some(removable) = series.removable(rules, which) else { return ["?"; 3].map(str::to_owned) };
-        let step = removable.step;
-        let text = |text: Option<String>| text.unwrap_or_default();
-        [
-            share(&removable),
-            text(step.map(|step| step.masked.to_string())),
-            text(step.map(|step| signed(step.delta, DECIMALS))),
-        ]
+        let Some(removable) = series.removable(rules, which) else { return ["?"; 2].map(str::to_owned) };
+        let change = removable.step.map(|step| signed(step.delta, DECIMALS));
+        [share(&removable), change.unwrap_or_default()]
     };
     let mut texts: Vec<_> = Which::BOTH.into_iter().flat_map(of).collect();
     texts.push(score_at(pruning, series, 50.0));
@@ -129,7 +124,7 @@ fn prefix(scope: Scope) -> String {
 fn floors(pruning: &Pruning) -> impl Iterator<Item = Row> {
     pruning.floors().iter().map(|(&scope, row)| {
         let score = format!("{} (at {} %)", pruning.metric.amount(row.score, DECIMALS), tenths(percent(row)));
-        let mut cells = vec![Cell::default(); 6];
+        let mut cells = vec![Cell::default(); 4];
         cells.push(Cell::plain(score));
         Row { label: format!("{}floor, all masked", prefix(scope)), cells }
     })
@@ -220,48 +215,35 @@ mod tests {
         let row = |(index, &(masked, score, p_value)): (usize, &_)| PruningRow {
             p_value: Some(p_value),
             p_adjusted: Some(p_value),
+            delta_low: Some(score - 30.0 - 0.25),
             ..pruning_row(attention, order, seed, index + 1, (masked, 8), score)
         };
         let intact = pruning_row(attention, order, seed, 0, (0, 8), 30.0);
         std::iter::once(intact).chain(steps.iter().enumerate().map(row)).collect()
     }
 
-    /// Importance: 3 of 8 heads are 37.5 %. Random: 1 and 3 of 8 heads, so (12.5 + 37.5) / 2 = 25 %, with a deviation
-    /// of sqrt(2 * 12.5²) = 17.68. Oracle: the second of three steps has no row.
+    /// Importance: 3 of 8 heads are 37.5 %; the interval there reaches down to 0.75 points, more than 2 % of 30. Random: 1
+    /// and 3 of 8 heads, so the median is 25 %. Oracle: the second of three steps has no row.
     #[test]
-    fn each_curve_has_its_share() {
-        let mut rows = tested("all", "importance", None, &[(3, 29.5, 0.2), (5, 20.0, 0.001)]);
-        rows.extend(tested("all", "random", Some(1), &[(1, 29.0, 0.2), (3, 25.0, 0.002)]));
+    fn each_curve_has_its_shares() {
+        let mut rows = tested("all", "importance", None, &[(1, 29.75, 0.2), (3, 29.5, 0.2), (5, 20.0, 0.001)]);
+        rows.extend(tested("all", "random", Some(1), &[(1, 29.0, 0.2), (4, 25.0, 0.002)]));
         rows.extend(tested("all", "random", Some(2), &[(1, 29.0, 0.2), (3, 27.0, 0.02), (4, 2.0, 0.001)]));
         rows.extend(tested("enc-enc", "importance", None, &[(7, 29.0, 0.5)]));
         let mut killed = tested("all", "oracle", None, &[(3, 29.5, 0.2), (5, 29.0, 0.2), (8, 20.0, 0.001)]);
         killed.remove(2);
         rows.extend(killed);
-        rows.push(pruning_row("dec-dec", "importance", None, 0, (0, 8), 30.0));
-        rows.push(pruning_row("dec-dec", "importance", None, 1, (1, 8), 29.0));
+        rows.push(PruningRow { complement: true, ..pruning_row("all", "importance", None, 1, (4, 8), 12.0) });
+        rows.push(pruning_row("all", "floor", None, 0, (8, 8), 0.25));
         let pruning = Pruning::from_rows(file(), rows).unwrap();
         let table = pruning_table(&pruning, CRITERION, &published());
         let expected = "\
-Heads that can go. Largest share of heads that can be masked without a significant loss of BLEU; demo-x (demo language)
+Heads that can go. Largest share of heads that can be masked: shown to be safe, and without a significant loss of BLEU; \
+demo-x (demo language)
 
-                      Largest share
-               Order  removable (%)           heads           score          change       paper (%)
-          importance           37.5               3           29.50           -0.50               7
-oracle, not finished              ?               ?               ?               ?
-   random, mean of 2      25 ± 17.7                           28.00           -2.00
- enc-enc: importance         ≥ 87.5               7           29.00           -1.00
- dec-dec: importance              ?               ?               ?               ?
-
-base BLEU 30.00
-the share is that of the last step before the first one significantly below the base: p < 0.01 (paired bootstrap; not \
-adjusted for the number of steps)
-?: a step on the way is missing or has no such p-value, or the only step that was searched is a loss
-≥: no step of the curve is a significant loss
-not finished: the run was killed or is still going, so steps or their tests are missing
-paper: Michel et al. (2019), Figure 3a, WMT
-all shares in the paper, \"without noticeable loss\": 7 % (WMT), 8 % (BERT CoLA)
-oracle: made on the very split that is scored, so its share is optimistic
-split unknown: no iterative-prune.json beside the rows
+                            Largest share
+                  Order          safe (%)             change   no sig. loss (%)             change      score at 50 %          paper (%)
+             importance              12.5              -0.25               37.5              -0.50                                     7
 ";
         let plain = anstream::adapter::strip_str(&table.terminal()).to_string();
         assert_eq!(plain, expected, "\n{plain}");

@@ -104,6 +104,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::origin::tests::origin;
+    use crate::test_rows::file;
 
     /// A row of 9 segments in 5 passes: 100 a second, without `removed` of 72 heads 10 % more.
     pub(crate) fn row(removed: usize, batch_size: usize) -> SpeedRow {
@@ -132,11 +133,11 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn speed(rows: Vec<SpeedRow>) -> Speed {
-        Speed::from_rows("demo-x", PathBuf::from("a.csv"), rows).unwrap()
+        Speed::from_rows(file(), rows).unwrap()
     }
 
     fn message(rows: Vec<SpeedRow>) -> String {
-        Speed::from_rows("demo-x", PathBuf::from("a.csv"), rows).unwrap_err().to_string()
+        Speed::from_rows(file(), rows).unwrap_err().to_string()
     }
 
     #[test]

@@ -258,7 +258,7 @@ mod tests {
         let identity =
             Identity { precision: "f32".to_owned(), ..crate::estimate::tests::identity("token", true, 0.5) };
         let mut speed = speed(vec![row(36, 1), slower]);
-        speed.origin = origin(identity, true);
+        speed.file.origin = origin(identity, true);
         let expected = "\
 Table 4. Segments a second, original and without 36 of 72 heads (50 %); demo-x (demo language), test
 
@@ -300,7 +300,7 @@ memory: the most that a process held which made one pass, in MiB
             metric: "BLEU|nrefs:1".to_owned(),
             ..crate::estimate::tests::identity("token", true, 0.5)
         };
-        speed.origin = origin(identity, true);
+        speed.file.origin = origin(identity, true);
         assert!(says(&speed));
     }
 
@@ -326,7 +326,7 @@ memory: the most that a process held which made one pass, in MiB
         let text = terminal(&speed, &[]);
         assert_eq!(text.matches("not finished").count(), 2);
         assert!(text.contains("without 18 of 72 heads (25 %)"), "{text}");
-        assert!(text.contains("split and machine unknown: no speed-bench.json"), "{text}");
+        assert!(text.contains("split unknown: no signature beside `a.csv`"), "{text}");
         assert!(!text.contains("memory") && !text.contains("measured on"), "{text}");
     }
 
@@ -350,7 +350,7 @@ memory: the most that a process held which made one pass, in MiB
         let mut identity = crate::estimate::tests::identity("example", true, 0.5);
         identity.arguments.insert("order".to_owned(), "random".into());
         let mut speed = speed(vec![row(36, 1)]);
-        speed.origin = origin(identity, false);
+        speed.file.origin = origin(identity, false);
         let text = terminal(&speed, &[]);
         assert!(text.contains("heads are removed in the order random"), "{text}");
         assert!(text.contains("not finished"), "{text}");

@@ -12,32 +12,35 @@ use tempfile::TempDir;
 
 /// Two layers of two heads; in layer 1 both are as good, in layer 2 neither is enough.
 const ALL_BUT_ONE: &str = "\
-enc-enc,1,1,bleu,30.5,30.25,-0.25,-0.4,-0.1,0.25,0.75,0.5,,
-enc-enc,1,2,bleu,30.5,30.25,-0.25,,,0.5,0.75,0.5,,
-enc-enc,2,1,bleu,30.5,27,-3.5,,,0.001,0.004,0.004,,
-enc-enc,2,2,bleu,30.5,29,-1.5,-2,-1,0.001,0.004,0.004,,
+enc-enc,1,1,bleu,30.5,30.25,-0.25,-0.4,-0.1,0.25,0.125,0.75,0.5,,
+enc-enc,1,2,bleu,30.5,30.25,-0.25,,,0.5,0.25,0.75,0.5,,
+enc-enc,2,1,bleu,30.5,27,-3.5,,,0.001,0.0005,0.004,0.004,,
+enc-enc,2,2,bleu,30.5,29,-1.5,-2,-1,0.001,0.0005,0.004,0.004,,
 ";
 
 /// The second of four heads is the first that is missed.
 const PRUNING: &str = "\
-all,importance,,0,0,4,bleu,30.5,30.5,0,,,,,,,,,
-all,importance,,1,1,4,bleu,30.5,30.25,-0.25,,,0.2,0.2,0.2,,,,enc-enc:1:1
-all,importance,,2,2,4,bleu,30.5,20,-10.5,,,0.001,0.002,0.002,,,,enc-enc:1:1+dec-dec:1:1
-all,random,1,0,0,4,bleu,30.5,30.5,0,,,,,,,,,
-all,random,1,1,1,4,bleu,30.5,25,-5.5,,,0.001,0.001,0.001,,,,enc-enc:1:2
-all,random,2,0,0,4,bleu,30.5,30.5,0,,,,,,,,,
-all,random,2,1,1,4,bleu,30.5,27,-3.5,,,0.2,0.2,0.2,,,,enc-enc:1:1
-enc-enc,importance,,0,0,2,bleu,30.5,30.5,0,,,,,,,,,
-enc-enc,importance,,1,1,2,bleu,30.5,30.25,-0.25,,,0.2,0.2,0.2,,,,enc-enc:1:1
-dec-dec,importance,,0,0,2,bleu,30.5,30.5,0,,,,,,,,,
-dec-dec,importance,,1,1,2,bleu,30.5,12.5,-18,,,0.001,0.001,0.001,,,,dec-dec:1:1
+all,importance,,false,0,0,4,bleu,30.5,30.5,0,,,,,,,,,,
+all,importance,,false,1,1,4,bleu,30.5,30.25,-0.25,-0.5,0,0.2,0.1,0.2,0.2,,,,enc-enc:1:1
+all,importance,,false,2,2,4,bleu,30.5,20,-10.5,-12,-9,0.001,0.0005,0.002,0.002,,,,enc-enc:1:1+dec-dec:1:1
+all,random,1,false,0,0,4,bleu,30.5,30.5,0,,,,,,,,,,
+all,random,1,false,1,1,4,bleu,30.5,25,-5.5,-6,-5,0.001,0.0005,0.001,0.001,,,,enc-enc:1:2
+all,random,2,false,0,0,4,bleu,30.5,30.5,0,,,,,,,,,,
+all,random,2,false,1,1,4,bleu,30.5,27,-3.5,-7,0,0.2,0.1,0.2,0.2,,,,enc-enc:1:1
+enc-enc,importance,,false,0,0,2,bleu,30.5,30.5,0,,,,,,,,,,
+enc-enc,importance,,false,1,1,2,bleu,30.5,30.25,-0.25,-0.5,0,0.2,0.1,0.2,0.2,,,,enc-enc:1:1
+dec-dec,importance,,false,0,0,2,bleu,30.5,30.5,0,,,,,,,,,,
+dec-dec,importance,,false,1,1,2,bleu,30.5,12.5,-18,-19,-17,0.001,0.0005,0.001,0.001,,,,dec-dec:1:1
+all,importance,,true,1,1,4,bleu,30.5,25.5,-5,-6,-4,0.001,0.0005,0.001,0.001,,,,dec-dec:1:1
+all,importance,,true,2,2,4,bleu,30.5,10.5,-20,-21,-19,0.001,0.0005,0.001,0.001,,,,dec-dec:1:1+enc-enc:1:2
+all,floor,,false,0,4,4,bleu,30.5,0.5,-30,-31,-29,0.001,0.0005,0.001,0.001,,,,enc-enc:1:1+dec-dec:1:1
 ";
 
 const SEARCH: &str =
-    "all,swap,,1,3,4,bleu,30.5,30.5,0,,,0.5,0.5,0.5,,,30,enc-enc:1:1+dec-dec:1:1+dec-dec:1:2\n";
+    "all,swap,,false,1,3,4,bleu,30.5,30.5,0,,,0.5,0.25,0.5,0.5,,,30,enc-enc:1:1+dec-dec:1:1+dec-dec:1:2\n";
 
 /// Three heads; on the first split 1, 0 and -1 around their mean, on the second 1/2, -1/2 and 0: r = 1/2.
-const CORRELATION: &str = "all,3,bleu,30.5,20.5,0.5,0.0001,0.5,0.25,3,1.5,3\n";
+const CORRELATION: &str = "all,3,bleu,30.5,20.5,0.5,0.0001,0.25,0.75,0.9,0.4,0.6,0.5,0.25,3,1.5,3\n";
 const FIRST: [f64; 3] = [30.0, 29.0, 28.0];
 const SECOND: [f64; 3] = [20.0, 19.0, 19.5];
 
@@ -59,7 +62,7 @@ fn results(files: &[(&str, &str)]) -> TempDir {
 }
 
 fn everything() -> TempDir {
-    let chosen = "enc-enc,1,2,bleu,30.5,30.25,-0.25,,,0.5,0.75,0.5,,\n";
+    let chosen = "enc-enc,1,2,bleu,30.5,30.25,-0.25,,,0.5,0.25,0.75,0.5,,\n";
     results(&[
         ("ablate-all-but-one", ALL_BUT_ONE),
         ("ablate-all-but-one-selected-on-dev", chosen),
@@ -82,7 +85,7 @@ fn sign(folder: &TempDir, stem: &str, split: &str, argument: Option<(&str, &str)
 /// Sweeps of three heads on two splits, and how they agree.
 fn compared(correlation: &str) -> TempDir {
     let sweep = |base, scores: [f64; 3]| -> String {
-        let row = |(head, score)| format!("enc-enc,1,{head},bleu,{base},{score},{},,,,,,,\n", score - base);
+        let row = |(head, score)| format!("enc-enc,1,{head},bleu,{base},{score},{},,,,,,,,\n", score - base);
         (1..).zip(scores).map(row).collect()
     };
     let folder = results(&[
@@ -178,8 +181,8 @@ fn figure4_has_one_curve_for_each_type() {
 #[test]
 fn classifiers_have_figure_6() {
     let rows = "\
-all,importance,,0,0,4,f1,30.5,30.5,0,,,,,,,,,
-all,importance,,1,1,4,f1,30.5,30.25,-0.25,,,0.2,0.2,0.2,,,,self:1:1
+all,importance,,false,0,0,4,f1,30.5,30.5,0,,,,,,,,,,
+all,importance,,false,1,1,4,f1,30.5,30.25,-0.25,,,0.2,0.1,0.2,0.2,,,,self:1:1
 ";
     let folder = results(&[("iterative-prune", rows)]);
     let (from, to) = (folder.path().join("results/demo-x"), folder.path().join("results/minilm-mrpc"));
@@ -234,17 +237,17 @@ fn bad_rows_are_refused_in_one_line() {
     let row = |row: &str| results(&[("iterative-prune", &format!("{PRUNING}{row}\n"))]);
     let refuses_row = |text: &str, message: &str| refuses(&row(text), "all", message);
     refuses_row(
-        "all,importance,,3,3,4,bleu,30.5,NaN,0,,,,,,,,,",
+        "all,importance,,false,3,3,4,bleu,30.5,NaN,0,,,,,,,,,,",
         "score of all by importance, step 3 is NaN",
     );
-    refuses_row("all,importance,,3,5,4,bleu,30.5,30,0,,,,,,,,,", "no more than 100 % can be masked");
-    refuses_row("all,importance,,3,3,4,bleu,31.5,30,0,,,,,,,,,", "base_score is 30.5 but 31.5");
-    refuses_row("all,best,,3,3,4,bleu,30.5,30,0,,,,,,,,,", "unknown order `best`");
-    refuses_row("mid,importance,,3,3,4,bleu,30.5,30,0,,,,,,,,,", "unknown attention `mid`");
-    refuses_row("all,importance,,3,3,4,bleu,30.5", "line 13");
+    refuses_row("all,importance,,false,3,5,4,bleu,30.5,30,0,,,,,,,,,,", "no more than 100 % can be masked");
+    refuses_row("all,importance,,false,3,3,4,bleu,31.5,30,0,,,,,,,,,,", "base_score is 30.5 but 31.5");
+    refuses_row("all,best,,false,3,3,4,bleu,30.5,30,0,,,,,,,,,,", "unknown order `best`");
+    refuses_row("mid,importance,,false,3,3,4,bleu,30.5,30,0,,,,,,,,,,", "unknown attention `mid`");
+    refuses_row("all,importance,,false,3,3,4,bleu,30.5", "line 13");
     let two = results(&[("ablate-all-but-one-selected-on-dev", ALL_BUT_ONE)]);
     refuses(&two, "table5", "has enc-enc:1:1 and enc-enc:1:2: it must have one head of each layer");
-    let unknown = results(&[("ablate-all-but-one", "mid,1,1,bleu,30.5,30.25,-0.25,,,,,,,\n")]);
+    let unknown = results(&[("ablate-all-but-one", "mid,1,1,bleu,30.5,30.25,-0.25,,,,,,,,\n")]);
     refuses(&unknown, "table2", "is not what `ablate-all-but-one` writes: unknown attention type `mid`");
 }
 
@@ -381,8 +384,8 @@ fn a_search_on_another_model_is_left_out() {
 #[test]
 fn the_summary_says_what_is_not_finished() {
     let killed = "\
-all,oracle,,0,0,4,bleu,30.5,30.5,0,,,,,,,,,
-all,oracle,,2,4,4,bleu,30.5,0,-30.5,,,0.001,,,,,,enc-enc:1:1
+all,oracle,,false,0,0,4,bleu,30.5,30.5,0,,,,,,,,,,
+all,oracle,,false,2,4,4,bleu,30.5,0,-30.5,,,0.001,0.0005,,,,,,enc-enc:1:1
 ";
     let some: String = ALL_BUT_ONE.split_inclusive('\n').take(3).collect();
     let folder =
