@@ -62,15 +62,17 @@ pub fn figure2(comparison: &CrossDomain, published: Option<&Published>) -> Resul
 
 /// Both coefficients over all heads, as the file has them; r has been checked against the points.
 fn correlations(row: &CorrelationRow) -> String {
-    let part = |name, coefficient: Option<f64>, p: Option<f64>| match coefficient {
+    let part = |name, coefficient: Option<f64>, interval: &str, p: Option<f64>| match coefficient {
         Some(coefficient) => {
             let p = p.map_or(String::new(), |p| format!(" ({})", p_value(p)));
-            format!("{name} = {}{p}", typeset(coefficient, 2))
+            format!("{name} = {}{interval}{p}", typeset(coefficient, 2))
         }
         None => format!("{name} undefined"),
     };
-    let pearson = part("Pearson r", row.pearson, row.pearson_p_value);
-    format!("{pearson}, {}", part("Spearman \u{3c1}", row.spearman, row.spearman_p_value))
+    let interval = row.pearson_low.zip(row.pearson_high);
+    let interval = interval.map(|(low, high)| format!(" [{}, {}]", typeset(low, 2), typeset(high, 2)));
+    let pearson = part("Pearson r", row.pearson, &interval.unwrap_or_default(), row.pearson_p_value);
+    format!("{pearson}, {}", part("Spearman \u{3c1}", row.spearman, "", row.spearman_p_value))
 }
 
 /// How far noise lets the splits agree, and what r says then.
@@ -79,16 +81,10 @@ fn noise(comparison: &CrossDomain) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or("undefined".to_owned(), |value| typeset(value, 2));
     let [first, second, ceiling] =
         [row.first_reliability, row.second_reliability, row.pearson_ceiling].map(number);
-    let interval = row.pearson_low.zip(row.pearson_high);
-    let interval = interval.map(|(low, high)| format!("r [{}, {}] ", typeset(low, 2), typeset(high, 2)));
-    let mut lines = vec![format!("{}of at most {ceiling}: {}", interval.unwrap_or_default(), reading(row))];
-    let is_measured = row.first_reliability.or(row.second_reliability).is_some();
     let Pair { first: one, second: other, .. } = &comparison.pair;
-    lines.extend(is_measured.then(|| format!("reliability {first} ({one}) and {second} ({other})")));
-    if row.pearson_ceiling.is_none() {
-        lines[0] = reading(row);
-    }
-    lines
+    let is_measured = row.first_reliability.or(row.second_reliability).is_some();
+    let ceiling = format!("ceiling of r {ceiling}: reliability {first} ({one}) and {second} ({other})");
+    is_measured.then_some(ceiling).into_iter().chain([reading(row)]).collect()
 }
 
 fn overlap(comparison: &CrossDomain) -> String {
@@ -317,9 +313,9 @@ mod tests {
             "demo-x (demo language), test and shifted",
             "BLEU with one head masked, test",
             "BLEU with one head masked, shifted",
-            "Pearson r = 0.90 (p &lt; 0.001), Spearman \u{3c1} = \u{2212}0.25 (p = 0.125)",
-            "r [0.25, 0.95] of at most 0.60: agreement, without noise about 1.00",
-            "reliability 0.90 (test) and 0.40 (shifted)",
+            "Pearson r = 0.90 [0.25, 0.95] (p &lt; 0.001), Spearman \u{3c1} = \u{2212}0.25 (p = 0.125)",
+            "agreement, without noise about 1.00",
+            "ceiling of r 0.60: reliability 0.90 (test) and 0.40 (shifted)",
             "; 5 heads",
             "5 most important heads: 1 in common (0.3 by chance)",
             "Figure 2a of the paper (newstest2013, MTNT): r = 0.25",

@@ -39,7 +39,12 @@ pub fn figure3(pruning: &Pruning, criterion: Criterion) -> Result<Figure, Error>
         head: head(pruning),
         lines: series.iter().map(|series| line(pruning, series, criterion)).collect(),
         base: base(pruning),
-        floors: pruning.floors().get(&Scope::All).map(|row| floor(pruning, row.score, "", GREY)).into_iter().collect(),
+        floors: pruning
+            .floors()
+            .get(&Scope::All)
+            .map(|row| floor(pruning, row.score, "", GREY))
+            .into_iter()
+            .collect(),
         cuts: importance.map_or(Vec::new(), |series| cuts(pruning, series, criterion)),
         hollow: importance.filter(|series| series.has_loss(criterion)).map(|_| hollow(criterion)),
         labels: ["heads masked (%)".to_owned(), pruning.metric.axis_label()],
@@ -68,12 +73,10 @@ pub(crate) fn floor(pruning: &Pruning, value: f64, heads: &str, color: RGBColor)
 /// The points of all runs of a curve, in pieces between which steps are missing; `marks_loss` makes hollow what is
 /// significantly below the base.
 pub(crate) fn pieces(series: &Series, criterion: Criterion, marks_loss: bool) -> Vec<Vec<Point>> {
-    let pieces = series.runs.iter().flat_map(|run| run.steps.chunk_by(|left, right| right.step == left.step + 1));
-    let point = |row| Point {
-        x: percent(row),
-        y: row.score,
-        is_hollow: marks_loss && criterion.is_loss(row),
-    };
+    let pieces =
+        series.runs.iter().flat_map(|run| run.steps.chunk_by(|left, right| right.step == left.step + 1));
+    let point =
+        |row| Point { x: percent(row), y: row.score, is_hollow: marks_loss && criterion.is_loss(row) };
     pieces.map(|piece| piece.iter().map(point).collect()).collect()
 }
 
@@ -100,9 +103,11 @@ fn cuts(pruning: &Pruning, series: &Series, criterion: Criterion) -> Vec<Cut> {
         let share = format!("{} %", share(removable.percent, removable.is_open));
         let (label, name, style) = match which {
             Which::ShownSafe => ("safe", "shown safe to remove by importance", Style::line(INK).width(0.6)),
-            Which::NoSignificantLoss => {
-                ("no significant loss", "the same by the paper\u{2019}s rule", Style::line(GREY).width(0.5).dashed())
-            }
+            Which::NoSignificantLoss => (
+                "no significant loss",
+                "the same by the paper\u{2019}s rule",
+                Style::line(GREY).width(0.5).dashed(),
+            ),
         };
         let (label, name) = (format!("{label} {share}"), format!("{name}: {share}"));
         Some(Cut { x: removable.percent, label, name, style })

@@ -26,7 +26,11 @@ pub fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Figure, Error>
     let types = pruning.types()?;
     let line = |&(attention, series): &(Attention, &Series)| {
         let is_complement = series.curve.is_complement;
-        let name = if is_complement { attention.to_string() } else { format!("{attention} ({})", attention.description()) };
+        let name = if is_complement {
+            attention.to_string()
+        } else {
+            format!("{attention} ({})", attention.description())
+        };
         let (name, style) = turned(name, style(attention), is_complement);
         Line { name: name + pruning.state(series), style, pieces: pieces(series, criterion, !is_complement) }
     };

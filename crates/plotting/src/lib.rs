@@ -38,9 +38,9 @@ pub mod sweep;
 pub mod table;
 pub mod table1;
 pub mod table4;
-pub mod tested;
 #[cfg(test)]
 mod test_rows;
+pub mod tested;
 pub mod visible;
 
 pub use error::Error;

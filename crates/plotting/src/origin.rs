@@ -135,7 +135,8 @@ pub(crate) mod tests {
 
     /// The origin of rows that were tested with so many resamples.
     pub(crate) fn tested(resamples: usize) -> Origin {
-        let Origin(signature) = origin(Identity { split: "test".to_owned(), ..Identity::new("any", "demo-x") }, true);
+        let Origin(signature) =
+            origin(Identity { split: "test".to_owned(), ..Identity::new("any", "demo-x") }, true);
         let testing = Testing { resamples, seed: 1, margin_percent: 2.0 };
         Origin(signature.map(|signature| Signature { testing: Some(testing), ..signature }))
     }

@@ -19,7 +19,8 @@ pub const FILE_STEM: &str = "pruning";
 pub const ORACLE: &str = "made on the very split that is scored, so its share is optimistic";
 
 /// What a complement is.
-pub const COMPLEMENT: &str = "as many heads masked in the opposite order, so that those which the order masks first are kept";
+pub const COMPLEMENT: &str =
+    "as many heads masked in the opposite order, so that those which the order masks first are kept";
 
 /// Digits after the point of scores.
 const DECIMALS: usize = 2;
@@ -31,8 +32,7 @@ pub fn pruning_table(pruning: &Pruning, criterion: Criterion, published: &[Publi
     let metric = &pruning.metric;
     let unit = metric.difference_unit().map_or(String::new(), |unit| format!(", changes in {unit}"));
     let paper = comparable(pruning, published);
-    let mut columns =
-        vec!["safe (%)", "change", "no sig. loss (%)", "change", "score at 50 %"];
+    let mut columns = vec!["safe (%)", "change", "no sig. loss (%)", "change", "score at 50 %"];
     columns.extend((!published.is_empty()).then_some("paper (%)"));
     let rules = pruning.rules(criterion);
     let curves = pruning.series().iter().map(|series| row(pruning, series, rules, paper));
@@ -133,7 +133,9 @@ fn floors(pruning: &Pruning) -> impl Iterator<Item = Row> {
 fn summary(pruning: &Pruning, rules: Rules) -> Vec<String> {
     let base = pruning.metric.amount(pruning.base, DECIMALS);
     let mut summary = vec![format!("base {} {base}", pruning.metric.label())];
-    summary.push("each share is that of the last step before the first one that the rule does not accept".to_owned());
+    summary.push(
+        "each share is that of the last step before the first one that the rule does not accept".to_owned(),
+    );
     summary.extend(rules.descriptions("steps"));
     summary.extend(pruning.estimate());
     let shares = || {
@@ -226,7 +228,8 @@ mod tests {
     /// and 3 of 8 heads, so the median is 25 %. Oracle: the second of three steps has no row.
     #[test]
     fn each_curve_has_its_shares() {
-        let mut rows = tested("all", "importance", None, &[(1, 29.75, 0.2), (3, 29.5, 0.2), (5, 20.0, 0.001)]);
+        let mut rows =
+            tested("all", "importance", None, &[(1, 29.75, 0.2), (3, 29.5, 0.2), (5, 20.0, 0.001)]);
         rows.extend(tested("all", "random", Some(1), &[(1, 29.0, 0.2), (4, 25.0, 0.002)]));
         rows.extend(tested("all", "random", Some(2), &[(1, 29.0, 0.2), (3, 27.0, 0.02), (4, 2.0, 0.001)]));
         rows.extend(tested("enc-enc", "importance", None, &[(7, 29.0, 0.5)]));
@@ -242,8 +245,28 @@ Heads that can go. Largest share of heads that can be masked: shown to be safe, 
 demo-x (demo language)
 
                             Largest share
-                  Order          safe (%)             change   no sig. loss (%)             change      score at 50 %          paper (%)
-             importance              12.5              -0.25               37.5              -0.50                                     7
+                 Order           safe (%)              change    no sig. loss (%)              change       score at 50 %           paper (%)
+            importance               12.5               -0.25                37.5               -0.50                                       7
+importance, complement                  ?                   ?                   ?                   ?               12.00
+  oracle, not finished                  0                0.00              ≥ 37.5               -0.50
+   random, median of 2         0 [0 to 0]                       25 [12.5 to 37.5]                                   13.50
+   enc-enc: importance                  0                0.00              ≥ 87.5               -1.00
+     floor, all masked                                                                                    0.25 (at 100 %)
+
+base BLEU 30.00
+each share is that of the last step before the first one that the rule does not accept
+shown safe, the default: the 95 % interval of the change does not reach below -2 % of the base
+no significant loss, the paper's rule: not below the base at p < 0.01 (two-sided paired bootstrap; not adjusted for the \
+number of steps); it grows as the test set shrinks, since a test that cannot see a loss calls it none
+?: no step was tested in a way that could tell, or the only step that was searched is a loss
+≥: no step fails; the curve, or its tests, end here
+random: median and range of the shares of single orders
+not finished: the run was killed or is still going, so steps or their tests are missing
+complement: as many heads masked in the opposite order, so that those which the order masks first are kept
+paper: Michel et al. (2019), Figure 3a, WMT
+all shares in the paper, \"without noticeable loss\": 7 % (WMT), 8 % (BERT CoLA)
+oracle: made on the very split that is scored, so its share is optimistic
+split unknown: no signature beside `a.csv`
 ";
         let plain = anstream::adapter::strip_str(&table.terminal()).to_string();
         assert_eq!(plain, expected, "\n{plain}");

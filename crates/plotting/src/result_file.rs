@@ -88,7 +88,9 @@ impl Source {
         let (subject, results, split) = match self {
             Self::File { path, .. } => {
                 return match ResultFile::named(path, experiment) {
-                    Ok(file) if file.origin.identity().is_some() || is_of(stem, &file_name(path)) => Ok(vec![file]),
+                    Ok(file) if file.origin.identity().is_some() || is_of(stem, &file_name(path)) => {
+                        Ok(vec![file])
+                    }
                     Ok(_) | Err(Error::OtherExperiment { .. }) => Ok(Vec::new()),
                     Err(error) => Err(error),
                 };
@@ -123,7 +125,9 @@ impl ResultFile {
     fn named(path: &Path, experiment: &'static str) -> Result<Self, Error> {
         let origin = Origin::beside(path)?;
         let identity = origin.identity();
-        if let Some(found) = identity.map(|identity| &identity.experiment).filter(|&found| found != experiment) {
+        if let Some(found) =
+            identity.map(|identity| &identity.experiment).filter(|&found| found != experiment)
+        {
             return Err(Error::OtherExperiment { path: path.to_owned(), found: found.clone(), experiment });
         }
         let folder = path.parent().and_then(Path::file_name);
@@ -240,7 +244,10 @@ fn folder(results: &Path, subject: &str, experiment: &'static str) -> Result<Pat
 
 /// Whether a name from a file or an argument can be part of a file's name and of nothing else.
 pub(crate) fn is_plain_name(name: &str) -> bool {
-    !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', ':']) && !name.contains(char::is_control)
+    !name.is_empty()
+        && !name.starts_with('.')
+        && !name.contains(['/', '\\', ':'])
+        && !name.contains(char::is_control)
 }
 
 /// Names of the folders in `results`, sorted; none if it does not exist.

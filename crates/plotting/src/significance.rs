@@ -175,7 +175,8 @@ impl Which {
 }
 
 /// Why the paper's rule is not the default.
-pub const CAUTION: &str = "it grows as the test set shrinks, since a test that cannot see a loss calls it none";
+pub const CAUTION: &str =
+    "it grows as the test set shrinks, since a test that cannot see a loss calls it none";
 
 impl Rules {
     /// The rules for scores of `metric` with this origin.
@@ -214,7 +215,9 @@ impl Rules {
         let margin = short(self.margin_percent);
         let criterion = self.criterion.description(self.test, tests);
         let mut sentences = vec![
-            format!("shown safe, the default: the 95 % interval of the change does not reach below -{margin} % of the base"),
+            format!(
+                "shown safe, the default: the 95 % interval of the change does not reach below -{margin} % of the base"
+            ),
             format!("no significant loss, the paper's rule: not below the base at {criterion}; {CAUTION}"),
         ];
         sentences.extend(self.test.out_of_reach(self.criterion.alpha));
@@ -237,7 +240,10 @@ mod tests {
     #[test]
     fn too_few_resamples_are_said_to_be_too_few() {
         let found = Test::PairedBootstrap(Some(199)).out_of_reach(0.01).unwrap();
-        assert_eq!(found, "nothing could be significant: no p is below 0.01; for 0.01 it takes 200 resamples");
+        assert_eq!(
+            found,
+            "nothing could be significant: no p is below 0.01; for 0.01 it takes 200 resamples"
+        );
         assert_eq!(Test::PairedBootstrap(Some(200)).out_of_reach(0.01), None);
     }
 }

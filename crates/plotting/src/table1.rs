@@ -202,7 +202,13 @@ mod tests {
     fn row(layer: usize, head: usize, delta: f64, p_values: [Option<f64>; 3]) -> AblationRow {
         let [p_value, p_adjusted, p_benjamini_hochberg] = p_values;
         let untested = test_rows::row("enc-enc", (layer, head), 36.05, 36.05 + delta);
-        AblationRow { p_value, p_koehn: p_value.map(|p| p / 2.0), p_adjusted, p_benjamini_hochberg, ..untested }
+        AblationRow {
+            p_value,
+            p_koehn: p_value.map(|p| p / 2.0),
+            p_adjusted,
+            p_benjamini_hochberg,
+            ..untested
+        }
     }
 
     fn table_of(sweep: &Sweep, attention: Attention, adjustment: Adjustment) -> Table {

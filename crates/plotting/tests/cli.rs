@@ -52,10 +52,7 @@ fn refuses(rows: &str, arguments: &[&str], message: &str) {
 fn table1_prints_and_writes_the_table() {
     let folder = results(ROWS);
     let signature = Signature::new(
-        Identity {
-            split: "test".to_owned(),
-            ..Identity::new("ablate-one", "demo-x")
-        },
+        Identity { split: "test".to_owned(), ..Identity::new("ablate-one", "demo-x") },
         finished_run(),
     );
     let testing = Testing { resamples: 1000, seed: 1, margin_percent: 2.0 };
@@ -178,12 +175,10 @@ fn limited(folder: &TempDir, path: &str, experiment: &str, sha256: Option<&str>)
     let csv = folder.path().join(path);
     fs::create_dir_all(csv.parent().unwrap()).unwrap();
     fs::write(&csv, format!("{}\n{ROWS}", AblationRow::COLUMNS.join(","))).unwrap();
-    let identity = Identity {
-        split: "test".to_owned(),
-        limit: Some(500),
-        ..Identity::new(experiment, "demo-x")
-    };
-    let complete = sha256.map(|sha256| Complete { rows: 7, sha256: sha256.to_owned(), segments_sha256: None });
+    let identity =
+        Identity { split: "test".to_owned(), limit: Some(500), ..Identity::new(experiment, "demo-x") };
+    let complete =
+        sha256.map(|sha256| Complete { rows: 7, sha256: sha256.to_owned(), segments_sha256: None });
     let signature = Signature { complete, ..Signature::new(identity, finished_run()) };
     signature.write(&Signature::path_beside(&csv)).unwrap();
 }
@@ -210,7 +205,10 @@ fn a_result_file_is_drawn_by_its_path() {
     limited(&folder, "out/y.csv", "ablate-all-but-one", None);
     let message = "`out/y.csv` is of `ablate-all-but-one`, but this is drawn from results of `ablate-one`";
     plotting(&folder, &["table1", "out/y.csv"]).assert().code(1).stderr(contains(message));
-    plotting(&folder, &["table1", "out/none.csv"]).assert().code(1).stderr(contains("cannot read `out/none.csv`"));
+    plotting(&folder, &["table1", "out/none.csv"])
+        .assert()
+        .code(1)
+        .stderr(contains("cannot read `out/none.csv`"));
 }
 
 #[test]
@@ -241,12 +239,19 @@ fn a_file_that_was_edited_is_refused_by_name() {
     let folder = results(ROWS);
     let path = "results/demo-x/ablate-one-first-500.csv";
     limited(&folder, path, "ablate-one", Some("ab12"));
-    let message = "ablate-one-first-500.csv` was edited or mixed since it was complete: it has 6 rows instead of 7";
-    plotting(&folder, &["table1", path]).assert().code(1).stderr(contains(format!("error: `results/demo-x/{message}")));
+    let message =
+        "ablate-one-first-500.csv` was edited or mixed since it was complete: it has 6 rows instead of 7";
+    plotting(&folder, &["table1", path])
+        .assert()
+        .code(1)
+        .stderr(contains(format!("error: `results/demo-x/{message}")));
     let warning = contains(format!("warning: left out: `results/demo-x/{message}"));
     plotting(&folder, &["all", "demo-x"]).assert().success().stderr(warning);
     fs::remove_file(folder.path().join("results/demo-x/ablate-one.csv")).unwrap();
-    plotting(&folder, &["summary"]).assert().code(1).stderr(contains(format!("left out: `results/demo-x/{message}")));
+    plotting(&folder, &["summary"])
+        .assert()
+        .code(1)
+        .stderr(contains(format!("left out: `results/demo-x/{message}")));
 }
 
 #[test]
@@ -259,7 +264,8 @@ fn control_characters_of_files_do_not_reach_the_terminal() {
         assert!(text.contains("\\u{1b}") && !text.contains(['\u{1b}', '\u{7}']), "{text:?}");
     }
     let mixed = format!("{ROWS}enc-enc,3,1,\u{1b}[2J,30.5,30,0,,,,,,,,\n");
-    let output = plotting(&results(&mixed), &["table1", "demo-x"]).assert().code(1).get_output().stderr.clone();
+    let output =
+        plotting(&results(&mixed), &["table1", "demo-x"]).assert().code(1).get_output().stderr.clone();
     assert!(String::from_utf8(output).unwrap().contains("but `\\u{1b}[2J`"));
 }
 

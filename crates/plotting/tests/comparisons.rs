@@ -13,7 +13,8 @@ use tempfile::TempDir;
 const TEST: [f64; 3] = [30.0, 29.0, 28.5];
 const SHIFTED: [f64; 3] = [20.0, 19.5, 19.0];
 /// On the first split 5, -1 and -4 sixths around their mean, on the second 3, 0 and -3: r = 27 / sqrt(42 * 18).
-const COMPARED: &str = "all,3,bleu,30.5,20.5,0.9819805060619657,0.12,-0.25,0.5,0.05,0.1,0.0707,1.0,0.0,3,3,3.0";
+const COMPARED: &str =
+    "all,3,bleu,30.5,20.5,0.9819805060619657,0.12,-0.25,0.5,0.05,0.1,0.0707,1.0,0.0,3,3,3.0";
 
 fn subject(folder: &TempDir) -> PathBuf {
     folder.path().join("results/demo-x")
@@ -81,12 +82,19 @@ fn figures(folder: &TempDir) -> Vec<String> {
 #[test]
 fn figure2_is_drawn_from_the_numbers_of_the_comparison() {
     let folder = results();
-    let says = contains("-0.25 to 0.50").and(contains("0.05, 0.10")).and(contains("noise: it hides more than half"));
+    let says =
+        contains("-0.25 to 0.50").and(contains("0.05, 0.10")).and(contains("noise: it hides more than half"));
     plotting(&folder, &["figure2", "experiments/demo-x.toml"]).assert().success().stdout(says);
     let expected = ["md", "png", "svg", "tex"].map(|extension| format!("figure2-shifted.{extension}"));
     assert_eq!(figures(&folder), expected);
     let svg = fs::read_to_string(subject(&folder).join("figures/figure2-shifted.svg")).unwrap();
-    for label in ["Pearson r = 0.98 (p = 0.120)", "of at most 0.07: noise", "reliability 0.05 (test) and 0.10 (shifted)", "BLEU with one head masked, shifted", "r = 0.56"] {
+    for label in [
+        "Pearson r = 0.98 [\u{2212}0.25, 0.50] (p = 0.120)",
+        "noise: it hides more than half of an axis",
+        "ceiling of r 0.07: reliability 0.05 (test) and 0.10 (shifted)",
+        "BLEU with one head masked, shifted",
+        "r = 0.56",
+    ] {
         assert!(svg.contains(label), "`{label}` is missing");
     }
 }

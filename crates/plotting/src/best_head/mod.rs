@@ -49,10 +49,20 @@ impl BestHeads {
         let argument = |name| file.origin.identity().and_then(|identity| identity.arguments.get(name));
         let signed = argument("select_on").and_then(|split| split.as_str()).map(str::to_owned);
         let selected_limit = argument("select_limit").and_then(|limit| limit.as_u64());
-        let Some(split) = signed.or(stem.strip_prefix(SELECTED).map(str::to_owned)) else {
-            return Ok(Self { sweep: Sweep::read(file, EXPERIMENT)?, selected_on: None, selected_limit: None });
+        let named = stem.strip_prefix(SELECTED);
+        // The signature knows where the split ends in the name.
+        let of_split = |split: &String| named.is_some_and(|named| named.starts_with(split.as_str()));
+        let standard =
+            signed.as_ref().filter(|split| of_split(split)).map(|split| format!("{SELECTED}{split}"));
+        let standard = standard.unwrap_or(if named.is_some() { stem.clone() } else { EXPERIMENT.to_owned() });
+        let Some(split) = signed.or(named.map(str::to_owned)) else {
+            return Ok(Self {
+                sweep: Sweep::read(file, EXPERIMENT)?,
+                selected_on: None,
+                selected_limit: None,
+            });
         };
-        let sweep = Sweep::read(file.with_standard(&format!("{SELECTED}{split}")), EXPERIMENT)?;
+        let sweep = Sweep::read(file.with_standard(&standard), EXPERIMENT)?;
         Ok(Self { selected_limit, ..Self::chosen(sweep, split)? })
     }
 

@@ -137,7 +137,8 @@ const NO_LOSS: &str = "no significant loss";
 
 /// How many layers one head is enough for, by attention type and the rule of this name.
 fn enough(counts: &[(Attention, Enough)], rule: &str) -> Option<String> {
-    let of = |(attention, enough): &(Attention, Enough)| Some(format!("{} of {attention}", enough.in_words()?));
+    let of =
+        |(attention, enough): &(Attention, Enough)| Some(format!("{} of {attention}", enough.in_words()?));
     let tested: Vec<_> = counts.iter().filter_map(of).collect();
     (!tested.is_empty()).then(|| format!("one head is enough ({rule}) in {}", tested.join(", ")))
 }

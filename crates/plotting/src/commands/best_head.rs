@@ -26,7 +26,9 @@ pub fn run_selected(args: &BestHeadArgs) -> Result<()> {
 /// Both, as far as they are there; says whether any was.
 pub fn run_present(setting: &Setting, left_out: &mut LeftOut) -> Result<bool> {
     let mut all = Vec::new();
-    for file in BestHeads::files(&setting.source)?.into_iter().chain(BestHeads::selected_files(&setting.source)?) {
+    for file in
+        BestHeads::files(&setting.source)?.into_iter().chain(BestHeads::selected_files(&setting.source)?)
+    {
         all.extend(left_out.keep(BestHeads::read(file))?);
     }
     draw(&all, setting.paper.as_deref(), setting.criterion)?;

@@ -60,7 +60,8 @@ impl Drawing {
     fn draw_all(&self, setting: &Setting, print: bool) -> Result<()> {
         let present = self.sweep.attentions();
         let shows_all = Selection::Paper.of(&present) == present;
-        let selections = if shows_all { &[Selection::Paper][..] } else { &[Selection::Paper, Selection::All] };
+        let selections =
+            if shows_all { &[Selection::Paper][..] } else { &[Selection::Paper, Selection::All] };
         if shows_all {
             self.remove_all_types()?;
         }
@@ -75,7 +76,8 @@ impl Drawing {
     /// Takes away what an earlier run drew of attention types that are no longer among the rows.
     fn remove_all_types(&self) -> Result<()> {
         let (folder, file) = (self.sweep.file.figures(), &self.sweep.file);
-        for (name, extension) in [("table1", "md"), ("table1", "tex"), ("figure1", "svg"), ("figure1", "png")] {
+        for (name, extension) in [("table1", "md"), ("table1", "tex"), ("figure1", "svg"), ("figure1", "png")]
+        {
             let path = folder.join(format!("{}.{extension}", file.stem(&format!("{name}-all"))));
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {

@@ -371,5 +371,4 @@ pub(crate) mod tests {
         let found = points("x", &short, &long).unwrap_err().to_string();
         assert_eq!(found, format!("`b.csv` has no row for enc-dec:1:4, but `a.csv` has: {hint}"));
     }
-
 }

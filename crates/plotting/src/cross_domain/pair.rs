@@ -70,7 +70,8 @@ impl Pair {
     pub fn largest(all: &[Self]) -> Vec<&Self> {
         let segments = |pair: &Self| pair.file.origin.limit().unwrap_or(usize::MAX);
         let is_largest = |pair: &&Self| {
-            let mut same = all.iter().filter(|other| (&other.first, &other.second) == (&pair.first, &pair.second));
+            let mut same =
+                all.iter().filter(|other| (&other.first, &other.second) == (&pair.first, &pair.second));
             same.all(|other| segments(other) <= segments(pair))
         };
         all.iter().filter(is_largest).collect()

@@ -26,7 +26,8 @@ pub fn figure2_table(comparison: &CrossDomain) -> Table {
         let texts = cells(row).into_iter().chain([reading(row)]);
         Row { label: row.attention.clone(), cells: texts.map(Cell::plain).collect() }
     };
-    let base = |name: &str, base| format!("base {} on {name}", comparison.first.metric.amount(base, DECIMALS));
+    let base =
+        |name: &str, base| format!("base {} on {name}", comparison.first.metric.amount(base, DECIMALS));
     let (first, second) = (&comparison.first, &comparison.second);
     Table {
         name: "Figure 2",
@@ -38,11 +39,15 @@ pub fn figure2_table(comparison: &CrossDomain) -> Table {
         ),
         row_heading: "Attention",
         column_heading: "Agreement",
-        columns: COLUMNS.into_iter().chain(["so"]).map(str::to_owned).collect(),
+        columns: COLUMNS.into_iter().chain(["reading"]).map(str::to_owned).collect(),
         rows: comparison.rows().map(row).collect(),
         mark: None,
         summary: vec![
-            format!("{}, {}", base(&comparison.pair.first, first.base), base(&comparison.pair.second, second.base)),
+            format!(
+                "{}, {}",
+                base(&comparison.pair.first, first.base),
+                base(&comparison.pair.second, second.base)
+            ),
             "interval of r: segments of both splits resampled".to_owned(),
             HOW_TO_READ.to_owned(),
         ],
@@ -52,19 +57,27 @@ pub fn figure2_table(comparison: &CrossDomain) -> Table {
 
 /// The numbers of a row; empty where they are undefined or were not measured.
 pub fn cells(row: &CorrelationRow) -> [String; 8] {
-    let number = |value: Option<f64>| value.map_or(String::new(), |value| signed(value, DECIMALS).replace('+', ""));
+    let number =
+        |value: Option<f64>| value.map_or(String::new(), |value| signed(value, DECIMALS).replace('+', ""));
     let interval = row.pearson_low.zip(row.pearson_high);
     let reliability = [row.first_reliability, row.second_reliability];
-    let both = || reliability.map(|value| value.map_or("?".to_owned(), |value| number(Some(value)))).join(", ");
+    let both =
+        || reliability.map(|value| value.map_or("?".to_owned(), |value| number(Some(value)))).join(", ");
     [
         row.heads.to_string(),
         number(row.pearson),
-        interval.map_or(String::new(), |(low, high)| format!("{} to {}", number(Some(low)), number(Some(high)))),
+        interval
+            .map_or(String::new(), |(low, high)| format!("{} to {}", number(Some(low)), number(Some(high)))),
         row.pearson_p_value.map_or(String::new(), p_value),
         if reliability == [None; 2] { String::new() } else { both() },
         number(row.pearson_ceiling),
         number(row.spearman),
-        format!("{} of {} ({} by chance)", tenths(row.top_overlap), row.top, tenths(row.top_overlap_by_chance)),
+        format!(
+            "{} of {} ({} by chance)",
+            tenths(row.top_overlap),
+            row.top,
+            tenths(row.top_overlap_by_chance)
+        ),
     ]
 }
 
@@ -74,7 +87,8 @@ pub fn reading(row: &CorrelationRow) -> String {
     let reliability = [row.first_reliability, row.second_reliability];
     let Some(ceiling) = row.pearson_ceiling else {
         let is_measured = reliability != [None; 2];
-        return if is_measured { "noise: one axis is noise only" } else { "noise was not measured" }.to_owned();
+        return if is_measured { "noise: one axis is noise only" } else { "noise was not measured" }
+            .to_owned();
     };
     let Some((low, high)) = row.pearson_low.zip(row.pearson_high) else {
         return "the interval of r was not computed".to_owned();

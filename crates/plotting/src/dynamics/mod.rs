@@ -108,7 +108,8 @@ impl Dynamics {
         let Some(first) = rows.first().cloned() else { return Err(Error::Empty { path: path.clone() }) };
         rows.sort_by_key(|row| (row.updates, row.step));
         let checkpoints = rows.chunk_by(|left, right| left.updates == right.updates);
-        let checkpoints: Vec<_> = checkpoints.map(|rows| checkpoint(&file, rows)).collect::<Result<_, _>>()?;
+        let checkpoints: Vec<_> =
+            checkpoints.map(|rows| checkpoint(&file, rows)).collect::<Result<_, _>>()?;
         let metric = |row: &DynamicsRow| format!("`{}`", row.metric);
         let heads = |row: &DynamicsRow| row.heads.to_string();
         for row in &rows {

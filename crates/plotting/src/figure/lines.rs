@@ -1,7 +1,7 @@
 //! Curves of a score over the share of masked heads, below their legend.
 use plotters::element::{DashedPathElement, PathElement};
-use plotters::style::text_anchor::HPos;
 use plotters::style::RGBColor;
+use plotters::style::text_anchor::HPos;
 
 use super::axes::{Axes, Place, Scale, draw_y_label, stroke};
 use super::canvas::{Area, COLUMN_INCHES, Figure, points, to_error};
@@ -206,7 +206,7 @@ impl LinePlot {
             cut.draw(page, &axes, place, CUT * (self.cuts.len() - 1 - index) as f64)?;
         }
         for floor in &self.floors {
-            floor.draw(page, &axes)?;
+            floor.draw(page, &axes, self.y_scale())?;
         }
         BASE.draw_line(page, axes.ends_along(self.base.0).to_vec())?;
         for line in self.lines.iter().rev() {
@@ -237,11 +237,13 @@ impl Floor {
         Style::line(self.color).width(0.4)
     }
 
-    /// The line with its short name at the left end, where curves are far above it.
-    fn draw(&self, page: &Area<'_>, axes: &Axes<'_, '_>) -> Result<(), Error> {
+    /// The line with its short name at the left end, on the side where there are no curves.
+    fn draw(&self, page: &Area<'_>, axes: &Axes<'_, '_>, y: Scale) -> Result<(), Error> {
         let ends = axes.ends_along(self.value);
         self.style().draw_line(page, ends.to_vec())?;
-        let at = (ends[0].0 + points(4.0), ends[0].1 - points(2.0));
+        let is_high = self.value > (y.low + y.high) / 2.0;
+        let below = if is_high { SMALL } else { -2.0 };
+        let at = (ends[0].0 + points(4.0), ends[0].1 + points(below));
         TextStyle::new(SMALL, self.color, HPos::Left).write(page, &self.label, at)
     }
 }
@@ -250,7 +252,7 @@ impl Cut {
     /// The line with its short name `above` the plot, in points.
     fn draw(&self, page: &Area<'_>, axes: &Axes<'_, '_>, place: Place, above: f64) -> Result<(), Error> {
         let [(x, top), bottom] = axes.ends_at(self.x);
-        self.style.draw_line(page, vec![(x, top - points(above)), bottom])?;
+        self.style.draw_line(page, vec![(x, top), bottom])?;
         let half = points(width(&self.label, SMALL) / 2.0);
         let x = x.clamp(points(place.left) + half, points(place.right) - half);
         let at = (x, points(place.top - 3.0 - above));

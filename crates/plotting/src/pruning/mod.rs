@@ -52,8 +52,8 @@ impl Pruning {
         let mut pruning = Self::from_rows(file, rows)?;
         let search = pruning.file.path.with_file_name(pruning.file.stem(SEARCH) + ".csv");
         if search.exists() {
-            let with_search =
-                ResultFile::of(search, &pruning.file.subject, SEARCH).and_then(|file| pruning.with_search(&file));
+            let with_search = ResultFile::of(search, &pruning.file.subject, SEARCH)
+                .and_then(|file| pruning.with_search(&file));
             pruning = left_out.keep(with_search)?.unwrap_or(pruning);
         }
         Ok(pruning)
@@ -153,9 +153,9 @@ impl Pruning {
     /// If there are none of a translator.
     pub fn types(&self) -> Result<Vec<(Attention, &Series)>, Error> {
         let by_type = |series| match series {
-            &Series { curve: Curve { scope: Scope::One(attention), order: Order::Importance, .. }, .. } => {
-                Some((attention, series))
-            }
+            &Series {
+                curve: Curve { scope: Scope::One(attention), order: Order::Importance, .. }, ..
+            } => Some((attention, series)),
             _ => None,
         };
         let types: Vec<_> = self.series.iter().filter_map(by_type).collect();

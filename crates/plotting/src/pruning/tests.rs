@@ -88,7 +88,8 @@ fn a_curve_without_a_loss_says_at_least() {
 fn what_was_not_tested_proves_nothing() {
     assert_eq!(removable(&[(0, 30.0, None), (1, 10.0, None)]), None);
     assert_eq!(removable(&[(0, 30.0, None)]), None);
-    let found = removable(&[(0, 30.0, None), (1, 29.9, Some(0.5)), (2, 1.0, None), (10, 0.0, Some(0.5))]).unwrap();
+    let found =
+        removable(&[(0, 30.0, None), (1, 29.9, Some(0.5)), (2, 1.0, None), (10, 0.0, Some(0.5))]).unwrap();
     assert_eq!((found.percent, found.is_open), (10.0, true));
     let mut steps = curve(&[(0, 30.0, None), (1, 10.0, Some(0.001))]);
     steps[1].p_adjusted = Some(0.02);

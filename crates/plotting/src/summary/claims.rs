@@ -36,7 +36,7 @@ pub(super) fn single_heads(all: &[Subject], published: Option<&Published>, crite
         title: "One head at a time: few matter (Section 3.2, Table 1)",
         note: format!(
             "How to read it: heads whose masking alone changes the score significantly, by the two-sided p-value ({}), by \
-             the one-sided one that the paper used, which marks too many, and by the p-value adjusted for a single false \
+             the one-sided one that the paper used for BLEU, which marks too many, and by the p-value adjusted for a single false \
              alarm among the heads of the type; better are those of them without which the score rises.",
             significantly(criterion)
         ),
@@ -78,7 +78,8 @@ fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Vec<String>> {
     let base = format!("{} {}", sweep.metric.label(), sweep.metric.amount(sweep.base, DECIMALS));
     let counts = |attention: Attention| {
         let family = sweep.family(attention).ok()?;
-        let number = |tally: Tally, count: usize| (tally.tested > 0).then(|| count.to_string()).unwrap_or_default();
+        let number =
+            |tally: Tally, count: usize| if tally.tested > 0 { count.to_string() } else { String::new() };
         let ours = criterion.tally(&family);
         let papers = Tally::of(&family, criterion.alpha, |row| row.p_koehn.or(row.p_value));
         let adjusted = Criterion { adjustment: Adjustment::Family, ..criterion }.tally(&family);
@@ -211,7 +212,7 @@ pub(super) fn across_domains(all: &[Subject], published: Option<&Published>) -> 
 
 const ACROSS: [&str; 11] = {
     let [heads, r, interval, p, reliability, ceiling, rho, top] = COLUMNS;
-    ["model and test sets", "attention", heads, r, interval, p, reliability, ceiling, rho, top, "so"]
+    ["model and test sets", "attention", heads, r, interval, p, reliability, ceiling, rho, top, "reading"]
 };
 
 /// Section 4.2: many heads can go at once.
@@ -267,7 +268,17 @@ fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<Vec<String>> {
         let complement = complement.map_or(String::new(), |series| score_at(pruning, series, 50.0));
         let (title, name) = (pruning.title(), order.name());
         Some(row([
-            &title, name, &base, &heads, &safe[0], &safe[1], &no_loss[0], &no_loss[1], &half, &complement, &floor,
+            &title,
+            name,
+            &base,
+            &heads,
+            &safe[0],
+            &safe[1],
+            &no_loss[0],
+            &no_loss[1],
+            &half,
+            &complement,
+            &floor,
         ]))
     };
     [Order::Importance, Order::Oracle, Order::Random].into_iter().filter_map(of).collect()

@@ -55,7 +55,8 @@ impl Subject {
 
     /// The files that were read.
     fn files(&self) -> impl Iterator<Item = &ResultFile> {
-        let sweeps = self.sweep.iter().chain(self.best.iter().map(|best| &best.sweep)).map(|sweep| &sweep.file);
+        let sweeps =
+            self.sweep.iter().chain(self.best.iter().map(|best| &best.sweep)).map(|sweep| &sweep.file);
         let pairs = self.agreements.iter().map(|agreement| &agreement.pair.file);
         let curves = self.pruning.iter().map(|pruning| &pruning.file);
         sweeps.chain(pairs).chain(curves).chain(self.dynamics.iter().map(|dynamics| &dynamics.file))

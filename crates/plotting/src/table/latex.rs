@@ -6,8 +6,7 @@ const NARROW: usize = 8;
 
 pub(super) fn render(table: &Table) -> String {
     let float = if table.columns.len() > NARROW { "table*" } else { "table" };
-    let mut lines: Vec<String> =
-        table.remarks.iter().map(|remark| format!("% {remark}")).collect();
+    let mut lines: Vec<String> = table.remarks.iter().map(|remark| format!("% {remark}")).collect();
     lines.push(format!(r"\begin{{{float}}}[t]"));
     lines.push(r"  \centering".to_owned());
     lines.push(format!(r"  \caption{{{}}}", caption(table)));
