@@ -123,6 +123,11 @@ fn against_chooses_among_comparisons() {
     fs::remove_dir_all(subject(&folder).join("figures")).unwrap();
     plotting(&folder, &["figure2", file, "--format", "svg"]).assert().success();
     assert_eq!(figures(&folder), ["figure2-shifted.md", "figure2-shifted.svg", "figure2-shifted.tex"]);
+    refuses(
+        &folder,
+        &["figure2", "results/demo-x/ablate-one.csv"],
+        "is of `ablate-one`, but this is drawn from",
+    );
 }
 
 #[test]

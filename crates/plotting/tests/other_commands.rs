@@ -146,6 +146,8 @@ fn table5_says_where_heads_were_chosen_and_the_signature_knows_best() {
         plotting(&folder, &["table5", "demo-x"]).assert().success().stdout(contains(says));
     };
     run("Table 5. Best head alone in its layer");
+    let file = "results/demo-x/ablate-all-but-one-selected-on-dev.csv";
+    plotting(&folder, &["table5", file]).assert().success().stdout(contains("\nchosen on dev\n"));
     run("\nchosen on dev\n");
     sign(&folder, "ablate-all-but-one-selected-on-dev", "test", Some(("select_on", "validation set")));
     run("\nchosen on validation set, reported on test\n");

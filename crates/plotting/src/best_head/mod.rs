@@ -84,13 +84,16 @@ impl BestHeads {
         source.all(EXPERIMENT, SELECTED.trim_end_matches('-'))
     }
 
-    /// The heads of a subject that were chosen on another split, over most segments for each.
+    /// The heads of a subject that were chosen on another split, over most segments for each; or those of the one file.
     ///
     /// # Errors
     /// If there are none or a file is damaged.
     pub fn read_selected(source: &Source) -> Result<Vec<Self>, Error> {
+        let Source::Subject { subject, results, .. } = source else {
+            return Ok(vec![Self::read(source.one(EXPERIMENT)?)?]);
+        };
         let files = Self::selected_files(source)?;
-        if let (Source::Subject { subject, results, .. }, true) = (source, files.is_empty()) {
+        if files.is_empty() {
             let path = results.join(subject).join(format!("{SELECTED}<split>.csv"));
             let experiment = "ablate-all-but-one --select-on <split>";
             return Err(Error::NoResults { path, experiment, subject: subject.clone() });

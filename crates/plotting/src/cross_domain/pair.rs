@@ -26,7 +26,11 @@ impl Pair {
     /// # Errors
     /// If the folder cannot be read, or a signature does not name two splits.
     pub fn all(source: &Source) -> Result<Vec<Self>, Error> {
-        files(source)?.into_iter().map(Self::read).collect()
+        let files = match source {
+            Source::File { .. } => vec![source.one(EXPERIMENT)?],
+            Source::Subject { .. } => files(source)?,
+        };
+        files.into_iter().map(Self::read).collect()
     }
 
     /// Those that can be read; the others are [left out](LeftOut).
