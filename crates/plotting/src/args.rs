@@ -1,15 +1,15 @@
 //! The command line.
-use std::convert::Infallible;
 use std::path::PathBuf;
 
 use plotting::attention::{Attention, Selection};
 use plotting::figure::canvas::Format;
+use plotting::result_file::Source;
 use plotting::significance::{Adjustment, Criterion};
 
 /// Draws the tables and figures of Michel et al. (2019) from the results of experiments.
 ///
-/// Tables are printed and written as Markdown and LaTeX, figures as SVG and PNG, all to
-/// `<RESULTS>/<SUBJECT>/figures/`. Equal results give byte-equal files.
+/// Tables are printed and written as Markdown and LaTeX, figures as SVG and PNG, all to `figures/` beside the result file.
+/// Equal results give byte-equal files.
 #[derive(Debug, clap::Parser)]
 #[command(version, about)]
 pub struct Args {
@@ -22,10 +22,10 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Score change for each masked head, layer x head, with the significant ones marked; for BERT in the same layout
-    Table1(TableArgs),
+    Table1(Table1Args),
     /// Histogram of the scores with one head masked, beside the score of the intact model; for BERT, Figure 1b
-    Figure1(FigureArgs),
-    /// Scores with one head masked on two splits, after `cross-domain`
+    Figure1(Figure1Args),
+    /// Scores with one head masked on two splits, after `cross-domain`, and how far noise lets them agree
     Figure2(Figure2Args),
     /// Rank correlations of what heads can be ordered by, as a matrix and a table
     Agreement(AgreementArgs),
@@ -50,16 +50,34 @@ pub enum Command {
     All(AllArgs),
 }
 
-/// Where results are and which of them to show.
+/// Which results to show.
 #[derive(Debug, clap::Args)]
 pub struct SourceArgs {
-    /// Subject of the experiments, a folder in the results such as `demo-translation`, or the file that describes it
-    #[arg(value_name = "SUBJECT", value_parser = parse_subject)]
-    pub subject: String,
+    /// Subject of the experiments, a folder in the results such as `demo-translation`, or the file that describes it; or a
+    /// result file, such as `results/demo-translation/ablate-one-first-500.csv`
+    #[arg(value_name = "SUBJECT|FILE.csv")]
+    subject: String,
 
     /// Folder with the results of all subjects
     #[arg(long, value_name = "FOLDER", default_value = "results")]
-    pub results: PathBuf,
+    results: PathBuf,
+
+    /// Split that was scored; that of the standard files if absent
+    #[arg(long, value_name = "SPLIT")]
+    split: Option<String>,
+}
+
+impl SourceArgs {
+    /// What to read.
+    pub fn source(&self) -> Source {
+        let results = self.results.clone();
+        if self.subject.ends_with(".csv") {
+            return Source::File { path: PathBuf::from(&self.subject), results };
+        }
+        let description = self.subject.strip_suffix(".toml").and_then(|path| path.rsplit(['/', '\\']).next());
+        let subject = description.unwrap_or(&self.subject).to_owned();
+        Source::Subject { subject, results, split: self.split.clone() }
+    }
 }
 
 /// Which attention types to show.
@@ -74,11 +92,11 @@ pub struct SelectionArgs {
 /// When a head counts as significant.
 #[derive(Debug, clap::Args)]
 pub struct CriterionArgs {
-    /// Heads with a p-value below this are significant
-    #[arg(long, value_name = "P", default_value_t = 0.01, value_parser = parse_alpha)]
+    /// A p-value below this is significant
+    #[arg(long, value_name = "P", default_value_t = records::rules::ALPHA, value_parser = parse_alpha)]
     pub alpha: f64,
 
-    /// Which p-value to look at
+    /// Which of the two-sided p-values to look at
     #[arg(long, value_name = "METHOD", value_enum, default_value_t)]
     pub adjust: Adjustment,
 }
@@ -106,9 +124,13 @@ pub struct FormatArgs {
     pub format: Vec<Format>,
 }
 
-/// Arguments of a table.
+/// Arguments of Table 1.
 #[derive(Debug, clap::Args)]
-pub struct TableArgs {
+pub struct Table1Args {
+    /// Draw Figure 1 of the same rows too
+    #[arg(long)]
+    pub with_figure: bool,
+
     #[command(flatten)]
     pub source: SourceArgs,
     #[command(flatten)]
@@ -117,11 +139,13 @@ pub struct TableArgs {
     pub criterion: CriterionArgs,
     #[command(flatten)]
     pub paper: PaperArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
-/// Arguments of a figure.
+/// Arguments of Figure 1.
 #[derive(Debug, clap::Args)]
-pub struct FigureArgs {
+pub struct Figure1Args {
     #[command(flatten)]
     pub source: SourceArgs,
     #[command(flatten)]
@@ -231,12 +255,6 @@ fn parse_selection(text: &str) -> Result<Selection, String> {
         return Ok(Selection::All);
     }
     text.parse::<Attention>().map(Selection::One).map_err(|error| format!("{error} or all"))
-}
-
-/// The name of a subject that is given as its file, as experiments take it.
-fn parse_subject(text: &str) -> Result<String, Infallible> {
-    let stem = text.strip_suffix(".toml").and_then(|path| path.rsplit(['/', '\\']).next());
-    Ok(stem.unwrap_or(text).to_owned())
 }
 
 fn parse_alpha(text: &str) -> Result<f64, String> {

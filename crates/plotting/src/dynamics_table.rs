@@ -28,7 +28,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
     };
     Table {
         name: "Figure 5",
-        label: format!("figure5-{}", dynamics.subject),
+        label: format!("figure5-{}", dynamics.file.subject),
         title: format!(
             "{metric} with some percent of heads masked, in percent of the unpruned {metric} of the same checkpoint, which \
              stands in brackets; {}",
@@ -40,12 +40,12 @@ fn percentages(dynamics: &Dynamics) -> Table {
         rows: dynamics.checkpoints().iter().map(row).collect(),
         mark: None,
         summary: summary(dynamics),
-        remarks: unknown_split(dynamics),
+        remarks: dynamics.file.remark().into_iter().collect(),
     }
 }
 
 fn summary(dynamics: &Dynamics) -> Vec<String> {
-    dynamics.origin.estimate().of_orders().into_iter().chain(dynamics.notes()).collect()
+    dynamics.file.origin.estimate().of_orders().into_iter().chain(dynamics.notes()).collect()
 }
 
 /// One row for each checkpoint: what can go, beside the paper's unpruned BLEU where epochs can be compared.
@@ -64,7 +64,7 @@ fn removable(dynamics: &Dynamics, published: Option<&PublishedFigure5>) -> Table
     };
     Table {
         name: "Heads that can go during training",
-        label: format!("figure5-kept-{}", dynamics.subject),
+        label: format!("figure5-kept-{}", dynamics.file.subject),
         title: format!(
             "Largest share of heads, in percent, that can be masked with {} % of the unpruned {} kept; {}",
             KEPT.map(tenths).join(" and "),
@@ -77,7 +77,7 @@ fn removable(dynamics: &Dynamics, published: Option<&PublishedFigure5>) -> Table
         rows: dynamics.checkpoints().iter().map(row).collect(),
         mark: None,
         summary: removable_summary(dynamics),
-        remarks: published.map(paper_remark).into_iter().chain(unknown_split(dynamics)).collect(),
+        remarks: published.map(paper_remark).into_iter().chain(dynamics.file.remark()).collect(),
     }
 }
 
@@ -109,12 +109,6 @@ fn paper_remark(paper: &PublishedFigure5) -> String {
         tenths(paper.percent),
         epochs.collect::<Vec<_>>().join(", ")
     )
-}
-
-fn unknown_split(dynamics: &Dynamics) -> Vec<String> {
-    let is_unknown = dynamics.origin.identity().is_none();
-    let remark = "split unknown: no training-dynamics.json beside the rows".to_owned();
-    is_unknown.then_some(remark).into_iter().collect()
 }
 
 #[cfg(test)]
@@ -156,7 +150,7 @@ brackets; demo-x (demo language)
 
 no percentages of a score of 0.0 or below: epoch 1
 not finished, steps or their tests are missing: epoch 5
-split unknown: no training-dynamics.json beside the rows
+split unknown: no signature beside `a.csv`
 ";
         let found = terminal(&percentages(&dynamics(rows())));
         assert_eq!(found, expected, "\n{found}");
@@ -181,7 +175,7 @@ no percentages of a score of 0.0 or below: epoch 1
 not finished, steps or their tests are missing: epoch 5
 paper: Michel et al. (2019), Figure 5, IWSLT: 40 % of heads from epoch 10 on, with 85 to 90 % of BLEU kept; epochs and \
 their unpruned BLEU 2 [6.5], 10 [30.5]
-split unknown: no training-dynamics.json beside the rows
+split unknown: no signature beside `a.csv`
 ";
         let found = terminal(&removable(&dynamics(rows()), Some(&published())));
         assert_eq!(found, expected, "\n{found}");

@@ -32,6 +32,15 @@ pub enum Error {
     #[error("cannot draw the figure: {0}")]
     Draw(String),
 
+    /// The file is not what its runs wrote.
+    #[error("`{}` was edited or mixed since it was complete: {found}", path.display())]
+    Edited {
+        /// The CSV file.
+        path: PathBuf,
+        /// In what it differs.
+        found: String,
+    },
+
     /// The file holds no complete row.
     #[error("`{}` holds no rows yet", path.display())]
     Empty {
@@ -107,16 +116,25 @@ pub enum Error {
 
     /// A comparison has no signature that names two splits.
     #[error(
-        "`{}` does not name the two splits of `{}`: make both again with `cross-domain experiments/{subject}.toml`",
-        signature.display(), path.display()
+        "the signature of `{}` does not name two splits: make both again with `cross-domain experiments/{subject}.toml`",
+        path.display()
     )]
     NoSplits {
-        /// The signature, which may be missing.
-        signature: PathBuf,
         /// The CSV file.
         path: PathBuf,
         /// The subject.
         subject: String,
+    },
+
+    /// A file that was named is of another experiment.
+    #[error("`{}` is of `{found}`, but this is drawn from results of `{experiment}`", path.display())]
+    OtherExperiment {
+        /// The CSV file.
+        path: PathBuf,
+        /// What its signature says.
+        found: String,
+        /// What was expected.
+        experiment: &'static str,
     },
 
     /// A file holds numbers of another run than those beside it.
@@ -135,15 +153,6 @@ pub enum Error {
         command: &'static str,
         /// The subject.
         subject: String,
-    },
-
-    /// A comparison is not named after its splits.
-    #[error("`{}` should be named `{expected}`, after the splits in its signature", path.display())]
-    OtherSplits {
-        /// The CSV file.
-        path: PathBuf,
-        /// The name that its signature asks for.
-        expected: String,
     },
 
     /// There are no results at all.
@@ -268,14 +277,16 @@ pub enum Error {
 
 impl Error {
     /// Whether it says nothing about other files: what a job leaves behind that is running, was killed or has been done
-    /// again in part.
+    /// again in part, and what was edited or is of another version.
     pub fn leaves_others_alone(&self) -> bool {
         match self {
-            Self::Empty { .. }
+            Self::Edited { .. }
+            | Self::Empty { .. }
             | Self::NoPercentage { .. }
             | Self::NoResults { .. }
             | Self::NoSplits { .. }
             | Self::OtherRun { .. }
+            | Self::Records(records::Error::Header { .. })
             | Self::UnmatchedHead { .. } => true,
             Self::Compare { source, .. } => *source == stats::Error::TooFew,
             _ => false,

@@ -2,11 +2,13 @@
 use plotters::element::{PathElement, Polygon};
 use plotters::style::Color;
 use plotters::style::text_anchor::HPos;
+use records::CorrelationRow;
 use stats::regression::Line;
 
 use crate::Error;
 use crate::attention::Attention;
-use crate::cross_domain::CrossDomain;
+use crate::cross_domain::table::reading;
+use crate::cross_domain::{CrossDomain, Pair};
 use crate::figure::axes::{Axes, Place, Scale, stroke};
 use crate::figure::canvas::{Area, COLUMN_INCHES, Figure, points, to_error};
 use crate::figure::mark::{Mark, Shape};
@@ -42,7 +44,9 @@ const BAND: f64 = 0.2;
 /// If drawing fails.
 pub fn figure2(comparison: &CrossDomain, published: Option<&Published>) -> Result<Figure, Error> {
     let title = title(comparison);
-    let mut lines = vec![title.clone(), correlations(comparison), overlap(comparison)];
+    let mut lines = vec![title.clone(), correlations(&comparison.all)];
+    lines.extend(noise(comparison));
+    lines.push(overlap(comparison));
     lines.extend(published.and_then(|published| paper_line(comparison, &published.figure2)));
     let keys = keys(comparison);
     let top = LINE * (lines.len() + keys.len().div_ceil(2)) as f64 + GAP;
@@ -57,17 +61,30 @@ pub fn figure2(comparison: &CrossDomain, published: Option<&Published>) -> Resul
 }
 
 /// Both coefficients over all heads, as the file has them; r has been checked against the points.
-fn correlations(comparison: &CrossDomain) -> String {
-    let row = &comparison.all;
-    let part = |name, coefficient: Option<f64>, p: Option<f64>| match coefficient {
+fn correlations(row: &CorrelationRow) -> String {
+    let part = |name, coefficient: Option<f64>, interval: &str, p: Option<f64>| match coefficient {
         Some(coefficient) => {
             let p = p.map_or(String::new(), |p| format!(" ({})", p_value(p)));
-            format!("{name} = {}{p}", typeset(coefficient, 2))
+            format!("{name} = {}{interval}{p}", typeset(coefficient, 2))
         }
         None => format!("{name} undefined"),
     };
-    let pearson = part("Pearson r", row.pearson, row.pearson_p_value);
-    format!("{pearson}, {}", part("Spearman \u{3c1}", row.spearman, row.spearman_p_value))
+    let interval = row.pearson_low.zip(row.pearson_high);
+    let interval = interval.map(|(low, high)| format!(" [{}, {}]", typeset(low, 2), typeset(high, 2)));
+    let pearson = part("Pearson r", row.pearson, &interval.unwrap_or_default(), row.pearson_p_value);
+    format!("{pearson}, {}", part("Spearman \u{3c1}", row.spearman, "", row.spearman_p_value))
+}
+
+/// How far noise lets the splits agree, and what r says then.
+fn noise(comparison: &CrossDomain) -> Vec<String> {
+    let row = &comparison.all;
+    let number = |value: Option<f64>| value.map_or("undefined".to_owned(), |value| typeset(value, 2));
+    let [first, second, ceiling] =
+        [row.first_reliability, row.second_reliability, row.pearson_ceiling].map(number);
+    let Pair { first: one, second: other, .. } = &comparison.pair;
+    let is_measured = row.first_reliability.or(row.second_reliability).is_some();
+    let ceiling = format!("ceiling of r {ceiling}: reliability {first} ({one}) and {second} ({other})");
+    is_measured.then_some(ceiling).into_iter().chain([reading(row)]).collect()
 }
 
 fn overlap(comparison: &CrossDomain) -> String {
@@ -107,7 +124,7 @@ fn keys(comparison: &CrossDomain) -> Vec<Key> {
         let r = comparison.of_type(attention).and_then(|row| row.pearson);
         let text = match r {
             _ if attentions.len() == 1 => attention.description().to_owned(),
-            Some(r) => format!("{attention}, r = {}", typeset(r, 2)),
+            Some(r) => format!("{attention}, r = {}{}", typeset(r, 2), limit(comparison, attention)),
             None => attention.to_string(),
         };
         Key::Heads(attention, text)
@@ -115,6 +132,16 @@ fn keys(comparison: &CrossDomain) -> Vec<Key> {
     let base = Key::Base("intact model".to_owned());
     let regression = regression(comparison).map(|_| Key::Regression);
     attentions.iter().map(heads).chain([base]).chain(regression).collect()
+}
+
+/// What noise leaves of r for one type; nothing where it was not measured.
+fn limit(comparison: &CrossDomain, attention: Attention) -> String {
+    let Some(row) = comparison.of_type(attention) else { return String::new() };
+    match row.pearson_ceiling {
+        Some(ceiling) => format!(" of at most {}", typeset(ceiling, 2)),
+        None if row.first_reliability.or(row.second_reliability).is_some() => " (noise only)".to_owned(),
+        None => String::new(),
+    }
 }
 
 /// The line over all heads; none where there are too few, or all are equal on the first split.
@@ -161,7 +188,8 @@ fn draw_legend(page: &Area<'_>, keys: &[Key], top: f64) -> Result<(), Error> {
             }
         };
         let at = (points(left + KEY), points(baseline));
-        TextStyle::new(SMALL, INK, HPos::Left).write(page, text, at)?;
+        let (text, size) = fitted(text, SMALL, column - KEY - 2.0);
+        TextStyle::new(size, INK, HPos::Left).write(page, &text, at)?;
     }
     Ok(())
 }
@@ -285,11 +313,13 @@ mod tests {
             "demo-x (demo language), test and shifted",
             "BLEU with one head masked, test",
             "BLEU with one head masked, shifted",
-            "Pearson r = 0.90 (p &lt; 0.001), Spearman \u{3c1} = \u{2212}0.25 (p = 0.125)",
+            "Pearson r = 0.90 [0.25, 0.95] (p &lt; 0.001), Spearman \u{3c1} = \u{2212}0.25 (p = 0.125)",
+            "agreement, without noise about 1.00",
+            "ceiling of r 0.60: reliability 0.90 (test) and 0.40 (shifted)",
             "; 5 heads",
             "5 most important heads: 1 in common (0.3 by chance)",
             "Figure 2a of the paper (newstest2013, MTNT): r = 0.25",
-            "enc-enc, r = 0.50",
+            "enc-enc, r = 0.50 of at most 0.60",
             "dec-dec",
             "intact model",
             "regression, 95 % band",

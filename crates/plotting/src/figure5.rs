@@ -26,7 +26,7 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Figure, Error> {
     let comparable = dynamics.comparable()?;
     let metric = dynamics.metric.label();
     let mut head = vec![dynamics.title()];
-    head.extend(dynamics.origin.estimate().of_orders());
+    head.extend(dynamics.file.origin.estimate().of_orders());
     head.extend(dynamics.notes());
     let plot = Panels {
         title: format!("{}; {metric} during training", dynamics.title()),
@@ -99,7 +99,7 @@ fn over_steps(checkpoint: &Checkpoint) -> Vec<Vec<Point>> {
 }
 
 fn point(x: f64, y: f64) -> Point {
-    Point { x, y, spread: None, is_hollow: false }
+    Point { x, y, is_hollow: false }
 }
 
 /// The first two and the last two, each once.

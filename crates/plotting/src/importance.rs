@@ -1,12 +1,13 @@
 //! The rows of `importance`, read and checked, and what heads can be ordered by (Michel et al. 2019, Section 4.1).
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use records::{ImportanceRow, Signature, read_rows};
+use records::ImportanceRow;
 
 use crate::Error;
 use crate::attention::Attention;
 use crate::estimate::Estimate;
-use crate::sweep::{self, csv_path};
+use crate::origin;
+use crate::result_file::ResultFile;
 
 /// The experiment whose results these are.
 pub const EXPERIMENT: &str = "importance";
@@ -74,48 +75,39 @@ impl HeadScore {
 /// What is known of each head of a subject.
 #[derive(Debug, Clone)]
 pub struct Importance {
-    /// Name of the subject.
-    pub subject: String,
+    /// The file that the rows are from.
+    pub file: ResultFile,
     /// What the signature says of all scores but the oracle's.
     pub estimate: Estimate,
-    /// The data that `ablate-one` scored for the oracle, if the signature says.
-    pub oracle_on: Option<String>,
-    path: PathBuf,
     rows: Vec<ImportanceRow>,
 }
 
 impl Importance {
-    /// Reads `<results>/<subject>/importance.csv` and the signature beside it.
+    /// Reads a file of `importance`.
     ///
     /// # Errors
-    /// If a file is missing or damaged.
-    pub fn read(results: &Path, subject: &str) -> Result<Self, Error> {
-        let path = csv_path(results, subject, EXPERIMENT, EXPERIMENT)?;
-        let signature = Signature::read(&Signature::path_beside(&path))?;
-        let mut importance = Self::from_rows(subject, path.clone(), read_rows(&path)?)?;
-        if let Some(Signature { identity, .. }) = signature {
-            importance.estimate = Estimate::of(&identity);
-            importance.oracle_on = sweep::data(&identity);
-        }
-        Ok(importance)
+    /// If the file is missing or damaged.
+    pub fn read(file: ResultFile) -> Result<Self, Error> {
+        let rows = file.rows()?;
+        Self::from_rows(file, rows)
     }
 
-    /// Checks rows that come from `path`, which only errors mention.
+    /// Checks rows that come from `file`.
     ///
     /// # Errors
     /// If there are none, or one has an impossible value.
-    pub fn from_rows(subject: &str, path: PathBuf, rows: Vec<ImportanceRow>) -> Result<Self, Error> {
+    pub fn from_rows(file: ResultFile, rows: Vec<ImportanceRow>) -> Result<Self, Error> {
         if rows.is_empty() {
-            return Err(Error::Empty { path });
+            return Err(Error::Empty { path: file.path });
         }
-        rows.iter().try_for_each(|row| check(&path, row))?;
-        let estimate = Estimate::default();
-        Ok(Self { subject: subject.to_owned(), estimate, oracle_on: None, path, rows })
+        rows.iter().try_for_each(|row| check(&file.path, row))?;
+        let estimate = file.origin.estimate();
+        Ok(Self { file, estimate, rows })
     }
 
     /// The file, which errors mention.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.file.path
     }
 
     /// The heads.
@@ -131,7 +123,13 @@ impl Importance {
     /// Subject and the data of all scores but the oracle's, as a reader should see them.
     pub fn title(&self) -> String {
         let data = self.estimate.data().map_or(String::new(), |data| format!(", estimated on {data}"));
-        format!("{}{data}", sweep::name(&self.subject))
+        format!("{}{data}", origin::name(&self.file.subject))
+    }
+
+    /// A sentence where the data is not known, or the signature cannot vouch for the rows.
+    pub fn unknown(&self) -> Option<String> {
+        let unknown = || "data of the estimates unknown: the signature does not name it".to_owned();
+        self.file.remark().or_else(|| self.estimate.data().is_none().then(unknown))
     }
 
     /// Sentences on what the title does not cover: how importance is combined with entropy, if not as usual, and the
@@ -141,7 +139,8 @@ impl Importance {
         let departures = self.estimate.departures();
         let combined = departures.map(|how| format!("{}: {how}", HeadScore::ImportanceEntropy.label()));
         let has_oracle = self.values(HeadScore::Oracle).is_some();
-        let oracle = self.oracle_on.as_ref().filter(|_| has_oracle);
+        // The split of the signature is what `ablate-one` scored.
+        let oracle = self.file.origin.data().filter(|_| has_oracle);
         let oracle = oracle.map(|data| format!("{}: score lost on {data}", HeadScore::Oracle.label()));
         combined.into_iter().chain(oracle).collect()
     }
@@ -176,10 +175,11 @@ fn check(path: &Path, row: &ImportanceRow) -> Result<(), Error> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use records::{Identity, Provenance, Row};
+    use records::{Identity, Provenance, Row, Signature};
 
     use super::*;
     use crate::estimate::tests::identity;
+    use crate::result_file::Source;
 
     /// A head whose values all rise with `rank`, but for the entropy, which falls.
     pub(crate) fn row(head: usize, rank: f64) -> ImportanceRow {
@@ -200,7 +200,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn importance(rows: Vec<ImportanceRow>) -> Result<Importance, Error> {
-        Importance::from_rows("demo-x", PathBuf::from("importance.csv"), rows)
+        Importance::from_rows(ResultFile::unsigned("demo-x", "importance.csv"), rows)
     }
 
     #[test]
@@ -228,7 +228,7 @@ pub(crate) mod tests {
         let read = |identity: Identity| {
             let signature = Signature::new(identity, Provenance::collect("cpu", 1, Default::default()));
             signature.write(&subject.join("importance.json")).unwrap();
-            Importance::read(folder.path(), "demo-x").unwrap()
+            Importance::read(Source::subject(folder.path(), "demo-x").one(EXPERIMENT).unwrap()).unwrap()
         };
         let usual = read(identity("example", true, 0.5));
         assert_eq!(usual.title(), "demo-x (demo language), estimated on 2000 segments of train");

@@ -3,7 +3,8 @@
 //! Each table and each figure of the papers is one small module ([`table1`], [`best_head`], [`table4`], [`figure1`],
 //! [`figure2`], [`figure3`], [`figure4`], [`figure5`]), and so is what the papers do not have ([`pruning_table`],
 //! [`dynamics_table`], [`agreement`], [`summary`]). What they share: [`sweep`], [`cross_domain`], [`pruning`],
-//! [`dynamics`], [`speed`] and [`importance`] read and check the rows, [`origin`] and [`estimate`] the signature,
+//! [`dynamics`], [`speed`] and [`importance`] check the rows of a [`result_file`], [`origin`] and [`estimate`] read the
+//! signature,
 //! [`left_out`] notes what cannot be shown yet, [`paper`] reads the published numbers, [`table`] renders one abstract
 //! table in three ways, and [`figure`] holds fonts, axes, bins and file formats. Links no libtorch.
 pub mod agreement;
@@ -29,6 +30,7 @@ pub mod origin;
 pub mod paper;
 pub mod pruning;
 pub mod pruning_table;
+pub mod result_file;
 pub mod significance;
 pub mod speed;
 pub mod summary;
@@ -38,5 +40,7 @@ pub mod table1;
 pub mod table4;
 #[cfg(test)]
 mod test_rows;
+pub mod tested;
+pub mod visible;
 
 pub use error::Error;

@@ -5,12 +5,13 @@ mod commands;
 use std::process::ExitCode;
 
 use clap::Parser;
+use plotting::visible::one_line;
 
 fn main() -> ExitCode {
     match commands::run(&args::Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            anstream::eprintln!("error: {error:#}");
+            anstream::eprintln!("error: {}", one_line(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }

@@ -1,5 +1,4 @@
 //! Names and units of the scores, which are points in every result file.
-use crate::significance::Test;
 
 /// What a score measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,11 +59,6 @@ impl Metric {
     pub fn is_accuracy(&self) -> bool {
         self.name == "accuracy"
     }
-
-    /// The test behind `p_value`: accuracies are compared by a t-test as in Michel et al. (2019), all else by bootstrap.
-    pub fn test(&self) -> Test {
-        if self.is_accuracy() { Test::PairedT } else { Test::PairedBootstrap }
-    }
 }
 
 #[cfg(test)]
@@ -82,12 +76,5 @@ mod tests {
     fn scores_have_the_unit_of_their_metric() {
         let amount = |name| Metric::new(name).amount(83.401, 2);
         assert_eq!(["bleu", "accuracy", "f1"].map(amount), ["83.40", "83.40 %", "83.40 points"]);
-    }
-
-    #[test]
-    fn only_accuracies_are_compared_by_a_t_test() {
-        let tests = ["accuracy", "f1", "matthews", "bleu"].map(|name| Metric::new(name).test());
-        assert_eq!(tests[0], Test::PairedT);
-        assert_eq!(tests[1..], [Test::PairedBootstrap; 3]);
     }
 }

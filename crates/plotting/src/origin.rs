@@ -1,12 +1,12 @@
-//! What the signature beside a result file says of it: data, machine, and whether its last run came to an end.
+//! What the signature beside a result file says of it: data, tests, machine, and whether it was completed.
 use std::path::Path;
 
-use records::{Identity, Provenance, Signature};
+use records::rules::MARGIN_PERCENT;
+use records::{Complete, Identity, Provenance, Signature};
 
 use crate::Error;
 use crate::estimate::Estimate;
 use crate::number::count;
-use crate::sweep::title_of;
 
 /// Where the rows of a file come from, as far as there is a signature.
 #[derive(Debug, Clone, Default)]
@@ -26,9 +26,57 @@ impl Origin {
         self.0.as_ref().map(|signature| &signature.identity)
     }
 
+    /// Split that was scored, if it is known.
+    pub fn split(&self) -> Option<&str> {
+        self.identity().map(|identity| identity.split.as_str()).filter(|split| !split.is_empty())
+    }
+
+    /// Segments scored from the start of the split; all if absent.
+    pub fn limit(&self) -> Option<usize> {
+        self.identity().and_then(|identity| identity.limit)
+    }
+
+    /// Resamples of the bootstrap, if they are known.
+    pub fn resamples(&self) -> Option<usize> {
+        Some(self.0.as_ref()?.testing?.resamples)
+    }
+
+    /// The loss that counts as safe, in percent of the score with all heads.
+    pub fn margin_percent(&self) -> f64 {
+        let testing = self.0.as_ref().and_then(|signature| signature.testing);
+        testing.map_or(MARGIN_PERCENT, |testing| testing.margin_percent)
+    }
+
+    /// What the file held when it was complete.
+    pub fn complete(&self) -> Option<&Complete> {
+        self.0.as_ref()?.complete.as_ref()
+    }
+
     /// Subject and split as a reader should see them: `demo-translation (demo language), test`.
     pub fn title(&self, subject: &str) -> String {
-        title_of(subject, self.identity())
+        let parts = [name(subject)].into_iter().chain(data_parts(self.split(), self.limit()));
+        let state = self.is_unfinished().then(|| "not finished".to_owned());
+        parts.chain(state).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Split and number of segments that were scored, as a reader should see them; absent if the split is not named.
+    pub fn data(&self) -> Option<String> {
+        let split = self.split()?;
+        Some(data_parts(Some(split), self.limit()).collect::<Vec<_>>().join(", "))
+    }
+
+    /// A sentence where the signature cannot vouch for the rows of the CSV file with this name.
+    pub fn remark(&self, file: &str) -> Option<String> {
+        match &self.0 {
+            None => Some(format!("split unknown: no signature beside `{file}`")),
+            Some(_) if self.is_unfinished() => {
+                Some(format!("`{file}` is not finished: the run was killed or is still going"))
+            }
+            Some(Signature { complete: None, .. }) => {
+                Some(format!("`{file}` is not checked: it is older than checksums of complete files"))
+            }
+            Some(_) => None,
+        }
     }
 
     /// On what data and how importance was estimated.
@@ -38,7 +86,7 @@ impl Origin {
 
     /// Whether the last run that added rows was killed, or is going on still.
     pub fn is_unfinished(&self) -> bool {
-        self.runs().last().is_some_and(|run| run.duration_seconds.is_none())
+        self.complete().is_none() && self.runs().last().is_some_and(|run| run.duration_seconds.is_none())
     }
 
     /// The machines of all runs and the number format: `cpu with 2 threads (linux x86_64), f32`.
@@ -62,9 +110,36 @@ impl Origin {
     }
 }
 
+/// Whether a subject's data is the synthetic language of this project.
+pub(crate) fn is_demo(subject: &str) -> bool {
+    subject.starts_with("demo-")
+}
+
+/// Subject as a reader should see it.
+pub(crate) fn name(subject: &str) -> String {
+    let demo = if is_demo(subject) { " (demo language)" } else { "" };
+    format!("{subject}{demo}")
+}
+
+/// Splits and number of segments as a reader should see them.
+pub(crate) fn data_parts(split: Option<&str>, limit: Option<usize>) -> impl Iterator<Item = String> {
+    let limit = limit.map(|limit| format!("first {limit} segments"));
+    split.map(str::to_owned).into_iter().chain(limit)
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    use records::Testing;
+
+    /// The origin of rows that were tested with so many resamples.
+    pub(crate) fn tested(resamples: usize) -> Origin {
+        let Origin(signature) =
+            origin(Identity { split: "test".to_owned(), ..Identity::new("any", "demo-x") }, true);
+        let testing = Testing { resamples, seed: 1, margin_percent: 2.0 };
+        Origin(signature.map(|signature| Signature { testing: Some(testing), ..signature }))
+    }
 
     /// The origin of rows with this identity, by one run with 2 threads that took a second, or was killed.
     pub(crate) fn origin(identity: Identity, is_finished: bool) -> Origin {
@@ -73,7 +148,21 @@ pub(crate) mod tests {
             duration_seconds: is_finished.then_some(1.0),
             ..Provenance::collect("cpu", 2, Default::default())
         };
-        Origin(Some(Signature::new(identity, run)))
+        let complete = Complete { rows: 1, sha256: "ab12".to_owned(), segments_sha256: None };
+        Origin(Some(Signature { complete: is_finished.then_some(complete), ..Signature::new(identity, run) }))
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_checked_is_named() {
+        let remark = |origin: &Origin| origin.remark("a.csv").unwrap_or_default();
+        let Origin(signature) = origin(Identity::new("any", "demo-x"), true);
+        let older = Origin(signature.clone().map(|signature| Signature { complete: None, ..signature }));
+        assert_eq!(remark(&Origin(signature)), "");
+        assert!(remark(&older).contains("`a.csv` is not checked"), "{}", remark(&older));
+        let running = origin(Identity::new("any", "demo-x"), false);
+        assert!(remark(&running).contains("`a.csv` is not finished"));
+        assert_eq!(running.title("x"), "x, not finished");
+        assert!(remark(&Origin::default()).contains("no signature"));
     }
 
     #[test]
@@ -94,6 +183,7 @@ pub(crate) mod tests {
         let of = |runs: &[bool]| {
             let run = |&is_finished: &bool| origin(Identity::new("any", "x"), is_finished).0.unwrap();
             let mut signature = run(&true);
+            signature.complete = None;
             signature.runs = runs.iter().flat_map(|is_finished| run(is_finished).runs).collect();
             Origin(Some(signature)).is_unfinished()
         };

@@ -1,106 +1,129 @@
-//! How many heads matter, by which p-value, and how many would by chance.
-use records::AblationRow;
+//! Which heads matter and which can go: what counts as significant, and the two rules (EXPERIMENTS.md, sections 5 and 9).
+use records::{AblationRow, Rule, Tests};
+use stats::bootstrap::smallest_p_value;
 
-/// The test behind the p-values of a family.
+use crate::metric::Metric;
+use crate::number::short;
+use crate::origin::Origin;
+use crate::tested::Tested;
+
+/// The test behind the p-values of a family, with its resamples as far as they are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Test {
-    /// Paired bootstrap (Koehn 2004), one-sided: p counts resamples against the side that was observed.
-    PairedBootstrap,
-    /// Paired t-test, two-sided.
+    /// Paired bootstrap (Koehn 2004).
+    PairedBootstrap(Option<usize>),
+    /// Paired t-test.
     PairedT,
 }
 
 impl Test {
-    /// Its name, with the `resamples` where it has some and they are known.
-    pub fn description(self, resamples: Option<u64>) -> String {
-        match (self, resamples) {
-            (Self::PairedBootstrap, Some(resamples)) => format!("paired bootstrap, {resamples} resamples"),
-            (Self::PairedBootstrap, None) => "paired bootstrap".to_owned(),
-            (Self::PairedT, _) => "paired t-test".to_owned(),
+    /// What tested scores of `metric`: accuracies go by t-tests as in Michel et al. (2019), all else by bootstrap.
+    pub fn of(metric: &Metric, origin: &Origin) -> Self {
+        if metric.is_accuracy() { Self::PairedT } else { Self::PairedBootstrap(origin.resamples()) }
+    }
+
+    /// Its name.
+    pub fn description(self) -> String {
+        match self {
+            Self::PairedBootstrap(Some(resamples)) => {
+                format!("two-sided paired bootstrap, {resamples} resamples")
+            }
+            Self::PairedBootstrap(None) => "two-sided paired bootstrap".to_owned(),
+            Self::PairedT => "two-sided paired t-test".to_owned(),
         }
     }
 
-    /// Share of all tests without any effect in which p is below `alpha`.
-    pub fn false_alarms(self, alpha: f64) -> f64 {
+    /// How p-values are adjusted for a single false alarm in the family.
+    pub fn family_method(self) -> &'static str {
         match self {
-            // Either side may be the one that is observed.
-            Self::PairedBootstrap => (2.0 * alpha).min(1.0),
-            Self::PairedT => alpha,
+            Self::PairedBootstrap(_) => "step-down max-T (Westfall and Young 1993)",
+            Self::PairedT => "Holm (1979)",
         }
     }
 
-    /// Which side p looks at.
-    pub fn sides(self) -> &'static str {
+    /// The smallest p-value that it can give, adjusted or not; 0 where nothing bounds it.
+    pub fn smallest_p_value(self) -> f64 {
         match self {
-            Self::PairedBootstrap => "one-sided, on the side observed",
-            Self::PairedT => "two-sided",
+            Self::PairedBootstrap(resamples) => resamples.map_or(0.0, smallest_p_value),
+            Self::PairedT => 0.0,
         }
     }
 
-    /// The least p-value there can be, if there is one above 0.
-    pub fn least_p_value(self, resamples: Option<u64>) -> Option<f64> {
-        match self {
-            Self::PairedBootstrap => Some(1.0 / (resamples? as f64 + 1.0)),
-            Self::PairedT => None,
-        }
+    /// A sentence where no p-value can be below `alpha`, whatever the heads do.
+    pub fn out_of_reach(self, alpha: f64) -> Option<String> {
+        let smallest = self.smallest_p_value();
+        let needed = (2.0 / alpha).floor();
+        (smallest >= alpha).then(|| {
+            let (smallest, alpha) = (short(smallest), short(alpha));
+            format!("nothing could be significant: no p is below {smallest}; for {alpha} it takes {needed} resamples")
+        })
     }
 }
 
-/// Which p-value decides; the paper's is [`Adjustment::None`].
+/// Which p-value decides; all are two-sided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Adjustment {
-    /// As tested, not adjusted for the number of heads (Michel et al. 2019)
+    /// As tested, not adjusted for the number of tests
     #[default]
     None,
-    /// Holm (1979): the chance of any false alarm is at most alpha
-    Holm,
+    /// The chance of any false alarm in the family is at most alpha: max-T for bootstraps, Holm for t-tests
+    Family,
     /// Benjamini and Hochberg (1995): the expected share of false alarms is at most alpha
     Bh,
 }
 
 impl Adjustment {
-    /// The p-value of a head, if it was tested and adjusted.
-    pub fn p_value(self, row: &AblationRow) -> Option<f64> {
-        self.choose(row.p_value, row.p_holm, row.p_benjamini_hochberg)
-    }
-
-    /// The one of three p-values that counts.
-    pub fn choose(self, tested: Option<f64>, holm: Option<f64>, bh: Option<f64>) -> Option<f64> {
+    /// The name of the method; absent for none.
+    pub fn method(self, test: Test) -> Option<&'static str> {
         match self {
-            Self::None => tested,
-            Self::Holm => holm,
-            Self::Bh => bh,
-        }
-    }
-
-    /// What follows "p < 0.01" in a caption.
-    pub fn description(self) -> &'static str {
-        match self {
-            Self::None => "not adjusted for the number of heads",
-            Self::Holm => "Holm-adjusted",
-            Self::Bh => "Benjamini-Hochberg-adjusted",
+            Self::None => None,
+            Self::Family => Some(test.family_method()),
+            Self::Bh => Some("Benjamini and Hochberg (1995)"),
         }
     }
 }
 
-/// When a cell is marked.
+/// When a difference is significant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Criterion {
-    /// Heads with a p-value below this are significant.
+    /// A p-value below this is significant.
     pub alpha: f64,
     /// Which p-value counts.
     pub adjustment: Adjustment,
 }
 
 impl Criterion {
-    /// Whether removing this head changes the score significantly.
-    pub fn holds(self, row: &AblationRow) -> bool {
-        self.adjustment.p_value(row).is_some_and(|p_value| p_value < self.alpha)
+    /// The p-value that counts, if the row was tested and adjusted.
+    pub fn p_value(self, row: &(impl Tested + ?Sized)) -> Option<f64> {
+        let Tests { p_value, p_adjusted, p_benjamini_hochberg, .. } = row.tests();
+        match self.adjustment {
+            Adjustment::None => p_value,
+            Adjustment::Family => p_adjusted,
+            Adjustment::Bh => p_benjamini_hochberg,
+        }
+    }
+
+    /// Whether the score differs significantly from the base.
+    pub fn holds(self, row: &impl Tested) -> bool {
+        self.p_value(row).is_some_and(|p_value| p_value < self.alpha)
+    }
+
+    /// Whether it is significantly below the base.
+    pub fn is_loss(self, row: &impl Tested) -> bool {
+        row.delta() < 0.0 && self.holds(row)
     }
 
     /// Counts over one family of tests.
     pub fn tally(self, family: &[&AblationRow]) -> Tally {
-        Tally::of(family, self.alpha, |row| self.adjustment.p_value(row))
+        Tally::of(family, self.alpha, |row| self.p_value(row))
+    }
+
+    /// What a caption says of it: `p < 0.01 (two-sided paired t-test; not adjusted for the number of heads)`; `tests` is
+    /// what the family has several of.
+    pub fn description(self, test: Test, tests: &str) -> String {
+        let adjusted = self.adjustment.method(test).map(|method| format!("adjusted by {method}"));
+        let adjusted = adjusted.unwrap_or_else(|| format!("not adjusted for the number of {tests}"));
+        format!("p < {} ({}; {adjusted})", short(self.alpha), test.description())
     }
 }
 
@@ -128,22 +151,99 @@ impl Tally {
     }
 }
 
+/// What decides whether heads can go, in one file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// What is significant.
+    pub criterion: Criterion,
+    margin_percent: f64,
+    test: Test,
+}
+
+/// One of the two rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The default: the interval shows that the loss is small.
+    ShownSafe,
+    /// The paper's: there is no significant loss.
+    NoSignificantLoss,
+}
+
+impl Which {
+    /// Both, the default first.
+    pub const BOTH: [Self; 2] = [Self::ShownSafe, Self::NoSignificantLoss];
+}
+
+/// Why the paper's rule is not the default.
+pub const CAUTION: &str =
+    "it grows as the test set shrinks, since a test that cannot see a loss calls it none";
+
+impl Rules {
+    /// The rules for scores of `metric` with this origin.
+    pub fn of(metric: &Metric, origin: &Origin, criterion: Criterion) -> Self {
+        Self { criterion, margin_percent: origin.margin_percent(), test: Test::of(metric, origin) }
+    }
+
+    /// One of them.
+    pub fn rule(self, which: Which) -> Rule {
+        match which {
+            Which::ShownSafe => Rule::ShownSafe { margin_percent: self.margin_percent },
+            Which::NoSignificantLoss => Rule::NoSignificantLoss {
+                alpha: self.criterion.alpha,
+                smallest_p_value: self.test.smallest_p_value(),
+            },
+        }
+    }
+
+    /// Whether a row could tell: what was not tested, or could not be significant, proves nothing.
+    pub fn can_tell(self, which: Which, row: &impl Tested) -> bool {
+        match which {
+            Which::ShownSafe => row.tests().delta_low.is_some(),
+            Which::NoSignificantLoss => {
+                self.test.smallest_p_value() < self.criterion.alpha && self.criterion.p_value(row).is_some()
+            }
+        }
+    }
+
+    /// Whether the heads that a row masks can go.
+    pub fn accepts(self, which: Which, row: &impl Tested) -> bool {
+        self.rule(which).accepts(&row.difference_by(self.criterion))
+    }
+
+    /// Both rules in words; `tests` is what a family has several of.
+    pub fn descriptions(self, tests: &str) -> Vec<String> {
+        let margin = short(self.margin_percent);
+        let criterion = self.criterion.description(self.test, tests);
+        let mut sentences = vec![
+            format!(
+                "shown safe, the default: the 95 % interval of the change does not reach below -{margin} % of the base"
+            ),
+            format!("no significant loss, the paper's rule: not below the base at {criterion}; {CAUTION}"),
+        ];
+        sentences.extend(self.test.out_of_reach(self.criterion.alpha));
+        sentences
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A one-sided p on the observed side is half the two-sided one, so it falls below alpha twice as often.
     #[test]
-    fn a_one_sided_test_gives_twice_the_false_alarms() {
-        assert_eq!(Test::PairedT.false_alarms(0.01), 0.01);
-        assert_eq!(Test::PairedBootstrap.false_alarms(0.01), 0.02);
-        assert_eq!(Test::PairedBootstrap.false_alarms(0.9), 1.0);
+    fn only_resampling_has_a_smallest_p_value() {
+        assert_eq!(Test::PairedBootstrap(Some(99)).smallest_p_value(), 0.02);
+        assert_eq!(Test::PairedBootstrap(None).smallest_p_value(), 0.0);
+        assert_eq!(Test::PairedT.smallest_p_value(), 0.0);
     }
 
+    /// 2 / (199 + 1) is 0.01, which is not below 0.01; 2 / 201 is.
     #[test]
-    fn only_resampling_has_a_least_p_value() {
-        assert_eq!(Test::PairedBootstrap.least_p_value(Some(99)), Some(0.01));
-        assert_eq!(Test::PairedBootstrap.least_p_value(None), None);
-        assert_eq!(Test::PairedT.least_p_value(Some(99)), None);
+    fn too_few_resamples_are_said_to_be_too_few() {
+        let found = Test::PairedBootstrap(Some(199)).out_of_reach(0.01).unwrap();
+        assert_eq!(
+            found,
+            "nothing could be significant: no p is below 0.01; for 0.01 it takes 200 resamples"
+        );
+        assert_eq!(Test::PairedBootstrap(Some(200)).out_of_reach(0.01), None);
     }
 }

@@ -1,12 +1,11 @@
 //! The rows of `speed-bench`, read and checked (Michel et al. 2019, Section 4.3).
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use records::{SpeedRow, read_rows};
+use records::SpeedRow;
 
 use crate::Error;
 use crate::check;
-use crate::origin::Origin;
-use crate::sweep::csv_path;
+use crate::result_file::ResultFile;
 
 /// The experiment whose results these are.
 pub const EXPERIMENT: &str = "speed-bench";
@@ -17,44 +16,41 @@ const MOST: f64 = 1e9;
 /// How fast a model is with all its heads and without some.
 #[derive(Debug, Clone)]
 pub struct Speed {
-    /// Name of the subject.
-    pub subject: String,
-    /// What the signature says of the rows.
-    pub origin: Origin,
+    /// The file that the rows are from.
+    pub file: ResultFile,
     /// By number of removed heads, then by batch size; at least one.
     rows: Vec<SpeedRow>,
 }
 
 impl Speed {
-    /// Reads `<results>/<subject>/speed-bench.csv` and the signature beside it.
+    /// Reads a file of `speed-bench`.
     ///
     /// # Errors
-    /// If a file is missing or damaged, or its rows are not of one model.
-    pub fn read(results: &Path, subject: &str) -> Result<Self, Error> {
-        let path = csv_path(results, subject, EXPERIMENT, EXPERIMENT)?;
-        let origin = Origin::beside(&path)?;
-        let rows = read_rows(&path)?;
-        Ok(Self { origin, ..Self::from_rows(subject, path, rows)? })
+    /// If the file is missing or damaged, or its rows are not of one model.
+    pub fn read(file: ResultFile) -> Result<Self, Error> {
+        let rows = file.rows()?;
+        Self::from_rows(file, rows)
     }
 
-    /// Checks rows that come from `path`, which only errors mention.
+    /// Checks rows that come from `file`.
     ///
     /// # Errors
     /// If there are none or they are not of one model.
-    pub fn from_rows(subject: &str, path: PathBuf, mut rows: Vec<SpeedRow>) -> Result<Self, Error> {
-        let Some(first) = rows.first().cloned() else { return Err(Error::Empty { path }) };
+    pub fn from_rows(file: ResultFile, mut rows: Vec<SpeedRow>) -> Result<Self, Error> {
+        let path = &file.path;
+        let Some(first) = rows.first().cloned() else { return Err(Error::Empty { path: path.clone() }) };
         for row in &rows {
-            check_numbers(&path, row)?;
+            check_numbers(path, row)?;
             let heads = |row: &SpeedRow| row.heads.to_string();
-            check::same(&path, [&first, row], ("heads", heads), name)?;
+            check::same(path, [&first, row], ("heads", heads), name)?;
             let original = |row: &SpeedRow| row.original_parameters.to_string();
-            check::same(&path, [&first, row], ("original_parameters", original), name)?;
+            check::same(path, [&first, row], ("original_parameters", original), name)?;
             let alike = rows.iter().find(|other| other.removed == row.removed).unwrap_or(row);
             let pruned = |row: &SpeedRow| row.pruned_parameters.to_string();
-            check::same(&path, [alike, row], ("pruned_parameters", pruned), name)?;
+            check::same(path, [alike, row], ("pruned_parameters", pruned), name)?;
         }
         rows.sort_by_key(|row| (row.removed, row.batch_size));
-        Ok(Self { subject: subject.to_owned(), origin: Origin::default(), rows })
+        Ok(Self { file, rows })
     }
 
     /// The rows by number of removed heads, each by batch size.
@@ -67,7 +63,7 @@ impl Speed {
         let sizes = |rows: &[SpeedRow]| rows.iter().map(|row| row.batch_size).collect::<Vec<_>>();
         let mut shares = self.shares().map(sizes);
         let first = shares.next();
-        shares.all(|other| Some(other) == first) && !self.origin.is_unfinished()
+        shares.all(|other| Some(other) == first) && !self.file.origin.is_unfinished()
     }
 }
 
@@ -108,6 +104,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::origin::tests::origin;
+    use crate::test_rows::file;
 
     /// A row of 9 segments in 5 passes: 100 a second, without `removed` of 72 heads 10 % more.
     pub(crate) fn row(removed: usize, batch_size: usize) -> SpeedRow {
@@ -136,11 +133,11 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn speed(rows: Vec<SpeedRow>) -> Speed {
-        Speed::from_rows("demo-x", PathBuf::from("a.csv"), rows).unwrap()
+        Speed::from_rows(file(), rows).unwrap()
     }
 
     fn message(rows: Vec<SpeedRow>) -> String {
-        Speed::from_rows("demo-x", PathBuf::from("a.csv"), rows).unwrap_err().to_string()
+        Speed::from_rows(file(), rows).unwrap_err().to_string()
     }
 
     #[test]
@@ -160,7 +157,9 @@ pub(crate) mod tests {
         assert!(!speed(vec![row(36, 1), row(18, 4)]).is_finished());
         let run = |is_finished| {
             let origin = origin(Identity::new(EXPERIMENT, "demo-x"), is_finished);
-            Speed { origin, ..speed(vec![row(36, 1)]) }.is_finished()
+            let mut speed = speed(vec![row(36, 1)]);
+            speed.file.origin = origin;
+            speed.is_finished()
         };
         assert!(run(true) && !run(false));
     }

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::attention::{Attention, FileNames};
 use crate::number::{count, short, signed};
 use crate::paper::{Published, PublishedFigure1b, PublishedTable1};
-use crate::significance::{Adjustment, Criterion, Tally, Test};
+use crate::significance::{Adjustment, Criterion, Tally};
 use crate::sweep::{EXPERIMENT, Sweep, UNFINISHED};
 use crate::table::{Cell, Row, Table};
 
@@ -30,28 +30,24 @@ pub fn table1(
     let family = sweep.family(attention)?;
     let tally = criterion.tally(&family);
     let (layers, heads) = extent(&family);
-    let test = sweep.metric.test();
     let base = sweep.metric.amount(sweep.base, DECIMALS);
     let mut summary = vec![format!("base {} {base}", sweep.metric.label())];
-    summary.extend(counts(criterion, test, &family, tally));
+    summary.extend(counts(sweep, criterion, &family, tally));
     summary.extend(missing_heads(layers * heads, family.len()));
     summary.extend(layout(attention));
-    let mut remarks = adjusted_counts(criterion, &family);
-    remarks.extend(out_of_reach(criterion, &family, test.least_p_value(sweep.resamples)));
+    let mut remarks = adjusted_counts(sweep, criterion, &family);
     remarks.extend(other_tests(criterion, &family));
     remarks.extend(paper_remark(sweep, attention, published));
-    remarks.extend(
-        sweep.split.is_none().then(|| format!("split unknown: no {EXPERIMENT}.json beside the rows")),
-    );
+    remarks.extend(sweep.file.remark());
     Ok(Table {
         name: name(attention),
-        label: format!("{}-{}-{attention}", FILE_NAMES.of(attention), sweep.subject),
+        label: format!("{}-{}-{attention}", FILE_NAMES.of(attention), sweep.file.subject),
         title: title(sweep, attention),
         row_heading: "Layer",
         column_heading: "Head",
         columns: (1..=heads).map(|head| head.to_string()).collect(),
         rows: matrix(&family, criterion),
-        mark: (tally.tested > 0).then(|| mark(sweep, criterion)),
+        mark: (tally.tested > 0).then(|| criterion.description(sweep.test(), "heads")),
         summary,
         remarks,
     })
@@ -92,7 +88,7 @@ fn matrix(family: &[&AblationRow], criterion: Criterion) -> Vec<Row> {
     let cell = |layer, head| {
         by_head.get(&(layer, head)).map_or_else(Cell::default, |row| Cell {
             text: signed(row.score_delta, DECIMALS),
-            marked: criterion.holds(row),
+            marked: criterion.holds(*row),
         })
     };
     let row = |layer: usize| Row {
@@ -102,30 +98,37 @@ fn matrix(family: &[&AblationRow], criterion: Criterion) -> Vec<Row> {
     (1..=layers).map(row).collect()
 }
 
-fn mark(sweep: &Sweep, criterion: Criterion) -> String {
-    let test = sweep.metric.test().description(sweep.resamples);
-    format!("p < {} ({test}; {})", short(criterion.alpha), criterion.adjustment.description())
-}
-
-/// The sentence on significant heads; says so where nothing or not all was tested.
-fn counts(criterion: Criterion, test: Test, family: &[&AblationRow], tally: Tally) -> Vec<String> {
+/// The sentences on significant heads; they say so where nothing or not all was tested, or could not be significant.
+fn counts(sweep: &Sweep, criterion: Criterion, family: &[&AblationRow], tally: Tally) -> Vec<String> {
     if tally.tested == 0 {
-        let reason = match criterion.adjustment {
-            Adjustment::None => "no head was tested for significance",
-            Adjustment::Holm => "no Holm-adjusted p-values yet: they come with the last head",
-            Adjustment::Bh => "no Benjamini-Hochberg-adjusted p-values yet: they come with the last head",
-        };
-        return vec![reason.to_owned()];
+        return vec![match criterion.adjustment.method(sweep.test()) {
+            None => "no head was tested for significance".to_owned(),
+            Some(method) => format!("no p-values adjusted by {method} yet: they come with the last head"),
+        }];
     }
     let mut sentences = vec![significant_heads(tally)];
     if criterion.adjustment == Adjustment::None {
-        let expected = short(test.false_alarms(criterion.alpha) * tally.tested as f64);
-        sentences.push(format!("false alarms expected by chance: {expected} (p is {})", test.sides()));
+        let expected = short(criterion.alpha * tally.tested as f64);
+        sentences.push(format!("false alarms expected by chance: {expected}"));
     }
+    sentences.extend(one_sided(criterion, family));
+    sentences.extend(sweep.test().out_of_reach(criterion.alpha));
     if tally.tested < family.len() {
         sentences.push(format!("{} without a test", count(family.len() - tally.tested, "head")));
     }
     sentences
+}
+
+/// What the p-value of the paper would mark, where it was computed.
+fn one_sided(criterion: Criterion, family: &[&AblationRow]) -> Option<String> {
+    let tally = Tally::of(family, criterion.alpha, |row| row.p_koehn);
+    let expected = short((2.0 * criterion.alpha).min(1.0) * tally.tested as f64);
+    (tally.tested > 0).then(|| {
+        format!(
+            "the paper's one-sided p would mark {}, {} for the better; false alarms expected of it: {expected}",
+            tally.significant, tally.better
+        )
+    })
 }
 
 fn significant_heads(Tally { tested, significant, better }: Tally) -> String {
@@ -138,34 +141,21 @@ fn missing_heads(cells: usize, rows: usize) -> Option<String> {
 }
 
 /// What would be left by the other p-values, which are there once all heads are.
-fn adjusted_counts(criterion: Criterion, family: &[&AblationRow]) -> Vec<String> {
-    let remains = |adjustment, name| {
-        let tally = Criterion { adjustment, ..criterion }.tally(family);
-        let Tally { significant, better, .. } = tally;
-        (tally.tested > 0)
-            .then(|| format!("after {name}: {significant} significant, {better} for the better"))
+fn adjusted_counts(sweep: &Sweep, criterion: Criterion, family: &[&AblationRow]) -> Vec<String> {
+    let remains = |adjustment: Adjustment| {
+        let Tally { tested, significant, better } = Criterion { adjustment, ..criterion }.tally(family);
+        let how = adjustment.method(sweep.test()).map(|method| format!("adjusted by {method}"));
+        let how = how.unwrap_or("not adjusted".to_owned());
+        (tested > 0).then(|| format!("{how}: {significant} significant, {better} for the better"))
     };
-    let all = [
-        (Adjustment::None, "no adjustment"),
-        (Adjustment::Holm, "Holm"),
-        (Adjustment::Bh, "Benjamini-Hochberg"),
-    ];
-    let others = all.into_iter().filter(|(adjustment, _)| *adjustment != criterion.adjustment);
-    let remarks: Vec<_> = others.filter_map(|(adjustment, name)| remains(adjustment, name)).collect();
+    let all = [Adjustment::None, Adjustment::Family, Adjustment::Bh];
+    let others = all.into_iter().filter(|adjustment| *adjustment != criterion.adjustment);
+    let remarks: Vec<_> = others.filter_map(remains).collect();
     let tested = criterion.tally(family).tested > 0;
     match remarks.is_empty() && tested {
         true => vec!["no adjusted p-values yet: they come with the last head".to_owned()],
         false => remarks,
     }
-}
-
-/// Says where no adjusted p-value can be significant, since no p-value falls below `least`.
-fn out_of_reach(criterion: Criterion, family: &[&AblationRow], least: Option<f64>) -> Option<String> {
-    let tested = family.iter().filter(|row| row.p_holm.is_some()).count() as f64;
-    let least = tested * least?;
-    let needed = (tested / criterion.alpha).ceil();
-    (least >= criterion.alpha)
-        .then(|| format!("Holm's p cannot fall below {}: it takes {needed} resamples", short(least)))
 }
 
 /// What the tests beside the deciding one say, where they were made.
@@ -176,7 +166,7 @@ fn other_tests(criterion: Criterion, family: &[&AblationRow]) -> Vec<String> {
         (tally.tested > 0)
             .then(|| format!("{name} at p < {}, not adjusted: {counts}", short(criterion.alpha)))
     };
-    let mcnemar = remark("McNemar's exact test", |row| row.p_mcnemar);
+    let mcnemar = remark("McNemar's test with mid-p", |row| row.p_mcnemar);
     let unpaired = remark("unpaired t-test", |row| row.p_unpaired_t);
     mcnemar.into_iter().chain(unpaired).collect()
 }
@@ -206,12 +196,19 @@ fn paper_remark(sweep: &Sweep, attention: Attention, published: Option<&Publishe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::origin::tests::tested;
     use crate::test_rows;
 
     fn row(layer: usize, head: usize, delta: f64, p_values: [Option<f64>; 3]) -> AblationRow {
-        let [p_value, p_holm, p_benjamini_hochberg] = p_values;
+        let [p_value, p_adjusted, p_benjamini_hochberg] = p_values;
         let untested = test_rows::row("enc-enc", (layer, head), 36.05, 36.05 + delta);
-        AblationRow { p_value, p_holm, p_benjamini_hochberg, ..untested }
+        AblationRow {
+            p_value,
+            p_koehn: p_value.map(|p| p / 2.0),
+            p_adjusted,
+            p_benjamini_hochberg,
+            ..untested
+        }
     }
 
     fn table_of(sweep: &Sweep, attention: Attention, adjustment: Adjustment) -> Table {
@@ -227,12 +224,12 @@ mod tests {
         anstream::adapter::strip_str(&table.terminal()).to_string()
     }
 
-    /// p-values 0.001, 0.009, 0.5 after Holm: 0.003, 0.018, 0.5.
+    /// p-values 0.001, 0.009, 0.018, the paper's half as large; adjusted 0.003, 0.018, 0.018.
     fn rows() -> Vec<AblationRow> {
         vec![
             row(1, 1, -0.531, [Some(0.001), Some(0.003), Some(0.003)]),
             row(1, 2, 0.2, [Some(0.009), Some(0.018), Some(0.0135)]),
-            row(2, 2, -0.001, [Some(0.5), Some(0.5), Some(0.5)]),
+            row(2, 2, -0.001, [Some(0.018), Some(0.018), Some(0.018)]),
         ]
     }
 
@@ -246,15 +243,16 @@ Layer      1       2
     1  -0.53*  +0.20*
     2           0.00
 
-* p < 0.01 (paired bootstrap; not adjusted for the number of heads)
+* p < 0.01 (two-sided paired bootstrap; not adjusted for the number of heads)
 base BLEU 36.05
 2 of 3 heads significant, 1 for the better
-false alarms expected by chance: 0.06 (p is one-sided, on the side observed)
+false alarms expected by chance: 0.03
+the paper's one-sided p would mark 3, 1 for the better; false alarms expected of it: 0.06
 1 of 4 cells are empty: the sweep is not finished, or not all layers have as many heads
-after Holm: 1 significant, 0 for the better
-after Benjamini-Hochberg: 1 significant, 0 for the better
+adjusted by step-down max-T (Westfall and Young 1993): 1 significant, 0 for the better
+adjusted by Benjamini and Hochberg (1995): 1 significant, 0 for the better
 Michel et al. (2019), Table 1: base BLEU 1.00; 3 of 5 heads significant, 2 for the better
-split unknown: no ablate-one.json beside the rows
+split unknown: no signature beside `a.csv`
 ";
         let plain = plain(&table(rows(), Adjustment::None));
         assert_eq!(plain, expected, "\n{plain}");
@@ -265,7 +263,7 @@ split unknown: no ablate-one.json beside the rows
         let row = |(layer, head), score, [p_value, p_unpaired_t, p_mcnemar]: [f64; 3]| AblationRow {
             metric: metric.to_owned(),
             p_value: Some(p_value),
-            p_holm: Some(1.0),
+            p_adjusted: Some(1.0),
             p_benjamini_hochberg: Some(1.0),
             p_unpaired_t: Some(p_unpaired_t),
             p_mcnemar: Some(p_mcnemar),
@@ -278,7 +276,6 @@ split unknown: no ablate-one.json beside the rows
         ]
     }
 
-    /// Resamples are known, but there are none in a t-test, so nothing is said about Holm being out of reach.
     #[test]
     fn accuracies_of_bert_come_with_all_tests_and_the_numbers_of_figure_1b() {
         let expected = "\
@@ -289,45 +286,55 @@ in percentage points; demo-x (demo language)
 Layer      1       2       3
     1  -1.00*  +0.10*   0.00
 
-* p < 0.01 (paired t-test; not adjusted for the number of heads)
+* p < 0.01 (two-sided paired t-test; not adjusted for the number of heads)
 base accuracy 83.40 %
 2 of 3 heads significant, 1 for the better
-false alarms expected by chance: 0.03 (p is two-sided)
+false alarms expected by chance: 0.03
 laid out as Table 1 of Michel et al. (2019), who print none for BERT
-after Holm: 0 significant, 0 for the better
-after Benjamini-Hochberg: 0 significant, 0 for the better
-McNemar's exact test at p < 0.01, not adjusted: 1 of 3 heads significant, 0 for the better
+adjusted by Holm (1979): 0 significant, 0 for the better
+adjusted by Benjamini and Hochberg (1995): 0 significant, 0 for the better
+McNemar's test with mid-p at p < 0.01, not adjusted: 1 of 3 heads significant, 0 for the better
 unpaired t-test at p < 0.01, not adjusted: 0 of 3 heads significant, 0 for the better
 Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy 7.0 %, 6.0 to 9.0 % with one head masked
-split unknown: no ablate-one.json beside the rows
+split unknown: no signature beside `a.csv`
 ";
-        let mut sweep = test_rows::sweep(bert_rows("accuracy")).unwrap();
-        sweep.resamples = Some(99);
+        let sweep = test_rows::sweep(bert_rows("accuracy")).unwrap();
         let plain = plain(&table_of(&sweep, Attention::SelfAttention, Adjustment::None));
         assert_eq!(plain, expected, "\n{plain}");
     }
 
-    /// 3 heads / (99 + 1) is 0.03, and 3 / 0.01 resamples would do.
+    /// 2 / (99 + 1) is 0.02: no p-value can be below 0.01. A t-test has no resamples, so nothing bounds its p.
     #[test]
-    fn other_metrics_of_bert_are_resampled_and_not_compared_with_its_accuracy() {
-        let rows = bert_rows("f1").into_iter();
-        let rows = rows.map(|row| AblationRow { p_unpaired_t: None, p_mcnemar: None, ..row }).collect();
-        let mut sweep = test_rows::sweep(rows).unwrap();
-        sweep.resamples = Some(99);
+    fn a_family_that_could_not_be_significant_says_so() {
+        let summary = |metric| {
+            let mut sweep = test_rows::sweep(bert_rows(metric)).unwrap();
+            sweep.file.origin = tested(99);
+            let table = table_of(&sweep, Attention::SelfAttention, Adjustment::None);
+            assert!(table.remarks.iter().all(|remark| !remark.contains("split unknown")));
+            table.summary.join("\n")
+        };
+        let expected = "nothing could be significant: no p is below 0.02; for 0.01 it takes 200 resamples";
+        assert!(summary("f1").contains(expected), "{}", summary("f1"));
+        assert!(!summary("accuracy").contains("nothing could"));
+        assert!(!summary("f1").contains("one-sided"), "the paper's p was not computed");
+    }
+
+    #[test]
+    fn other_metrics_of_bert_are_not_compared_with_its_accuracy() {
+        let sweep = test_rows::sweep(bert_rows("f1")).unwrap();
         let table = table_of(&sweep, Attention::SelfAttention, Adjustment::None);
         assert!(table.title.contains("minus the base F1, in points;"), "{}", table.title);
         assert_eq!(table.summary[0], "base F1 83.40 points");
-        assert_eq!(table.remarks[2], "Holm's p cannot fall below 0.03: it takes 300 resamples");
-        assert_eq!(table.remarks.len(), 4, "{:?}", table.remarks);
+        assert!(!table.remarks.join("\n").contains("Figure 1b"), "{:?}", table.remarks);
     }
 
     #[test]
     fn an_adjustment_moves_the_marks() {
-        let table = table(rows(), Adjustment::Holm);
+        let table = table(rows(), Adjustment::Family);
         let marked = table.rows.iter().flat_map(|row| &row.cells).filter(|cell| cell.marked).count();
         assert_eq!(marked, 1);
-        assert!(table.mark.unwrap().contains("Holm-adjusted"));
-        assert!(table.remarks[0].starts_with("after no adjustment: 2 significant"));
+        assert!(table.mark.unwrap().contains("adjusted by step-down max-T"));
+        assert!(table.remarks[0].starts_with("not adjusted: 2 significant"));
     }
 
     #[test]
@@ -341,6 +348,6 @@ split unknown: no ablate-one.json beside the rows
         assert_eq!(running.remarks[0], "no adjusted p-values yet: they come with the last head");
 
         let running = table(vec![row(1, 1, -0.5, [Some(0.001), None, None])], Adjustment::Bh);
-        assert!(running.summary[1].starts_with("no Benjamini-Hochberg-adjusted p-values yet"));
+        assert!(running.summary[1].starts_with("no p-values adjusted by Benjamini and Hochberg (1995) yet"));
     }
 }

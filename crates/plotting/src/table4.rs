@@ -70,8 +70,8 @@ fn speed_summary(speed: &Speed, rows: &[SpeedRow]) -> Vec<String> {
             .to_owned(),
         which_heads(speed),
     ];
-    summary.extend(speed.origin.estimate().departures());
-    summary.extend(speed.origin.machine().map(|machine| format!("measured on {machine}")));
+    summary.extend(speed.file.origin.estimate().departures());
+    summary.extend(speed.file.origin.machine().map(|machine| format!("measured on {machine}")));
     if !speed.is_finished() {
         summary.push("not finished: the run was killed or is still going, so rows may be missing".to_owned());
     }
@@ -80,13 +80,13 @@ fn speed_summary(speed: &Speed, rows: &[SpeedRow]) -> Vec<String> {
 
 /// Which heads were removed, as far as the signature says.
 fn which_heads(speed: &Speed) -> String {
-    let identity = speed.origin.identity();
+    let identity = speed.file.origin.identity();
     let order = identity.and_then(|identity| identity.arguments.get("order")?.as_str());
     let heads = match order {
         None | Some("importance") => "the least important heads are removed".to_owned(),
         Some(order) => format!("heads are removed in the order {order}"),
     };
-    let data = speed.origin.estimate().data();
+    let data = speed.file.origin.estimate().data();
     heads + &data.map_or(String::new(), |data| format!(", estimated on {data}"))
 }
 
@@ -104,9 +104,7 @@ fn remarks(speed: &Speed, rows: &[SpeedRow], published: &[PublishedSpeed]) -> Ve
             speeds.collect::<Vec<_>>().join("; ")
         ));
     }
-    if speed.origin.identity().is_none() {
-        remarks.push("split and machine unknown: no speed-bench.json beside the rows".to_owned());
-    }
+    remarks.extend(speed.file.remark());
     remarks
 }
 
@@ -148,7 +146,7 @@ fn cost_summary(speed: &Speed, rows: &[SpeedRow], has_memory: bool) -> Vec<Strin
             three_digits(pruned)
         )
     });
-    let translates = speed.origin.identity().is_some_and(|identity| identity.metric.starts_with("BLEU"));
+    let translates = speed.file.origin.identity().is_some_and(|identity| identity.metric.starts_with("BLEU"));
     // removed heads change how many steps the search of a translation takes
     let free = if translates { ", of as many steps as each model's own translations take" } else { "" };
     let arithmetic = format!("multiply-adds: millions for a segment, padding included{free}");
@@ -192,13 +190,13 @@ fn without(rows: &[SpeedRow]) -> String {
 }
 
 fn title(speed: &Speed) -> String {
-    speed.origin.title(&speed.subject)
+    speed.file.origin.title(&speed.file.subject)
 }
 
 /// A label of its own for each share: `table4-demo-inference-16`.
 fn label(speed: &Speed, rows: &[SpeedRow], stem: &str) -> String {
     let removed = rows.first().map_or(0, |row| row.removed);
-    format!("{stem}-{}-{removed}", speed.subject)
+    format!("{stem}-{}-{removed}", speed.file.subject)
 }
 
 /// Share of the heads that were removed, in percent.
@@ -260,7 +258,7 @@ mod tests {
         let identity =
             Identity { precision: "f32".to_owned(), ..crate::estimate::tests::identity("token", true, 0.5) };
         let mut speed = speed(vec![row(36, 1), slower]);
-        speed.origin = origin(identity, true);
+        speed.file.origin = origin(identity, true);
         let expected = "\
 Table 4. Segments a second, original and without 36 of 72 heads (50 %); demo-x (demo language), test
 
@@ -302,7 +300,7 @@ memory: the most that a process held which made one pass, in MiB
             metric: "BLEU|nrefs:1".to_owned(),
             ..crate::estimate::tests::identity("token", true, 0.5)
         };
-        speed.origin = origin(identity, true);
+        speed.file.origin = origin(identity, true);
         assert!(says(&speed));
     }
 
@@ -328,7 +326,7 @@ memory: the most that a process held which made one pass, in MiB
         let text = terminal(&speed, &[]);
         assert_eq!(text.matches("not finished").count(), 2);
         assert!(text.contains("without 18 of 72 heads (25 %)"), "{text}");
-        assert!(text.contains("split and machine unknown: no speed-bench.json"), "{text}");
+        assert!(text.contains("split unknown: no signature beside `a.csv`"), "{text}");
         assert!(!text.contains("memory") && !text.contains("measured on"), "{text}");
     }
 
@@ -352,7 +350,7 @@ memory: the most that a process held which made one pass, in MiB
         let mut identity = crate::estimate::tests::identity("example", true, 0.5);
         identity.arguments.insert("order".to_owned(), "random".into());
         let mut speed = speed(vec![row(36, 1)]);
-        speed.origin = origin(identity, false);
+        speed.file.origin = origin(identity, false);
         let text = terminal(&speed, &[]);
         assert!(text.contains("heads are removed in the order random"), "{text}");
         assert!(text.contains("not finished"), "{text}");

@@ -1,10 +1,9 @@
 //! Rows and published numbers for tests, which fill in what they are about.
-use std::path::PathBuf;
-
 use records::{AblationRow, DynamicsRow, PruningRow};
 
 use crate::Error;
 use crate::paper::{Published, PublishedFigure1b, PublishedFigure2, PublishedTable1};
+use crate::result_file::ResultFile;
 use crate::sweep::Sweep;
 
 /// An untested row of BLEU scores.
@@ -12,9 +11,14 @@ pub(crate) fn row(attention: &str, head: (usize, usize), base_score: f64, score:
     AblationRow::untested(attention, head, "bleu", base_score, score)
 }
 
+/// A file of a demo subject, without a signature.
+pub(crate) fn file() -> ResultFile {
+    ResultFile::unsigned("demo-x", "a.csv")
+}
+
 /// The sweep of a demo subject.
 pub(crate) fn sweep(rows: Vec<AblationRow>) -> Result<Sweep, Error> {
-    Sweep::from_rows("demo-x", PathBuf::from("a.csv"), rows)
+    Sweep::from_rows(file(), rows)
 }
 
 /// Numbers that the paper does not have.
@@ -39,6 +43,7 @@ pub(crate) fn pruning_row(
         attention: attention.to_owned(),
         order: order.to_owned(),
         order_seed,
+        complement: false,
         step,
         masked,
         heads,
@@ -49,7 +54,8 @@ pub(crate) fn pruning_row(
         delta_low: None,
         delta_high: None,
         p_value: None,
-        p_holm: None,
+        p_koehn: None,
+        p_adjusted: None,
         p_benjamini_hochberg: None,
         p_unpaired_t: None,
         p_mcnemar: None,
@@ -78,7 +84,8 @@ pub(crate) fn dynamics_row(
         delta_low: None,
         delta_high: None,
         p_value: None,
-        p_holm: None,
+        p_koehn: None,
+        p_adjusted: None,
         p_benjamini_hochberg: None,
         p_unpaired_t: None,
         p_mcnemar: None,

@@ -13,7 +13,8 @@ use tempfile::TempDir;
 const TEST: [f64; 3] = [30.0, 29.0, 28.5];
 const SHIFTED: [f64; 3] = [20.0, 19.5, 19.0];
 /// On the first split 5, -1 and -4 sixths around their mean, on the second 3, 0 and -3: r = 27 / sqrt(42 * 18).
-const COMPARED: &str = "all,3,bleu,30.5,20.5,0.9819805060619657,0.12,1.0,0.0,3,3,3.0";
+const COMPARED: &str =
+    "all,3,bleu,30.5,20.5,0.9819805060619657,0.12,-0.25,0.5,0.05,0.1,0.0707,1.0,0.0,3,3,3.0";
 
 fn subject(folder: &TempDir) -> PathBuf {
     folder.path().join("results/demo-x")
@@ -24,11 +25,12 @@ fn write<R: Row>(folder: &TempDir, stem: &str, rows: &[String], split: &str, aga
     fs::create_dir_all(subject(folder)).unwrap();
     let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
     fs::write(&path, format!("{}\n{lines}", R::COLUMNS.join(","))).unwrap();
+    let experiment = stem.split("-test").next().unwrap().trim_end_matches("-shifted");
     let arguments = against.map(|against| ("against".to_owned(), against.into()));
     let identity = Identity {
         split: split.to_owned(),
         arguments: arguments.into_iter().collect(),
-        ..Identity::new("any", "demo-x")
+        ..Identity::new(experiment, "demo-x")
     };
     let signature = Signature::new(identity, Provenance::collect("cpu", 1, Default::default()));
     signature.write(&Signature::path_beside(&path)).unwrap();
@@ -36,7 +38,7 @@ fn write<R: Row>(folder: &TempDir, stem: &str, rows: &[String], split: &str, aga
 
 fn write_sweep(folder: &TempDir, stem: &str, split: &str, base: f64, scores: &[f64]) {
     let row = |(head, score): (usize, &f64)| {
-        format!("enc-enc,1,{head},bleu,{base},{score},{},,,,,,,", score - base)
+        format!("enc-enc,1,{head},bleu,{base},{score},{},,,,,,,,", score - base)
     };
     write::<AblationRow>(folder, stem, &(1..).zip(scores).map(row).collect::<Vec<_>>(), split, None);
 }
@@ -80,10 +82,19 @@ fn figures(folder: &TempDir) -> Vec<String> {
 #[test]
 fn figure2_is_drawn_from_the_numbers_of_the_comparison() {
     let folder = results();
-    plotting(&folder, &["figure2", "experiments/demo-x.toml"]).assert().success().stdout("");
-    assert_eq!(figures(&folder), ["figure2-shifted.png", "figure2-shifted.svg"]);
+    let says =
+        contains("-0.25 to 0.50").and(contains("0.05, 0.10")).and(contains("noise: it hides more than half"));
+    plotting(&folder, &["figure2", "experiments/demo-x.toml"]).assert().success().stdout(says);
+    let expected = ["md", "png", "svg", "tex"].map(|extension| format!("figure2-shifted.{extension}"));
+    assert_eq!(figures(&folder), expected);
     let svg = fs::read_to_string(subject(&folder).join("figures/figure2-shifted.svg")).unwrap();
-    for label in ["Pearson r = 0.98 (p = 0.120)", "BLEU with one head masked, shifted", "r = 0.56"] {
+    for label in [
+        "Pearson r = 0.98 [\u{2212}0.25, 0.50] (p = 0.120)",
+        "noise: it hides more than half of an axis",
+        "ceiling of r 0.07: reliability 0.05 (test) and 0.10 (shifted)",
+        "BLEU with one head masked, shifted",
+        "r = 0.56",
+    ] {
         assert!(svg.contains(label), "`{label}` is missing");
     }
 }
@@ -104,10 +115,19 @@ fn against_chooses_among_comparisons() {
     write_sweep(&folder, "ablate-one-noisy", "noisy", 20.5, &SHIFTED);
     write_comparison(&folder, "cross-domain-test-noisy", "noisy");
     plotting(&folder, &["figure2", "demo-x", "--against", "noisy", "--format", "svg"]).assert().success();
-    assert_eq!(figures(&folder), ["figure2-noisy.svg"]);
+    assert_eq!(figures(&folder), ["figure2-noisy.md", "figure2-noisy.svg", "figure2-noisy.tex"]);
     refuses(&folder, &["figure2", "demo-x", "--against", "dev"], "`results/demo-x` has noisy, shifted");
     plotting(&folder, &["figure2", "demo-x"]).assert().success();
-    assert_eq!(figures(&folder).len(), 4);
+    assert_eq!(figures(&folder).len(), 8);
+    let file = "results/demo-x/cross-domain-test-shifted.csv";
+    fs::remove_dir_all(subject(&folder).join("figures")).unwrap();
+    plotting(&folder, &["figure2", file, "--format", "svg"]).assert().success();
+    assert_eq!(figures(&folder), ["figure2-shifted.md", "figure2-shifted.svg", "figure2-shifted.tex"]);
+    refuses(
+        &folder,
+        &["figure2", "results/demo-x/ablate-one.csv"],
+        "is of `ablate-one`, but this is drawn from",
+    );
 }
 
 #[test]
@@ -119,9 +139,9 @@ fn comparisons_that_do_not_fit_their_sweeps_are_refused() {
     write_sweep(&folder, "ablate-one-shifted", "shifted", 19.0, &SHIFTED);
     refuses(&folder, &figure2, "second_base_score of all is 20.5 but 19 there");
     write_comparison(&folder, "cross-domain-test-shifted", "../../elsewhere");
-    refuses(&folder, &figure2, "should be named `cross-domain-test-../../elsewhere.csv`");
+    refuses(&folder, &figure2, "cross-domain-test-shifted.csv` does not name two splits");
     fs::remove_file(subject(&folder).join("cross-domain-test-shifted.json")).unwrap();
-    refuses(&folder, &figure2, "does not name the two splits of");
+    refuses(&folder, &figure2, "does not name two splits");
     fs::remove_file(subject(&folder).join("cross-domain-test-shifted.csv")).unwrap();
     refuses(&folder, &figure2, "make one with `cross-domain experiments/demo-x.toml`");
     refuses(&folder, &["figure2", "nothing"], "unknown subject `nothing`: `results` has demo-x");
@@ -191,6 +211,6 @@ fn all_draws_comparisons_where_they_are_and_twice_the_same() {
         figures(&folder).iter().map(bytes).collect::<Vec<_>>()
     };
     let files = read();
-    assert_eq!(files.len(), 10, "{:?}", figures(&folder));
+    assert_eq!(files.len(), 16, "{:?}", figures(&folder));
     assert!(files == read(), "a second run wrote other bytes");
 }

@@ -1,10 +1,11 @@
 //! The published Tables 2, 3, 5 and 6 of Michel et al. (2019): what they say together, and through our own renderer.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use plotting::best_head::{BestHeads, best_head_table};
 use plotting::paper::{PublishedBest, best_head_cells};
+use plotting::result_file::ResultFile;
 use plotting::significance::{Adjustment, Criterion};
 use plotting::sweep::Sweep;
 use records::AblationRow;
@@ -28,7 +29,8 @@ fn row(cell: &PublishedBest) -> AblationRow {
         delta_low: None,
         delta_high: None,
         p_value: Some(if cell.significant { 0.001 } else { 0.5 }),
-        p_holm: None,
+        p_koehn: None,
+        p_adjusted: None,
         p_benjamini_hochberg: None,
         p_unpaired_t: None,
         p_mcnemar: None,
@@ -56,7 +58,7 @@ fn bert_heads_chosen_elsewhere_are_no_better_than_the_best() {
 fn the_printed_table_2_is_that_of_the_paper() {
     let published = cells("table2");
     let rows = published.iter().map(row).collect();
-    let sweep = Sweep::from_rows("wmt14-en-fr", PathBuf::from("michel2019-table2.csv"), rows).unwrap();
+    let sweep = Sweep::from_rows(ResultFile::unsigned("wmt14-en-fr", "michel2019-table2.csv"), rows).unwrap();
     let table =
         best_head_table(&BestHeads { sweep, selected_on: None, selected_limit: None }, CRITERION, &published)
             .unwrap();

@@ -1,10 +1,11 @@
 //! The published Table 1 of Michel et al. (2019), through the renderer of our own results.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use plotting::attention::Attention;
 use plotting::paper::{Published, PublishedDelta, table1_cells};
+use plotting::result_file::ResultFile;
 use plotting::significance::{Adjustment, Criterion, Tally};
 use plotting::sweep::Sweep;
 use plotting::table::Table;
@@ -26,7 +27,8 @@ fn row(cell: PublishedDelta, base_score: f64) -> AblationRow {
         delta_low: None,
         delta_high: None,
         p_value: Some(if cell.significant { 0.001 } else { 0.5 }),
-        p_holm: None,
+        p_koehn: None,
+        p_adjusted: None,
         p_benjamini_hochberg: None,
         p_unpaired_t: None,
         p_mcnemar: None,
@@ -38,7 +40,7 @@ fn published() -> (Published, Sweep) {
     let summary = Published::read(&folder).unwrap();
     let cells = table1_cells(&folder).unwrap();
     let rows = cells.into_iter().map(|cell| row(cell, summary.table1.base_bleu)).collect();
-    let sweep = Sweep::from_rows("wmt14-en-fr", PathBuf::from("michel2019-table1.csv"), rows).unwrap();
+    let sweep = Sweep::from_rows(ResultFile::unsigned("wmt14-en-fr", "michel2019-table1.csv"), rows).unwrap();
     (summary, sweep)
 }
 

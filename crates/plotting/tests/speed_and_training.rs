@@ -18,15 +18,15 @@ const SPEED: &str = "\
 
 /// Ten heads. Epoch 1 has no score; 2 keeps 90 % without one head; 3 keeps 95 % without one and 88 % without two.
 const DYNAMICS: &str = "\
-1,100,0,0,10,bleu,0.0,0.0,0.0,,,,,,,,
-1,100,1,1,10,bleu,0.0,0.5,0.5,,,0.5,0.5,0.5,,,enc-enc:1:1
-1,100,2,2,10,bleu,0.0,0.25,0.25,,,0.5,0.5,0.5,,,enc-enc:1:1+enc-enc:1:2
-2,200,0,0,10,bleu,10.0,10.0,0.0,,,,,,,,
-2,200,1,1,10,bleu,10.0,9.0,-1.0,,,0.2,0.2,0.2,,,enc-enc:1:1
-2,200,2,2,10,bleu,10.0,7.0,-3.0,,,0.001,0.002,0.002,,,enc-enc:1:1+enc-enc:1:2
-3,300,0,0,10,bleu,20.0,20.0,0.0,,,,,,,,
-3,300,1,1,10,bleu,20.0,19.0,-1.0,,,0.2,0.2,0.2,,,enc-enc:1:1
-3,300,2,2,10,bleu,20.0,17.6,-2.4,,,0.001,0.002,0.002,,,enc-enc:1:1+enc-enc:1:2
+1,100,0,0,10,bleu,0.0,0.0,0.0,,,,,,,,,
+1,100,1,1,10,bleu,0.0,0.5,0.5,,,0.5,0.25,0.5,0.5,,,enc-enc:1:1
+1,100,2,2,10,bleu,0.0,0.25,0.25,,,0.5,0.25,0.5,0.5,,,enc-enc:1:1+enc-enc:1:2
+2,200,0,0,10,bleu,10.0,10.0,0.0,,,,,,,,,
+2,200,1,1,10,bleu,10.0,9.0,-1.0,,,0.2,0.1,0.2,0.2,,,enc-enc:1:1
+2,200,2,2,10,bleu,10.0,7.0,-3.0,,,0.001,0.0005,0.002,0.002,,,enc-enc:1:1+enc-enc:1:2
+3,300,0,0,10,bleu,20.0,20.0,0.0,,,,,,,,,
+3,300,1,1,10,bleu,20.0,19.0,-1.0,,,0.2,0.1,0.2,0.2,,,enc-enc:1:1
+3,300,2,2,10,bleu,20.0,17.6,-2.4,,,0.001,0.0005,0.002,0.002,,,enc-enc:1:1+enc-enc:1:2
 ";
 
 fn subject(folder: &TempDir) -> PathBuf {
@@ -240,16 +240,16 @@ fn bad_rows_are_refused_in_one_line() {
         refuses(&folder, "figure5", message);
         plotting(&folder, &["summary"]).assert().code(1).stderr(contains(message));
     };
-    refuses_dynamics("4,400,0,0,10,bleu,NaN,1.0,0.0,,,,,,,,", "step 0 after 400 updates is NaN");
+    refuses_dynamics("4,400,0,0,10,bleu,NaN,1.0,0.0,,,,,,,,,", "step 0 after 400 updates is NaN");
     refuses_dynamics(
-        "4,400,0,0,12,bleu,1.0,1.0,0.0,,,,,,,,",
+        "4,400,0,0,12,bleu,1.0,1.0,0.0,,,,,,,,,",
         "heads is 10 for step 0 after 100 updates but 12",
     );
     refuses_dynamics(
-        "3,400,0,0,10,bleu,1.0,1.0,0.0,,,,,,,,",
+        "3,400,0,0,10,bleu,1.0,1.0,0.0,,,,,,,,,",
         "epoch of the checkpoint after 400 updates is 3",
     );
-    refuses_dynamics("3,300,2,2,10,bleu,1.0,1.0,0.0,,,,,,,,", "twice");
+    refuses_dynamics("3,300,2,2,10,bleu,1.0,1.0,0.0,,,,,,,,,", "twice");
 }
 
 #[test]

@@ -22,8 +22,8 @@ pub struct Agreement {
     pub title: String,
     /// Sentences on data and settings that the title does not cover.
     pub notes: Vec<String>,
-    /// Whether the data is known.
-    pub has_data: bool,
+    /// A sentence where the data is not known, or the signature cannot vouch for the rows.
+    pub unknown: Option<String>,
     /// What gives the orders, from the top and from the left.
     pub scores: Vec<HeadScore>,
     /// Number of heads.
@@ -61,11 +61,11 @@ impl Agreement {
         Ok(Self {
             title: importance.title(),
             notes: importance.notes(),
-            has_data: importance.estimate.data().is_some(),
+            unknown: importance.unknown(),
             scores,
             heads: importance.rows().len(),
             without_oracle,
-            subject: importance.subject.clone(),
+            subject: importance.file.subject.clone(),
             cells,
         })
     }

@@ -48,11 +48,10 @@ fn remarks(agreement: &Agreement) -> Vec<String> {
     let undefined = "n/a: all heads are equal in one of the two orders".to_owned();
     let (missing, heads) = (agreement.without_oracle, count(agreement.heads, "head"));
     let oracle = format!("oracle left out: {missing} of {heads} without it, `ablate-one` measures it");
-    let data = "data of the estimates unknown: no importance.json beside the rows that names it".to_owned();
     let remarks = [
         agreement.has_undefined().then_some(undefined),
         (missing > 0).then_some(oracle),
-        (!agreement.has_data).then_some(data),
+        agreement.unknown.clone(),
     ];
     remarks.into_iter().flatten().collect()
 }
@@ -78,10 +77,10 @@ mod tests {
 
     #[test]
     fn a_missing_oracle_and_unknown_data_are_said() {
-        let partial = Agreement { without_oracle: 2, has_data: true, ..example() };
+        let partial = Agreement { without_oracle: 2, unknown: None, ..example() };
         assert!(table(&partial).remarks[0].starts_with("oracle left out: 2 of 4 heads without it"));
-        assert!(table(&example()).remarks[0].starts_with("data of the estimates unknown"));
-        assert!(table(&Agreement { has_data: true, ..example() }).remarks.is_empty());
+        assert!(table(&example()).remarks[0].starts_with("split unknown: no signature"));
+        assert!(table(&Agreement { unknown: None, ..example() }).remarks.is_empty());
     }
 
     #[test]

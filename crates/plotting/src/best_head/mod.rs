@@ -3,15 +3,17 @@
 mod table;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use records::{AblationRow, Signature};
+use records::AblationRow;
 
 use crate::Error;
 use crate::attention::{Attention, FileNames};
+use crate::number::count;
 use crate::paper::{PublishedBest, best_head_cells};
-use crate::significance::Criterion;
-use crate::sweep::{Sweep, csv_path, csv_paths, head_name};
+use crate::result_file::{ResultFile, Source};
+use crate::significance::{Rules, Which};
+use crate::sweep::{Sweep, head_name};
 
 pub use table::best_head_table;
 
@@ -38,46 +40,76 @@ pub struct BestHeads {
 }
 
 impl BestHeads {
-    /// Reads `<results>/<subject>/ablate-all-but-one.csv`.
+    /// Reads a file of `ablate-all-but-one`; its signature or its name tells on which split the heads were chosen.
     ///
     /// # Errors
-    /// If a file is missing or damaged.
-    pub fn read(results: &Path, subject: &str) -> Result<Self, Error> {
-        let path = csv_path(results, subject, EXPERIMENT, EXPERIMENT)?;
-        Ok(Self {
-            sweep: Sweep::read_file(path, subject, EXPERIMENT)?,
-            selected_on: None,
-            selected_limit: None,
-        })
-    }
-
-    /// All `<results>/<subject>/ablate-all-but-one-selected-on-<split>.csv`, in the order of the splits.
-    ///
-    /// # Errors
-    /// If there is none.
-    pub fn selected_files(results: &Path, subject: &str) -> Result<Vec<PathBuf>, Error> {
-        let experiment = "ablate-all-but-one --select-on <split>";
-        let files = csv_paths(results, subject, SELECTED, experiment)?;
-        if files.is_empty() {
-            let path = results.join(subject).join(format!("{SELECTED}<split>.csv"));
-            return Err(Error::NoResults { path, experiment, subject: subject.to_owned() });
-        }
-        Ok(files)
-    }
-
-    /// Reads one of them.
-    ///
-    /// # Errors
-    /// If the file is damaged.
-    pub fn read_selected(path: PathBuf, subject: &str) -> Result<Self, Error> {
-        let signature = Signature::read(&Signature::path_beside(&path))?;
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let named = stem.strip_prefix(SELECTED).unwrap_or(&stem).to_owned();
-        let argument = |name| signature.as_ref().and_then(|signature| signature.identity.arguments.get(name));
+    /// If the file is missing or damaged.
+    pub fn read(file: ResultFile) -> Result<Self, Error> {
+        let stem = file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let argument = |name| file.origin.identity().and_then(|identity| identity.arguments.get(name));
         let signed = argument("select_on").and_then(|split| split.as_str()).map(str::to_owned);
         let selected_limit = argument("select_limit").and_then(|limit| limit.as_u64());
-        let sweep = Sweep::read_file(path, subject, EXPERIMENT)?;
-        Ok(Self { selected_limit, ..Self::chosen(sweep, signed.unwrap_or(named))? })
+        let named = stem.strip_prefix(SELECTED);
+        // The signature knows where the split ends in the name.
+        let of_split = |split: &String| named.is_some_and(|named| named.starts_with(split.as_str()));
+        let standard =
+            signed.as_ref().filter(|split| of_split(split)).map(|split| format!("{SELECTED}{split}"));
+        let standard = standard.unwrap_or(if named.is_some() { stem.clone() } else { EXPERIMENT.to_owned() });
+        let Some(split) = signed.or(named.map(str::to_owned)) else {
+            return Ok(Self {
+                sweep: Sweep::read(file, EXPERIMENT)?,
+                selected_on: None,
+                selected_limit: None,
+            });
+        };
+        let sweep = Sweep::read(file.with_standard(&standard), EXPERIMENT)?;
+        Ok(Self { selected_limit, ..Self::chosen(sweep, split)? })
+    }
+
+    /// The files with heads that were chosen on the split that is reported.
+    ///
+    /// # Errors
+    /// If the folder or a signature cannot be read.
+    pub fn files(source: &Source) -> Result<Vec<ResultFile>, Error> {
+        let all = source.all(EXPERIMENT, EXPERIMENT)?;
+        let is_selected = |file: &ResultFile| file.stem("").starts_with(&SELECTED[EXPERIMENT.len()..]);
+        Ok(all.into_iter().filter(|file| !is_selected(file)).collect())
+    }
+
+    /// The files with heads that were chosen on another split; there may be none.
+    ///
+    /// # Errors
+    /// As for [`BestHeads::files`].
+    pub fn selected_files(source: &Source) -> Result<Vec<ResultFile>, Error> {
+        source.all(EXPERIMENT, SELECTED.trim_end_matches('-'))
+    }
+
+    /// The heads of a subject that were chosen on another split, over most segments for each; or those of the one file.
+    ///
+    /// # Errors
+    /// If there are none or a file is damaged.
+    pub fn read_selected(source: &Source) -> Result<Vec<Self>, Error> {
+        let Source::Subject { subject, results, .. } = source else {
+            return Ok(vec![Self::read(source.one(EXPERIMENT)?)?]);
+        };
+        let files = Self::selected_files(source)?;
+        if files.is_empty() {
+            let path = results.join(subject).join(format!("{SELECTED}<split>.csv"));
+            let experiment = "ablate-all-but-one --select-on <split>";
+            return Err(Error::NoResults { path, experiment, subject: subject.clone() });
+        }
+        let all = files.into_iter().map(Self::read).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self::largest(&all).into_iter().cloned().collect())
+    }
+
+    /// Of several choices on the same split, that over most segments.
+    pub fn largest(all: &[Self]) -> Vec<&Self> {
+        let segments = |best: &Self| best.sweep.file.origin.limit().unwrap_or(usize::MAX);
+        let is_largest = |best: &&Self| {
+            let mut same = all.iter().filter(|other| other.selected_on == best.selected_on);
+            same.all(|other| segments(other) <= segments(best))
+        };
+        all.iter().filter(is_largest).collect()
     }
 
     /// Rows that hold the heads chosen on `split` and no others.
@@ -128,53 +160,60 @@ impl BestHeads {
         if self.sweep.attentions() == [Attention::SelfAttention] { names.bert } else { names.translation }
     }
 
-    /// The published cells of the same table, from the folder `paper`.
+    /// The published cells of the same table, from the folder `paper`; none where other metrics or tasks would make them
+    /// misleading.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn published(&self, paper: &Path) -> Result<Vec<PublishedBest>, Error> {
-        best_head_cells(paper, self.file_stem())
+        let is_comparable = self.sweep.metric.name() == "bleu" || self.sweep.is_like_figure1b();
+        if is_comparable { best_head_cells(paper, self.file_stem()) } else { Ok(Vec::new()) }
     }
 }
 
-/// Layers that one head is enough for: those without a significant loss.
+/// Layers that one head is enough for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Enough {
-    /// Layers whose best head alone does not lower the score significantly.
+    /// Layers that a rule accepts with their best head alone.
     pub layers: usize,
-    /// Layers with a test.
+    /// Layers that it could tell about.
     pub tested: usize,
 }
 
 impl Enough {
-    /// Counts our own layers.
-    pub fn of(best: &BTreeMap<usize, &AblationRow>, criterion: Criterion) -> Self {
-        let tested = best.values().filter(|row| criterion.adjustment.p_value(row).is_some());
-        let lost = tested.clone().filter(|row| criterion.holds(row) && row.score_delta < 0.0).count();
-        let tested = tested.count();
-        Self { layers: tested - lost, tested }
+    /// Counts our own layers by one rule.
+    pub fn of(best: &BTreeMap<usize, &AblationRow>, rules: Rules, which: Which) -> Self {
+        let tested = || best.values().filter(|row| rules.can_tell(which, **row));
+        Self { layers: tested().filter(|row| rules.accepts(which, **row)).count(), tested: tested().count() }
     }
 
-    /// Counts the published layers of one attention type.
+    /// Counts the published layers of one attention type, by the paper's rule.
     pub fn published(cells: &[PublishedBest], attention: Attention) -> Self {
         let layers = cells.iter().filter(|cell| cell.attention == attention.name());
         let lost = layers.clone().filter(|cell| cell.significant && cell.delta < 0.0).count();
         let tested = layers.count();
         Self { layers: tested - lost, tested }
     }
+
+    /// `3 of 6 layers`, or nothing where nothing was tested.
+    pub fn in_words(self) -> Option<String> {
+        (self.tested > 0).then(|| format!("{} of {}", self.layers, count(self.tested, "layer")))
+    }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::significance::Adjustment;
+    use crate::significance::{Adjustment, Criterion};
     use crate::test_rows;
 
     pub(crate) const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
     pub(crate) fn row(attention: &str, head: (usize, usize), delta: f64, p_value: f64) -> AblationRow {
         let untested = test_rows::row(attention, head, 30.0, 30.0 + delta);
-        AblationRow { p_value: Some(p_value), ..untested }
+        // An interval of half a point around each change: of 30 points, 2 % are 0.6.
+        let [delta_low, delta_high] = [-0.25, 0.25].map(|half| Some(delta + half));
+        AblationRow { p_value: Some(p_value), delta_low, delta_high, ..untested }
     }
 
     pub(crate) fn best(rows: Vec<AblationRow>) -> BestHeads {
@@ -217,16 +256,32 @@ pub(crate) mod tests {
         assert_eq!(heads, [2, 1, 3]);
     }
 
+    /// The best of layer 1 loses 0.5 points, which is not significant, but it may be 0.75: more than 0.6.
     #[test]
-    fn a_layer_that_only_rises_loses_nothing() {
+    fn one_head_is_enough_by_two_rules() {
         let best = best(rows());
         let of_type = best.of(Attention::EncEnc).unwrap();
-        assert_eq!(Enough::of(&of_type, CRITERION), Enough { layers: 2, tested: 3 });
-        let strict = Criterion { alpha: 0.005, ..CRITERION };
-        assert_eq!(Enough::of(&of_type, strict), Enough { layers: 3, tested: 3 });
-        let holm = Criterion { adjustment: Adjustment::Holm, ..CRITERION };
-        assert_eq!(Enough::of(&of_type, holm), Enough { layers: 0, tested: 0 });
-        assert_eq!(Enough::published(&published(), Attention::EncEnc), Enough { layers: 2, tested: 3 });
+        let enough = |which, criterion| {
+            let Enough { layers, tested } = Enough::of(&of_type, best.sweep.rules(criterion), which);
+            (layers, tested)
+        };
+        assert_eq!(enough(Which::ShownSafe, CRITERION), (1, 3));
+        assert_eq!(enough(Which::NoSignificantLoss, CRITERION), (2, 3));
+        assert_eq!(enough(Which::NoSignificantLoss, Criterion { alpha: 0.005, ..CRITERION }), (3, 3));
+        let adjusted = Criterion { adjustment: Adjustment::Family, ..CRITERION };
+        assert_eq!(enough(Which::NoSignificantLoss, adjusted), (0, 0));
+        let published = Enough::published(&published(), Attention::EncEnc);
+        assert_eq!(published, Enough { layers: 2, tested: 3 });
+    }
+
+    #[test]
+    fn other_tasks_do_not_stand_beside_the_papers_accuracies() {
+        let paper = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/paper");
+        let cells = |metric: &str| {
+            let row = AblationRow { metric: metric.to_owned(), ..row("self", (1, 1), -0.5, 0.2) };
+            best(vec![row]).published(&paper).unwrap().len()
+        };
+        assert_eq!((cells("accuracy"), cells("f1")), (12, 0));
     }
 
     #[test]

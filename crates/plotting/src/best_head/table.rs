@@ -1,15 +1,14 @@
 //! The table of best heads.
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use records::AblationRow;
 
 use super::{BestHeads, Enough};
 use crate::Error;
 use crate::attention::Attention;
-use crate::number::{count, short, signed};
+use crate::number::{count, signed};
 use crate::paper::PublishedBest;
-use crate::significance::Criterion;
+use crate::significance::{Criterion, Which};
 use crate::sweep::Sweep;
 use crate::table::{Cell, Row, Table};
 
@@ -92,7 +91,7 @@ fn name(stem: &str) -> &'static str {
 
 fn label(best: &BestHeads) -> String {
     let split = best.selected_on.as_ref().map_or(String::new(), |split| format!("-{split}"));
-    format!("{}{split}", best.sweep.subject)
+    format!("{}{split}", best.sweep.file.subject)
 }
 
 fn title(sweep: &Sweep) -> String {
@@ -110,34 +109,43 @@ fn mark(best: &BestHeads, criterion: Criterion) -> Result<Option<String>, Error>
     for attention in sweep.attentions() {
         tested |= criterion.tally(&sweep.family(attention)?).tested > 0;
     }
-    let test = sweep.metric.test().description(sweep.resamples);
-    let adjustment = criterion.adjustment.description();
-    Ok(tested.then(|| format!("p < {} ({test}; {adjustment})", short(criterion.alpha))))
+    Ok(tested.then(|| criterion.description(sweep.test(), "heads")))
 }
 
 fn summary(best: &BestHeads, criterion: Criterion) -> Result<Vec<String>, Error> {
     let sweep = &best.sweep;
     let base = sweep.metric.amount(sweep.base, DECIMALS);
-    let mut counts = Vec::new();
-    for attention in sweep.attentions() {
-        counts.push((attention, Enough::of(&best.of(attention)?, criterion)));
+    let mut summary = vec![format!("base {} {base}", sweep.metric.label())];
+    let rules = sweep.rules(criterion);
+    for (which, name) in Which::BOTH.into_iter().zip(["shown safe", NO_LOSS]) {
+        let mut counts = Vec::new();
+        for attention in sweep.attentions() {
+            counts.push((attention, Enough::of(&best.of(attention)?, rules, which)));
+        }
+        summary.extend(enough(&counts, name));
     }
-    let enough = enough(&counts).unwrap_or_else(|| "no layer was tested for significance".to_owned());
-    Ok(vec![format!("base {} {base}", sweep.metric.label()), enough, choice(best)?])
+    if summary.len() == 1 {
+        summary.push("no layer was tested for significance".to_owned());
+    }
+    summary.extend(rules.descriptions("heads"));
+    summary.push(choice(best)?);
+    Ok(summary)
 }
 
-/// How many layers one head is enough for, by attention type.
-fn enough(counts: &[(Attention, Enough)]) -> Option<String> {
-    let of = |(attention, Enough { layers, tested }): &(Attention, Enough)| {
-        format!("{layers} of {} of {attention}", count(*tested, "layer"))
-    };
-    let tested: Vec<_> = counts.iter().filter(|(_, counts)| counts.tested > 0).map(of).collect();
-    (!tested.is_empty()).then(|| format!("one head is enough (no significant loss) in {}", tested.join(", ")))
+/// What the paper's rule is called.
+const NO_LOSS: &str = "no significant loss";
+
+/// How many layers one head is enough for, by attention type and the rule of this name.
+fn enough(counts: &[(Attention, Enough)], rule: &str) -> Option<String> {
+    let of =
+        |(attention, enough): &(Attention, Enough)| Some(format!("{} of {attention}", enough.in_words()?));
+    let tested: Vec<_> = counts.iter().filter_map(of).collect();
+    (!tested.is_empty()).then(|| format!("one head is enough ({rule}) in {}", tested.join(", ")))
 }
 
 /// Which split the heads were chosen on, and what that does to the numbers.
 fn choice(best: &BestHeads) -> Result<String, Error> {
-    let reported = best.sweep.split.as_deref();
+    let reported = best.sweep.file.origin.split();
     let Some(selected_on) = &best.selected_on else {
         let split = reported.map_or(String::new(), |split| format!(", {split}"));
         return Ok(format!(
@@ -166,12 +174,10 @@ fn remarks(best: &BestHeads, published: &[PublishedBest]) -> Vec<String> {
     let counts: Vec<_> =
         types.map(|attention| (attention, Enough::published(published, attention))).collect();
     let stem = best.file_stem();
-    remarks.extend(enough(&counts).map(|sentence| {
+    remarks.extend(enough(&counts, NO_LOSS).map(|sentence| {
         format!("paper: Michel et al. (2019), {}, {}; {sentence}", name(stem), paper_data(stem))
     }));
-    if best.sweep.split.is_none() {
-        remarks.push(format!("split unknown: no signature beside `{}`", file_name(best.sweep.path())));
-    }
+    remarks.extend(best.sweep.file.remark());
     remarks
 }
 
@@ -185,10 +191,6 @@ fn paper_data(stem: &str) -> &'static str {
             "BERT on MNLI matched, chosen on 5,000 training examples, percentage points of accuracy, marked at p < 0.01"
         }
     }
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -208,9 +210,13 @@ Layer    enc-enc       paper     enc-dec
     2  +0.25 (1)*      +7.50*
     3  -1.50 (3)*
 
-* p < 0.01 (paired bootstrap; not adjusted for the number of heads)
+* p < 0.01 (two-sided paired bootstrap; not adjusted for the number of heads)
 base BLEU 30.00
+one head is enough (shown safe) in 1 of 3 layers of enc-enc, 0 of 1 layer of enc-dec
 one head is enough (no significant loss) in 2 of 3 layers of enc-enc, 1 of 1 layer of enc-dec
+shown safe, the default: the 95 % interval of the change does not reach below -2 % of the base
+no significant loss, the paper's rule: not below the base at p < 0.01 (two-sided paired bootstrap; not adjusted for the \
+number of heads); it grows as the test set shrinks, since a test that cannot see a loss calls it none
 chosen and reported on the same split: the best of 3 heads is optimistic, and its p-value is not corrected for the choice
 enc-enc: 2 of 9 heads are not there: the sweep is not finished, or not all layers have as many heads
 paper: Michel et al. (2019), Table 2, WMT model on newstest2013, BLEU, marked at p < 0.01; one head is enough \
@@ -232,7 +238,7 @@ split unknown: no signature beside `a.csv`
         assert_eq!(best(vec![row("self", (1, 2), -0.5, 0.2)]).file_stem(), "table3");
         let table = best_head_table(&chosen("self"), CRITERION, &[]).unwrap();
         assert_eq!((table.name, table.label.as_str()), ("Table 6", "table6-demo-x-dev"));
-        assert_eq!(table.summary[2], "chosen on dev");
+        assert_eq!(table.summary.last().unwrap(), "chosen on dev");
     }
 
     #[test]

@@ -2,32 +2,39 @@
 use anyhow::Result;
 use plotting::agreement::{self, Agreement};
 use plotting::figure::canvas::Format;
-use plotting::importance::Importance;
+use plotting::importance::{EXPERIMENT, Importance};
 use plotting::left_out::LeftOut;
+use plotting::result_file::ResultFile;
 
-use super::output::{figures_folder, print_tables, report, write_tables};
-use crate::args::{AgreementArgs, SourceArgs};
+use super::Setting;
+use super::output::{print_tables, report, write_tables};
+use crate::args::AgreementArgs;
 
 /// Draws and prints how they agree.
 pub fn run(args: &AgreementArgs) -> Result<()> {
-    draw(&read(&args.source)?, &args.source, &args.format.format)
+    let file = args.source.source().one(EXPERIMENT)?;
+    draw(&file, &read(&file)?, &args.format.format)
 }
 
-/// The same if there are results; says whether there are.
-pub fn run_present(source: &SourceArgs, formats: &[Format], left_out: &mut LeftOut) -> Result<bool> {
-    let Some(agreement) = left_out.keep_if_there(read(source))? else { return Ok(false) };
-    draw(&agreement, source, formats)?;
-    Ok(true)
+/// The same for each file that is there; says whether any is.
+pub fn run_present(setting: &Setting, left_out: &mut LeftOut) -> Result<bool> {
+    let mut has_any = false;
+    for file in setting.source.all(EXPERIMENT, EXPERIMENT)? {
+        let Some(agreement) = left_out.keep(read(&file))? else { continue };
+        draw(&file, &agreement, &setting.formats)?;
+        has_any = true;
+    }
+    Ok(has_any)
 }
 
-fn read(source: &SourceArgs) -> Result<Agreement, plotting::Error> {
-    Agreement::of(&Importance::read(&source.results, &source.subject)?)
+fn read(file: &ResultFile) -> Result<Agreement, plotting::Error> {
+    Agreement::of(&Importance::read(file.clone())?)
 }
 
-fn draw(agreement: &Agreement, source: &SourceArgs, formats: &[Format]) -> Result<()> {
-    let (folder, tables) = (figures_folder(source), [agreement::table(agreement)]);
+fn draw(file: &ResultFile, agreement: &Agreement, formats: &[Format]) -> Result<()> {
+    let (stem, tables) = (file.stem(agreement::FILE_STEM), [agreement::table(agreement)]);
     print_tables(&tables)?;
-    write_tables(&folder, agreement::FILE_STEM, &tables)?;
-    report(&agreement::figure(agreement)?.write(&folder, agreement::FILE_STEM, formats)?);
+    write_tables(&file.figures(), &stem, &tables)?;
+    report(&agreement::figure(agreement)?.write(&file.figures(), &stem, formats)?);
     Ok(())
 }

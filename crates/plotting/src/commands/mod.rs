@@ -9,12 +9,26 @@ mod single_head;
 mod speed;
 mod summary;
 
+use std::path::PathBuf;
+
 use anyhow::Result;
+use plotting::figure::canvas::Format;
 use plotting::left_out::LeftOut;
-use plotting::sweep::Sweep;
+use plotting::result_file::Source;
+use plotting::significance::Criterion;
+use plotting::sweep::EXPERIMENT;
 
 use crate::args::{AllArgs, Args, Command};
 use output::{paper_folder, warn};
+
+/// What to draw everything from, and how.
+pub struct Setting {
+    source: Source,
+    /// The folder of the paper's numbers, if it is there.
+    paper: Option<PathBuf>,
+    criterion: Criterion,
+    formats: Vec<Format>,
+}
 
 /// Runs one command.
 pub fn run(args: &Args) -> Result<()> {
@@ -36,25 +50,29 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// Whatever there are results for. Without any, the message is that on the first experiment.
 fn run_all(args: &AllArgs) -> Result<()> {
+    let setting = Setting {
+        source: args.source.source(),
+        paper: paper_folder(&args.paper.paper).map(PathBuf::from),
+        criterion: args.criterion.criterion(),
+        formats: args.format.format.clone(),
+    };
     let mut left_out = LeftOut::default();
-    let drawn = draw_present(args, &mut left_out);
+    let drawn = draw_present(&setting, &mut left_out);
     let has_left_out = warn(&mut left_out);
     if !drawn? && !has_left_out {
-        Sweep::read(&args.source.results, &args.source.subject)?;
+        setting.source.one(EXPERIMENT)?.rows::<records::AblationRow>()?;
     }
     Ok(())
 }
 
 /// Draws what is there; says whether anything was.
-fn draw_present(args: &AllArgs, left_out: &mut LeftOut) -> Result<bool> {
-    let paper = paper_folder(&args.paper.paper);
-    let (source, criterion, formats) = (&args.source, args.criterion.criterion(), &args.format.format);
-    let mut has_any = single_head::run_present(args, paper, left_out)?;
-    has_any |= best_head::run_present(source, paper, criterion, left_out)?;
-    has_any |= pruning::run_present(source, paper, formats, criterion, left_out)?;
-    has_any |= figure2::run_present(source, paper, formats, left_out)?;
-    has_any |= speed::run_present(source, paper, left_out)?;
-    has_any |= dynamics::run_present(source, paper, formats, left_out)?;
-    has_any |= agreement::run_present(source, formats, left_out)?;
+fn draw_present(setting: &Setting, left_out: &mut LeftOut) -> Result<bool> {
+    let mut has_any = single_head::run_present(setting, left_out)?;
+    has_any |= best_head::run_present(setting, left_out)?;
+    has_any |= pruning::run_present(setting, left_out)?;
+    has_any |= figure2::run_present(setting, left_out)?;
+    has_any |= speed::run_present(setting, left_out)?;
+    has_any |= dynamics::run_present(setting, left_out)?;
+    has_any |= agreement::run_present(setting, left_out)?;
     Ok(has_any)
 }

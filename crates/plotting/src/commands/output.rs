@@ -7,21 +7,16 @@ use anyhow::{Context, Result};
 use plotting::figure::canvas::write_file;
 use plotting::left_out::LeftOut;
 use plotting::table::Table;
-
-use crate::args::SourceArgs;
+use plotting::visible::one_line;
 
 /// The folder of the paper's numbers; a table or figure without them is better than none, so a missing one is a warning.
 pub fn paper_folder(paper: &Path) -> Option<&Path> {
     if paper.is_dir() {
         return Some(paper);
     }
-    anstream::eprintln!("warning: no folder `{}`: leaving out the published numbers", paper.display());
+    let folder = one_line(&paper.display().to_string());
+    anstream::eprintln!("warning: no folder `{folder}`: leaving out the published numbers");
     None
-}
-
-/// Where tables and figures of a subject go.
-pub fn figures_folder(source: &SourceArgs) -> PathBuf {
-    source.results.join(&source.subject).join("figures")
 }
 
 /// Prints tables one after the other.
@@ -54,7 +49,7 @@ pub fn print_all(text: &str) -> Result<()> {
 /// Says what was written.
 pub fn report(paths: &[PathBuf]) {
     for path in paths {
-        anstream::eprintln!("wrote {}", path.display());
+        anstream::eprintln!("wrote {}", one_line(&path.display().to_string()));
     }
 }
 
@@ -63,7 +58,7 @@ pub fn warn(left_out: &mut LeftOut) -> bool {
     let errors = left_out.take();
     let has_any = !errors.is_empty();
     for error in errors {
-        anstream::eprintln!("warning: left out: {:#}", anyhow::Error::from(error));
+        anstream::eprintln!("warning: left out: {}", one_line(&format!("{:#}", anyhow::Error::from(error))));
     }
     has_any
 }

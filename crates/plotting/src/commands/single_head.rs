@@ -1,6 +1,6 @@
 //! Table 1 and Figure 1.
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use plotting::attention::Selection;
@@ -9,73 +9,84 @@ use plotting::figure1::{self, figure1};
 use plotting::left_out::LeftOut;
 use plotting::paper::Published;
 use plotting::significance::Criterion;
-use plotting::sweep::Sweep;
+use plotting::sweep::{EXPERIMENT, Sweep};
 use plotting::table1::{self, table1};
 
-use super::output::{figures_folder, paper_folder, print_tables, report, write_tables};
-use crate::args::{AllArgs, FigureArgs, SourceArgs, TableArgs};
+use super::Setting;
+use super::output::{paper_folder, print_tables, report, write_tables};
+use crate::args::{Figure1Args, SourceArgs, Table1Args};
 
-/// The table, printed.
-pub fn run_table1(args: &TableArgs) -> Result<()> {
+/// The table, printed, and the figure if it is asked for.
+pub fn run_table1(args: &Table1Args) -> Result<()> {
     let drawing = Drawing::read(&args.source, paper_folder(&args.paper.paper))?;
     let selection = args.selection.attention.unwrap_or_default();
-    drawing.draw_table1(args.criterion.criterion(), selection, true)
+    drawing.draw_table1(args.criterion.criterion(), selection, true)?;
+    if args.with_figure { drawing.draw_figure1(&args.format.format, selection) } else { Ok(()) }
 }
 
 /// The figure.
-pub fn run_figure1(args: &FigureArgs) -> Result<()> {
+pub fn run_figure1(args: &Figure1Args) -> Result<()> {
     let drawing = Drawing::read(&args.source, paper_folder(&args.paper.paper))?;
-    let selection = args.selection.attention.unwrap_or_default();
-    drawing.draw_figure1(&args.format.format, selection)
+    drawing.draw_figure1(&args.format.format, args.selection.attention.unwrap_or_default())
 }
 
-/// The paper's table and figure, and those of all attention types where there are several; says whether there are results.
-pub fn run_present(args: &AllArgs, paper: Option<&Path>, left_out: &mut LeftOut) -> Result<bool> {
-    let sweep = Sweep::read(&args.source.results, &args.source.subject);
-    let Some(sweep) = left_out.keep_if_there(sweep)? else { return Ok(false) };
-    let drawing = Drawing::new(sweep, &args.source, paper)?;
-    let present = drawing.sweep.attentions();
-    let shows_all = Selection::Paper.of(&present) == present;
-    let selections = if shows_all { vec![Selection::Paper] } else { vec![Selection::Paper, Selection::All] };
-    if shows_all {
-        remove_all_types(&drawing.folder)?;
+/// The paper's table and figure, and those of all attention types where there are several, of each file that is there; only
+/// the first is printed. Says whether there are results.
+pub fn run_present(setting: &Setting, left_out: &mut LeftOut) -> Result<bool> {
+    let mut has_any = false;
+    for file in setting.source.all(EXPERIMENT, EXPERIMENT)? {
+        let Some(sweep) = left_out.keep(Sweep::read(file, EXPERIMENT))? else { continue };
+        Drawing::new(sweep, setting.paper.as_deref())?.draw_all(setting, !has_any)?;
+        has_any = true;
     }
-    for (index, &selection) in selections.iter().enumerate() {
-        let is_last = index + 1 == selections.len();
-        drawing.draw_table1(args.criterion.criterion(), selection, is_last)?;
-        drawing.draw_figure1(&args.format.format, selection)?;
-    }
-    Ok(true)
+    Ok(has_any)
 }
 
-/// Takes away what an earlier run drew of attention types that are no longer among the rows.
-fn remove_all_types(folder: &Path) -> Result<()> {
-    for file in ["table1-all.md", "table1-all.tex", "figure1-all.svg", "figure1-all.png"] {
-        match std::fs::remove_file(folder.join(file)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error)
-                    .with_context(|| format!("cannot remove `{}`", folder.join(file).display()));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// What tables and figures are made of, and where they go.
+/// What tables and figures are made of.
 struct Drawing {
     sweep: Sweep,
     published: Option<Published>,
-    folder: PathBuf,
 }
 
 impl Drawing {
     fn read(source: &SourceArgs, paper: Option<&Path>) -> Result<Self> {
-        Self::new(Sweep::read(&source.results, &source.subject)?, source, paper)
+        Self::new(Sweep::read(source.source().one(EXPERIMENT)?, EXPERIMENT)?, paper)
     }
 
-    fn new(sweep: Sweep, source: &SourceArgs, paper: Option<&Path>) -> Result<Self> {
-        Ok(Self { sweep, published: paper.map(Published::read).transpose()?, folder: figures_folder(source) })
+    fn new(sweep: Sweep, paper: Option<&Path>) -> Result<Self> {
+        Ok(Self { sweep, published: paper.map(Published::read).transpose()? })
+    }
+
+    fn draw_all(&self, setting: &Setting, print: bool) -> Result<()> {
+        let present = self.sweep.attentions();
+        let shows_all = Selection::Paper.of(&present) == present;
+        let selections =
+            if shows_all { &[Selection::Paper][..] } else { &[Selection::Paper, Selection::All] };
+        if shows_all {
+            self.remove_all_types()?;
+        }
+        for (index, &selection) in selections.iter().enumerate() {
+            let is_last = index + 1 == selections.len();
+            self.draw_table1(setting.criterion, selection, print && is_last)?;
+            self.draw_figure1(&setting.formats, selection)?;
+        }
+        Ok(())
+    }
+
+    /// Takes away what an earlier run drew of attention types that are no longer among the rows.
+    fn remove_all_types(&self) -> Result<()> {
+        let (folder, file) = (self.sweep.file.figures(), &self.sweep.file);
+        for (name, extension) in [("table1", "md"), ("table1", "tex"), ("figure1", "svg"), ("figure1", "png")]
+        {
+            let path = folder.join(format!("{}.{extension}", file.stem(&format!("{name}-all"))));
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("cannot remove `{}`", path.display()));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn draw_table1(&self, criterion: Criterion, selection: Selection, print: bool) -> Result<()> {
@@ -88,13 +99,14 @@ impl Drawing {
         if print {
             print_tables(&tables)?;
         }
-        write_tables(&self.folder, &selection.file_stem(table1::FILE_NAMES, &present), &tables)
+        let stem = self.sweep.file.stem(&selection.file_stem(table1::FILE_NAMES, &present));
+        write_tables(&self.sweep.file.figures(), &stem, &tables)
     }
 
     fn draw_figure1(&self, formats: &[Format], selection: Selection) -> Result<()> {
         let figure = figure1(&self.sweep, selection, self.published.as_ref())?;
         let stem = selection.file_stem(figure1::FILE_NAMES, &self.sweep.attentions());
-        report(&figure.write(&self.folder, &stem, formats)?);
+        report(&figure.write(&self.sweep.file.figures(), &self.sweep.file.stem(&stem), formats)?);
         Ok(())
     }
 }

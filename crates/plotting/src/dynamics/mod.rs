@@ -1,17 +1,16 @@
 //! The rows of `training-dynamics`, read and checked (Michel et al. 2019, Section 6).
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use records::{DynamicsRow, PruningRow, read_rows};
+use records::{DynamicsRow, PruningRow};
 
 use crate::Error;
 use crate::check;
 use crate::metric::Metric;
 use crate::number;
-use crate::origin::Origin;
 use crate::pruning::Pruning;
 use crate::pruning::curve::percent;
-use crate::sweep::csv_path;
+use crate::result_file::ResultFile;
 
 /// The experiment whose results these are.
 pub const EXPERIMENT: &str = "training-dynamics";
@@ -22,14 +21,10 @@ const LEAST: f64 = 0.05;
 /// What masking more and more heads does to the score of a model while it is trained.
 #[derive(Debug, Clone)]
 pub struct Dynamics {
-    /// Name of the subject.
-    pub subject: String,
-    /// What the signature says of the rows.
-    pub origin: Origin,
+    /// The file that the rows are from.
+    pub file: ResultFile,
     /// What the scores measure.
     pub metric: Metric,
-    /// The file that the rows are from.
-    path: PathBuf,
     /// In the order of training; at least one.
     checkpoints: Vec<Checkpoint>,
 }
@@ -95,36 +90,34 @@ impl Checkpoint {
 }
 
 impl Dynamics {
-    /// Reads `<results>/<subject>/training-dynamics.csv` and the signature beside it.
+    /// Reads a file of `training-dynamics`.
     ///
     /// # Errors
-    /// If a file is missing or damaged, or its rows are not of one training.
-    pub fn read(results: &Path, subject: &str) -> Result<Self, Error> {
-        let path = csv_path(results, subject, EXPERIMENT, EXPERIMENT)?;
-        let origin = Origin::beside(&path)?;
-        let rows = read_rows(&path)?;
-        Ok(Self { origin, ..Self::from_rows(subject, path, rows)? })
+    /// If the file is missing or damaged, or its rows are not of one training.
+    pub fn read(file: ResultFile) -> Result<Self, Error> {
+        let rows = file.rows()?;
+        Self::from_rows(file, rows)
     }
 
-    /// Checks rows that come from `path`, which only errors mention.
+    /// Checks rows that come from `file`.
     ///
     /// # Errors
     /// If there are none or they are not of one training.
-    pub fn from_rows(subject: &str, path: PathBuf, mut rows: Vec<DynamicsRow>) -> Result<Self, Error> {
-        let Some(first) = rows.first().cloned() else { return Err(Error::Empty { path }) };
+    pub fn from_rows(file: ResultFile, mut rows: Vec<DynamicsRow>) -> Result<Self, Error> {
+        let path = &file.path;
+        let Some(first) = rows.first().cloned() else { return Err(Error::Empty { path: path.clone() }) };
         rows.sort_by_key(|row| (row.updates, row.step));
         let checkpoints = rows.chunk_by(|left, right| left.updates == right.updates);
         let checkpoints: Vec<_> =
-            checkpoints.map(|rows| checkpoint(subject, &path, rows)).collect::<Result<_, _>>()?;
+            checkpoints.map(|rows| checkpoint(&file, rows)).collect::<Result<_, _>>()?;
         let metric = |row: &DynamicsRow| format!("`{}`", row.metric);
         let heads = |row: &DynamicsRow| row.heads.to_string();
         for row in &rows {
-            check::same(&path, [&first, row], ("metric", metric), name)?;
-            check::same(&path, [&first, row], ("heads", heads), name)?;
+            check::same(path, [&first, row], ("metric", metric), name)?;
+            check::same(path, [&first, row], ("heads", heads), name)?;
         }
-        check_epochs(&path, &checkpoints)?;
-        let metric = Metric::new(&first.metric);
-        Ok(Self { subject: subject.to_owned(), origin: Origin::default(), metric, path, checkpoints })
+        check_epochs(path, &checkpoints)?;
+        Ok(Self { file, metric: Metric::new(&first.metric), checkpoints })
     }
 
     /// All checkpoints, in the order of training.
@@ -139,7 +132,7 @@ impl Dynamics {
     pub fn comparable(&self) -> Result<Vec<&Checkpoint>, Error> {
         let found: Vec<_> =
             self.checkpoints.iter().filter(|checkpoint| checkpoint.kept(0.0).is_some()).collect();
-        if found.is_empty() { Err(Error::NoPercentage { path: self.path.clone() }) } else { Ok(found) }
+        if found.is_empty() { Err(Error::NoPercentage { path: self.file.path.clone() }) } else { Ok(found) }
     }
 
     /// Shares of masked heads that any checkpoint has, above 0: number of heads and percent. Of more than ten, those nearest
@@ -183,7 +176,7 @@ impl Dynamics {
 
     /// Subject and split as a reader should see them.
     pub fn title(&self) -> String {
-        self.origin.title(&self.subject)
+        self.file.title()
     }
 
     /// Whether a checkpoint has as many steps as the longest one, and their tests.
@@ -211,6 +204,7 @@ impl Dynamics {
         let unfinished =
             unfinished.map(|names| format!("not finished, steps or their tests are missing: {names}"));
         let killed = self
+            .file
             .origin
             .is_unfinished()
             .then(|| "the run was killed or is still going, so checkpoints may be missing".to_owned());
@@ -224,13 +218,13 @@ pub fn share_of(removable: Option<Removable>) -> String {
 }
 
 /// Checks the rows with one number of updates as a curve of `iterative-prune`, which they are.
-fn checkpoint(subject: &str, path: &Path, rows: &[DynamicsRow]) -> Result<Checkpoint, Error> {
+fn checkpoint(file: &ResultFile, rows: &[DynamicsRow]) -> Result<Checkpoint, Error> {
     let (epoch, updates) = (rows[0].epoch, rows[0].updates);
     for row in rows {
         let epoch = |row: &DynamicsRow| row.epoch.map_or("empty".to_owned(), |epoch| epoch.to_string());
-        check::same(path, [&rows[0], row], ("epoch", epoch), name)?;
+        check::same(&file.path, [&rows[0], row], ("epoch", epoch), name)?;
     }
-    let curve = Pruning::from_rows(subject, path.to_owned(), rows.iter().map(curve_row).collect());
+    let curve = Pruning::from_rows(file.clone(), rows.iter().map(curve_row).collect());
     // Errors on a curve do not know of which checkpoint it is.
     let curve = curve.map_err(|error| match error {
         Error::Range { path, head, column, found, range } => {
@@ -253,6 +247,7 @@ fn curve_row(row: &DynamicsRow) -> PruningRow {
         attention: "all".to_owned(),
         order: "importance".to_owned(),
         order_seed: None,
+        complement: false,
         step: row.step,
         masked: row.masked,
         heads: row.heads,
@@ -263,7 +258,8 @@ fn curve_row(row: &DynamicsRow) -> PruningRow {
         delta_low: row.delta_low,
         delta_high: row.delta_high,
         p_value: row.p_value,
-        p_holm: row.p_holm,
+        p_koehn: row.p_koehn,
+        p_adjusted: row.p_adjusted,
         p_benjamini_hochberg: row.p_benjamini_hochberg,
         p_unpaired_t: row.p_unpaired_t,
         p_mcnemar: row.p_mcnemar,

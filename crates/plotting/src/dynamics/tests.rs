@@ -2,14 +2,14 @@ use records::Identity;
 
 use super::*;
 use crate::origin::tests::origin;
-use crate::test_rows::{checkpoint, dynamics_row as row};
+use crate::test_rows::{checkpoint, dynamics_row as row, file};
 
 pub(crate) fn dynamics(rows: Vec<DynamicsRow>) -> Dynamics {
-    Dynamics::from_rows("demo-x", PathBuf::from("a.csv"), rows).unwrap()
+    Dynamics::from_rows(file(), rows).unwrap()
 }
 
 fn message(rows: Vec<DynamicsRow>) -> String {
-    Dynamics::from_rows("demo-x", PathBuf::from("a.csv"), rows).unwrap_err().to_string()
+    Dynamics::from_rows(file(), rows).unwrap_err().to_string()
 }
 
 fn removable(kept: &[f64], least: f64) -> Option<(f64, bool)> {
@@ -84,10 +84,10 @@ fn what_is_missing_is_said() {
     let mut all = dynamics(rows.clone());
     let expected = "not finished, steps or their tests are missing: epoch 3, epoch 4";
     assert_eq!(all.notes(), [expected]);
-    all.origin = origin(Identity::new(EXPERIMENT, "demo-x"), false);
+    all.file.origin = origin(Identity::new(EXPERIMENT, "demo-x"), false);
     assert_eq!(all.notes()[1], "the run was killed or is still going, so checkpoints may be missing");
     all = dynamics(rows[..6].to_vec());
-    all.origin = origin(Identity::new(EXPERIMENT, "demo-x"), true);
+    all.file.origin = origin(Identity::new(EXPERIMENT, "demo-x"), true);
     assert!(all.notes().is_empty());
     assert_eq!(all.state(&all.checkpoints()[1]), "");
 }
@@ -146,7 +146,7 @@ fn what_cannot_be_is_refused() {
     assert_eq!(found, expected);
     assert!(faulty(|row| row.masked = 11).contains("no more than 100 % can be masked"));
     assert!(faulty(|row| row.masked = 0).contains("must be no less than in the step before"));
-    assert!(faulty(|row| row.p_holm = Some(2.0)).contains("p_holm"));
+    assert!(faulty(|row| row.p_adjusted = Some(2.0)).contains("p_adjusted"));
     assert!(
         faulty(|row| row.masked_heads = "mid:1:1".to_owned())
             .contains("is not what `training-dynamics` writes: unknown type in masked_heads `mid`")

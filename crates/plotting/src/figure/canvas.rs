@@ -10,6 +10,7 @@ use resvg::{tiny_skia, usvg};
 
 use super::text::{self, FONT};
 use crate::Error;
+use crate::visible::one_line;
 
 /// Units of a drawing, and pixels of a PNG, in one inch.
 pub const UNITS_PER_INCH: u32 = 600;
@@ -150,7 +151,7 @@ fn fonts() -> usvg::fontdb::Database {
 fn with_print_size(svg: &str, (width, height): (f64, f64), title: &str) -> String {
     let units = format!(r#"width="{}" height="{}""#, inches(width), inches(height));
     let print = format!(r#"width="{width}in" height="{height}in""#);
-    let title = title.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let title = one_line(title).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     svg.replacen(&units, &print, 1).replacen(">\n", &format!(">\n<title>{title}</title>\n"), 1)
 }
 
@@ -179,8 +180,8 @@ mod tests {
     use plotters::style::text_anchor::HPos;
 
     fn hello() -> Figure {
-        Figure::draw((0.5, 0.25), "a < b", |area| {
-            TextStyle::new(8.0, INK, HPos::Left).write(area, "Hello", (20, 100))
+        Figure::draw((0.5, 0.25), "a < b\u{1b}", |area| {
+            TextStyle::new(8.0, INK, HPos::Left).write(area, "Hello\u{1b}", (20, 100))
         })
         .unwrap()
     }
@@ -190,7 +191,7 @@ mod tests {
         let svg = hello().svg;
         let start = "<svg width=\"0.5in\" height=\"0.25in\" viewBox=\"0 0 300 150\"";
         assert!(svg.starts_with(start), "{svg}");
-        assert!(svg.contains("<title>a &lt; b</title>"), "{svg}");
+        assert!(svg.contains("<title>a &lt; b\\u{1b}</title>") && svg.contains("Hello\\u{1b}"), "{svg}");
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Curves of a score over the share of masked heads, below their legend.
-use plotters::element::{DashedPathElement, PathElement, Polygon};
+use plotters::element::{DashedPathElement, PathElement};
+use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
-use plotters::style::{Color, RGBColor};
 
 use super::axes::{Axes, Place, Scale, draw_y_label, stroke};
 use super::canvas::{Area, COLUMN_INCHES, Figure, points, to_error};
 use super::legend::{Entry, LINE, Legend};
 use super::mark::{Mark, Shape};
-use super::palette::{GREY, INK};
+use super::palette::GREY;
 use super::text::{SMALL, TextStyle, fitted, width};
 use crate::Error;
 
@@ -17,17 +17,15 @@ const RIGHT: f64 = 9.0;
 const BOTTOM: f64 = 29.0;
 /// Height of the plot, in points.
 const HEIGHT: f64 = 140.0;
-/// Room above the plot for the name of the cut, in points.
-const CUT: f64 = 12.0;
+/// Room above the plot for the short name of each cut, in points.
+const CUT: f64 = 10.0;
 /// The y axis spans at least this many points, so that rounding errors do not look like curves.
 const FLAT: f64 = 0.5;
-/// Opacity of a band.
-const OPACITY: f64 = 0.3;
 
 /// What a curve looks like.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Style {
-    /// Colour of line, marks and band.
+    /// Colour of line and marks.
     pub color: RGBColor,
     /// Width of the line, in points; 0 for none.
     pub width: f64,
@@ -35,14 +33,12 @@ pub struct Style {
     pub is_dashed: bool,
     /// Shape of its marks and their radius, in points.
     pub mark: Option<(Shape, f64)>,
-    /// Whether there is a band around it.
-    pub has_band: bool,
 }
 
 impl Style {
     /// A thin solid line.
     pub const fn line(color: RGBColor) -> Self {
-        Self { color, width: 0.7, is_dashed: false, mark: None, has_band: false }
+        Self { color, width: 0.7, is_dashed: false, mark: None }
     }
 
     /// The same dashed.
@@ -60,33 +56,14 @@ impl Style {
         Self { mark: Some((shape, radius)), ..self }
     }
 
-    /// The same with a band around it.
-    pub const fn banded(self) -> Self {
-        Self { has_band: true, ..self }
-    }
-
     /// A sample for a legend.
     ///
     /// # Errors
     /// If the backend fails.
     pub fn draw_sample(self, page: &Area<'_>, ends: [(i32, i32); 2], is_hollow: bool) -> Result<(), Error> {
         let [(left, middle), (right, _)] = ends;
-        if self.has_band {
-            let half = points(3.0);
-            let corners = [
-                (left, middle - half),
-                (right, middle - half),
-                (right, middle + half),
-                (left, middle + half),
-            ];
-            self.draw_band(page, corners.to_vec())?;
-        }
         self.draw_line(page, ends.to_vec())?;
         self.draw_mark(page, ((left + right) / 2, middle), is_hollow)
-    }
-
-    fn draw_band(self, page: &Area<'_>, corners: Vec<(i32, i32)>) -> Result<(), Error> {
-        page.draw(&Polygon::new(corners, self.color.mix(OPACITY).filled())).map_err(to_error)
     }
 
     pub(super) fn draw_line(self, page: &Area<'_>, path: Vec<(i32, i32)>) -> Result<(), Error> {
@@ -115,8 +92,6 @@ pub struct Point {
     pub x: f64,
     /// Value on the y axis.
     pub y: f64,
-    /// Half the height of the band here.
-    pub spread: Option<f64>,
     /// Whether the mark is hollow.
     pub is_hollow: bool,
 }
@@ -133,7 +108,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Draws its pieces without their bands.
+    /// Draws its pieces.
     ///
     /// # Errors
     /// If the backend fails.
@@ -149,6 +124,32 @@ impl Line {
     }
 }
 
+/// A horizontal line: the score with all heads masked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Floor {
+    /// Its score.
+    pub value: f64,
+    /// Its short name at the line.
+    pub label: String,
+    /// Its name in the legend.
+    pub name: String,
+    /// Its colour.
+    pub color: RGBColor,
+}
+
+/// A vertical line: how many heads can go.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cut {
+    /// Its place.
+    pub x: f64,
+    /// Its short name above the plot.
+    pub label: String,
+    /// Its name in the legend.
+    pub name: String,
+    /// What it looks like.
+    pub style: Style,
+}
+
 /// Curves with what explains them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinePlot {
@@ -160,8 +161,10 @@ pub struct LinePlot {
     pub lines: Vec<Line>,
     /// Value of the horizontal line, and its name.
     pub base: (f64, String),
-    /// Place of the vertical line, its short name at the line and its name in the legend.
-    pub cut: Option<(f64, String, String)>,
+    /// What is left of the score without any head.
+    pub floors: Vec<Floor>,
+    /// How many heads can go; the first one's name stands highest.
+    pub cuts: Vec<Cut>,
     /// What hollow marks mean, and which curve they are on.
     pub hollow: Option<Entry>,
     /// What the axes show.
@@ -176,7 +179,7 @@ impl LinePlot {
     pub fn figure(&self) -> Result<Figure, Error> {
         let legend = Legend::new(self.entries(), COLUMN_INCHES * 72.0 - LEFT - RIGHT);
         let head = LINE * self.head.len() as f64;
-        let top = head + legend.height() + if self.cut.is_some() { CUT } else { 0.0 } + 8.0;
+        let top = head + legend.height() + CUT * self.cuts.len() as f64 + 8.0;
         let place = Place { left: LEFT, right: COLUMN_INCHES * 72.0 - RIGHT, top, bottom: top + HEIGHT };
         let size = (COLUMN_INCHES, ((place.bottom + BOTTOM) / 72.0 * 100.0).round() / 100.0);
         Figure::draw(size, &self.title, |page| {
@@ -191,22 +194,19 @@ impl LinePlot {
         let mut entries: Vec<_> = self.lines.iter().map(|line| entry(line.style, &line.name)).collect();
         entries.push(entry(BASE, &self.base.1));
         entries.extend(self.hollow.clone());
-        entries.extend(self.cut.iter().map(|(_, _, name)| entry(CUT_LINE, name)));
+        entries.extend(self.floors.iter().map(|floor| entry(floor.style(), &floor.name)));
+        entries.extend(self.cuts.iter().map(|cut| entry(cut.style, &cut.name)));
         entries
     }
 
     fn draw(&self, page: &Area<'_>, place: Place) -> Result<(), Error> {
         let axes = Axes::new(page, place, Scale::around(0.0, 100.0), self.y_scale());
         axes.draw_grid()?;
-        for line in self.lines.iter().rev().filter(|line| line.style.has_band) {
-            line.pieces.iter().try_for_each(|piece| draw_band(page, &axes, line.style, piece))?;
+        for (index, cut) in self.cuts.iter().enumerate().rev() {
+            cut.draw(page, &axes, place, CUT * (self.cuts.len() - 1 - index) as f64)?;
         }
-        if let Some((x, name, _)) = &self.cut {
-            let ends = axes.ends_at(*x);
-            CUT_LINE.draw_line(page, ends.to_vec())?;
-            let half = points(width(name, SMALL) / 2.0);
-            let x = ends[0].0.clamp(points(place.left) + half, points(place.right) - half);
-            TextStyle::new(SMALL, INK, HPos::Center).write(page, name, (x, points(place.top - 3.0)))?;
+        for floor in &self.floors {
+            floor.draw(page, &axes, self.y_scale())?;
         }
         BASE.draw_line(page, axes.ends_along(self.base.0).to_vec())?;
         for line in self.lines.iter().rev() {
@@ -218,12 +218,10 @@ impl LinePlot {
         draw_y_label(page, &self.labels[1], place.top, place.bottom)
     }
 
-    /// Holds all points and bands and the base.
+    /// Holds all points, the base and the floors.
     fn y_scale(&self) -> Scale {
-        let values = self.lines.iter().flat_map(|line| &line.pieces).flatten().flat_map(|point| {
-            let spread = point.spread.unwrap_or(0.0);
-            [point.y - spread, point.y + spread]
-        });
+        let points = self.lines.iter().flat_map(|line| &line.pieces).flatten().map(|point| point.y);
+        let values = points.chain(self.floors.iter().map(|floor| floor.value));
         let (low, high) =
             values.fold((self.base.0, self.base.0), |(low, high), value| (low.min(value), high.max(value)));
         let missing = (FLAT - (high - low)).max(0.0);
@@ -233,7 +231,34 @@ impl LinePlot {
 
 /// The line of the intact model.
 pub(super) const BASE: Style = Style::line(GREY).dashed();
-const CUT_LINE: Style = Style::line(INK).width(0.5);
+
+impl Floor {
+    fn style(&self) -> Style {
+        Style::line(self.color).width(0.4)
+    }
+
+    /// The line with its short name at the left end, on the side where there are no curves.
+    fn draw(&self, page: &Area<'_>, axes: &Axes<'_, '_>, y: Scale) -> Result<(), Error> {
+        let ends = axes.ends_along(self.value);
+        self.style().draw_line(page, ends.to_vec())?;
+        let is_high = self.value > (y.low + y.high) / 2.0;
+        let below = if is_high { SMALL } else { -2.0 };
+        let at = (ends[0].0 + points(4.0), ends[0].1 + points(below));
+        TextStyle::new(SMALL, self.color, HPos::Left).write(page, &self.label, at)
+    }
+}
+
+impl Cut {
+    /// The line with its short name `above` the plot, in points.
+    fn draw(&self, page: &Area<'_>, axes: &Axes<'_, '_>, place: Place, above: f64) -> Result<(), Error> {
+        let [(x, top), bottom] = axes.ends_at(self.x);
+        self.style.draw_line(page, vec![(x, top), bottom])?;
+        let half = points(width(&self.label, SMALL) / 2.0);
+        let x = x.clamp(points(place.left) + half, points(place.right) - half);
+        let at = (x, points(place.top - 3.0 - above));
+        TextStyle::new(SMALL, self.style.color, HPos::Center).write(page, &self.label, at)
+    }
+}
 
 /// Lines of small print at the top of the page, from `left` to `right` in points.
 pub(super) fn draw_head(page: &Area<'_>, lines: &[String], (left, right): (f64, f64)) -> Result<(), Error> {
@@ -243,17 +268,4 @@ pub(super) fn draw_head(page: &Area<'_>, lines: &[String], (left, right): (f64, 
         TextStyle::new(size, GREY, HPos::Left).write(page, &text, at)?;
     }
     Ok(())
-}
-
-fn draw_band(page: &Area<'_>, axes: &Axes<'_, '_>, style: Style, piece: &[Point]) -> Result<(), Error> {
-    let edge = |side: f64| {
-        let edge = |point: &Point| axes.at(point.x, point.y + side * point.spread.unwrap_or(0.0));
-        piece.iter().map(edge).collect::<Vec<_>>()
-    };
-    if piece.len() < 2 {
-        return Ok(());
-    }
-    let mut corners = edge(1.0);
-    corners.extend(edge(-1.0).into_iter().rev());
-    style.draw_band(page, corners)
 }

@@ -9,6 +9,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::canvas::{points, to_error};
 use crate::Error;
+use crate::visible::one_line;
 
 /// Roboto Regular of Debian's `fonts-roboto-unhinted` 2:0~20170802-3, Apache License 2.0 (see `assets/`).
 pub const FONT: &[u8] = include_bytes!("../../assets/Roboto-Regular.ttf");
@@ -131,7 +132,7 @@ impl TextStyle {
     ) -> Result<(), Error> {
         let font = (FAMILY, f64::from(points(self.size)) * PLOTTERS_SIZE).into_font().transform(transform);
         let style = font.color(&self.color).pos(Pos::new(self.anchor, VPos::Top));
-        area.draw_text(text, &style, at).map_err(to_error)
+        area.draw_text(&one_line(text), &style, at).map_err(to_error)
     }
 }
 

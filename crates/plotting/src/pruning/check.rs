@@ -7,7 +7,7 @@ use super::curve::Series;
 use super::order::{Order, Scope};
 use crate::Error;
 use crate::attention::Attention;
-use crate::sweep::implausible;
+use crate::tested::Tested;
 
 /// More heads than this are a fault, not a model.
 const MOST: usize = 100_000;
@@ -55,13 +55,7 @@ impl File<'_> {
         if row.masked > row.heads {
             return fault("masked", row.masked as f64, "at most `heads`: no more than 100 % can be masked");
         }
-        let scores = [("base_score", row.base_score), ("score", row.score), ("score_delta", row.score_delta)];
-        let p_values = [
-            ("p_value", row.p_value),
-            ("p_holm", row.p_holm),
-            ("p_benjamini_hochberg", row.p_benjamini_hochberg),
-        ];
-        implausible(&scores, &p_values).map_or(Ok(()), |(column, found, range)| fault(column, found, range))
+        row.implausible().map_or(Ok(()), |(column, found, range)| fault(column, found, range))
     }
 
     /// Metric and base score are the same in all rows, also in those of another file.
@@ -97,7 +91,7 @@ impl File<'_> {
     /// Percentages of different wholes cannot share an axis.
     pub fn check_heads(self, series: &[Series]) -> Result<(), Error> {
         for one in series {
-            let of_scope = series.iter().filter(|other| other.scope == one.scope);
+            let of_scope = series.iter().filter(|other| other.curve.scope == one.curve.scope);
             let mut rows = of_scope.flat_map(|series| &series.runs).flat_map(|run| &run.steps);
             let Some(first) = rows.next() else { continue };
             if let Some(other) = rows.find(|row| row.heads != first.heads) {
@@ -113,8 +107,9 @@ impl File<'_> {
     }
 }
 
-/// What messages call a row: `all by random, seed 3, step 2`.
+/// What messages call a row: `all by random, seed 3, step 2`, `all by importance, complement, step 2`.
 fn name(row: &PruningRow) -> String {
     let seed = row.order_seed.map_or(String::new(), |seed| format!(", seed {seed}"));
-    format!("{} by {}{seed}, step {}", row.attention, row.order, row.step)
+    let complement = if row.complement { ", complement" } else { "" };
+    format!("{} by {}{seed}{complement}, step {}", row.attention, row.order, row.step)
 }

@@ -1,8 +1,8 @@
 //! Curves over the share of masked heads, and how many heads can go.
 use records::PruningRow;
 
-use super::order::{Order, Scope};
-use crate::significance::Criterion;
+use super::order::{Curve, Order};
+use crate::significance::{Criterion, Rules, Which};
 
 /// One curve: the steps of one order, by one seed if it is random.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,32 +13,48 @@ pub struct Run {
     pub steps: Vec<PruningRow>,
 }
 
-/// The heads that can go, or the mean over several runs.
+/// The heads that can go by one rule, or the median over several runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Removable {
     /// Share of the heads, in percent.
     pub percent: f64,
-    /// Standard deviation of the share over runs, in percent; absent for a single run.
-    pub deviation: Option<f64>,
-    /// Number of masked heads; absent for the mean of several runs.
-    pub masked: Option<usize>,
-    /// Score without these heads, in points.
-    pub score: f64,
-    /// `score` minus the base score, in points.
-    pub delta: f64,
-    /// Whether the curve ends here, so that more might go.
+    /// The least and the greatest share of several runs, in percent.
+    pub range: Option<(f64, f64)>,
+    /// What is left without these heads; absent for several runs.
+    pub step: Option<Step>,
+    /// Whether the climb ended for want of a test, so that more might go.
     pub is_open: bool,
 }
 
+/// One step of a curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// Number of masked heads.
+    pub masked: usize,
+    /// Score without them, in points.
+    pub score: f64,
+    /// `score` minus the base score, in points.
+    pub delta: f64,
+}
+
 impl Run {
-    /// Whether the steps are 0, 1, 2 and so on: a killed run may have the first and the last alone.
+    /// Whether no step is missing: a killed run may have the first and the last alone.
     fn is_gapless(&self) -> bool {
-        self.steps.iter().enumerate().all(|(index, row)| row.step == index)
+        self.without_gap().len() == self.steps.len()
+    }
+
+    /// The steps before the first one that is missing. Without heads masked all curves are equal, so the first may be
+    /// that of one masked share.
+    fn without_gap(&self) -> &[PruningRow] {
+        let first = self.steps.first().map_or(0, |row| row.step);
+        let steps = self.steps.iter().enumerate();
+        let length = steps.take_while(|(index, row)| first <= 1 && row.step == first + index).count();
+        &self.steps[..length]
     }
 
     /// Whether all p-values are adjusted, which is done when all steps are there.
     fn is_adjusted(&self) -> bool {
-        self.steps.iter().all(|row| row.p_value.is_none() || row.p_holm.is_some())
+        self.steps.iter().all(|row| row.p_value.is_none() || row.p_adjusted.is_some())
     }
 
     /// Share of the heads that the last step masks, in percent.
@@ -46,36 +62,26 @@ impl Run {
         self.steps.last().map_or(0.0, percent)
     }
 
-    /// The last step before the first one that is significantly below the base, as for [`Series::removable`].
-    fn removable(&self, criterion: Criterion) -> Option<Removable> {
-        let mut last = None;
-        let mut is_open = true;
-        for row in self.steps.iter().filter(|row| row.masked > 0) {
-            p_value(row, criterion)?;
-            if is_loss(row, criterion) {
-                is_open = false;
-                break;
-            }
-            last = Some(row);
-        }
-        let any = self.steps.iter().find(|row| row.masked > 0)?;
-        Some(match last {
-            Some(row) => Removable {
-                percent: percent(row),
-                deviation: None,
-                masked: Some(row.masked),
-                score: row.score,
-                delta: row.score_delta,
-                is_open: is_open && row.masked < row.heads,
-            },
-            None => Removable {
-                percent: 0.0,
-                deviation: None,
-                masked: Some(0),
-                score: any.base_score,
-                delta: 0.0,
-                is_open: false,
-            },
+    /// As for [`Series::removable`], of these `steps`.
+    fn removable(steps: &[PruningRow], rules: Rules, which: Which) -> Option<Removable> {
+        let any = steps.iter().find(|row| row.masked > 0 && rules.can_tell(which, *row))?;
+        // The rule looks at `p_value`; here that is the one which counts.
+        let counted = |row: &PruningRow| PruningRow { p_value: rules.criterion.p_value(row), ..row.clone() };
+        let counted: Vec<_> = steps.iter().map(counted).collect();
+        let last = rules.rule(which).last_accepted(&counted).map(|last| last.step);
+        let accepted = steps.iter().take_while(|row| last.is_some_and(|last| row.step <= last));
+        let last = accepted.clone().last();
+        let next = steps.get(accepted.count());
+        Some(Removable {
+            percent: last.map_or(0.0, percent),
+            range: None,
+            step: Some(Step {
+                masked: last.map_or(0, |row| row.masked),
+                score: last.map_or(any.base_score, |row| row.score),
+                delta: last.map_or(0.0, |row| row.score_delta),
+            }),
+            is_open: last.is_none_or(|last| last.masked < last.heads)
+                && next.is_none_or(|next| !rules.can_tell(which, next)),
         })
     }
 }
@@ -85,66 +91,21 @@ pub fn percent(row: &PruningRow) -> f64 {
     100.0 * row.masked as f64 / row.heads as f64
 }
 
-fn p_value(row: &PruningRow, criterion: Criterion) -> Option<f64> {
-    criterion.adjustment.choose(row.p_value, row.p_holm, row.p_benjamini_hochberg)
-}
-
-/// Whether the score is significantly below the base.
-pub fn is_loss(row: &PruningRow, criterion: Criterion) -> bool {
-    row.score_delta < 0.0 && p_value(row, criterion).is_some_and(|p_value| p_value < criterion.alpha)
-}
-
-/// A point of a curve, or the mean of several.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
-    /// Step of the curve, counted from 0.
-    pub step: usize,
-    /// Share of masked heads, in percent.
-    pub percent: f64,
-    /// Score, in points.
-    pub score: f64,
-    /// Standard deviation of the score over runs; absent for a single run.
-    pub deviation: Option<f64>,
-    /// Whether the score of a single run is significantly below the base.
-    pub is_loss: bool,
-}
-
 /// All runs of one order over the same heads: several if it is random.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Which heads are masked.
-    pub scope: Scope,
-    /// In which order.
-    pub order: Order,
+    /// Which heads are masked, and in which order.
+    pub curve: Curve,
     /// The runs, at least one, by seed.
     pub runs: Vec<Run>,
 }
 
 impl Series {
-    /// The curve; of several runs the mean at each step that all of them have, so that an unfinished run does not
-    /// move it.
-    pub fn points(&self, criterion: Criterion) -> Vec<Point> {
-        let Some((first, others)) = self.runs.split_first() else { return Vec::new() };
-        let point = |row: &PruningRow| {
-            let same = |run: &Run| run.steps.iter().find(|other| other.step == row.step).map(|row| row.score);
-            let scores: Option<Vec<f64>> =
-                std::iter::once(Some(row.score)).chain(others.iter().map(same)).collect();
-            let scores = scores?;
-            Some(Point {
-                step: row.step,
-                percent: percent(row),
-                score: mean(&scores),
-                deviation: deviation(&scores),
-                is_loss: others.is_empty() && is_loss(row, criterion),
-            })
-        };
-        first.steps.iter().filter_map(point).collect()
-    }
-
     /// Whether no run has been killed, or is going on still. `keeps_none` if an order ends with all heads masked; one
     /// that keeps some in each layer ends sooner, and so does a search.
     pub fn is_finished(&self, keeps_none: bool) -> bool {
-        let has_all = |run: &Run| match self.order {
+        let keeps_none = keeps_none && !self.curve.is_complement;
+        let has_all = |run: &Run| match self.curve.order {
             Order::Swap => run.end() > 0.0,
             Order::GreedyForward => run.is_gapless() && run.end() > 0.0,
             _ => run.is_gapless() && run.end() > 0.0 && !(keeps_none && run.end() < 100.0),
@@ -152,42 +113,56 @@ impl Series {
         self.runs.iter().all(|run| has_all(run) && run.is_adjusted())
     }
 
-    /// The largest share of heads that can be removed without a significant loss; of several runs the mean, if all of
-    /// them say.
+    /// The largest share of heads that can go by one rule; of several runs the median, if all of them say.
     ///
-    /// Going up the steps from 0, this is the last step before the first one whose score is significantly below the
-    /// base (p < alpha and a delta below 0), as `masked / heads`. A later step that is not significant again does not
-    /// count. `None` if a step on the way is missing or has no p-value, or no step masks a head.
+    /// Going up the steps, this is the last one before the first that the rule does not accept; a later one that it would
+    /// accept again does not count. A step that is missing or was not tested proves nothing and ends the climb. `None` if
+    /// no step could tell.
     ///
     /// Exchanges are tried at one number of heads: a loss there does not say that fewer cannot go, so that is `None`.
-    pub fn removable(&self, criterion: Criterion) -> Option<Removable> {
-        let is_swap = self.order == Order::Swap;
+    pub fn removable(&self, rules: Rules, which: Which) -> Option<Removable> {
+        let is_swap = self.curve.order == Order::Swap;
         let removable = |run: &Run| {
-            let found = if is_swap || run.is_gapless() { run.removable(criterion) } else { None };
+            let found = Run::removable(if is_swap { &run.steps } else { run.without_gap() }, rules, which);
             found.filter(|one| !is_swap || one.percent > 0.0)
         };
         let all: Option<Vec<_>> = self.runs.iter().map(removable).collect();
         let all = all?;
-        let column = |value: fn(&Removable) -> f64| all.iter().map(value).collect::<Vec<_>>();
-        let percents = column(|one| one.percent);
+        if let [one] = &all[..] {
+            return Some(one.clone());
+        }
+        let mut percents: Vec<_> = all.iter().map(|one| one.percent).collect();
+        percents.sort_by(f64::total_cmp);
         Some(Removable {
-            percent: mean(&percents),
-            deviation: deviation(&percents),
-            masked: if all.len() == 1 { all[0].masked } else { None },
-            score: mean(&column(|one| one.score)),
-            delta: mean(&column(|one| one.delta)),
+            percent: median(&percents)?,
+            range: Some((*percents.first()?, *percents.last()?)),
+            step: None,
             is_open: all.iter().any(|one| one.is_open),
         })
     }
+
+    /// Share and score of the step nearest to `share`, in percent and points, if one lies within `gap` of it; of several
+    /// runs the median score at the same step.
+    pub fn score_at(&self, share: f64, gap: f64) -> Option<(f64, f64)> {
+        let distance = |row: &PruningRow| (percent(row) - share).abs();
+        let rows = || self.runs.iter().flat_map(|run| &run.steps).filter(|row| distance(row) <= gap);
+        let nearest = rows().min_by(|left, right| distance(left).total_cmp(&distance(right)))?;
+        let mut scores: Vec<_> =
+            rows().filter(|row| row.masked == nearest.masked).map(|row| row.score).collect();
+        scores.sort_by(f64::total_cmp);
+        Some((percent(nearest), median(&scores)?))
+    }
+
+    /// Whether a step is significantly below the base.
+    pub fn has_loss(&self, criterion: Criterion) -> bool {
+        self.runs.iter().flat_map(|run| &run.steps).any(|row| criterion.is_loss(row))
+    }
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// Standard deviation of a sample, with n - 1.
-fn deviation(values: &[f64]) -> Option<f64> {
-    let mean = mean(values);
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
+/// Of sorted values.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let middle = sorted.len() / 2;
+    let upper = sorted.get(middle)?;
+    let lower = if sorted.len() % 2 == 1 { upper } else { &sorted[middle - 1] };
+    Some((lower + upper) / 2.0)
 }

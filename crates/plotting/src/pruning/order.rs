@@ -39,6 +39,20 @@ impl fmt::Display for Scope {
     }
 }
 
+/// Which curve of a scope and an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Curve {
+    /// Which heads are masked.
+    pub scope: Scope,
+    /// In which order.
+    pub order: Order,
+    /// Whether the order is turned round: what it masks first is kept.
+    pub is_complement: bool,
+}
+
+/// What the order of the row is called in which all heads of a scope are masked.
+pub const FLOOR: &str = "floor";
+
 /// What the heads of a curve are ordered by, or how they were searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Order {
@@ -98,7 +112,7 @@ impl Order {
 
     /// All names, for messages.
     pub fn allowed() -> String {
-        Self::ALL.map(Self::name).join(", ")
+        format!("{}, {FLOOR}", Self::ALL.map(Self::name).join(", "))
     }
 }
 

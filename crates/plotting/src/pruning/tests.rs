@@ -1,11 +1,14 @@
+use records::Identity;
+
 use super::*;
-use crate::significance::{Adjustment, Criterion};
-use crate::test_rows::pruning_row as row;
+use crate::origin::tests::{origin, tested};
+use crate::significance::{Adjustment, Which};
+use crate::test_rows::{file, pruning_row as row};
 
 const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
 fn pruning(rows: Vec<PruningRow>) -> Result<Pruning, Error> {
-    Pruning::from_rows("demo-x", PathBuf::from("a.csv"), rows)
+    Pruning::from_rows(file(), rows)
 }
 
 fn message(rows: Vec<PruningRow>) -> String {
@@ -21,9 +24,14 @@ fn curve(steps: &[(usize, f64, Option<f64>)]) -> Vec<PruningRow> {
     steps.iter().enumerate().map(row).collect()
 }
 
+/// By the paper's rule.
 fn removable(steps: &[(usize, f64, Option<f64>)]) -> Option<curve::Removable> {
-    let pruning = pruning(curve(steps)).unwrap();
-    pruning.find(Scope::All, Order::Importance).unwrap().removable(CRITERION)
+    without_loss(&pruning(curve(steps)).unwrap(), CRITERION)
+}
+
+/// The first curve by the paper's rule.
+fn without_loss(pruning: &Pruning, criterion: Criterion) -> Option<curve::Removable> {
+    pruning.series()[0].removable(pruning.rules(criterion), Which::NoSignificantLoss)
 }
 
 /// Steps 1 and 2 are no loss: the first rises, however significantly, the second has p at alpha. Step 3 is the first
@@ -38,14 +46,33 @@ fn the_share_ends_before_the_first_significant_loss() {
         (5, 29.8, Some(0.4)),
     ]);
     let found = found.unwrap();
-    assert_eq!((found.percent, found.masked, found.is_open), (20.0, Some(2), false));
-    assert_eq!((found.score, found.delta), (29.5, -0.5));
+    assert_eq!((found.percent, found.range, found.is_open), (20.0, None, false));
+    assert_eq!(found.step, Some(curve::Step { masked: 2, score: 29.5, delta: -0.5 }));
+}
+
+/// 2 % of 30 points are 0.6: an interval down to -0.6 is safe, one down to -0.7 is not, whatever p says.
+#[test]
+fn the_safe_share_ends_where_the_interval_reaches_below_the_margin() {
+    let lows = [None, Some(-0.3), Some(-0.6), Some(-0.7), Some(-0.1)];
+    let step = |(step, delta_low)| PruningRow {
+        delta_low,
+        p_value: delta_low.map(|_| 0.5),
+        ..row("all", "importance", None, step, (step, 10), 29.9)
+    };
+    let pruning = pruning((0..).zip(lows).map(step).collect()).unwrap();
+    let share = |which| {
+        let found = pruning.series()[0].removable(pruning.rules(CRITERION), which).unwrap();
+        (found.percent, found.is_open)
+    };
+    assert_eq!(share(Which::ShownSafe), (20.0, false));
+    assert_eq!(share(Which::NoSignificantLoss), (40.0, true));
 }
 
 #[test]
 fn a_loss_at_once_leaves_nothing_to_remove() {
     let found = removable(&[(0, 30.0, None), (1, 20.0, Some(0.001)), (2, 30.0, Some(0.5))]).unwrap();
-    assert_eq!((found.percent, found.masked, found.score, found.is_open), (0.0, Some(0), 30.0, false));
+    assert_eq!((found.percent, found.is_open), (0.0, false));
+    assert_eq!(found.step, Some(curve::Step { masked: 0, score: 30.0, delta: 0.0 }));
 }
 
 #[test]
@@ -56,16 +83,31 @@ fn a_curve_without_a_loss_says_at_least() {
     assert_eq!((all.percent, all.is_open), (100.0, false));
 }
 
+/// A step without a test ends the climb: with adjusted p-values on the way to come, 100 % would be said to be removable.
 #[test]
-fn without_tests_nobody_knows_the_share() {
-    assert_eq!(removable(&[(0, 30.0, None), (1, 10.0, None), (2, 9.0, Some(0.001))]), None);
+fn what_was_not_tested_proves_nothing() {
+    assert_eq!(removable(&[(0, 30.0, None), (1, 10.0, None)]), None);
     assert_eq!(removable(&[(0, 30.0, None)]), None);
+    let found =
+        removable(&[(0, 30.0, None), (1, 29.9, Some(0.5)), (2, 1.0, None), (10, 0.0, Some(0.5))]).unwrap();
+    assert_eq!((found.percent, found.is_open), (10.0, true));
     let mut steps = curve(&[(0, 30.0, None), (1, 10.0, Some(0.001))]);
-    steps[1].p_holm = Some(0.02);
+    steps[1].p_adjusted = Some(0.02);
     let series = pruning(steps).unwrap();
-    let holm = Criterion { adjustment: Adjustment::Holm, ..CRITERION };
-    assert_eq!(series.series()[0].removable(holm).unwrap().percent, 10.0);
-    assert_eq!(series.series()[0].removable(Criterion { adjustment: Adjustment::Bh, ..CRITERION }), None);
+    let by = |adjustment| without_loss(&series, Criterion { adjustment, ..CRITERION });
+    assert_eq!(by(Adjustment::Family).unwrap().percent, 10.0);
+    assert_eq!(by(Adjustment::Bh), None);
+}
+
+/// With 99 resamples no p is below 0.02, so nothing can be a significant loss at 0.01; with 299 it can.
+#[test]
+fn a_test_that_cannot_see_a_loss_proves_nothing() {
+    let share = |resamples| {
+        let mut pruning = pruning(curve(&[(0, 30.0, None), (10, 2.0, Some(0.02))])).unwrap();
+        pruning.file.origin = tested(resamples);
+        without_loss(&pruning, CRITERION).map(|found| found.percent)
+    };
+    assert_eq!((share(99), share(299)), (None, Some(100.0)));
 }
 
 /// A killed run has scored the first and the last step: heads between them may or may not be missed.
@@ -73,30 +115,66 @@ fn without_tests_nobody_knows_the_share() {
 fn a_gap_hides_the_share() {
     let step = |step, masked, p_value| PruningRow {
         p_value,
-        p_holm: p_value,
+        p_adjusted: p_value,
         ..row("all", "importance", None, step, (masked, 10), 29.9)
     };
     let share = |rows: Vec<PruningRow>| {
         let pruning = pruning(rows).unwrap();
-        let series = &pruning.series()[0];
-        (series.removable(CRITERION).map(|found| found.percent), pruning.is_finished(series))
+        let found = without_loss(&pruning, CRITERION).map(|found| (found.percent, found.is_open));
+        (found, pruning.is_finished(&pruning.series()[0]))
     };
     assert_eq!(share(vec![step(0, 0, None), step(10, 10, Some(0.5))]), (None, false));
-    assert_eq!(share(vec![step(1, 1, Some(0.5)), step(2, 10, Some(0.5))]), (None, false));
-    assert_eq!(share(vec![step(0, 0, None), step(1, 10, Some(0.5))]), (Some(100.0), true));
+    let some = vec![step(0, 0, None), step(1, 1, Some(0.5)), step(10, 10, Some(0.5))];
+    assert_eq!(share(some), (Some((10.0, true)), false));
+    assert_eq!(share(vec![step(2, 2, Some(0.5)), step(3, 10, Some(0.5))]), (None, false));
+    // A curve that leaves out the intact model is whole.
+    assert_eq!(share(vec![step(1, 1, Some(0.5)), step(2, 10, Some(0.5))]), (Some((100.0, false)), true));
+}
+
+#[test]
+fn a_complement_is_a_curve_of_its_own_and_a_floor_is_none() {
+    let turned = PruningRow { complement: true, ..row("all", "importance", None, 1, (5, 10), 25.0) };
+    let rows = vec![
+        row("all", "importance", None, 0, (0, 10), 30.0),
+        row("all", "importance", None, 1, (5, 10), 29.0),
+        turned,
+        row("all", "floor", None, 0, (10, 10), 0.5),
+    ];
+    let pruning = pruning(rows).unwrap();
+    let importance = pruning.find(Scope::All, Order::Importance).unwrap();
+    assert_eq!(importance.score_at(50.0, 5.0), Some((50.0, 29.0)));
+    assert_eq!(pruning.complement(importance).unwrap().score_at(50.0, 5.0), Some((50.0, 25.0)));
+    assert_eq!((pruning.series().len(), pruning.floors()[&Scope::All].score), (2, 0.5));
+}
+
+/// 0, 10 and 30 % of the heads: the median is 10; scores at the same step 27, 28, 29.
+#[test]
+fn of_random_orders_there_is_a_median_and_a_range() {
+    let run = |(seed, steps): (u64, usize)| {
+        (0..4).map(move |step| PruningRow {
+            p_value: Some(if step <= steps { 0.5 } else { 0.001 }),
+            ..row("all", "random", Some(seed), step, (step, 10), 30.0 - seed as f64)
+        })
+    };
+    let pruning = pruning([(1, 0), (2, 1), (3, 3)].into_iter().flat_map(run).collect()).unwrap();
+    let found = without_loss(&pruning, CRITERION).unwrap();
+    assert_eq!((found.percent, found.range, found.step), (10.0, Some((0.0, 30.0)), None));
+    assert!(found.is_open, "the third order goes on");
+    assert_eq!(pruning.series()[0].score_at(31.0, 5.0), Some((30.0, 28.0)));
+    assert_eq!(pruning.series()[0].score_at(50.0, 5.0), None);
 }
 
 /// p-values are adjusted last, and an order that keeps no heads ends with all of them masked.
 #[test]
 fn a_curve_that_ends_early_is_not_finished() {
-    let finished = |holm, kept: Option<u64>, order: &str| {
+    let finished = |adjusted, kept: Option<u64>, order: &str| {
         let intact = row("all", order, None, 0, (0, 10), 30.0);
         let last = row("all", order, None, 1, (9, 10), 29.0);
-        let last = PruningRow { p_value: Some(0.5), p_holm: holm, ..last };
+        let last = PruningRow { p_value: Some(0.5), p_adjusted: adjusted, ..last };
         let mut pruning = pruning(vec![intact, last]).unwrap();
         let kept = kept.map(|kept| ("keep_at_least".to_owned(), kept.into()));
         let identity = Identity { arguments: kept.into_iter().collect(), ..Identity::new("any", "demo-x") };
-        pruning.identity = Some(identity);
+        pruning.file.origin = origin(identity, true);
         pruning.is_finished(&pruning.series()[0])
     };
     assert!(finished(Some(0.5), Some(1), "importance") && finished(Some(0.5), None, "importance"));
@@ -108,20 +186,8 @@ fn a_curve_that_ends_early_is_not_finished() {
 fn a_caption_names_the_data_of_the_estimate() {
     let mut pruning = pruning(vec![row("all", "importance", None, 0, (0, 10), 30.0)]).unwrap();
     assert!(pruning.estimate().is_empty());
-    pruning.identity = Some(crate::estimate::tests::identity("token", true, 0.5));
+    pruning.file.origin = origin(crate::estimate::tests::identity("token", true, 0.5), true);
     assert_eq!(pruning.estimate(), ["orders estimated on 2000 segments of train", "importance by token"]);
-}
-
-/// Scores 28, 29 and 30: mean 29, squares 1 + 0 + 1 over n - 1 = 2, so the deviation is 1.
-#[test]
-fn random_curves_are_averaged_over_the_steps_they_share() {
-    let of_seed = |seed, score| row("all", "random", Some(seed), 1, (5, 10), score);
-    let mut rows = vec![of_seed(1, 28.0), of_seed(2, 29.0), of_seed(3, 30.0)];
-    rows.push(row("all", "random", Some(2), 2, (6, 10), 11.0));
-    let pruning = pruning(rows).unwrap();
-    let points = pruning.of(Scope::All).unwrap()[0].points(CRITERION);
-    assert_eq!(points.len(), 1);
-    assert_eq!((points[0].percent, points[0].score, points[0].deviation), (50.0, 29.0, Some(1.0)));
 }
 
 #[test]
@@ -130,7 +196,7 @@ fn a_loss_by_swaps_leaves_open_what_fewer_heads_would_do() {
         let found = row("all", "swap", None, 5, (5, 10), 29.0);
         let rows =
             vec![row("all", "swap", None, 0, (0, 10), 30.0), PruningRow { p_value: Some(p_value), ..found }];
-        pruning(rows).unwrap().series()[0].removable(CRITERION).map(|removable| removable.percent)
+        without_loss(&pruning(rows).unwrap(), CRITERION).map(|removable| removable.percent)
     };
     assert_eq!((swapped(0.001), swapped(0.2)), (None, Some(50.0)));
 }

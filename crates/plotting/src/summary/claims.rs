@@ -1,26 +1,22 @@
 //! The claims of Michel et al. (2019), one section each.
 use std::path::Path;
 
-use records::CorrelationRow;
-
 use super::{Section, Subject};
 use crate::Error;
 use crate::attention::Attention;
 use crate::best_head::{BestHeads, Enough};
-use crate::cross_domain::CrossDomain;
-use crate::number::{count, p_value, short, signed, tenths};
+use crate::cross_domain::table::{COLUMNS, HOW_TO_READ, cells, reading};
+use crate::number::{short, signed, tenths};
 use crate::paper::{self, Published, summary_value};
 use crate::pruning::Pruning;
-use crate::pruning::curve::{Series, percent};
+use crate::pruning::curve::Series;
 use crate::pruning::order::{Order, Scope};
-use crate::pruning_table::{ORACLE, published as published_shares, share};
-use crate::significance::{Adjustment, Criterion, Tally};
+use crate::pruning_table::{COMPLEMENT, ORACLE, published as published_shares, score_at, share};
+use crate::significance::{Adjustment, CAUTION, Criterion, Tally, Which};
 use crate::sweep::Sweep;
 
 /// Digits after the point of scores.
 pub(super) const DECIMALS: usize = 2;
-/// A score is given for this share of masked heads if a step lies no further away, in percentage points.
-const NEAR: f64 = 5.0;
 
 pub(super) fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
@@ -34,13 +30,14 @@ pub(super) fn single_heads(all: &[Subject], published: Option<&Published>, crite
         let counts = [table1.heads, table1.significant, table1.better].map(|count| count.to_string());
         let [heads, significant, better] = counts.each_ref().map(String::as_str);
         let model = "M19: WMT, newstest2013 (Table 1)";
-        row([model, "enc-enc", &base, heads, significant, better, "not reported"])
+        row([model, "enc-enc", &base, heads, "", "", significant, better, ""])
     });
     Section {
         title: "One head at a time: few matter (Section 3.2, Table 1)",
         note: format!(
-            "Heads whose masking alone changes the score, {}; of those how many are better masked, and how many are \
-             left when p is adjusted for the number of heads of the type (Holm).",
+            "How to read it: heads whose masking alone changes the score significantly, by the two-sided p-value ({}), by \
+             the one-sided one that the paper used for BLEU, which marks too many, and by the p-value adjusted for a single false \
+             alarm among the heads of the type; better are those of them without which the score rises.",
             significantly(criterion)
         ),
         columns: &[
@@ -49,8 +46,10 @@ pub(super) fn single_heads(all: &[Subject], published: Option<&Published>, crite
             "base",
             "heads",
             "significant",
-            "of those better",
-            "after Holm",
+            "better",
+            "by the paper's p",
+            "better",
+            "adjusted",
         ],
         published: paper.into_iter().collect(),
         measured: sweeps().flat_map(|sweep| counts(sweep, criterion)).collect(),
@@ -67,20 +66,29 @@ fn missing_heads(sweep: &Sweep) -> Vec<String> {
 }
 
 fn significantly(criterion: Criterion) -> String {
-    format!("p < {}, {}", short(criterion.alpha), criterion.adjustment.description())
+    let adjustment = match criterion.adjustment {
+        Adjustment::None => "not adjusted",
+        Adjustment::Family => "adjusted for the family",
+        Adjustment::Bh => "adjusted by Benjamini and Hochberg (1995)",
+    };
+    format!("p < {}, {adjustment}", short(criterion.alpha))
 }
 
 fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Vec<String>> {
     let base = format!("{} {}", sweep.metric.label(), sweep.metric.amount(sweep.base, DECIMALS));
     let counts = |attention: Attention| {
         let family = sweep.family(attention).ok()?;
-        let tally = |adjustment| Criterion { adjustment, ..criterion }.tally(&family);
         let number =
             |tally: Tally, count: usize| if tally.tested > 0 { count.to_string() } else { String::new() };
-        let (main, holm) = (tally(criterion.adjustment), tally(Adjustment::Holm));
-        let (significant, better) = (number(main, main.significant), number(main, main.better));
-        let (heads, left) = (family.len().to_string(), number(holm, holm.significant));
-        Some(row([&sweep.title(), attention.name(), &base, &heads, &significant, &better, &left]))
+        let ours = criterion.tally(&family);
+        let papers = Tally::of(&family, criterion.alpha, |row| row.p_koehn.or(row.p_value));
+        let adjusted = Criterion { adjustment: Adjustment::Family, ..criterion }.tally(&family);
+        let [significant, better] = [ours.significant, ours.better].map(|count| number(ours, count));
+        let [marked, marked_better] = [papers.significant, papers.better].map(|count| number(papers, count));
+        let (heads, left) = (family.len().to_string(), number(adjusted, adjusted.significant));
+        let title = sweep.title();
+        let name = attention.name();
+        Some(row([&title, name, &base, &heads, &significant, &better, &marked, &marked_better, &left]))
     };
     sweep.attentions().into_iter().filter_map(counts).collect()
 }
@@ -110,15 +118,16 @@ pub(super) fn best_heads(
     Ok(Section {
         title: "One head of a layer is often enough (Section 3.3, Tables 2, 3, 5 and 6)",
         note: format!(
-            "Layers that lose nothing significant ({}) when all their heads but the best one are masked. Chosen on the \
-             same split, the best head is an optimistic choice.",
-            significantly(criterion)
+            "How to read it: layers in which one head is enough, when all their heads but the best one are masked. {} \
+             Chosen on the same split, the best head is an optimistic choice.",
+            both_rules(criterion)
         ),
         columns: &[
             "model and test set",
             "attention",
             "best head chosen on",
-            "one head is enough in",
+            "shown safe in",
+            "no significant loss in",
             "largest loss",
         ],
         published,
@@ -137,9 +146,8 @@ fn published_layers(paper: &Path, table: &str, model: &str) -> Result<Vec<Vec<St
     let of = |attention: Attention| {
         let lowest = cells.iter().filter(|cell| cell.attention == attention.name()).map(|cell| cell.delta);
         let lowest = lowest.min_by(f64::total_cmp)?;
-        let Enough { layers, tested } = Enough::published(&cells, attention);
-        let layers = format!("{layers} of {}", count(tested, "layer"));
-        Some(row([model, attention.name(), chosen, &layers, &signed(lowest, DECIMALS)]))
+        let layers = Enough::published(&cells, attention).in_words().unwrap_or_default();
+        Some(row([model, attention.name(), chosen, "", &layers, &signed(lowest, DECIMALS)]))
     };
     Ok(Attention::ALL.into_iter().filter_map(of).collect())
 }
@@ -150,60 +158,62 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Result<Vec<Vec<String>>, Er
         let of_type = best.of(attention)?;
         let lowest = of_type.values().map(|row| row.score_delta).min_by(f64::total_cmp);
         let lowest = lowest.map_or(String::new(), |delta| signed(delta, DECIMALS));
-        let Enough { layers, tested } = Enough::of(&of_type, criterion);
-        let layers =
-            if tested > 0 { format!("{layers} of {}", count(tested, "layer")) } else { String::new() };
+        let rules = best.sweep.rules(criterion);
+        let enough = |which| Enough::of(&of_type, rules, which).in_words().unwrap_or_default();
+        let [safe, no_loss] = Which::BOTH.map(enough);
         let chosen = best.selected_on.as_deref().unwrap_or("the same");
-        rows.push(row([&best.sweep.title(), attention.name(), chosen, &layers, &lowest]));
+        rows.push(row([&best.sweep.title(), attention.name(), chosen, &safe, &no_loss, &lowest]));
     }
     Ok(rows)
+}
+
+/// Both rules in a sentence or two.
+fn both_rules(criterion: Criterion) -> String {
+    format!(
+        "Shown safe: the 95 % interval of the change does not reach below a small loss (2 % of the base, unless the files \
+         name another margin). No significant loss ({}): the paper's rule; {CAUTION}.",
+        significantly(criterion)
+    )
 }
 
 /// Section 3.4: important heads are important in another domain too.
 pub(super) fn across_domains(all: &[Subject], published: Option<&Published>) -> Section {
     let paper = published.map(|Published { figure2, .. }| {
-        let row = |model, attention, r| row([model, attention, "", &format!("{r:.DECIMALS$}"), "", "", ""]);
+        let row = |model, attention, r| {
+            let mut cells = row([model, attention, "", &format!("{r:.DECIMALS$}")]);
+            cells.resize(ACROSS.len(), String::new());
+            cells
+        };
         [
             row("M19: WMT, newstest2013 and MTNT (Figure 2a)", "all reported", figure2.translation),
             row("M19: BERT, MNLI matched and mismatched (Figure 2b)", "self", figure2.bert),
         ]
     });
     let agreements = all.iter().flat_map(|subject| &subject.agreements);
+    let measured = agreements.flat_map(|agreement| {
+        let title = agreement.title();
+        agreement.rows().map(move |found| {
+            let texts = [title.clone(), found.attention.clone()].into_iter().chain(cells(found));
+            texts.chain([reading(found)]).collect()
+        })
+    });
     Section {
         title: "Heads matter across domains (Section 3.4, Figure 2)",
-        note: "Correlation of the scores with one head masked between two test sets.".to_owned(),
-        columns: &[
-            "model and test sets",
-            "attention",
-            "heads",
-            "Pearson r",
-            "p of r",
-            "Spearman rho",
-            "most important heads shared",
-        ],
+        note: format!(
+            "How to read it: Pearson's r between the scores with one head masked on two test sets, with what noise \
+             allows; {HOW_TO_READ}."
+        ),
+        columns: &ACROSS,
         published: paper.into_iter().flatten().collect(),
-        measured: agreements.flat_map(correlations).collect(),
+        measured: measured.collect(),
         remarks: Vec::new(),
     }
 }
 
-/// Over all heads and, where there are several types, over those of each.
-fn correlations(agreement: &CrossDomain) -> Vec<Vec<String>> {
-    let types: Vec<_> =
-        Attention::ALL.into_iter().filter_map(|attention| agreement.of_type(attention)).collect();
-    let types = if types.len() > 1 { types } else { Vec::new() };
-    let title = agreement.title();
-    std::iter::once(&agreement.all).chain(types).map(|found| correlation(&title, found)).collect()
-}
-
-fn correlation(title: &str, found: &CorrelationRow) -> Vec<String> {
-    let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.DECIMALS$}"));
-    let [r, rho] = [number(found.pearson), number(found.spearman)];
-    let significance = found.pearson_p_value.map_or(String::new(), p_value);
-    let chance = tenths(found.top_overlap_by_chance);
-    let overlap = format!("{} of {} ({chance} by chance)", tenths(found.top_overlap), found.top);
-    row([title, &found.attention, &found.heads.to_string(), &r, &significance, &rho, &overlap])
-}
+const ACROSS: [&str; 11] = {
+    let [heads, r, interval, p, reliability, ceiling, rho, top] = COLUMNS;
+    ["model and test sets", "attention", heads, r, interval, p, reliability, ceiling, rho, top, "reading"]
+};
 
 /// Section 4.2: many heads can go at once.
 pub(super) fn removable(
@@ -214,51 +224,76 @@ pub(super) fn removable(
     let shares = paper.map(published_shares).transpose()?.unwrap_or_default();
     let published = shares.iter().map(|share| {
         let model = format!("M19: {} ({})", share.task, share.figure);
-        row([&model, "", "", &format!("{} %", tenths(share.percent)), "", "", ""])
+        row([&model, "importance", "", "", "", "", &format!("{} %", tenths(share.percent)), "", "", "", ""])
     });
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref());
-    let measured = measured.filter(|pruning| pruning.of(Scope::All).is_ok());
     Ok(Section {
         title: "Many heads can go at once (Section 4.2, Figures 3 and 6)",
         note: format!(
-            "Largest share of heads that can be masked, in the order given, before the score is significantly below the \
-             base ({}); the paper judges \"without noticeable loss\" by eye. The change is that at the share by \
-             importance. The oracle's order is {ORACLE}.",
-            significantly(criterion).replace("number of heads", "number of steps")
+            "How to read it: the largest share of heads that can be masked in an order, by two rules, and the change of \
+             the score there. {} The paper's own shares are judged by eye. The oracle's order is {ORACLE}; of random orders \
+             the median stands with the least and the greatest share. Complement: {COMPLEMENT}; floor: all heads masked.",
+            both_rules(criterion)
         ),
         columns: &[
             "model and test set",
+            "order",
             "base",
             "heads",
-            "by importance",
+            "shown safe",
             "change",
-            "by oracle",
-            "at random",
+            "no significant loss",
+            "change",
+            "score at 50 %",
+            "complement at 50 %",
+            "floor",
         ],
         published: published.collect(),
-        measured: measured.map(|pruning| shares_of(pruning, criterion)).collect(),
+        measured: measured.flat_map(|pruning| shares_of(pruning, criterion)).collect(),
         remarks: Vec::new(),
     })
 }
 
-fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<String> {
-    let find = |order| pruning.find(Scope::All, order);
-    let cell = |order| find(order).map_or(String::new(), |series| share_of(pruning, series, criterion));
-    let change = find(Order::Importance).and_then(|series| series.removable(criterion));
-    let change = change.map_or(String::new(), |removable| signed(removable.delta, DECIMALS));
-    let metric = &pruning.metric;
-    let base = format!("{} {}", metric.label(), metric.amount(pruning.base, DECIMALS));
-    let first =
-        pruning.of(Scope::All).ok().and_then(|all| Some(all.first()?.runs.first()?.steps.first()?.heads));
-    let heads = first.map_or(String::new(), |heads| heads.to_string());
-    let [importance, oracle, random] = [Order::Importance, Order::Oracle, Order::Random].map(cell);
-    row([&pruning.title(), &base, &heads, &importance, &change, &oracle, &random])
+/// A row for each of the orders that the paper compares.
+fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<Vec<String>> {
+    let base = base(pruning);
+    let floor = pruning.floors().get(&Scope::All);
+    let floor = floor.map_or(String::new(), |row| pruning.metric.amount(row.score, DECIMALS));
+    let of = |order| {
+        let series = pruning.find(Scope::All, order)?;
+        let heads = series.runs.first()?.steps.first()?.heads.to_string();
+        let [safe, no_loss] = Which::BOTH.map(|which| share_of(pruning, series, criterion, which));
+        let half = score_at(pruning, series, 50.0);
+        let complement = pruning.complement(series);
+        let complement = complement.map_or(String::new(), |series| score_at(pruning, series, 50.0));
+        let (title, name) = (pruning.title(), order.name());
+        Some(row([
+            &title,
+            name,
+            &base,
+            &heads,
+            &safe[0],
+            &safe[1],
+            &no_loss[0],
+            &no_loss[1],
+            &half,
+            &complement,
+            &floor,
+        ]))
+    };
+    [Order::Importance, Order::Oracle, Order::Random].into_iter().filter_map(of).collect()
 }
 
-/// The share in words, and whether the curve is not finished; empty if it is but has no share.
-fn share_of(pruning: &Pruning, series: &Series, criterion: Criterion) -> String {
-    let share = series.removable(criterion).map(|removable| share(&removable));
-    in_words(share, pruning.is_finished(series))
+fn base(pruning: &Pruning) -> String {
+    format!("{} {}", pruning.metric.label(), pruning.metric.amount(pruning.base, DECIMALS))
+}
+
+/// The share by one rule and the change there, and whether the curve is not finished; empty if it is but has no share.
+fn share_of(pruning: &Pruning, series: &Series, criterion: Criterion, which: Which) -> [String; 2] {
+    let removable = series.removable(pruning.rules(criterion), which);
+    let change = removable.as_ref().and_then(|removable| removable.step);
+    let change = change.map_or(String::new(), |step| signed(step.delta, DECIMALS));
+    [in_words(removable.map(|removable| share(&removable)), pruning.is_finished(series)), change]
 }
 
 /// The same for any share.
@@ -278,23 +313,32 @@ pub(super) fn by_type(all: &[Subject], paper: Option<&Path>, criterion: Criterio
         let breaks = value("share of Enc-Dec heads after which pruning is catastrophic")?;
         let left = value("BLEU left with 20 percent of the Enc-Enc or of the Dec-Dec heads")?;
         let model = "M19: WMT, newstest2013 (Figure 4)";
-        published.push(row([model, "enc-enc", "", "", "", &left]));
-        published.push(row([model, "enc-dec", "", &format!("breaks down after {breaks} %"), "", ""]));
-        published.push(row([model, "dec-dec", "", "", "", &left]));
+        published.push(row([model, "enc-enc", "", "", "", "", &left, ""]));
+        let breaks = format!("breaks down after {breaks} %");
+        published.push(row([model, "enc-dec", "", "", &breaks, "", "", ""]));
+        published.push(row([model, "dec-dec", "", "", "", "", &left, ""]));
     }
     let translators = all.iter().filter_map(|subject| subject.pruning.as_ref());
     let measured = translators.flat_map(|pruning| {
         let types = pruning.types().unwrap_or_default();
-        types.into_iter().map(|(attention, series)| sensitivity(pruning, attention, series, criterion))
+        let types = types.into_iter().filter(|(_, series)| !series.curve.is_complement);
+        types.map(|(attention, series)| sensitivity(pruning, attention, series, criterion))
     });
     Ok(Section {
         title: "Encoder-decoder attention needs its heads most (Section 5, Figure 4)",
-        note: format!(
-            "Heads of one attention type masked by importance: the largest share before a significant loss ({}), and \
-             the score with half and with four fifths of them masked.",
-            significantly(criterion).replace("number of heads", "number of steps")
-        ),
-        columns: &["model and test set", "attention", "base", "removable", "score at 50 %", "score at 80 %"],
+        note: "How to read it: heads of one attention type masked by importance; the largest share that can go by the two \
+               rules above, and the score with half, with four fifths and with all of them masked."
+            .to_owned(),
+        columns: &[
+            "model and test set",
+            "attention",
+            "base",
+            "shown safe",
+            "no significant loss",
+            "score at 50 %",
+            "score at 80 %",
+            "floor",
+        ],
         published,
         measured: measured.collect(),
         remarks: Vec::new(),
@@ -307,20 +351,10 @@ fn sensitivity(
     series: &Series,
     criterion: Criterion,
 ) -> Vec<String> {
-    let base = format!("{} {}", pruning.metric.label(), pruning.metric.amount(pruning.base, DECIMALS));
-    let removable = share_of(pruning, series, criterion);
+    let [safe, no_loss] = Which::BOTH.map(|which| share_of(pruning, series, criterion, which)[0].clone());
     let [half, most] = [50.0, 80.0].map(|share| score_at(pruning, series, share));
-    row([&pruning.title(), attention.name(), &base, &removable, &half, &most])
-}
-
-/// The score of the step nearest to a share, with the share of that step where it is another; empty if none is near.
-fn score_at(pruning: &Pruning, series: &Series, share: f64) -> String {
-    let steps = series.runs.iter().flat_map(|run| &run.steps);
-    let gap = |found: f64| (found - share).abs();
-    let nearest = steps.map(|row| (percent(row), row.score)).min_by(|a, b| gap(a.0).total_cmp(&gap(b.0)));
-    let near = nearest.filter(|(found, _)| gap(*found) <= NEAR);
-    near.map_or(String::new(), |(found, score)| {
-        let amount = pruning.metric.amount(score, DECIMALS);
-        if gap(found) < 0.05 { amount } else { format!("{amount} (at {} %)", tenths(found)) }
-    })
+    let floor = pruning.floors().get(&Scope::One(attention));
+    let floor = floor.map_or(String::new(), |row| pruning.metric.amount(row.score, DECIMALS));
+    let base = base(pruning);
+    row([&pruning.title(), attention.name(), &base, &safe, &no_loss, &half, &most, &floor])
 }

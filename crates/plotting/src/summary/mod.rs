@@ -5,14 +5,16 @@ mod training;
 use std::path::Path;
 
 use crate::Error;
-use crate::best_head::BestHeads;
+use crate::best_head::{self, BestHeads};
 use crate::cross_domain::{CrossDomain, Pair};
-use crate::dynamics::Dynamics;
+use crate::dynamics::{self, Dynamics};
 use crate::left_out::LeftOut;
 use crate::paper::Published;
-use crate::pruning::Pruning;
+use crate::pruning::{self, Pruning};
+use crate::result_file::{ResultFile, Source, subjects};
 use crate::significance::Criterion;
-use crate::sweep::{Sweep, subjects};
+use crate::sweep::{self, Sweep};
+use crate::visible::visible;
 
 /// Name of the file, in the folder of all results.
 pub const FILE_NAME: &str = "summary.md";
@@ -27,22 +29,37 @@ struct Subject {
 }
 
 impl Subject {
+    /// The standard files or, where there is none, that of the run over most segments.
     fn read(results: &Path, name: &str, left_out: &mut LeftOut) -> Result<Self, Error> {
-        let sweep = left_out.keep_if_there(Sweep::read(results, name))?;
+        let source = Source::subject(results, name);
+        let sweep = source.one(sweep::EXPERIMENT).and_then(|file| Sweep::read(file, sweep::EXPERIMENT));
+        let sweep = left_out.keep_if_there(sweep)?;
         let mut best = Vec::new();
-        best.extend(left_out.keep_if_there(BestHeads::read(results, name))?);
-        let selected = left_out.keep_if_there(BestHeads::selected_files(results, name))?;
-        for path in selected.into_iter().flatten() {
-            best.extend(left_out.keep(BestHeads::read_selected(path, name))?);
+        let same = source.one(best_head::EXPERIMENT).and_then(BestHeads::read);
+        best.extend(left_out.keep_if_there(same)?);
+        let mut selected = Vec::new();
+        for file in BestHeads::selected_files(&source)? {
+            selected.extend(left_out.keep(BestHeads::read(file))?);
         }
+        best.extend(BestHeads::largest(&selected).into_iter().cloned());
         let mut agreements = Vec::new();
-        for pair in Pair::present(results, name, left_out)? {
-            agreements.extend(left_out.keep(CrossDomain::read(results, &pair))?);
+        for pair in Pair::largest(&Pair::present(&source, left_out)?) {
+            agreements.extend(left_out.keep(CrossDomain::read(results, pair))?);
         }
-        let pruning = Pruning::read(results, name, left_out);
+        let pruning = source.one(pruning::EXPERIMENT).and_then(|file| Pruning::read(file, left_out));
         let pruning = left_out.keep_if_there(pruning)?;
-        let dynamics = left_out.keep_if_there(Dynamics::read(results, name))?;
+        let dynamics = source.one(dynamics::EXPERIMENT).and_then(Dynamics::read);
+        let dynamics = left_out.keep_if_there(dynamics)?;
         Ok(Self { sweep, best, agreements, pruning, dynamics })
+    }
+
+    /// The files that were read.
+    fn files(&self) -> impl Iterator<Item = &ResultFile> {
+        let sweeps =
+            self.sweep.iter().chain(self.best.iter().map(|best| &best.sweep)).map(|sweep| &sweep.file);
+        let pairs = self.agreements.iter().map(|agreement| &agreement.pair.file);
+        let curves = self.pruning.iter().map(|pruning| &pruning.file);
+        sweeps.chain(pairs).chain(curves).chain(self.dynamics.iter().map(|dynamics| &dynamics.file))
     }
 }
 
@@ -114,7 +131,14 @@ pub fn summary(
     if sections.is_empty() {
         return Err(Error::NothingMeasured { results: results.to_owned() });
     }
-    Ok(format!("{HEAD}\n{}", sections.join("\n")))
+    Ok(visible(&format!("{HEAD}\n{}{}", sections.join("\n"), unchecked(&all))))
+}
+
+/// The files whose signatures cannot vouch for their rows.
+fn unchecked(all: &[Subject]) -> String {
+    let remark = |file: &ResultFile| Some(format!("- {}: {}\n", file.subject, file.remark()?));
+    let remarks: String = all.iter().flat_map(Subject::files).filter_map(remark).collect();
+    if remarks.is_empty() { remarks } else { format!("\n## Files that could not be checked\n\n{remarks}") }
 }
 
 const HEAD: &str = "\

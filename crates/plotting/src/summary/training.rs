@@ -14,7 +14,7 @@ pub(super) fn during_training(all: &[Subject], paper: Option<&Path>) -> Result<S
     let trainings = || all.iter().filter_map(|subject| subject.dynamics.as_ref());
     Ok(Section {
         title: "Heads become dispensable during training (Section 6, Figure 5)",
-        note: "Largest share of heads that can be masked, by importance at that checkpoint, with 85 or 90 % of its own \
+        note: "How to read it: the largest share of heads that can be masked, by importance at that checkpoint, with 85 or 90 % of its own \
                unpruned score kept; after the last checkpoint and, to compare, after the first with a score above 0. The \
                paper says that its share is within 85 to 90 %."
             .to_owned(),

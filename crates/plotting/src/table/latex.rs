@@ -6,8 +6,7 @@ const NARROW: usize = 8;
 
 pub(super) fn render(table: &Table) -> String {
     let float = if table.columns.len() > NARROW { "table*" } else { "table" };
-    let mut lines: Vec<String> =
-        table.remarks.iter().map(|remark| format!("% {}", one_line(remark))).collect();
+    let mut lines: Vec<String> = table.remarks.iter().map(|remark| format!("% {remark}")).collect();
     lines.push(format!(r"\begin{{{float}}}[t]"));
     lines.push(r"  \centering".to_owned());
     lines.push(format!(r"  \caption{{{}}}", caption(table)));
@@ -65,10 +64,6 @@ fn capitalised(text: &str) -> String {
     characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
 }
 
-fn one_line(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
-}
-
 /// A key for `\label`, which may not hold special characters.
 fn label(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
@@ -77,7 +72,7 @@ fn label(text: &str) -> String {
 /// `text` such that LaTeX prints it as it is.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
-    for character in one_line(text).chars() {
+    for character in text.chars() {
         match character {
             '\\' => escaped.push_str(r"\textbackslash{}"),
             '~' => escaped.push_str(r"\textasciitilde{}"),
@@ -104,7 +99,7 @@ mod tests {
     fn every_special_character_is_escaped() {
         let expected =
             concat!(r"\textbackslash{}\{\}\$\&\#\_\%", r"\textasciicircum{}\textasciitilde{}$<$$>$$|$ a");
-        assert_eq!(escape("\\{}$&#_%^~<>|\na"), expected);
+        assert_eq!(escape("\\{}$&#_%^~<>| a"), expected);
         assert_eq!(escape("\u{2265} 25 \u{b1} 2"), r"$\geq$ 25 $\pm$ 2");
     }
 

@@ -3,6 +3,8 @@ mod latex;
 mod markdown;
 mod terminal;
 
+use crate::visible::one_line;
+
 /// A table of numbers with marked cells and what must be said about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
@@ -54,20 +56,37 @@ impl Cell {
 }
 
 impl Table {
+    /// The same without control characters and line breaks, which texts may have taken over from files.
+    fn visible(&self) -> Self {
+        let all = |texts: &[String]| texts.iter().map(|text| one_line(text)).collect();
+        let cell = |cell: &Cell| Cell { text: one_line(&cell.text), marked: cell.marked };
+        let row =
+            |row: &Row| Row { label: one_line(&row.label), cells: row.cells.iter().map(cell).collect() };
+        Self {
+            title: one_line(&self.title),
+            columns: all(&self.columns),
+            rows: self.rows.iter().map(row).collect(),
+            mark: self.mark.as_deref().map(one_line),
+            summary: all(&self.summary),
+            remarks: all(&self.remarks),
+            ..self.clone()
+        }
+    }
+
     /// For a terminal: marked cells bold and underlined with `*` behind them, so that the mark
     /// survives where the styles are stripped.
     pub fn terminal(&self) -> String {
-        terminal::render(self)
+        terminal::render(&self.visible())
     }
 
     /// As Markdown, marked cells bold.
     pub fn markdown(&self) -> String {
-        markdown::render(self)
+        markdown::render(&self.visible())
     }
 
     /// As LaTeX for the packages `booktabs` and nothing else, marked cells underlined.
     pub fn latex(&self) -> String {
-        latex::render(self)
+        latex::render(&self.visible())
     }
 }
 

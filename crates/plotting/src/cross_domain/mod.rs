@@ -1,16 +1,21 @@
 //! The rows of `cross-domain` and the two sweeps that they compare (Michel et al. 2019, Section 3.4).
+mod pair;
+pub mod table;
+
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use records::{CorrelationRow, Signature, read_rows};
+use records::CorrelationRow;
 use stats::correlation::pearson;
+
+pub use pair::Pair;
 
 use crate::Error;
 use crate::attention::Attention;
 use crate::error::Difference;
-use crate::left_out::LeftOut;
-use crate::sweep::{self, Sweep, csv_paths, head_name};
+use crate::origin::{data_parts, name};
+use crate::sweep::{Sweep, head_name};
 
 /// The experiment whose results these are.
 pub const EXPERIMENT: &str = "cross-domain";
@@ -20,109 +25,6 @@ const ROUNDING: f64 = 1e-9;
 
 /// What the row over all attention types is called.
 const ALL: &str = "all";
-
-/// A results file that compares two splits of a subject.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pair {
-    path: PathBuf,
-    subject: String,
-    /// The split of the x axis.
-    pub first: String,
-    /// The split of the y axis.
-    pub second: String,
-    /// Segments scored from the start of each split; all if absent.
-    pub limit: Option<usize>,
-}
-
-impl Pair {
-    /// All comparisons of a subject, in the order of their names; there may be none.
-    ///
-    /// # Errors
-    /// If the folder cannot be read, or a signature does not name the splits that its file is named after.
-    pub fn all(results: &Path, subject: &str) -> Result<Vec<Self>, Error> {
-        files(results, subject)?.into_iter().map(|path| Self::read(path, subject)).collect()
-    }
-
-    /// Those that can be read; the others are [left out](LeftOut).
-    ///
-    /// # Errors
-    /// If the folder cannot be read, or a signature names other splits than its file is named after.
-    pub fn present(results: &Path, subject: &str, left_out: &mut LeftOut) -> Result<Vec<Self>, Error> {
-        let mut present = Vec::new();
-        for path in files(results, subject)? {
-            present.extend(left_out.keep(Self::read(path, subject))?);
-        }
-        Ok(present)
-    }
-
-    /// Those with `against` as their second split, or all.
-    ///
-    /// # Errors
-    /// If there are none.
-    pub fn select(
-        all: &[Self],
-        against: Option<&str>,
-        results: &Path,
-        subject: &str,
-    ) -> Result<Vec<Self>, Error> {
-        let folder = results.join(subject);
-        if all.is_empty() {
-            return Err(Error::NoComparison { folder, subject: subject.to_owned() });
-        }
-        let is_asked = |pair: &&Self| against.is_none_or(|against| pair.second == against);
-        let selected: Vec<Self> = all.iter().filter(is_asked).cloned().collect();
-        match against {
-            Some(against) if selected.is_empty() => {
-                let present: Vec<_> = all.iter().map(|pair| pair.second.as_str()).collect();
-                let (against, present) = (against.to_owned(), present.join(", "));
-                Err(Error::UnknownSplit { against, folder, present })
-            }
-            _ => Ok(selected),
-        }
-    }
-
-    fn read(path: PathBuf, subject: &str) -> Result<Self, Error> {
-        let signature = Signature::path_beside(&path);
-        let subject = subject.to_owned();
-        let Some((first, second, limit)) = Signature::read(&signature)?.and_then(splits) else {
-            // Made hours before there is anything to sign.
-            let is_empty = read_rows::<CorrelationRow>(&path)?.is_empty();
-            return Err(if is_empty {
-                Error::Empty { path }
-            } else {
-                Error::NoSplits { signature, path, subject }
-            });
-        };
-        // So that no split from a file can name a folder.
-        let expected = format!("{EXPERIMENT}-{first}-{second}.csv");
-        if path.file_name().is_none_or(|name| name != expected.as_str()) {
-            return Err(Error::OtherSplits { path, expected });
-        }
-        Ok(Self { path, subject, first, second, limit })
-    }
-
-    /// File name of its figure without extension: after the second split, and after both if another of `all` has the
-    /// same second one.
-    pub fn file_stem(&self, all: &[Self]) -> String {
-        let is_unique = all.iter().filter(|pair| pair.second == self.second).count() <= 1;
-        match is_unique {
-            true => format!("figure2-{}", self.second),
-            false => format!("figure2-{}-{}", self.first, self.second),
-        }
-    }
-}
-
-/// All comparisons of a subject.
-fn files(results: &Path, subject: &str) -> Result<Vec<PathBuf>, Error> {
-    csv_paths(results, subject, &format!("{EXPERIMENT}-"), EXPERIMENT)
-}
-
-/// First split, second split and limit of a comparison.
-fn splits(Signature { identity, .. }: Signature) -> Option<(String, String, Option<usize>)> {
-    let against = identity.arguments.get("against")?.as_str()?.to_owned();
-    let is_named = !identity.split.is_empty() && !against.is_empty();
-    is_named.then_some((identity.split, against, identity.limit))
-}
 
 /// The scores with one head masked on two splits, and how they agree.
 #[derive(Debug, Clone)]
@@ -146,25 +48,24 @@ impl CrossDomain {
     /// # Errors
     /// If a file is missing or damaged, or if the three are not of one run.
     pub fn read(results: &Path, pair: &Pair) -> Result<Self, Error> {
-        let sweep = |split| Sweep::read_split(results, &pair.subject, split, EXPERIMENT);
-        let (first, second) = (sweep(&pair.first)?, sweep(&pair.second)?);
-        Self::from_rows(pair.clone(), [first, second], read_rows(&pair.path)?)
+        let sweeps = [pair.sweep(results, &pair.first)?, pair.sweep(results, &pair.second)?];
+        Self::from_rows(pair.clone(), sweeps, pair.file.rows()?)
     }
 
     /// Checks rows and sweeps that belong together.
     fn from_rows(pair: Pair, [first, second]: [Sweep; 2], rows: Vec<CorrelationRow>) -> Result<Self, Error> {
         if rows.is_empty() {
-            return Err(Error::Empty { path: pair.path });
+            return Err(Error::Empty { path: pair.file.path });
         }
-        let points = points(&pair.subject, &first, &second)?;
+        let points = points(&pair.file.subject, &first, &second)?;
         let origin = Origin { pair: &pair, sweeps: [&first, &second] };
         let (mut all, mut by_type) = (None, BTreeMap::new());
         for row in rows {
-            check_numbers(&pair.path, &row)?;
+            check_numbers(&pair.file.path, &row)?;
             origin.check_bases(&row)?;
             let attention = match row.attention.as_str() {
                 ALL => None,
-                name => Some(parse_attention(&pair.path, name)?),
+                name => Some(parse_attention(&pair.file.path, name)?),
             };
             let is_of = |(found, _): &&(Attention, _)| attention.is_none_or(|attention| *found == attention);
             let of_row: Vec<_> = points.iter().filter(is_of).map(|(_, at)| *at).collect();
@@ -176,7 +77,7 @@ impl CrossDomain {
         }
         let present: Vec<_> = by_type.keys().map(|attention| attention.name()).collect();
         let Some(all) = all else {
-            return Err(Error::NoRows { path: pair.path, asked: ALL, present: present.join(", ") });
+            return Err(Error::NoRows { path: pair.file.path, asked: ALL, present: present.join(", ") });
         };
         Ok(Self { pair, first, second, points, all, by_type })
     }
@@ -186,10 +87,17 @@ impl CrossDomain {
         self.by_type.get(&attention)
     }
 
+    /// The row over all heads and, where there are several types, those of each.
+    pub fn rows(&self) -> impl Iterator<Item = &CorrelationRow> {
+        let types = if self.by_type.len() > 1 { self.by_type.values().collect() } else { Vec::new() };
+        std::iter::once(&self.all).chain(types)
+    }
+
     /// Subject and splits as a reader should see them.
     pub fn title(&self) -> String {
         let splits = format!("{} and {}", self.pair.first, self.pair.second);
-        sweep::title(&self.pair.subject, Some(&splits), self.pair.limit)
+        let data = data_parts(Some(&splits), self.pair.file.origin.limit());
+        std::iter::once(name(&self.pair.file.subject)).chain(data).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -225,15 +133,23 @@ fn check_numbers(path: &Path, row: &CorrelationRow) -> Result<(), Error> {
     let fault = |column, found, range| {
         Err(Error::Range { path: path.to_owned(), head: row.attention.clone(), column, found, range })
     };
-    for (column, value) in [("pearson", row.pearson), ("spearman", row.spearman)] {
-        if let Some(value) = value.filter(|value| !(-1.0..=1.0).contains(value)) {
-            return fault(column, value, "-1 to 1 or empty");
-        }
-    }
-    let p_values = [("pearson_p_value", row.pearson_p_value), ("spearman_p_value", row.spearman_p_value)];
-    for (column, value) in p_values {
-        if let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) {
-            return fault(column, value, "0 to 1 or empty");
+    let unit = (-1.0..=1.0, "-1 to 1 or empty");
+    // Halves can disagree so much that Spearman and Brown's formula has no lower end.
+    let reliability = (-1e9..=1.0, "at most 1 or empty");
+    let share = (0.0..=1.0, "0 to 1 or empty");
+    for (column, value, (allowed, range)) in [
+        ("pearson", row.pearson, &unit),
+        ("pearson_low", row.pearson_low, &unit),
+        ("pearson_high", row.pearson_high, &unit),
+        ("spearman", row.spearman, &unit),
+        ("first_reliability", row.first_reliability, &reliability),
+        ("second_reliability", row.second_reliability, &reliability),
+        ("pearson_ceiling", row.pearson_ceiling, &share),
+        ("pearson_p_value", row.pearson_p_value, &share),
+        ("spearman_p_value", row.spearman_p_value, &share),
+    ] {
+        if let Some(value) = value.filter(|value| !allowed.contains(value)) {
+            return fault(column, value, range);
         }
     }
     if row.top > row.heads {
@@ -286,7 +202,7 @@ impl Origin<'_> {
         let r = match pearson(&side(0), &side(1)) {
             Ok(found) => Some(found.coefficient),
             Err(stats::Error::NoSpread | stats::Error::TooFew) => None,
-            Err(source) => return Err(Error::Compare { path: self.pair.path.clone(), source }),
+            Err(source) => return Err(Error::Compare { path: self.pair.file.path.clone(), source }),
         };
         let is_same = match (row.pearson, r) {
             (Some(here), Some(there)) => (here - there).abs() <= ROUNDING,
@@ -302,11 +218,11 @@ impl Origin<'_> {
 
     fn other(self, other: String, difference: Difference) -> Result<(), Error> {
         Err(Error::OtherRun {
-            path: self.pair.path.clone(),
+            path: self.pair.file.path.clone(),
             other,
             difference: Box::new(difference),
             command: EXPERIMENT,
-            subject: self.pair.subject.clone(),
+            subject: self.pair.file.subject.clone(),
         })
     }
 }
@@ -320,13 +236,14 @@ fn difference(row: &CorrelationRow, column: &str, found: impl Display, expected:
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::result_file::ResultFile;
     use crate::test_rows;
     use records::AblationRow;
 
     pub(crate) fn pair() -> Pair {
-        let path = PathBuf::from("cross-domain-test-shifted.csv");
-        let [subject, first, second] = ["demo-x", "test", "shifted"].map(str::to_owned);
-        Pair { path, subject, first, second, limit: None }
+        let file = ResultFile::unsigned("demo-x", "cross-domain-test-shifted.csv");
+        let file = file.with_standard("cross-domain-test-shifted");
+        Pair { file, first: "test".to_owned(), second: "shifted".to_owned() }
     }
 
     /// The row of all points, or of one type of attention; only Pearson's r and the number of heads are computed.
@@ -341,6 +258,11 @@ pub(crate) mod tests {
             second_base_score: 20.0,
             pearson: pearson(&x, &y).ok().map(|found| found.coefficient),
             pearson_p_value: Some(0.0001),
+            pearson_low: Some(0.25),
+            pearson_high: Some(0.95),
+            first_reliability: Some(0.9),
+            second_reliability: Some(0.4),
+            pearson_ceiling: Some(0.6),
             spearman: Some(-0.25),
             spearman_p_value: Some(0.125),
             top: x.len().min(10),
@@ -356,7 +278,7 @@ pub(crate) mod tests {
                 test_rows::row(attention, (1, head + 1), base, scores[side])
             };
             let rows: Vec<AblationRow> = points.iter().enumerate().map(row).collect();
-            Sweep::from_rows("demo-x", PathBuf::from(path), rows).unwrap()
+            Sweep::from_rows(ResultFile::unsigned("demo-x", path), rows).unwrap()
         })
     }
 
@@ -429,6 +351,8 @@ pub(crate) mod tests {
         assert!(
             message(CorrelationRow { spearman_p_value: Some(2.0), ..all() }).contains("spearman_p_value")
         );
+        let above = CorrelationRow { second_reliability: Some(1.5), ..all() };
+        assert!(message(above).contains("second_reliability of all is 1.5, but it must be at most 1"));
         assert!(message(CorrelationRow { top: 5, ..all() }).contains("top of all is 5"));
         assert!(
             message(CorrelationRow { top_overlap: 4.5, ..all() }).contains("4.5, but it must be 0 to top")
@@ -446,13 +370,5 @@ pub(crate) mod tests {
         assert_eq!(found, format!("`b.csv` has no row for enc-dec:1:4, but `a.csv` has: {hint}"));
         let found = points("x", &short, &long).unwrap_err().to_string();
         assert_eq!(found, format!("`b.csv` has no row for enc-dec:1:4, but `a.csv` has: {hint}"));
-    }
-
-    #[test]
-    fn figures_with_one_second_split_have_names_of_their_own() {
-        let other = Pair { first: "dev".to_owned(), ..pair() };
-        assert_eq!(pair().file_stem(&[pair()]), "figure2-shifted");
-        assert_eq!(pair().file_stem(&[pair(), other.clone()]), "figure2-test-shifted");
-        assert_eq!(other.file_stem(&[pair(), other.clone()]), "figure2-dev-shifted");
     }
 }

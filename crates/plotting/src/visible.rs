@@ -1,0 +1,36 @@
+//! Texts from files and arguments, such that they cannot steer a terminal.
+
+/// `text` with control characters other than line breaks shown as escapes, `\u{1b}` for example.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::new();
+    for character in text.chars() {
+        match character {
+            '\n' => shown.push('\n'),
+            _ if is_steering(character) => shown.extend(character.escape_default()),
+            _ => shown.push(character),
+        }
+    }
+    shown
+}
+
+/// The same on one line.
+pub fn one_line(text: &str) -> String {
+    visible(&text.replace(['\n', '\r'], " "))
+}
+
+/// Control characters, and those that turn the direction of writing.
+fn is_steering(character: char) -> bool {
+    let turns = ['\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}'];
+    character.is_control() || turns.contains(&character) || ('\u{2066}'..='\u{2069}').contains(&character)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_reaches_the_terminal_that_steers_it() {
+        assert_eq!(visible("a\u{1b}[2Jb\n\u{202e}c\td"), "a\\u{1b}[2Jb\n\\u{202e}c\\td");
+        assert_eq!(one_line("two\r\nlines \u{2264} 1"), "two  lines \u{2264} 1");
+    }
+}
