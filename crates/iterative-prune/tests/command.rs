@@ -79,10 +79,7 @@ fn curves_have_their_known_ends() {
         assert_eq!(curve[10].score, floor[0].score, "all heads masked");
         // 9 of 18 masked: what one side masks the other keeps
         assert!(heads(curve[5]).is_disjoint(&heads(turned[5])));
-        assert!(
-            heads(turned[1]).is_disjoint(&heads(curve[9])),
-            "the last of one side are the first of the other"
-        );
+        assert!(heads(curve[10]).difference(&heads(curve[9])).all(|last| heads(turned[1]).contains(last)));
     }
 }
 
@@ -173,9 +170,9 @@ fn a_classifier_without_heads_gives_all_texts_one_class() {
     let score = curve(&rows, "all/floor")[0].score;
     assert!([share("good"), share("bad")].iter().any(|share| (share - score).abs() < 1e-9), "{score}");
     assert!(
-        share("good") != share("bad") && rows[0].score > share("good").max(share("bad")),
+        share("good") != share("bad") && rows[0].base_score > share("good").max(share("bad")),
         "{}",
-        rows[0].score
+        rows[0].base_score
     );
 }
 
@@ -216,8 +213,9 @@ fn a_curve_of_another_order_is_not_continued() {
     kill_when("iterative-prune", &steps, folder.path(), || lines() > 3);
     let text = fs::read_to_string(&growing).unwrap();
     let mut forged: Vec<String> = text.lines().map(str::to_owned).collect();
-    let (start, heads) = forged[2].rsplit_once(',').unwrap();
-    forged[2] = format!("{start},{}", heads.split('+').skip(1).collect::<Vec<_>>().join("+"));
+    let line = forged.iter().position(|line| line.contains('+')).unwrap();
+    let (start, heads) = forged[line].rsplit_once(',').unwrap();
+    forged[line] = format!("{start},{}", heads.split('+').skip(1).collect::<Vec<_>>().join("+"));
     fs::write(&growing, forged.join("\n") + "\n").unwrap();
     let message = refusal(folder.path(), &["--step-percent", "20"]);
     assert!(message.contains("masked other heads than now"), "{message}");
