@@ -5,6 +5,12 @@ set positional-arguments
 # libtorch comes from a Python package index; every recipe that builds asks for it first.
 python := env("PYTHON", "python3")
 
+# Not target/release/ itself: cargo knows where that is, and sets what .cargo/config.toml says.
+run := "cargo run --quiet --release --locked --bin"
+
+# Table 1 shows the attention type that the experiment was asked for.
+attention := "(--attention[ =][a-z-]+)"
+
 [private]
 default:
     @just --list --unsorted
@@ -18,6 +24,11 @@ setup:
 [group('set-up')]
 setup-cuda:
     @{{ python }} .setup/libtorch.py --cuda
+
+# What a recipe runs is built before anything is trained
+[private]
+build +binaries: setup
+    cargo build --release --locked {{ prepend("--bin ", binaries) }}
 
 # Fetch a data set or MiniLM, `just fetch --list` names them; --mirror takes a folder or an address
 [group('set-up')]
@@ -35,6 +46,13 @@ lint: setup
     cargo fmt --all --check
     cargo clippy --release --locked --workspace --all-targets -- -D warnings
 
+# Licences, bans and sources of all dependencies, as deny.toml says, and advisories where their database can be fetched
+[group('check')]
+deny:
+    cargo deny --locked check licenses bans sources
+    @if cargo deny fetch db; then cargo deny --locked check --disable-fetch advisories; \
+        else echo "ADVISORIES ARE NOT CHECKED: their database cannot be fetched" >&2; fi
+
 # Compare exported models with the original in transformers, which must be installed; `just check-export --help`
 [group('check')]
 check-export *args:
@@ -48,98 +66,93 @@ bench *args: setup
 
 # Train the model of a subject, or go on with it
 [group('experiments')]
-train subject="demo-translation" *args: setup
-    cargo run --release --locked --bin train-subject -- "$@"
+train subject="demo-translation" *args: (build "train-subject")
+    {{ run }} train-subject -- "$@"
 
-# Table 1 and Figure 1: train if need be, mask each head in turn, print and draw; after the subject, `--attention all` for all types
-[group('paper')]
-reproduce-table1 subject="demo-translation" *args: setup
-    cargo run --release --locked --bin ablate-one -- --restart --attention enc-enc "$@"
-    cargo run --release --locked --bin plotting -- all "$1"
+# An experiment trains the model if need be, uses the results that are there and fit, computes those that are missing, and
+# prints the path of its file, which is drawn; `--again` after the subject computes all anew.
 
-# Figure 1b and the layer x head table of a BERT classifier: train or fine-tune if need be, mask each head in turn, print and draw
+# Table 1 and Figure 1: mask each head of the encoder in turn; `--attention all`, after the subject, for all types
 [group('paper')]
-reproduce-figure1b subject="demo-inference" *args: setup
-    cargo run --release --locked --bin ablate-one -- --restart --attention self "$@"
-    cargo run --release --locked --bin plotting -- all "$1"
+reproduce-table1 subject="demo-translation" *args: (build "ablate-one" "plotting")
+    file=$({{ run }} ablate-one -- --attention enc-enc "$@") && {{ run }} plotting -- table1 --with-figure "$file" {{ if args =~ attention { replace_regex(args, ".*" + attention + ".*", "$1") } else { "" } }}
 
-# Table 2, for BERT Table 3: mask all heads of a layer but one, and print the best of each layer
+# Figure 1b and the layer x head table of a BERT classifier: mask each head in turn
 [group('paper')]
-reproduce-table2 subject="demo-translation" *args: setup
-    cargo run --release --locked --bin ablate-all-but-one -- --restart "$@"
-    cargo run --release --locked --bin plotting -- table2 "$1"
+reproduce-figure1b subject="demo-inference" *args: (build "ablate-one" "plotting")
+    file=$({{ run }} ablate-one -- --attention self "$@") && {{ run }} plotting -- table1 --with-figure "$file"
+
+# Table 2: mask all heads of a layer but one, and print the best of each layer
+[group('paper')]
+reproduce-table2 subject="demo-translation" *args: (build "ablate-all-but-one" "plotting")
+    file=$({{ run }} ablate-all-but-one -- "$@") && {{ run }} plotting -- table2 "$file"
 
 # Table 3: the same for a BERT classifier
 [group('paper')]
-reproduce-table3 subject="demo-inference" *args: setup
-    cargo run --release --locked --bin ablate-all-but-one -- --restart "$@"
-    cargo run --release --locked --bin plotting -- table3 "$1"
-
-# Table 5, for BERT Table 6: the best head of each layer is chosen on another split (dev, or name it by `--select-on`)
-[group('paper')]
-reproduce-table5 subject="demo-translation" *args: setup
-    cargo run --release --locked --bin ablate-all-but-one -- --select-on dev --restart "$@"
-    cargo run --release --locked --bin plotting -- table5 "$1"
-
-# Table 6: the same for a BERT classifier, chosen on 5,000 training examples
-[group('paper')]
-reproduce-table6 subject="demo-inference" *args: setup
-    cargo run --release --locked --bin ablate-all-but-one -- --select-on train --select-limit 5000 --restart "$@"
-    cargo run --release --locked --bin plotting -- table6 "$1"
-
-# Figure 2: mask each head in turn on the test split and on another domain (or name it by `--against`), and correlate
-[group('paper')]
-reproduce-figure2 subject="demo-translation" *args: setup
-    cargo run --release --locked --bin cross-domain -- --restart "$@"
-    cargo run --release --locked --bin plotting -- figure2 "$1"
-
-# Figure 3, for BERT classifiers other than MNLI Figure 6: mask more and more heads by importance, by oracle, at random
-[group('paper')]
-reproduce-figure3 subject="demo-translation" *args: setup
-    cargo run --release --locked --bin iterative-prune -- --order importance,oracle,random --restart "$@"
-    cargo run --release --locked --bin plotting -- figure3 "$1"
+reproduce-table3 subject="demo-inference" *args: (build "ablate-all-but-one" "plotting")
+    file=$({{ run }} ablate-all-but-one -- "$@") && {{ run }} plotting -- table3 "$file"
 
 # Table 4: the original and a pruned model timed in turn, half of the heads removed for real
 [group('paper')]
-reproduce-table4 subject="demo-inference" *args: setup
-    cargo run --release --locked --bin speed-bench -- --limit 512 --restart "$@"
-    cargo run --release --locked --bin plotting -- table4 "$1"
+reproduce-table4 subject="demo-inference" *args: (build "speed-bench" "plotting")
+    file=$({{ run }} speed-bench -- --limit 512 "$@") && {{ run }} plotting -- table4 "$file"
+
+# Table 5: Table 2 with the best heads chosen on another split, dev or that of `--select-on`
+[group('paper')]
+reproduce-table5 subject="demo-translation" *args: (build "ablate-all-but-one" "plotting")
+    file=$({{ run }} ablate-all-but-one -- --select-on dev "$@") && {{ run }} plotting -- table5 "$file"
+
+# Table 6: the same for a BERT classifier, chosen on 5,000 training examples
+[group('paper')]
+reproduce-table6 subject="demo-inference" *args: (build "ablate-all-but-one" "plotting")
+    file=$({{ run }} ablate-all-but-one -- --select-on train --select-limit 5000 "$@") && {{ run }} plotting -- table6 "$file"
+
+# Figure 2: mask each head in turn on the test split and on another domain (or name it by `--against`), and correlate
+[group('paper')]
+reproduce-figure2 subject="demo-translation" *args: (build "cross-domain" "plotting")
+    file=$({{ run }} cross-domain -- "$@") && {{ run }} plotting -- figure2 "$file"
+
+# Figure 3: mask more and more heads by importance, by oracle, at random
+[group('paper')]
+reproduce-figure3 subject="demo-translation" *args: (build "iterative-prune" "plotting")
+    file=$({{ run }} iterative-prune -- --order importance,oracle,random "$@") && {{ run }} plotting -- figure3 "$file"
 
 # Figure 4: the same by importance, one attention type at a time; for translators
 [group('paper')]
-reproduce-figure4 subject="demo-translation" *args: setup
-    cargo run --release --locked --bin iterative-prune -- --attention enc-enc,enc-dec,dec-dec --restart "$@"
-    cargo run --release --locked --bin plotting -- figure4 "$1"
+reproduce-figure4 subject="demo-translation" *args: (build "iterative-prune" "plotting")
+    file=$({{ run }} iterative-prune -- --attention enc-enc,enc-dec,dec-dec "$@") && {{ run }} plotting -- figure4 "$file"
 
 # Figure 5: the pruning curve on each checkpoint that training keeps
 [group('paper')]
-reproduce-figure5 subject="demo-translation" *args: setup
-    cargo run --release --locked --bin training-dynamics -- --restart "$@"
-    cargo run --release --locked --bin plotting -- figure5 "$1"
+reproduce-figure5 subject="demo-translation" *args: (build "training-dynamics" "plotting")
+    file=$({{ run }} training-dynamics -- "$@") && {{ run }} plotting -- figure5 "$file"
 
-# Figure 6: Figure 3 for SST-2, CoLA and MRPC
+# Figure 6: Figure 3 for BERT classifiers other than MNLI
 [group('paper')]
-reproduce-figure6 subject="demo-inference" *args: setup
-    @just reproduce-figure3 "$@"
+reproduce-figure6 subject="demo-inference" *args: (build "iterative-prune" "plotting")
+    file=$({{ run }} iterative-prune -- --order importance,oracle,random "$@") && {{ run }} plotting -- figure6 "$file"
 
 # Beyond the paper: all scores of all heads, and how the orders that they give agree; after Table 1 the oracle too
 [group('beyond the paper')]
-importance subject="demo-translation" *args: setup
-    cargo run --release --locked --bin importance -- --restart "$@"
-    cargo run --release --locked --bin plotting -- agreement "$1"
+importance subject="demo-translation" *args: (build "importance" "plotting")
+    file=$({{ run }} importance -- "$@") && {{ run }} plotting -- agreement "$file"
 
-# Beyond the paper: search for better sets of heads than importance gives; `--search swap` exchanges heads
+# Beyond the paper: search for better sets of heads than importance gives; Figure 3 then shows them; `--search swap` exchanges heads
 [group('beyond the paper')]
-joint-search subject="demo-inference" *args: setup
-    cargo run --release --locked --bin iterative-prune -- --search greedy-forward --restart "$@"
-    cargo run --release --locked --bin plotting -- figure3 "$1"
+joint-search subject="demo-inference" *args: (build "iterative-prune")
+    {{ run }} iterative-prune -- --search greedy-forward "$@"
 
-# The paper's claims beside the results of all subjects, from results/
-[group('paper')]
-summary: setup
-    cargo run --release --locked --bin plotting -- summary
+# All p-values, intervals and shares again without the models, of a subject or of all: `--resamples`, `--margin`, `--seed`
+[group('results')]
+retest *args:
+    cargo run --release --locked --bin retest -- "$@"
 
-# Draw all tables and figures of a subject again from results/
-[group('paper')]
-figures subject="demo-translation": setup
-    cargo run --release --locked --bin plotting -- all "$1"
+# The paper's claims beside the results of all subjects
+[group('results')]
+summary *args:
+    cargo run --release --locked --bin plotting -- summary "$@"
+
+# Draw all tables and figures of a subject again from its results
+[group('results')]
+figures subject="demo-translation" *args:
+    cargo run --release --locked --bin plotting -- all "$@"
