@@ -314,8 +314,9 @@ fn locate_in(experiments: &Path, subject: &Path) -> Result<(PathBuf, String), Er
     let by_name = experiments.join(&file);
     let is_name = !is_description(subject) && subject.components().count() == 1;
     let path = if is_name { by_name.clone() } else { file };
-    match [&path, &by_name].into_iter().find(|place| place.is_file()) {
-        Some(path) => Ok((path.clone(), name)),
+    let found = [&path, &by_name].into_iter().find(|place| place.is_file()).cloned();
+    match found {
+        Some(path) => Ok((path, name)),
         None => Err(Error::NoSuchSubject { name, known: known_subjects(), path }),
     }
 }

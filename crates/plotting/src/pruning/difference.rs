@@ -71,7 +71,7 @@ mod tests {
     fn what_only_one_of_them_names_is_not_compared() {
         assert_eq!(difference(|_| ()), None);
         assert_eq!(difference(|other| other.arguments.clear()), None);
-        assert_eq!(difference(|other| (other.weights, other.seed) = (None, 7)), None);
+        assert_eq!(difference(|other| (other.weights, other.seed) = (None, Some(7))), None);
         let searched = difference(|other| {
             drop(other.data.insert("search: dev".to_owned(), "ef56".to_owned()));
             drop(other.arguments.insert("search_on".to_owned(), "dev".into()));
