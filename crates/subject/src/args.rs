@@ -94,7 +94,7 @@ impl SharedArgs {
             path = own;
         }
         let writer = RowWriter::open(&path, signature, self.existing())?;
-        if writer.rows().len() > 0 && !self.again {
+        if writer.rows().len() > 0 && !self.again && !self.machine.quiet {
             eprintln!(
                 "`{}`: {} rows are there and fit (--again computes them anew)",
                 path.display(),
