@@ -274,7 +274,7 @@ impl SegmentsWriter {
             self.blocks.name_columns(columns);
             text.insert_str(0, &header(&self.blocks.columns));
         }
-        self.file.append(&compressed(&text)).map_err(|source| write_error(&self.path, source))?;
+        self.file.append(compressed(&text)).map_err(|source| write_error(&self.path, source))?;
         self.blocks.insert(block);
         Ok(())
     }

@@ -307,7 +307,7 @@ impl<R: Row> RowWriter<R> {
     pub fn push(&mut self, row: R) -> Result<(), Error> {
         self.check_missing(&row)?;
         self.begin()?;
-        self.file.append(&line(&row)).map_err(|source| write_error(&self.partial.csv, source))?;
+        self.file.append(line(&row)).map_err(|source| write_error(&self.partial.csv, source))?;
         self.added.push(row.name());
         self.rows.insert(row.key(), row);
         Ok(())

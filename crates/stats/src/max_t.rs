@@ -106,7 +106,7 @@ mod tests {
             let noise = |i: usize| {
                 if i == far {
                     2.6
-                } else if i % 2 == 0 {
+                } else if i.is_multiple_of(2) {
                     1.0
                 } else {
                     -1.0
