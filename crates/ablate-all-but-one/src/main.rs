@@ -71,16 +71,20 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
     let run = Run { args, machine: &machine, description: &description, subject: subject.as_ref(), layout };
     let finished = match select_on {
-        None => {
-            run.sweep(scored, &run.layout.heads()).run(run.subject, &heads, &path, &args.shared, &machine)?
-        }
+        None => run.sweep(scored, &run.layout.heads(), args.test.clone()).run(
+            run.subject,
+            &heads,
+            &path,
+            &args.shared,
+            &machine,
+        )?,
         Some(on) => {
             let selection = match args.select_limit {
                 Some(size) => Scored::sample(on, size as usize, args.shared.seed, rescale),
                 None => Scored::first(on, None, rescale),
             };
             let best = run.select(&selection, &heads)?;
-            let mut sweep = run.sweep(scored, &best);
+            let mut sweep = run.sweep(scored, &best, args.test.clone());
             let data = subject::data_checksum(run.subject, &selection)?;
             sweep.arguments = vec![
                 ("select_on", selection.split.into()),
@@ -104,14 +108,14 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// `families`: the heads that can have a row.
-    fn sweep(&self, scored: Scored, families: &[HeadId]) -> HeadSweep {
+    /// `heads`: those that can have a row.
+    fn sweep(&self, scored: Scored, heads: &[HeadId], test: TestArgs) -> HeadSweep {
         HeadSweep {
             experiment: EXPERIMENT,
             scored,
-            families: families.to_vec(),
+            heads: heads.to_vec(),
             masked: HeadLayout::all_but,
-            testing: self.args.test.testing(self.args.shared.seed),
+            test,
             arguments: Vec::new(),
         }
     }
@@ -120,7 +124,7 @@ impl Run<'_> {
     fn select(&self, selection: &Scored, heads: &[HeadId]) -> anyhow::Result<Vec<HeadId>> {
         let shared = self.args.shared.of_ingredients();
         let path = self.description.result_path(&shared.results, EXPERIMENT, selection);
-        let sweep = self.sweep(selection.clone(), &self.layout.heads());
+        let sweep = self.sweep(selection.clone(), &self.layout.heads(), TestArgs::default());
         let chosen = sweep.run(self.subject, heads, &path, &shared, self.machine)?;
         eprintln!("chosen on `{}`: {}", selection.split, chosen.path.display());
         Ok(best_of_layers(heads, &chosen.rows))

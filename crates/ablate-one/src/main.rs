@@ -46,7 +46,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let sweep = HeadSweep::one_at_a_time(scored, &layout, args.test.testing(args.shared.seed));
+    let sweep = HeadSweep::one_at_a_time(scored, &layout, args.test.clone());
     let finished = sweep.run(subject.as_ref(), &heads, &path, &args.shared, &machine)?;
     println!("{}", finished.path.display());
     Ok(())

@@ -57,10 +57,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let testing = args.test.testing(args.shared.seed);
     let scored = [first, second].map(|split| Scored::first(split, args.shared.limit, args.rescale));
     let sweep = |scored: &Scored| -> anyhow::Result<PathBuf> {
-        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, testing);
+        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, TestArgs::default());
         let path = description.result_path(&args.shared.results, "ablate-one", scored);
         let shared = args.shared.of_ingredients();
         Ok(sweep.run(subject.as_ref(), &layout.heads(), &path, &shared, &machine)?.path)
@@ -69,6 +68,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
     let signature = signature(args, subject.as_ref(), (&scored, &files), &machine)?;
     let OpenRows { path, mut writer } = args.shared.open_rows(&path, &signature)?;
+    let testing = args.test.testing(writer.tested(), args.shared.seed);
+    writer.signature_mut().testing = Some(testing);
     let [first, second] = files.each_ref().map(|path| Sweep::read(path));
     let rows = agreement(&first?, &second?, testing)?;
     // Those that are there may be of other tests.
@@ -101,6 +102,6 @@ fn signature(
         identity.arguments.insert(argument.to_owned(), name.into());
     }
     let run = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
-    let testing = Some(args.test.testing(args.shared.seed));
+    let testing = Some(args.test.testing(None, args.shared.seed));
     Ok(Signature { testing, ..Signature::new(identity, run) })
 }

@@ -96,7 +96,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let needs_oracle = args.search.search.is_none() && args.order.contains(&Order::Oracle);
     let search = args.search.checked(&description, &machine, (&scored, args.shared.seed))?;
     let exports = args.export.checked(
-        (&args.shared, args.rescale, args.test.testing(args.shared.seed)),
+        (&args.shared, args.rescale, args.test.testing(None, args.shared.seed)),
         (&layout, pools[0].heads.len(), &steps_of(&pools[0], search.as_ref())?),
     )?;
     let experiment = if search.is_some() { "joint-search" } else { "iterative-prune" };
@@ -104,9 +104,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let testing = args.test.testing(args.shared.seed);
     let oracle = if needs_oracle {
-        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, testing);
+        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, TestArgs::default());
         let path = description.result_path(&args.shared.results, "ablate-one", &scored);
         let shared = args.shared.of_ingredients();
         Some(Oracle::of(sweep.run(subject.as_ref(), &layout.heads(), &path, &shared, &machine)?.rows))
@@ -121,10 +120,10 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let identity = pruning.identity(experiment, (&pools, search.as_ref()))?;
     let curves = pruning.curves(&pools);
     let families = match &search {
-        Some(search) => search.families(&pools)?,
+        Some(search) => search.families(&pools),
         None => curves.iter().map(Curve::family).collect(),
     };
-    let settings = (&args.shared, &machine, testing);
+    let settings = (&args.shared, &machine, &args.test);
     let mut rows = MeasuredRows::open(&path, identity, pruning.subject, families, settings)?;
     match &search {
         Some(search) => search.run(&pruning, &pools, &mut rows)?,

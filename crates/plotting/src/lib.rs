@@ -41,6 +41,5 @@ pub mod table4;
 #[cfg(test)]
 mod test_rows;
 pub mod tested;
-pub mod visible;
 
 pub use error::Error;

@@ -5,7 +5,7 @@ mod commands;
 use std::process::ExitCode;
 
 use clap::Parser;
-use plotting::visible::one_line;
+use records::visible::one_line;
 
 fn main() -> ExitCode {
     match commands::run(&args::Args::parse()) {

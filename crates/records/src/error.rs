@@ -24,14 +24,17 @@ pub enum Error {
     },
 
     /// The results file is not named `*.csv`, so its signature has no name either.
-    #[error("cannot write results to `{}`: the name must end in `.csv`", path.display())]
+    #[error("cannot write results to `{}`: the name must end in `.csv`, and not in `.partial.csv`", path.display())]
     Extension {
         /// The path that was asked for.
         path: PathBuf,
     },
 
     /// The file holds another kind of rows.
-    #[error("`{}` holds other columns: expected `{expected}`, found `{found}`", path.display())]
+    #[error(
+        "`{}` holds other columns: expected `{expected}`, found `{found}`; --again replaces results of an older version",
+        path.display()
+    )]
     Header {
         /// The CSV file.
         path: PathBuf,
@@ -93,7 +96,7 @@ pub enum Error {
     /// The intact model scores other than when the rows that are there were measured.
     #[error(
         "the intact model differs in {segments} of {of} segments from when `{}` was begun, on another machine or with other \
-         libraries: compute all its rows with --again, or name another file by --output",
+         libraries: compute all rows with --again, remove the file, or name another by --output",
         path.display()
     )]
     OtherBase {
@@ -121,6 +124,20 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         fault: String,
+    },
+
+    /// A signature has settings that no test can be made with.
+    #[error(
+        "`{}` asks for {resamples} resamples and a margin of {margin_percent} %: at most {most} and 100 % are possible",
+        path.display(), most = crate::signature::MOST_RESAMPLES
+    )]
+    Testing {
+        /// The JSON file.
+        path: PathBuf,
+        /// What it says.
+        resamples: usize,
+        /// What it says.
+        margin_percent: f64,
     },
 
     /// A JSON file is not a signature.

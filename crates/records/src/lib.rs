@@ -13,6 +13,7 @@ pub mod rules;
 pub mod segments;
 pub mod signature;
 mod table;
+pub mod visible;
 pub mod writer;
 
 pub use error::Error;
@@ -23,5 +24,5 @@ pub use rows::{
 pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};
 pub use signature::{Complete, Identity, Measured, Provenance, Signature, Testing, sha256_file};
-pub use table::read_rows;
-pub use writer::{Existing, RowWriter, check_writable, place_of};
+pub use table::{read_complete, read_rows};
+pub use writer::{Destination, Existing, RowWriter, Taken, check_writable, place_of};

@@ -56,6 +56,18 @@ impl Place {
         Ok(true)
     }
 
+    /// Gives these files other names, the signature first: rows without one are refused, not taken for those of another run.
+    pub(crate) fn move_to(&self, to: &Self) -> Result<(), Error> {
+        for (from, to) in
+            [(&self.signature, &to.signature), (&self.segments, &to.segments), (&self.csv, &to.csv)]
+        {
+            if from.exists() {
+                durable::publish_file(from, to)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes what lies beside the rows.
     pub(crate) fn remove_beside_csv(&self) -> Result<(), Error> {
         remove(&self.signature).and_then(|()| remove(&self.segments))

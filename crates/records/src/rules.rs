@@ -58,14 +58,20 @@ impl Rule {
     }
 
     /// The last of `steps` before the first that the rule does not accept: the largest share of heads that can go. The steps
-    /// are those of one curve in their order; that of the intact model, which is not tested, is accepted. `None` without it.
+    /// are those of one curve in their order, from that of the intact model on, which is not tested; `None` without it. A
+    /// step that is missing ends the climb; a search has those that were asked for.
     ///
-    /// Steps are tested in a fixed order up to the first failure, so the chance of a wrong claim is that of a single test.
+    /// Steps are tested in a fixed order up to the first failure, so the chance of a wrong claim is that of a single test,
+    /// unless the order itself was made on the segments that are tested, as the oracle's is.
     pub fn last_accepted<'a>(
         self,
         steps: impl IntoIterator<Item = &'a PruningRow>,
     ) -> Option<&'a PruningRow> {
-        steps.into_iter().take_while(|row| row.masked == 0 || self.accepts(&row.difference())).last()
+        let follows = |(place, row): &(usize, &PruningRow)| row.step == *place || row.search_score.is_some();
+        let is_intact = |row: &PruningRow| row.step == 0 && row.masked == 0;
+        let climb = steps.into_iter().enumerate().take_while(follows);
+        let accepted = climb.take_while(|(_, row)| is_intact(row) || self.accepts(&row.difference()));
+        accepted.last().map(|(_, row)| row)
     }
 }
 
@@ -154,6 +160,10 @@ mod tests {
         let untested = [row(0, 0.0, None), row(1, -0.1, None), row(2, -0.1, Some(-0.5))];
         assert_eq!(SAFE.last_accepted(&untested).map(|row| row.step), Some(0));
         assert_eq!(SAFE.last_accepted(&[]), None);
-        assert_eq!(SAFE.last_accepted(&steps[2..]), None);
+        assert_eq!(SAFE.last_accepted(&steps[1..2]), None, "a climb begins at the intact model");
+        let mut gap = [row(0, 0.0, None), row(2, -0.1, Some(-0.5))];
+        assert_eq!(SAFE.last_accepted(&gap).map(|row| row.step), Some(0));
+        gap[1].search_score = Some(49.0);
+        assert_eq!(SAFE.last_accepted(&gap).map(|row| row.step), Some(2), "a search makes no steps between");
     }
 }

@@ -20,10 +20,10 @@ use crate::Error;
 use crate::file::{LockedFile, write_error};
 
 /// No statistics are longer than this, in bytes of text: a file that claims to be is a trap.
-const LONGEST: u64 = 1 << 30;
+const LONGEST: u64 = 1 << 28;
 
 /// Segments of a test set beyond this are faults.
-const MOST_SEGMENTS: usize = 1 << 28;
+const MOST_SEGMENTS: usize = 1 << 22;
 
 /// The numbers of a segment.
 type Cells = Vec<u32>;

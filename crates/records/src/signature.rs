@@ -26,6 +26,9 @@ pub struct Signature {
     /// How the rows were tested from them, the last time; absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub testing: Option<Testing>,
+    /// Whether an unfinished run computes rows again that are there already.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_renewal: bool,
     /// The runs that added rows, oldest first. Recorded, never compared.
     pub runs: Vec<Provenance>,
     /// What the file held when it was complete; absent before.
@@ -42,9 +45,13 @@ pub struct Measured {
     /// Index of the class that F1 is about; absent for all other metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positive: Option<usize>,
-    /// Number of rows that a family of tests has when it is whole, by family; p-values of other families are not adjusted.
+    /// Number of rows that a family of tests has when it is whole, by family; 0 where any number does. P-values of other
+    /// families are not adjusted.
     pub families: BTreeMap<String, usize>,
 }
+
+/// More resamples than this say nothing new, and take long.
+pub const MOST_RESAMPLES: usize = 100_000;
 
 /// How rows are tested: nothing of it needs the model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -211,7 +218,7 @@ fn without_machine(word: &str, here: &Path) -> String {
         return format!("{option}={}", without_machine(value, here));
     }
     let path = Path::new(word);
-    if !path.is_absolute() {
+    if !path.is_absolute() && !path.starts_with("..") {
         return word.to_owned();
     }
     match path.strip_prefix(here) {
@@ -242,7 +249,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
 impl Signature {
     /// The signature of one run.
     pub fn new(identity: Identity, run: Provenance) -> Self {
-        Self { identity, measured: None, testing: None, runs: vec![run], complete: None }
+        Self { identity, measured: None, testing: None, is_renewal: false, runs: vec![run], complete: None }
     }
 
     /// The same, with what testing must know.
@@ -260,12 +267,20 @@ impl Signature {
     /// # Errors
     /// If the file cannot be read or is not a signature.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
-        match fs::read(path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map(Some)
-                .map_err(|source| Error::Signature { path: path.to_owned(), source }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(file::read_error(path, source)),
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(file::read_error(path, source)),
+        };
+        let signature: Self = serde_json::from_slice(&bytes)
+            .map_err(|source| Error::Signature { path: path.to_owned(), source })?;
+        match signature.testing {
+            Some(Testing { resamples, margin_percent, .. })
+                if resamples > MOST_RESAMPLES || !(0.0..=100.0).contains(&margin_percent) =>
+            {
+                Err(Error::Testing { path: path.to_owned(), resamples, margin_percent })
+            }
+            _ => Ok(Some(signature)),
         }
     }
 
@@ -385,6 +400,7 @@ mod tests {
             ("/home/someone/project", "."),
             ("/home/someone/other/model", ".../model"),
             ("data/models", "data/models"),
+            ("../../home/someone/results", ".../results"),
             ("enc-enc", "enc-enc"),
             ("--output=results/a.csv", "--output=results/a.csv"),
         ] {

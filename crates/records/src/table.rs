@@ -7,7 +7,8 @@ use std::path::Path;
 
 use csv::{ReaderBuilder, StringRecord, Writer};
 
-use crate::{Error, Row, file};
+use crate::place::Place;
+use crate::{Error, Row, Signature, file};
 
 /// The rows of a file by key, and where its last complete line ends.
 #[derive(Debug)]
@@ -25,6 +26,19 @@ pub(crate) struct Table<R: Row> {
 /// If the file cannot be read, has another header, or a line that is not a row.
 pub fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
     let bytes = fs::read(path).map_err(|source| file::read_error(path, source))?;
+    Ok(parse(path, &bytes)?.rows.into_values().collect())
+}
+
+/// The same of complete results, whose rows and statistics must be those that the signature was completed with.
+///
+/// # Errors
+/// As for [`read_rows`], or if they were edited since.
+pub fn read_complete<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
+    let bytes = fs::read(path).map_err(|source| file::read_error(path, source))?;
+    let place = Place::of(path);
+    if let Some(signature) = Signature::read(&place.signature)? {
+        place.check_complete(&signature, &bytes)?;
+    }
     Ok(parse(path, &bytes)?.rows.into_values().collect())
 }
 
@@ -166,7 +180,7 @@ mod tests {
             ablation.starts_with(&format!("`log.csv` holds other columns: {expected}, found `attention,"))
         );
         assert!(failure("notes without a line break").contains("found `notes without a line break`"));
-        assert!(failure("\n").ends_with("found ``"));
+        assert!(failure("\n").contains("found ``;"));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! How far two sweeps over the same heads agree, and how far they could (Michel et al. 2019, Section 3.4, Figure 2).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use records::signature::Testing;
-use records::{AblationRow, BASE, Blocks, CorrelationRow, Row, Signature, read_rows};
+use records::{AblationRow, BASE, Blocks, CorrelationRow, Identity, Row, Signature, read_complete};
 use stats::Segments;
 use stats::bootstrap::Interval;
 use stats::correlation::{Correlation, pearson, spearman};
@@ -20,6 +20,8 @@ const SPLITS: usize = 100;
 /// A sweep of `ablate-one` with what was measured of its segments.
 #[derive(Debug)]
 pub struct Sweep {
+    path: PathBuf,
+    identity: Identity,
     rows: Vec<AblationRow>,
     base: Segments,
     variants: Vec<Segments>,
@@ -31,17 +33,30 @@ impl Sweep {
     /// # Errors
     /// If a file is missing or broken.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let rows: Vec<AblationRow> = read_rows(path)?;
+        let rows: Vec<AblationRow> = read_complete(path)?;
         let signature = Signature::read(&Signature::path_beside(path))?;
         let blocks = Blocks::read(&Blocks::path_beside(path))?;
-        let measured = signature.and_then(|signature| signature.measured);
-        let (Some(measured), Some(blocks)) = (measured, blocks) else {
+        let (Some(Signature { identity, measured: Some(measured), .. }), Some(blocks)) = (signature, blocks)
+        else {
             return Err(Error::NotMeasured { path: path.to_owned() });
         };
         let mut store = Store::new(&blocks, metric_of(&measured)?);
         let base = store.base(BASE)?;
         let variants = rows.iter().map(|row| store.variant(&row.name(), BASE)).collect::<Result<_, _>>()?;
-        Ok(Self { rows, base, variants })
+        Ok(Self { path: path.to_owned(), identity, rows, base, variants })
+    }
+
+    /// Refuses a sweep of another model or other data than a comparison, in the file at `path`, was made of.
+    pub(crate) fn check_fits(&self, path: &Path, comparison: &Identity) -> Result<(), Error> {
+        let Identity { subject, weights, precision, data, .. } = &self.identity;
+        let is_same = (subject, weights, precision)
+            == (&comparison.subject, &comparison.weights, &comparison.precision)
+            && data.iter().all(|(name, sum)| comparison.data.get(name) == Some(sum));
+        if is_same {
+            Ok(())
+        } else {
+            Err(Error::OtherSweep { path: self.path.clone(), other: path.to_owned() })
+        }
     }
 
     /// The same heads in the order of `names`.
@@ -205,7 +220,26 @@ mod tests {
             AblationRow::untested(attention, (1, head % 4 + 1), "accuracy", 100.0, score)
         };
         let rows = wrong.iter().enumerate().map(row).collect();
-        Sweep { rows, base: segments(0), variants: wrong.iter().map(|&wrong| segments(wrong)).collect() }
+        Sweep {
+            path: PathBuf::from("ablate-one.csv"),
+            identity: Identity::new("ablate-one", "tiny"),
+            rows,
+            base: segments(0),
+            variants: wrong.iter().map(|&wrong| segments(wrong)).collect(),
+        }
+    }
+
+    #[test]
+    fn a_sweep_of_another_model_does_not_fit() {
+        let sweep = swept("dec-dec", 12, &[1, 2, 3]);
+        let comparison = Identity::new("cross-domain", "tiny");
+        assert!(sweep.check_fits(Path::new("c.csv"), &comparison).is_ok());
+        let other = Identity { weights: Some("ab12".to_owned()), ..comparison };
+        let error = sweep.check_fits(Path::new("c.csv"), &other).unwrap_err().to_string();
+        assert!(
+            error.starts_with("`ablate-one.csv` is of another model or other data than `c.csv`"),
+            "{error}"
+        );
     }
 
     const TESTING: Testing = Testing { resamples: 40, seed: 1, margin_percent: 2.0 };

@@ -7,7 +7,10 @@ use records::signature::{Measured, Testing};
 use records::{AblationRow, CorrelationRow, DynamicsRow, PruningRow, RowWriter, Signature, TestedRow};
 use serde_json::Value;
 
-use crate::{Error, Sweep, agreement, test_rows};
+use stats::Metric;
+use stats::bootstrap::smallest_p_value;
+
+use crate::{Error, Sweep, agreement, metric_of, test_rows};
 
 /// What testing a file came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,7 +104,11 @@ fn retest_agreement(
         return Ok(Retested::NotMeasured { path: path.to_owned() });
     };
     let testing = change(testing);
-    let found = agreement(&Sweep::read(&first)?, &Sweep::read(&second)?, testing)?;
+    let (first, second) = (Sweep::read(&first)?, Sweep::read(&second)?);
+    for sweep in [&first, &second] {
+        sweep.check_fits(path, &signature.identity)?;
+    }
+    let found = agreement(&first, &second, testing)?;
     let mut writer = RowWriter::<CorrelationRow>::revise(path)?;
     writer.signature_mut().testing = Some(testing);
     let rows = writer.finish(|rows, _| {
@@ -117,11 +124,8 @@ fn retest_agreement(
 /// How many heads can go along each curve.
 fn shares(rows: &[PruningRow], testing: Testing, measured: &Measured) -> Vec<Share> {
     let safe = Rule::ShownSafe { margin_percent: testing.margin_percent };
-    let smallest_p_value = if measured.metric == "accuracy" {
-        0.0
-    } else {
-        stats::bootstrap::smallest_p_value(testing.resamples)
-    };
+    let is_resampled = metric_of(measured).is_ok_and(Metric::is_resampled);
+    let smallest_p_value = if is_resampled { smallest_p_value(testing.resamples) } else { 0.0 };
     let paper = Rule::NoSignificantLoss { alpha: records::rules::ALPHA, smallest_p_value };
     let curves = rows.chunk_by(|left, right| left.family() == right.family());
     let share = |curve: &[PruningRow]| Share {

@@ -12,9 +12,11 @@ use stats::family::{Comparison, test_family};
 use stats::{Cells, Metric, Segments};
 
 mod agreement;
+mod args;
 mod file;
 
 pub use agreement::{Sweep, agreement};
+pub use args::TestArgs;
 pub use file::{Retested, Share, retest};
 
 /// Why rows could not be tested.
@@ -33,6 +35,15 @@ pub enum Error {
     NoRow {
         /// Name of the row.
         row: String,
+    },
+
+    /// Two sweeps are not of one model, or not those that were compared.
+    #[error("`{}` is of another model or other data than `{}`: --again measures it", path.display(), other.display())]
+    OtherSweep {
+        /// The CSV file of a sweep.
+        path: std::path::PathBuf,
+        /// What it does not fit.
+        other: std::path::PathBuf,
     },
 
     /// A result file has no statistics of segments.
@@ -73,7 +84,7 @@ pub enum Error {
 
 /// What a signature has of a metric.
 ///
-/// - `families`: number of rows that a family has when it is whole, by name
+/// - `families`: number of rows that a family has when it is whole, by name; 0 where any number does
 pub fn measured(metric: Metric, families: BTreeMap<String, usize>) -> Measured {
     let positive = match metric {
         Metric::Classes(ClassificationMetric::F1 { positive }) => Some(positive),
@@ -190,7 +201,7 @@ fn test_one_family<R: TestedRow>(
     base: &str,
     (whole, testing): (Option<usize>, Testing),
 ) -> Result<(), Error> {
-    let is_whole = whole == Some(rows.len());
+    let is_whole = whole.is_some_and(|whole| whole == 0 || whole == rows.len());
     let base_segments = store.base(base)?;
     let variants: Vec<Segments> =
         rows.iter().map(|row| store.variant(&row.name(), base)).collect::<Result<_, _>>()?;

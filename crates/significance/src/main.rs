@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Parser;
 use records::signature::Testing;
-use significance::{Retested, Share, retest};
+use records::visible::one_line;
+use significance::{Retested, Share, TestArgs, retest};
 
 /// Makes all p-values, intervals, adjustments and shares of heads that can go again, from the stored statistics of segments.
 ///
@@ -17,17 +18,9 @@ struct Args {
     #[arg(value_name = "SUBJECT or FILE.csv")]
     target: Option<PathBuf>,
 
-    /// Paired bootstrap resamples, up to 100,000; 0 skips the test
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100_000))]
-    resamples: Option<u32>,
-
     /// Seed that draws the resamples
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-
-    /// Loss that counts as safe, in percent of the score with all heads
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    margin: Option<f64>,
 
     /// Folder of the results
     #[arg(long, value_name = "DIR", default_value = "results")]
@@ -36,18 +29,17 @@ struct Args {
     /// Threads of the computation; all cores if absent
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-}
 
-fn percent(text: &str) -> Result<f64, String> {
-    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent.ok_or_else(|| "must be a number from 0 to 100".to_owned())
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    test: TestArgs,
 }
 
 fn main() -> ExitCode {
     match run(&Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", format!("{error:#}").escape_debug());
+            eprintln!("error: {}", one_line(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }
@@ -57,10 +49,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(threads) = args.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
     }
-    let change = |testing: Testing| Testing {
-        resamples: args.resamples.map_or(testing.resamples, |resamples| resamples as usize),
-        seed: args.seed.unwrap_or(testing.seed),
-        margin_percent: args.margin.unwrap_or(testing.margin_percent),
+    let change = |before: Testing| {
+        let testing = args.test.testing(Some(before), before.seed);
+        Testing { seed: args.seed.unwrap_or(before.seed), ..testing }
     };
     let files = files(args)?;
     let mut faults = 0;
@@ -69,7 +60,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
             Ok(retested) => print(&retested),
             Err(error) => {
                 faults += 1;
-                eprintln!("error: `{}`: {}", path.display(), error.to_string().escape_debug());
+                let error = anyhow::Error::from(error);
+                eprintln!("error: {}", one_line(&format!("`{}`: {error:#}", path.display())));
             }
         }
     }

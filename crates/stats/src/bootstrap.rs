@@ -13,6 +13,9 @@ use crate::{Error, SegmentStatistics};
 /// Resamples that are computed together: few enough that their counts stay in the cache.
 const CHUNK: usize = 128;
 
+/// Counts that are held at once by a thread, whatever the size of the test set.
+const MOST_COUNTS: usize = 1 << 23;
+
 /// A segment on which a variant's statistics differ from those of its base.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change<S> {
@@ -81,7 +84,7 @@ impl Resampled {
     }
 }
 
-/// The p-values that this many resamples can give at all: 2 / (B + 1) and more.
+/// The smallest two-sided p-value that this many resamples can give: 2 / (B + 1).
 pub fn smallest_p_value(resamples: usize) -> f64 {
     (2.0 / (resamples as f64 + 1.0)).min(1.0)
 }
@@ -177,11 +180,12 @@ pub(crate) fn weighted<S: SegmentStatistics>(
     weightings: usize,
     drawn: impl Fn(u64, &mut dyn FnMut(usize)) + Sync,
 ) -> Scores {
-    let starts: Vec<usize> = (0..weightings).step_by(CHUNK).collect();
+    let together = (MOST_COUNTS / base.len().max(1)).clamp(1, CHUNK);
+    let starts: Vec<usize> = (0..weightings).step_by(together).collect();
     let chunks: Vec<Scores> = starts
         .into_par_iter()
         .map(|start| {
-            let width = CHUNK.min(weightings - start);
+            let width = together.min(weightings - start);
             let mut counts = vec![0.0; base.len() * width]; // [segment, weighting]
             for column in 0..width {
                 drawn((start + column) as u64, &mut |segment| counts[segment * width + column] += 1.0);

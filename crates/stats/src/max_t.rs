@@ -1,8 +1,7 @@
 //! Adjusted p-values of a family of bootstrap tests.
 //!
 //! Westfall and Young (1993), *Resampling-Based Multiple Testing*, Algorithm 2.8 (step-down maxT). The tests share their
-//! resamples, so that the adjustment knows how they go together, and its smallest p is 1 / (B + 1) whatever the size of
-//! the family.
+//! resamples, so that the adjustment knows how they go together, and its smallest p does not grow with the family.
 
 use crate::bootstrap::Resampled;
 
@@ -13,8 +12,9 @@ use crate::bootstrap::Resampled;
 /// distributed as (δ* - δ) / s is over the resamples. With |t| descending, the i-th p is (1 + the number of resamples in
 /// which any of the i-th and later |t*| reaches |t|) / (B + 1), and no p is smaller than one before it.
 ///
-/// No adjusted p is below the test's own [`p_value`](Resampled::p_value). That one counts signs, which t does not, so the
-/// two could cross by a little.
+/// Differs from Westfall and Young: no adjusted p is below the test's own [`p_value`](Resampled::p_value), nor below that
+/// of a test with a larger |t|. The own p counts signs, which t does not, so the two could cross by a little; it also makes
+/// 2 / (B + 1) the smallest adjusted p, where t alone would have half of that.
 ///
 /// # Panics
 /// If the tests differ in their numbers of resamples.

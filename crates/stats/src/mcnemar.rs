@@ -27,13 +27,13 @@ pub fn exact(base_only: usize, variant_only: usize) -> f64 {
 /// better. Fagerland, Lydersen and Laake (2013), *The McNemar Test for Binary Matched-Pairs Data: Mid-p and Asymptotic Are
 /// Better than Exact Conditional*, BMC Medical Research Methodology 13, 91.
 pub fn mid_p(base_only: usize, variant_only: usize) -> f64 {
-    // Rounding would leave a p just below 1.
+    // An even split has the middle on both sides.
     if base_only == variant_only {
         return 1.0;
     }
     let fewer = base_only.min(variant_only) as u64;
     let binomial = Binomial::new(0.5, (base_only + variant_only) as u64).expect("1/2 is a probability");
-    (2.0 * binomial.cdf(fewer) - binomial.pmf(fewer)).clamp(0.0, 1.0)
+    (exact(base_only, variant_only) - binomial.pmf(fewer)).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]

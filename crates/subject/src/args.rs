@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use tch::{Cuda, Device, Kind};
 
-use records::rules::MARGIN_PERCENT;
-use records::{Existing, Row, RowWriter, Signature, Testing};
+use records::{Existing, Row, RowWriter, Signature, Taken};
 
 use crate::{Description, Error, Scored};
 
@@ -33,7 +32,8 @@ pub struct SharedArgs {
     #[arg(long, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,
 
-    /// Compute results again that are there, or are of another run; they stay until the new ones are complete
+    /// Compute results again that are there, or replace those of another run; the old ones stay until the new ones are
+    /// complete. Results of other experiments that these are made of are used as they are
     #[arg(long)]
     pub again: bool,
 
@@ -83,15 +83,15 @@ impl SharedArgs {
     pub fn open_rows<R: Row>(&self, path: &Path, signature: &Signature) -> Result<OpenRows<R>, Error> {
         let mut path = path.to_owned();
         if !self.again && self.output.is_none() {
-            let (own, differences) = records::place_of(&path, &signature.identity)?;
-            if let Some(differences) = differences {
+            let destination = records::place_of(&path, &signature.identity)?;
+            if let Some(Taken { path: taken, differences }) = destination.taken {
                 eprintln!(
                     "`{}` is of another run ({differences}): this one goes to `{}`; --again would replace it",
-                    path.display(),
-                    own.display()
+                    taken.display(),
+                    destination.path.display()
                 );
             }
-            path = own;
+            path = destination.path;
         }
         let writer = RowWriter::open(&path, signature, self.existing())?;
         if writer.rows().len() > 0 && !self.again && !self.machine.quiet {
@@ -112,31 +112,6 @@ pub struct OpenRows<R: Row> {
     pub path: PathBuf,
     /// The writer.
     pub writer: RowWriter<R>,
-}
-
-/// How differences are tested; all of it can be changed later with `retest`.
-#[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Tests")]
-pub struct TestArgs {
-    /// Paired bootstrap resamples, up to 100,000; 0 skips the test
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(..=100_000))]
-    pub resamples: u32,
-
-    /// Loss that counts as safe, in percent of the score with all heads
-    #[arg(long, value_name = "PERCENT", default_value_t = MARGIN_PERCENT, value_parser = percent)]
-    pub margin: f64,
-}
-
-impl TestArgs {
-    /// The same for a signature.
-    pub fn testing(&self, seed: u64) -> Testing {
-        Testing { resamples: self.resamples as usize, seed, margin_percent: self.margin }
-    }
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent.ok_or_else(|| "must be a number from 0 to 100".to_owned())
 }
 
 /// Where and how to compute.

@@ -28,7 +28,7 @@ impl Checkpoint {
         let Some(name) = spec.from.strip_prefix(PREFIX) else {
             let folder = machine.data.join(&spec.from);
             return match (&spec.fetch, folder.join("config.json").exists()) {
-                (_, true) => Ok(Self { folder, name: spec.from.clone() }),
+                (_, true) => Ok(Self { name: public_name(&spec.from), folder }),
                 (Some(fetch), false) => {
                     Err(Error::NotFetched { path: folder.join("config.json"), fetch: fetch.clone() })
                 }
@@ -39,6 +39,16 @@ impl Checkpoint {
         let fetched = model.fetch(&HubOptions::from_env(), &REQUIRED, &OPTIONAL, machine.quiet)?;
         let name = format!("{PREFIX}{}@{}", model.repository, fetched.commit);
         Ok(Self { folder: fetched.folder, name })
+    }
+}
+
+/// What signatures call a folder: the rest of a path that leads out of the data belongs to a machine.
+fn public_name(from: &str) -> String {
+    let path = Path::new(from);
+    if path.is_absolute() || path.starts_with("..") {
+        path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    } else {
+        from.to_owned()
     }
 }
 

@@ -166,10 +166,6 @@ pub enum Error {
     #[error("split `{split}`: every pair is longer than the {positions} positions of the model")]
     AllTooLong { split: String, positions: i64 },
 
-    /// Results of `ablate-one` that an oracle order cannot be made of.
-    #[error("`{}` {fault}: make it with `{command}`", path.display())]
-    Oracle { path: PathBuf, fault: String, command: String },
-
     /// More threads than a machine can have.
     #[error("cannot start {threads} threads")]
     Threads { threads: usize, source: std::io::Error },

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use core_masking::{Attention, HeadId, HeadLayout, HeadSet};
-use records::{AblationRow, BASE, Identity, Testing};
+use records::{AblationRow, BASE, Identity};
+use significance::TestArgs;
 use stats::Metric;
 
 use crate::args::Machine;
@@ -49,24 +50,24 @@ pub struct HeadSweep {
     /// What is scored.
     pub scored: Scored,
     /// The heads that can have a row: those of an attention type are a family of tests.
-    pub families: Vec<HeadId>,
+    pub heads: Vec<HeadId>,
     /// What is masked for a head.
     pub masked: fn(&HeadLayout, HeadId) -> Result<HeadSet, core_masking::Error>,
     /// How the differences are tested.
-    pub testing: Testing,
+    pub test: TestArgs,
     /// What else the rows depend on, by name.
     pub arguments: Vec<(&'static str, serde_json::Value)>,
 }
 
 impl HeadSweep {
     /// One head at a time, of any that the model has: `ablate-one`.
-    pub fn one_at_a_time(scored: Scored, layout: &HeadLayout, testing: Testing) -> Self {
+    pub fn one_at_a_time(scored: Scored, layout: &HeadLayout, test: TestArgs) -> Self {
         Self {
             experiment: "ablate-one",
             scored,
-            families: layout.heads(),
+            heads: layout.heads(),
             masked: |_, id| Ok(HeadSet::from_iter([id])),
-            testing,
+            test,
             arguments: Vec::new(),
         }
     }
@@ -84,10 +85,10 @@ impl HeadSweep {
         machine: &Machine,
     ) -> Result<Finished<AblationRow>, Error> {
         let identity = self.identity(subject)?;
-        let settings = (shared, machine, self.testing);
+        let settings = (shared, machine, &self.test);
         let mut rows = MeasuredRows::open(path, identity, subject, self.families(), settings)?;
         let is_of_other_head = |row: &AblationRow| {
-            let mut family = self.families.iter().filter(|id| id.attention().to_string() == row.attention);
+            let mut family = self.heads.iter().filter(|id| id.attention().to_string() == row.attention);
             family.clone().next().is_some() && !family.any(|&id| is_of(row, id))
         };
         // Heads that were chosen by other data than now.
@@ -118,7 +119,7 @@ impl HeadSweep {
     /// The number of heads of each attention type that can have a row.
     fn families(&self) -> BTreeMap<String, usize> {
         let mut families = BTreeMap::new();
-        for id in &self.families {
+        for id in &self.heads {
             *families.entry(id.attention().to_string()).or_default() += 1;
         }
         families
@@ -147,9 +148,8 @@ mod tests {
     fn each_attention_type_is_a_family() {
         let shape = LayerShape { layers: 2, heads: 3 };
         let layout = HeadLayout::new([(Attention::EncEnc, shape), (Attention::DecDec, shape)]);
-        let testing = Testing { resamples: 10, seed: 1, margin_percent: 2.0 };
         let scored = Scored::first("test".to_owned(), None, false);
-        let families = HeadSweep::one_at_a_time(scored, &layout, testing).families();
+        let families = HeadSweep::one_at_a_time(scored, &layout, TestArgs::default()).families();
         assert_eq!(families, BTreeMap::from([("enc-enc".to_owned(), 6), ("dec-dec".to_owned(), 6)]));
     }
 

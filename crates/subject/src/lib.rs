@@ -32,7 +32,7 @@ use checkpoint::Places;
 use classification::ClassificationSubject;
 use translation::TranslationSubject;
 
-pub use args::{Machine, MachineArgs, OpenRows, Precision, SharedArgs, TestArgs};
+pub use args::{Machine, MachineArgs, OpenRows, Precision, SharedArgs};
 pub use error::Error;
 pub use export::Export;
 pub use head_sweep::{HeadSweep, Selection, is_of};
@@ -40,6 +40,7 @@ pub use libraries::libraries;
 pub use measured::{Finished, MeasuredRows, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Oracle, Order, data_checksum, random_order};
 pub use pool::Pool;
+pub use significance::TestArgs;
 use spec::Spec;
 pub use subject::{Evaluation, Pass, Scored, Subject};
 pub use training::TrainingCheckpoint;

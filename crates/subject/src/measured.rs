@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use core_masking::HeadSet;
 use records::{Identity, Provenance, RowWriter, Signature, TestedRow, Testing, Tests};
-use significance::{block, measured, test_rows};
+use significance::{TestArgs, block, measured, test_rows};
 use stats::Segments;
 
 use crate::args::{Machine, OpenRows, SharedArgs};
@@ -41,7 +41,8 @@ pub struct MeasuredRows<R: TestedRow> {
 impl<R: TestedRow> MeasuredRows<R> {
     /// Opens the results at `path`, or beside it where that holds results of another run.
     ///
-    /// - `families`: number of rows that a family of tests has when it is whole
+    /// - `families`: number of rows that a family of tests has when it is whole, 0 where any number does
+    /// - `test`: what it does not say stays as it was in results that are there
     ///
     /// # Errors
     /// As for [`RowWriter::open`].
@@ -50,11 +51,14 @@ impl<R: TestedRow> MeasuredRows<R> {
         identity: Identity,
         subject: &dyn Subject,
         families: BTreeMap<String, usize>,
-        (shared, machine, testing): (&SharedArgs, &Machine, Testing),
+        (shared, machine, test): (&SharedArgs, &Machine, &TestArgs),
     ) -> Result<Self, Error> {
         let run = Provenance::collect(&machine.device_name(), machine.threads, crate::libraries());
+        let testing = test.testing(None, shared.seed);
         let signature = Signature::new(identity, run).tested(measured(subject.metric(), families), testing);
-        let OpenRows { path, writer } = shared.open_rows(path, &signature)?;
+        let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;
+        let testing = test.testing(writer.tested(), shared.seed);
+        writer.signature_mut().testing = Some(testing);
         Ok(Self { path, writer, testing, bases: BTreeMap::new() })
     }
 

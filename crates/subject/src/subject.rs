@@ -170,11 +170,6 @@ impl Evaluation {
     pub fn new(segments: Segments) -> Result<Self, Error> {
         Ok(Self { score: segments.score()?, segments })
     }
-
-    /// Name of the metric in result files.
-    pub fn metric(&self) -> &'static str {
-        self.segments.metric().name()
-    }
 }
 
 #[cfg(test)]

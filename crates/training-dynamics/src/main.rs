@@ -62,7 +62,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let steps = dynamics.counts(&subject.layout()).len();
     let families = checkpoints.iter().map(|checkpoint| (checkpoint.updates.to_string(), steps)).collect();
     let identity = dynamics.identity(subject.as_ref(), &checkpoints)?;
-    let settings = (&args.shared, &machine, args.test.testing(args.shared.seed));
+    let settings = (&args.shared, &machine, &args.test);
     let mut rows = MeasuredRows::open(&path, identity, subject.as_ref(), families, settings)?;
     drop(subject);
     rows.renew(|_| true);

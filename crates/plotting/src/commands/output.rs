@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use plotting::figure::canvas::write_file;
 use plotting::left_out::LeftOut;
 use plotting::table::Table;
-use plotting::visible::one_line;
+use records::visible::one_line;
 
 /// The folder of the paper's numbers; a table or figure without them is better than none, so a missing one is a warning.
 pub fn paper_folder(paper: &Path) -> Option<&Path> {

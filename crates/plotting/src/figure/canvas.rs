@@ -10,7 +10,7 @@ use resvg::{tiny_skia, usvg};
 
 use super::text::{self, FONT};
 use crate::Error;
-use crate::visible::one_line;
+use records::visible::one_line;
 
 /// Units of a drawing, and pixels of a PNG, in one inch.
 pub const UNITS_PER_INCH: u32 = 600;

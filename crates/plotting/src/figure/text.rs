@@ -9,7 +9,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::canvas::{points, to_error};
 use crate::Error;
-use crate::visible::one_line;
+use records::visible::one_line;
 
 /// Roboto Regular of Debian's `fonts-roboto-unhinted` 2:0~20170802-3, Apache License 2.0 (see `assets/`).
 pub const FONT: &[u8] = include_bytes!("../../assets/Roboto-Regular.ttf");

@@ -14,7 +14,7 @@ use crate::pruning::{self, Pruning};
 use crate::result_file::{ResultFile, Source, subjects};
 use crate::significance::Criterion;
 use crate::sweep::{self, Sweep};
-use crate::visible::visible;
+use records::visible::visible;
 
 /// Name of the file, in the folder of all results.
 pub const FILE_NAME: &str = "summary.md";

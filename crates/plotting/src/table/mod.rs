@@ -3,7 +3,7 @@ mod latex;
 mod markdown;
 mod terminal;
 
-use crate::visible::one_line;
+use records::visible::one_line;
 
 /// A table of numbers with marked cells and what must be said about it.
 #[derive(Debug, Clone, PartialEq)]

@@ -26,7 +26,7 @@ pub struct CorrelationRow {
     pub pearson_low: Option<f64>,
     /// Upper end, likewise.
     pub pearson_high: Option<f64>,
-    /// Reliability of the score changes on the first split, at most 1: split halves, Spearman-Brown; empty if they do not
+    /// Reliability of the score changes on the first split, 0 to 1: split halves, Spearman-Brown; empty if they do not
     /// vary.
     pub first_reliability: Option<f64>,
     /// Reliability on the second split, likewise.

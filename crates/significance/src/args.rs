@@ -1,0 +1,59 @@
+//! Command-line arguments of tests.
+
+use records::rules::MARGIN_PERCENT;
+use records::signature::{MOST_RESAMPLES, Testing};
+
+/// Resamples unless something else is asked for.
+const RESAMPLES: usize = 10_000;
+
+/// How differences are tested.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Tests")]
+pub struct TestArgs {
+    /// Paired bootstrap resamples, up to 100,000; 0 skips the test; if absent as before, or 10,000
+    #[arg(long, value_name = "N", value_parser = resamples)]
+    pub resamples: Option<usize>,
+
+    /// Loss that counts as safe, in percent of the score with all heads; if absent as before, or 2
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub margin: Option<f64>,
+}
+
+impl TestArgs {
+    /// How results are tested that were tested so `before`, or never.
+    pub fn testing(&self, before: Option<Testing>, seed: u64) -> Testing {
+        let default = Testing { resamples: RESAMPLES, seed, margin_percent: MARGIN_PERCENT };
+        let before = before.unwrap_or(default);
+        Testing {
+            resamples: self.resamples.unwrap_or(before.resamples),
+            margin_percent: self.margin.unwrap_or(before.margin_percent),
+            ..before
+        }
+    }
+}
+
+fn resamples(text: &str) -> Result<usize, String> {
+    let resamples = text.parse().ok().filter(|resamples| *resamples <= MOST_RESAMPLES);
+    resamples.ok_or_else(|| format!("must be a whole number from 0 to {MOST_RESAMPLES}"))
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "must be a number from 0 to 100".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_asked_for_stays_as_it_was() {
+        let before = Testing { resamples: 7, seed: 3, margin_percent: 1.0 };
+        let none = TestArgs::default();
+        assert_eq!(none.testing(Some(before), 9), before);
+        assert_eq!(none.testing(None, 9), Testing { resamples: 10_000, seed: 9, margin_percent: 2.0 });
+        let more = TestArgs { resamples: Some(0), margin: None };
+        assert_eq!(more.testing(Some(before), 9), Testing { resamples: 0, ..before });
+        assert!(resamples("100001").is_err() && percent("101").is_err() && percent("NaN").is_err());
+    }
+}
