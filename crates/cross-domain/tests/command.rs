@@ -74,6 +74,33 @@ fn sweeps_that_are_there_are_used_and_rows_do_not_change() {
     assert_eq!(files.each_ref().map(|file| read(folder.path(), file)), before);
 }
 
+/// The comparison is made again from both sweeps, unless one is of another model by now.
+#[test]
+fn comparisons_are_tested_again_from_their_sweeps() {
+    let folder = folder();
+    command(folder.path()).assert().success();
+    let path = format!("results/tiny/{FILE}");
+    let fresh = read(folder.path(), &path);
+    let retest = |arguments: &[&str]| {
+        let mut command = Command::cargo_bin("retest").unwrap();
+        command.current_dir(folder.path()).args(arguments);
+        command
+    };
+    retest(&["tiny", "--resamples", "50", "--seed", "4"]).assert().success();
+    assert_ne!(read(folder.path(), &path), fresh);
+    let found: Vec<CorrelationRow> = rows(folder.path(), FILE);
+    assert!(found.iter().all(|row| row.pearson_low.is_some() == row.pearson_high.is_some()));
+    retest(&[&path, "--resamples", "9", "--seed", "1"]).assert().success();
+    assert_eq!(read(folder.path(), &path), fresh);
+
+    let signature = folder.path().join("results/tiny/ablate-one-shifted.json");
+    let text = fs::read_to_string(&signature).unwrap();
+    let weights = text.split("\"weights\": \"").nth(1).unwrap();
+    fs::write(&signature, text.replace(&weights[..8], "00000000")).unwrap();
+    let message = test_support::refusal(&mut retest(&[&path]));
+    assert!(message.contains("is of another model or other data than"), "{message}");
+}
+
 #[test]
 fn two_different_splits_are_needed() {
     let folder = folder();

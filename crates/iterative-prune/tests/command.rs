@@ -221,6 +221,23 @@ fn a_curve_of_another_order_is_not_continued() {
     assert!(message.contains("masked other heads than now"), "{message}");
 }
 
+#[test]
+fn shares_are_said_again_for_other_margins() {
+    let folder = folder();
+    command(folder.path()).args(["--step-percent", "50"]).assert().success();
+    let said = |margin: &str| {
+        let mut command = Command::cargo_bin("retest").unwrap();
+        let output = command.current_dir(folder.path()).args([TABLE, "--margin", margin]).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (none, all) = (said("0"), said("100"));
+    assert!(none.contains("results/tiny/iterative-prune.csv: 7 rows"), "{none}");
+    assert!(all.contains("all/importance: 100.0 % of heads shown to be safe to mask"), "{all}");
+    assert!(!all.contains("complement") && !all.contains("floor"), "{all}");
+    assert_ne!(none, all);
+}
+
 /// A result file that somebody changed is not tested, drawn from or continued.
 #[test]
 fn an_edited_file_is_named() {
