@@ -222,20 +222,24 @@ fn a_curve_of_another_order_is_not_continued() {
 }
 
 #[test]
-fn shares_are_said_again_for_other_margins() {
+fn shares_are_said_again_with_other_tests() {
     let folder = folder();
     command(folder.path()).args(["--step-percent", "50"]).assert().success();
-    let said = |margin: &str| {
+    let said = |settings: [&str; 2]| {
         let mut command = Command::cargo_bin("retest").unwrap();
-        let output = command.current_dir(folder.path()).args([TABLE, "--margin", margin]).output().unwrap();
+        let output = command.current_dir(folder.path()).arg(TABLE).args(settings).output().unwrap();
         assert!(output.status.success());
         String::from_utf8(output.stdout).unwrap()
     };
-    let (none, all) = (said("0"), said("100"));
-    assert!(none.contains("results/tiny/iterative-prune.csv: 7 rows"), "{none}");
+    let all = said(["--margin", "100"]);
+    assert!(all.contains("results/tiny/iterative-prune.csv: 7 rows"), "{all}");
     assert!(all.contains("all/importance: 100.0 % of heads shown to be safe to mask"), "{all}");
     assert!(!all.contains("complement") && !all.contains("floor"), "{all}");
-    assert_ne!(none, all);
+    let untested = said(["--resamples", "0"]);
+    assert!(
+        untested.contains("all/importance: 0.0 % of heads shown to be safe to mask, 0.0 %"),
+        "{untested}"
+    );
 }
 
 /// A result file that somebody changed is not tested, drawn from or continued.

@@ -127,8 +127,8 @@ fn a_gap_hides_the_share() {
     let some = vec![step(0, 0, None), step(1, 1, Some(0.5)), step(10, 10, Some(0.5))];
     assert_eq!(share(some), (Some((10.0, true)), false));
     assert_eq!(share(vec![step(2, 2, Some(0.5)), step(3, 10, Some(0.5))]), (None, false));
-    // A curve that leaves out the intact model is whole.
-    assert_eq!(share(vec![step(1, 1, Some(0.5)), step(2, 10, Some(0.5))]), (Some((100.0, false)), true));
+    // A curve that leaves out the intact model is whole, but where it begins nobody knows.
+    assert_eq!(share(vec![step(1, 1, Some(0.5)), step(2, 10, Some(0.5))]), (None, true));
 }
 
 #[test]
@@ -194,8 +194,10 @@ fn a_caption_names_the_data_of_the_estimate() {
 fn a_loss_by_swaps_leaves_open_what_fewer_heads_would_do() {
     let swapped = |p_value| {
         let found = row("all", "swap", None, 5, (5, 10), 29.0);
-        let rows =
-            vec![row("all", "swap", None, 0, (0, 10), 30.0), PruningRow { p_value: Some(p_value), ..found }];
+        let rows = vec![
+            row("all", "swap", None, 0, (0, 10), 30.0),
+            PruningRow { p_value: Some(p_value), search_score: Some(29.5), ..found },
+        ];
         without_loss(&pruning(rows).unwrap(), CRITERION).map(|removable| removable.percent)
     };
     assert_eq!((swapped(0.001), swapped(0.2)), (None, Some(50.0)));
