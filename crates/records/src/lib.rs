@@ -7,6 +7,7 @@
 
 mod error;
 mod file;
+mod foreign;
 mod place;
 pub mod rows;
 pub mod rules;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::foreign::shown;
 use crate::{Error, file};
 
 /// What a result file holds, and the runs that wrote it.
@@ -116,12 +117,14 @@ impl Identity {
     pub fn differences(&self, stored: &Self) -> Vec<String> {
         let (now, stored) = (self.entries(), stored.entries());
         let names: BTreeSet<&String> = now.keys().chain(stored.keys()).collect();
-        let show = |value: Option<&Value>| value.map_or("absent".to_owned(), Value::to_string);
+        let show =
+            |value: Option<&Value>| value.map_or("absent".to_owned(), |value| shown(&value.to_string()));
         names
             .into_iter()
             .filter(|&name| now.get(name) != stored.get(name))
             .map(|name| {
-                format!("{name}: {} in the file, {} now", show(stored.get(name)), show(now.get(name)))
+                let (stored, now) = (show(stored.get(name)), show(now.get(name)));
+                format!("{}: {stored} in the file, {now} now", shown(name))
             })
             .collect()
     }
@@ -359,6 +362,16 @@ mod tests {
                 "seed: 18446744073709551615 in the file, 1 now",
             ]
         );
+    }
+
+    #[test]
+    fn differences_repeat_foreign_text_without_control_characters_and_not_at_any_length() {
+        let mut stored = identity();
+        stored.data.insert("\u{1b}[31m".to_owned(), "\u{202e}".repeat(100_000));
+        let differences = identity().differences(&stored);
+        assert_eq!(differences.len(), 1);
+        assert!(differences[0].starts_with(r"data.\u{1b}[31m: "), "{}", differences[0]);
+        assert!(differences[0].len() < 2000 && !differences[0].contains('\u{202e}'), "{}", differences[0]);
     }
 
     #[test]

@@ -54,6 +54,10 @@ fn run(args: &Args) -> anyhow::Result<()> {
         Testing { seed: args.seed.unwrap_or(before.seed), ..testing }
     };
     let files = files(args)?;
+    if let [path] = files.as_slice() {
+        print(&retest(path, change).with_context(|| format!("`{}`", path.display()))?);
+        return Ok(());
+    }
     let mut faults = 0;
     for path in &files {
         match retest(path, change) {
@@ -129,4 +133,19 @@ fn listed(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_that_cannot_be_tested_is_one_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ablate-one.csv");
+        std::fs::write(path.with_extension("json"), "[]").unwrap();
+        let error = run(&Args::parse_from(["retest", path.to_str().unwrap()])).unwrap_err();
+        let message = format!("{error:#}");
+        assert!(message.contains("is not the signature of a run: "), "{message}");
+    }
 }
