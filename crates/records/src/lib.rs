@@ -7,7 +7,6 @@
 
 mod error;
 mod file;
-mod foreign;
 mod place;
 pub mod rows;
 pub mod rules;

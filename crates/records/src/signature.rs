@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::foreign::shown;
+use crate::visible::excerpt;
 use crate::{Error, file};
 
 /// What a result file holds, and the runs that wrote it.
@@ -118,13 +118,13 @@ impl Identity {
         let (now, stored) = (self.entries(), stored.entries());
         let names: BTreeSet<&String> = now.keys().chain(stored.keys()).collect();
         let show =
-            |value: Option<&Value>| value.map_or("absent".to_owned(), |value| shown(&value.to_string()));
+            |value: Option<&Value>| value.map_or("absent".to_owned(), |value| excerpt(&value.to_string()));
         names
             .into_iter()
             .filter(|&name| now.get(name) != stored.get(name))
             .map(|name| {
                 let (stored, now) = (show(stored.get(name)), show(now.get(name)));
-                format!("{}: {stored} in the file, {now} now", shown(name))
+                format!("{}: {stored} in the file, {now} now", excerpt(name))
             })
             .collect()
     }

@@ -8,6 +8,7 @@ use std::path::Path;
 use csv::{ReaderBuilder, StringRecord, Writer};
 
 use crate::place::Place;
+use crate::visible::one_line;
 use crate::{Error, Row, Signature, file};
 
 /// The rows of a file by key, and where its last complete line ends.
@@ -70,7 +71,7 @@ fn check_header<R: Row>(path: &Path, first: Option<&[u8]>, bytes: &[u8]) -> Resu
         return Ok(());
     }
     let found = String::from_utf8_lossy(first.unwrap_or(bytes));
-    let shown = |line: &str| line.trim_end().chars().take(200).collect();
+    let shown = |line: &str| one_line(&line.trim_end().chars().take(200).collect::<String>());
     Err(Error::Header { path: path.to_owned(), expected: shown(&expected), found: shown(&found) })
 }
 

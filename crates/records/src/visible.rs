@@ -18,6 +18,15 @@ pub fn one_line(text: &str) -> String {
     visible(&text.replace(['\n', '\r'], " "))
 }
 
+/// The most characters of a foreign text that a message repeats.
+const MOST: usize = 120;
+
+/// The beginning of a foreign text, on one line.
+pub fn excerpt(text: &str) -> String {
+    let rest = if text.chars().nth(MOST).is_some() { "…" } else { "" };
+    one_line(&text.chars().take(MOST).collect::<String>()) + rest
+}
+
 /// Control characters, and those that turn the direction of writing.
 fn is_steering(character: char) -> bool {
     let turns = ['\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}'];
@@ -31,6 +40,9 @@ mod tests {
     #[test]
     fn nothing_reaches_the_terminal_that_steers_it() {
         assert_eq!(visible("a\u{1b}[2Jb\n\u{202e}c\td"), "a\\u{1b}[2Jb\n\\u{202e}c\\td");
+        assert_eq!(excerpt("a\u{1b}[31m\nb"), "a\\u{1b}[31m b");
+        assert_eq!(excerpt(&"é".repeat(MOST)), "é".repeat(MOST));
+        assert_eq!(excerpt(&"é".repeat(MOST + 1)), "é".repeat(MOST) + "…");
         assert_eq!(one_line("two\r\nlines \u{2264} 1"), "two  lines \u{2264} 1");
     }
 }
