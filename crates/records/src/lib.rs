@@ -5,6 +5,7 @@
 //! interruption shows in a finished CSV file: equal runs give equal bytes, which is why times stand in the signature, and
 //! speed in [a file of its own](SpeedRow).
 
+mod destination;
 mod error;
 mod file;
 mod place;
@@ -16,6 +17,7 @@ mod table;
 pub mod visible;
 pub mod writer;
 
+pub use destination::{Destination, Taken, check_writable, place_of};
 pub use error::Error;
 pub use rows::{
     AblationRow, BASE, CorrelationRow, DynamicsRow, ImportanceRow, PruningRow, Row, SpeedRow, TestedRow,
@@ -25,4 +27,4 @@ pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};
 pub use signature::{Complete, Identity, Measured, Provenance, Signature, Testing, sha256_file};
 pub use table::{read_complete, read_rows};
-pub use writer::{Destination, Existing, RowWriter, Taken, check_writable, place_of};
+pub use writer::{Existing, RowWriter};

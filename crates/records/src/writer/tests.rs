@@ -1,8 +1,12 @@
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 use super::*;
-use crate::{AblationRow, BASE, Measured, Provenance, TrainingRow, read_rows};
+use crate::{
+    AblationRow, BASE, Destination, Identity, Measured, Provenance, Taken, TrainingRow, check_writable,
+    place_of, read_rows,
+};
 
 type Writer = RowWriter<AblationRow>;
 

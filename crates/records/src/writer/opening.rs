@@ -1,0 +1,214 @@
+//! How a writer begins: with what an unfinished run has left, with complete results, or with nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Instant;
+
+use super::{Existing, RowWriter};
+use crate::destination::check_extension;
+use crate::file::{LockedFile, read_error, write_error};
+use crate::place::Place;
+use crate::segments::{Blocks, SegmentsWriter};
+use crate::signature::{Identity, Signature};
+use crate::table::{Table, header, line, parse};
+use crate::{Error, Row};
+
+impl<R: Row> RowWriter<R> {
+    /// Opens the results at `path`, a CSV file that need not be there.
+    ///
+    /// An unfinished run with the same identity is continued: its complete rows are kept, and what an interruption has torn
+    /// is cut off. Otherwise the rows of complete results are used or computed again, as `existing` says.
+    ///
+    /// # Errors
+    /// If the rows that are there belong to another run (unless they are to be computed again), are no results at all, or
+    /// are being written by another process; or if the folder cannot be written.
+    pub fn open(path: &Path, signature: &Signature, existing: Existing) -> Result<Self, Error> {
+        check_extension(path)?;
+        let (place, partial) = (Place::of(path), Place::partial(path));
+        let mut file = LockedFile::open(&partial.csv)?;
+        if partial.finish_publishing(&place)? {
+            drop(file); // of the file that has its name now
+            file = LockedFile::open(&partial.csv)?;
+        }
+        let mut empty = Self::empty(place, partial, file, signature);
+        match empty.unfinished()? {
+            Some(unfinished) if empty.continues(&unfinished, existing)? => empty.resume(unfinished),
+            _ => empty.start(existing),
+        }
+    }
+
+    /// Opens complete results to test them again; no run is added to their signature.
+    ///
+    /// # Errors
+    /// If there are none, or an unfinished run stands beside them.
+    pub fn revise(path: &Path) -> Result<Self, Error> {
+        check_extension(path)?;
+        let (place, partial) = (Place::of(path), Place::partial(path));
+        let mut file = LockedFile::open(&partial.csv)?;
+        if partial.finish_publishing(&place)? {
+            drop(file); // of the file that has its name now
+            file = LockedFile::open(&partial.csv)?;
+        }
+        let stored = Signature::read(&place.signature)?.ok_or_else(|| no_signature(path))?;
+        let now = Signature { runs: Vec::new(), ..stored };
+        let mut writer = Self::empty(place, partial, file, &now);
+        if writer.unfinished()?.is_some() {
+            return Err(Error::Unfinished { path: writer.partial.csv.clone() });
+        }
+        writer.is_revision = true;
+        writer.start(Existing::Use)
+    }
+
+    fn empty(place: Place, partial: Place, file: LockedFile, signature: &Signature) -> Self {
+        Self {
+            place,
+            partial,
+            file,
+            rows: BTreeMap::new(),
+            blocks: Blocks::default(),
+            segments: None,
+            signature: Signature { complete: None, ..signature.clone() },
+            is_begun: false,
+            is_again: false,
+            is_revision: false,
+            obstacle: None,
+            tested: None,
+            kept: Vec::new(),
+            added: Vec::new(),
+            started: Instant::now(),
+        }
+    }
+
+    /// What an earlier run has left of its work.
+    fn unfinished(&self) -> Result<Option<Unfinished<R>>, Error> {
+        let csv = &self.partial.csv;
+        let bytes = fs::read(csv).map_err(|source| read_error(csv, source))?;
+        let table = parse(csv, &bytes)?;
+        if table.complete == 0 {
+            return Ok(None); // it was killed before it had put anything there
+        }
+        match Signature::read(&self.partial.signature)? {
+            Some(signature) => Ok(Some(Unfinished { table, signature })),
+            None if table.rows.is_empty() => Ok(None),
+            None => Err(no_signature(csv)),
+        }
+    }
+
+    /// Whether this run is to continue an unfinished one; otherwise it starts anew, and takes its place.
+    fn continues(&mut self, unfinished: &Unfinished<R>, existing: Existing) -> Result<bool, Error> {
+        let stored = &unfinished.signature;
+        let fits = check_identity(&self.partial.csv, &stored.identity, &self.signature.identity);
+        match (fits, existing) {
+            (Ok(()), Existing::Use) => Ok(true),
+            // What is to be computed again must not begin with old rows.
+            (Ok(()), Existing::Again) => Ok(stored.is_renewal),
+            (Err(_), Existing::Again) => Ok(false),
+            (Err(error), Existing::Use) => {
+                let complete = Signature::read(&self.place.signature)?;
+                if complete.is_some_and(|complete| complete.identity == self.signature.identity) {
+                    self.obstacle = Some(error);
+                    return Ok(false);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Continues an unfinished run.
+    fn resume(mut self, unfinished: Unfinished<R>) -> Result<Self, Error> {
+        let Unfinished { mut table, signature } = unfinished;
+        self.is_begun = true;
+        self.file.truncate(table.complete).map_err(|source| write_error(&self.partial.csv, source))?;
+        let segments = SegmentsWriter::open(&self.partial.segments)?;
+        self.blocks = segments.blocks.clone();
+        self.segments = Some(segments);
+        if signature.measured.is_some() {
+            // The statistics are there before their row, unless the file was cut from outside.
+            table.rows.retain(|_, row| self.blocks.get(&row.name()).is_some());
+            let kept: String = table.rows.values().map(line).collect();
+            self.rewrite(&(header::<R>() + &kept))?;
+        }
+        self.signature.is_renewal = signature.is_renewal;
+        self.inherit(table.rows, signature);
+        self.signature.write(&self.partial.signature)?;
+        Ok(self)
+    }
+
+    /// Starts from complete results, if there are any that are to be kept.
+    fn start(mut self, existing: Existing) -> Result<Self, Error> {
+        if self.obstacle.is_none() {
+            self.file.truncate(0).map_err(|source| write_error(&self.partial.csv, source))?;
+            self.partial.remove_beside_csv()?;
+        }
+        self.is_again = existing == Existing::Again;
+        self.signature.is_renewal = self.is_again;
+        let csv = &self.place.csv;
+        let bytes = match fs::read(csv) {
+            Ok(bytes) if !bytes.is_empty() => bytes,
+            Err(source) if source.kind() != ErrorKind::NotFound => return Err(read_error(csv, source)),
+            _ => return Ok(self),
+        };
+        let stored = Signature::read(&self.place.signature)?;
+        let table: Table<R> = match parse(csv, &bytes) {
+            // Columns of an older version.
+            Err(Error::Header { .. }) if self.is_again && stored.is_some() => return Ok(self),
+            table => table?,
+        };
+        if table.rows.is_empty() {
+            return Ok(self);
+        }
+        let stored = stored.ok_or_else(|| no_signature(csv))?;
+        if self.is_again && stored.identity != self.signature.identity {
+            return Ok(self);
+        }
+        check_identity(csv, &stored.identity, &self.signature.identity)?;
+        match self.place.check_complete(&stored, &bytes) {
+            Err(Error::Edited { .. }) if self.is_again => return Ok(self),
+            checked => checked?,
+        }
+        self.blocks = Blocks::read(&self.place.segments)?.unwrap_or_default();
+        self.kept = table.rows.values().map(line).collect();
+        self.tested = stored.testing;
+        self.inherit(table.rows, stored);
+        Ok(self)
+    }
+
+    /// Takes over the rows of earlier runs, and the families that they belong to. Rows that no run names were written by the
+    /// last one.
+    fn inherit(&mut self, rows: BTreeMap<R::Key, R>, stored: Signature) {
+        let mut runs = stored.runs;
+        if let (Some(now), Some(stored)) = (&mut self.signature.measured, stored.measured) {
+            for (family, rows) in stored.families {
+                now.families.entry(family).or_insert(rows);
+            }
+        }
+        let mut unnamed: Vec<String> = rows.values().map(Row::name).collect();
+        unnamed.retain(|name| !runs.iter().any(|run| run.rows.contains(name)));
+        if let Some(last) = runs.last_mut() {
+            last.rows.extend(unnamed);
+        }
+        runs.append(&mut self.signature.runs);
+        self.signature.runs = runs;
+        self.rows = rows;
+    }
+}
+
+/// What a killed run has left.
+struct Unfinished<R: Row> {
+    table: Table<R>,
+    signature: Signature,
+}
+
+fn check_identity(path: &Path, stored: &Identity, now: &Identity) -> Result<(), Error> {
+    let differences = now.differences(stored);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Identity { path: path.to_owned(), differences: differences.join("; ") })
+}
+
+fn no_signature(csv: &Path) -> Error {
+    Error::NoSignature { path: csv.to_owned(), signature: Signature::path_beside(csv) }
+}
