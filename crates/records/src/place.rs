@@ -68,9 +68,9 @@ impl Place {
         Ok(())
     }
 
-    /// Removes what lies beside the rows.
-    pub(crate) fn remove_beside_csv(&self) -> Result<(), Error> {
-        remove(&self.signature).and_then(|()| remove(&self.segments))
+    /// Removes statistics that belong to no rows.
+    pub(crate) fn remove_segments(&self) -> Result<(), Error> {
+        remove(&self.segments)
     }
 
     /// Refuses rows or statistics that are not those that the signature was completed with.

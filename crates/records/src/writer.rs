@@ -190,8 +190,12 @@ impl<R: Row> RowWriter<R> {
         if let Some(obstacle) = self.obstacle.take() {
             return Err(obstacle);
         }
+        // Rows of an unfinished run that is replaced must never stand beside this signature.
+        self.file.truncate(0).map_err(|source| write_error(&self.partial.csv, source))?;
         self.signature.write(&self.partial.signature)?;
-        if !self.blocks.is_empty() {
+        if self.blocks.is_empty() {
+            self.partial.remove_segments()?;
+        } else {
             durable::write(&self.partial.segments, self.blocks.bytes())?;
         }
         let rows: String = self.rows.values().map(line).collect();

@@ -27,11 +27,7 @@ impl<R: Row> RowWriter<R> {
     pub fn open(path: &Path, signature: &Signature, existing: Existing) -> Result<Self, Error> {
         check_extension(path)?;
         let (place, partial) = (Place::of(path), Place::partial(path));
-        let mut file = LockedFile::open(&partial.csv)?;
-        if partial.finish_publishing(&place)? {
-            drop(file); // of the file that has its name now
-            file = LockedFile::open(&partial.csv)?;
-        }
+        let file = locked(&place, &partial)?;
         let mut empty = Self::empty(place, partial, file, signature);
         match empty.unfinished()? {
             Some(unfinished) if empty.continues(&unfinished, existing)? => empty.resume(unfinished),
@@ -46,11 +42,7 @@ impl<R: Row> RowWriter<R> {
     pub fn revise(path: &Path) -> Result<Self, Error> {
         check_extension(path)?;
         let (place, partial) = (Place::of(path), Place::partial(path));
-        let mut file = LockedFile::open(&partial.csv)?;
-        if partial.finish_publishing(&place)? {
-            drop(file); // of the file that has its name now
-            file = LockedFile::open(&partial.csv)?;
-        }
+        let file = locked(&place, &partial)?;
         let stored = Signature::read(&place.signature)?.ok_or_else(|| no_signature(path))?;
         let now = Signature { runs: Vec::new(), ..stored };
         let mut writer = Self::empty(place, partial, file, &now);
@@ -105,6 +97,7 @@ impl<R: Row> RowWriter<R> {
             // What is to be computed again must not begin with old rows.
             (Ok(()), Existing::Again) => Ok(stored.is_renewal),
             (Err(_), Existing::Again) => Ok(false),
+            (Err(_), Existing::Use) if unfinished.table.rows.is_empty() => Ok(false),
             (Err(error), Existing::Use) => {
                 let complete = Signature::read(&self.place.signature)?;
                 if complete.is_some_and(|complete| complete.identity == self.signature.identity) {
@@ -136,12 +129,9 @@ impl<R: Row> RowWriter<R> {
         Ok(self)
     }
 
-    /// Starts from complete results, if there are any that are to be kept.
+    /// Starts from complete results, if there are any that are to be kept. What an unfinished run has left is replaced by the
+    /// first row.
     fn start(mut self, existing: Existing) -> Result<Self, Error> {
-        if self.obstacle.is_none() {
-            self.file.truncate(0).map_err(|source| write_error(&self.partial.csv, source))?;
-            self.partial.remove_beside_csv()?;
-        }
         self.is_again = existing == Existing::Again;
         self.signature.is_renewal = self.is_again;
         let csv = &self.place.csv;
@@ -193,6 +183,16 @@ impl<R: Row> RowWriter<R> {
         self.signature.runs = runs;
         self.rows = rows;
     }
+}
+
+/// Takes the lock of the growing file, when what a killed run was publishing has its name.
+fn locked(place: &Place, partial: &Place) -> Result<LockedFile, Error> {
+    let file = LockedFile::open(&partial.csv)?;
+    if !partial.finish_publishing(place)? {
+        return Ok(file);
+    }
+    drop(file); // of the file that has its name now
+    LockedFile::open(&partial.csv)
 }
 
 /// What a killed run has left.

@@ -593,6 +593,23 @@ fn a_refusal_leaves_the_unfinished_run_of_another() {
     assert_eq!(fs::read(growing(&other)).unwrap(), before);
 }
 
+/// Until a run has something to put in its place, an unfinished one stays; then not a row of it does.
+#[test]
+fn an_unfinished_run_is_replaced_by_the_first_row_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ablate-one.csv");
+    let mut unfinished = opened(&path, 2, Existing::Use);
+    push_missing(&mut unfinished, &work()[..2]);
+    drop(unfinished);
+    let before = fs::read(growing(&path)).unwrap();
+    drop(opened(&path, 1, Existing::Again));
+    assert_eq!(fs::read(growing(&path)).unwrap(), before);
+    let mut again = opened(&path, 1, Existing::Again);
+    push_missing(&mut again, &work());
+    finish(again);
+    assert_eq!(bytes(&path), unbroken());
+}
+
 /// Rows that were begun by a run that used old ones are not taken for new ones.
 #[test]
 fn computing_again_does_not_continue_a_run_that_used_old_rows() {
