@@ -1,9 +1,12 @@
 //! Names in lists and descriptions that become names of files.
 
+/// Longest name, in bytes, that file systems have.
+const LONGEST: usize = 255;
+
 /// Whether `text` can be the name of a file or folder, and of nothing outside the folder that it is put in.
 pub fn is_file_name(text: &str) -> bool {
     let separates = |letter: char| letter == '/' || letter == '\\' || letter.is_control();
-    !["", ".", ".."].contains(&text) && !text.contains(separates)
+    !["", ".", ".."].contains(&text) && text.len() <= LONGEST && !text.contains(separates)
 }
 
 /// Whether `text` is a path that leads below the folder that it starts from: names with `/` between them.
@@ -23,6 +26,7 @@ mod tests {
         for name in ["", ".", "..", "a\\b", "..\\a", "a\nb", "\u{1b}[0m", "a\0"] {
             assert!(!is_file_name(name) && !is_path_below(name), "{name:?}");
         }
+        assert!(is_file_name(&"x".repeat(LONGEST)) && !is_file_name(&"x".repeat(LONGEST + 1)));
         for path in ["a/b", "glue/CoLA/dev.tsv"] {
             assert!(!is_file_name(path) && is_path_below(path), "{path:?}");
         }
