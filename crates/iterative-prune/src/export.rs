@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use core_masking::{Attention, HeadLayout, HeadSet, Removal};
+use records::rules::MARGIN_PERCENT;
 use records::{PruningRow, Rule, Signature, Testing};
 use subject::{Export, Precision, SharedArgs, Subject};
 
@@ -34,7 +35,6 @@ pub struct ExportArgs {
 pub struct Exports {
     folders: Vec<(Removal, Export)>,
     percent: Option<u64>,
-    rule: Rule,
 }
 
 impl ExportArgs {
@@ -49,11 +49,10 @@ impl ExportArgs {
         (shared, rescale, testing): (&SharedArgs, bool, Testing),
         (layout, heads, counts): (&HeadLayout, usize, &[usize]),
     ) -> anyhow::Result<Exports> {
-        let rule = Rule::ShownSafe { margin_percent: testing.margin_percent };
         let wanted = [(Removal::Cut, &self.export), (Removal::Zeros, &self.export_dense)];
         if wanted.iter().all(|(_, folder)| folder.is_none()) {
             ensure!(self.export_percent.is_none(), "--export-percent needs --export or --export-dense");
-            return Ok(Exports { folders: Vec::new(), percent: None, rule });
+            return Ok(Exports { folders: Vec::new(), percent: None });
         }
         ensure!(shared.precision == Precision::F32, "models are exported in f32: leave out --precision");
         ensure!(!rescale, "--rescale scores another model than is exported: leave it out");
@@ -79,7 +78,7 @@ impl ExportArgs {
                 folders.push((removal, Export::new(folder, self.replace)?));
             }
         }
-        Ok(Exports { folders, percent: self.export_percent, rule })
+        Ok(Exports { folders, percent: self.export_percent })
     }
 }
 
@@ -112,7 +111,9 @@ impl Exports {
         }
         let signature = Signature::read(&Signature::path_beside(results))?;
         let signature = signature.context("the results have no signature")?;
-        let row = self.choose(steps)?;
+        // Where --margin does not say otherwise, it is that of the results.
+        let margin_percent = signature.testing.map_or(MARGIN_PERCENT, |testing| testing.margin_percent);
+        let row = self.choose(steps, Rule::ShownSafe { margin_percent })?;
         let heads: HeadSet = row.masked_heads.parse()?;
         for (removal, export) in &self.folders {
             subject.export(&heads, *removal, &export.about(about(row, *removal, &signature)))?;
@@ -130,11 +131,11 @@ impl Exports {
     }
 
     /// The step whose heads are removed.
-    fn choose<'a>(&self, steps: &[&'a PruningRow]) -> anyhow::Result<&'a PruningRow> {
+    fn choose<'a>(&self, steps: &[&'a PruningRow], rule: Rule) -> anyhow::Result<&'a PruningRow> {
         let heads = steps.first().context("there is no curve to export from")?.heads;
         let Some(percent) = self.percent else {
             // all heads of a model cannot go, whatever the score
-            let found = self.rule.last_accepted(steps.iter().copied().filter(|row| row.masked < heads));
+            let found = rule.last_accepted(steps.iter().copied().filter(|row| row.masked < heads));
             return found.filter(|row| row.masked > 0).context(
                 "no step is shown to be safe: nothing is exported; --margin allows larger losses, --export-percent overrules",
             );

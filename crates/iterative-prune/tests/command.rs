@@ -428,6 +428,12 @@ fn the_largest_share_that_is_shown_to_be_safe_is_exported() {
         assert_eq!(about.testing.unwrap().margin_percent, percent);
     }
     assert!(exported > 0, "at some margin a head can go");
+
+    // the margin of the results, which is that of the last run, holds until another is given
+    let steps = ["--step-percent", "10", "--export", "as-before"];
+    command(folder.path()).args(steps).assert().success();
+    let config = |export: &str| fs::read(folder.path().join(export).join("config.json")).unwrap();
+    assert_eq!(config("as-before"), config("best"));
 }
 
 #[test]
