@@ -2,14 +2,36 @@
 use tch::{Device, Kind, Tensor};
 
 use crate::gates::Gate;
+use crate::head::ModuleHeads;
 use crate::layers::Linear;
 use crate::{Dropout, Error, Weights};
+
+/// What the four linear maps of an attention module are called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Projections {
+    /// W_q
+    pub query: String,
+    /// W_k
+    pub key: String,
+    /// W_v
+    pub value: String,
+    /// W_o
+    pub output: String,
+}
+
+impl Projections {
+    /// From the names of query, key, value and output projection.
+    pub fn new([query, key, value, output]: [String; 4]) -> Self {
+        Self { query, key, value, output }
+    }
+}
 
 /// Attention whose heads can each be scaled by a gate.
 #[derive(Debug)]
 pub struct MultiHeadAttention {
     heads: i64,
-    kept: Option<Tensor>, // [kept] of all heads; absent if all are
+    kept: Option<Tensor>,   // [kept] of all heads; absent if all are
+    key_of: Option<Tensor>, // [kept]: the keys and values that each head reads; absent if it has its own
     d_head: i64,
     query: Linear,
     key: Linear,
@@ -20,34 +42,33 @@ pub struct MultiHeadAttention {
 /// Keys and values of the attended positions, computed once and used by any number of queries.
 #[derive(Debug)]
 pub struct KeyValue {
-    /// `[batch, kept, key, d_head]`
+    /// `[batch, key-value heads, key, d_head]`
     pub key: Tensor,
-    /// `[batch, kept, key, d_head]`
+    /// `[batch, key-value heads, key, d_head]`
     pub value: Tensor,
 }
 
 impl MultiHeadAttention {
-    /// Takes `{name}.weight` and `{name}.bias` for the names of query, key, value and output projection. Of `heads`
-    /// heads they hold those of `kept`, counted from 0.
+    /// Takes `{name}.weight` and, if there is one, `{name}.bias` of each projection; they hold the heads that are kept.
     ///
     /// # Errors
-    /// If a tensor is missing.
-    pub fn new(
-        weights: &Weights,
-        projections: &[String; 4],
-        (heads, kept): (usize, &[i64]),
-    ) -> Result<Self, Error> {
-        let [query, key, value, output] = projections;
-        let width = weights.get(&format!("{output}.weight"))?; // [d_model, kept * d_head]
-        let select = (kept.len() < heads).then(|| Tensor::from_slice(kept).to_device(width.device()));
+    /// If a weight is missing.
+    pub fn new(weights: &Weights, names: &Projections, heads: &ModuleHeads) -> Result<Self, Error> {
+        let output = Linear::new(weights, &names.output)?; // [d_model, kept * d_head]
+        let places = |places: &[i64]| Tensor::from_slice(places).to_device(output.weight().device());
+        let key_values = heads.kept_key_values();
+        let of_head =
+            |&head: &i64| key_values.partition_point(|&kept| kept < heads.key_value_of(head)) as i64;
+        let key_of: Vec<i64> = heads.kept.iter().map(of_head).collect();
         Ok(Self {
-            heads: heads as i64,
-            kept: select,
-            d_head: width.size()[0] / heads as i64,
-            query: Linear::new(weights, query)?,
-            key: Linear::new(weights, key)?,
-            value: Linear::new(weights, value)?,
-            output: Linear::new(weights, output)?,
+            heads: heads.shape.heads as i64,
+            kept: (heads.kept.len() < heads.shape.heads).then(|| places(&heads.kept)),
+            key_of: (key_values.len() < heads.kept.len()).then(|| places(&key_of)),
+            d_head: heads.shape.d_head,
+            query: Linear::new(weights, &names.query)?,
+            key: Linear::new(weights, &names.key)?,
+            value: Linear::new(weights, &names.value)?,
+            output,
         })
     }
 
@@ -76,10 +97,10 @@ impl MultiHeadAttention {
         KeyValue { key: self.project(&self.key, memory), value: self.project(&self.value, memory) }
     }
 
-    /// Zeros in the place of keys and values that are yet to come, `[batch, kept, positions, d_head]`.
+    /// Zeros in the place of keys and values that are yet to come, `[batch, key-value heads, positions, d_head]`.
     pub(crate) fn room(&self, batch: i64, positions: i64, options: (Kind, Device)) -> KeyValue {
-        let kept = self.kept.as_ref().map_or(self.heads, |kept| kept.numel() as i64);
-        let zeros = || Tensor::zeros([batch, kept, positions, self.d_head], options);
+        let heads = self.key.size().0 as i64 / self.d_head;
+        let zeros = || Tensor::zeros([batch, heads, positions, self.d_head], options);
         KeyValue { key: zeros(), value: zeros() }
     }
 
@@ -107,15 +128,21 @@ impl MultiHeadAttention {
         dropout: &Dropout,
     ) -> Tensor {
         let q = self.project(&self.query, x); // [batch, kept, query, d_head]
-        let KeyValue { key: k, value: v } = memory;
         if self.is_without_heads() {
-            return self.no_context(q, k, gates);
+            return self.no_context(q, &memory.key, gates);
         }
+        let [k, v] = [&memory.key, &memory.value].map(|shared| self.by_head(shared, 1)); // [batch, kept, key, d_head]
         // The fused kernel shows no weights, and its dropout would draw from libtorch's global generator.
         match dropout.is_off() && !gates.is_recorded() {
-            true => Tensor::scaled_dot_product_attention(&q, k, v, Some(bias), 0.0, false, None, false),
-            false => dropout.apply(self.record(gates, attention_weights(&q, k, bias))).matmul(v),
+            true => Tensor::scaled_dot_product_attention(&q, &k, &v, Some(bias), 0.0, false, None, false),
+            false => dropout.apply(self.record(gates, attention_weights(&q, &k, bias))).matmul(&v),
         }
+    }
+
+    /// What each head reads of what heads share; `axis` counts keys and values, then heads.
+    fn by_head(&self, shared: &Tensor, axis: i64) -> Tensor {
+        let read = |key_of: &Tensor| shared.index_select(axis, key_of);
+        self.key_of.as_ref().map_or_else(|| shared.shallow_clone(), read)
     }
 
     /// [`context`](Self::context) of the first position alone, without keys and values of the others.
@@ -131,14 +158,16 @@ impl MultiHeadAttention {
         if self.is_without_heads() {
             return q;
         }
-        let by_head = |map: &Linear| map.weight().unflatten(0, [-1, self.d_head]); // [kept, d_head, d_model]
+        // [kept, d_head, d_model]
+        let by_head = |map: &Linear| self.by_head(&map.weight().unflatten(0, [-1, self.d_head]), 0);
         let scale = (self.d_head as f64).sqrt();
         let q = q.squeeze_dim(2).transpose(0, 1); // [kept, batch, d_head]
         let probe = q.matmul(&by_head(&self.key)).transpose(0, 1); // [batch, kept, d_model]
         let scores = probe.matmul(&x.transpose(1, 2)) / scale + bias.squeeze_dim(1); // [batch, kept, position]
         let seen = scores.softmax(-1, scores.kind()).matmul(x).transpose(0, 1); // [kept, batch, d_model]
         let values = seen.matmul(&by_head(&self.value).transpose(1, 2)).transpose(0, 1); // [batch, kept, d_head]
-        (values + self.value.bias().unflatten(0, [-1, self.d_head])).unsqueeze(2)
+        let bias = self.by_head(&self.value.bias().unflatten(0, [-1, self.d_head]), 0); // [kept, d_head]
+        (values + bias).unsqueeze(2)
     }
 
     /// What the module adds to the residual stream, `[batch, query, d_model]`; `context`: `[batch, kept, query, d_head]`.
@@ -152,7 +181,7 @@ impl MultiHeadAttention {
     pub(crate) fn merge_open(&self, context: &Tensor) -> Tensor {
         let joined = context.transpose(1, 2).flatten(2, 3); // [batch, query, kept * d_head]
         match self.is_without_heads() {
-            // libtorch divides by the number of heads; the sum of nothing is 0, by which gradients are 0 and not absent
+            // libtorch divides by the number of heads; the sum of nothing is 0, so that gradients are 0 and not absent
             true => self.output.bias() + joined.sum_dim_intlist(2, true, None),
             false => self.output.forward(&joined),
         }
@@ -266,7 +295,20 @@ fn attention_weights(query: &Tensor, key: &Tensor, bias: &Tensor) -> Tensor {
 mod tests {
     use super::*;
     use crate::pruning::without_heads;
-    use crate::{Attention, HeadLayout, HeadSet, LayerShape, Removal};
+    use crate::{Attention, HeadLayout, LayerShape, Removal};
+
+    /// One layer of these heads, of which some are removed.
+    fn heads(shape: LayerShape, removed: &str) -> ModuleHeads {
+        let layout = HeadLayout::new([(Attention::SelfAttention, shape)]);
+        layout.without(&removed.parse().unwrap()).unwrap().module(Attention::SelfAttention, 0)
+    }
+
+    /// The weights without these heads.
+    fn cut(weights: &Weights, shape: LayerShape, removed: &str) -> Weights {
+        let layout = HeadLayout::new([(Attention::SelfAttention, shape)]);
+        let removed = removed.parse().unwrap();
+        without_heads(weights, &layout, &removed, Removal::Cut, |_, _| projections()).unwrap()
+    }
 
     const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 
@@ -284,12 +326,12 @@ mod tests {
         (drawn, x, memory, bias)
     }
 
-    fn projections() -> [String; 4] {
-        ["q", "k", "v", "out"].map(|part| format!("a.{part}_proj"))
+    fn projections() -> Projections {
+        Projections::new(["q", "k", "v", "out"].map(|part| format!("a.{part}_proj")))
     }
 
     fn layer(weights: &Weights) -> MultiHeadAttention {
-        MultiHeadAttention::new(weights, &projections(), (3, &[0, 1, 2])).unwrap()
+        MultiHeadAttention::new(weights, &projections(), &heads(LayerShape::plain(1, 3, 12), "")).unwrap()
     }
 
     fn gap(left: &Tensor, right: &Tensor) -> f64 {
@@ -318,11 +360,9 @@ mod tests {
     fn fewer_products_give_what_gates_give() {
         for (kind, tolerance) in [(Kind::Double, 1e-12), (Kind::Float, 1e-5)] {
             let (weights, x, memory, bias) = fixture();
-            let layout = HeadLayout::new([(Attention::SelfAttention, LayerShape { layers: 1, heads: 4 })]);
-            let second = HeadSet::from_iter(["self:1:2".parse().unwrap()]);
-            let cut =
-                without_heads(&weights.to_kind(kind), &layout, &second, Removal::Cut, |_, _| projections());
-            let layer = MultiHeadAttention::new(&cut.unwrap(), &projections(), (4, &[0, 2, 3])).unwrap();
+            let shape = LayerShape::plain(1, 4, 12);
+            let weights = cut(&weights.to_kind(kind), shape, "self:1:2");
+            let layer = MultiHeadAttention::new(&weights, &projections(), &heads(shape, "self:1:2")).unwrap();
             let [x, memory, bias] = [x, memory, bias].map(|tensor| tensor.to_kind(kind));
             let open = Tensor::ones([1, 4], (kind, Device::Cpu));
             let memory = layer.keys_values(&memory);
@@ -381,18 +421,9 @@ mod tests {
     #[test]
     fn one_query_needs_no_keys_and_values() {
         let (weights, _, memory, bias) = fixture();
-        let pruned = crate::pruning::without_heads(
-            &weights,
-            &crate::HeadLayout::new([(
-                crate::Attention::SelfAttention,
-                crate::LayerShape { layers: 1, heads: 3 },
-            )]),
-            &crate::HeadSet::from_iter(["self:1:2".parse().unwrap()]),
-            crate::Removal::Cut,
-            |_, _| ["q", "k", "v", "out"].map(|part| format!("a.{part}_proj")),
-        );
-        let projections = ["q", "k", "v", "out"].map(|part| format!("a.{part}_proj"));
-        let pruned = MultiHeadAttention::new(&pruned.unwrap(), &projections, (3, &[0, 2])).unwrap();
+        let shape = LayerShape::plain(1, 3, 12);
+        let pruned = cut(&weights, shape, "self:1:2");
+        let pruned = MultiHeadAttention::new(&pruned, &projections(), &heads(shape, "self:1:2")).unwrap();
         for layer in [layer(&weights), pruned] {
             let open = Tensor::ones([1, 3], OPTIONS);
             let (first, kv) = (memory.narrow(1, 0, 1), layer.keys_values(&memory));

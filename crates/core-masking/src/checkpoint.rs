@@ -5,23 +5,27 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::Error;
 use crate::message::excerpt;
-use crate::{Error, Weights};
 
-/// Reads a `config.json` of one model type; what it says is yet to be validated.
+/// The family that a `config.json` names.
 ///
 /// # Errors
-/// If the file is missing, no JSON, of another model type, or lacks an entry.
-pub(crate) fn read_config<C: DeserializeOwned>(path: &Path, model_type: &str) -> Result<C, Error> {
-    let json: Value = read_json(path)?;
+/// If it is none of `families`; the message lists them.
+pub(crate) fn family<F>(
+    path: &Path,
+    json: &Map<String, Value>,
+    families: &[&'static F],
+    name: impl Fn(&F) -> &'static str,
+) -> Result<&'static F, Error> {
     let found = json.get("model_type").and_then(Value::as_str).unwrap_or("none");
-    if found != model_type {
-        let fault = format!("model_type is `{}`, but it must be `{model_type}` here", excerpt(found));
-        return Err(Error::Config { path: path.to_owned(), fault });
-    }
-    parse(path, json)
+    families.iter().copied().find(|family| name(family) == found).ok_or_else(|| {
+        let known: Vec<String> = families.iter().map(|family| format!("`{}`", name(family))).collect();
+        let fault = format!("model_type is `{}`, but it must be {} here", excerpt(found), known.join(" or "));
+        Error::Config { path: path.to_owned(), fault }
+    })
 }
 
 /// Bytes of a JSON file at most: names for 65,536 classes have room.
@@ -71,14 +75,12 @@ pub(crate) fn open(path: &Path) -> Result<File, Error> {
     File::open(path).map_err(fault)
 }
 
-/// Writes `config.json` and `model.safetensors`; each is there whole or not at all.
+/// Writes a JSON file; it is there whole or not at all.
 ///
 /// # Errors
-/// If a file cannot be written.
-pub(crate) fn write(folder: &Path, config: &impl Serialize, weights: &Weights) -> Result<(), Error> {
-    let path = folder.join("config.json");
-    let json =
-        serde_json::to_string_pretty(config).map_err(|source| Error::Json { path: path.clone(), source })?;
-    durable::write(&path, json + "\n")?;
-    weights.write(&folder.join("model.safetensors"))
+/// If it cannot be written.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let json = serde_json::to_string_pretty(value)
+        .map_err(|source| Error::Json { path: path.to_owned(), source })?;
+    Ok(durable::write(path, json + "\n")?)
 }

@@ -44,6 +44,43 @@ impl Dropout {
     }
 }
 
+/// How often elements are dropped, from 0 to below 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DropoutRates {
+    /// Of embeddings and of the output of each sublayer.
+    pub hidden: f64,
+    /// Of attention weights.
+    pub attention: f64,
+    /// Of what a classifier sees.
+    pub classifier: f64,
+}
+
+/// Where training thins out a model's activations; [`ModelDropout::OFF`] in evaluation.
+#[derive(Debug)]
+pub struct ModelDropout {
+    /// Of embeddings and of the output of each sublayer.
+    pub hidden: Dropout,
+    /// Of attention weights.
+    pub attention: Dropout,
+    /// Of what a classifier sees.
+    pub classifier: Dropout,
+}
+
+impl ModelDropout {
+    /// Evaluation.
+    pub const OFF: Self = Self { hidden: Dropout::OFF, attention: Dropout::OFF, classifier: Dropout::OFF };
+
+    /// At these rates.
+    pub fn new(rates: DropoutRates, seed: u64) -> Self {
+        let stream = |place: u64| seed.wrapping_add(place << 48);
+        Self {
+            hidden: Dropout::new(rates.hidden, stream(0)),
+            attention: Dropout::new(rates.attention, stream(1)),
+            classifier: Dropout::new(rates.classifier, stream(2)),
+        }
+    }
+}
+
 impl Thinning {
     fn apply(&self, x: &Tensor) -> Tensor {
         if x.device() != Device::Cpu {

@@ -37,9 +37,25 @@ pub enum Error {
     #[error("`{}` lacks tensor `{name}`", path.display())]
     MissingTensor { path: PathBuf, name: String },
 
+    /// An index of shards that does not fit them.
+    #[error("`{}`: {fault}", path.display())]
+    Index { path: PathBuf, fault: String },
+
     /// Heads to be removed that are all there are.
     #[error("no head would be left in the model")]
     NoHeadLeft,
+
+    /// A model does not obey its gates.
+    #[error(
+        "masking head {id} is not the same as zeros in its columns of the output projection: the outputs differ by {gap:e} of \
+         the greatest, so this model is read wrongly"
+    )]
+    GatesFail {
+        /// The head that was masked.
+        id: HeadId,
+        /// As a share of the greatest output.
+        gap: f64,
+    },
 
     /// An attention type that the model does not have.
     #[error("no `{attention}` attention in this model: it has {}", listed(allowed))]
@@ -79,7 +95,7 @@ pub enum Error {
 
     /// A tensor that should be a copy of another, or of a table, and is not.
     #[error("`{}`: tensor `{name}` is not {of}, and untied tensors are not supported", path.display())]
-    Tied { path: PathBuf, name: String, of: &'static str },
+    Tied { path: PathBuf, name: String, of: String },
 
     /// A sentence that the model has no positions for.
     #[error("a {side} of {length} tokens is longer than the {positions} positions of the model")]

@@ -21,7 +21,7 @@ pub struct Gates {
 #[derive(Debug)]
 struct Module {
     values: Tensor, // [rows, heads] or [rows, heads, queries]
-    open: bool,     // known to be ones, by which nothing needs to be multiplied
+    open: bool,     // known to be ones, so that nothing needs to be multiplied
 }
 
 /// The gates of one attention module, and where its attention weights are written down, if anywhere.
@@ -235,7 +235,7 @@ mod tests {
     const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 
     fn layout() -> HeadLayout {
-        HeadLayout::new([(Attention::EncEnc, LayerShape { layers: 2, heads: 3 })])
+        HeadLayout::new([(Attention::EncEnc, LayerShape::plain(2, 3, 6))])
     }
 
     fn set(names: &[&str]) -> HeadSet {

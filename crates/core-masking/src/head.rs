@@ -114,8 +114,43 @@ impl FromStr for HeadId {
 pub struct LayerShape {
     /// Number of layers.
     pub layers: usize,
-    /// Number of heads in each layer.
+    /// Number of heads in each layer, each with a query of its own.
     pub heads: usize,
+    /// Number of keys and values in each layer. Heads share them in groups (Ainslie et al. 2023,
+    /// <https://aclanthology.org/2023.emnlp-main.298>): head h reads those of number `h / (heads / key_value_heads)`.
+    pub key_value_heads: usize,
+    /// Width of a query, a key and a value of a head.
+    pub d_head: i64,
+}
+
+impl LayerShape {
+    /// Heads with keys and values of their own that share the width of the residual stream between them.
+    pub fn plain(layers: usize, heads: usize, d_model: i64) -> Self {
+        Self { layers, heads, key_value_heads: heads, d_head: d_model / heads as i64 }
+    }
+}
+
+/// The heads of one attention module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModuleHeads {
+    /// Of all layers of its type.
+    pub shape: LayerShape,
+    /// The heads that are left, counted from 0.
+    pub kept: Vec<i64>,
+}
+
+impl ModuleHeads {
+    /// The keys and values that are left, counted from 0: those that a head reads.
+    pub fn kept_key_values(&self) -> Vec<i64> {
+        let mut kept: Vec<i64> = self.kept.iter().map(|&head| self.key_value_of(head)).collect();
+        kept.dedup();
+        kept
+    }
+
+    /// The number of the keys and values that a head reads.
+    pub fn key_value_of(&self, head: i64) -> i64 {
+        head / (self.shape.heads / self.shape.key_value_heads) as i64
+    }
 }
 
 /// All heads of a model. Heads that were removed from it have left their numbers behind: the others keep theirs.
@@ -161,6 +196,13 @@ impl HeadLayout {
         self.types().flat_map(|(attention, shape)| self.heads_in(attention, shape)).collect()
     }
 
+    /// The heads of one module; none is left of a module that the model does not have.
+    pub fn module(&self, attention: Attention, layer: usize) -> ModuleHeads {
+        let none = LayerShape::plain(0, 1, 1);
+        let shape = self.types.get(&attention).copied().unwrap_or(none);
+        ModuleHeads { shape, kept: self.kept(attention, layer) }
+    }
+
     /// The heads of one module that are left, counted from 0.
     pub(crate) fn kept(&self, attention: Attention, layer: usize) -> Vec<i64> {
         let shape = self.types.get(&attention).filter(|shape| layer < shape.layers);
@@ -197,7 +239,7 @@ impl HeadLayout {
     /// # Errors
     /// If the attention type, layer or head does not exist; the message gives the valid range.
     pub fn check(&self, id: HeadId) -> Result<(), Error> {
-        let LayerShape { layers, heads } = self.shape_of(id.attention)?;
+        let LayerShape { layers, heads, .. } = self.shape_of(id.attention)?;
         let HeadId { attention, .. } = id;
         if id.layer >= layers {
             return Err(Error::NoSuchLayer { attention, layer: id.layer_number(), layers });
@@ -299,8 +341,8 @@ mod tests {
 
     fn layout() -> HeadLayout {
         HeadLayout::new([
-            (Attention::EncEnc, LayerShape { layers: 2, heads: 3 }),
-            (Attention::DecDec, LayerShape { layers: 4, heads: 5 }),
+            (Attention::EncEnc, LayerShape::plain(2, 3, 6)),
+            (Attention::DecDec, LayerShape::plain(4, 5, 10)),
         ])
     }
 
@@ -329,6 +371,17 @@ mod tests {
         assert_eq!(refusal("enc-enc:2:4"), "no head 4 in a layer of `enc-enc`: heads are numbered 1 to 3");
         assert_eq!(refusal("self:1:1"), "no `self` attention in this model: it has enc-enc, dec-dec");
         layout().check("dec-dec:4:5".parse().unwrap()).unwrap();
+    }
+
+    /// Six heads in two groups, of which the first is gone and the second has lost a head.
+    #[test]
+    fn keys_and_values_stay_as_long_as_a_head_reads_them() {
+        let shape = LayerShape { layers: 1, heads: 6, key_value_heads: 2, d_head: 4 };
+        let layout = HeadLayout::new([(Attention::SelfAttention, shape)]);
+        let removed = "self:1:1+self:1:2+self:1:3+self:1:5".parse().unwrap();
+        let module = layout.without(&removed).unwrap().module(Attention::SelfAttention, 0);
+        assert_eq!((module.kept_key_values(), module.kept), (vec![1], vec![3, 5]));
+        assert_eq!(layout.module(Attention::SelfAttention, 0).kept_key_values(), [0, 1]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
 //! What every Transformer layer is made of besides attention.
+use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
 use crate::{Error, Weights};
@@ -7,18 +8,18 @@ use crate::{Error, Weights};
 #[derive(Debug)]
 pub struct Linear {
     weight: Tensor,
-    bias: Tensor,
+    bias: Option<Tensor>,
 }
 
 impl Linear {
-    /// Takes `{name}.weight` `[out, in]` and `{name}.bias` `[out]`.
+    /// Takes `{name}.weight` `[out, in]` and, if there is one, `{name}.bias` `[out]`.
     ///
     /// # Errors
-    /// If one of them is missing.
+    /// If the weight is missing.
     pub fn new(weights: &Weights, name: &str) -> Result<Self, Error> {
         Ok(Self {
             weight: weights.get(&format!("{name}.weight"))?,
-            bias: weights.get(&format!("{name}.bias"))?,
+            bias: weights.get(&format!("{name}.bias")).ok(),
         })
     }
 
@@ -39,14 +40,16 @@ impl Linear {
         &self.weight
     }
 
-    /// `[out]`
-    pub fn bias(&self) -> &Tensor {
-        &self.bias
+    /// `[out]`; zeros if there is no bias.
+    pub fn bias(&self) -> Tensor {
+        let options = (self.weight.kind(), self.weight.device());
+        let zeros = || Tensor::zeros([self.weight.size()[0]], options);
+        self.bias.as_ref().map_or_else(zeros, Tensor::shallow_clone)
     }
 
     /// `x`: `[.., in]`; returns `[.., out]`.
     pub fn forward(&self, x: &Tensor) -> Tensor {
-        x.linear(&self.weight, Some(&self.bias))
+        x.linear(&self.weight, self.bias.as_ref())
     }
 }
 
@@ -74,5 +77,62 @@ impl LayerNorm {
     /// `x`: `[.., d_model]`; returns the same shape.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         x.layer_norm(self.weight.size(), Some(&self.weight), Some(&self.bias), self.epsilon, false)
+    }
+}
+
+/// The nonlinearity between the two linear maps of a feed-forward block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activation {
+    /// x Φ(x), Hendrycks and Gimpel (2016), exactly.
+    Gelu,
+    /// The same by its tanh approximation.
+    #[serde(alias = "gelu_pytorch_tanh", alias = "gelu_fast")]
+    GeluNew,
+    /// max(0, x), Vaswani et al. (2017)
+    Relu,
+    /// x * sigmoid(x), as in the opus-mt models
+    #[serde(alias = "silu")]
+    Swish,
+}
+
+impl Activation {
+    /// Of each element.
+    pub fn apply(self, x: &Tensor) -> Tensor {
+        match self {
+            Self::Gelu => x.gelu("none"),
+            Self::GeluNew => x.gelu("tanh"),
+            Self::Relu => x.relu(),
+            Self::Swish => x.silu(),
+        }
+    }
+}
+
+/// `outer(activation(inner(x)))`, for each position alone.
+#[derive(Debug)]
+pub struct FeedForward {
+    activation: Activation,
+    inner: Linear,
+    outer: Linear,
+}
+
+impl FeedForward {
+    /// Takes the linear maps of these names.
+    ///
+    /// # Errors
+    /// If one of them is missing.
+    pub fn new(weights: &Weights, [inner, outer]: [&str; 2], activation: Activation) -> Result<Self, Error> {
+        Ok(Self { activation, inner: Linear::new(weights, inner)?, outer: Linear::new(weights, outer)? })
+    }
+
+    /// `x`: `[batch, position, d_model]`; returns the same shape.
+    pub fn forward(&self, x: &Tensor) -> Tensor {
+        let inner = self.inner.forward(x); // [batch, position, d_ff]
+        self.outer.forward(&self.activation.apply(&inner))
+    }
+
+    /// Multiply-adds of one position.
+    pub fn multiply_adds(&self) -> u64 {
+        self.inner.multiply_adds() + self.outer.multiply_adds()
     }
 }

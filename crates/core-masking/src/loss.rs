@@ -1,9 +1,7 @@
 //! Cross-entropy of translators and classifiers: for training, and of each example for importance.
 use tch::{Kind, Tensor};
 
-use crate::bert::{BertClassifier, BertDropout};
-use crate::marian::Marian;
-use crate::{Dropout, Gates, SegmentBatch, TokenBatch};
+use crate::{GatedModel, Gates, ModelDropout, TokenBatch, Translator};
 
 /// One batch of sentence pairs, teacher forced.
 #[derive(Debug)]
@@ -22,7 +20,7 @@ pub struct PairBatch {
 
 impl PairBatch {
     /// Pads the pairs; each row of `sources` and `targets` ends with the end symbol.
-    pub fn new(model: &Marian, sources: &[&[u32]], targets: &[&[u32]]) -> Self {
+    pub fn new(model: &Translator, sources: &[&[u32]], targets: &[&[u32]]) -> Self {
         let (config, options) = (model.config(), model.options());
         let labels = TokenBatch::new(targets, config.pad_token_id, options);
         let start = Tensor::full(
@@ -41,36 +39,27 @@ impl PairBatch {
     }
 }
 
-/// Cross-entropy in nats of each sentence, summed over its tokens, teacher forced, without dropout or smoothing.
-///
-/// This is the `L(x)` of Michel et al. (2019), Equation 2, for translation. `gates` of one row, or of one for each
-/// sentence; where they require a gradient, row b's is exactly `dL_b/dξ`. Returns `[batch]`.
-pub fn sentence_losses(model: &Marian, batch: &PairBatch, gates: &Gates) -> Tensor {
-    let losses = token_losses(model, batch, gates, 0.0, &Dropout::OFF); // [batch, target]
-    (losses * &batch.real).sum_dim_intlist(1, false, None)
-}
-
 /// Label-smoothed cross-entropy in nats, summed over real tokens; divided by their number, what training minimises.
 ///
 /// `smoothing` is the ε of Szegedy et al. (2016), spread over the whole vocabulary as in PyTorch. Returns a scalar.
 pub fn training_loss(
-    model: &Marian,
+    model: &Translator,
     batch: &PairBatch,
     gates: &Gates,
     smoothing: f64,
-    dropout: &Dropout,
+    dropout: &ModelDropout,
 ) -> Tensor {
     let losses = token_losses(model, batch, gates, smoothing, dropout);
     (losses * &batch.real).sum(None)
 }
 
-/// `[batch, target]`; padding has a value too, to be multiplied by 0.
-fn token_losses(
-    model: &Marian,
+/// Cross-entropy in nats of each token, teacher forced, `[batch, target]`; padding has a value too, to be multiplied by 0.
+pub(crate) fn token_losses(
+    model: &Translator,
     batch: &PairBatch,
     gates: &Gates,
     smoothing: f64,
-    dropout: &Dropout,
+    dropout: &ModelDropout,
 ) -> Tensor {
     let memory = model.encode(&batch.source, gates, dropout);
     let hidden = model.decode(&batch.decoder_input, &memory, &batch.source.bias, gates, dropout);
@@ -88,21 +77,6 @@ fn token_losses(
     let mean_embedding = embedding.mean_dim(0, false, None); // [d_model]
     let mean_logit = hidden.matmul(&mean_embedding) + bias.mean(None); // [batch, target]
     normaliser - label_logit * (1.0 - smoothing) - mean_logit * smoothing
-}
-
-/// Cross-entropy in nats of each text's label.
-///
-/// This is the `L(x)` of Michel et al. (2019), Equation 2, for classification, where `dropout` is off. `labels`: `[batch]`,
-/// integers; `gates` of one row, or of one for each text; where they require a gradient, row b's is exactly `dL_b/dξ`.
-/// Returns `[batch]`.
-pub fn label_losses(
-    model: &BertClassifier,
-    batch: &SegmentBatch,
-    labels: &Tensor,
-    gates: &Gates,
-    dropout: &BertDropout,
-) -> Tensor {
-    cross_entropy(&model.forward(batch, gates, dropout), labels)
 }
 
 /// Cross-entropy in nats of each row: `logits` `[batch, labels]`, `labels` `[batch]`, integers. Returns `[batch]`.

@@ -4,9 +4,10 @@
 //! no head and stays, also in a layer that loses all its heads.
 use std::collections::{BTreeMap, BTreeSet};
 
-use tch::Tensor;
+use tch::{Device, Tensor};
 
-use crate::{Attention, Error, HeadId, HeadLayout, HeadSet, Weights};
+use crate::head::ModuleHeads;
+use crate::{Attention, Error, HeadId, HeadLayout, HeadSet, Projections, Weights};
 
 /// What becomes of the weights of a removed head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,9 @@ pub(crate) fn by_layer(attention: Attention, heads: &HeadSet) -> PrunedHeads {
     layers
 }
 
-/// The weights without `heads`. `projections` names query, key, value and output projection of a layer.
+/// The weights without `heads`. `projections` names the linear maps of a layer.
+///
+/// Keys and values that heads share go with the last head that reads them.
 ///
 /// # Errors
 /// If the model does not have one of the heads, or no head would be left.
@@ -46,64 +49,65 @@ pub(crate) fn without_heads(
     layout: &HeadLayout,
     heads: &HeadSet,
     removal: Removal,
-    projections: impl Fn(Attention, usize) -> [String; 4],
+    projections: impl Fn(Attention, usize) -> Projections,
 ) -> Result<Weights, Error> {
-    layout.without(heads)?;
+    let after = layout.without(heads)?;
     let mut pruned = weights.share();
     for (attention, shape) in layout.types() {
         for layer in 0..shape.layers {
-            let present = layout.kept(attention, layer);
-            let is_removed = |&id: &i64| heads.contains(HeadId::from_index(attention, layer, id as usize));
-            let cut = Cut {
-                removal,
-                removed: places(&present, is_removed),
-                kept: places(&present, |id| !is_removed(id)),
-            };
-            if !cut.removed.is_empty() {
-                cut.apply(&mut pruned, &projections(attention, layer), shape.heads as i64)?;
+            let (old, new) = (layout.module(attention, layer), after.module(attention, layer));
+            if new.kept.len() < old.kept.len() {
+                cut(&mut pruned, &projections(attention, layer), (&old, &new), removal)?;
             }
         }
     }
     Ok(pruned)
 }
 
-/// Places in `present` of the heads that fulfil a condition.
-fn places(present: &[i64], condition: impl Fn(&i64) -> bool) -> Vec<i64> {
-    (0..present.len()).filter(|&place| condition(&present[place])).map(|place| place as i64).collect()
-}
-
-/// What is cut from one layer: places among the heads that its weights hold.
-struct Cut {
+/// Takes the heads that `new` lacks out of the weights of a module that has those of `old`.
+fn cut(
+    weights: &mut Weights,
+    names: &Projections,
+    (old, new): (&ModuleHeads, &ModuleHeads),
     removal: Removal,
-    removed: Vec<i64>,
-    kept: Vec<i64>,
+) -> Result<(), Error> {
+    let d_head = old.shape.d_head;
+    let queries = Slices { present: &old.kept, kept: &new.kept, d_head, removal };
+    let (present, kept) = (&old.kept_key_values(), &new.kept_key_values());
+    let key_values = Slices { present, kept, d_head, removal };
+    for (name, slices) in [(&names.query, queries), (&names.key, key_values), (&names.value, key_values)] {
+        slices.replace(weights, format!("{name}.weight"), 0)?;
+        if weights.holds(&format!("{name}.bias")) {
+            slices.replace(weights, format!("{name}.bias"), 0)?;
+        }
+    }
+    queries.replace(weights, format!("{}.weight", names.output), 1)
 }
 
-impl Cut {
-    /// `heads`: those that the layer had at first, which share `d_model` between them.
-    fn apply(&self, weights: &mut Weights, projections: &[String; 4], heads: i64) -> Result<(), Error> {
-        let [query, key, value, output] = projections;
-        let d_head = weights.get(&format!("{output}.bias"))?.size()[0] / heads;
-        for name in [query, key, value] {
-            for kind in ["weight", "bias"] {
-                self.replace(weights, format!("{name}.{kind}"), 0, d_head)?;
-            }
-        }
-        self.replace(weights, format!("{output}.weight"), 1, d_head)
-    }
+/// Slices of an axis, one behind the other: those that are there, and those that stay.
+#[derive(Clone, Copy)]
+struct Slices<'a> {
+    present: &'a [i64],
+    kept: &'a [i64],
+    d_head: i64,
+    removal: Removal,
+}
 
-    fn replace(&self, weights: &mut Weights, name: String, axis: i64, d_head: i64) -> Result<(), Error> {
+impl Slices<'_> {
+    fn replace(&self, weights: &mut Weights, name: String, axis: i64) -> Result<(), Error> {
         let old = weights.get(&name)?.detach();
-        let rows = |places: &[i64]| {
-            let all: Vec<i64> =
-                places.iter().flat_map(|place| place * d_head..(place + 1) * d_head).collect();
-            Tensor::from_slice(&all).to_device(old.device())
-        };
         let new = match self.removal {
-            Removal::Cut => old.index_select(axis, &rows(&self.kept)),
-            Removal::Zeros => old.index_fill(axis, &rows(&self.removed), 0.0),
+            Removal::Cut => old.index_select(axis, &self.places(true, old.device())),
+            Removal::Zeros => old.index_fill(axis, &self.places(false, old.device()), 0.0),
         };
         weights.insert(name, new);
         Ok(())
+    }
+
+    /// Places on the axis of the slices that stay, or of those that go.
+    fn places(&self, stay: bool, device: Device) -> Tensor {
+        let slices = self.present.iter().zip(0..).filter(|(id, _)| self.kept.contains(id) == stay);
+        let places = slices.flat_map(|(_, place)| place * self.d_head..(place + 1) * self.d_head);
+        Tensor::from_slice(&places.collect::<Vec<i64>>()).to_device(device)
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! <https://huggingface.co/docs/safetensors>: eight bytes give the length of a JSON header, which gives type, shape and
 //! place of each tensor. A file says there whatever it likes, so nothing is built from it that is not checked.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use safetensors::SafeTensorError;
@@ -24,14 +25,25 @@ const MOST_AXES: usize = 8;
 /// Elements of a tensor at most, where an empty axis counts as 1: far beyond any memory, and far below an overflow.
 const MOST_ELEMENTS: usize = 1 << 48;
 
-/// A file whose header is read and consistent, and whose tensors are yet to be read.
+/// Numbers that are read and converted at once, so that a model takes hardly more memory than its tensors.
+const CHUNK: usize = 1 << 22;
+
+/// The tensors of a file, or of several shards, whose headers are read and consistent; the tensors are yet to be read.
 #[derive(Debug)]
 pub(crate) struct TensorFile {
+    /// For messages: the file, or the index of the shards.
+    path: PathBuf,
+    shards: Vec<Shard>,
+    tensors: BTreeMap<String, Entry>,
+}
+
+/// A file of tensors.
+#[derive(Debug)]
+struct Shard {
     path: PathBuf,
     file: File,
     /// Where the data begins, in bytes.
     start: u64,
-    tensors: BTreeMap<String, Entry>,
 }
 
 /// A tensor of the file.
@@ -39,6 +51,7 @@ pub(crate) struct TensorFile {
 struct Entry {
     /// What the file calls it.
     own_name: String,
+    shard: usize,
     info: TensorInfo,
 }
 
@@ -49,28 +62,58 @@ impl Entry {
 }
 
 impl TensorFile {
-    /// Reads the header.
+    /// Reads the headers of a folder: of `model.safetensors` or else of the shards that `model.safetensors.index.json` names.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open), or if a shard is missing, or holds other tensors than the index says.
+    pub(crate) fn open_folder(folder: &Path) -> Result<Self, Error> {
+        let (whole, index) = (folder.join("model.safetensors"), folder.join("model.safetensors.index.json"));
+        if whole.exists() || !index.exists() { Self::open(&whole) } else { Self::open_shards(&index) }
+    }
+
+    /// Reads the header of one file.
     ///
     /// # Errors
     /// If the file is missing or torn, a tensor occurs twice, or its shape, type and place do not fit each other.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let read = |source| Error::Read { path: path.to_owned(), source };
-        let mut file = checkpoint::open(path)?;
-        let length = file.metadata().map_err(read)?.len();
-        let torn = |source| Error::Format { path: path.to_owned(), source: tame(source) };
-        let header = read_header(&mut file, length).map_err(torn)?;
-        let Header(tensors) = serde_json::from_slice(&header)
-            .map_err(|source| torn(SafeTensorError::InvalidHeaderDeserialization(source)))?;
-        let start = 8 + header.len() as u64;
-        let end = data_length(&tensors).map_err(torn)?;
-        if start.checked_add(end) != Some(length) {
-            return Err(torn(SafeTensorError::MetadataIncompleteBuffer));
+        let (shard, tensors) = Shard::open(path)?;
+        let entry =
+            |(name, info): (String, TensorInfo)| (name.clone(), Entry { own_name: name, shard: 0, info });
+        Ok(Self {
+            path: path.to_owned(),
+            shards: vec![shard],
+            tensors: tensors.into_iter().map(entry).collect(),
+        })
+    }
+
+    fn open_shards(index: &Path) -> Result<Self, Error> {
+        let Index { weight_map } = checkpoint::read_json(index)?;
+        let fault = |fault: String| Error::Index { path: index.to_owned(), fault };
+        let mut file = Self { path: index.to_owned(), shards: Vec::new(), tensors: BTreeMap::new() };
+        let names: BTreeSet<&String> = weight_map.values().collect();
+        for name in names {
+            if !is_shard_name(name) {
+                return Err(fault(format!("`{}` is no name of a shard beside it", excerpt(name))));
+            }
+            let (shard, tensors) = Shard::open(&index.with_file_name(name))?;
+            for (tensor, info) in tensors {
+                if weight_map.get(&tensor) != Some(name) {
+                    let place =
+                        weight_map.get(&tensor).map_or("nowhere".to_owned(), |other| format!("in `{other}`"));
+                    let (tensor, name) = (excerpt(&tensor), excerpt(name));
+                    return Err(fault(format!("tensor `{tensor}` is in `{name}`, but should be {place}")));
+                }
+                let entry = Entry { own_name: tensor.clone(), shard: file.shards.len(), info };
+                file.tensors.insert(tensor, entry);
+            }
+            file.shards.push(shard);
         }
-        for (name, info) in &tensors {
-            check_shape(path, name, &info.shape)?;
+        match weight_map.iter().find(|(tensor, _)| !file.tensors.contains_key(*tensor)) {
+            Some((tensor, shard)) => {
+                Err(fault(format!("tensor `{}` is not in `{}`", excerpt(tensor), excerpt(shard))))
+            }
+            None => Ok(file),
         }
-        let entries = tensors.into_iter().map(|(name, info)| (name.clone(), Entry { own_name: name, info }));
-        Ok(Self { path: path.to_owned(), file, start, tensors: entries.collect() })
     }
 
     /// The same file under the names that a model has for its tensors; a tensor without one is left out.
@@ -125,30 +168,80 @@ impl TensorFile {
     ///
     /// # Errors
     /// If the file cannot be read, or a tensor is no floating-point number or holds NaN or infinity.
-    pub(crate) fn read(mut self, (kind, device): (Kind, Device)) -> Result<Weights, Error> {
+    pub(crate) fn read(mut self, options: (Kind, Device)) -> Result<Weights, Error> {
         let mut tensors = Vec::new();
         for (name, entry) in std::mem::take(&mut self.tensors) {
-            let own_kind = self.kind(&name, &entry)?;
-            let data = self.data(&entry.info)?;
-            let tensor = Tensor::from_data_size(&data, &entry.shape(), own_kind);
-            let tensor = tensor.to_kind(kind).to_device(device);
-            if tensor.isfinite().all().int64_value(&[]) == 0 {
-                return Err(Error::NotFinite { path: self.path, name });
-            }
+            let tensor = Tensor::empty(entry.shape(), options);
+            let (own_kind, flat) = (self.kind(&name, &entry)?, tensor.view([tensor.numel() as i64]));
+            let mut filled = 0;
+            self.shards[entry.shard].read(&entry.info, own_kind, |part| {
+                let part = part.to_kind(options.0);
+                if part.isfinite().all().int64_value(&[]) == 0 {
+                    return Err(Error::NotFinite { path: self.path.clone(), name: name.clone() });
+                }
+                flat.narrow(0, filled, part.size()[0]).copy_(&part);
+                filled += part.size()[0];
+                Ok(())
+            })?;
             tensors.push((name, tensor));
         }
         Ok(Weights::from_tensors(tensors))
     }
+}
 
-    fn data(&mut self, info: &TensorInfo) -> Result<Vec<u8>, Error> {
-        let (start, end) = info.data_offsets;
-        let mut data = vec![0; end - start]; // no longer than the file, which `open` has seen to
-        self.file
-            .seek(SeekFrom::Start(self.start + start as u64))
-            .and_then(|_| self.file.read_exact(&mut data))
-            .map_err(|source| Error::Read { path: self.path.clone(), source })?;
-        Ok(data)
+impl Shard {
+    /// Reads the header: name and place of each tensor.
+    fn open(path: &Path) -> Result<(Self, BTreeMap<String, TensorInfo>), Error> {
+        let read = |source| Error::Read { path: path.to_owned(), source };
+        let mut file = checkpoint::open(path)?;
+        let length = file.metadata().map_err(read)?.len();
+        let torn = |source| Error::Format { path: path.to_owned(), source: tame(source) };
+        let header = read_header(&mut file, length).map_err(torn)?;
+        let Header(tensors) = serde_json::from_slice(&header)
+            .map_err(|source| torn(SafeTensorError::InvalidHeaderDeserialization(source)))?;
+        let start = 8 + header.len() as u64;
+        let end = data_length(&tensors).map_err(torn)?;
+        if start.checked_add(end) != Some(length) {
+            return Err(torn(SafeTensorError::MetadataIncompleteBuffer));
+        }
+        for (name, info) in &tensors {
+            check_shape(path, name, &info.shape)?;
+        }
+        Ok((Self { path: path.to_owned(), file, start }, tensors))
     }
+
+    /// Hands the numbers of a tensor to `each`, some at a time: `[part]`, of the kind that they are stored in.
+    fn read(
+        &mut self,
+        info: &TensorInfo,
+        kind: Kind,
+        mut each: impl FnMut(Tensor) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let fault = |source| Error::Read { path: self.path.clone(), source };
+        let (start, end) = info.data_offsets; // within the file, which `open` has seen to
+        self.file.seek(SeekFrom::Start(self.start + start as u64)).map_err(fault)?;
+        let size = kind.elt_size_in_bytes();
+        let mut left = end - start;
+        let mut bytes = vec![0; left.min(CHUNK * size)];
+        while left > 0 {
+            let part = &mut bytes[..left.min(CHUNK * size)];
+            self.file.read_exact(part).map_err(fault)?;
+            each(Tensor::from_data_size(part, &[(part.len() / size) as i64], kind))?;
+            left -= part.len();
+        }
+        Ok(())
+    }
+}
+
+/// `model.safetensors.index.json`: which shard holds which tensor.
+#[derive(serde::Deserialize)]
+struct Index {
+    #[serde(deserialize_with = "by_tensor")]
+    weight_map: BTreeMap<String, String>,
+}
+
+fn is_shard_name(name: &str) -> bool {
+    name.ends_with(".safetensors") && Path::new(name).components().count() == 1 && !name.contains(['/', '\\'])
 }
 
 /// Refuses shapes other than those of `inventory`.
@@ -198,8 +291,8 @@ fn read_header(file: &mut File, length: u64) -> Result<Vec<u8>, SafeTensorError>
 }
 
 /// Bytes of all tensors, which lie one behind the other without gaps.
-fn data_length(tensors: &[(String, TensorInfo)]) -> Result<u64, SafeTensorError> {
-    let mut tensors = tensors.to_vec();
+fn data_length(tensors: &BTreeMap<String, TensorInfo>) -> Result<u64, SafeTensorError> {
+    let mut tensors: Vec<_> = tensors.clone().into_iter().collect();
     tensors.sort_by_key(|(_, info)| info.data_offsets);
     Metadata::new(None, tensors).map(|metadata| metadata.data_len() as u64)
 }
@@ -225,26 +318,33 @@ fn tame(error: SafeTensorError) -> SafeTensorError {
     }
 }
 
-/// Name and place of each tensor in the order of the file; the entry `__metadata__` does not matter.
-struct Header(Vec<(String, TensorInfo)>);
+/// Name and place of each tensor; the entry `__metadata__` does not matter.
+struct Header(BTreeMap<String, TensorInfo>);
 
 impl<'de> Deserialize<'de> for Header {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(HeaderVisitor)
+        by_tensor(deserializer).map(Self)
     }
 }
 
-struct HeaderVisitor;
+/// Something of each tensor, by its name.
+fn by_tensor<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, V>, D::Error> {
+    deserializer.deserialize_map(ByTensor(PhantomData))
+}
 
-impl<'de> Visitor<'de> for HeaderVisitor {
-    type Value = Header;
+struct ByTensor<V>(PhantomData<V>);
+
+impl<'de, V: Deserialize<'de>> Visitor<'de> for ByTensor<V> {
+    type Value = BTreeMap<String, V>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("tensors by name")
     }
 
     /// Parsers of JSON keep one of several entries of the same name, and not all the same one.
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut tensors = BTreeMap::new();
         while let Some(name) = map.next_key::<String>()? {
             if name == "__metadata__" {
@@ -253,6 +353,6 @@ impl<'de> Visitor<'de> for HeaderVisitor {
                 return Err(A::Error::custom(format!("tensor `{name}` occurs twice")));
             }
         }
-        Ok(Header(tensors.into_iter().collect()))
+        Ok(tensors)
     }
 }

@@ -1,11 +1,13 @@
 //! Named tensors of a model, read from and written to `model.safetensors`.
 //!
 //! Names and shapes are those of Hugging Face transformers, so a folder goes both ways.
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use safetensors::tensor::{Dtype, TensorView};
+use safetensors::SafeTensorError;
+use safetensors::tensor::{Dtype, View};
 use tch::{Device, Kind, Tensor};
 
 use crate::Error;
@@ -90,21 +92,16 @@ impl Weights {
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let data: Vec<(&String, Vec<i64>, Vec<u8>)> =
-            self.0.iter().map(|(name, tensor)| (name, tensor.size(), to_bytes(tensor))).collect();
-        let views: Vec<(&String, TensorView<'_>)> = data
-            .iter()
-            .map(|(name, size, bytes)| {
-                let shape = size.iter().map(|&extent| extent as usize).collect();
-                TensorView::new(Dtype::F32, shape, bytes).map(|view| (*name, view))
-            })
-            .collect::<Result<_, _>>()
-            .map_err(|fault| Error::Format { path: path.to_owned(), source: fault })?;
+        let tensors = self.0.iter().map(|(name, tensor)| (name, Written::new(tensor)));
         // transformers refuses a file that does not say which framework wrote it
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-        let bytes = safetensors::serialize(views, Some(metadata))
-            .map_err(|source| Error::Format { path: path.to_owned(), source })?;
-        Ok(durable::write(path, bytes)?)
+        durable::replace_file(path, |partial| {
+            let path = path.to_owned();
+            safetensors::serialize_to_file(tensors, Some(metadata), partial).map_err(|fault| match fault {
+                SafeTensorError::IoError(source) => Error::Write { path, source },
+                source => Error::Format { path, source },
+            })
+        })
     }
 
     /// Refuses a checkpoint with a missing, unexpected or wrongly shaped tensor. `path` is for the message.
@@ -123,6 +120,20 @@ impl Weights {
     pub fn get(&self, name: &str) -> Result<Tensor, Error> {
         let found = self.0.get(name).map(Tensor::shallow_clone);
         found.ok_or_else(|| Error::MissingTensor { path: "model".into(), name: name.to_owned() })
+    }
+
+    /// Whether there is a tensor of that name.
+    pub fn holds(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Kind and device of the tensors, which are those of the first.
+    ///
+    /// # Panics
+    /// If there is no tensor.
+    pub fn options(&self) -> (Kind, Device) {
+        let first = self.0.values().next().expect("a model has tensors");
+        (first.kind(), first.device())
     }
 
     /// Puts a tensor in, in the place of one of that name.
@@ -174,12 +185,38 @@ pub fn to_vec<T: tch::kind::Element>(tensor: &Tensor) -> Vec<T> {
     values
 }
 
-/// Little-endian single precision.
-fn to_bytes(tensor: &Tensor) -> Vec<u8> {
-    let flat = tensor.detach().to_device(Device::Cpu).to_kind(Kind::Float).contiguous();
-    let mut bytes = vec![0; flat.numel() * size_of::<f32>()];
-    flat.copy_data_u8(&mut bytes, flat.numel());
-    bytes
+/// A tensor on its way to a file, in single precision; its numbers are converted when their turn comes.
+struct Written<'a> {
+    tensor: &'a Tensor,
+    shape: Vec<usize>,
+}
+
+impl<'a> Written<'a> {
+    fn new(tensor: &'a Tensor) -> Self {
+        Self { tensor, shape: tensor.size().into_iter().map(|extent| extent as usize).collect() }
+    }
+}
+
+impl View for Written<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Little-endian.
+    fn data(&self) -> Cow<'_, [u8]> {
+        let flat = self.tensor.detach().to_device(Device::Cpu).to_kind(Kind::Float).contiguous();
+        let mut bytes = vec![0; self.data_len()];
+        flat.copy_data_u8(&mut bytes, flat.numel());
+        bytes.into()
+    }
+
+    fn data_len(&self) -> usize {
+        self.tensor.numel() * size_of::<f32>()
+    }
 }
 
 #[cfg(test)]

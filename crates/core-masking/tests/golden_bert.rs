@@ -5,10 +5,11 @@ mod golden;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use core_masking::bert::{BertClassifier, BertDropout};
-use core_masking::importance::measure_classifier;
-use core_masking::loss::label_losses;
-use core_masking::{Attention, Gates, HeadId, HeadScores, HeadSet, Measure, SegmentBatch};
+use core_masking::classifier::LabelledBatch;
+use core_masking::{
+    Attention, Classifier, GatedModel, Gates, HeadId, HeadScores, HeadSet, Measure, ModelDropout,
+    SegmentBatch,
+};
 use golden::{gap, tensor};
 use serde_json::Value;
 use tch::{Device, Kind, Tensor};
@@ -16,14 +17,14 @@ use tch::{Device, Kind, Tensor};
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 
 struct Golden {
-    model: BertClassifier,
+    model: Classifier,
     numbers: Value,
 }
 
 impl Golden {
     fn load() -> Self {
         let (folder, numbers) = golden::load("bert-random.json");
-        let model = BertClassifier::load(&folder.join("bert-random"), OPTIONS).unwrap();
+        let model = Classifier::load(&folder.join("bert-random"), OPTIONS).unwrap();
         Self { model, numbers }
     }
 
@@ -49,20 +50,20 @@ impl Golden {
     }
 
     fn logits(&self, gates: &Gates) -> Tensor {
-        self.model.forward(&self.batch(), gates, &BertDropout::OFF)
+        self.model.forward(&self.batch(), gates, &ModelDropout::OFF)
     }
 
     fn open(&self) -> Gates {
         Gates::open(&self.model.layout(), OPTIONS)
     }
 
-    fn labels(&self) -> Tensor {
+    fn examples(&self) -> LabelledBatch {
         let labels: Vec<i64> = serde_json::from_value(self.numbers["labels"].clone()).unwrap();
-        Tensor::from_slice(&labels)
+        LabelledBatch { texts: self.batch(), labels: Tensor::from_slice(&labels) }
     }
 
     fn losses(&self, gates: &Gates) -> Tensor {
-        label_losses(&self.model, &self.batch(), &self.labels(), gates, &BertDropout::OFF)
+        self.model.losses(&self.examples(), gates, &ModelDropout::OFF)
     }
 
     /// Compares with the numbers called `name`, `[layers][heads]`.
@@ -143,10 +144,9 @@ fn scores_of_heads_agree() {
         (Measure::Entropy, "entropy_nats"),
         (Measure::Confidence, "confidence"),
     ];
-    let (batch, labels) = (golden.batch(), golden.labels());
     let measure = |measures: &[Measure]| {
         let measures: BTreeSet<Measure> = measures.iter().copied().collect();
-        measure_classifier(&golden.model, &batch, &labels, &golden.open(), &measures)
+        golden.model.measure(&golden.examples(), &golden.open(), &measures)
     };
     let together = measure(&Measure::ALL);
     for (case, name) in cases {

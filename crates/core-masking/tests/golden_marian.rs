@@ -5,10 +5,10 @@ mod golden;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use core_masking::importance::measure_translator;
-use core_masking::loss::{PairBatch, sentence_losses};
-use core_masking::marian::Marian;
-use core_masking::{Attention, BeamSearch, Dropout, Gates, HeadId, HeadSet, Measure, Stopping};
+use core_masking::loss::PairBatch;
+use core_masking::{
+    Attention, BeamSearch, GatedModel, Gates, HeadId, HeadSet, Measure, ModelDropout, Stopping, Translator,
+};
 use golden::{gap, tensor};
 use serde_json::Value;
 use tch::{Device, Kind, Tensor};
@@ -16,14 +16,14 @@ use tch::{Device, Kind, Tensor};
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 
 struct Golden {
-    model: Marian,
+    model: Translator,
     numbers: Value,
 }
 
 impl Golden {
     fn load() -> Self {
         let (folder, numbers) = golden::load("marian-random.json");
-        let model = Marian::load(&folder.join("marian-random"), OPTIONS).unwrap();
+        let model = Translator::load(&folder.join("marian-random"), OPTIONS).unwrap();
         Self { model, numbers }
     }
 
@@ -48,9 +48,9 @@ impl Golden {
 
     fn logits(&self, gates: &Gates) -> Tensor {
         let batch = self.batch();
-        let memory = self.model.encode(&batch.source, gates, &Dropout::OFF);
+        let memory = self.model.encode(&batch.source, gates, &ModelDropout::OFF);
         let hidden =
-            self.model.decode(&batch.decoder_input, &memory, &batch.source.bias, gates, &Dropout::OFF);
+            self.model.decode(&batch.decoder_input, &memory, &batch.source.bias, gates, &ModelDropout::OFF);
         self.model.logits(&hidden)
     }
 
@@ -119,7 +119,7 @@ fn logits_agree_with_each_head_masked() {
 #[test]
 fn sentence_losses_agree() {
     let golden = Golden::load();
-    let found = sentence_losses(&golden.model, &golden.batch(), &golden.open());
+    let found = golden.model.losses(&golden.batch(), &golden.open(), &ModelDropout::OFF);
     let expected = tensor(&golden.numbers["loss_by_sentence"]);
     let gap = ((found.to_kind(Kind::Double) - &expected) / &expected).abs().max().double_value(&[]);
     assert!(gap < 1e-5, "losses differ by {gap:e} of their size");
@@ -134,7 +134,8 @@ fn gradients_of_the_gates_agree() {
     };
     let stacked: BTreeMap<_, _> =
         golden.model.layout().types().map(|(attention, shape)| (attention, ones(shape))).collect();
-    sentence_losses(&golden.model, &golden.batch(), &Gates::from_stacked(&stacked)).sum(None).backward();
+    let gates = Gates::from_stacked(&stacked);
+    golden.model.losses(&golden.batch(), &gates, &ModelDropout::OFF).sum(None).backward();
     let cases = golden.numbers["dloss_dxi_by_sentence"].as_object().unwrap();
     assert_eq!(cases.len(), 9);
     for (key, expected) in cases {
@@ -153,7 +154,7 @@ fn gradients_of_the_gates_agree() {
 fn importance_agrees_with_the_gradients() {
     let golden = Golden::load();
     let measures = BTreeSet::from([Measure::Example]);
-    let measured = measure_translator(&golden.model, &golden.batch(), &golden.open(), &measures);
+    let measured = golden.model.measure(&golden.batch(), &golden.open(), &measures);
     let found = measured[&Measure::Example].means();
     for (key, expected) in golden.numbers["dloss_dxi_by_sentence"].as_object().unwrap() {
         let (attention, numbers) = parse_key(key);

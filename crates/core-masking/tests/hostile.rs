@@ -5,9 +5,10 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
-use core_masking::marian::{Marian, MarianConfig};
-use core_masking::{BeamSearch, Gates, Weights};
+use core_masking::{
+    BeamSearch, Classifier, ClassifierConfig, GatedModel, Gates, ModelDropout, Translator, TranslatorConfig,
+    Weights,
+};
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde_json::{Value, json};
@@ -57,12 +58,12 @@ fn folder(family: Family) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     match family {
         Family::Bert => {
-            let config: BertConfig = serde_json::from_value(bert_config()).unwrap();
-            BertClassifier::random(config, 3, OPTIONS).unwrap().save(folder.path()).unwrap();
+            let config: ClassifierConfig = serde_json::from_value(bert_config()).unwrap();
+            Classifier::random(config, 3, OPTIONS).unwrap().save(folder.path()).unwrap();
         }
         Family::Marian => {
-            let config: MarianConfig = serde_json::from_value(marian_config()).unwrap();
-            Marian::random(config, 3, OPTIONS).unwrap().save(folder.path()).unwrap();
+            let config: TranslatorConfig = serde_json::from_value(marian_config()).unwrap();
+            Translator::random(config, 3, OPTIONS).unwrap().save(folder.path()).unwrap();
             write(folder.path(), "generation_config.json", &generation_config());
         }
     }
@@ -90,12 +91,12 @@ fn message(error: &core_masking::Error) -> String {
 fn load(family: Family, folder: &Path) -> Result<(), String> {
     match family {
         Family::Bert => {
-            let model = BertClassifier::load(folder, OPTIONS).map_err(|error| message(&error))?;
+            let model = Classifier::load(folder, OPTIONS).map_err(|error| message(&error))?;
             let batch = model.batch(&[(&[0], &[0])]).unwrap();
-            let _ = model.forward(&batch, &Gates::open(&model.layout(), OPTIONS), &BertDropout::OFF);
+            let _ = model.forward(&batch, &Gates::open(&model.layout(), OPTIONS), &ModelDropout::OFF);
         }
         Family::Marian => {
-            let model = Marian::load(folder, OPTIONS).map_err(|error| message(&error))?;
+            let model = Translator::load(folder, OPTIONS).map_err(|error| message(&error))?;
             let search = BeamSearch::read(folder, model.config()).map_err(|error| message(&error))?;
             let gates = Gates::open(&model.layout(), OPTIONS);
             search.translate(&model, &[&[0]], &gates).map_err(|error| message(&error))?;
@@ -234,7 +235,7 @@ fn sizes_are_compared_before_anything_is_built() {
     let positions = |config: &Value| {
         let mut config = config.clone();
         config["max_position_embeddings"] = json!(65_536);
-        serde_json::from_value::<MarianConfig>(config).unwrap().validate()
+        serde_json::from_value::<TranslatorConfig>(config).unwrap().validate()
     };
     let expected = "max_position_embeddings must be from 1 to 1024 for a d_model of 65532";
     assert_eq!(positions(&config), Err(expected.to_owned()));
@@ -317,8 +318,8 @@ fn a_model_beyond_any_memory_is_refused() {
     config["vocab_size"] = json!(1 << 24);
     config["hidden_size"] = json!(3 << 12);
     config["num_hidden_layers"] = json!(256);
-    let config: BertConfig = serde_json::from_value(config).unwrap();
-    let fault = BertClassifier::random(config, 1, OPTIONS).unwrap_err().to_string();
+    let config: ClassifierConfig = serde_json::from_value(config).unwrap();
+    let fault = Classifier::random(config, 1, OPTIONS).unwrap_err().to_string();
     assert!(fault.ends_with("parameters; at most 4294967296 are allowed"), "{fault}");
 }
 

@@ -3,8 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::path::{Path, PathBuf};
 
-use core_masking::marian::Marian;
-use core_masking::{BeamSearch, Gates, OutputRules, Weights};
+use core_masking::{BeamSearch, GatedModel, Gates, OutputRules, Translator, Weights};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
@@ -29,7 +28,7 @@ fn copy_with(change: impl FnOnce(&Path)) -> tempfile::TempDir {
 }
 
 /// The search that `generate` does with `settings` on top of those of the folder.
-fn search(model: &Marian, settings: &Map<String, Value>) -> BeamSearch {
+fn search(model: &Translator, settings: &Map<String, Value>) -> BeamSearch {
     let mut generation = json("generation_config.json");
     generation.as_object_mut().unwrap().extend(settings.clone());
     let copy = copy_with(|copy| {
@@ -38,7 +37,7 @@ fn search(model: &Marian, settings: &Map<String, Value>) -> BeamSearch {
     BeamSearch::read(copy.path(), model.config()).unwrap()
 }
 
-fn translate(model: &Marian, search: &BeamSearch, sources: &[Vec<u32>]) -> Vec<Vec<u32>> {
+fn translate(model: &Translator, search: &BeamSearch, sources: &[Vec<u32>]) -> Vec<Vec<u32>> {
     // a model so small gains nothing from threads, and tests that run at once would fight over them
     tch::set_num_threads(1);
     let gates = Gates::open(&model.layout(), OPTIONS);
@@ -50,7 +49,7 @@ fn translate(model: &Marian, search: &BeamSearch, sources: &[Vec<u32>]) -> Vec<V
 /// All of greedy search and at least 99 % of beam search, in single precision; `transformers` 5.23 made the numbers.
 #[test]
 fn translations_are_those_of_transformers() {
-    let model = Marian::load(&folder(), OPTIONS).unwrap();
+    let model = Translator::load(&folder(), OPTIONS).unwrap();
     let expected = json("expected-generate.json");
     let sources: Vec<Vec<u32>> = serde_json::from_value(expected["source"].clone()).unwrap();
     let cases = expected["cases"].as_array().unwrap();
@@ -81,7 +80,7 @@ fn the_sentences_tell_beam_search_from_greedy_search() {
 
 #[test]
 fn without_rules_of_its_own_a_search_bans_the_padding() {
-    let model = Marian::load(&folder(), OPTIONS).unwrap();
+    let model = Translator::load(&folder(), OPTIONS).unwrap();
     let sources: Vec<Vec<u32>> =
         serde_json::from_value(json("expected-generate.json")["source"].clone()).unwrap();
     let mut search = search(&model, &Map::new());
@@ -93,7 +92,7 @@ fn without_rules_of_its_own_a_search_bans_the_padding() {
 
 #[test]
 fn banned_tokens_are_never_generated() {
-    let model = Marian::load(&folder(), OPTIONS).unwrap();
+    let model = Translator::load(&folder(), OPTIONS).unwrap();
     let sources: Vec<Vec<u32>> =
         serde_json::from_value(json("expected-generate.json")["source"].clone()).unwrap();
     let search = |banned: Value| search(&model, json!({"bad_words_ids": banned}).as_object().unwrap());
@@ -106,7 +105,7 @@ fn banned_tokens_are_never_generated() {
 /// Where one token alone is allowed its renormalised probability is 1, and its own is less.
 #[test]
 fn renormalising_makes_up_for_what_is_banned() {
-    let model = Marian::load(&folder(), OPTIONS).unwrap();
+    let model = Translator::load(&folder(), OPTIONS).unwrap();
     let gates = Gates::open(&model.layout(), OPTIONS);
     let score = |renormalised| {
         let banned = (0..254).filter(|&token| token != 17).collect();
@@ -123,7 +122,7 @@ fn renormalising_makes_up_for_what_is_banned() {
 /// opus-mt's files repeat the tied table and the sinusoidal positions.
 #[test]
 fn repeated_tables_are_accepted_if_they_are_what_they_should_be() {
-    let model = Marian::load(&folder(), OPTIONS).unwrap();
+    let model = Translator::load(&folder(), OPTIONS).unwrap();
     let table = Tensor::zeros([64, 48], OPTIONS);
     for position in 0..64_i64 {
         for pair in 0..24_i64 {
@@ -137,7 +136,7 @@ fn repeated_tables_are_accepted_if_they_are_what_they_should_be() {
         let own = model.weights().iter().map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()));
         let weights = Weights::from_tensors(own.chain([(name.to_owned(), tensor.shallow_clone())]));
         let copy = copy_with(|copy| weights.write(&copy.join("model.safetensors")).unwrap());
-        Marian::load(copy.path(), OPTIONS).map(|_| ()).map_err(|error| error.to_string())
+        Translator::load(copy.path(), OPTIONS).map(|_| ()).map_err(|error| error.to_string())
     };
     let shared = model.weights().get("model.shared.weight").unwrap();
     for name in ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"] {
@@ -173,7 +172,7 @@ fn unsupported_variants_are_refused_by_name() {
         let mut config = json("config.json");
         config[entry] = value;
         let copy = copy_with(|copy| std::fs::write(copy.join("config.json"), config.to_string()).unwrap());
-        let error = Marian::load(copy.path(), OPTIONS).unwrap_err().to_string();
+        let error = Translator::load(copy.path(), OPTIONS).unwrap_err().to_string();
         assert!(error.ends_with(message), "{error}");
     }
 }

@@ -4,11 +4,13 @@ mod loud;
 
 use std::collections::BTreeMap;
 
-use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
-use core_masking::importance::{Measured, measure_classifier, measure_translator};
-use core_masking::loss::{PairBatch, label_losses, sentence_losses};
-use core_masking::marian::{Marian, MarianConfig};
-use core_masking::{Attention, Gates, HeadId, HeadLayout, HeadScores, HeadSet, Measure, Weights};
+use core_masking::classifier::LabelledBatch;
+use core_masking::importance::Measured;
+use core_masking::loss::PairBatch;
+use core_masking::{
+    Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadId, HeadLayout, HeadScores, HeadSet,
+    Measure, ModelDropout, Translator, TranslatorConfig, Weights,
+};
 use tch::{Device, Kind, Tensor};
 
 const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
@@ -28,35 +30,35 @@ trait Fixture {
     }
 }
 
-struct Classifier {
-    model: BertClassifier,
+struct Texts {
+    model: Classifier,
     texts: Vec<(Vec<u32>, Vec<u32>)>,
 }
 
 /// 3 layers of 4 heads of 5, 23 words, 13 positions, 3 classes; weights large enough for heads to matter.
-fn classifier() -> Classifier {
+fn classifier() -> Texts {
     let json = serde_json::json!({
         "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
         "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
         "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.4,
     });
-    let config: BertConfig = serde_json::from_value(json).unwrap();
+    let config: ClassifierConfig = serde_json::from_value(json).unwrap();
     let model =
-        BertClassifier::random(config.with_labels(&["a", "b", "c"].map(str::to_owned)), 3, OPTIONS).unwrap();
+        Classifier::random(config.with_labels(&["a", "b", "c"].map(str::to_owned)), 3, OPTIONS).unwrap();
     let text = |length: u32| (0..length).map(|place| (1 + (length * 7 + place * 5) % 22, place % 2)).unzip();
-    Classifier { model, texts: [5, 13, 1, 8, 11].map(text).to_vec() }
+    Texts { model, texts: [5, 13, 1, 8, 11].map(text).to_vec() }
 }
 
-impl Classifier {
-    fn batch(&self, rows: &[usize]) -> (core_masking::SegmentBatch, Tensor) {
+impl Texts {
+    fn batch(&self, rows: &[usize]) -> LabelledBatch {
         let texts: Vec<(&[u32], &[u32])> =
             rows.iter().map(|&row| (&self.texts[row].0[..], &self.texts[row].1[..])).collect();
         let labels: Vec<i64> = rows.iter().map(|&row| row as i64 % 3).collect();
-        (self.model.batch(&texts).unwrap(), Tensor::from_slice(&labels))
+        LabelledBatch { texts: self.model.batch(&texts).unwrap(), labels: Tensor::from_slice(&labels) }
     }
 }
 
-impl Fixture for Classifier {
+impl Fixture for Texts {
     fn layout(&self) -> HeadLayout {
         self.model.layout()
     }
@@ -66,42 +68,40 @@ impl Fixture for Classifier {
     }
 
     fn losses(&self, rows: &[usize], gates: &Gates) -> Tensor {
-        let (batch, labels) = self.batch(rows);
-        label_losses(&self.model, &batch, &labels, gates, &BertDropout::OFF)
+        self.model.losses(&self.batch(rows), gates, &ModelDropout::OFF)
     }
 
     fn measure_at(&self, rows: &[usize], gates: &Gates, measures: &[Measure]) -> Measured {
-        let (batch, labels) = self.batch(rows);
-        measure_classifier(&self.model, &batch, &labels, gates, &measures.iter().copied().collect())
+        self.model.measure(&self.batch(rows), gates, &measures.iter().copied().collect())
     }
 }
 
-struct Translator {
-    model: Marian,
+struct Sentences {
+    model: Translator,
     sources: Vec<Vec<u32>>,
     targets: Vec<Vec<u32>>,
 }
 
 /// An encoder of 2 layers with 3 heads, a decoder of 3 layers with 2 heads; each sentence ends with the end symbol.
-fn translator() -> Translator {
+fn translator() -> Sentences {
     let json = serde_json::json!({
         "model_type": "marian", "vocab_size": 23, "d_model": 12, "encoder_layers": 2,
         "encoder_attention_heads": 3, "encoder_ffn_dim": 14, "decoder_layers": 3, "decoder_attention_heads": 2,
         "decoder_ffn_dim": 10, "activation_function": "swish", "max_position_embeddings": 20,
         "scale_embedding": true, "pad_token_id": PAD, "eos_token_id": END, "decoder_start_token_id": PAD,
     });
-    let config: MarianConfig = serde_json::from_value(json).unwrap();
+    let config: TranslatorConfig = serde_json::from_value(json).unwrap();
     let sentence = |length: u32, step: u32| {
         (0..length).map(|place| 2 + (length * 3 + place * step) % 21).chain([END]).collect()
     };
-    Translator {
+    Sentences {
         model: loud::translator(config, 3),
         sources: [4, 9, 0, 7].map(|length| sentence(length, 5)).to_vec(),
         targets: [6, 5, 3, 0].map(|length| sentence(length, 4)).to_vec(),
     }
 }
 
-impl Translator {
+impl Sentences {
     fn batch(&self, rows: &[usize]) -> PairBatch {
         fn side<'a>(all: &'a [Vec<u32>], rows: &[usize]) -> Vec<&'a [u32]> {
             rows.iter().map(|&row| all[row].as_slice()).collect()
@@ -111,7 +111,7 @@ impl Translator {
     }
 }
 
-impl Fixture for Translator {
+impl Fixture for Sentences {
     fn layout(&self) -> HeadLayout {
         self.model.layout()
     }
@@ -121,11 +121,11 @@ impl Fixture for Translator {
     }
 
     fn losses(&self, rows: &[usize], gates: &Gates) -> Tensor {
-        sentence_losses(&self.model, &self.batch(rows), gates)
+        self.model.losses(&self.batch(rows), gates, &ModelDropout::OFF)
     }
 
     fn measure_at(&self, rows: &[usize], gates: &Gates, measures: &[Measure]) -> Measured {
-        measure_translator(&self.model, &self.batch(rows), gates, &measures.iter().copied().collect())
+        self.model.measure(&self.batch(rows), gates, &measures.iter().copied().collect())
     }
 }
 
@@ -259,14 +259,14 @@ fn absolute_values_of_positions_add_up_to_at_least_that_of_their_sum() {
 /// Queries of zeros look everywhere alike: n keys have entropy ln n and a greatest weight of 1/n.
 #[test]
 fn attention_without_preference_is_spread_evenly() {
-    let Translator { model, sources, targets } = translator();
+    let Sentences { model, sources, targets } = translator();
     let silent = |(name, tensor): (&str, &Tensor)| {
         let is_query = name.contains("q_proj");
         (name.to_owned(), if is_query { tensor.zeros_like() } else { tensor.shallow_clone() })
     };
     let weights = Weights::from_tensors(model.weights().iter().map(silent));
     let fixture =
-        Translator { model: Marian::new(model.config().clone(), weights).unwrap(), sources, targets };
+        Sentences { model: Translator::new(model.config().clone(), weights).unwrap(), sources, targets };
     // 5 source tokens, the end symbol among them, and 7 target positions, of which the i-th sees i
     let measures = [Measure::Entropy, Measure::NormalisedEntropy, Measure::Confidence];
     let found = fixture.measure(&[0], &measures);

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
-use core_masking::importance::measure_classifier;
-use core_masking::loss::{PairBatch, sentence_losses};
-use core_masking::marian::{Marian, MarianConfig};
+use core_masking::classifier::LabelledBatch;
+use core_masking::loss::PairBatch;
 use core_masking::{
-    BeamSearch, Gates, HeadId, HeadLayout, HeadSet, Measure, Removal, SegmentBatch, Stopping,
+    BeamSearch, Classifier, ClassifierConfig, GatedModel, Gates, HeadId, HeadLayout, HeadSet, Measure,
+    ModelDropout, Removal, SegmentBatch, Stopping, Translator, TranslatorConfig,
 };
 use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
@@ -20,45 +19,45 @@ const SINGLE: (Kind, Device) = (Kind::Float, Device::Cpu);
 ///
 /// `N(0, 1/hidden_size)` keeps the size of what a map is given. Twice as large weights multiply rounding errors in each
 /// layer: an f32 model is then up to 1.4e-5 away from itself in f64, heads removed or not.
-fn classifier(options: (Kind, Device)) -> BertClassifier {
+fn classifier(options: (Kind, Device)) -> Classifier {
     let json = serde_json::json!({
         "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
         "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
         "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 1.0 / 20_f64.sqrt(),
     });
-    let config: BertConfig = serde_json::from_value(json).unwrap();
-    BertClassifier::random(config, 3, options).unwrap()
+    let config: ClassifierConfig = serde_json::from_value(json).unwrap();
+    Classifier::random(config, 3, options).unwrap()
 }
 
 /// 2 encoder layers of 3 heads of 4, and 3 decoder layers of 2 heads of 6.
-fn translator(options: (Kind, Device)) -> Marian {
+fn translator(options: (Kind, Device)) -> Translator {
     let json = serde_json::json!({
         "model_type": "marian", "vocab_size": 19, "d_model": 12, "encoder_layers": 2,
         "encoder_attention_heads": 3, "encoder_ffn_dim": 14, "decoder_layers": 3, "decoder_attention_heads": 2,
         "decoder_ffn_dim": 10, "activation_function": "swish", "max_position_embeddings": 20,
         "scale_embedding": true, "pad_token_id": 1, "eos_token_id": 0, "decoder_start_token_id": 1,
     });
-    let config: MarianConfig = serde_json::from_value(json).unwrap();
-    Marian::random(config, 5, options).unwrap()
+    let config: TranslatorConfig = serde_json::from_value(json).unwrap();
+    Translator::random(config, 5, options).unwrap()
 }
 
-fn texts(model: &BertClassifier) -> SegmentBatch {
+fn texts(model: &Classifier) -> SegmentBatch {
     let text = |length: u32| (0..length).map(|place| (1 + (length * 7 + place * 5) % 22, place % 2)).unzip();
     let texts: Vec<(Vec<u32>, Vec<u32>)> = [5, 13, 1, 8].map(text).to_vec();
     let rows: Vec<(&[u32], &[u32])> = texts.iter().map(|(ids, segments)| (&ids[..], &segments[..])).collect();
     model.batch(&rows).unwrap()
 }
 
-fn logits(model: &BertClassifier, gates: &Gates) -> Tensor {
-    tch::no_grad(|| model.forward(&texts(model), gates, &BertDropout::OFF))
+fn logits(model: &Classifier, gates: &Gates) -> Tensor {
+    tch::no_grad(|| model.forward(&texts(model), gates, &ModelDropout::OFF))
 }
 
 const SOURCES: [&[u32]; 3] = [&[5, 9, 14, 2, 0], &[7, 0], &[3, 3, 18, 11, 6, 4, 12, 0]];
 
-fn losses(model: &Marian, gates: &Gates) -> Tensor {
+fn losses(model: &Translator, gates: &Gates) -> Tensor {
     let targets: [&[u32]; 3] = [&[8, 2, 0], &[4, 4, 16, 10, 0], &[9, 0]];
     let batch = PairBatch::new(model, &SOURCES, &targets);
-    tch::no_grad(|| sentence_losses(model, &batch, gates))
+    tch::no_grad(|| model.losses(&batch, gates, &ModelDropout::OFF))
 }
 
 fn gap(left: &Tensor, right: &Tensor) -> f64 {
@@ -185,11 +184,14 @@ fn heads_that_are_left_have_the_scores_that_they_have_with_the_others_masked() {
         Measure::Confidence,
     ];
     let measures = BTreeSet::from(measures);
-    let labels = Tensor::from_slice(&[0_i64, 1, 1, 0]);
+    let examples = |model: &Classifier| {
+        let labels = Tensor::from_slice(&[0_i64, 1, 1, 0]);
+        LabelledBatch { texts: texts(model), labels }
+    };
     let masked = masking(&model.layout(), &heads, DOUBLE);
-    let expected = measure_classifier(&model, &texts(&model), &labels, &masked, &measures);
+    let expected = model.measure(&examples(&model), &masked, &measures);
     let open = Gates::open(&pruned.layout(), DOUBLE);
-    let found = measure_classifier(&pruned, &texts(&pruned), &labels, &open, &measures);
+    let found = pruned.measure(&examples(&pruned), &open, &measures);
     for (measure, expected) in &expected {
         let (expected, found) = (expected.means(), found[measure].means());
         assert_eq!(found.iter().map(|(id, _)| id).collect::<Vec<_>>(), pruned.layout().heads());
@@ -208,7 +210,7 @@ fn a_pruned_model_comes_back_from_its_folder() {
     let heads = whole_layer(&model.layout()).with("self:1:3".parse().unwrap());
     let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
     pruned.save(&saved("classifier")).unwrap();
-    let back = BertClassifier::load(&saved("classifier"), SINGLE).unwrap();
+    let back = Classifier::load(&saved("classifier"), SINGLE).unwrap();
     assert_eq!(back.layout().removed(), &heads);
     assert_eq!(
         gap(
@@ -226,7 +228,7 @@ fn a_pruned_model_comes_back_from_its_folder() {
     let heads = whole_layer(&model.layout()).with("dec-dec:3:2".parse().unwrap());
     let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
     pruned.save(&saved("translator")).unwrap();
-    let back = Marian::load(&saved("translator"), SINGLE).unwrap();
+    let back = Translator::load(&saved("translator"), SINGLE).unwrap();
     assert_eq!(back.layout().removed(), &heads);
     assert_eq!(
         gap(
@@ -243,7 +245,7 @@ fn a_folder_with_other_heads_cut_than_it_says_is_refused() {
     let model = classifier(SINGLE);
     model.save(folder.path()).unwrap();
     edit(&folder.path().join("config.json"), |json| json["pruned_heads"] = serde_json::json!({ "0": [2] }));
-    let message = BertClassifier::load(folder.path(), SINGLE).unwrap_err().to_string();
+    let message = Classifier::load(folder.path(), SINGLE).unwrap_err().to_string();
     assert!(message.contains("is [20, 20], but the configuration asks for [20, 15]"), "{message}");
 }
 

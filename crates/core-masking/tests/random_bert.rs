@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
-use core_masking::{Attention, Gates, HeadId, HeadSet, Weights};
+use core_masking::{
+    Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadId, HeadSet, ModelDropout, Weights,
+};
 use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
 
@@ -12,25 +13,25 @@ const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 const SINGLE: (Kind, Device) = (Kind::Float, Device::Cpu);
 
 /// 3 layers of 4 heads of 5, 23 words, 13 positions, 3 classes; weights large enough for heads to matter.
-fn config() -> BertConfig {
+fn config() -> ClassifierConfig {
     let json = serde_json::json!({
         "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
         "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
         "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.4,
     });
-    let config: BertConfig = serde_json::from_value(json).unwrap();
+    let config: ClassifierConfig = serde_json::from_value(json).unwrap();
     config.with_labels(&["no", "perhaps", "yes"].map(str::to_owned))
 }
 
-fn model(options: (Kind, Device)) -> BertClassifier {
-    BertClassifier::random(config(), 3, options).unwrap()
+fn model(options: (Kind, Device)) -> Classifier {
+    Classifier::random(config(), 3, options).unwrap()
 }
 
 type Text = (Vec<u32>, Vec<u32>);
 
-fn logits(model: &BertClassifier, texts: &[Text], gates: &Gates) -> Tensor {
+fn logits(model: &Classifier, texts: &[Text], gates: &Gates) -> Tensor {
     let rows: Vec<(&[u32], &[u32])> = texts.iter().map(|(ids, kinds)| (&ids[..], &kinds[..])).collect();
-    model.forward(&model.batch(&rows).unwrap(), gates, &BertDropout::OFF)
+    model.forward(&model.batch(&rows).unwrap(), gates, &ModelDropout::OFF)
 }
 
 fn gap(left: &Tensor, right: &Tensor) -> f64 {
@@ -90,12 +91,12 @@ proptest! {
         let gates = Gates::masking(&model.layout(), &[heads], OPTIONS).unwrap();
         let rows: Vec<(&[u32], &[u32])> = texts.iter().map(|(ids, kinds)| (&ids[..], &kinds[..])).collect();
         let batch = model.batch(&rows).unwrap();
-        let mut x = model.embed(&batch, &BertDropout::OFF);
+        let mut x = model.embed(&batch, &ModelDropout::OFF);
         for layer in 0..start {
-            x = model.layer(layer, &x, &batch, &gates, &BertDropout::OFF);
+            x = model.layer(layer, &x, &batch, &gates, &ModelDropout::OFF);
         }
-        let resumed = model.forward_from(start, &x, &batch, &gates, &BertDropout::OFF);
-        let gap = gap(&resumed, &model.forward(&batch, &gates, &BertDropout::OFF));
+        let resumed = model.forward_from(start, &x, &batch, &gates, &ModelDropout::OFF);
+        let gap = gap(&resumed, &model.forward(&batch, &gates, &ModelDropout::OFF));
         prop_assert!(gap < 1e-12, "layer {start}: {gap:e}");
     }
 }
@@ -116,10 +117,10 @@ fn dropout_draws_from_its_seed_and_is_off_in_evaluation() {
     let model = model(SINGLE);
     let batch = model.batch(&[(&[5, 6, 7, 8], &[0, 0, 1, 1])]).unwrap();
     let gates = Gates::open(&model.layout(), SINGLE);
-    let run = |seed| model.forward(&batch, &gates, &BertDropout::new(model.config(), seed));
+    let run = |seed| model.forward(&batch, &gates, &ModelDropout::new(model.config().dropout(), seed));
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
-    assert_ne!(run(1), model.forward(&batch, &gates, &BertDropout::OFF));
+    assert_ne!(run(1), model.forward(&batch, &gates, &ModelDropout::OFF));
 }
 
 #[test]
@@ -137,7 +138,7 @@ fn a_saved_model_is_the_same_model() {
     let folder = tempfile::tempdir().unwrap();
     let saved = model(SINGLE);
     saved.save(folder.path()).unwrap();
-    let loaded = BertClassifier::load(folder.path(), SINGLE).unwrap();
+    let loaded = Classifier::load(folder.path(), SINGLE).unwrap();
     assert_eq!(loaded.config(), saved.config());
     for ((name, tensor), (_, other)) in saved.weights().iter().zip(loaded.weights().iter()) {
         assert_eq!(tensor, other, "{name}");
@@ -145,7 +146,7 @@ fn a_saved_model_is_the_same_model() {
 }
 
 /// Writes the model with other tensor names; `None` leaves a tensor out.
-fn save_renamed(folder: &Path, rename: impl Fn(&str) -> Option<String>) -> BertClassifier {
+fn save_renamed(folder: &Path, rename: impl Fn(&str) -> Option<String>) -> Classifier {
     let saved = model(SINGLE);
     saved.save(folder).unwrap();
     let renamed =
@@ -165,7 +166,7 @@ fn folders_of_all_ages_are_understood() {
         Some(if name == "classifier.bias" { "cls.predictions.bias".to_owned() } else { name })
     });
     let labels = saved.config().labels();
-    let loaded = BertClassifier::load_pretrained(folder.path(), &labels, 7, SINGLE).unwrap();
+    let loaded = Classifier::load_pretrained(folder.path(), &labels, 7, SINGLE).unwrap();
     assert_eq!(loaded.new, ["classifier.bias"]);
     for (name, tensor) in saved.weights().iter().filter(|(name, _)| *name != "classifier.bias") {
         assert_eq!(loaded.model.weights().get(name).unwrap(), *tensor, "{name}");
@@ -179,16 +180,16 @@ fn a_missing_classifier_is_new_for_fine_tuning_and_an_error_otherwise() {
     save_renamed(path, |name| {
         (!name.starts_with("classifier") && !name.contains("pooler")).then(|| name.to_owned())
     });
-    let refusal = BertClassifier::load(path, SINGLE).unwrap_err().to_string();
+    let refusal = Classifier::load(path, SINGLE).unwrap_err().to_string();
     assert!(refusal.contains("lacks tensor `bert.pooler.dense.bias`"), "{refusal}");
     let labels = ["a", "b", "c", "d"].map(str::to_owned);
-    let pretrained = BertClassifier::load_pretrained(path, &labels, 7, SINGLE).unwrap();
+    let pretrained = Classifier::load_pretrained(path, &labels, 7, SINGLE).unwrap();
     let new = ["bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"];
     assert_eq!(pretrained.new, new);
     assert_eq!(pretrained.model.config().labels(), labels);
     assert_eq!(pretrained.model.weights().get("classifier.weight").unwrap().size(), [4, 20]);
-    let again = BertClassifier::load_pretrained(path, &labels, 7, SINGLE).unwrap().model;
-    let weight = |model: &BertClassifier| model.weights().get("classifier.weight").unwrap();
+    let again = Classifier::load_pretrained(path, &labels, 7, SINGLE).unwrap().model;
+    let weight = |model: &Classifier| model.weights().get("classifier.weight").unwrap();
     assert_eq!(weight(&again), weight(&pretrained.model), "initial weights depend on the seed alone");
 }
 
@@ -199,7 +200,7 @@ fn a_classifier_for_other_classes_is_replaced() {
     save_renamed(folder.path(), |name| Some(name.to_owned()));
     let new = |labels: &[&str]| {
         let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
-        BertClassifier::load_pretrained(folder.path(), &labels, 7, SINGLE).map(|pretrained| pretrained.new)
+        Classifier::load_pretrained(folder.path(), &labels, 7, SINGLE).map(|pretrained| pretrained.new)
     };
     let classifier = ["classifier.weight", "classifier.bias"];
     assert_eq!(new(&["a", "b"]).unwrap(), classifier);
@@ -226,9 +227,9 @@ fn the_classes_of_a_pretrained_folder_do_not_matter() {
     let mut config: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     config["id2label"] = serde_json::json!({"0": "LABEL_0"});
     fs::write(&path, config.to_string()).unwrap();
-    assert!(BertClassifier::load(folder.path(), SINGLE).is_err());
+    assert!(Classifier::load(folder.path(), SINGLE).is_err());
     let labels = ["a", "b", "c"].map(str::to_owned);
-    let pretrained = BertClassifier::load_pretrained(folder.path(), &labels, 7, SINGLE).unwrap();
+    let pretrained = Classifier::load_pretrained(folder.path(), &labels, 7, SINGLE).unwrap();
     assert_eq!(pretrained.new, ["classifier.weight", "classifier.bias"]);
 }
 
@@ -236,13 +237,19 @@ fn the_classes_of_a_pretrained_folder_do_not_matter() {
 fn faults_of_a_folder_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    let refusal = || BertClassifier::load(path, SINGLE).unwrap_err().to_string();
+    let refusal = || Classifier::load(path, SINGLE).unwrap_err().to_string();
     assert!(refusal().contains("cannot read"), "{}", refusal());
 
     model(SINGLE).save(path).unwrap();
     let config = fs::read_to_string(path.join("config.json")).unwrap();
     fs::write(path.join("config.json"), config.replace("\"bert\"", "\"gpt2\"")).unwrap();
-    assert!(refusal().ends_with("model_type is `gpt2`, but it must be `bert` here"), "{}", refusal());
+    assert!(
+        refusal().ends_with(
+            "model_type is `gpt2`, but it must be `bert` or `roberta` or `xlm-roberta` or `distilbert` here"
+        ),
+        "{}",
+        refusal()
+    );
 
     fs::write(path.join("config.json"), config.replace("\"vocab_size\": 23", "\"vocab_size\": 24")).unwrap();
     let expected = "tensor `bert.embeddings.word_embeddings.weight` is [23, 20], but the configuration asks for [24, 20]";

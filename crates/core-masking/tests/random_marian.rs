@@ -5,16 +5,18 @@ mod loud;
 
 use std::path::Path;
 
-use core_masking::loss::{PairBatch, sentence_losses};
-use core_masking::marian::{Activation, Marian, MarianConfig, Variants};
-use core_masking::{BeamSearch, Dropout, Gates, HeadSet, Stopping, Weights};
+use core_masking::loss::PairBatch;
+use core_masking::{
+    Activation, BeamSearch, GatedModel, Gates, HeadSet, ModelDropout, Stopping, Translator, TranslatorConfig,
+    Weights,
+};
 use tch::{Device, Kind, Tensor};
 
 const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 const END: u32 = 0;
 const PAD: u32 = 1;
 
-fn config(vocab_size: i64) -> MarianConfig {
+fn config(vocab_size: i64) -> TranslatorConfig {
     let json = serde_json::json!({
         "model_type": "marian", "vocab_size": vocab_size, "d_model": 12, "encoder_layers": 2,
         "encoder_attention_heads": 3, "encoder_ffn_dim": 14, "decoder_layers": 3, "decoder_attention_heads": 2,
@@ -25,7 +27,7 @@ fn config(vocab_size: i64) -> MarianConfig {
 }
 
 /// Weights large enough that outputs differ.
-fn model(vocab_size: i64, seed: u64) -> Marian {
+fn model(vocab_size: i64, seed: u64) -> Translator {
     loud::translator(config(vocab_size), seed)
 }
 
@@ -33,14 +35,14 @@ fn search(beam: usize, stopping: Stopping, limit: usize) -> BeamSearch {
     BeamSearch { beam, length_penalty: 1.0, stopping, length_limit: (0.0, limit), rules: None }
 }
 
-fn open(model: &Marian) -> Gates {
+fn open(model: &Translator) -> Gates {
     Gates::open(&model.layout(), OPTIONS)
 }
 
 /// Log-probability of `target`, end symbol included, over its length: what a beam search maximises.
-fn teacher_forced_score(model: &Marian, source: &[u32], target: &[u32]) -> f64 {
+fn teacher_forced_score(model: &Translator, source: &[u32], target: &[u32]) -> f64 {
     let batch = PairBatch::new(model, &[source], &[target]);
-    -sentence_losses(model, &batch, &open(model)).double_value(&[0]) / target.len() as f64
+    -model.losses(&batch, &open(model), &ModelDropout::OFF).double_value(&[0]) / target.len() as f64
 }
 
 /// Every sequence of up to `limit` tokens that ends with the end symbol.
@@ -149,7 +151,7 @@ fn head_sets_together_translate_as_alone() {
             let mut trunk = None;
             // the last ones begin below where the others stopped
             for range in [0..1, 2..3, 1..2, 0..5, 4..5] {
-                let variants = Variants::new(&model, &sets[range.clone()], rescale).unwrap();
+                let variants = model.variants(&sets[range.clone()], rescale).unwrap();
                 let (found, left) =
                     search.sweep(&model, &sources, &variants, together, trunk.take()).unwrap();
                 trunk = Some(left);
@@ -169,10 +171,11 @@ fn padding_adds_nothing_to_a_loss() {
     let model = model(23, 3);
     let (sources, targets): ([&[u32]; 2], [&[u32]; 2]) =
         ([&[5, END], &[8, 9, 7, END]], [&[4, 6, 3, END], &[9, END]]);
-    let together = sentence_losses(&model, &PairBatch::new(&model, &sources, &targets), &open(&model));
+    let batch = PairBatch::new(&model, &sources, &targets);
+    let together = model.losses(&batch, &open(&model), &ModelDropout::OFF);
     for row in 0..2 {
         let batch = PairBatch::new(&model, &sources[row..=row], &targets[row..=row]);
-        let alone = sentence_losses(&model, &batch, &open(&model)).double_value(&[0]);
+        let alone = model.losses(&batch, &open(&model), &ModelDropout::OFF).double_value(&[0]);
         let gap = (together.double_value(&[row as i64]) - alone).abs();
         assert!(gap < 1e-12, "row {row} differs by {gap:e}");
     }
@@ -186,12 +189,12 @@ fn a_layer_without_heads_keeps_the_bias_of_its_output() {
     let batch = PairBatch::new(&model, &[&[5, 9, END]], &[&[4, END]]);
     let heads = ["enc-enc:2:1", "enc-enc:2:2", "enc-enc:2:3"].map(|name| name.parse().unwrap());
     let gates = Gates::masking(&model.layout(), &[HeadSet::from_iter(heads)], OPTIONS).unwrap();
-    let masked = model.encode(&batch.source, &gates, &Dropout::OFF);
+    let masked = model.encode(&batch.source, &gates, &ModelDropout::OFF);
 
     let weights = model.weights().duplicate();
     let _ = weights.get("model.encoder.layers.1.self_attn.out_proj.weight").unwrap().zero_();
-    let cut = Marian::new(model.config().clone(), weights).unwrap();
-    let pruned = cut.encode(&batch.source, &open(&cut), &Dropout::OFF);
+    let cut = Translator::new(model.config().clone(), weights).unwrap();
+    let pruned = cut.encode(&batch.source, &open(&cut), &ModelDropout::OFF);
     let gap = (masked - pruned).abs().max().double_value(&[]);
     assert!(gap < 1e-12, "{gap:e}");
 }
@@ -201,10 +204,10 @@ fn a_layer_without_heads_keeps_the_bias_of_its_output() {
 fn label_smoothing_spreads_over_the_whole_vocabulary() {
     let model = model(23, 5);
     let batch = PairBatch::new(&model, &[&[5, 9, END], &[6, END]], &[&[4, END], &[7, 8, 9, END]]);
-    let found = core_masking::loss::training_loss(&model, &batch, &open(&model), 0.1, &Dropout::OFF);
-    let memory = model.encode(&batch.source, &open(&model), &Dropout::OFF);
+    let found = core_masking::loss::training_loss(&model, &batch, &open(&model), 0.1, &ModelDropout::OFF);
+    let memory = model.encode(&batch.source, &open(&model), &ModelDropout::OFF);
     let hidden =
-        model.decode(&batch.decoder_input, &memory, &batch.source.bias, &open(&model), &Dropout::OFF);
+        model.decode(&batch.decoder_input, &memory, &batch.source.bias, &open(&model), &ModelDropout::OFF);
     let logits = model.logits(&hidden).view([-1, 23]);
     let expected = logits.cross_entropy_loss(
         &batch.labels.view([-1]),
@@ -226,15 +229,15 @@ fn a_sentence_beyond_the_positions_is_refused() {
 }
 
 /// Saves in single precision, so the model that comes back is compared in single precision.
-fn saved() -> (Marian, tempfile::TempDir) {
-    let model = Marian::random(config(23), 7, (Kind::Float, Device::Cpu)).unwrap();
+fn saved() -> (Translator, tempfile::TempDir) {
+    let model = Translator::random(config(23), 7, (Kind::Float, Device::Cpu)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     model.save(folder.path()).unwrap();
     (model, folder)
 }
 
 fn refusal(folder: &Path) -> String {
-    let message = Marian::load(folder, OPTIONS).unwrap_err().to_string();
+    let message = Translator::load(folder, OPTIONS).unwrap_err().to_string();
     assert!(!message.contains('\n'), "not one line: {message}");
     message
 }
@@ -251,7 +254,7 @@ fn tamper(folder: &Path, change: impl FnOnce(&mut Vec<(String, Tensor)>)) {
 #[test]
 fn a_saved_model_comes_back_to_the_bit() {
     let (model, folder) = saved();
-    let loaded = Marian::load(folder.path(), (Kind::Float, Device::Cpu)).unwrap();
+    let loaded = Translator::load(folder.path(), (Kind::Float, Device::Cpu)).unwrap();
     assert_eq!(loaded.config(), model.config());
     assert_eq!(loaded.config().activation_function, Activation::Swish);
     for ((name, left), (_, right)) in model.weights().iter().zip(loaded.weights().iter()) {
@@ -307,7 +310,7 @@ fn a_torn_missing_or_foreign_checkpoint_is_refused() {
 
     let config = folder.path().join("config.json");
     std::fs::write(&config, r#"{"model_type": "bert"}"#).unwrap();
-    assert!(refusal(folder.path()).contains("model_type is `bert`, but it must be `marian` here"));
+    assert!(refusal(folder.path()).contains("model_type is `bert`, but it must be `marian` or `fsmt` here"));
     std::fs::write(&config, "{").unwrap();
     assert!(refusal(folder.path()).contains("cannot understand"));
     std::fs::remove_file(&config).unwrap();
@@ -316,7 +319,7 @@ fn a_torn_missing_or_foreign_checkpoint_is_refused() {
 
 #[test]
 fn an_impossible_configuration_is_refused() {
-    type Change = fn(&mut MarianConfig);
+    type Change = fn(&mut TranslatorConfig);
     let cases: [(Change, &str); 5] = [
         (
             |config| config.encoder_attention_heads = 5,
@@ -324,7 +327,10 @@ fn an_impossible_configuration_is_refused() {
         ),
         (|config| config.decoder_layers = 0, "decoder_layers must be from 1"),
         (|config| config.pad_token_id = 23, "pad_token_id is not below vocab_size (23)"),
-        (|config| config.tie_word_embeddings = false, "tie_word_embeddings is false, which is not supported"),
+        (
+            |config| config.tie_word_embeddings = Some(false),
+            "tie_word_embeddings is false, which is not supported",
+        ),
         (|config| config.dropout = 1.0, "dropout (1) must be at least 0 and below 1"),
     ];
     for (change, expected) in cases {
@@ -343,7 +349,7 @@ fn tied_copies_are_accepted_and_untied_ones_refused() {
         tensors.iter().find(|(name, _)| name == "model.shared.weight").unwrap().1.copy()
     };
     tamper(folder.path(), |tensors| tensors.push(("lm_head.weight".to_owned(), shared(tensors))));
-    Marian::load(folder.path(), OPTIONS).unwrap();
+    Translator::load(folder.path(), OPTIONS).unwrap();
     tamper(folder.path(), |tensors| tensors.push(("lm_head.weight".to_owned(), shared(tensors) * 2.0)));
     assert!(refusal(folder.path()).contains("tensor `lm_head.weight` is not equal to `model.shared.weight`"));
 }

@@ -1,24 +1,25 @@
 //! Head sets that are evaluated together give what each gives alone, on small random models in double precision.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
-use core_masking::bert::{BertClassifier, BertConfig, BertDropout, Variants};
-use core_masking::{Gates, HeadLayout, HeadSet, SegmentBatch};
+use core_masking::{
+    Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, HeadSet, ModelDropout, SegmentBatch,
+};
 use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
 
 const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 
 /// 4 layers of 4 heads of 3.
-fn model() -> BertClassifier {
+fn model() -> Classifier {
     let json = serde_json::json!({
         "model_type": "bert", "vocab_size": 23, "hidden_size": 12, "num_hidden_layers": 4,
         "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
         "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.5,
     });
-    let config: BertConfig = serde_json::from_value(json).unwrap();
-    BertClassifier::random(config, 7, OPTIONS).unwrap()
+    let config: ClassifierConfig = serde_json::from_value(json).unwrap();
+    Classifier::random(config, 7, OPTIONS).unwrap()
 }
 
-fn batch(model: &BertClassifier, lengths: &[u32]) -> SegmentBatch {
+fn batch(model: &Classifier, lengths: &[u32]) -> SegmentBatch {
     let text =
         |&length: &u32| (0..length).map(|place| (1 + (length * 7 + place * 5) % 22, place % 2)).unzip();
     let texts: Vec<(Vec<u32>, Vec<u32>)> = lengths.iter().map(text).collect();
@@ -26,10 +27,10 @@ fn batch(model: &BertClassifier, lengths: &[u32]) -> SegmentBatch {
     model.batch(&rows).unwrap()
 }
 
-fn alone(model: &BertClassifier, batch: &SegmentBatch, set: &HeadSet, rescale: bool) -> Tensor {
+fn alone(model: &Classifier, batch: &SegmentBatch, set: &HeadSet, rescale: bool) -> Tensor {
     let gates = Gates::masking(&model.layout(), std::slice::from_ref(set), OPTIONS).unwrap();
     let gates = if rescale { gates.rescaled(&model.layout()) } else { gates };
-    model.forward(batch, &gates, &BertDropout::OFF)
+    model.forward(batch, &gates, &ModelDropout::OFF)
 }
 
 fn gap(left: &Tensor, right: &Tensor) -> f64 {
@@ -50,7 +51,7 @@ proptest! {
     fn together_is_as_alone(sets in sets(&model().layout()), together in 1_usize..6, rescale: bool) {
         let model = model();
         let batch = batch(&model, &[5, 13, 1]);
-        let variants = Variants::new(&model, &sets, rescale).unwrap();
+        let variants = model.variants(&sets, rescale).unwrap();
         let (found, _) = model.sweep(&batch, &variants, together, None);
         prop_assert_eq!(found.len(), sets.len());
         for (set, found) in sets.iter().zip(&found) {
@@ -72,7 +73,7 @@ proptest! {
         let batch = batch(&model, &[5, 13, 1]);
         let sets: Vec<HeadSet> = model.layout().heads().into_iter().map(|id| HeadSet::from_iter([id])).collect();
         for rescale in [false, true] {
-            let variants = Variants::new(&model, &sets, rescale).unwrap();
+            let variants = model.variants(&sets, rescale).unwrap();
             let (found, _) = model.sweep(&batch, &variants, together, None);
             let cells: Vec<(usize, usize)> = (0..sets.len()).map(|set| (set, 1)).collect();
             let of_second_text = model.sweep_cells(&batch, &variants, &cells);
@@ -93,7 +94,7 @@ proptest! {
     ) {
         let model = model();
         let batch = batch(&model, &[5, 13, 1]);
-        let variants = Variants::new(&model, &sets, rescale).unwrap();
+        let variants = model.variants(&sets, rescale).unwrap();
         let cells: Vec<(usize, usize)> = picks.iter().map(|(set, text)| (set.index(sets.len()), *text)).collect();
         let found = model.sweep_cells(&batch, &variants, &cells);
         for (row, &(set, text)) in cells.iter().enumerate() {
@@ -110,7 +111,7 @@ proptest! {
         let batch = batch(&model, &[4, 9]);
         let mut trunk = None;
         for sets in [&first, &second] {
-            let variants = Variants::new(&model, sets, false).unwrap();
+            let variants = model.variants(sets, false).unwrap();
             let (found, left) = model.sweep(&batch, &variants, 2, trunk.take());
             trunk = Some(left);
             for (set, found) in sets.iter().zip(&found) {
@@ -124,8 +125,7 @@ proptest! {
 #[test]
 fn a_trunk_of_a_batch_of_another_size_is_not_used() {
     let model = model();
-    let variants =
-        Variants::new(&model, &[HeadSet::from_iter(["self:3:1".parse().unwrap()])], false).unwrap();
+    let variants = model.variants(&[HeadSet::from_iter(["self:3:1".parse().unwrap()])], false).unwrap();
     let (_, trunk) = model.sweep(&batch(&model, &[4, 9]), &variants, 1, None);
     let other = batch(&model, &[4, 9, 2]);
     let (found, _) = model.sweep(&other, &variants, 1, Some(trunk));
@@ -137,6 +137,6 @@ fn a_trunk_of_a_batch_of_another_size_is_not_used() {
 #[test]
 fn a_head_that_is_not_there_is_refused() {
     let set = HeadSet::from_iter(["self:5:1".parse().unwrap()]);
-    let message = Variants::new(&model(), &[set], false).unwrap_err().to_string();
+    let message = model().variants(&[set], false).unwrap_err().to_string();
     assert_eq!(message, "no layer 5 of `self`: layers are numbered 1 to 4");
 }

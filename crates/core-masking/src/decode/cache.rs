@@ -2,7 +2,8 @@
 use tch::Tensor;
 
 use crate::attention::KeyValue;
-use crate::marian::{DecoderLayer, Marian};
+use crate::model::GatedModel;
+use crate::translator::{DecoderLayer, Translator};
 
 /// What all decoder layers attend to. The first axis of each tensor is the sentences still in the batch.
 ///
@@ -22,7 +23,7 @@ pub(super) const LANES: i64 = 16;
 
 impl Cache {
     /// `memory`: encoder states `[sentence, source, d_model]`.
-    pub(super) fn new(model: &Marian, beam: i64, memory: &Tensor, source_bias: &Tensor) -> Self {
+    pub(super) fn new(model: &Translator, beam: i64, memory: &Tensor, source_bias: &Tensor) -> Self {
         let padding = -memory.size()[1] & (LANES - 1);
         let padded = |kv: KeyValue| KeyValue {
             key: kv.key.constant_pad_nd([0, 0, 0, padding]).contiguous(),

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{BeamSearch, OutputRules, Stopping};
-use crate::marian::MarianConfig;
 use crate::message::excerpt;
+use crate::translator::TranslatorConfig;
 use crate::{Error, checkpoint};
 
 /// The entries that we follow, of an object without null.
@@ -77,7 +77,7 @@ impl BeamSearch {
     /// # Errors
     /// If a file is missing or torn, asks for what is not supported (sampling, several end symbols, forbidden
     /// sequences of tokens, ...), or names a token that the model does not have.
-    pub fn read(folder: &Path, model: &MarianConfig) -> Result<Self, Error> {
+    pub fn read(folder: &Path, model: &TranslatorConfig) -> Result<Self, Error> {
         let (path, entries) = read_entries(folder)?;
         let fault = |fault| Error::Config { path: path.clone(), fault };
         refuse_unsupported(&entries).map_err(fault)?;
@@ -94,7 +94,7 @@ fn read_entries(folder: &Path) -> Result<(PathBuf, Map<String, Value>), Error> {
     let path = if is_own { own } else { folder.join("config.json") };
     let mut entries: Map<String, Value> = checkpoint::read_json(&path)?;
     if !is_own && !entries.contains_key("forced_eos_token_id") {
-        // the default of transformers' MarianConfig, but not of its GenerationConfig
+        // the default of transformers' TranslatorConfig, but not of its GenerationConfig
         entries.insert("forced_eos_token_id".to_owned(), json!(0));
     }
     entries.retain(|_, value| !value.is_null());
@@ -141,7 +141,7 @@ fn refuse_unsupported(entries: &Map<String, Value>) -> Result<(), String> {
 }
 
 impl GenerationConfig {
-    fn check_symbols(&self, model: &MarianConfig) -> Result<(), String> {
+    fn check_symbols(&self, model: &TranslatorConfig) -> Result<(), String> {
         let symbols = [
             ("forced_eos_token_id", &self.forced_eos_token_id, model.eos_token_id),
             ("eos_token_id", &self.eos_token_id, model.eos_token_id),
@@ -160,7 +160,7 @@ impl GenerationConfig {
         }
     }
 
-    fn search(&self, model: &MarianConfig) -> Result<BeamSearch, String> {
+    fn search(&self, model: &TranslatorConfig) -> Result<BeamSearch, String> {
         if !(1..=MOST_BEAMS).contains(&self.num_beams) {
             return Err(format!("num_beams must be from 1 to {MOST_BEAMS}"));
         }
@@ -199,7 +199,7 @@ impl GenerationConfig {
     }
 
     /// As in transformers, the end symbol cannot be banned.
-    fn banned(&self, model: &MarianConfig) -> Result<Vec<u32>, String> {
+    fn banned(&self, model: &TranslatorConfig) -> Result<Vec<u32>, String> {
         let mut banned = Vec::new();
         for word in &self.bad_words_ids {
             match word[..] {
@@ -236,7 +236,7 @@ mod tests {
         if let Some(text) = generation {
             write("generation_config.json", text);
         }
-        let model = MarianConfig::read(&folder.path().join("config.json")).unwrap();
+        let model = TranslatorConfig::read(&folder.path().join("config.json")).unwrap();
         BeamSearch::read(folder.path(), &model)
     }
 
@@ -268,7 +268,7 @@ mod tests {
         let mut expected = opus();
         expected.rules.as_mut().unwrap().renormalised = false;
         assert_eq!(read(OPUS, None).unwrap(), expected);
-        // an absent entry is 0 for transformers' MarianConfig, but a null one forces nothing
+        // an absent entry is 0 for transformers' TranslatorConfig, but a null one forces nothing
         let entry = r#""forced_eos_token_id": 0,"#;
         assert!(OPUS.contains(entry));
         assert_eq!(read(&OPUS.replace(entry, ""), None).unwrap(), expected);

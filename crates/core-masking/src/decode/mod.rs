@@ -10,8 +10,8 @@ mod hypotheses;
 
 use tch::{Device, Kind, Tensor};
 
-use crate::marian::{DecoderMemory, Marian, MarianConfig};
-use crate::{Attention, Dropout, Error, Gates, TokenBatch, to_vec};
+use crate::translator::{DecoderMemory, Translator, TranslatorConfig};
+use crate::{Attention, Error, GatedModel, Gates, ModelDropout, TokenBatch, to_vec};
 use cache::Cache;
 use hypotheses::{Candidate, Hypotheses};
 
@@ -44,7 +44,7 @@ pub struct OutputRules {
 
 impl OutputRules {
     /// Those of a model of ours: no padding, and a forced end if the configuration names one.
-    pub fn of(config: &MarianConfig) -> Self {
+    pub fn of(config: &TranslatorConfig) -> Self {
         Self {
             banned: vec![config.pad_token_id],
             renormalised: false,
@@ -92,7 +92,7 @@ impl BeamSearch {
     /// If `gates` has another number of rows, or a banned token is not in the vocabulary.
     pub fn translate(
         &self,
-        model: &Marian,
+        model: &Translator,
         sources: &[&[u32]],
         gates: &Gates,
     ) -> Result<Vec<Translation>, Error> {
@@ -106,7 +106,7 @@ impl BeamSearch {
         let batch = self.batch(model, sources)?;
         let limits: Vec<usize> = sources.iter().map(|source| self.limit(model, source.len())).collect();
         tch::no_grad(|| {
-            let memory = model.encode(&batch, gates, &Dropout::OFF); // [sentence, source, d_model]
+            let memory = model.encode(&batch, gates, &ModelDropout::OFF); // [sentence, source, d_model]
             self.search(model, &memory, &batch.bias, gates, &limits)
         })
     }
@@ -115,7 +115,7 @@ impl BeamSearch {
     ///
     /// # Errors
     /// If one is longer than the model's positions.
-    pub(crate) fn batch(&self, model: &Marian, sources: &[&[u32]]) -> Result<TokenBatch, Error> {
+    pub(crate) fn batch(&self, model: &Translator, sources: &[&[u32]]) -> Result<TokenBatch, Error> {
         for source in sources {
             model.check_length("source", source.len())?;
         }
@@ -123,14 +123,14 @@ impl BeamSearch {
     }
 
     /// The greatest number of target tokens for a source of so many, end symbol included on both sides.
-    pub fn limit(&self, model: &Marian, source: usize) -> usize {
+    pub fn limit(&self, model: &Translator, source: usize) -> usize {
         let (ratio, offset) = self.length_limit;
         let wanted = ((ratio * source as f64) as usize).saturating_add(offset);
         wanted.clamp(1, model.config().max_position_embeddings as usize)
     }
 
     /// Bytes that a sentence of `source` tokens takes at most on its way through encoder and decoder.
-    pub fn sentence_bytes(&self, model: &Marian, source: usize) -> u64 {
+    pub fn sentence_bytes(&self, model: &Translator, source: usize) -> u64 {
         let config = model.config();
         let (bytes, width) = (model.options().0.elt_size_in_bytes() as u64, config.d_model as u64);
         // Query, key, value, their products, the residual stream and the feed-forward block before and after its
@@ -141,14 +141,14 @@ impl BeamSearch {
         let slots = source as u64 + step + self.beam as u64 * (self.limit(model, source) as u64 + step);
         let decoder = 4 * config.decoder_layers as u64 * slots * width;
         // Logits as they are, in single precision and as log-probabilities.
-        let logits = self.beam as u64 * config.vocab_size as u64 * (bytes + 8);
+        let logits = self.beam as u64 * config.target_vocabulary() as u64 * (bytes + 8);
         (encoder + decoder) * bytes + logits
     }
 
     /// Bytes that the search of a batch takes whatever its sentences: the output layer in whole blocks.
-    pub fn batch_bytes(&self, model: &Marian) -> u64 {
+    pub fn batch_bytes(&self, model: &Translator) -> u64 {
         let config = model.config();
-        (config.vocab_size * config.d_model) as u64 * model.options().0.elt_size_in_bytes() as u64
+        (config.target_vocabulary() * config.d_model) as u64 * model.options().0.elt_size_in_bytes() as u64
     }
 
     /// Translations of sentences by their encoder states.
@@ -160,7 +160,7 @@ impl BeamSearch {
     /// If the model computes NaN.
     pub(crate) fn search(
         &self,
-        model: &Marian,
+        model: &Translator,
         memory: &Tensor,
         source_bias: &Tensor,
         gates: &Gates,
@@ -211,7 +211,7 @@ fn without(rows: usize, leaves: impl Fn(usize) -> bool) -> Vec<usize> {
 
 /// All tensors that one step of decoding needs; the first axis of each is the sentences still in the batch.
 struct Step<'a> {
-    model: &'a Marian,
+    model: &'a Translator,
     beam: i64,
     cache: Cache,
     gates: Gates,
@@ -231,7 +231,7 @@ struct OutputLayer {
 const BLOCK: i64 = 64;
 
 impl OutputLayer {
-    fn new(model: &Marian) -> Self {
+    fn new(model: &Translator) -> Self {
         let (weight, bias) = model.output_layer();
         let padding = -bias.size()[0] & (BLOCK - 1);
         Self {
@@ -243,7 +243,7 @@ impl OutputLayer {
 
 impl<'a> Step<'a> {
     fn new(
-        model: &'a Marian,
+        model: &'a Translator,
         beam: usize,
         rules: &OutputRules,
         memory: &Tensor,
@@ -293,7 +293,7 @@ impl<'a> Step<'a> {
     fn hidden(&mut self, tokens: &Tensor) -> Tensor {
         // One token for each hypothesis, all at the same position: the beam takes the place of the queries.
         let mut x =
-            self.model.embed(&tokens.view([-1, 1]), self.position).view([-1, self.beam, self.width()]);
+            self.model.embed_target(&tokens.view([-1, 1]), self.position).view([-1, self.beam, self.width()]);
         self.cache.extend();
         let target_bias = &self.cache.target_bias();
         for (index, layer) in self.model.decoder_layers().iter().enumerate() {
@@ -305,7 +305,7 @@ impl<'a> Step<'a> {
                 source_bias: self.cache.source_bias(),
             };
             let gates = [self.gates.of(Attention::DecDec, index), self.gates.of(Attention::EncDec, index)];
-            x = layer.forward(&x, &memory, gates, &Dropout::OFF);
+            x = layer.forward(&x, &memory, gates, &ModelDropout::OFF);
         }
         self.position += 1;
         x

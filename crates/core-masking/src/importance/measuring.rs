@@ -9,30 +9,30 @@ use crate::{Attention, AttentionRecord, Gates, HeadId, HeadLayout};
 
 /// What the attention modules of one type attend from and to.
 #[derive(Debug)]
-pub(super) struct Module {
+pub struct Attended {
     /// `[batch, query]`, true at positions that are no padding.
-    pub(super) queries: Tensor,
+    pub queries: Tensor,
     /// Broadcasts to `[batch, 1, query, key]`, true at keys that the query sees.
-    pub(super) visible: Tensor,
+    pub visible: Tensor,
     /// `[batch, key]`, true at keys that are left out of confidence.
-    pub(super) excluded: Tensor,
+    pub excluded: Tensor,
     /// Whether the last layer's [`Measure::Token`] is divided by the number of examples.
-    pub(super) last_by_example: bool,
+    pub last_by_example: bool,
 }
 
 /// A batch to be measured.
-pub(super) struct Measuring<'a> {
+pub(crate) struct Measuring<'a> {
     /// One row: where derivatives are taken.
-    pub(super) gates: &'a Gates,
-    pub(super) modules: &'a BTreeMap<Attention, Module>,
-    pub(super) measures: &'a BTreeSet<Measure>,
+    pub(crate) gates: &'a Gates,
+    pub(crate) modules: &'a BTreeMap<Attention, Attended>,
+    pub(crate) measures: &'a BTreeSet<Measure>,
     /// The heads that are measured: those that the model has.
-    pub(super) layout: &'a HeadLayout,
+    pub(crate) layout: &'a HeadLayout,
 }
 
 impl Measuring<'_> {
     /// `losses` computes the loss of each example under given gates, `[batch]`.
-    pub(super) fn run(&self, losses: impl Fn(&Gates) -> Tensor) -> Measured {
+    pub(crate) fn run(&self, losses: impl Fn(&Gates) -> Tensor) -> Measured {
         let record = AttentionRecord::default();
         let leaves = self.leaves();
         let gates = Gates::from_stacked(&leaves);
@@ -122,7 +122,7 @@ fn add(means: &mut HeadMeans, (attention, layer): (Attention, usize), found: &La
     }
 }
 
-impl Module {
+impl Attended {
     /// `source`: the gradient of a layer's gates, or its attention weights, or their gradient.
     fn sum(&self, measure: Measure, source: &Tensor, is_last: bool) -> LayerSums {
         let examples = self.queries.size()[0] as f64;

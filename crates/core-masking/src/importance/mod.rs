@@ -6,16 +6,10 @@
 mod measuring;
 mod scores;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use tch::Tensor;
-
-use crate::bert::{BertClassifier, BertDropout};
-use crate::loss::{PairBatch, label_losses, sentence_losses};
-use crate::marian::Marian;
-use crate::{Attention, Gates, SegmentBatch, causal_bias};
-
-use measuring::{Measuring, Module};
+pub use measuring::Attended;
+pub(crate) use measuring::Measuring;
 pub use scores::{HeadMeans, HeadScores};
 
 /// What can be measured of a head. All are means over a split.
@@ -69,58 +63,3 @@ impl Measure {
 
 /// What was measured, by measure.
 pub type Measured = BTreeMap<Measure, HeadMeans>;
-
-/// Measures the heads of a classifier on a batch, under `gates` of one row: open ones for the intact model.
-///
-/// `labels`: `[batch]`, integers. Padding adds nothing, and means over batches do not depend on how they are cut.
-pub fn measure_classifier(
-    model: &BertClassifier,
-    batch: &SegmentBatch,
-    labels: &Tensor,
-    gates: &Gates,
-    measures: &BTreeSet<Measure>,
-) -> Measured {
-    let real = batch.tokens.bias.isfinite().squeeze_dim(1).squeeze_dim(1); // [batch, position]
-    let module = Module {
-        visible: real.unsqueeze(1).unsqueeze(1), // [batch, 1, 1, key]
-        excluded: real.zeros_like(),
-        // only the first position of the last layer has a gradient
-        last_by_example: true,
-        queries: real,
-    };
-    let modules = BTreeMap::from([(Attention::SelfAttention, module)]);
-    let layout = model.layout();
-    let measuring = Measuring { gates, modules: &modules, measures, layout: &layout };
-    measuring.run(|gates| label_losses(model, batch, labels, gates, &BertDropout::OFF))
-}
-
-/// Measures the heads of a translator on a batch of sentence pairs, teacher forced, under `gates` of one row.
-///
-/// Queries are source positions for `enc-enc`, and target positions otherwise. Padding adds nothing, and means over
-/// batches do not depend on how they are cut.
-pub fn measure_translator(
-    model: &Marian,
-    batch: &PairBatch,
-    gates: &Gates,
-    measures: &BTreeSet<Measure>,
-) -> Measured {
-    let end = i64::from(model.config().eos_token_id);
-    let source = batch.source.bias.isfinite().squeeze_dim(1).squeeze_dim(1); // [batch, source]
-    let target = batch.real.ne(0.0); // [batch, target]
-    let past = causal_bias(target.size()[1], model.options()).isfinite(); // [1, 1, target, target]
-    let module = |queries: &Tensor, visible: &Tensor, keys: &Tensor| Module {
-        queries: queries.shallow_clone(),
-        visible: visible.shallow_clone(),
-        excluded: keys.eq(end),
-        last_by_example: false,
-    };
-    let source_keys = source.unsqueeze(1).unsqueeze(1); // [batch, 1, 1, source]
-    let modules = BTreeMap::from([
-        (Attention::EncEnc, module(&source, &source_keys, &batch.source.ids)),
-        (Attention::EncDec, module(&target, &source_keys, &batch.source.ids)),
-        (Attention::DecDec, module(&target, &past, &batch.decoder_input)),
-    ]);
-    let layout = model.layout();
-    let measuring = Measuring { gates, modules: &modules, measures, layout: &layout };
-    measuring.run(|gates| sentence_losses(model, batch, gates))
-}

@@ -35,3 +35,9 @@ pub fn gap(found: &Tensor, expected: &Tensor) -> f64 {
     assert_eq!(found.size(), expected.size());
     (found.to_kind(Kind::Double) - expected).abs().max().double_value(&[])
 }
+
+/// [`gap`] as a share of the greatest of the expected numbers.
+#[allow(dead_code, reason = "some tests have no use for it")]
+pub fn relative_gap(found: &Tensor, expected: &Tensor) -> f64 {
+    gap(found, expected) / expected.abs().max().double_value(&[])
+}

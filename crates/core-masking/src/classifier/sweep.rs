@@ -8,55 +8,16 @@
 //! differences and of products of other sizes.
 use tch::{Kind, Tensor};
 
-use super::{BertClassifier, BertDropout};
-use crate::{Attention, Error, Gates, HeadLayout, HeadSet, SegmentBatch, Trunk, to_vec};
-
-/// Head sets of one classifier, ready to be evaluated together.
-#[derive(Debug)]
-pub struct Variants {
-    gates: Gates,               // one row for each set
-    values: Vec<Vec<Vec<f64>>>, // by layer and set: the gates of the heads that the layer has
-    lowest: usize,
-}
-
-impl Variants {
-    /// One variant for each of `sets`; `rescale` multiplies the kept heads of a layer by heads / kept.
-    ///
-    /// # Errors
-    /// If a set names a head that the model does not have.
-    pub fn new(model: &BertClassifier, sets: &[HeadSet], rescale: bool) -> Result<Self, Error> {
-        let layout = model.layout();
-        let gates = Gates::masking(&layout, sets, model.options())?;
-        let gates = if rescale { gates.rescaled(&layout) } else { gates };
-        let heads = sets.iter().flat_map(HeadSet::iter);
-        let layers = model.layers.len();
-        Ok(Self {
-            values: (0..layers).map(|layer| values(&gates, &layout, layer)).collect(),
-            gates,
-            lowest: heads.map(|id| id.layer_index()).min().unwrap_or(layers - 1),
-        })
-    }
-
-    fn len(&self) -> usize {
-        self.values[0].len()
-    }
-}
-
-/// The gates in a layer, by row and head; heads that were removed have none.
-fn values(gates: &Gates, layout: &HeadLayout, layer: usize) -> Vec<Vec<f64>> {
-    let present = layout.kept(Attention::SelfAttention, layer);
-    let gates = gates.of(Attention::SelfAttention, layer);
-    let heads = gates.values().size()[1] as usize;
-    let all = to_vec::<f64>(gates.values());
-    all.chunks(heads).map(|row| present.iter().map(|&head| row[head as usize]).collect()).collect()
-}
+use super::Classifier;
+use crate::sweep::{Trunk, Variants};
+use crate::{Attention, Error, GatedModel, Gates, HeadSet, ModelDropout, SegmentBatch};
 
 /// The variants whose gates agree so far: they are computed as one.
 type Node = Vec<usize>;
 
 /// A batch on its way through the layers.
 struct Walk<'a> {
-    model: &'a BertClassifier,
+    model: &'a Classifier,
     variants: &'a Variants,
     bias: &'a Tensor, // [batch, 1, 1, position]
     together: usize,
@@ -71,7 +32,15 @@ struct Last {
     node: Node,
 }
 
-impl BertClassifier {
+impl Classifier {
+    /// One variant for each of `sets`; `rescale` multiplies the kept heads of a layer by heads / kept.
+    ///
+    /// # Errors
+    /// If a set names a head that the model does not have.
+    pub fn variants(&self, sets: &[HeadSet], rescale: bool) -> Result<Variants, Error> {
+        Variants::new(self, Attention::SelfAttention, sets, rescale)
+    }
+
     /// Logits `[batch, labels]` of a batch under each variant.
     ///
     /// - `together`: nodes of the tree that are computed as rows of one batch, which bounds the memory
@@ -88,7 +57,7 @@ impl BertClassifier {
         together: usize,
         trunk: Option<Trunk>,
     ) -> (Vec<Tensor>, Trunk) {
-        let trunk = self.trunk(batch, variants.lowest, trunk);
+        let trunk = self.trunk(batch, self.top(variants), trunk);
         let mut walk = Walk { model: self, variants, bias: &batch.tokens.bias, together, last: Vec::new() };
         walk.ascend(trunk.layer, &trunk.x, vec![(0..variants.len()).collect()]);
         (walk.classify(), trunk)
@@ -111,18 +80,23 @@ impl BertClassifier {
             Tensor::from_slice(&places).to_device(batch.tokens.ids.device())
         };
         let batch = batch.select(&index(texts.clone()));
-        let trunk = self.trunk(&batch, variants.lowest, None);
+        let trunk = self.trunk(&batch, self.top(variants), None);
         let rows = index(cells.iter().map(|&(_, text)| place(text)).collect());
         let gates = variants.gates.select(&index(cells.iter().map(|&(variant, _)| variant).collect()));
         let x = trunk.x.index_select(0, &rows);
-        self.forward_from(trunk.layer, &x, &batch.select(&rows), &gates, &BertDropout::OFF)
+        self.forward_from(trunk.layer, &x, &batch.select(&rows), &gates, &ModelDropout::OFF)
+    }
+
+    /// The layer below which the variants are one; the last layer is computed in a way of its own.
+    fn top(&self, variants: &Variants) -> usize {
+        variants.lowest.min(self.layers.len() - 1)
     }
 
     /// What enters layer `top` of the intact model.
     fn trunk(&self, batch: &SegmentBatch, top: usize, left: Option<Trunk>) -> Trunk {
         let open = Gates::open(&self.layout(), self.options());
-        let enter = || self.embed(batch, &BertDropout::OFF);
-        let pass = |layer: usize, x: &Tensor| self.layer(layer, x, batch, &open, &BertDropout::OFF);
+        let enter = || self.embed(batch, &ModelDropout::OFF);
+        let pass = |layer: usize, x: &Tensor| self.layer(layer, x, batch, &open, &ModelDropout::OFF);
         Trunk::up_to(top, left, &batch.tokens.ids.size(), enter, pass)
     }
 }
@@ -142,7 +116,7 @@ impl Walk<'_> {
         }
         let any = self.variants.gates.of(Attention::SelfAttention, layer); // gates come after it
         let module = &self.model.layers[layer];
-        let context = module.context(x, x.size()[1], &bias, any, &BertDropout::OFF);
+        let context = module.context(x, x.size()[1], &bias, any, &ModelDropout::OFF);
         // Differences of sums that were rounded to half precision would be off by more than the model itself.
         let one_by_one = self.together == 1 && matches!(context.kind(), Kind::Float | Kind::Double);
         let whole = if one_by_one { self.whole(layer, &context, &children) } else { None };
@@ -162,7 +136,7 @@ impl Walk<'_> {
                 }
                 _ => module.attention.merge(of_parents(&context), (&self.gates(layer, &nodes)).into()),
             };
-            let out = module.finish(&of_parents(x), attended, &BertDropout::OFF);
+            let out = module.finish(&of_parents(x), attended, &ModelDropout::OFF);
             self.ascend(layer + 1, &out, nodes);
         }
     }
@@ -219,8 +193,8 @@ impl Walk<'_> {
         let last = self.model.layers.len() - 1;
         let module = &self.model.layers[last];
         let attended = module.attention.merge(context, (&self.gates(last, &nodes)).into());
-        let out = module.finish(&x, attended, &BertDropout::OFF);
-        let logits = self.model.classify(&out, &BertDropout::OFF); // [nodes * batch, labels]
+        let out = module.finish(&x, attended, &ModelDropout::OFF);
+        let logits = self.model.head.forward(&out, &ModelDropout::OFF); // [nodes * batch, labels]
         let mut by_variant: Vec<Option<Tensor>> = (0..self.variants.len()).map(|_| None).collect();
         for (place, node) in nodes.iter().enumerate() {
             for &variant in node {

@@ -3,39 +3,18 @@
 //! Hypotheses part from each other with the first token, so that decoding, nearly all of the work, can be shared by no
 //! two sets; what can is the encoder, up to the first layer in which one of them masks a head. Sets without heads of the
 //! encoder share all of it.
-use crate::{Attention, BeamSearch, Dropout, Error, Gates, HeadId, HeadSet, TokenBatch, Translation, Trunk};
-
-use super::Marian;
 use tch::Tensor;
 
-/// Head sets of one translator, ready to be evaluated together.
-#[derive(Debug)]
-pub struct Variants {
-    gates: Gates, // one row for each set
-    sets: usize,
-    lowest: usize, // encoder layer with a masked head; their number if there is none
-}
+use super::Translator;
+use crate::sweep::{Trunk, Variants};
+use crate::{
+    Attention, BeamSearch, Error, GatedModel, Gates, HeadSet, ModelDropout, TokenBatch, Translation,
+};
 
 impl Variants {
-    /// One variant for each of `sets`; `rescale` multiplies the kept heads of a layer by heads / kept.
-    ///
-    /// # Errors
-    /// If a set names a head that the model does not have.
-    pub fn new(model: &Marian, sets: &[HeadSet], rescale: bool) -> Result<Self, Error> {
-        let layout = model.layout();
-        let gates = Gates::masking(&layout, sets, model.options())?;
-        let of_encoder = |id: &HeadId| id.attention() == Attention::EncEnc;
-        let layers = sets.iter().flat_map(HeadSet::iter).filter(of_encoder).map(|id| id.layer_index());
-        Ok(Self {
-            gates: if rescale { gates.rescaled(&layout) } else { gates },
-            sets: sets.len(),
-            lowest: layers.min().unwrap_or(model.encoder.len()),
-        })
-    }
-
     /// The gates of variant `first` and those after it, `count` in all: one row if it is one, which serves any batch, and
     /// one for each row of their batches otherwise.
-    fn gates(&self, first: usize, count: usize, batch: usize) -> Gates {
+    fn gates_of(&self, first: usize, count: usize, batch: usize) -> Gates {
         let rows: Vec<i64> = match count {
             1 => vec![first as i64],
             _ => (0..count * batch).map(|row| (first + row / batch) as i64).collect(),
@@ -61,7 +40,7 @@ impl BeamSearch {
     /// If `together` is 0, there is no sentence, or a banned token is not in the vocabulary.
     pub fn sweep(
         &self,
-        model: &Marian,
+        model: &Translator,
         sources: &[&[u32]],
         variants: &Variants,
         together: usize,
@@ -70,13 +49,13 @@ impl BeamSearch {
         let batch = self.batch(model, sources)?;
         tch::no_grad(|| {
             let trunk = model.trunk(&batch, variants.lowest, trunk);
-            let mut translations = Vec::with_capacity(variants.sets);
-            for first in (0..variants.sets).step_by(together) {
-                let count = together.min(variants.sets - first);
-                let gates = variants.gates(first, count, sources.len());
+            let mut translations = Vec::with_capacity(variants.len());
+            for first in (0..variants.len()).step_by(together) {
+                let count = together.min(variants.len() - first);
+                let gates = variants.gates_of(first, count, sources.len());
                 let bias = batch.bias.repeat([count as i64, 1, 1, 1]);
                 let memory = trunk.x.repeat([count as i64, 1, 1]);
-                let memory = model.encode_from(trunk.layer, memory, &bias, &gates, &Dropout::OFF);
+                let memory = model.encode_from(trunk.layer, memory, &bias, &gates, &ModelDropout::OFF);
                 let limits: Vec<usize> = (0..count)
                     .flat_map(|_| sources.iter().map(|source| self.limit(model, source.len())))
                     .collect();
@@ -88,11 +67,20 @@ impl BeamSearch {
     }
 }
 
-impl Marian {
+impl Translator {
+    /// One variant for each of `sets`; `rescale` multiplies the kept heads of a layer by heads / kept.
+    ///
+    /// # Errors
+    /// If a set names a head that the model does not have.
+    pub fn variants(&self, sets: &[HeadSet], rescale: bool) -> Result<Variants, Error> {
+        Variants::new(self, Attention::EncEnc, sets, rescale)
+    }
+
     /// What enters encoder layer `top` of the intact model; after the last one these are the encoder states.
     fn trunk(&self, batch: &TokenBatch, top: usize, left: Option<Trunk>) -> Trunk {
         let open = Gates::open(&self.layout(), self.options());
-        let pass = |layer: usize, x: &Tensor| self.encoder_layer(layer, x, &batch.bias, &open, &Dropout::OFF);
-        Trunk::up_to(top, left, &batch.ids.size(), || self.embed(&batch.ids, 0), pass)
+        let pass =
+            |layer: usize, x: &Tensor| self.encoder_layer(layer, x, &batch.bias, &open, &ModelDropout::OFF);
+        Trunk::up_to(top, left, &batch.ids.size(), || self.embed_source(&batch.ids), pass)
     }
 }

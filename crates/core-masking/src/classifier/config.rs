@@ -1,31 +1,26 @@
-//! `config.json` of a BERT folder: which tensors there are, and how large.
+//! `config.json` of a classifier: which tensors there are, and how large.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use super::family::{ClassifierFamily, PositionStart};
+use crate::families::{BERT, CLASSIFIERS};
+use crate::layers::Activation;
 use crate::message::excerpt;
+use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, by_layer, named};
 use crate::weights::{Inventory, check_parameters, check_sizes, linear, norm};
-use crate::{Attention, Error, HeadLayout, HeadSet, LayerShape, checkpoint};
+use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
-/// The nonlinearity between the two linear maps of a feed-forward block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HiddenActivation {
-    /// x Φ(x), Hendrycks and Gimpel (2016), exactly.
-    Gelu,
-    /// The same by its tanh approximation.
-    #[serde(alias = "gelu_pytorch_tanh", alias = "gelu_fast")]
-    GeluNew,
-    /// max(0, x)
-    Relu,
-}
-
-/// Sizes of a BERT sequence classifier, under the names of Hugging Face transformers.
+/// Sizes of a classifier, under the names that Hugging Face transformers has for BERT.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BertConfig {
-    /// Always `bert`.
+pub struct ClassifierConfig {
+    /// The family that it belongs to.
+    #[serde(skip, default = "bert")]
+    pub family: &'static ClassifierFamily,
+    /// The family's name.
     pub model_type: String,
     /// The class that transformers loads the folder into.
     #[serde(default)]
@@ -41,8 +36,8 @@ pub struct BertConfig {
     /// Width of the feed-forward blocks.
     pub intermediate_size: i64,
     /// Between the two linear maps of a feed-forward block.
-    pub hidden_act: HiddenActivation,
-    /// The longest text, in tokens.
+    pub hidden_act: Activation,
+    /// Rows of the table of positions.
     pub max_position_embeddings: i64,
     /// Kinds of segments; 2 where texts come in pairs.
     pub type_vocab_size: i64,
@@ -78,6 +73,10 @@ pub struct BertConfig {
     pub pruned_heads: PrunedHeads,
 }
 
+fn bert() -> &'static ClassifierFamily {
+    &BERT
+}
+
 fn epsilon() -> f64 {
     1e-12
 }
@@ -103,13 +102,20 @@ fn generic_label(class: usize) -> String {
     format!("LABEL_{class}")
 }
 
-impl BertConfig {
-    /// Reads and validates a `config.json`.
+impl ClassifierConfig {
+    /// Reads and validates a `config.json` of a family that is known.
     ///
     /// # Errors
     /// If the file is missing, no JSON, of another model type, or describes an impossible model.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let config = Self::read_pretrained(path)?;
+        Self::read_with_labels(path, CLASSIFIERS)
+    }
+
+    pub(super) fn read_with_labels(
+        path: &Path,
+        families: &[&'static ClassifierFamily],
+    ) -> Result<Self, Error> {
+        let config = Self::read_of(path, families)?;
         config.validate_labels().map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
         Ok(config)
     }
@@ -119,9 +125,30 @@ impl BertConfig {
     /// # Errors
     /// As for `read`, but for the classes.
     pub fn read_pretrained(path: &Path) -> Result<Self, Error> {
-        let config: Self = checkpoint::read_config(path, "bert")?;
+        Self::read_of(path, CLASSIFIERS)
+    }
+
+    fn read_of(path: &Path, families: &[&'static ClassifierFamily]) -> Result<Self, Error> {
+        let json: Map<String, Value> = checkpoint::read_json(path)?;
+        let family = checkpoint::family(path, &json, families, |family| family.model_type)?;
+        let config: Self = checkpoint::parse(path, Value::Object(family.dictionary().to_common(json)))?;
+        let config = Self { family, ..config };
         config.validate_sizes().map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
         Ok(config)
+    }
+
+    /// Writes it under the family's names.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
+        if self.family.entries.is_empty() {
+            return checkpoint::write_json(path, self);
+        }
+        let Ok(Value::Object(json)) = serde_json::to_value(self) else {
+            unreachable!("a struct is an object")
+        };
+        checkpoint::write_json(path, &self.family.dictionary().to_own(json))
     }
 
     /// Refuses an impossible model: the fault, in words.
@@ -135,7 +162,7 @@ impl BertConfig {
 
     fn validate_sizes(&self) -> Result<(), String> {
         // Far beyond any encoder, and small enough that a forged file cannot exhaust the memory.
-        check_sizes(&[
+        let sizes = [
             ("vocab_size", self.vocab_size, 1 << 24),
             ("hidden_size", self.hidden_size, 1 << 16),
             ("num_hidden_layers", self.num_hidden_layers as i64, 1 << 8),
@@ -143,13 +170,21 @@ impl BertConfig {
             ("intermediate_size", self.intermediate_size, 1 << 20),
             ("max_position_embeddings", self.max_position_embeddings, 1 << 16),
             ("type_vocab_size", self.type_vocab_size, 1 << 10),
-        ])?;
+        ];
+        let dictionary = self.family.dictionary();
+        let entry = |name| dictionary.own(name);
+        check_sizes(&sizes.map(|(name, size, most)| (entry(name), size, most)))?;
         if self.hidden_size % self.num_attention_heads as i64 != 0 {
             let (heads, width) = (self.num_attention_heads, self.hidden_size);
-            return Err(format!("num_attention_heads ({heads}) does not divide hidden_size ({width})"));
+            let [of_heads, of_width] = ["num_attention_heads", "hidden_size"].map(entry);
+            return Err(format!("{of_heads} ({heads}) does not divide {of_width} ({width})"));
         }
         if i64::from(self.pad_token_id) >= self.vocab_size {
             return Err(format!("pad_token_id is not below vocab_size ({})", self.vocab_size));
+        }
+        if self.longest_text() < 1 {
+            let (rows, pad) = (self.max_position_embeddings, self.pad_token_id);
+            return Err(format!("max_position_embeddings ({rows}) leaves none behind pad_token_id ({pad})"));
         }
         let rates = [
             ("hidden_dropout_prob", self.hidden_dropout_prob),
@@ -157,7 +192,7 @@ impl BertConfig {
             ("classifier_dropout", self.classifier_dropout()),
         ];
         if let Some((name, rate)) = rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
-            return Err(format!("{name} ({rate}) must be at least 0 and below 1"));
+            return Err(format!("{} ({rate}) must be at least 0 and below 1", entry(name)));
         }
         if !(self.layer_norm_eps > 0.0 && self.layer_norm_eps <= 1.0) {
             return Err(format!("layer_norm_eps ({}) must be above 0 and at most 1", self.layer_norm_eps));
@@ -205,7 +240,7 @@ impl BertConfig {
     /// The same model with these classes.
     pub fn with_labels(self, labels: &[String]) -> Self {
         Self {
-            architectures: vec!["BertForSequenceClassification".to_owned()],
+            architectures: vec![self.family.architecture.to_owned()],
             id2label: labels.iter().cloned().enumerate().collect(),
             label2id: labels.iter().cloned().zip(0..).collect(),
             ..self
@@ -217,62 +252,79 @@ impl BertConfig {
         self.classifier_dropout.unwrap_or(self.hidden_dropout_prob)
     }
 
-    /// The heads of the model.
-    pub fn layout(&self) -> HeadLayout {
-        self.unpruned_layout().with_removed(named(Attention::SelfAttention, &self.pruned_heads).collect())
+    /// Dropout in training.
+    pub fn dropout(&self) -> DropoutRates {
+        DropoutRates {
+            hidden: self.hidden_dropout_prob,
+            attention: self.attention_probs_dropout_prob,
+            classifier: self.classifier_dropout(),
+        }
+    }
+
+    /// The row of the table of positions that the first token of a text has.
+    pub(super) fn first_position(&self) -> i64 {
+        match self.family.positions {
+            PositionStart::Zero => 0,
+            PositionStart::BehindPadding => i64::from(self.pad_token_id) + 1,
+        }
+    }
+
+    /// The longest text, in tokens.
+    pub fn longest_text(&self) -> i64 {
+        self.max_position_embeddings - self.first_position()
     }
 
     fn unpruned_layout(&self) -> HeadLayout {
-        let shape = LayerShape { layers: self.num_hidden_layers, heads: self.num_attention_heads };
-        HeadLayout::new([(Attention::SelfAttention, shape)])
-    }
-
-    /// The same model with these heads cut out, of which the model has all.
-    pub(super) fn without_heads(&self, heads: &HeadSet) -> Self {
-        let removed = self.layout().removed().iter().chain(heads.iter()).collect();
-        Self { pruned_heads: by_layer(Attention::SelfAttention, &removed), ..self.clone() }
-    }
-
-    /// Query, key, value and output projection of a layer.
-    pub(super) fn projections(layer: usize) -> [String; 4] {
-        ["self.query", "self.key", "self.value", "output.dense"]
-            .map(|part| format!("bert.encoder.layer.{layer}.attention.{part}"))
+        let (layers, heads) = (self.num_hidden_layers, self.num_attention_heads);
+        HeadLayout::new([(Attention::SelfAttention, LayerShape::plain(layers, heads, self.hidden_size))])
     }
 
     /// Name and shape of each tensor in `model.safetensors`.
     pub fn inventory(&self) -> Inventory {
-        let (width, layout) = (self.hidden_size, self.layout());
-        let mut inventory = vec![
-            ("bert.embeddings.word_embeddings.weight".to_owned(), vec![self.vocab_size, width]),
-            (
-                "bert.embeddings.position_embeddings.weight".to_owned(),
-                vec![self.max_position_embeddings, width],
-            ),
-            ("bert.embeddings.token_type_embeddings.weight".to_owned(), vec![self.type_vocab_size, width]),
-        ];
-        norm(&mut inventory, "bert.embeddings.LayerNorm", width);
+        let (width, layout, names) = (self.hidden_size, self.layout(), &self.family.names);
+        let table = |part: &str, rows| (format!("{}.weight", names.of(part)), vec![rows, width]);
+        let mut inventory =
+            vec![table(names.words, self.vocab_size), table(names.positions, self.max_position_embeddings)];
+        inventory.extend(names.segments.map(|part| table(part, self.type_vocab_size)));
+        norm(&mut inventory, &names.of(names.embedding_norm), width);
         for layer in 0..self.num_hidden_layers {
-            let name = format!("bert.encoder.layer.{layer}");
-            let heads = layout.kept(Attention::SelfAttention, layer).len() as i64;
-            let kept = heads * (width / self.num_attention_heads as i64);
-            let [query, key, value, output] = Self::projections(layer);
+            let heads = layout.module(Attention::SelfAttention, layer);
+            let kept = heads.kept.len() as i64 * heads.shape.d_head;
+            let names = names.layer(layer);
+            let Projections { query, key, value, output } = &names.projections;
             [query, key, value].iter().for_each(|name| linear(&mut inventory, name, kept, width));
-            linear(&mut inventory, &output, width, kept);
-            norm(&mut inventory, &format!("{name}.attention.output.LayerNorm"), width);
-            linear(&mut inventory, &format!("{name}.intermediate.dense"), self.intermediate_size, width);
-            linear(&mut inventory, &format!("{name}.output.dense"), width, self.intermediate_size);
-            norm(&mut inventory, &format!("{name}.output.LayerNorm"), width);
+            linear(&mut inventory, output, width, kept);
+            norm(&mut inventory, &names.attention_norm, width);
+            linear(&mut inventory, &names.inner, self.intermediate_size, width);
+            linear(&mut inventory, &names.outer, width, self.intermediate_size);
+            norm(&mut inventory, &names.norm, width);
         }
         inventory.extend(self.head_inventory());
         inventory
     }
 
-    /// The part of the inventory that a pretrained encoder may lack: pooler and classifier.
+    /// The part of the inventory that a pretrained encoder may lack: the two maps of the head.
     pub(super) fn head_inventory(&self) -> Inventory {
+        let (head, width) = (&self.family.head, self.hidden_size);
         let mut inventory = Vec::new();
-        linear(&mut inventory, "bert.pooler.dense", self.hidden_size, self.hidden_size);
-        linear(&mut inventory, "classifier", self.id2label.len() as i64, self.hidden_size);
+        linear(&mut inventory, head.first, width, width);
+        linear(&mut inventory, head.last, self.id2label.len() as i64, width);
         inventory
+    }
+}
+
+impl ModelConfig for ClassifierConfig {
+    fn layout(&self) -> HeadLayout {
+        self.unpruned_layout().with_removed(named(Attention::SelfAttention, &self.pruned_heads).collect())
+    }
+
+    fn projections(&self, _: Attention, layer: usize) -> Projections {
+        self.family.names.layer(layer).projections
+    }
+
+    fn without_heads(&self, heads: &HeadSet) -> Self {
+        let removed = self.layout().removed().iter().chain(heads.iter()).collect();
+        Self { pruned_heads: by_layer(Attention::SelfAttention, &removed), ..self.clone() }
     }
 }
 
@@ -292,12 +344,12 @@ mod tests {
     fn fault(name: &str, value: Value) -> String {
         let mut json = json();
         json[name] = value;
-        serde_json::from_value::<BertConfig>(json).unwrap().validate().unwrap_err()
+        serde_json::from_value::<ClassifierConfig>(json).unwrap().validate().unwrap_err()
     }
 
     #[test]
     fn what_old_folders_leave_out_has_the_defaults_of_transformers() {
-        let config: BertConfig = serde_json::from_value(json()).unwrap();
+        let config: ClassifierConfig = serde_json::from_value(json()).unwrap();
         config.validate().unwrap();
         assert_eq!(config.labels(), ["LABEL_0", "LABEL_1"]);
         assert!(!config.has_label_names());
@@ -344,7 +396,7 @@ mod tests {
 
     #[test]
     fn new_classes_replace_the_old_ones() {
-        let config: BertConfig = serde_json::from_value(json()).unwrap();
+        let config: ClassifierConfig = serde_json::from_value(json()).unwrap();
         let config = config.with_labels(&["a", "b", "c"].map(str::to_owned));
         assert_eq!(config.labels(), ["a", "b", "c"]);
         assert_eq!(config.label2id["c"], 2);

@@ -1,29 +1,30 @@
-//! BERT folders as they come: with or without a classifier, and with the tensor names of all ages.
+//! Classifiers' folders as they come: with or without a head, and with the tensor names of all ages.
 use std::path::Path;
 
 use tch::{Device, Kind, Tensor};
 
-use super::{BertClassifier, BertConfig};
+use super::{Classifier, ClassifierConfig, ClassifierFamily};
+use crate::families::CLASSIFIERS;
 use crate::tensor_file::TensorFile;
-use crate::{Error, Weights, checkpoint};
+use crate::{Error, GatedModel, Weights};
 
 /// A pretrained encoder made ready for fine-tuning.
 #[derive(Debug)]
 pub struct Pretrained {
     /// The model.
-    pub model: BertClassifier,
+    pub model: Classifier,
     /// Tensors that the folder did not have in this size, newly initialised.
     pub new: Vec<String>,
 }
 
-impl BertClassifier {
+impl Classifier {
     /// New weights: `N(0, initializer_range²)` for linear maps and embeddings, zeros for biases.
     ///
     /// Draws from libtorch's global generator, seeded here.
     ///
     /// # Errors
     /// If the configuration is impossible.
-    pub fn random(config: BertConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
+    pub fn random(config: ClassifierConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
         config.validate().map_err(|fault| Error::Config { path: "config.json".into(), fault })?;
         let draw = |name: &str, shape: &[i64]| initial(&config, name, shape, options);
         let weights = Weights::drawn(config.inventory(), seed, draw);
@@ -35,8 +36,20 @@ impl BertClassifier {
     /// # Errors
     /// If a file is missing, torn or foreign, or its tensors do not fit the configuration.
     pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
-        let config = BertConfig::read(&folder.join("config.json"))?;
-        let file = open(&folder.join("model.safetensors"))?;
+        Self::load_as(CLASSIFIERS, folder, options)
+    }
+
+    /// [`load`](Self::load) for one of these families.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load_as(
+        families: &[&'static ClassifierFamily],
+        folder: &Path,
+        options: (Kind, Device),
+    ) -> Result<Self, Error> {
+        let config = ClassifierConfig::read_with_labels(&folder.join("config.json"), families)?;
+        let file = open(folder, config.family)?;
         file.check(&config.inventory())?;
         Self::new(config, file.read(options)?)
     }
@@ -53,17 +66,18 @@ impl BertClassifier {
         options: (Kind, Device),
     ) -> Result<Pretrained, Error> {
         let path = folder.join("config.json");
-        let pretrained = BertConfig::read_pretrained(&path)?;
+        let pretrained = ClassifierConfig::read_pretrained(&path)?;
         let knows_labels = pretrained.labels() == labels
             || (!pretrained.has_label_names() && pretrained.id2label.len() == labels.len());
         let config = pretrained.with_labels(labels);
         config.validate().map_err(|fault| Error::Config { path, fault })?;
 
         // another number of classes is no fault, any other size is one
-        let is_replaced =
-            |name: &str| !knows_labels && ["classifier.weight", "classifier.bias"].contains(&name);
-        let file = open(&folder.join("model.safetensors"))?
-            .renamed(|name| (!is_replaced(name)).then(|| name.to_owned()))?;
+        let last = config.family.head.last;
+        let is_of_last = |name: &str| name.rsplit_once('.').is_some_and(|(map, _)| map == last);
+        let is_replaced = |name: &str| !knows_labels && is_of_last(name);
+        let file =
+            open(folder, config.family)?.renamed(|name| (!is_replaced(name)).then(|| name.to_owned()))?;
         let mut missing = config.head_inventory();
         missing.retain(|(name, _)| !file.holds(name));
         let new: Vec<String> = missing.iter().map(|(name, _)| name.clone()).collect();
@@ -80,33 +94,35 @@ impl BertClassifier {
     /// # Errors
     /// If a file cannot be written.
     pub fn save(&self, folder: &Path) -> Result<(), Error> {
-        checkpoint::write(folder, &self.config, &self.weights)
+        self.config.write(&folder.join("config.json"))?;
+        self.weights.write(&folder.join("model.safetensors"))
     }
 }
 
-fn initial(config: &BertConfig, name: &str, shape: &[i64], options: (Kind, Device)) -> Tensor {
+fn initial(config: &ClassifierConfig, name: &str, shape: &[i64], options: (Kind, Device)) -> Tensor {
     match shape {
         [_, _] => Tensor::randn(shape, options) * config.initializer_range,
-        _ if name.ends_with("LayerNorm.weight") => Tensor::ones(shape, options),
+        _ if name.ends_with(".weight") => Tensor::ones(shape, options), // of a normalisation
         _ => Tensor::zeros(shape, options),
     }
 }
 
-/// The tensors under their names of today, without the heads of pretraining and without what old folders hold besides:
-/// the numbers 0, 1, 2 .. as a tensor.
-fn open(path: &Path) -> Result<TensorFile, Error> {
-    let is_kept = |name: &str| !name.starts_with("cls.") && !name.ends_with("position_ids");
-    TensorFile::open(path)?.renamed(|name| is_kept(name).then(|| current_name(name)))
+/// The tensors of a folder under their names of today, without the heads of pretraining and without what old folders hold
+/// besides: the numbers 0, 1, 2 .. as a tensor.
+fn open(folder: &Path, family: &ClassifierFamily) -> Result<TensorFile, Error> {
+    let is_unused = |name: &str| {
+        family.unused.iter().any(|beginning| name.starts_with(beginning)) || name.ends_with("position_ids")
+    };
+    let rename = |name: &str| Some(current_name(name, family)).filter(|name| !is_unused(name));
+    TensorFile::open_folder(folder)?.renamed(rename)
 }
 
-/// TensorFlow's checkpoints called weight and bias of a normalisation gamma and beta, and an encoder saved by itself
-/// has no prefix.
-fn current_name(name: &str) -> String {
+/// TensorFlow's checkpoints called weight and bias of a normalisation gamma and beta.
+fn current_name(name: &str, family: &ClassifierFamily) -> String {
     let name = match name.rsplit_once('.') {
         Some((layer, "gamma")) => format!("{layer}.weight"),
         Some((layer, "beta")) => format!("{layer}.bias"),
         _ => name.to_owned(),
     };
-    let bare = ["embeddings.", "encoder.", "pooler."].iter().any(|part| name.starts_with(part));
-    if bare { format!("bert.{name}") } else { name }
+    family.names.with_prefix(name)
 }

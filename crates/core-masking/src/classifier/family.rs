@@ -1,0 +1,116 @@
+//! What tells one family of classifiers from another: entries of `config.json`, names of tensors, a few choices.
+use crate::Projections;
+use crate::encoder::LayerNames;
+use crate::families::Dictionary;
+
+/// A family of encoders with a classifier on top, such as BERT.
+#[derive(Debug, PartialEq)]
+pub struct ClassifierFamily {
+    /// `model_type` in its `config.json`.
+    pub model_type: &'static str,
+    /// The class that transformers loads its folders into.
+    pub architecture: &'static str,
+    /// Entries of `config.json` that BERT calls otherwise: BERT's name, and the family's, if it has such an entry.
+    pub entries: &'static [(&'static str, Option<&'static str>)],
+    /// What transformers assumes where an entry is not there, in JSON, under BERT's names; beyond what it assumes of BERT.
+    pub defaults: &'static str,
+    /// What its tensors are called.
+    pub names: ClassifierNames,
+    /// Where positions begin to count.
+    pub positions: PositionStart,
+    /// How logits are made of the first position.
+    pub head: ClassifierHead,
+    /// Beginnings of the names of tensors that a folder may hold without need: heads of pretraining.
+    pub unused: &'static [&'static str],
+}
+
+/// Names of tensors; those of the encoder without its prefix.
+#[derive(Debug, PartialEq)]
+pub struct ClassifierNames {
+    /// What names of the encoder begin with, unless it was saved by itself.
+    pub prefix: &'static str,
+    /// Embeddings of tokens.
+    pub words: &'static str,
+    /// Embeddings of positions.
+    pub positions: &'static str,
+    /// Embeddings of segments, if there are any.
+    pub segments: Option<&'static str>,
+    /// Normalisation of the sum of embeddings.
+    pub embedding_norm: &'static str,
+    /// What a layer's names begin with, before its number.
+    pub layers: &'static str,
+    /// Query, key, value and output projection of a layer.
+    pub projections: [&'static str; 4],
+    /// Normalisation after attention.
+    pub attention_norm: &'static str,
+    /// The two maps of the feed-forward block.
+    pub feed_forward: [&'static str; 2],
+    /// Normalisation after it.
+    pub norm: &'static str,
+}
+
+/// Where positions begin to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PositionStart {
+    /// At 0.
+    Zero,
+    /// Behind the number of the padding symbol, as in fairseq: the first rows of the table are not used.
+    BehindPadding,
+}
+
+/// Two linear maps from the first position to the logits.
+#[derive(Debug, PartialEq)]
+pub struct ClassifierHead {
+    /// The first map.
+    pub first: &'static str,
+    /// What lies between them.
+    pub activation: HeadActivation,
+    /// The second map, which has a row for each class.
+    pub last: &'static str,
+    /// Whether training thins out the input of the first map too.
+    pub thins_input: bool,
+}
+
+/// The nonlinearity of a classifier's head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeadActivation {
+    /// tanh x
+    Tanh,
+    /// max(0, x)
+    Relu,
+}
+
+impl ClassifierFamily {
+    /// How its entries are called.
+    pub(super) fn dictionary(&self) -> Dictionary {
+        Dictionary { entries: self.entries, defaults: self.defaults }
+    }
+}
+
+impl ClassifierNames {
+    /// The name of a part of the encoder.
+    pub(crate) fn of(&self, part: &str) -> String {
+        format!("{}.{part}", self.prefix)
+    }
+
+    /// The names of a layer, counted from 0.
+    pub(crate) fn layer(&self, layer: usize) -> LayerNames {
+        let of = |part: &str| format!("{}.{}.{layer}.{part}", self.prefix, self.layers);
+        let [inner, outer] = self.feed_forward.map(of);
+        LayerNames {
+            projections: Projections::new(self.projections.map(of)),
+            attention_norm: of(self.attention_norm),
+            inner,
+            outer,
+            norm: of(self.norm),
+        }
+    }
+
+    /// A tensor's name with the prefix, which an encoder that was saved by itself lacks.
+    pub(crate) fn with_prefix(&self, name: String) -> String {
+        let first = |path: &'static str| path.split('.').next().unwrap_or(path);
+        let parts = [first(self.words), first(self.layers), "pooler"];
+        let part = name.split('.').next().unwrap_or(&name);
+        if parts.contains(&part) { self.of(&name) } else { name }
+    }
+}

@@ -1,0 +1,253 @@
+//! An encoder with a sequence classifier on top: normalisation after each sublayer, learned positions, and logits made of the
+//! first position. Families such as BERT say what the parts are called and how the head is built.
+mod checkpoint;
+mod config;
+mod family;
+mod sweep;
+
+use std::collections::BTreeMap;
+
+use tch::Tensor;
+
+use crate::batch::SegmentBatch;
+use crate::encoder::{EncoderLayer, LayerSettings};
+use crate::importance::Attended;
+use crate::layers::{LayerNorm, Linear};
+use crate::loss::cross_entropy;
+use crate::model::{GatedModel, ModelConfig};
+use crate::{Attention, Error, Gates, ModelDropout, Weights};
+
+pub use checkpoint::Pretrained;
+pub use config::ClassifierConfig;
+pub use family::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
+
+/// An encoder with a classifier on top.
+#[derive(Debug)]
+pub struct Classifier {
+    config: ClassifierConfig,
+    weights: Weights,
+    embeddings: Embeddings,
+    layers: Vec<EncoderLayer>,
+    head: Head,
+}
+
+/// Texts with their classes.
+#[derive(Debug)]
+pub struct LabelledBatch {
+    /// The texts.
+    pub texts: SegmentBatch,
+    /// The class of each text, `[batch]`, integers.
+    pub labels: Tensor,
+}
+
+#[derive(Debug)]
+struct Embeddings {
+    words: Tensor,            // [vocab, d_model]
+    positions: Tensor,        // [max_position, d_model]
+    first_position: i64,      // of its rows
+    segments: Option<Tensor>, // [segments, d_model]
+    norm: LayerNorm,
+}
+
+/// Two linear maps from the first position to the logits.
+#[derive(Debug)]
+struct Head {
+    first: Linear,
+    activation: HeadActivation,
+    last: Linear,
+    thins_input: bool,
+}
+
+impl Embeddings {
+    fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
+        let names = &config.family.names;
+        let table = |part: &str| weights.get(&format!("{}.weight", names.of(part)));
+        Ok(Self {
+            words: table(names.words)?,
+            positions: table(names.positions)?,
+            first_position: config.first_position(),
+            segments: names.segments.map(table).transpose()?,
+            norm: LayerNorm::new(weights, &names.of(names.embedding_norm), config.layer_norm_eps)?,
+        })
+    }
+
+    /// Returns `[batch, position, d_model]`.
+    fn forward(&self, batch: &SegmentBatch) -> Tensor {
+        let look_up = |table, ids| Tensor::embedding(table, ids, -1, false, false);
+        let words = look_up(&self.words, &batch.tokens.ids);
+        let sum = match &self.segments {
+            Some(segments) => words + look_up(segments, &batch.segments),
+            None => words,
+        };
+        let positions = self.positions.narrow(0, self.first_position, batch.tokens.ids.size()[1]);
+        self.norm.forward(&(sum + positions))
+    }
+}
+
+impl Head {
+    fn new(family: &ClassifierFamily, weights: &Weights) -> Result<Self, Error> {
+        let ClassifierHead { first, activation, last, thins_input } = family.head;
+        let (first, last) = (Linear::new(weights, first)?, Linear::new(weights, last)?);
+        Ok(Self { first, activation, last, thins_input })
+    }
+
+    /// Logits `[batch, labels]` from what leaves the last layer: `[batch, queries, d_model]`, of which the first is read.
+    fn forward(&self, x: &Tensor, dropout: &ModelDropout) -> Tensor {
+        let first = x.select(1, 0); // [batch, d_model]
+        let first = if self.thins_input { dropout.classifier.apply(first) } else { first };
+        let pooled = self.first.forward(&first);
+        let pooled = match self.activation {
+            HeadActivation::Tanh => pooled.tanh(),
+            HeadActivation::Relu => pooled.relu(),
+        };
+        self.last.forward(&dropout.classifier.apply(pooled))
+    }
+
+    fn multiply_adds(&self) -> u64 {
+        self.first.multiply_adds() + self.last.multiply_adds()
+    }
+}
+
+impl GatedModel for Classifier {
+    type Config = ClassifierConfig;
+    type Examples = LabelledBatch;
+
+    fn new(config: ClassifierConfig, weights: Weights) -> Result<Self, Error> {
+        let (layout, names) = (config.layout(), &config.family.names);
+        let settings = LayerSettings { activation: config.hidden_act, epsilon: config.layer_norm_eps };
+        let layer = |layer| {
+            let heads = layout.module(Attention::SelfAttention, layer);
+            EncoderLayer::new(&weights, &names.layer(layer), &heads, settings)
+        };
+        Ok(Self {
+            embeddings: Embeddings::new(&config, &weights)?,
+            layers: (0..config.num_hidden_layers).map(layer).collect::<Result<_, _>>()?,
+            head: Head::new(config.family, &weights)?,
+            config,
+            weights,
+        })
+    }
+
+    fn config(&self) -> &ClassifierConfig {
+        &self.config
+    }
+
+    fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    fn losses(&self, batch: &LabelledBatch, gates: &Gates, dropout: &ModelDropout) -> Tensor {
+        cross_entropy(&self.forward(&batch.texts, gates, dropout), &batch.labels)
+    }
+
+    fn attended(&self, batch: &LabelledBatch) -> BTreeMap<Attention, Attended> {
+        let real = batch.texts.tokens.bias.isfinite().squeeze_dim(1).squeeze_dim(1); // [batch, position]
+        let attended = Attended {
+            visible: real.unsqueeze(1).unsqueeze(1), // [batch, 1, 1, key]
+            excluded: real.zeros_like(),
+            // only the first position of the last layer has a gradient
+            last_by_example: true,
+            queries: real,
+        };
+        BTreeMap::from([(Attention::SelfAttention, attended)])
+    }
+
+    fn probe(&self, gates: &Gates) -> Tensor {
+        let most = self.config.longest_text().min(self.config.vocab_size).min(8) as u32;
+        let ids: Vec<u32> = (0..most).collect();
+        let texts =
+            SegmentBatch::new(&[(&ids, &vec![0; ids.len()])], self.config.pad_token_id, self.options());
+        self.forward(&texts, gates, &ModelDropout::OFF)
+    }
+}
+
+impl Classifier {
+    /// A batch of (ids, segments), checked.
+    ///
+    /// # Errors
+    /// If a text has more tokens than the model has positions, or a token or segment lies outside its table.
+    pub fn batch(&self, rows: &[(&[u32], &[u32])]) -> Result<SegmentBatch, Error> {
+        let positions = self.config.longest_text() as usize;
+        for (ids, segments) in rows {
+            if ids.len() > positions {
+                return Err(Error::TooLong { side: "text", length: ids.len(), positions });
+            }
+            let segments =
+                self.embeddings.segments.as_ref().map(|table| ("segment", segments, table.size()[0]));
+            for (what, values, size) in [("token", ids, self.config.vocab_size)].into_iter().chain(segments) {
+                if let Some(&id) = values.iter().find(|&&id| i64::from(id) >= size) {
+                    return Err(Error::OutOfTable { what, id, size });
+                }
+            }
+        }
+        Ok(SegmentBatch::new(rows, self.config.pad_token_id, self.options()))
+    }
+
+    /// Logits of a batch.
+    ///
+    /// - `gates`: one row, or one for each text
+    /// - `dropout`: off in evaluation
+    /// - returns `[batch, labels]`
+    pub fn forward(&self, batch: &SegmentBatch, gates: &Gates, dropout: &ModelDropout) -> Tensor {
+        self.forward_from(0, &self.embed(batch, dropout), batch, gates, dropout)
+    }
+
+    /// What enters the first layer: `[batch, position, d_model]`.
+    pub fn embed(&self, batch: &SegmentBatch, dropout: &ModelDropout) -> Tensor {
+        dropout.hidden.apply(self.embeddings.forward(batch))
+    }
+
+    /// What leaves layer `layer`, counted from 0: `[batch, position, d_model]`, the shape of `x`, which enters it.
+    pub fn layer(
+        &self,
+        layer: usize,
+        x: &Tensor,
+        batch: &SegmentBatch,
+        gates: &Gates,
+        dropout: &ModelDropout,
+    ) -> Tensor {
+        self.layer_at(layer, x, x.size()[1], batch, gates, dropout)
+    }
+
+    /// Logits `[batch, labels]` from what enters layer `layer`, counted from 0: `x` `[batch, position, d_model]`.
+    pub fn forward_from(
+        &self,
+        layer: usize,
+        x: &Tensor,
+        batch: &SegmentBatch,
+        gates: &Gates,
+        dropout: &ModelDropout,
+    ) -> Tensor {
+        let last = self.layers.len() - 1;
+        let mut x = x.shallow_clone();
+        for layer in layer..last {
+            x = self.layer(layer, &x, batch, gates, dropout);
+        }
+        // The classifier reads the first position alone, so the last layer computes no other unless it is looked at.
+        let queries = if gates.is_recorded() { x.size()[1] } else { 1 };
+        let first = self.layer_at(last, &x, queries, batch, gates, dropout);
+        self.head.forward(&first, dropout)
+    }
+
+    /// Multiply-adds of [`forward`](Self::forward) for one text, padded to `positions`: those of matrix products, which
+    /// are nearly all.
+    pub fn multiply_adds(&self, positions: u64) -> u64 {
+        let (last, others) = self.layers.split_last().expect("a model has layers, by validation");
+        others.iter().map(|layer| layer.multiply_adds(positions, positions)).sum::<u64>()
+            + last.multiply_adds(positions, 1)
+            + self.head.multiply_adds()
+    }
+
+    fn layer_at(
+        &self,
+        layer: usize,
+        x: &Tensor,
+        queries: i64,
+        batch: &SegmentBatch,
+        gates: &Gates,
+        dropout: &ModelDropout,
+    ) -> Tensor {
+        let gates = gates.of(Attention::SelfAttention, layer);
+        self.layers[layer].forward(x, queries, &batch.tokens.bias, gates, dropout)
+    }
+}

@@ -1,0 +1,107 @@
+//! A layer of self-attention and feed-forward block with normalisation after each (Vaswani et al. 2017, Section 3.1): what
+//! encoders of classifiers and of translators are stacks of.
+use tch::Tensor;
+
+use crate::attention::MultiHeadAttention;
+use crate::gates::Gate;
+use crate::head::ModuleHeads;
+use crate::layers::{Activation, FeedForward, LayerNorm};
+use crate::{Error, ModelDropout, Projections, Weights};
+
+/// What a layer's tensors are called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerNames {
+    /// Query, key, value and output projection.
+    pub projections: Projections,
+    /// Normalisation after attention.
+    pub attention_norm: String,
+    /// First map of the feed-forward block.
+    pub inner: String,
+    /// Its second map.
+    pub outer: String,
+    /// Normalisation after the feed-forward block.
+    pub norm: String,
+}
+
+/// What layers of a stack have in common besides their sizes.
+#[derive(Debug, Clone, Copy)]
+pub struct LayerSettings {
+    /// Between the two maps of the feed-forward block.
+    pub activation: Activation,
+    /// Added to the variance in layer normalisation.
+    pub epsilon: f64,
+}
+
+/// One layer of an encoder.
+#[derive(Debug)]
+pub struct EncoderLayer {
+    pub(crate) attention: MultiHeadAttention,
+    attention_norm: LayerNorm,
+    feed_forward: FeedForward,
+    norm: LayerNorm,
+}
+
+impl EncoderLayer {
+    /// Takes the tensors of these names.
+    ///
+    /// # Errors
+    /// If one of them is missing.
+    pub fn new(
+        weights: &Weights,
+        names: &LayerNames,
+        heads: &ModuleHeads,
+        LayerSettings { activation, epsilon }: LayerSettings,
+    ) -> Result<Self, Error> {
+        let maps = [names.inner.as_str(), names.outer.as_str()];
+        Ok(Self {
+            attention: MultiHeadAttention::new(weights, &names.projections, heads)?,
+            attention_norm: LayerNorm::new(weights, &names.attention_norm, epsilon)?,
+            feed_forward: FeedForward::new(weights, maps, activation)?,
+            norm: LayerNorm::new(weights, &names.norm, epsilon)?,
+        })
+    }
+
+    /// The layer's output at the first `queries` positions: `[batch, queries, d_model]`.
+    ///
+    /// - `x`: `[batch, position, d_model]`, all of which is attended to
+    /// - `bias`: `[batch, 1, 1, position]`
+    pub fn forward(
+        &self,
+        x: &Tensor,
+        queries: i64,
+        bias: &Tensor,
+        gates: Gate<'_>,
+        dropout: &ModelDropout,
+    ) -> Tensor {
+        let context = self.context(x, queries, bias, gates, dropout);
+        self.finish(x, self.attention.merge(context, gates), dropout)
+    }
+
+    /// What each head reads at the first `queries` positions, whatever its gate: `[batch, kept, queries, d_head]`.
+    pub(crate) fn context(
+        &self,
+        x: &Tensor,
+        queries: i64,
+        bias: &Tensor,
+        gates: Gate<'_>,
+        dropout: &ModelDropout,
+    ) -> Tensor {
+        let query = x.narrow(1, 0, queries); // [batch, queries, d_model]
+        self.attention.context(&query, &self.attention.keys_values(x), bias, gates, &dropout.attention)
+    }
+
+    /// The layer's output from what its attention adds; `attended` and the result: `[batch, queries, d_model]`.
+    pub(crate) fn finish(&self, x: &Tensor, attended: Tensor, dropout: &ModelDropout) -> Tensor {
+        let query = x.narrow(1, 0, attended.size()[1]); // [batch, queries, d_model]
+        let x = self.attention_norm.forward(&(query + dropout.hidden.apply(attended)));
+        let fed = self.feed_forward.forward(&x);
+        self.norm.forward(&(x + dropout.hidden.apply(fed)))
+    }
+
+    /// Multiply-adds of [`forward`](Self::forward) for one row of the batch.
+    pub(crate) fn multiply_adds(&self, positions: u64, queries: u64) -> u64 {
+        self.attention.key_value_multiply_adds(positions)
+            + self.attention.attend_multiply_adds(queries, positions)
+            + queries * self.feed_forward.multiply_adds()
+    }
+}

@@ -1,0 +1,46 @@
+//! BERT, Devlin et al. (2019), <https://aclanthology.org/N19-1423>: learned positions, segments, and a pooler on the first
+//! position.
+//!
+//! Names follow transformers' `BertForSequenceClassification`:
+//! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/bert/modeling_bert.py>.
+use crate::classifier::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
+
+/// BERT.
+pub static BERT: ClassifierFamily = ClassifierFamily {
+    model_type: "bert",
+    architecture: "BertForSequenceClassification",
+    entries: &[],
+    defaults: "{}",
+    names: LAYERS,
+    positions: PositionStart::Zero,
+    head: ClassifierHead {
+        first: "bert.pooler.dense",
+        activation: HeadActivation::Tanh,
+        last: "classifier",
+        thins_input: false,
+    },
+    unused: &["cls."],
+};
+
+const LAYERS: ClassifierNames = ClassifierNames {
+    prefix: "bert",
+    words: "embeddings.word_embeddings",
+    positions: "embeddings.position_embeddings",
+    segments: Some("embeddings.token_type_embeddings"),
+    embedding_norm: "embeddings.LayerNorm",
+    layers: "encoder.layer",
+    projections: [
+        "attention.self.query",
+        "attention.self.key",
+        "attention.self.value",
+        "attention.output.dense",
+    ],
+    attention_norm: "attention.output.LayerNorm",
+    feed_forward: ["intermediate.dense", "output.dense"],
+    norm: "output.LayerNorm",
+};
+
+/// Names as BERT has them below another prefix.
+pub(super) const fn below(prefix: &'static str) -> ClassifierNames {
+    ClassifierNames { prefix, ..LAYERS }
+}

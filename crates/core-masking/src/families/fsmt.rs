@@ -1,0 +1,22 @@
+//! fairseq's translators, Ng et al. (2019), <https://aclanthology.org/W19-5333>, among them the model of Michel et al. (2019):
+//! a vocabulary for each side, the target's being the output layer too, and positions that count from behind the padding.
+//!
+//! Names follow transformers' `FSMTForConditionalGeneration`:
+//! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/fsmt/modeling_fsmt.py>.
+use crate::translator::{EmbeddingNames, Sinusoids, TranslatorFamily};
+
+/// fairseq's translators.
+pub static FSMT: TranslatorFamily = TranslatorFamily {
+    model_type: "fsmt",
+    architecture: "FSMTForConditionalGeneration",
+    entries: &[("vocab_size", Some("src_vocab_size")), ("decoder_vocab_size", Some("tgt_vocab_size"))],
+    defaults: r#"{"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "activation_function": "relu"}"#,
+    embeddings: EmbeddingNames {
+        source: "model.encoder.embed_tokens.weight",
+        target: "model.decoder.output_projection.weight",
+        bias: None,
+        copies: &[("model.decoder.embed_tokens.weight", "model.decoder.output_projection.weight")],
+    },
+    sinusoids: Sinusoids::Fairseq,
+    supported: &[("is_encoder_decoder", true)],
+};

@@ -1,0 +1,23 @@
+//! The families that are known, one file each: what their folders say and how their tensors are called.
+mod bert;
+mod dictionary;
+mod distilbert;
+mod fsmt;
+mod marian;
+mod roberta;
+
+use crate::classifier::ClassifierFamily;
+use crate::translator::TranslatorFamily;
+
+pub use bert::BERT;
+pub(crate) use dictionary::Dictionary;
+pub use distilbert::DISTILBERT;
+pub use fsmt::FSMT;
+pub use marian::MARIAN;
+pub use roberta::{ROBERTA, XLM_ROBERTA};
+
+/// Encoders with a classifier on top.
+pub const CLASSIFIERS: &[&ClassifierFamily] = &[&BERT, &ROBERTA, &XLM_ROBERTA, &DISTILBERT];
+
+/// Encoder-decoder models.
+pub const TRANSLATORS: &[&TranslatorFamily] = &[&MARIAN, &FSMT];

@@ -1,0 +1,137 @@
+//! A model with heads: all that sweeps, importance, removal and training need to know of one, whatever its family.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use tch::{Device, Kind, Tensor, no_grad};
+
+use crate::importance::{Attended, Measured, Measuring};
+use crate::pruning::without_heads;
+use crate::{
+    Attention, Error, Gates, HeadLayout, HeadSet, Measure, ModelDropout, Projections, Removal, Weights,
+};
+
+/// What a `config.json` says of heads.
+pub trait ModelConfig: Debug + Clone {
+    /// The heads of the model.
+    fn layout(&self) -> HeadLayout;
+
+    /// The names of an attention module's linear maps; layers are counted from 0.
+    fn projections(&self, attention: Attention, layer: usize) -> Projections;
+
+    /// The same model with these heads cut out, of which it has all.
+    fn without_heads(&self, heads: &HeadSet) -> Self;
+}
+
+/// A model whose heads can be gated.
+pub trait GatedModel: Debug + Send + Sized {
+    /// Sizes, symbols, labels.
+    type Config: ModelConfig;
+    /// A batch of inputs with what the model is to say of them.
+    type Examples;
+
+    /// A model on these tensors, which it shares.
+    ///
+    /// # Errors
+    /// If a tensor is missing.
+    fn new(config: Self::Config, weights: Weights) -> Result<Self, Error>;
+
+    /// Sizes, symbols, labels.
+    fn config(&self) -> &Self::Config;
+
+    /// The tensors by name; those of a model in training require gradients.
+    fn weights(&self) -> &Weights;
+
+    /// Cross-entropy in nats of each example, `[batch]`: the `L(x)` of Michel et al. (2019), Equation 2, where `dropout` is
+    /// off. `gates` of one row, or of one for each example; where they require a gradient, row b's is exactly `dL_b/dξ`.
+    fn losses(&self, examples: &Self::Examples, gates: &Gates, dropout: &ModelDropout) -> Tensor;
+
+    /// What the modules of each attention type attend from and to.
+    fn attended(&self, examples: &Self::Examples) -> BTreeMap<Attention, Attended>;
+
+    /// What the model computes of one short input before anything is decided, `[.., outputs]`.
+    fn probe(&self, gates: &Gates) -> Tensor;
+
+    /// The heads of the model.
+    fn layout(&self) -> HeadLayout {
+        self.config().layout()
+    }
+
+    /// Kind and device of the weights.
+    fn options(&self) -> (Kind, Device) {
+        self.weights().options()
+    }
+
+    /// The same model on the same tensors, for another thread.
+    ///
+    /// # Errors
+    /// Never, since all tensors are there.
+    fn share(&self) -> Result<Self, Error> {
+        Self::new(self.config().clone(), self.weights().share())
+    }
+
+    /// The same model with tensors of another kind.
+    ///
+    /// # Errors
+    /// Never, since all tensors are there.
+    fn to_kind(&self, kind: Kind) -> Result<Self, Error> {
+        Self::new(self.config().clone(), self.weights().to_kind(kind))
+    }
+
+    /// The model without these heads, which gives the outputs that it gives with them masked.
+    ///
+    /// # Errors
+    /// If it does not have one of them, or no head would be left.
+    fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, Error> {
+        let config = self.config();
+        let projections = |attention, layer| config.projections(attention, layer);
+        let weights = without_heads(self.weights(), &self.layout(), heads, removal, projections)?;
+        let config = match removal {
+            Removal::Cut => config.without_heads(heads),
+            Removal::Zeros => config.clone(),
+        };
+        Self::new(config, weights)
+    }
+
+    /// Measures the heads on a batch, under `gates` of one row: open ones for the intact model.
+    ///
+    /// Padding adds nothing, and means over batches do not depend on how they are cut.
+    fn measure(&self, examples: &Self::Examples, gates: &Gates, measures: &BTreeSet<Measure>) -> Measured {
+        let (modules, layout) = (self.attended(examples), self.layout());
+        let measuring = Measuring { gates, modules: &modules, measures, layout: &layout };
+        measuring.run(|gates| self.losses(examples, gates, &ModelDropout::OFF))
+    }
+
+    /// Refuses a model whose gates do not do what they are for: masking the first head of each attention type must give what
+    /// zeros in its columns of W_o give.
+    ///
+    /// # Errors
+    /// If the two differ by more than rounding, or the model computes NaN.
+    fn check_gates(&self) -> Result<(), Error> {
+        let layout = self.layout();
+        let mut heads = layout.heads();
+        heads.dedup_by_key(|id| id.attention());
+        for id in heads {
+            let set = HeadSet::from_iter([id]);
+            let masked = Gates::masking(&layout, std::slice::from_ref(&set), self.options())?;
+            let zeroed = self.without_heads(&set, Removal::Zeros)?;
+            let open = Gates::open(&layout, self.options());
+            let (masked, zeroed) = no_grad(|| (self.probe(&masked), zeroed.probe(&open)));
+            let size = zeroed.abs().max().double_value(&[]);
+            let gap = (masked - zeroed).abs().max().double_value(&[]) / size.max(1.0);
+            // a comparison that NaN fails
+            if !(gap <= tolerance(self.options().0)) {
+                return Err(Error::GatesFail { id, gap });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How far two orders of the same sums may lie apart, as a share of the greatest output.
+fn tolerance(kind: Kind) -> f64 {
+    match kind {
+        Kind::Double => 1e-9,
+        Kind::Float => 1e-3,
+        _ => 0.1,
+    }
+}

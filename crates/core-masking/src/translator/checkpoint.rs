@@ -1,0 +1,111 @@
+//! Translators' folders as they come, and models that begin anew.
+use std::path::Path;
+
+use tch::{Device, Kind, Tensor};
+
+use super::{Translator, TranslatorConfig};
+use crate::tensor_file::TensorFile;
+use crate::weights::Inventory;
+use crate::{Error, GatedModel, Weights};
+
+impl Translator {
+    /// New weights: Xavier uniform for linear maps, `N(0, 1/d_model)` for the embeddings, zeros for biases.
+    ///
+    /// The last map of each sublayer starts smaller, by the square root of the number of sublayers in its stack, since
+    /// deep models with normalisation after each sublayer hardly train otherwise: Zhang et al. (2019),
+    /// <https://aclanthology.org/D19-1083>, scale by depth; the factor is that of GPT-2 (Radford et al. 2019, 2.3).
+    ///
+    /// Draws from libtorch's global generator, seeded here.
+    ///
+    /// # Errors
+    /// If the configuration is impossible.
+    pub fn random(config: TranslatorConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
+        config.validate().map_err(|fault| Error::Config { path: "config.json".into(), fault })?;
+        let names = &config.family.embeddings;
+        let is_embedding = |name: &str| [names.source, names.target].contains(&name);
+        let initial = |name: &str, shape: &[i64]| match (name, shape) {
+            (name, [_, width]) if is_embedding(name) => {
+                Tensor::randn(shape, options) / (*width as f64).sqrt()
+            }
+            (name, _) if names.bias == Some(name) => Tensor::zeros(shape, options),
+            (name, [output, input]) => {
+                let bound = (6.0 / (output + input) as f64).sqrt() * config.initial_scale(name);
+                (Tensor::rand(shape, options) * 2.0 - 1.0) * bound
+            }
+            (name, _) if name.ends_with("norm.weight") => Tensor::ones(shape, options),
+            _ => Tensor::zeros(shape, options),
+        };
+        let weights = Weights::drawn(config.inventory(), seed, initial);
+        Self::new(config, weights)
+    }
+
+    /// Loads a Hugging Face folder: `config.json` and `model.safetensors`.
+    ///
+    /// # Errors
+    /// If a file is missing, torn or foreign, or its tensors do not fit the configuration.
+    pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
+        let config = TranslatorConfig::read(&folder.join("config.json"))?;
+        let file = TensorFile::open_folder(folder)?;
+        let tied = tied_inventory(&config).into_iter().filter(|(name, _)| file.holds(name));
+        file.check(&config.inventory().into_iter().chain(tied).collect())?;
+        let mut weights = file.read(options)?;
+        drop_tied(&mut weights, &config, folder)?;
+        Self::new(config, weights)
+    }
+
+    /// Writes `config.json` and `model.safetensors`.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn save(&self, folder: &Path) -> Result<(), Error> {
+        self.config.write(&folder.join("config.json"))?;
+        self.weights.write(&folder.join("model.safetensors"))
+    }
+}
+
+/// Copies of the table of positions.
+const POSITIONS: [&str; 2] = ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"];
+
+/// Rows of the table of positions in a folder, those that no token has included.
+fn position_rows(config: &TranslatorConfig) -> i64 {
+    config.family.sinusoids.first_row(config.pad_token_id) + config.max_position_embeddings
+}
+
+/// Folders may repeat an embedding and the table of positions under other names.
+fn tied_inventory(config: &TranslatorConfig) -> Inventory {
+    let (embeddings, width) = (&config.family.embeddings, config.d_model);
+    let copy = |(name, of): &(&str, &str)| {
+        let rows = if *of == embeddings.source { config.vocab_size } else { config.target_vocabulary() };
+        ((*name).to_owned(), vec![rows, width])
+    };
+    let table = |name: &str| (name.to_owned(), vec![position_rows(config), width]);
+    embeddings.copies.iter().map(copy).chain(POSITIONS.map(table)).collect()
+}
+
+/// Takes the copies out.
+///
+/// # Errors
+/// If one is no copy.
+fn drop_tied(weights: &mut Weights, config: &TranslatorConfig, path: &Path) -> Result<(), Error> {
+    let refusal = |name: &str, of: String| Error::Tied { path: path.to_owned(), name: name.to_owned(), of };
+    for (name, of) in config.family.embeddings.copies {
+        let original = weights.get(of)?;
+        if weights.remove(name).is_some_and(|copy| copy != original) {
+            return Err(refusal(name, format!("equal to `{of}`")));
+        }
+    }
+    let (sinusoids, first) =
+        (config.family.sinusoids, config.family.sinusoids.first_row(config.pad_token_id));
+    for name in POSITIONS {
+        if let Some(table) = weights.remove(name) {
+            let options = (table.kind(), table.device());
+            let expected = sinusoids.table(first, config.max_position_embeddings, config.d_model, options);
+            let used = table.narrow(0, first, config.max_position_embeddings);
+            // half precision is the coarsest that a table is stored in
+            if !used.allclose(&expected, 0.0, 1e-3, false) {
+                return Err(refusal(name, "the sinusoidal table".to_owned()));
+            }
+        }
+    }
+    Ok(())
+}

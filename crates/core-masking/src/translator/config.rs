@@ -1,0 +1,326 @@
+//! `config.json` of a translator: which tensors there are, and how large.
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::family::TranslatorFamily;
+use crate::encoder::LayerNames;
+use crate::families::{MARIAN, TRANSLATORS};
+use crate::layers::Activation;
+use crate::model::ModelConfig;
+use crate::pruning::{PrunedHeads, by_layer, named};
+use crate::weights::{Inventory, check_parameters, check_sizes, linear, norm};
+use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
+
+/// Sizes and symbols of a translator, under the names that Hugging Face transformers has for Marian.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TranslatorConfig {
+    /// The family that it belongs to.
+    #[serde(skip, default = "marian")]
+    pub family: &'static TranslatorFamily,
+    /// The family's name.
+    pub model_type: String,
+    /// The class that transformers loads the folder into.
+    #[serde(default = "architectures")]
+    pub architectures: Vec<String>,
+    /// Pieces of the source's vocabulary.
+    pub vocab_size: i64,
+    /// Pieces of the target's vocabulary; the source's if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoder_vocab_size: Option<i64>,
+    /// Width of the residual stream.
+    pub d_model: i64,
+    /// Encoder layers.
+    pub encoder_layers: usize,
+    /// Heads in an encoder layer.
+    pub encoder_attention_heads: usize,
+    /// Width of the encoder's feed-forward blocks.
+    pub encoder_ffn_dim: i64,
+    /// Decoder layers.
+    pub decoder_layers: usize,
+    /// Heads in a decoder layer, self-attention and attention to the encoder alike.
+    pub decoder_attention_heads: usize,
+    /// Width of the decoder's feed-forward blocks.
+    pub decoder_ffn_dim: i64,
+    /// Between the two linear maps of a feed-forward block.
+    pub activation_function: Activation,
+    /// The longest sentence, in tokens.
+    pub max_position_embeddings: i64,
+    /// Whether embeddings are multiplied by the square root of `d_model`.
+    #[serde(default)]
+    pub scale_embedding: bool,
+    /// Dropout on embeddings and on the output of each sublayer, in training.
+    #[serde(default = "dropout")]
+    pub dropout: f64,
+    /// The padding symbol.
+    pub pad_token_id: u32,
+    /// The end-of-sentence symbol.
+    pub eos_token_id: u32,
+    /// What the decoder starts from.
+    pub decoder_start_token_id: u32,
+    /// The symbol that a sentence of the greatest length must end with.
+    #[serde(default)]
+    pub forced_eos_token_id: Option<u32>,
+    /// Whether source and target share one embedding table; as the family does, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_encoder_decoder_embeddings: Option<bool>,
+    /// Whether the output layer is the embedding table; as in the family, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tie_word_embeddings: Option<bool>,
+    /// Whether positions are sinusoidal and fixed; as in the family, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub static_position_embeddings: Option<bool>,
+    /// Heads that were cut out of the weights, by attention type and layer, layers and heads counted from 0. Not of
+    /// transformers, whose `pruned_heads` knows one attention module in a layer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pruned_attention_heads: BTreeMap<Attention, PrunedHeads>,
+}
+
+fn marian() -> &'static TranslatorFamily {
+    &MARIAN
+}
+
+fn architectures() -> Vec<String> {
+    vec![MARIAN.architecture.to_owned()]
+}
+
+fn dropout() -> f64 {
+    0.1
+}
+
+impl TranslatorConfig {
+    /// Reads and validates a `config.json` of a family that is known.
+    ///
+    /// # Errors
+    /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let json: Map<String, Value> = checkpoint::read_json(path)?;
+        let family = checkpoint::family(path, &json, TRANSLATORS, |family| family.model_type)?;
+        let refusal = |fault| Error::Config { path: path.to_owned(), fault };
+        family.check(&json).map_err(refusal)?;
+        let config: Self = checkpoint::parse(path, Value::Object(family.dictionary().to_common(json)))?;
+        let config = Self { family, ..config };
+        config.validate().map_err(refusal)?;
+        Ok(config)
+    }
+
+    /// Writes it under the family's names.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
+        if self.family.entries.is_empty() {
+            return checkpoint::write_json(path, self);
+        }
+        checkpoint::write_json(path, &self.family.dictionary().to_own(self.json()))
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(json)) => json,
+            other => unreachable!("a struct is an object: {other:?}"),
+        }
+    }
+
+    /// Refuses an impossible model: the fault, in words.
+    ///
+    /// # Errors
+    /// If a size is zero, heads do not divide `d_model`, a symbol lies outside the vocabulary, or an unsupported
+    /// variant is asked for.
+    pub fn validate(&self) -> Result<(), String> {
+        // Far beyond any translator, and small enough that a forged file cannot exhaust the memory.
+        let dictionary = self.family.dictionary();
+        check_sizes(&[
+            (dictionary.own("vocab_size"), self.vocab_size, 1 << 24),
+            (dictionary.own("decoder_vocab_size"), self.target_vocabulary(), 1 << 24),
+            ("d_model", self.d_model, 1 << 16),
+            ("encoder_layers", self.encoder_layers as i64, 1 << 8),
+            ("encoder_attention_heads", self.encoder_attention_heads as i64, 1 << 8),
+            ("encoder_ffn_dim", self.encoder_ffn_dim, 1 << 20),
+            ("decoder_layers", self.decoder_layers as i64, 1 << 8),
+            ("decoder_attention_heads", self.decoder_attention_heads as i64, 1 << 8),
+            ("decoder_ffn_dim", self.decoder_ffn_dim, 1 << 20),
+            ("max_position_embeddings", self.max_position_embeddings, 1 << 16),
+        ])?;
+        // The one table that is computed, so that no tensor of a file vouches for its size: 256 MB.
+        let most = (1 << 26) / self.d_model;
+        if self.max_position_embeddings > most {
+            return Err(format!(
+                "max_position_embeddings must be from 1 to {most} for a d_model of {}",
+                self.d_model
+            ));
+        }
+        for (name, heads) in [
+            ("encoder_attention_heads", self.encoder_attention_heads as i64),
+            ("decoder_attention_heads", self.decoder_attention_heads as i64),
+        ] {
+            if self.d_model % heads != 0 {
+                return Err(format!("{name} ({heads}) does not divide d_model ({})", self.d_model));
+            }
+        }
+        if self.d_model % 2 != 0 || self.d_model < 4 {
+            return Err(format!(
+                "d_model ({}) must be even for sinusoidal positions, and at least 4",
+                self.d_model
+            ));
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return Err(format!("dropout ({}) must be at least 0 and below 1", self.dropout));
+        }
+        let removed = self.layout().removed().clone();
+        self.unpruned_layout()
+            .without(&removed)
+            .map_err(|fault| format!("pruned_attention_heads: {fault}"))?;
+        self.validate_symbols()?;
+        self.family.check(&self.json())?;
+        check_parameters(&self.inventory())
+    }
+
+    fn validate_symbols(&self) -> Result<(), String> {
+        let symbols = [
+            ("pad_token_id", Some(self.pad_token_id)),
+            ("eos_token_id", Some(self.eos_token_id)),
+            ("decoder_start_token_id", Some(self.decoder_start_token_id)),
+            ("forced_eos_token_id", self.forced_eos_token_id),
+        ];
+        if self.pad_token_id == self.eos_token_id {
+            return Err(
+                "pad_token_id and eos_token_id must differ: the padding is never generated".to_owned()
+            );
+        }
+        let (source, target) = (self.vocab_size, self.target_vocabulary());
+        if self.family.shares_vocabulary() && source != target {
+            return Err(format!(
+                "decoder_vocab_size ({target}) differs from vocab_size ({source}), which is not supported"
+            ));
+        }
+        let is_beyond = |id: &Option<u32>| id.is_some_and(|id| i64::from(id) >= source.min(target));
+        match symbols.iter().find(|(_, id)| is_beyond(id)) {
+            Some((name, _)) => {
+                let name_of_size = self.family.dictionary().own("vocab_size");
+                Err(format!("{name} is not below {name_of_size} ({})", source.min(target)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Pieces of the target's vocabulary.
+    pub fn target_vocabulary(&self) -> i64 {
+        self.decoder_vocab_size.unwrap_or(self.vocab_size)
+    }
+
+    /// Dropout in training.
+    pub fn dropout(&self) -> DropoutRates {
+        DropoutRates { hidden: self.dropout, attention: 0.0, classifier: 0.0 }
+    }
+
+    fn unpruned_layout(&self) -> HeadLayout {
+        let encoder = LayerShape::plain(self.encoder_layers, self.encoder_attention_heads, self.d_model);
+        let decoder = LayerShape::plain(self.decoder_layers, self.decoder_attention_heads, self.d_model);
+        HeadLayout::new([
+            (Attention::EncEnc, encoder),
+            (Attention::EncDec, decoder),
+            (Attention::DecDec, decoder),
+        ])
+    }
+
+    /// What the initial weights of a linear map are multiplied by: below 1 for the last map of a sublayer.
+    pub(super) fn initial_scale(&self, name: &str) -> f64 {
+        let sublayers = match name.contains(".encoder.") {
+            true => 2 * self.encoder_layers,
+            false => 3 * self.decoder_layers,
+        };
+        let is_last = name.ends_with("out_proj.weight") || name.ends_with("fc2.weight");
+        if is_last { 1.0 / (sublayers as f64).sqrt() } else { 1.0 }
+    }
+
+    /// Name and shape of each tensor in `model.safetensors`.
+    pub fn inventory(&self) -> Inventory {
+        let names = &self.family.embeddings;
+        let mut inventory = vec![(names.source.to_owned(), vec![self.vocab_size, self.d_model])];
+        if !self.family.shares_vocabulary() {
+            inventory.push((names.target.to_owned(), vec![self.target_vocabulary(), self.d_model]));
+        }
+        inventory.extend(names.bias.map(|name| (name.to_owned(), vec![1, self.target_vocabulary()])));
+        for layer in 0..self.encoder_layers {
+            let stack = [Attention::EncEnc];
+            self.layer_inventory(&stack, layer, self.encoder_ffn_dim, &mut inventory);
+        }
+        for layer in 0..self.decoder_layers {
+            let stack = [Attention::DecDec, Attention::EncDec];
+            self.layer_inventory(&stack, layer, self.decoder_ffn_dim, &mut inventory);
+        }
+        inventory
+    }
+
+    /// `modules`: the attention modules of the layer; `width`: of its feed-forward block.
+    fn layer_inventory(&self, modules: &[Attention], layer: usize, width: i64, inventory: &mut Inventory) {
+        let (layout, d_model) = (self.layout(), self.d_model);
+        for &attention in modules {
+            let heads = layout.module(attention, layer);
+            let kept = heads.kept.len() as i64 * heads.shape.d_head;
+            let Projections { query, key, value, output } = self.projections(attention, layer);
+            [query, key, value].iter().for_each(|name| linear(inventory, name, kept, d_model));
+            linear(inventory, &output, d_model, kept);
+        }
+        let names = layer_names(self, modules[0], layer);
+        linear(inventory, &names.inner, width, d_model);
+        linear(inventory, &names.outer, d_model, width);
+        for &attention in modules {
+            norm(inventory, &attention_norm(attention, layer), d_model);
+        }
+        norm(inventory, &names.norm, d_model);
+    }
+}
+
+impl ModelConfig for TranslatorConfig {
+    fn layout(&self) -> HeadLayout {
+        let removed = self.pruned_attention_heads.iter();
+        let removed = removed.flat_map(|(&attention, pruned)| named(attention, pruned)).collect();
+        self.unpruned_layout().with_removed(removed)
+    }
+
+    fn projections(&self, attention: Attention, layer: usize) -> Projections {
+        let name = module(attention, layer);
+        Projections::new(["q", "k", "v", "out"].map(|part| format!("{name}.{part}_proj")))
+    }
+
+    fn without_heads(&self, heads: &HeadSet) -> Self {
+        let removed: HeadSet = self.layout().removed().iter().chain(heads.iter()).collect();
+        let types = self.unpruned_layout();
+        let by_type = types.types().map(|(attention, _)| (attention, by_layer(attention, &removed)));
+        let pruned_attention_heads = by_type.filter(|(_, pruned)| !pruned.is_empty()).collect();
+        Self { pruned_attention_heads, ..self.clone() }
+    }
+}
+
+/// Name of an attention module; its normalisation and projections begin with it.
+fn module(attention: Attention, layer: usize) -> String {
+    let part = if attention == Attention::EncDec { "encoder_attn" } else { "self_attn" };
+    format!("{}.{part}", stack_layer(attention, layer))
+}
+
+/// Name of the layer that an attention module is in.
+fn stack_layer(attention: Attention, layer: usize) -> String {
+    let stack = if attention == Attention::EncEnc { "encoder" } else { "decoder" };
+    format!("model.{stack}.layers.{layer}")
+}
+
+/// Name of the normalisation after an attention module.
+pub(super) fn attention_norm(attention: Attention, layer: usize) -> String {
+    format!("{}_layer_norm", module(attention, layer))
+}
+
+/// The names of the parts of a layer that it has once, and of an attention module of it.
+pub(super) fn layer_names(config: &TranslatorConfig, attention: Attention, layer: usize) -> LayerNames {
+    let of = |part: &str| format!("{}.{part}", stack_layer(attention, layer));
+    LayerNames {
+        projections: config.projections(attention, layer),
+        attention_norm: attention_norm(attention, layer),
+        inner: of("fc1"),
+        outer: of("fc2"),
+        norm: of("final_layer_norm"),
+    }
+}

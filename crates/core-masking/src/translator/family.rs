@@ -1,0 +1,97 @@
+//! What tells one family of translators from another: entries of `config.json`, embeddings, positions.
+use serde_json::{Map, Value};
+use tch::{Device, Kind, Tensor};
+
+use crate::families::Dictionary;
+
+/// A family of encoder-decoder models with normalisation after each sublayer and sinusoidal positions, such as Marian.
+#[derive(Debug, PartialEq)]
+pub struct TranslatorFamily {
+    /// `model_type` in its `config.json`.
+    pub model_type: &'static str,
+    /// The class that transformers loads its folders into.
+    pub architecture: &'static str,
+    /// Entries of `config.json` that Marian calls otherwise: Marian's name, and the family's, if it has such
+    /// an entry.
+    pub entries: &'static [(&'static str, Option<&'static str>)],
+    /// What transformers assumes where an entry is not there, in JSON; beyond what it assumes of Marian.
+    pub defaults: &'static str,
+    /// What embeddings and output layer are called.
+    pub embeddings: EmbeddingNames,
+    /// The table of positions.
+    pub sinusoids: Sinusoids,
+    /// Entries that a `config.json` may have, and the only value that is supported.
+    pub supported: &'static [(&'static str, bool)],
+}
+
+/// Names of embeddings and output layer.
+#[derive(Debug, PartialEq)]
+pub struct EmbeddingNames {
+    /// Embeddings of source tokens.
+    pub source: &'static str,
+    /// Embeddings of target tokens, which are the output layer too; where they are the source's, both have one vocabulary.
+    pub target: &'static str,
+    /// The bias of the logits, if there is one.
+    pub bias: Option<&'static str>,
+    /// Tensors that a folder may hold beside that which they are copies of.
+    pub copies: &'static [(&'static str, &'static str)],
+}
+
+/// Sinusoidal positions, all sines before all cosines, as in Marian and fairseq; Vaswani et al. (2017), Section 3.5, let
+/// them take turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sinusoids {
+    /// The frequencies of Vaswani et al. (2017): `10000^(-2 i / d_model)`, from position 0.
+    Vaswani,
+    /// `10000^(-i / (d_model / 2 - 1))`, from the position behind the number of the padding symbol:
+    /// <https://github.com/facebookresearch/fairseq/blob/v0.12.2/fairseq/modules/sinusoidal_positional_embedding.py>.
+    Fairseq,
+}
+
+impl Sinusoids {
+    /// The rows of the table in a checkpoint before that of the first token.
+    pub(super) fn first_row(self, padding: u32) -> i64 {
+        match self {
+            Self::Vaswani => 0,
+            Self::Fairseq => i64::from(padding) + 1,
+        }
+    }
+
+    /// Rows `first` to `first + rows` of the table: `[rows, d_model]`.
+    pub(super) fn table(self, first: i64, rows: i64, d_model: i64, options: (Kind, Device)) -> Tensor {
+        let wide = (Kind::Double, Device::Cpu);
+        let step = match self {
+            Self::Vaswani => -2.0 / d_model as f64 * 10_000_f64.ln(),
+            Self::Fairseq => -(10_000_f64.ln()) / (d_model / 2 - 1) as f64,
+        };
+        let rate = (Tensor::arange(d_model / 2, wide) * step).exp();
+        let position = Tensor::arange_start(first, first + rows, wide);
+        let angle = position.unsqueeze(1) * rate; // [rows, d_model / 2]
+        Tensor::cat(&[angle.sin(), angle.cos()], 1).to_kind(options.0).to_device(options.1)
+    }
+}
+
+impl TranslatorFamily {
+    /// Whether source and target have one vocabulary.
+    pub fn shares_vocabulary(&self) -> bool {
+        self.embeddings.source == self.embeddings.target
+    }
+
+    /// How its entries are called.
+    pub(super) fn dictionary(&self) -> Dictionary {
+        Dictionary { entries: self.entries, defaults: self.defaults }
+    }
+
+    /// Refuses variants that are not supported.
+    ///
+    /// # Errors
+    /// The first entry at fault, in words.
+    pub(super) fn check(&self, json: &Map<String, Value>) -> Result<(), String> {
+        for (name, wanted) in self.supported {
+            if json.get(*name).and_then(Value::as_bool).is_some_and(|found| found != *wanted) {
+                return Err(format!("{name} is {}, which is not supported", !wanted));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! What a new family takes: a table of names and choices, and an entry in a list of families. This one calls everything
+//! otherwise than BERT, but computes the same.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fs;
+
+use core_masking::classifier::{
+    ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart,
+};
+use core_masking::{Classifier, GatedModel, Gates, HeadSet, ModelDropout, Removal, Weights};
+use serde_json::Value;
+use tch::{Device, Kind};
+
+static TOY: ClassifierFamily = ClassifierFamily {
+    model_type: "toy",
+    architecture: "ToyForSequenceClassification",
+    entries: &[("hidden_size", Some("width")), ("layer_norm_eps", None)],
+    defaults: r#"{"type_vocab_size": 2}"#,
+    names: ClassifierNames {
+        prefix: "toy",
+        words: "tokens",
+        positions: "places",
+        segments: Some("parts"),
+        embedding_norm: "norm",
+        layers: "blocks",
+        projections: ["q", "k", "v", "o"],
+        attention_norm: "norm1",
+        feed_forward: ["up", "down"],
+        norm: "norm2",
+    },
+    positions: PositionStart::Zero,
+    head: ClassifierHead { first: "pool", activation: HeadActivation::Tanh, last: "out", thins_input: false },
+    unused: &["pretraining."],
+};
+
+/// The names of BERT's tensors in this family.
+const RENAMED: [(&str, &str); 14] = [
+    ("bert.embeddings.word_embeddings", "toy.tokens"),
+    ("bert.embeddings.position_embeddings", "toy.places"),
+    ("bert.embeddings.token_type_embeddings", "toy.parts"),
+    ("bert.embeddings.LayerNorm", "toy.norm"),
+    ("bert.encoder.layer", "toy.blocks"),
+    ("attention.self.query", "q"),
+    ("attention.self.key", "k"),
+    ("attention.self.value", "v"),
+    ("attention.output.dense", "o"),
+    ("attention.output.LayerNorm", "norm1"),
+    ("intermediate.dense", "up"),
+    ("output.dense", "down"),
+    ("output.LayerNorm", "norm2"),
+    ("bert.pooler.dense", "pool"),
+];
+
+#[test]
+fn a_family_is_a_table_and_all_that_is_done_to_heads_works_on_it() {
+    let options = (Kind::Float, Device::Cpu);
+    let bert = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/golden/bert-random");
+    let folder = tempfile::tempdir().unwrap();
+    let own_name =
+        |name: &str| RENAMED.iter().fold(name.to_owned(), |name, (theirs, own)| name.replace(theirs, own));
+    let tensors = Weights::read(&bert.join("model.safetensors"), options).unwrap();
+    let own = tensors
+        .iter()
+        .map(|(name, tensor)| (own_name(name).replace("classifier", "out"), tensor.shallow_clone()));
+    Weights::from_tensors(own).write(&folder.path().join("model.safetensors")).unwrap();
+    let mut config: Value = serde_json::from_slice(&fs::read(bert.join("config.json")).unwrap()).unwrap();
+    config["model_type"] = "toy".into();
+    config["width"] = config["hidden_size"].take();
+    fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+
+    let model = Classifier::load_as(&[&TOY], folder.path(), options).unwrap();
+    let expected = Classifier::load(&bert, options).unwrap();
+    let head: HeadSet = "self:2:3".parse().unwrap();
+    let masked = Gates::masking(&model.layout(), &[head.clone()], options).unwrap();
+    assert_eq!(model.probe(&masked), expected.probe(&masked));
+    model.check_gates().unwrap();
+    let cut = model.without_heads(&head, Removal::Cut).unwrap();
+    let gap = (cut.probe(&Gates::open(&cut.layout(), options)) - model.probe(&masked)).abs().max();
+    assert!(gap.double_value(&[]) < 1e-5, "{gap:?}");
+    let texts = model.batch(&[(&[1, 4, 2], &[0, 0, 1])]).unwrap();
+    let variants = model.variants(&[HeadSet::none(), head], false).unwrap();
+    let (swept, _) = model.sweep(&texts, &variants, 1, None);
+    let alone = model.forward(&texts, &masked, &ModelDropout::OFF);
+    assert!((&swept[1] - alone).abs().max().double_value(&[]) < 1e-5);
+
+    let saved = tempfile::tempdir().unwrap();
+    cut.save(saved.path()).unwrap();
+    assert_eq!(Classifier::load_as(&[&TOY], saved.path(), options).unwrap().layout(), cut.layout());
+    let refusal = Classifier::load(saved.path(), options).unwrap_err().to_string();
+    assert!(refusal.contains("model_type is `toy`, but it must be `bert` or `roberta`"), "{refusal}");
+}

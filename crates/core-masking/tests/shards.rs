@@ -1,0 +1,102 @@
+//! Models in several files with an index, as transformers saves large ones.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use core_masking::{Classifier, GatedModel, Gates, ModelDropout, SegmentBatch, Weights};
+use serde_json::json;
+use tch::{Device, Kind, Tensor};
+
+const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
+const INDEX: &str = "model.safetensors.index.json";
+
+fn whole() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/golden/families/roberta")
+}
+
+fn logits(model: &Classifier) -> Tensor {
+    let texts = SegmentBatch::new(&[(&[0, 7, 9, 2], &[0; 4])], 1, OPTIONS);
+    model.forward(&texts, &Gates::open(&model.layout(), OPTIONS), &ModelDropout::OFF)
+}
+
+/// The model in two files, every second tensor in the second; returns what the index says.
+fn split(folder: &Path) -> BTreeMap<String, String> {
+    fs::copy(whole().join("config.json"), folder.join("config.json")).unwrap();
+    let weights = Weights::read(&whole().join("model.safetensors"), OPTIONS).unwrap();
+    let name = |place: usize| format!("model-0000{}-of-00002.safetensors", place % 2 + 1);
+    for shard in 0..2 {
+        let own = weights.iter().enumerate().filter(|(place, _)| place % 2 == shard);
+        let own = own.map(|(_, (name, tensor))| (name.to_owned(), tensor.shallow_clone()));
+        Weights::from_tensors(own).write(&folder.join(name(shard))).unwrap();
+    }
+    weights.iter().enumerate().map(|(place, (tensor, _))| (tensor.to_owned(), name(place))).collect()
+}
+
+fn load(folder: &Path, index: &BTreeMap<String, String>) -> Result<Classifier, String> {
+    let json = json!({ "metadata": { "total_size": 1 }, "weight_map": index });
+    fs::write(folder.join(INDEX), json.to_string()).unwrap();
+    Classifier::load(folder, OPTIONS).map_err(|error| error.to_string())
+}
+
+#[test]
+fn shards_are_read_as_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = split(folder.path());
+    let found = logits(&load(folder.path(), &index).unwrap());
+    assert_eq!(found, logits(&Classifier::load(&whole(), OPTIONS).unwrap()));
+}
+
+#[test]
+fn an_index_that_does_not_fit_its_shards_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = split(folder.path());
+    let changed = |tensor: &str, shard: &str| {
+        let mut index = index.clone();
+        index.insert(tensor.to_owned(), shard.to_owned());
+        load(folder.path(), &index).unwrap_err()
+    };
+    let bias = "classifier.dense.bias";
+    let refusal = changed(bias, "model-00002-of-00002.safetensors");
+    assert!(
+        refusal
+            .contains(&format!("tensor `{bias}` is in `model-00001-of-00002.safetensors`, but should be in"))
+    );
+    assert!(changed(bias, "model-00003.safetensors").contains("model-00003.safetensors"));
+    assert!(
+        changed("pooler.weight", "model-00001-of-00002.safetensors")
+            .contains("tensor `pooler.weight` is not in")
+    );
+    for name in ["../model.safetensors", "/etc/passwd", "model.bin", "a/b.safetensors", "..", ""] {
+        let refusal = changed(bias, name);
+        assert!(refusal.contains("is no name of a shard beside it"), "{name}: {refusal}");
+    }
+    let mut lacking = index.clone();
+    lacking.remove(bias);
+    let refusal = load(folder.path(), &lacking).unwrap_err();
+    assert!(refusal.contains(&format!(
+        "tensor `{bias}` is in `model-00001-of-00002.safetensors`, but should be nowhere"
+    )));
+}
+
+#[test]
+fn an_index_that_lists_a_tensor_twice_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    split(folder.path());
+    let twice = r#"{"weight_map": {"a": "model-00001-of-00002.safetensors", "a": "model-00002-of-00002.safetensors"}}"#;
+    fs::write(folder.path().join(INDEX), twice).unwrap();
+    let refusal = Classifier::load(folder.path(), OPTIONS).unwrap_err();
+    let source = std::error::Error::source(&refusal).unwrap().to_string();
+    assert!(source.contains("tensor `a` occurs twice"), "{source}");
+}
+
+#[test]
+fn half_precision_runs_in_either_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Classifier::load(&whole(), OPTIONS).unwrap();
+    let quick = Classifier::load(&whole(), (Kind::BFloat16, Device::Cpu)).unwrap();
+    assert_eq!(quick.options().0, Kind::BFloat16);
+    model.to_kind(Kind::BFloat16).unwrap().save(folder.path()).unwrap();
+    let gap = (logits(&Classifier::load(folder.path(), OPTIONS).unwrap()) - logits(&model)).abs().max();
+    assert!(gap.double_value(&[]) < 0.2, "{gap:?}");
+}
