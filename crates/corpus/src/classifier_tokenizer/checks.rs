@@ -5,7 +5,9 @@ use tokenizers::models::bpe::BPE;
 use tokenizers::models::unigram::Unigram;
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::{Model, ModelWrapper, NormalizedString, Normalizer, PreTokenizerWrapper, Tokenizer};
+use tokenizers::{
+    AddedToken, Model, ModelWrapper, NormalizedString, Normalizer, PreTokenizerWrapper, Tokenizer,
+};
 
 use crate::foreign::shown;
 
@@ -17,6 +19,7 @@ pub(super) fn check(inner: &Tokenizer) -> Result<Vec<u32>, String> {
         ModelWrapper::WordPiece(model) => check_wordpiece(model)?,
         ModelWrapper::WordLevel(_) => return Err("its model is of another type".into()),
     }
+    check_ids(inner)?;
     check_added(inner)?;
     check_template(inner)
 }
@@ -73,16 +76,37 @@ fn check_unigram(model: &Unigram) -> Result<(), String> {
     Ok(())
 }
 
-/// A token that normalisation leaves nothing of would be found everywhere, within letters too.
+/// The library numbers added tokens from the number of pieces on; where those leave gaps, a piece may have that id.
+fn check_ids(inner: &Tokenizer) -> Result<(), String> {
+    let mut tokens: Vec<(u32, String)> =
+        inner.get_vocab(true).into_iter().map(|(token, id)| (id, token)).collect();
+    tokens.sort_unstable();
+    let shared = tokens.windows(2).find(|pair| pair[0].0 == pair[1].0);
+    shared.map_or(Ok(()), |pair| {
+        let [first, second] = [&pair[0].1, &pair[1].1].map(|token| shown(token));
+        Err(format!("`{first}` and `{second}` both have the id {}", pair[0].0))
+    })
+}
+
+/// A token that normalisation leaves nothing of would be found everywhere, within letters too; and one that takes the
+/// spaces after it, in the middle of one that begins with a space.
 fn check_added(inner: &Tokenizer) -> Result<(), String> {
-    let Some(normalizer) = inner.get_normalizer() else { return Ok(()) };
-    for token in inner.get_added_tokens_decoder().into_values().filter(|token| token.normalized) {
+    let tokens: Vec<AddedToken> = inner.get_added_tokens_decoder().into_values().collect();
+    let taker = tokens.iter().find(|token| token.rstrip);
+    for token in &tokens {
         let mut content = NormalizedString::from(token.content.as_str());
-        normalizer.normalize(&mut content).map_err(|error| shown(&error.to_string()))?;
+        if let Some(normalizer) = inner.get_normalizer() {
+            normalizer.normalize(&mut content).map_err(|error| shown(&error.to_string()))?;
+        }
+        let shown = shown(&token.content);
         if content.get().is_empty() {
+            return Err(format!("normalisation leaves nothing of its added token `{shown}`"));
+        }
+        let begins_with_space =
+            [content.get(), &token.content].iter().any(|text| text.starts_with(char::is_whitespace));
+        if begins_with_space && taker.is_some() {
             return Err(format!(
-                "normalisation leaves nothing of its added token `{}`",
-                shown(&token.content)
+                "its added token `{shown}` begins with a space, but another takes the spaces after it"
             ));
         }
     }

@@ -16,8 +16,11 @@ pub(super) const SPACES: &str = " {2,}";
 /// about cutting and filling up texts.
 pub(super) fn parse(text: &str) -> Result<(Tokenizer, &'static Family), String> {
     let mut json: Value = serde_json::from_str(text).map_err(|error| shown(&error.to_string()))?;
-    check_part("normaliser", &mut json["normalizer"], &NORMALIZERS)?;
-    check_part("pre-tokeniser", &mut json["pre_tokenizer"], &PRE_TOKENIZERS)?;
+    for (role, part, allowed) in
+        [("normaliser", "normalizer", &NORMALIZERS[..]), ("pre-tokeniser", "pre_tokenizer", &PRE_TOKENIZERS)]
+    {
+        json.get_mut(part).map_or(Ok(()), |part| check_part(role, part, allowed))?;
+    }
     check_model(&json["model"])?;
     if json["model"]["vocab"].is_object() {
         check_ids(text)?;

@@ -284,6 +284,19 @@ fn added_tokens_with_other_ids_or_without_text_are_refused() {
     assert!(error.ends_with(r"`x\n` is no id of a token"), "{error}");
 }
 
+#[test]
+fn an_added_token_that_gets_the_id_of_a_piece_is_refused() {
+    let error = json_refusal("roberta-json", |json| {
+        let vocabulary = json["model"]["vocab"].as_object_mut().unwrap();
+        let size = vocabulary.len();
+        vocabulary["!"] = size.into();
+        let mut token = json["added_tokens"][0].clone();
+        token["content"] = "<new>".into();
+        json["added_tokens"].as_array_mut().unwrap().push(token);
+    });
+    assert!(error.ends_with("`!` and `<new>` both have the id 400"), "{error}");
+}
+
 /// The library would find the token in the middle of letters.
 #[test]
 fn an_added_token_that_normalisation_leaves_nothing_of_is_refused() {
@@ -297,12 +310,74 @@ fn an_added_token_that_normalisation_leaves_nothing_of_is_refused() {
     assert!(error.ends_with(r"normalisation leaves nothing of its added token `\u{200b} `"), "{error}");
 }
 
+/// The library would find the second token where the first has taken its space.
+#[test]
+fn an_added_token_that_takes_the_space_of_another_is_refused() {
+    let settings = json!({"added_tokens_decoder": {"400": {"content": "new", "rstrip": true}, "401": {"content": "\n\n"}}});
+    let error = refusal_of("roberta-lists", "tokenizer_config.json", &settings.to_string());
+    let reason = r"its added token `\n\n` begins with a space, but another takes the spaces after it";
+    assert!(error.ends_with(reason), "{error}");
+}
+
 #[test]
 fn a_template_with_a_third_segment_is_refused() {
     let error = json_refusal("xlm-roberta-json", |json| {
         json["post_processor"]["pair"][4]["Sequence"]["type_id"] = 7.into()
     });
     assert!(error.ends_with("its template has the segment 7: there are only 0 and 1"), "{error}");
+}
+
+/// The places of all parts of a JSON value, as pointers, but for the long lists of pieces.
+fn places(json: &Value, place: String, places: &mut Vec<String>) {
+    let members: Vec<(String, &Value)> = match json {
+        Value::Object(members) => members.iter().map(|(key, member)| (key.clone(), member)).collect(),
+        Value::Array(members) => (0..).map(|number: usize| number.to_string()).zip(members).collect(),
+        _ => Vec::new(),
+    };
+    for (key, member) in members.into_iter().take(12) {
+        self::places(member, format!("{place}/{}", key.replace('~', "~0").replace('/', "~1")), places);
+    }
+    places.push(place);
+}
+
+#[test]
+fn no_altered_part_of_a_json_does_harm() {
+    let others = [
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(7),
+        json!(1e300),
+        json!(""),
+        json!("犬 "),
+        json!([]),
+        json!({}),
+    ];
+    let texts = ["", " a  b ", "犬 e\u{301}\u{1}", "the <mask>x</s><s>", "▁▁ \u{200b} door"];
+    let no_replacements = [&1024_u32.to_le_bytes()[..], &[0; 1024]].concat();
+    let (mut read, mut faults) = (0, Vec::new());
+    for name in ["roberta-json", "xlm-roberta-json", "xlm-roberta-hub"] {
+        let whole = with_charsmap(&fixture(&format!("{name}/tokenizer.json")), &no_replacements);
+        let whole: Value = serde_json::from_str(&whole).unwrap();
+        let mut all = Vec::new();
+        places(&whole, String::new(), &mut all);
+        let folder = tempfile::tempdir().unwrap();
+        for (place, other) in all.iter().flat_map(|place| others.iter().map(move |other| (place, other))) {
+            let mut json = whole.clone();
+            *json.pointer_mut(place).unwrap() = other.clone();
+            fs::write(folder.path().join("tokenizer.json"), json.to_string()).unwrap();
+            let attempt = std::panic::catch_unwind(|| match ClassifierTokenizer::load(folder.path(), 8) {
+                Ok(tokenizer) => texts.map(|text| tokenizer.encode(text, Some("a b 犬"))).len(),
+                Err(error) => usize::from(error.to_string().contains('\n')),
+            });
+            match attempt {
+                Ok(count) if count != 1 => read += usize::from(count > 1),
+                _ => faults.push(format!("{name}: {place} is {other}")),
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(read > 99, "{read}");
 }
 
 #[test]
