@@ -32,6 +32,15 @@ pub enum Error {
         reason: String,
     },
 
+    /// A file or folder is not what a classifier's tokeniser is read from.
+    #[error("`{}` is not a classifier's tokeniser: {reason}", path.display())]
+    ClassifierTokenizer {
+        /// The file or folder at fault.
+        path: PathBuf,
+        /// What is missing or malformed.
+        reason: String,
+    },
+
     /// A column cannot be found in a table.
     #[error("`{}` has {found} {column}: its header names {header}", path.display())]
     Column {
@@ -248,15 +257,6 @@ pub enum Error {
         asked: usize,
         /// The least size that is possible.
         least: usize,
-    },
-
-    /// A file or folder is no tokeniser of a BERT-like model.
-    #[error("`{}` is not a WordPiece tokeniser: {reason}", path.display())]
-    WordPiece {
-        /// The file or folder at fault.
-        path: PathBuf,
-        /// What is missing or malformed.
-        reason: String,
     },
 
     /// A file could not be written.

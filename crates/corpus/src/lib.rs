@@ -2,7 +2,7 @@
 //!
 //! - [`grammar`] makes the demo's language pair, with gold dependency arcs.
 //! - [`labelled`] reads what classifiers are trained on.
-//! - [`classifier_tokenizer`] loads, trains and saves the WordPiece tokens of BERT-like classifiers.
+//! - [`classifier_tokenizer`] loads, trains and saves the tokens of classifiers: WordPiece, byte-level BPE, unigrams.
 //! - [`marian_tokenizer`] loads the pieces of opus-mt folders.
 //! - [`names`] tells names that stay in their folder.
 //! - [`parallel`] reads line-parallel text files.

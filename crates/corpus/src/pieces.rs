@@ -27,12 +27,11 @@ impl Pieces {
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let model = SentencePieceProcessor::from_bytes(bytes).map_err(|error| shown(&error.to_string()))?;
         // A file torn between two pieces is a model like any other, only without what follows the pieces.
-        let fields = fields(bytes);
-        let field = |number| fields.iter().rev().find(|field| field.number == number);
+        let field = |number| last_field(bytes, number);
         let (Some(_), Some(normalizer)) = (field(TRAINER_SPEC), field(NORMALIZER_SPEC)) else {
             return Err("it ends before its settings".into());
         };
-        check_charsmap(normalizer.content)?;
+        check_charsmap(normalizer)?;
         check_pieces(model.vocab())?;
         if model.model_type() == ModelType::Bpe {
             check_merges(model.vocab())?;
@@ -47,6 +46,36 @@ impl Pieces {
             return Vec::new(); // whatever the model puts before a text
         }
         self.model.encode_pieces(text).expect("`parse` has tried the model")
+    }
+}
+
+/// A unigram model taken apart.
+pub(crate) struct ScoredPieces {
+    /// The pieces in their order, each with its score.
+    pub(crate) pieces: Vec<(String, f64)>,
+    /// The table of its normaliser; empty where it has none.
+    pub(crate) charsmap: Vec<u8>,
+}
+
+impl ScoredPieces {
+    /// Reads a unigram model.
+    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
+        let bytes = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        Self::parse(&bytes).map_err(|reason| Error::SentencePiece { path: path.to_owned(), reason })
+    }
+
+    /// The error says what is wrong with the bytes.
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let model = Pieces::parse(bytes)?.model;
+        if model.model_type() != ModelType::Unigram {
+            return Err("it is no unigram model".into());
+        }
+        let vocabulary = model.vocab();
+        let score = |id| f64::from(vocabulary.score(id));
+        let pieces = pieces(vocabulary).map(|(id, piece)| (piece.to_owned(), score(id))).collect();
+        let charsmap =
+            last_field(bytes, NORMALIZER_SPEC).and_then(|normalizer| last_field(normalizer, CHARSMAP));
+        Ok(Self { pieces, charsmap: charsmap.unwrap_or_default().to_owned() })
     }
 }
 
@@ -106,10 +135,9 @@ fn pieces(vocabulary: &Vocab) -> impl Iterator<Item = (i32, &str)> {
 /// The crate leaves out, without a word, a table of replacements that it cannot read: the size of a trie, little-endian,
 /// the trie, and texts with a zero after each.
 fn check_charsmap(normalizer: &[u8]) -> Result<(), String> {
-    let fields = fields(normalizer);
-    let Some(map) = fields.iter().rev().find(|field| field.number == CHARSMAP) else { return Ok(()) };
-    let Some((size, rest)) = map.content.split_first_chunk() else {
-        return if map.content.is_empty() { Ok(()) } else { Err(torn()) };
+    let Some(map) = last_field(normalizer, CHARSMAP) else { return Ok(()) };
+    let Some((size, rest)) = map.split_first_chunk() else {
+        return if map.is_empty() { Ok(()) } else { Err(torn()) };
     };
     let size = u32::from_le_bytes(*size) as usize;
     let texts =
@@ -131,6 +159,11 @@ const CHARSMAP: u64 = 2;
 struct Field<'a> {
     number: u64,
     content: &'a [u8],
+}
+
+/// What the last field of this number holds.
+fn last_field(bytes: &[u8], number: u64) -> Option<&[u8]> {
+    fields(bytes).into_iter().rev().find(|field| field.number == number).map(|field| field.content)
 }
 
 /// The fields of a protocol buffer that have a length, as far as they are whole.

@@ -1,3 +1,6 @@
+mod families;
+mod hostile;
+
 use std::path::PathBuf;
 
 use super::*;
@@ -175,7 +178,7 @@ fn a_folder_without_tokeniser_is_refused() {
 #[test]
 fn a_list_without_a_special_token_is_refused() {
     let error = refusal(&[("vocab.txt", &vocabulary().replace("[MASK]", "mask"))]);
-    assert!(error.ends_with("vocab.txt` is not a WordPiece tokeniser: it lacks `[MASK]`"), "{error}");
+    assert!(error.ends_with("vocab.txt` is not a classifier's tokeniser: it lacks `[MASK]`"), "{error}");
 }
 
 #[test]
@@ -183,19 +186,21 @@ fn torn_files_are_refused_in_one_line() {
     let json = json();
     for length in (0..json.len()).step_by(97) {
         let error = refusal(&[("tokenizer.json", &json[..json.floor_char_boundary(length)])]);
-        assert!(error.contains("tokenizer.json` is not a WordPiece tokeniser: "), "{error}");
+        assert!(error.contains("tokenizer.json` is not a classifier's tokeniser: "), "{error}");
     }
     let error = refusal(&[("vocab.txt", &vocabulary()), ("tokenizer_config.json", "{\"do_lower")]);
-    assert!(error.contains("tokenizer_config.json` is not a WordPiece tokeniser: EOF"), "{error}");
+    assert!(error.contains("tokenizer_config.json` is not a classifier's tokeniser: EOF"), "{error}");
 }
 
 #[test]
 fn a_tokeniser_of_another_kind_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("tokenizer.json");
-    crate::tokenizer::SubwordTokenizer::train(["a b"].iter(), 300).unwrap().save(&path).unwrap();
-    let error = ClassifierTokenizer::load(folder.path(), 16).unwrap_err().to_string();
-    assert!(error.ends_with("is not a WordPiece tokeniser: its model is of another type"), "{error}");
+    let mut json: serde_json::Value = serde_json::from_str(&json()).unwrap();
+    json["model"] = serde_json::json!({"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"});
+    let error = refusal(&[("tokenizer.json", &json.to_string())]);
+    assert!(
+        error.ends_with("its model is of the type WordLevel: known are WordPiece, BPE, Unigram"),
+        "{error}"
+    );
 }
 
 /// Each of these would make the library panic or fail in the middle of the data.
@@ -218,13 +223,25 @@ fn parts_that_would_fail_later_are_refused() {
     assert!(error.contains("its vocabulary lacks `<nothing>`"), "{error}");
     let pattern = serde_json::json!({"type": "Replace", "pattern": {"Regex": "(a+)+"}, "content": ""});
     let error = changed(&|json| json["normalizer"] = pattern.clone());
-    assert!(error.contains("its normaliser `Replace` is not supported: allowed are Bert"), "{error}");
+    assert!(
+        error.contains("its normaliser `Replace`: it replaces {\"Regex\":\"(a+)+\"}: allowed are"),
+        "{error}"
+    );
     let table = serde_json::json!({"type": "Precompiled", "precompiled_charsmap": "AAAA"});
     let error = changed(&|json| json["normalizer"] = table.clone());
-    assert!(error.contains("its normaliser `Precompiled` is not supported"), "{error}");
+    assert!(
+        error.ends_with("its normaliser `Precompiled`: its table of normalisation is malformed"),
+        "{error}"
+    );
     let nested = serde_json::json!({"type": "Sequence", "normalizers": [{"type": "NFC"}, table]});
     let error = changed(&|json| json["normalizer"] = nested.clone());
-    assert!(error.contains("its normaliser `Precompiled` is not supported"), "{error}");
+    assert!(
+        error.ends_with("its normaliser `Precompiled`: its table of normalisation is malformed"),
+        "{error}"
+    );
+    let prepend = serde_json::json!({"type": "Prepend", "prepend": "a"});
+    let error = changed(&|json| json["normalizer"] = prepend.clone());
+    assert!(error.contains("its normaliser `Prepend` is not supported: allowed are Bert"), "{error}");
     // The library also knows parts by their fields.
     let error = changed(&|json| json["normalizer"] = serde_json::json!({"precompiled_charsmap": "AAAA"}));
     assert!(error.contains("its normaliser `without a type` is not supported"), "{error}");
@@ -232,7 +249,7 @@ fn parts_that_would_fail_later_are_refused() {
     let error = changed(&|json| json["pre_tokenizer"] = split.clone());
     assert!(error.contains("its pre-tokeniser `Split` is not supported"), "{error}");
     let error = changed(&|json| json["pre_tokenizer"] = 3.into());
-    assert!(error.contains("is not a WordPiece tokeniser: "), "{error}");
+    assert!(error.contains("is not a classifier's tokeniser: "), "{error}");
 }
 
 #[test]

@@ -1,0 +1,163 @@
+//! Folders of each family, and what transformers makes of them: `make.py` beside the fixtures.
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+use super::*;
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/classifiers");
+const PIECES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/sentencepiece");
+
+#[derive(serde::Deserialize)]
+struct Expected {
+    texts: Vec<String>,
+    cases: Vec<Case>,
+    results: Vec<Results>,
+}
+
+/// Numbers of a text and its pair, and the maximum length.
+#[derive(serde::Deserialize)]
+struct Case(usize, Option<usize>, usize);
+
+#[derive(serde::Deserialize)]
+struct Results {
+    folders: Vec<String>,
+    size: usize,
+    pad: u32,
+    ids: Vec<Vec<u32>>,
+}
+
+fn expected() -> Expected {
+    serde_json::from_slice(&fs::read(Path::new(FIXTURES).join("expected.json")).unwrap()).unwrap()
+}
+
+/// The normaliser of `PIECES`: a field of a SentencePiece model.
+fn normalizer() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(Path::new(PIECES).join("nmt_nfkc.gz")).unwrap();
+    GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// The model that [`PIECES`] keeps in two parts.
+pub(super) fn model() -> Vec<u8> {
+    [fs::read(Path::new(PIECES).join("unigram.spm")).unwrap(), normalizer()].concat()
+}
+
+/// Its table, as `tokenizer.json` has it.
+pub(super) fn charsmap() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    fs::write(&path, model()).unwrap();
+    crate::pieces::ScoredPieces::read(&path).unwrap().charsmap
+}
+
+fn encoded(charsmap: &[u8]) -> Value {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(charsmap).into()
+}
+
+/// A `tokenizer.json` with the table that is left out of the fixtures.
+pub(super) fn with_charsmap(json: &str, charsmap: &[u8]) -> String {
+    let mut json: Value = serde_json::from_str(json).unwrap();
+    let normalizer = &mut json["normalizer"];
+    let table = if normalizer["type"] == "Sequence" { &mut normalizer["normalizers"][0] } else { normalizer };
+    if table["type"] == "Precompiled" {
+        table["precompiled_charsmap"] = encoded(charsmap);
+    }
+    json.to_string()
+}
+
+/// A copy of a fixture; one of `changed` stands in place of its namesake.
+pub(super) fn copied(name: &str, changed: &[(&str, &str)]) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    if name == "xlm-roberta-pieces" {
+        fs::write(copy.path().join("config.json"), r#"{"model_type": "xlm-roberta"}"#).unwrap();
+        fs::write(copy.path().join("sentencepiece.bpe.model"), model()).unwrap();
+    } else {
+        for file in fs::read_dir(Path::new(FIXTURES).join(name)).unwrap() {
+            let file = file.unwrap();
+            let text = fs::read_to_string(file.path()).unwrap();
+            let is_json = file.file_name() == "tokenizer.json";
+            let text = if is_json { with_charsmap(&text, &charsmap()) } else { text };
+            fs::write(copy.path().join(file.file_name()), text).unwrap();
+        }
+    }
+    for (name, text) in changed {
+        fs::write(copy.path().join(name), text).unwrap();
+    }
+    copy
+}
+
+#[test]
+fn ids_of_all_families_are_those_of_transformers() {
+    let Expected { texts, cases, results } = expected();
+    assert!(texts.len() > 200 && results.iter().flat_map(|result| &result.folders).count() == 9);
+    for result in results {
+        for name in &result.folders {
+            let folder = copied(name, &[]);
+            let lengths: BTreeSet<usize> = cases.iter().map(|case| case.2).collect();
+            let load = |length| (length, ClassifierTokenizer::load(folder.path(), length).unwrap());
+            let tokenizers: BTreeMap<usize, ClassifierTokenizer> = lengths.into_iter().map(load).collect();
+            let tokenizer = &tokenizers[&128];
+            assert_eq!((tokenizer.pad(), tokenizer.vocabulary_size()), (result.pad, result.size), "{name}");
+            assert_eq!(cases.len(), result.ids.len());
+            for (Case(text, pair, max_length), ids) in cases.iter().zip(&result.ids) {
+                let (text, pair) = (&texts[*text], pair.map(|pair| texts[pair].as_str()));
+                assert_eq!(tokenizers[max_length].encode(text, pair).ids, *ids, "{name}: {text:?} {pair:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_saved_tokeniser_of_any_family_is_the_same() {
+    let Expected { texts, results, .. } = expected();
+    for name in results.iter().flat_map(|result| &result.folders) {
+        let folder = copied(name, &[]);
+        let tokenizer = ClassifierTokenizer::load(folder.path(), 24).unwrap();
+        tokenizer.save(&folder.path().join("tokenizer.json")).unwrap();
+        let saved = ClassifierTokenizer::load(folder.path(), 24).unwrap();
+        for text in &texts {
+            assert_eq!(
+                saved.encode(text, Some("a b")),
+                tokenizer.encode(text, Some("a b")),
+                "{name}: {text:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn only_bert_and_distilbert_have_two_segments() {
+    for (name, segments) in [
+        ("roberta-lists", [0; 6]),
+        ("roberta-json", [0; 6]),
+        ("xlm-roberta-pieces", [0; 6]),
+        ("distilbert-list", [0, 0, 0, 1, 1, 1]),
+    ] {
+        let tokenizer = ClassifierTokenizer::load(copied(name, &[]).path(), 6).unwrap();
+        assert_eq!(tokenizer.encode("the door", Some("the door")).segments, segments, "{name}");
+    }
+    // whatever its template says
+    let folder = copied("xlm-roberta-json", &[]);
+    let path = folder.path().join("tokenizer.json");
+    let mut json: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    json["post_processor"]["pair"][4]["Sequence"]["type_id"] = 1.into();
+    fs::write(&path, json.to_string()).unwrap();
+    let tokenizer = ClassifierTokenizer::load(folder.path(), 6).unwrap();
+    assert_eq!(tokenizer.encode("the door", Some("the door")).segments, [0; 6]);
+}
+
+/// Four special tokens, and one word.
+#[test]
+fn a_pair_of_roberta_takes_at_least_five_tokens() {
+    for name in ["roberta-lists", "roberta-json", "xlm-roberta-pieces", "xlm-roberta-json"] {
+        let folder = copied(name, &[]);
+        assert!(ClassifierTokenizer::load(folder.path(), 5).is_ok(), "{name}");
+        let error = ClassifierTokenizer::load(folder.path(), 4).unwrap_err().to_string();
+        assert!(error.ends_with("is too small: special tokens and one word take 5"), "{name}: {error}");
+    }
+}
