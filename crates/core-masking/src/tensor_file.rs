@@ -91,10 +91,10 @@ impl TensorFile {
         let fault = |fault: String| Error::Index { path: index.to_owned(), fault };
         let mut file = Self { path: index.to_owned(), shards: Vec::new(), tensors: BTreeMap::new() };
         let names: BTreeSet<&String> = weight_map.values().collect();
+        if let Some(name) = names.iter().find(|name| !is_shard_name(name)) {
+            return Err(fault(format!("`{}` is no name of a shard beside it", excerpt(name))));
+        }
         for name in names {
-            if !is_shard_name(name) {
-                return Err(fault(format!("`{}` is no name of a shard beside it", excerpt(name))));
-            }
             let (shard, tensors) = Shard::open(&index.with_file_name(name))?;
             for (tensor, info) in tensors {
                 if weight_map.get(&tensor) != Some(name) {
