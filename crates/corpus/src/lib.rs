@@ -4,6 +4,7 @@
 //! - [`labelled`] reads what classifiers are trained on.
 //! - [`classifier_tokenizer`] loads, trains and saves the WordPiece tokens of BERT-like classifiers.
 //! - [`marian_tokenizer`] loads the pieces of opus-mt folders.
+//! - [`moses`] splits text into words and joins them as the Moses toolkit does.
 //! - [`names`] tells names that stay in their folder.
 //! - [`parallel`] reads line-parallel text files.
 //! - [`pairs`] reads tables of sentence pairs, and chooses some of the pairs of a file.
@@ -23,6 +24,7 @@ pub mod grammar;
 pub mod hub;
 pub mod labelled;
 pub mod marian_tokenizer;
+pub mod moses;
 pub mod names;
 mod numbering;
 pub mod pairs;
