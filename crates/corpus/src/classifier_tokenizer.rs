@@ -73,13 +73,13 @@ impl Default for Settings {
 /// A special token, with or without details of how it is found.
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
-enum Name {
+pub(crate) enum Name {
     Plain(String),
     Detailed { content: String },
 }
 
 impl Name {
-    fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         match self {
             Self::Plain(name) | Self::Detailed { content: name } => name,
         }

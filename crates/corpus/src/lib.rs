@@ -5,6 +5,7 @@
 //! - [`classifier_tokenizer`] loads, trains and saves the WordPiece tokens of BERT-like classifiers.
 //! - [`marian_tokenizer`] loads the pieces of opus-mt folders.
 //! - [`moses`] splits text into words and joins them as the Moses toolkit does.
+//! - [`fsmt_tokenizer`] loads the pieces of fairseq's translators.
 //! - [`names`] tells names that stay in their folder.
 //! - [`parallel`] reads line-parallel text files.
 //! - [`pairs`] reads tables of sentence pairs, and chooses some of the pairs of a file.
@@ -20,6 +21,7 @@ mod compressed;
 mod error;
 pub mod fetch;
 mod foreign;
+pub mod fsmt_tokenizer;
 pub mod grammar;
 pub mod hub;
 pub mod labelled;

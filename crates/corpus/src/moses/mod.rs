@@ -69,7 +69,7 @@ fn is_space(letter: char) -> bool {
 const SPACE: &str = r"\s\x1c-\x1f";
 
 /// What stands between white space.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_space).filter(|word| !word.is_empty())
 }
 
