@@ -2,10 +2,10 @@
 
     python fairseq_to_fsmt.py wmt14.en-fr.joined-dict.transformer data/wmt14-en-fr-fairseq
 
-ARCHIVE is an unpacked folder with model.pt, a dictionary for each language (dict.en.txt, dict.fr.txt) and bpecodes: those of
-https://github.com/facebookresearch/fairseq/tree/main/examples/translation, old and new, or your own. FOLDER gets
-config.json, generation_config.json, model.safetensors and the tokeniser's files; it must not be there yet. The numbers
-stay as they are.
+ARCHIVE is an unpacked folder with model.pt, a dictionary for each language (dict.en.txt, dict.fr.txt) and bpecodes:
+those of https://github.com/facebookresearch/fairseq/tree/main/examples/translation, old and new, or your own. FOLDER
+gets config.json, generation_config.json, model.safetensors and the tokeniser's files; it must not be there yet. The
+numbers stay as they are.
 
 Taken are transformers with layer normalisation after each sublayer, sinusoidal positions, and one embedding for the
 decoder's input and output; all else is refused by name. model.pt is a pickle: no code in it is run, tensors and
@@ -34,7 +34,8 @@ BEGIN, PAD, END = 0, 1, 2
 END_OF_WORD = "</w>"
 # fairseq's name: that of transformers
 ACTIVATIONS = {
-    "relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu_new", "gelu_fast": "gelu_new", "tanh": "tanh", "linear": "linear"
+    "relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu_new", "gelu_fast": "gelu_new", "tanh": "tanh",
+    "linear": "linear",
 }
 DTYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
 # the oldest archives number what later ones name
@@ -70,14 +71,15 @@ class Settings:
         cfg = checkpoint.get("cfg")
         if isinstance(cfg, dict):
             parts += [cfg.get("model"), cfg.get("task")]
-        self.parts = [vars(part) if isinstance(part, argparse.Namespace) else part for part in parts if part is not None]
+        as_dict = lambda part: vars(part) if isinstance(part, argparse.Namespace) else part
+        self.parts = [as_dict(part) for part in parts if part is not None]
         if not all(isinstance(part, dict) for part in self.parts):
             raise Fault("`args` and `cfg` must be lists of settings, but one of them is something else")
         if not self.parts:
             raise Fault("model.pt has neither `args` nor `cfg`, so its architecture is not known")
 
     def get(self, name, default=None):
-        return next((part[name] for part in self.parts if name in part), default)
+        return next((part[name] for part in self.parts if part.get(name) is not None), default)
 
     def number(self, name):
         value = self.get(name)
@@ -199,20 +201,22 @@ def read_lines(path):
 
 
 def read_dictionary(path, rows):
-    """Pieces with their numbers; `@@` at the end of a piece says that the word goes on, END_OF_WORD that it does not."""
+    """Pieces with their numbers; `@@` at the end of one says that the word goes on, END_OF_WORD that it does not."""
     pieces = {token: number for number, token in enumerate(SPECIALS)}
     lines = read_lines(path)
     for number, line in enumerate(lines, 1):
         token, _, count = line.rpartition(" ")
         if not token or not count.isdecimal():
             raise Fault(f"{path.name}, line {number}: `{shown(line)}` is not a piece and how often it occurs")
-        piece = token.removesuffix("@@") if token.endswith("@@") else token + END_OF_WORD
-        if not piece or piece in pieces or token in SPECIALS:
-            raise Fault(f"{path.name}, line {number}: `{shown(token)}` is empty or there already")
+        # "@@" alone is a word
+        piece = token.removesuffix("@@") if token.endswith("@@") and token != "@@" else token + END_OF_WORD
+        if piece in pieces or token in SPECIALS:
+            raise Fault(f"{path.name}, line {number}: `{shown(token)}` is there already")
         pieces[piece] = len(pieces)
     if len(pieces) != rows:
         raise Fault(
-            f"{path.name} has {len(lines)} pieces, {len(pieces)} with the special ones, but the embedding has {rows} rows"
+            f"{path.name} has {len(lines)} pieces, {len(pieces)} with the special ones, but the embedding has "
+            f"{rows} rows"
         )
     return pieces
 

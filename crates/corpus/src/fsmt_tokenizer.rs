@@ -1,6 +1,6 @@
-//! Pieces of fairseq's translators as transformers keeps them, `fsmt`, such as facebook/wmt19-en-de: Moses splits the words,
-//! `merges.txt` cuts them into pieces (Sennrich et al. 2016, <https://aclanthology.org/P16-1162>), `vocab-src.json` and
-//! `vocab-tgt.json` number these.
+//! Pieces of fairseq's translators as transformers keeps them, `fsmt`, such as facebook/wmt19-en-de: Moses splits the
+//! words, `merges.txt` cuts them into pieces (Sennrich et al. 2016, <https://aclanthology.org/P16-1162>),
+//! `vocab-src.json` and `vocab-tgt.json` number these.
 //!
 //! After `FSMTTokenizer` of transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/fsmt/tokenization_fsmt.py>.

@@ -32,7 +32,7 @@ impl Moses {
     ) -> Placing {
         let language = self.language.as_str();
         let first = token.chars().next();
-        if language != "ko" && first.is_some_and(is_cjk) {
+        if first.is_some_and(is_cjk) {
             let follows = previous.and_then(|token| token.chars().last()).is_some_and(is_cjk);
             return if follows { Placing::Left } else { Placing::Apart };
         }
@@ -46,8 +46,7 @@ impl Moses {
         if language == "en" && previous.is_some() && is_english_ending(token) {
             return Placing::Left;
         }
-        let elides = ["fr", "it", "ga"].contains(&language) && is_elided(token);
-        if elides && next.is_some_and(|next| next.starts_with(is_alphabetic)) {
+        if language == "fr" && is_elided(token) && next.is_some_and(|next| next.starts_with(is_alphabetic)) {
             return Placing::Right;
         }
         if token.chars().all(|letter| "'\"„“`".contains(letter)) {

@@ -1,12 +1,10 @@
 //! Words and punctuation as the Moses toolkit splits and joins them (Koehn et al. 2007,
 //! <https://aclanthology.org/P07-2045>): what translators of fairseq were trained on.
 //!
-//! After sacremoses 0.2.0, <https://github.com/hplt-project/sacremoses>, whose results these are; no crate does the same.
-//! English, French, German and Russian have their abbreviations. Other languages have those of English and the rules that
-//! sacremoses has for languages it does not know, apart from apostrophes and quotation marks of a few; so Czech, Finnish,
-//! Chinese, Japanese and Korean, for which it has more rules, come out otherwise here.
-//!
-//! What a character is may depend on the version of Unicode: there, on Python's.
+//! After sacremoses 0.2.0, <https://github.com/hplt-project/sacremoses>, whose results these are; no kept crate does
+//! the same. English, French, German and Russian are done in full. Any other language is treated as sacremoses treats
+//! those that it does not know, with the abbreviations of English; one that it knows, such as Czech, comes out otherwise
+//! here. What a character is may depend on the version of Unicode: there, on Python's.
 mod characters;
 mod detokenize;
 mod normalize;

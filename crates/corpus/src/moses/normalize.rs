@@ -29,7 +29,7 @@ pub(super) fn rules(language: &str) -> Vec<Rule> {
         }
         _ => Vec::new(),
     };
-    let decimal = if ["de", "es", "cz", "cs", "fr"].contains(&language) { "$1,$2" } else { "$1.$2" };
+    let decimal = if ["de", "fr"].contains(&language) { "$1,$2" } else { "$1.$2" };
     let number = Rule::new("(\\d)\u{a0}(\\d)", decimal);
     general.chain(quotes).chain([number]).collect()
 }

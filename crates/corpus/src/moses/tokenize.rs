@@ -84,7 +84,7 @@ pub(super) fn rules(language: &str) -> Vec<Rule> {
             Rule::new(&format!("([{letter}])'([{letter}])"), "$1 '$2"),
             Rule::new(&format!("([{number}])'(s)"), "$1 '$2"),
         ],
-        "fr" | "it" => vec![
+        "fr" => vec![
             Rule::new(&format!("([^{letter}])'([^{letter}])"), apart),
             Rule::new(&format!("([^{letter}])'([{letter}])"), apart),
             Rule::new(&format!("([{letter}])'([^{letter}])"), apart),
