@@ -58,6 +58,11 @@ deny:
 check-export *args:
     {{ python }} crates/iterative-prune/tests/check_export.py "$@"
 
+# The converter of fairseq's archives on tiny ones that the check makes; torch must be installed, and better transformers 4
+[group('check')]
+check-fairseq *args:
+    {{ python }} crates/core-masking/tests/fairseq_to_fsmt.py "$@"
+
 # Speed as ratios, one table: sweeps, bf16, removed heads, decoding and training beside transformers; `just bench --help`
 [group('check')]
 bench *args: setup

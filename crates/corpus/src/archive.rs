@@ -1,7 +1,7 @@
-//! Zip archives: files out of them, and texts in them; a Python wheel is one.
+//! Zip archives: files out of them, and texts in them; a Python wheel is one. Files out of gzipped tar archives.
 use std::fs::File;
 use std::io::{self, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 use zip::read::ZipFile;
@@ -74,6 +74,44 @@ impl<'a> Archive<'a> {
             ZipError::FileNotFound => fault(self.path, format!("has no {}", named(member))),
             error => fault(self.path, format!("{} cannot be read ({error})", named(member))),
         })
+    }
+}
+
+/// A file to take out of an archive.
+pub(crate) struct Wanted {
+    /// Its name there.
+    pub(crate) member: String,
+    /// Where it goes.
+    pub(crate) part: PathBuf,
+}
+
+/// Writes all of `wanted` out of a gzipped tar archive.
+pub(crate) fn untar(path: &Path, wanted: &[Wanted]) -> Result<(), Error> {
+    let torn = |error: io::Error| {
+        fault(path, format!("not a complete gzipped tar archive ({})", shown(&error.to_string())))
+    };
+    let content = compressed::gzip(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let mut archive = tar::Archive::new(content);
+    let mut found = vec![false; wanted.len()];
+    for entry in archive.entries().map_err(torn)? {
+        let mut entry = entry.map_err(torn)?;
+        let name = entry.path_bytes().into_owned();
+        let name = name.strip_prefix(b"./").unwrap_or(&name);
+        let place = wanted.iter().position(|wanted| wanted.member.as_bytes() == name);
+        if let Some(place) = place.filter(|_| entry.header().entry_type().is_file()) {
+            let part = &wanted[place].part;
+            let written = |source| Error::Write { path: part.clone(), source };
+            let mut file = File::create(part).map_err(written)?;
+            io::copy(&mut entry, &mut file).map_err(torn)?;
+            file.sync_all().map_err(written)?;
+            found[place] = true;
+        }
+    }
+    // To the end, where gzip has its checksum.
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(torn)?;
+    match wanted.iter().zip(found).find(|(_, found)| !found) {
+        Some((wanted, _)) => Err(fault(path, format!("has no {}", named(&wanted.member)))),
+        None => Ok(()),
     }
 }
 

@@ -18,6 +18,7 @@ use std::path::Path;
 use tokenizers::{EncodeInput, PostProcessor, PreTokenizerWrapper, Tokenizer, TruncationParams};
 
 use self::family::{BERT, Family};
+pub(crate) use self::settings::Name;
 use self::settings::{Settings, Stated};
 use crate::Error;
 use crate::foreign::shown;

@@ -88,6 +88,15 @@ pub enum Error {
         reason: String,
     },
 
+    /// A file is not what the tokeniser of a translator of fairseq is read from.
+    #[error("`{}` does not fit an FSMT tokeniser: {reason}", path.display())]
+    Fsmt {
+        /// The file at fault.
+        path: PathBuf,
+        /// What is missing or malformed.
+        reason: String,
+    },
+
     /// A model of the hub cannot be had.
     #[error("cannot get `{model}` from the hub: {reason}")]
     Hub {

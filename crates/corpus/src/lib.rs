@@ -4,6 +4,8 @@
 //! - [`labelled`] reads what classifiers are trained on.
 //! - [`classifier_tokenizer`] loads, trains and saves the tokens of classifiers: WordPiece, byte-level BPE, unigrams.
 //! - [`marian_tokenizer`] loads the pieces of opus-mt folders.
+//! - [`moses`] splits text into words and joins them as the Moses toolkit does.
+//! - [`fsmt_tokenizer`] loads the pieces of fairseq's translators.
 //! - [`names`] tells names that stay in their folder.
 //! - [`parallel`] reads line-parallel text files.
 //! - [`pairs`] reads tables of sentence pairs, and chooses some of the pairs of a file.
@@ -19,10 +21,12 @@ mod compressed;
 mod error;
 pub mod fetch;
 mod foreign;
+pub mod fsmt_tokenizer;
 pub mod grammar;
 pub mod hub;
 pub mod labelled;
 pub mod marian_tokenizer;
+pub mod moses;
 pub mod names;
 mod numbering;
 pub mod pairs;

@@ -139,7 +139,7 @@ fn split_language_code(text: &str) -> (Option<&str>, &str) {
 
 /// The `clean_up_tokenization` of transformers, in its order:
 /// <https://github.com/huggingface/transformers/blob/v4.46.3/src/transformers/tokenization_utils_base.py#L4052>.
-fn join_punctuation(text: &str) -> String {
+pub(crate) fn join_punctuation(text: &str) -> String {
     let rules = [
         (" .", "."),
         (" ?", "?"),

@@ -176,9 +176,24 @@ fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
+/// A gzipped tar archive.
+fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, content) in members {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        builder.append_data(&mut header, name, *content).unwrap();
+    }
+    gzip(&builder.into_inner().unwrap())
+}
+
 /// A data set of two files, one of them not verified, in an archive at this address.
 fn archived(address: &str) -> Project {
-    let place = format!("archive = \"{address}/Toy.zip\"\ninside = \"Toy/\"\nfolder = \"glue/Toy\"");
+    archived_as("Toy.zip", address)
+}
+
+fn archived_as(name: &str, address: &str) -> Project {
+    let place = format!("archive = \"{address}/{name}\"\ninside = \"Toy/\"\nfolder = \"glue/Toy\"");
     Project::with(&place, &format!("\"train.tsv\" = \"{SHA256}\"\n\"dev.tsv\" = \"unverified\""))
 }
 
@@ -403,6 +418,37 @@ fn an_archive_that_is_none_or_lacks_a_file_is_one_clear_line() {
     fails(zip(&[("Toy/dev.tsv", b"A cat.\n")]), &format!("{path}: has no `Toy/train.tsv`"));
     let other = zip(&[("Toy/dev.tsv", b"A cat.\n"), ("Toy/train.tsv", b"A cat.\n")]);
     fails(other, "`data/glue/Toy/Toy.zip.part:Toy/train.tsv` has the wrong content");
+}
+
+#[test]
+fn files_come_out_of_a_gzipped_tar_archive() {
+    for name in ["Toy.tgz", "Toy.tar.gz"] {
+        let members = [("Toy/dev.tsv", &b"A cat.\n"[..]), ("Toy/test.tsv", b"no"), ("Toy/train.tsv", TEXT)];
+        let project = archived_as(name, &Server::WithRanges.start(tar(&members)));
+        project.fetch(&["toy"]).success();
+        assert_eq!(fs::read(project.path("data/glue/Toy/train.tsv")).unwrap(), TEXT);
+        assert_eq!(fs::read(project.path("data/glue/Toy/dev.tsv")).unwrap(), b"A cat.\n");
+        assert_eq!(project.names("data/glue/Toy"), ["dev.tsv", "train.tsv"]);
+    }
+}
+
+#[test]
+fn a_tar_archive_that_is_none_or_lacks_a_file_is_one_clear_line() {
+    let fails = |archive: Vec<u8>, error: &str| {
+        let project = archived_as("Toy.tgz", &Server::WithRanges.start(archive));
+        project.fetch(&["toy"]).code(1).stderr(one_line_error(error));
+        assert!(!project.path("data/glue/Toy/Toy.tgz.part").exists(), "would be resumed for ever");
+        assert!(!project.path("data/glue/Toy/train.tsv").exists());
+    };
+    let path = "`data/glue/Toy/Toy.tgz.part`";
+    let both = tar(&[("Toy/train.tsv", TEXT), ("Toy/dev.tsv", b"A cat.\n")]);
+    fails(TEXT.to_vec(), &format!("{path}: not a complete gzipped tar archive"));
+    fails(gzip(&[b'x'; 2000]), &format!("{path}: not a complete gzipped tar archive"));
+    // All files are there, but gzip's checksum is not.
+    fails(both[..both.len() - 4].to_vec(), &format!("{path}: not a complete gzipped tar archive"));
+    fails(tar(&[("Toy/dev.tsv", b"A cat.\n")]), &format!("{path}: has no `Toy/train.tsv`"));
+    let other = tar(&[("Toy/dev.tsv", b"A cat.\n"), ("Toy/train.tsv", b"A cat.\n")]);
+    fails(other, "`data/glue/Toy/Toy.tgz.part:Toy/train.tsv` has the wrong content");
 }
 
 #[test]

@@ -51,14 +51,22 @@ struct Names {
 /// A special token, with or without details of how it is found.
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
-enum Name {
+pub(crate) enum Name {
     Plain(String),
     Detailed(Found),
 }
 
+impl Name {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Plain(name) | Self::Detailed(Found { content: name, .. }) => name,
+        }
+    }
+}
+
 /// How a token is found in a text.
 #[derive(Clone, serde::Deserialize)]
-struct Found {
+pub(crate) struct Found {
     content: String,
     #[serde(default)]
     single_word: bool,

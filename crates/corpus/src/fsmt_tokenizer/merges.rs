@@ -1,0 +1,98 @@
+//! `merges.txt`: which pieces of a word become one, the first lines first.
+//!
+//! Not the BPE of `tokenizers`: it merges a pair that comes first in the file as soon as it comes up, also amid the
+//! occurrences of another, where transformers' `FSMTTokenizer` merges all occurrences of one pair before it looks for
+//! the next; and it wants all pieces in one vocabulary, from which those of fairseq leave out the rare ones.
+use std::collections::{HashMap, HashSet};
+
+use crate::foreign::shown;
+
+/// What the last piece of a word ends with.
+pub(super) const END_OF_WORD: &str = "</w>";
+
+pub(super) struct Merges {
+    /// By what they make.
+    ranks: HashMap<String, Vec<Merge>>,
+}
+
+struct Merge {
+    /// Bytes of its left piece.
+    left: usize,
+    /// The line, and so the order.
+    rank: usize,
+}
+
+impl Merges {
+    /// Two pieces a line; subword-nmt puts its version above, fastBPE a number after. The error says what is wrong.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if !text.is_empty() && !text.ends_with('\n') {
+            return Err("its last line is not complete".into());
+        }
+        let mut ranks: HashMap<String, Vec<Merge>> = HashMap::new();
+        let mut known: HashSet<String> = HashSet::new();
+        for (rank, line) in text.lines().enumerate() {
+            if line.is_empty() || rank == 0 && line.starts_with("#version:") {
+                continue;
+            }
+            let [left, right] = pieces(line).map_err(|reason| format!("line {}: {reason}", rank + 1))?;
+            if let Some(piece) =
+                [left, right].into_iter().find(|piece| !is_letter(piece) && !known.contains(*piece))
+            {
+                let piece = shown(piece);
+                return Err(format!(
+                    "line {}: `{piece}` is no letter, and no line before makes it",
+                    rank + 1
+                ));
+            }
+            let whole = format!("{left}{right}");
+            let merges = ranks.entry(whole.clone()).or_default();
+            merges.retain(|merge| merge.left != left.len()); // of two equal lines the last one counts
+            merges.push(Merge { left: left.len(), rank });
+            known.insert(whole);
+        }
+        Ok(Self { ranks })
+    }
+
+    /// The pieces of a word that ends with [`END_OF_WORD`], which is part of the last piece.
+    pub(super) fn cut<'a>(&self, word: &'a str) -> impl Iterator<Item = &'a str> {
+        let letters = word.strip_suffix(END_OF_WORD).unwrap_or(word);
+        // Where pieces begin, and the end of the last.
+        let mut places: Vec<usize> =
+            letters.char_indices().map(|(place, _)| place).chain([word.len()]).collect();
+        while let Some(best) = places.windows(3).filter_map(|places| self.rank(word, places)).min() {
+            let mut merged = Vec::with_capacity(places.len());
+            let mut at = 0;
+            while at < places.len() {
+                merged.push(places[at]);
+                let is_best = places.get(at..at + 3).and_then(|places| self.rank(word, places)) == Some(best);
+                at += if is_best { 2 } else { 1 };
+            }
+            places = merged;
+        }
+        (1..places.len()).map(move |at| &word[places[at - 1]..places[at]])
+    }
+
+    /// The rank of the merge of two pieces, which lie between three places.
+    fn rank(&self, word: &str, places: &[usize]) -> Option<usize> {
+        let &[first, second, end] = places else { return None };
+        let merges = self.ranks.get(&word[first..end])?;
+        merges.iter().find(|merge| merge.left == second - first).map(|merge| merge.rank)
+    }
+}
+
+/// The two pieces of a line.
+fn pieces(line: &str) -> Result<[&str; 2], String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    match words[..] {
+        [left, right] if !left.is_empty() && !right.is_empty() => Ok([left, right]),
+        [left, right, number] if !left.is_empty() && !right.is_empty() && number.parse::<u64>().is_ok() => {
+            Ok([left, right])
+        }
+        _ => Err(format!("`{}` is not two pieces with a space between them", shown(line))),
+    }
+}
+
+/// Whether it is one letter, be it the last of a word.
+fn is_letter(piece: &str) -> bool {
+    piece.strip_suffix(END_OF_WORD).unwrap_or(piece).chars().count() == 1
+}
