@@ -74,12 +74,12 @@ fn position_rows(config: &TranslatorConfig) -> i64 {
 /// Folders may repeat an embedding and the table of positions under other names.
 fn tied_inventory(config: &TranslatorConfig) -> Inventory {
     let (embeddings, width) = (&config.family.embeddings, config.d_model);
-    let copy = |(name, of): &(&str, &str)| {
-        let rows = if *of == embeddings.source { config.vocab_size } else { config.target_vocabulary() };
-        ((*name).to_owned(), vec![rows, width])
+    let copy = |(name, of): (&str, &str)| {
+        let rows = if of == embeddings.source { config.vocab_size } else { config.target_vocabulary() };
+        (name.to_owned(), vec![rows, width])
     };
     let table = |name: &str| (name.to_owned(), vec![position_rows(config), width]);
-    embeddings.copies.iter().map(copy).chain(POSITIONS.map(table)).collect()
+    config.copies().into_iter().map(copy).chain(POSITIONS.map(table)).collect()
 }
 
 /// Takes the copies out.
@@ -88,7 +88,7 @@ fn tied_inventory(config: &TranslatorConfig) -> Inventory {
 /// If one is no copy.
 fn drop_tied(weights: &mut Weights, config: &TranslatorConfig, path: &Path) -> Result<(), Error> {
     let refusal = |name: &str, of: String| Error::Tied { path: path.to_owned(), name: name.to_owned(), of };
-    for (name, of) in config.family.embeddings.copies {
+    for (name, of) in config.copies() {
         let original = weights.get(of)?;
         if weights.remove(name).is_some_and(|copy| copy != original) {
             return Err(refusal(name, format!("equal to `{of}`")));

@@ -191,7 +191,7 @@ impl TranslatorConfig {
             );
         }
         let (source, target) = (self.vocab_size, self.target_vocabulary());
-        if self.family.shares_vocabulary() && source != target {
+        if self.shares_vocabulary() && source != target {
             return Err(format!(
                 "decoder_vocab_size ({target}) differs from vocab_size ({source}), which is not supported"
             ));
@@ -204,6 +204,25 @@ impl TranslatorConfig {
             }
             None => Ok(()),
         }
+    }
+
+    /// Embeddings of target tokens, which are the output layer too.
+    pub(super) fn target_embedding(&self) -> &'static str {
+        let names = &self.family.embeddings;
+        if self.tie_word_embeddings == Some(true) { names.source } else { names.target }
+    }
+
+    /// Whether source and target have one vocabulary.
+    fn shares_vocabulary(&self) -> bool {
+        self.target_embedding() == self.family.embeddings.source
+    }
+
+    /// Tensors that a folder may hold beside that which they are copies of.
+    pub(super) fn copies(&self) -> Vec<(&'static str, &'static str)> {
+        let (names, target) = (&self.family.embeddings, self.target_embedding());
+        let tied = (names.target != target).then_some((names.target, target));
+        let original = |of| if of == names.target { target } else { of };
+        names.copies.iter().map(|&(copy, of)| (copy, original(of))).chain(tied).collect()
     }
 
     /// Pieces of the target's vocabulary.
@@ -240,7 +259,7 @@ impl TranslatorConfig {
     pub fn inventory(&self) -> Inventory {
         let names = &self.family.embeddings;
         let mut inventory = vec![(names.source.to_owned(), vec![self.vocab_size, self.d_model])];
-        if !self.family.shares_vocabulary() {
+        if !self.shares_vocabulary() {
             inventory.push((names.target.to_owned(), vec![self.target_vocabulary(), self.d_model]));
         }
         inventory.extend(names.bias.map(|name| (name.to_owned(), vec![1, self.target_vocabulary()])));

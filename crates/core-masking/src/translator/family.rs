@@ -29,7 +29,8 @@ pub struct TranslatorFamily {
 pub struct EmbeddingNames {
     /// Embeddings of source tokens.
     pub source: &'static str,
-    /// Embeddings of target tokens, which are the output layer too; where they are the source's, both have one vocabulary.
+    /// Embeddings of target tokens, which are the output layer too; where they are the source's, or `tie_word_embeddings` says
+    /// so, both sides have one vocabulary.
     pub target: &'static str,
     /// The bias of the logits, if there is one.
     pub bias: Option<&'static str>,
@@ -72,11 +73,6 @@ impl Sinusoids {
 }
 
 impl TranslatorFamily {
-    /// Whether source and target have one vocabulary.
-    pub fn shares_vocabulary(&self) -> bool {
-        self.embeddings.source == self.embeddings.target
-    }
-
     /// How its entries are called.
     pub(super) fn dictionary(&self) -> Dictionary {
         Dictionary { entries: self.entries, defaults: self.defaults }

@@ -114,7 +114,7 @@ impl GatedModel for Translator {
             )
         });
         let decoder = (0..config.decoder_layers).map(|layer| DecoderLayer::new(&config, &weights, layer));
-        let target = weights.get(names.target)?;
+        let target = weights.get(config.target_embedding())?;
         let options = (target.kind(), target.device());
         let bias = names.bias.map(|name| Ok::<_, Error>(weights.get(name)?.view([-1]))).transpose()?;
         let (rows, sinusoids) = (config.max_position_embeddings, config.family.sinusoids);
