@@ -1,10 +1,8 @@
 //! Command-line arguments that every experiment shares.
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
-use tch::{Cuda, Device, Kind};
-
 use records::{Existing, Row, RowWriter, Signature, Taken};
+use training::{Machine, Precision, device, start_threads};
 
 use crate::{Description, Error, Scored};
 
@@ -167,109 +165,21 @@ pub(crate) fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Number format of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Precision {
-    /// Single precision
-    F32,
-    /// bfloat16, quick on machines that have units for it; a classifier looks again in f32 at close decisions
-    Bf16,
-}
-
-impl Precision {
-    /// The name on the command line and in signatures.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::Bf16 => "bf16",
-        }
-    }
-
-    fn kind(self) -> Kind {
-        match self {
-            Self::F32 => Kind::Float,
-            Self::Bf16 => Kind::BFloat16,
-        }
-    }
-}
-
-/// [`MachineArgs`], checked.
-#[derive(Debug, Clone)]
-pub struct Machine {
-    /// Folder of data sets and trained models.
-    pub data: PathBuf,
-    /// Threads of the computation.
-    pub threads: usize,
-    /// Device of the model.
-    pub device: Device,
-    /// Number format of the model in experiments.
-    pub precision: Precision,
-    /// Bytes that evaluating many head sets may take besides the model.
-    pub memory: u64,
-    /// No progress on stderr.
-    pub quiet: bool,
-}
-
 impl MachineArgs {
     /// Checks the device, counts the cores and starts the threads; single precision.
     ///
     /// # Errors
     /// If there is no such device, or the threads cannot be started.
     pub fn build(&self) -> Result<Machine, Error> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = self.threads.unwrap_or(cores);
-        let fault = |error: rayon::ThreadPoolBuildError| Error::Threads {
-            threads,
-            source: std::io::Error::other(error.to_string()),
-        };
-        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(fault)?;
         Ok(Machine {
             data: self.data.clone(),
-            threads,
+            threads: start_threads(self.threads)?,
             device: device(&self.device)?,
             precision: Precision::F32,
             memory: self.memory,
             quiet: self.quiet,
         })
     }
-}
-
-impl Machine {
-    /// Kind and device of tensors.
-    pub fn options(&self) -> (Kind, Device) {
-        (self.precision.kind(), self.device)
-    }
-
-    /// Threads with a model of their own: one for each core of a CPU, each computing alone, which keeps cores busier than
-    /// dividing small matrix products between them; one on a GPU, which divides them itself.
-    pub fn workers(&self) -> usize {
-        if self.device == Device::Cpu { self.threads } else { 1 }
-    }
-
-    /// `cpu` or `cuda:N`, for signatures.
-    pub fn device_name(&self) -> String {
-        match self.device {
-            Device::Cuda(index) => format!("cuda:{index}"),
-            _ => "cpu".to_owned(),
-        }
-    }
-
-    /// Where the model of a subject is kept.
-    pub fn model_folder(&self, subject: &str) -> PathBuf {
-        self.data.join("models").join(subject)
-    }
-}
-
-fn device(name: &str) -> Result<Device, Error> {
-    let found = if Cuda::is_available() { Cuda::device_count() } else { 0 };
-    let cuda = |index: &str| index.parse().ok().filter(|&index| (index as i64) < found).map(Device::Cuda);
-    let device = match name.split_once(':') {
-        None if name == "cpu" => Some(Device::Cpu),
-        None if name == "auto" => Some(if found > 0 { Device::Cuda(0) } else { Device::Cpu }),
-        Some(("cuda", index)) => cuda(index),
-        _ => None,
-    };
-    device.ok_or_else(|| Error::Device { name: name.to_owned(), found })
 }
 
 /// The TOML file and the name of a subject, given as a path or as a name in `experiments/`.
@@ -313,6 +223,7 @@ fn known_subjects() -> Vec<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use tch::Device;
 
     /// Two threads on the CPU.
     pub(crate) fn machine() -> Machine {

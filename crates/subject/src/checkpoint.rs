@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use core_masking::{HeadLayout, HeadSet, Removal};
 use corpus::hub::{HubModel, HubOptions, OPTIONAL, PREFIX, REQUIRED};
 use records::{Identity, sha256_file};
+use training::Machine;
 
 use crate::Error;
-use crate::args::Machine;
 use crate::spec::CheckpointSpec;
 
 /// A Hugging Face folder on this machine.

@@ -2,9 +2,9 @@
 use std::ops::Range;
 
 use core_masking::HeadSet;
+use training::{Progress, workers};
 
-use crate::progress::Progress;
-use crate::{Error, workers};
+use crate::Error;
 
 /// Neighbours in `sets` with the same `key`, up to `most` of them.
 pub(crate) fn neighbours<K: PartialEq + Copy>(

@@ -7,8 +7,8 @@ use core_masking::{Attention, HeadId, HeadLayout, HeadSet};
 use records::{AblationRow, BASE, Identity};
 use significance::TestArgs;
 use stats::Metric;
+use training::Machine;
 
-use crate::args::Machine;
 use crate::measured::{Finished, MeasuredRows, RowSet};
 use crate::{Error, Scored, SharedArgs, Subject};
 

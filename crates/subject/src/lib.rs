@@ -9,18 +9,14 @@ mod error;
 mod export;
 mod groups;
 mod head_sweep;
-mod libraries;
 mod measured;
 mod measuring;
 mod order;
 mod plan;
 mod pool;
-mod progress;
 mod spec;
 mod subject;
-mod training;
 mod translation;
-mod workers;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,18 +28,18 @@ use checkpoint::Places;
 use classification::ClassificationSubject;
 use translation::TranslationSubject;
 
-pub use args::{Machine, MachineArgs, OpenRows, Precision, SharedArgs};
+pub use args::{MachineArgs, OpenRows, SharedArgs};
 pub use error::Error;
 pub use export::Export;
 pub use head_sweep::{HeadSweep, Selection, is_of};
-pub use libraries::libraries;
 pub use measured::{Finished, MeasuredRows, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Oracle, Order, data_checksum, random_order};
 pub use pool::Pool;
 pub use significance::TestArgs;
-use spec::Spec;
+use spec::{DynamicsSpec, Spec};
 pub use subject::{Evaluation, Pass, Scored, Subject};
-pub use training::TrainingCheckpoint;
+use training::Stay;
+pub use training::{Machine, Precision, TrainingCheckpoint, libraries};
 
 /// A subject that is read but not yet opened: what can be checked before any long work.
 #[derive(Debug)]
@@ -219,7 +215,9 @@ impl Description {
             Spec::Classification(spec) => (spec.training.map(|training| training.epochs), &spec.dynamics),
         };
         let epochs = epochs.ok_or_else(|| Error::NotTrained { name: self.name.clone() })?;
-        training::checkpoints(self.naming(), machine, (epochs, dynamics.as_ref()))
+        let every: Vec<usize> = (1..=epochs).collect();
+        let stay = dynamics.as_ref().map_or(Stay { epochs: &every, steps: &[] }, DynamicsSpec::stay);
+        Ok(training::checkpoints(&machine.model_folder(&self.name), &self.path, stay)?)
     }
 
     /// Makes the subject ready with its model as it was at a checkpoint of its training.

@@ -6,8 +6,9 @@ use core_masking::HeadSet;
 use records::{Identity, Provenance, RowWriter, Signature, TestedRow, Testing, Tests};
 use significance::{TestArgs, block, measured, test_rows};
 use stats::Segments;
+use training::Machine;
 
-use crate::args::{Machine, OpenRows, SharedArgs};
+use crate::args::{OpenRows, SharedArgs};
 use crate::{Error, Scored, Subject};
 
 /// Heads that are masked together, and the rows that their score belongs to, whose scores are still to come.
@@ -53,7 +54,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         families: BTreeMap<String, usize>,
         (shared, machine, test): (&SharedArgs, &Machine, &TestArgs),
     ) -> Result<Self, Error> {
-        let run = Provenance::collect(&machine.device_name(), machine.threads, crate::libraries());
+        let run = Provenance::collect(&machine.device_name(), machine.threads, training::libraries());
         let testing = test.testing(None, shared.seed);
         let signature = Signature::new(identity, run).tested(measured(subject.metric(), families), testing);
         let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;

@@ -3,9 +3,9 @@ use std::collections::BTreeMap;
 
 use core_masking::importance::Measured;
 use core_masking::{HeadScores, Measure};
+use training::{Progress, workers};
 
-use crate::progress::Progress;
-use crate::{Error, workers};
+use crate::Error;
 
 /// Runs `job` on each batch, one thread for each of `models`, and adds up in the order of batches, so that equal runs give
 /// equal numbers.

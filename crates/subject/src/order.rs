@@ -8,8 +8,9 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::{AblationRow, Identity, Signature, read_rows};
+use training::Machine;
 
-use crate::args::{Machine, positive};
+use crate::args::positive;
 use crate::head_sweep::is_of;
 use crate::{Description, Error, Scored, Subject};
 

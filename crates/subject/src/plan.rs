@@ -4,9 +4,9 @@ use std::sync::{Mutex, PoisonError};
 use core_masking::Trunk;
 use corpus::batches::longest_first;
 use tch::Device;
+use training::Machine;
 
 use crate::Error;
-use crate::args::Machine;
 
 /// Head sets that are evaluated together at the most. More would share more, but results are handed on, and rows written,
 /// only when all of them are there.

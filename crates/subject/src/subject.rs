@@ -8,8 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use records::Identity;
 use stats::{Metric, Segments};
 use tch::{Device, Kind};
+use training::Machine;
 
-use crate::args::Machine;
 use crate::{Error, Export};
 
 /// What an experiment is done to: a model, its data, its loss and its score.

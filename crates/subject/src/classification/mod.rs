@@ -5,7 +5,7 @@ mod pass;
 mod precision;
 mod sweep;
 mod texts;
-mod training;
+mod train;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,9 +22,7 @@ use stats::classification::ClassificationMetric;
 use stats::{Metric, Segments};
 use tch::{Kind, no_grad};
 
-use crate::args::Machine;
 use crate::checkpoint::{Origin, Places};
-use crate::progress::Progress;
 use crate::spec::{ClassificationSpec, MetricName};
 use crate::subject::{Evaluation, Pass, Scored, Subject};
 use crate::{Error, Export, Naming, measuring};
@@ -32,7 +30,8 @@ use pass::ClassificationPass;
 use precision::Models;
 use sweep::Sweep;
 use texts::{BATCH_TOKENS, Texts};
-pub(crate) use training::train;
+pub(crate) use train::train;
+use training::{Machine, Progress};
 
 /// Files of a classifier's folder that its scores depend on, as far as they are there.
 const FILES: [&str; 4] = ["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"];

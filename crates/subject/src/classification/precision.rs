@@ -5,10 +5,10 @@
 use core_masking::bert::{BertClassifier, Variants};
 use core_masking::{HeadSet, Trunk, to_vec};
 use tch::{Kind, Tensor};
+use training::{Machine, Precision};
 
 use super::texts::{Texts, classes};
 use crate::Error;
-use crate::args::{Machine, Precision};
 
 /// A decision of the quick model counts if it is further from any other than this many times the largest error that it
 /// made on the intact model.

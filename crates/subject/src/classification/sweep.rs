@@ -6,14 +6,14 @@ use core_masking::bert::{BertClassifier, BertConfig};
 use core_masking::{HeadId, HeadSet};
 use stats::classification::Outcome;
 use tch::no_grad;
+use training::{Machine, Progress, workers};
 
 use super::precision::{MARGIN, Models, Request};
 use super::texts::{BATCH_TOKENS, Texts};
-use crate::args::Machine;
 use crate::groups::{evaluate, neighbours};
 use crate::plan::{Load, MOST_TOGETHER, Plan, Trunks};
-use crate::progress::Progress;
-use crate::{Error, workers};
+
+use crate::Error;
 
 /// Head sets of several layers that are evaluated together: each of them is nearly a whole pass, which rows wait for.
 const OF_SEVERAL: usize = 6;
@@ -306,7 +306,7 @@ mod tests {
     fn a_second_look_gives_the_outcomes_of_single_precision() {
         let texts = texts(900);
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 100_000)] {
-            let precision = crate::args::Precision::Bf16;
+            let precision = training::Precision::Bf16;
             let machine = Machine { memory, precision, ..crate::args::tests::machine() };
             let models = Models::new(model(0.3, Kind::Float), &machine).unwrap();
             let quick = models.quick.as_ref().unwrap();

@@ -78,6 +78,6 @@ pub(super) fn classes(logits: &Tensor) -> Result<Vec<usize>, Error> {
         return Err(Error::NotFinite);
     }
     let classes: Vec<i64> = Vec::try_from(logits.argmax(1, false).to_device(Device::Cpu))
-        .map_err(|error: tch::TchError| Error::Worker { fault: error.to_string() })?;
+        .map_err(|error: tch::TchError| training::Error::Worker { fault: error.to_string() })?;
     Ok(classes.into_iter().map(|class| class as usize).collect())
 }

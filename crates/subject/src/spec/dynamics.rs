@@ -1,5 +1,6 @@
 //! Which checkpoints of a training stay.
 use serde::{Deserialize, Serialize};
+use training::Stay;
 
 use super::check;
 
@@ -17,6 +18,11 @@ pub struct DynamicsSpec {
 }
 
 impl DynamicsSpec {
+    /// As training knows them.
+    pub(crate) fn stay(&self) -> Stay<'_> {
+        Stay { epochs: &self.epochs, steps: &self.steps }
+    }
+
     /// Refuses values that make no sense: the fault, in words. `epochs`: of the training, if there is one.
     pub(super) fn validate(&self, epochs: Option<usize>) -> Result<(), String> {
         let Some(epochs) = epochs else {

@@ -3,9 +3,9 @@ use std::collections::BTreeMap;
 
 use core_masking::bert::{BertConfig, HiddenActivation};
 use serde::{Deserialize, Serialize};
+use training::Keep;
 
 use super::check;
-use crate::training::Keep;
 
 /// Size of a BERT model.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

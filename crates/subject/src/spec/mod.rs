@@ -9,9 +9,9 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use training::Machine;
 
 use crate::Error;
-use crate::args::Machine;
 use crate::checkpoint::Checkpoint;
 
 pub(crate) use classification::{

@@ -4,7 +4,7 @@ mod learner;
 mod pairs;
 mod pass;
 mod sweep;
-mod training;
+mod train;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,16 +23,15 @@ use stats::bleu::Bleu;
 use stats::{Metric, Segments};
 use tch::Kind;
 
-use crate::args::Machine;
 use crate::checkpoint::{Checkpoint, Origin, Places};
-use crate::progress::Progress;
 use crate::spec::{DecodingSpec, TranslationSpec};
 use crate::subject::{Evaluation, Pass, Scored, Subject};
 use crate::{Error, Export, Naming, measuring};
 use pairs::Pairs;
 use pass::TranslationPass;
 use sweep::Sweep;
-pub(crate) use training::train;
+pub(crate) use train::train;
+use training::{Machine, Progress};
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
 /// waits long for the last batch.

@@ -4,12 +4,12 @@ use std::ops::Range;
 use core_masking::marian::{Marian, Variants};
 use core_masking::{Attention, BeamSearch, HeadId, HeadSet, Translation};
 use stats::bleu::{Bleu, BleuStatistics};
+use training::Progress;
 
 use super::{BATCH_TOKENS, Prepared, Tokenizer, TranslationSubject};
 use crate::Error;
 use crate::groups::{evaluate, neighbours};
 use crate::plan::{Load, Plan, Trunks};
-use crate::progress::Progress;
 
 /// A split, ready to be translated under any number of head sets.
 pub(super) struct Sweep<'a> {

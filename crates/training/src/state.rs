@@ -7,9 +7,9 @@ use records::TrainingRow;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind};
 
-use crate::Error;
-use crate::training::adam::Adam;
-use crate::training::learner::Learner;
+use crate::adam::Adam;
+use crate::error::Error;
+use crate::learner::Learner;
 
 const MOMENTS: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
@@ -21,11 +21,20 @@ const MOST_STEPS: usize = 1 << 40;
 
 /// Where training stands after an epoch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct EpochState {
+pub(crate) struct EpochState {
     /// The epoch's line in the training curve.
     pub row: TrainingRow,
     /// The number of parts that batches were divided into.
     pub shards: usize,
+}
+
+/// Checkpoints that stay when training has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Stay<'a> {
+    /// At the end of these epochs, counted from 1.
+    pub epochs: &'a [usize],
+    /// After these parameter updates.
+    pub steps: &'a [usize],
 }
 
 /// A model as it was at some point of its training.
@@ -35,8 +44,8 @@ pub struct TrainingCheckpoint {
     pub epoch: Option<usize>,
     /// Parameter updates until then.
     pub updates: usize,
-    /// Where its weights are.
-    pub(crate) folder: PathBuf,
+    /// The folder of its configuration and its weights.
+    pub folder: PathBuf,
 }
 
 impl TrainingCheckpoint {
@@ -48,12 +57,12 @@ impl TrainingCheckpoint {
 
 /// The folder of a model and of the checkpoints of its training.
 #[derive(Debug)]
-pub(super) struct Checkpoints {
+pub(crate) struct Checkpoints {
     folder: PathBuf,
 }
 
 impl Checkpoints {
-    pub(super) fn new(folder: &Path) -> Self {
+    pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
@@ -62,7 +71,7 @@ impl Checkpoints {
     }
 
     /// The model folder of an epoch.
-    pub(super) fn epoch(&self, epoch: usize) -> PathBuf {
+    pub(crate) fn epoch(&self, epoch: usize) -> PathBuf {
         self.epochs().join(epoch.to_string())
     }
 
@@ -71,17 +80,17 @@ impl Checkpoints {
         self.folder.join("steps").join(step.to_string())
     }
 
-    /// The checkpoints that stay: at the end of `epochs`, and after `steps`. The first one that is not there is the error.
-    pub(super) fn kept(&self, epochs: &[usize], steps: &[usize]) -> Result<Vec<TrainingCheckpoint>, PathBuf> {
+    /// The checkpoints that stay. The first one that is not there is the error.
+    pub(crate) fn kept(&self, stay: Stay<'_>) -> Result<Vec<TrainingCheckpoint>, PathBuf> {
         let mut kept = Vec::new();
-        for &epoch in epochs {
+        for &epoch in stay.epochs {
             let folder = self.epoch(epoch);
             let state = fs::read(folder.join(STATE)).ok();
             let state: Option<EpochState> = state.and_then(|bytes| serde_json::from_slice(&bytes).ok());
             let Some(state) = state else { return Err(folder) };
             kept.push(TrainingCheckpoint { epoch: Some(epoch), updates: state.row.step, folder });
         }
-        for &step in steps {
+        for &step in stay.steps {
             let folder = self.step(step);
             if !folder.join(MODEL).exists() {
                 return Err(folder);
@@ -97,11 +106,11 @@ impl Checkpoints {
     ///
     /// # Errors
     /// If one of them is no state of that epoch.
-    pub(super) fn states(&self) -> Result<Vec<EpochState>, Error> {
+    pub(crate) fn states(&self) -> Result<Vec<EpochState>, Error> {
         let mut states = Vec::new();
         loop {
             let path = self.epoch(states.len() + 1).join(STATE);
-            let fault = |fault| Error::Spec { path: path.clone(), fault };
+            let fault = |fault| Error::State { path: path.clone(), fault };
             match fs::read(&path) {
                 Ok(bytes) => {
                     let state: EpochState = serde_json::from_slice(&bytes)
@@ -116,25 +125,30 @@ impl Checkpoints {
     }
 
     /// Writes an epoch: all of it or, if the process is killed, nothing. The moments of the epoch before go.
-    pub(super) fn save(&self, model: &impl Learner, adam: &Adam, state: &EpochState) -> Result<(), Error> {
+    pub(crate) fn save<L: Learner>(
+        &self,
+        model: &L,
+        adam: &Adam,
+        state: &EpochState,
+    ) -> Result<(), L::Error> {
         let epoch = state.row.epoch;
         durable::replace_folder(&self.epoch(epoch), |partial| {
             model.save(partial)?;
-            adam.state().write(&partial.join(MOMENTS))?;
+            adam.state().write(&partial.join(MOMENTS)).map_err(Error::from)?;
             let json = serde_json::to_string_pretty(state).expect("a state has only text keys");
-            Ok::<_, Error>(durable::write(&partial.join(STATE), json + "\n")?)
+            Ok::<_, L::Error>(durable::write(&partial.join(STATE), json + "\n")?)
         })?;
         let _ = fs::remove_file(self.epoch(epoch - 1).join(MOMENTS)); // only saves space
         Ok(())
     }
 
     /// Writes the model after a step within an epoch, in the place of what a killed run has left.
-    pub(super) fn save_step(&self, model: &impl Learner, step: usize) -> Result<(), Error> {
+    pub(crate) fn save_step<L: Learner>(&self, model: &L, step: usize) -> Result<(), L::Error> {
         durable::replace_folder(&self.step(step), |partial| model.save(partial))
     }
 
     /// Removes all epochs up to `last` but those of `kept`, when none is needed to go on.
-    pub(super) fn thin(&self, last: usize, kept: &[usize]) {
+    pub(crate) fn thin(&self, last: usize, kept: &[usize]) {
         for epoch in (1..=last).filter(|epoch| !kept.contains(epoch)) {
             let _ = fs::remove_dir_all(self.epoch(epoch)); // only saves space
         }
@@ -142,7 +156,7 @@ impl Checkpoints {
     }
 
     /// Gives the optimiser the moments that it had after an epoch.
-    pub(super) fn restore(&self, adam: &mut Adam, state: &EpochState, device: Device) -> Result<(), Error> {
+    pub(crate) fn restore(&self, adam: &mut Adam, state: &EpochState, device: Device) -> Result<(), Error> {
         let path = self.epoch(state.row.epoch).join(MOMENTS);
         let moments = Weights::read(&path, (Kind::Float, device))?;
         moments.check(&path, &adam.inventory())?;
@@ -150,7 +164,7 @@ impl Checkpoints {
     }
 
     /// Makes an epoch the model of the folder.
-    pub(super) fn publish(&self, epoch: usize) -> Result<(), Error> {
+    pub(crate) fn publish(&self, epoch: usize) -> Result<(), Error> {
         for name in ["config.json", MODEL] {
             let from = self.epoch(epoch).join(name);
             let bytes = fs::read(&from).map_err(|source| Error::Read { path: from, source })?;
@@ -174,7 +188,13 @@ impl EpochState {
 }
 
 /// Writes a file by way of another, unless it is there: a run that is continued has it already.
-pub(crate) fn write_once(path: &Path, write: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_once<E: From<durable::Error>>(
+    path: &Path,
+    write: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
     if path.exists() { Ok(()) } else { durable::replace_file(path, write) }
 }
 

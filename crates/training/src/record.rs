@@ -8,25 +8,25 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Error;
+use crate::error::Error;
 
 /// The record's file in a model folder.
-pub(super) const FILE: &str = "settings.json";
+pub(crate) const FILE: &str = "settings.json";
 
 /// Something besides the settings that the weights depend on: a split, or a file of the checkpoint.
-pub(crate) struct Ingredient<'a> {
+pub struct Ingredient<'a, E> {
     /// What messages call it.
     pub name: String,
     /// The files that it is read from; none if it is made up.
     pub files: Vec<PathBuf>,
     /// Computes the SHA-256 of its content, in hexadecimal digits.
-    pub sha256: Box<dyn Fn() -> Result<String, Error> + 'a>,
+    pub sha256: Box<dyn Fn() -> Result<String, E> + 'a>,
 }
 
 /// The settings and the ingredients of a training.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Record {
+pub(crate) struct Record {
     settings: Value,
     ingredients: BTreeMap<String, Content>,
 }
@@ -52,17 +52,17 @@ impl Record {
     ///
     /// # Errors
     /// If an ingredient cannot be read.
-    pub(super) fn new(settings: &Value, ingredients: &[Ingredient<'_>]) -> Result<Self, Error> {
-        let content = |ingredient: &Ingredient<'_>| {
+    pub(crate) fn new<E>(settings: &Value, ingredients: &[Ingredient<'_, E>]) -> Result<Self, E> {
+        let content = |ingredient: &Ingredient<'_, E>| {
             let files = stamps(&ingredient.files).unwrap_or_default();
             Ok((ingredient.name.clone(), Content { sha256: (ingredient.sha256)()?, files }))
         };
-        let ingredients = ingredients.iter().map(content).collect::<Result<_, Error>>()?;
+        let ingredients = ingredients.iter().map(content).collect::<Result<_, E>>()?;
         Ok(Self { settings: settings.clone(), ingredients })
     }
 
     /// Writes it into a model folder.
-    pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
         let json = serde_json::to_string_pretty(self).expect("a record has only text keys");
         Ok(durable::write(&folder.join(FILE), json + "\n")?)
     }
@@ -73,16 +73,16 @@ impl Record {
     ///
     /// # Errors
     /// If the record, or an ingredient that is at hand, cannot be read.
-    pub(super) fn fault(
+    pub(crate) fn fault<E: From<Error>>(
         folder: &Path,
         settings: &Value,
-        ingredients: &[Ingredient<'_>],
-    ) -> Result<Option<String>, Error> {
+        ingredients: &[Ingredient<'_, E>],
+    ) -> Result<Option<String>, E> {
         let path = folder.join(FILE);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(Error::Read { path, source }),
+            Err(source) => return Err(Error::Read { path, source }.into()),
         };
         let Ok(stored) = serde_json::from_slice::<Self>(&bytes) else {
             return Ok(Some(format!("has a {FILE} that does not say what it was trained from")));
@@ -101,7 +101,7 @@ impl Record {
     }
 
     /// Whether an ingredient is at hand with another content.
-    fn is_other(&self, ingredient: &Ingredient<'_>) -> Result<bool, Error> {
+    fn is_other<E>(&self, ingredient: &Ingredient<'_, E>) -> Result<bool, E> {
         let Some(files) = stamps(&ingredient.files) else { return Ok(false) };
         let Some(stored) = self.ingredients.get(&ingredient.name) else { return Ok(true) };
         let is_untouched = !files.is_empty() && stored.files == files;
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    fn split(file: &Path) -> Ingredient<'_> {
+    fn split(file: &Path) -> Ingredient<'_, Error> {
         let sha256 = || Ok(sha256_file(file)?);
         Ingredient {
             name: "split `train`".to_owned(),
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn what_is_made_up_is_compared_by_its_content() {
         let folder = tempfile::tempdir().unwrap();
-        let made = |content: &'static str| Ingredient {
+        let made = |content: &'static str| Ingredient::<Error> {
             name: "split `dev`".to_owned(),
             files: Vec::new(),
             sha256: Box::new(|| Ok(content.to_owned())),
@@ -174,7 +174,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for text in ["", "{\"seed\": 1}", "{\"settings\": {}}", "[1]", "null"] {
             fs::write(folder.path().join(FILE), text).unwrap();
-            let fault = Record::fault(folder.path(), &json!({ "seed": 1 }), &[]).unwrap().unwrap();
+            let fault = Record::fault::<Error>(folder.path(), &json!({ "seed": 1 }), &[]).unwrap().unwrap();
             assert!(fault.contains("does not say what it was trained from"), "{text}: {fault}");
         }
     }

@@ -12,7 +12,7 @@ const CHUNK: i64 = 1 << 15;
 
 /// What an optimiser does besides following the gradient.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AdamSettings {
+pub struct AdamSettings {
     /// Decay rates of the two moments.
     pub betas: [f64; 2],
     /// Added to the denominator.
@@ -30,7 +30,7 @@ struct Parameter {
 }
 
 /// The optimiser's state.
-pub(super) struct Adam {
+pub(crate) struct Adam {
     parameters: Vec<Parameter>,
     settings: AdamSettings,
     step: usize,
@@ -38,7 +38,7 @@ pub(super) struct Adam {
 
 impl Adam {
     /// Moments of zero for all of `weights` that require a gradient.
-    pub(super) fn new(weights: &Weights, settings: &AdamSettings) -> Self {
+    pub(crate) fn new(weights: &Weights, settings: &AdamSettings) -> Self {
         let trained = weights.iter().filter(|(_, tensor)| tensor.requires_grad());
         let parameter = |(name, tensor): (&str, &Tensor)| Parameter {
             name: name.to_owned(),
@@ -50,13 +50,13 @@ impl Adam {
     }
 
     /// Updates so far.
-    pub(super) fn steps(&self) -> usize {
+    pub(crate) fn steps(&self) -> usize {
         self.step
     }
 
     /// One update along the sum of `shards`, gradients of the weights in the order of [`gradients`], clipped to an
     /// l2 norm of `clip_norm`. Returns their norm before that; if it is not finite, nothing is changed.
-    pub(super) fn update(&mut self, shards: Vec<Vec<Tensor>>, learning_rate: f64, clip_norm: f64) -> f64 {
+    pub(crate) fn update(&mut self, shards: Vec<Vec<Tensor>>, learning_rate: f64, clip_norm: f64) -> f64 {
         let gradients = sum(shards);
         let norm = no_grad(|| norm(&gradients));
         if !norm.is_finite() {
@@ -76,12 +76,12 @@ impl Adam {
     }
 
     /// Name and shape of each moment.
-    pub(super) fn inventory(&self) -> Inventory {
+    pub(crate) fn inventory(&self) -> Inventory {
         self.state().iter().map(|(name, tensor)| (name.to_owned(), tensor.size())).collect()
     }
 
     /// The moments as named tensors, to be saved.
-    pub(super) fn state(&self) -> Weights {
+    pub(crate) fn state(&self) -> Weights {
         let moments = |parameter: &Parameter| {
             let named = |moment: &str, tensor: &Tensor| {
                 (format!("{moment}.{}", parameter.name), tensor.shallow_clone())
@@ -92,7 +92,7 @@ impl Adam {
     }
 
     /// Goes on from saved moments after `step` updates.
-    pub(super) fn restore(&mut self, state: &Weights, step: usize) -> Result<(), core_masking::Error> {
+    pub(crate) fn restore(&mut self, state: &Weights, step: usize) -> Result<(), core_masking::Error> {
         self.step = step;
         for parameter in &mut self.parameters {
             parameter.first = state.get(&format!("first.{}", parameter.name))?;
@@ -167,7 +167,7 @@ impl Chunk {
 }
 
 /// The gradient of `loss` with respect to each of `weights` that requires one, in the order of their names.
-pub(super) fn gradients(loss: &Tensor, weights: &Weights) -> Vec<Tensor> {
+pub(crate) fn gradients(loss: &Tensor, weights: &Weights) -> Vec<Tensor> {
     let trained: Vec<&Tensor> =
         weights.iter().map(|(_, tensor)| tensor).filter(|tensor| tensor.requires_grad()).collect();
     Tensor::run_backward(&[loss], &trained, false, false)

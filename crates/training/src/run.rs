@@ -4,26 +4,26 @@ use std::time::Instant;
 use rayon::prelude::*;
 use tch::{Tensor, no_grad};
 
-use crate::Error;
+use crate::adam::{Adam, gradients};
+use crate::error::Error;
+use crate::learner::{Learner, Validation};
 use crate::progress::Progress;
-use crate::training::adam::{Adam, gradients};
-use crate::training::learner::{Learner, Validation};
 
 /// A model in training. Each shard takes a part of each batch, on a learner of its own that shares the weights: small
 /// matrix products gain more from that than from being divided between cores themselves.
-pub(super) struct Run<L> {
+pub(crate) struct Run<L> {
     shards: Vec<L>,
     seed: u64,
     clip_norm: f64,
     /// Steps of all epochs.
     steps: usize,
-    pub(super) adam: Adam,
-    pub(super) progress: Progress,
+    pub(crate) adam: Adam,
+    pub(crate) progress: Progress,
 }
 
 /// How well a model does on the development set.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DevScore {
+pub(crate) struct DevScore {
     /// In nats per prediction, without dropout and label smoothing.
     pub loss: f64,
     /// The score, higher is better, if the model has one.
@@ -32,14 +32,14 @@ pub(super) struct DevScore {
 
 impl<L: Learner> Run<L> {
     /// Divides each batch between `shards`; losses depend on their number, in the last digits.
-    pub(super) fn new(
+    pub(crate) fn new(
         learner: L,
         adam: Adam,
         shards: usize,
         (seed, clip_norm): (u64, f64),
         steps: usize,
         progress: Progress,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, L::Error> {
         let mut all = vec![learner];
         while all.len() < shards {
             all.push(all[0].share()?);
@@ -48,28 +48,28 @@ impl<L: Learner> Run<L> {
     }
 
     /// The model, as one of the shards has it.
-    pub(super) fn learner(&self) -> &L {
+    pub(crate) fn learner(&self) -> &L {
         &self.shards[0]
     }
 
     /// Steps of all epochs.
-    pub(super) fn steps(&self) -> usize {
+    pub(crate) fn steps(&self) -> usize {
         self.steps
     }
 
     /// The number of parts that a batch is divided into.
-    pub(super) fn shards(&self) -> usize {
+    pub(crate) fn shards(&self) -> usize {
         self.shards.len()
     }
 
     /// One pass over the training data; returns the mean loss in nats per prediction. `after_step` is given the model and
     /// the number of its updates.
-    pub(super) fn epoch(
+    pub(crate) fn epoch(
         &mut self,
         epoch: usize,
         train: &L::Examples,
-        after_step: impl Fn(&L, usize) -> Result<(), Error>,
-    ) -> Result<f64, Error> {
+        after_step: impl Fn(&L, usize) -> Result<(), L::Error>,
+    ) -> Result<f64, L::Error> {
         let seed = epoch_seed(self.seed, epoch);
         // Only dropout on a GPU draws from libtorch's generator.
         tch::manual_seed(seed as i64);
@@ -82,7 +82,7 @@ impl<L: Learner> Run<L> {
             let predictions = L::predictions(train, rows);
             let loss = self.step(train, rows, predictions)?;
             if !loss.is_finite() {
-                return Err(Error::Diverged { epoch, step: self.adam.steps() });
+                return Err(Error::Diverged { epoch, step: self.adam.steps() }.into());
             }
             after_step(self.learner(), self.adam.steps())?;
             sum += loss * predictions as f64;
@@ -96,7 +96,7 @@ impl<L: Learner> Run<L> {
     }
 
     /// One update; returns the batch's loss in nats per prediction, or NaN if the gradient is not finite.
-    fn step(&mut self, train: &L::Examples, rows: &[usize], predictions: usize) -> Result<f64, Error> {
+    fn step(&mut self, train: &L::Examples, rows: &[usize], predictions: usize) -> Result<f64, L::Error> {
         let parts = divided(rows, self.shards.len());
         let results: Vec<(f64, Vec<Tensor>)> = self
             .shards
@@ -106,7 +106,7 @@ impl<L: Learner> Run<L> {
                 let loss = shard.loss(train, rows)? / predictions as f64;
                 Ok((loss.double_value(&[]), gradients(&loss, shard.weights())))
             })
-            .collect::<Result<_, Error>>()?;
+            .collect::<Result<_, L::Error>>()?;
         let (losses, gradients): (Vec<f64>, Vec<Vec<Tensor>>) = results.into_iter().unzip();
         let learning_rate = self.learning_rate(self.adam.steps() + 1);
         let norm = self.adam.update(gradients, learning_rate, self.clip_norm);
@@ -114,20 +114,20 @@ impl<L: Learner> Run<L> {
     }
 
     /// The learning rate of a step, counted from 1.
-    pub(super) fn learning_rate(&self, step: usize) -> f64 {
+    pub(crate) fn learning_rate(&self, step: usize) -> f64 {
         self.shards[0].learning_rate(step, self.steps)
     }
 
     /// How well the model does on the development set, without dropout and label smoothing.
-    pub(super) fn dev_score(&mut self, dev: &L::Examples) -> Result<DevScore, Error> {
+    pub(crate) fn dev_score(&mut self, dev: &L::Examples) -> Result<DevScore, L::Error> {
         let batches = self.shards[0].dev_batches(dev);
         let threads = self.shards.len();
-        let parts: Vec<Validation> = self
+        let parts: Vec<Validation<L::Outcome>> = self
             .shards
             .par_iter_mut()
             .enumerate()
             .map(|(first, shard)| {
-                let mut total = Validation::default();
+                let mut total = Validation { loss: 0.0, outcomes: Vec::new() };
                 for rows in batches.iter().skip(first).step_by(threads) {
                     let part = no_grad(|| shard.validate(dev, rows))?;
                     total.loss += part.loss;
@@ -135,7 +135,7 @@ impl<L: Learner> Run<L> {
                 }
                 Ok(total)
             })
-            .collect::<Result<_, Error>>()?;
+            .collect::<Result<_, L::Error>>()?;
         let sum: f64 = parts.iter().map(|part| part.loss).sum();
         let outcomes: Vec<_> = parts.into_iter().flat_map(|part| part.outcomes).collect();
         let score = self.shards[0].score(&outcomes)?;
@@ -150,7 +150,7 @@ fn divided(rows: &[usize], parts: usize) -> Vec<&[usize]> {
 }
 
 /// Seed of an epoch's batches and dropout.
-pub(super) fn epoch_seed(seed: u64, epoch: usize) -> u64 {
+pub(crate) fn epoch_seed(seed: u64, epoch: usize) -> u64 {
     seed.wrapping_mul(1_000_003).wrapping_add(epoch as u64)
 }
 

@@ -11,14 +11,13 @@ use records::{Identity, sha256_file};
 use serde_json::json;
 use stats::classification::ClassificationMetric;
 use tch::Kind;
+use training::{AdamSettings, Ingredient, Machine, Material, Plan, Workplace, write_once};
 
 use super::learner::Classifier;
 use super::texts::Texts;
 use super::{check_vocabulary, data, metric};
-use crate::args::Machine;
 use crate::checkpoint::{Checkpoint, checksums};
-use crate::spec::{ClassificationSpec, FineTuningSpec};
-use crate::training::{AdamSettings, Ingredient, Material, Plan, Workplace, write_once};
+use crate::spec::{ClassificationSpec, DynamicsSpec, FineTuningSpec};
 use crate::{Error, Naming};
 
 /// Decay rates of AdamW's moments, and what is added to its denominator: PyTorch's defaults, as in BERT's own code.
@@ -110,7 +109,7 @@ impl Training<'_> {
         &'a self,
         read: Option<[&'a [Example]; 2]>,
         base: Option<&Path>,
-    ) -> Vec<Ingredient<'a>> {
+    ) -> Vec<Ingredient<'a, Error>> {
         let (spec, folder) = (&self.spec.data, &self.machine.data);
         let split = |(place, split): (usize, &'a String)| Ingredient {
             name: format!("split `{split}`"),
@@ -138,7 +137,7 @@ impl Training<'_> {
             name: self.naming.name,
             path: self.naming.path,
             machine: self.machine,
-            results,
+            curve: results.join(self.naming.name).join("training.csv"),
             settings: json!({
                 "grammar": data.grammar, "files": files, "format": data.format, "holdout": data.holdout,
                 "train": data.train, "dev": data.dev, "labels": data.labels, "rename": data.rename, "score": score,
@@ -149,7 +148,7 @@ impl Training<'_> {
             clip_norm: settings.clip_norm,
             adam: AdamSettings { betas: BETAS, epsilon: EPSILON, weight_decay: settings.weight_decay },
             keep: settings.keep,
-            dynamics: self.spec.dynamics.as_ref(),
+            stay: self.spec.dynamics.as_ref().map(DynamicsSpec::stay),
         }
     }
 
@@ -196,7 +195,7 @@ impl Training<'_> {
             return Ok(ClassifierTokenizer::load(&base.folder, max_length)?);
         }
         if workplace.folder.join("tokenizer.json").exists() {
-            return workplace.undamaged(ClassifierTokenizer::load(&workplace.folder, max_length));
+            return Ok(workplace.undamaged(ClassifierTokenizer::load(&workplace.folder, max_length))?);
         }
         let texts = train.iter().flat_map(|example| std::iter::once(&example.text).chain(&example.pair));
         Ok(ClassifierTokenizer::train(texts, self.spec.tokenizer.vocabulary.unwrap_or_default(), max_length)?)

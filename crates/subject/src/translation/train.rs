@@ -8,13 +8,12 @@ use corpus::tokenizer::SubwordTokenizer;
 use records::Identity;
 use serde_json::json;
 use tch::Kind;
+use training::{AdamSettings, Ingredient, Keep, Machine, Material, Plan, Workplace, write_once};
 
 use super::data;
 use super::learner::Translator;
 use super::pairs::Pairs;
-use crate::args::Machine;
-use crate::spec::{ModelSpec, TrainingSpec, TranslationSpec};
-use crate::training::{AdamSettings, Ingredient, Keep, Material, Plan, Workplace, write_once};
+use crate::spec::{DynamicsSpec, ModelSpec, TrainingSpec, TranslationSpec};
 use crate::{Error, Naming};
 
 /// Added to the denominator of Adam; the value of Vaswani et al. (2017), Section 5.3.
@@ -75,7 +74,7 @@ impl Training<'_> {
 
     /// What the weights depend on besides the settings: train and dev split, if they have been read already, or as they
     /// are read when they are needed.
-    fn ingredients<'a>(&'a self, read: Option<[&'a ParallelText; 2]>) -> Vec<Ingredient<'a>> {
+    fn ingredients<'a>(&'a self, read: Option<[&'a ParallelText; 2]>) -> Vec<Ingredient<'a, Error>> {
         let (spec, folder) = (&self.spec.data, &self.machine.data);
         let ingredient = |(place, split): (usize, &'a String)| Ingredient {
             name: format!("split `{split}`"),
@@ -95,7 +94,7 @@ impl Training<'_> {
             name: self.naming.name,
             path: self.naming.path,
             machine: self.machine,
-            results,
+            curve: results.join(self.naming.name).join("training.csv"),
             settings: json!({
                 "grammar": data.grammar, "files": files, "train": data.train, "dev": data.dev,
                 "tokenizer": tokenizer, "model": model, "training": training,
@@ -109,7 +108,7 @@ impl Training<'_> {
                 weight_decay: self.settings.weight_decay,
             },
             keep: Keep::Best,
-            dynamics: self.spec.dynamics.as_ref(),
+            stay: self.spec.dynamics.as_ref().map(DynamicsSpec::stay),
         }
     }
 
@@ -136,7 +135,7 @@ impl Training<'_> {
     fn tokenizer(&self, workplace: &Workplace, train: &ParallelText) -> Result<SubwordTokenizer, Error> {
         let path = workplace.folder.join("tokenizer.json");
         if path.exists() {
-            return workplace.undamaged(SubwordTokenizer::load(&path));
+            return Ok(workplace.undamaged(SubwordTokenizer::load(&path))?);
         }
         Ok(SubwordTokenizer::train(train.source.iter().chain(&train.target), self.vocabulary)?)
     }

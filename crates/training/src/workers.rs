@@ -3,18 +3,21 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use crate::Error;
+use crate::error::Error;
 
 /// Runs `items` jobs on one thread for each of `states`, and hands the results to `each` in the order of the jobs.
 ///
 /// A thread owns its state, since a tensor cannot be looked at by two threads at once. After an error of a job or of
 /// `each` no new job is begun.
-pub(crate) fn in_order<S: Send, T: Send>(
+///
+/// # Errors
+/// That of a job or of `each`, or if a thread panics.
+pub fn in_order<S: Send, T: Send, E: From<Error> + Send>(
     states: Vec<S>,
     items: usize,
-    job: impl Fn(&S, usize) -> Result<T, Error> + Sync,
-    mut each: impl FnMut(usize, T) -> Result<(), Error>,
-) -> Result<(), Error> {
+    job: impl Fn(&S, usize) -> Result<T, E> + Sync,
+    mut each: impl FnMut(usize, T) -> Result<(), E>,
+) -> Result<(), E> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
     let states: Vec<Mutex<S>> = states.into_iter().map(Mutex::new).collect();
@@ -42,7 +45,7 @@ pub(crate) fn in_order<S: Send, T: Send>(
         let panicked = threads.into_iter().any(|thread| thread.join().is_err());
         outcome?;
         let fault = "a thread panicked; its message stands above".to_owned();
-        if panicked { Err(Error::Worker { fault }) } else { Ok(()) }
+        if panicked { Err(Error::Worker { fault }.into()) } else { Ok(()) }
     })
 }
 
@@ -58,10 +61,10 @@ impl Drop for StopOnPanic<'_> {
 }
 
 /// Holds back what comes early.
-fn deliver<T>(
-    receiver: &mpsc::Receiver<(usize, Result<T, Error>)>,
-    each: &mut impl FnMut(usize, T) -> Result<(), Error>,
-) -> Result<(), Error> {
+fn deliver<T, E>(
+    receiver: &mpsc::Receiver<(usize, Result<T, E>)>,
+    each: &mut impl FnMut(usize, T) -> Result<(), E>,
+) -> Result<(), E> {
     let mut early = std::collections::BTreeMap::new();
     let mut due = 0;
     for (item, result) in receiver {
@@ -86,7 +89,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_micros(200 * (20 - item as u64)));
             Ok(item * item)
         };
-        in_order(vec![(), (), ()], 20, job, |item, square| {
+        in_order::<_, _, Error>(vec![(), (), ()], 20, job, |item, square| {
             seen.push((item, square));
             Ok(())
         })
@@ -103,7 +106,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(1));
             Ok(item)
         };
-        let outcome = in_order(vec![(), ()], 10_000, job, |_, _| Ok(()));
+        let outcome = in_order::<_, _, Error>(vec![(), ()], 10_000, job, |_, _| Ok(()));
         assert!(outcome.unwrap_err().to_string().contains("a thread panicked"));
         assert!(begun.into_inner() < 10_000, "no new job is begun");
     }

@@ -1,14 +1,5 @@
-//! Training of any model family, from nothing or from a pretrained checkpoint.
-//!
-//! An epoch's batches and dropout are functions of the seed and its number, and it is saved whole, so a run that is
-//! killed goes on from its last epoch with the losses of an unbroken run. A model is trained beside its place, in
-//! `<name>.partial`, and goes there when it is complete: what is in the place is used until then.
-mod adam;
-mod learner;
-mod record;
-mod run;
-mod state;
-
+//! How a model is trained, and the course of its training.
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,21 +8,17 @@ use records::{Existing, Identity, Provenance, Row, RowWriter, Signature, Trainin
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::args::Machine;
+use crate::adam::{Adam, AdamSettings};
+use crate::error::Error;
+use crate::learner::Learner;
+use crate::libraries::libraries;
+use crate::machine::Machine;
 use crate::progress::Progress;
-use crate::spec::DynamicsSpec;
-use crate::{Error, Naming};
-use adam::Adam;
-pub(crate) use adam::AdamSettings;
-pub(crate) use learner::{Learner, Validation, trainable};
-pub(crate) use record::Ingredient;
-use record::Record;
-use run::{Run, epoch_seed};
-pub use state::TrainingCheckpoint;
-pub(crate) use state::write_once;
-use state::{Checkpoints, EpochState};
+use crate::record::{self, Ingredient, Record};
+use crate::run::{Run, epoch_seed};
+use crate::state::{Checkpoints, EpochState, Stay, TrainingCheckpoint};
 
-/// Which epoch becomes the model of the subject.
+/// Which epoch becomes the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Keep {
@@ -41,18 +28,18 @@ pub enum Keep {
     Last,
 }
 
-/// How the model of a subject is trained, whatever its family.
+/// How a model is trained.
 #[derive(Debug)]
-pub(crate) struct Plan<'a> {
-    /// Name of the subject.
+pub struct Plan<'a> {
+    /// What the model is called.
     pub name: &'a str,
-    /// Its TOML file, for messages.
+    /// The file that describes the training, for messages.
     pub path: &'a Path,
     /// Where to compute and to keep the model.
     pub machine: &'a Machine,
-    /// Folder of the results; the training curve goes to `<results>/<subject>/training.csv`.
-    pub results: &'a Path,
-    /// All that the weights depend on, as far as the subject's file says.
+    /// Where the training curve goes.
+    pub curve: PathBuf,
+    /// All that the weights depend on, as far as the description says.
     pub settings: Value,
     /// Seed of batches and dropout.
     pub seed: u64,
@@ -64,12 +51,12 @@ pub(crate) struct Plan<'a> {
     pub adam: AdamSettings,
     /// Which epoch becomes the model.
     pub keep: Keep,
-    /// Checkpoints that stay when training has ended; those of all epochs if absent.
-    pub dynamics: Option<&'a DynamicsSpec>,
+    /// Checkpoints that stay; those of all epochs if absent.
+    pub stay: Option<Stay<'a>>,
 }
 
 /// What there is to train on, and how its run is described.
-pub(crate) struct Material<E> {
+pub struct Material<E> {
     /// Examples to train on.
     pub train: E,
     /// Examples to choose the best epoch on.
@@ -80,7 +67,7 @@ pub(crate) struct Material<E> {
 
 /// Where a model is trained, closed to other processes until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Workplace {
+pub struct Workplace {
     /// The folder of the model that is not complete yet.
     pub folder: PathBuf,
     record: Record,
@@ -92,14 +79,14 @@ impl Workplace {
     ///
     /// # Errors
     /// Names the folder and the fault.
-    pub(crate) fn undamaged<T, E: std::fmt::Display>(&self, rest: Result<T, E>) -> Result<T, Error> {
+    pub fn undamaged<T, E: Display>(&self, rest: Result<T, E>) -> Result<T, Error> {
         rest.map_err(|fault| Error::DamagedRest { folder: self.folder.clone(), fault: fault.to_string() })
     }
 }
 
 impl Plan<'_> {
     /// Where the model is or will be.
-    pub(crate) fn folder(&self) -> PathBuf {
+    pub fn folder(&self) -> PathBuf {
         self.machine.model_folder(self.name)
     }
 
@@ -107,21 +94,16 @@ impl Plan<'_> {
     ///
     /// # Errors
     /// If it was trained from other settings, or from other contents of such `ingredients` as are at hand.
-    pub(crate) fn is_finished(&self, ingredients: &[Ingredient<'_>]) -> Result<bool, Error> {
+    pub fn is_finished<E: From<Error>>(&self, ingredients: &[Ingredient<'_, E>]) -> Result<bool, E> {
         let folder = self.folder();
         self.check(&folder, ingredients)?;
         Ok(folder.join("model.safetensors").exists())
     }
 
-    fn check(&self, folder: &Path, ingredients: &[Ingredient<'_>]) -> Result<(), Error> {
-        match Record::fault(folder, &self.settings, ingredients)? {
-            Some(fault) => Err(self.other_training(folder, fault)),
-            None => Ok(()),
-        }
-    }
-
-    fn other_training(&self, folder: &Path, fault: String) -> Error {
-        Error::OtherTraining { folder: folder.to_owned(), spec: self.path.to_owned(), fault }
+    fn check<E: From<Error>>(&self, folder: &Path, ingredients: &[Ingredient<'_, E>]) -> Result<(), E> {
+        let Some(fault) = Record::fault(folder, &self.settings, ingredients)? else { return Ok(()) };
+        let (folder, spec) = (folder.to_owned(), self.path.to_owned());
+        Err(Error::OtherTraining { folder, spec, fault }.into())
     }
 
     /// The place to train in, with what a killed run has left there, unless another process has just made the model.
@@ -129,19 +111,20 @@ impl Plan<'_> {
     ///
     /// # Errors
     /// If another process is training the model, or there is the rest of another training.
-    pub(crate) fn begin(
+    pub fn begin<E: From<Error>>(
         &self,
         again: bool,
-        ingredients: &[Ingredient<'_>],
-    ) -> Result<Option<Workplace>, Error> {
+        ingredients: &[Ingredient<'_, E>],
+    ) -> Result<Option<Workplace>, E> {
         let place = self.folder();
-        let lock = Lock::take(&place)?.ok_or_else(|| Error::InTraining { folder: place.clone() })?;
-        durable::restore_folder(&place)?;
+        let lock = Lock::take(&place).map_err(Error::from)?;
+        let lock = lock.ok_or_else(|| Error::InTraining { folder: place.clone() })?;
+        durable::restore_folder(&place).map_err(Error::from)?;
         if !again && self.is_finished(ingredients)? {
             return Ok(None);
         }
         if !is_ours(&place) {
-            return Err(Error::NoModelFolder { folder: place });
+            return Err(Error::NoModelFolder { folder: place }.into());
         }
         let folder = durable::partial(&place);
         if again && Record::fault(&folder, &self.settings, ingredients)?.is_some() {
@@ -160,14 +143,17 @@ impl Plan<'_> {
     ///
     /// # Errors
     /// If a file cannot be written, what a killed run has left is damaged, or the loss is no longer a number.
-    pub(crate) fn run<L: Learner>(
+    pub fn run<L: Learner>(
         &self,
         workplace: &Workplace,
         material: &Material<L::Examples>,
-        save_tokenizer: impl FnOnce(&Path) -> Result<(), Error>,
-        start: impl FnOnce() -> Result<L, Error>,
-        load: impl FnOnce(&Path) -> Result<L, Error>,
-    ) -> Result<(), Error> {
+        save_tokenizer: impl FnOnce(&Path) -> Result<(), L::Error>,
+        start: impl FnOnce() -> Result<L, L::Error>,
+        load: impl FnOnce(&Path) -> Result<L, L::Error>,
+    ) -> Result<(), L::Error>
+    where
+        L::Error: Display,
+    {
         tch::set_num_threads(1); // each shard computes alone, see `Run`
         let folder = &workplace.folder;
         let checkpoints = Checkpoints::new(folder);
@@ -188,10 +174,10 @@ impl Plan<'_> {
         for epoch in states.len() + 1..=self.epochs {
             let state = self.epoch(&mut run, epoch, (material, &checkpoints), best(&states))?;
             checkpoints.save(run.learner(), &run.adam, &state)?;
-            curve.push(state.row.clone())?;
+            curve.push(state.row.clone()).map_err(Error::from)?;
             states.push(state);
         }
-        curve.finish(|_, _| Ok::<(), records::Error>(()))?;
+        curve.finish(|_, _| Ok::<(), records::Error>(())).map_err(Error::from)?;
         let kept = match self.keep {
             Keep::Best => best(&states),
             Keep::Last => states.last().map(|state| &state.row),
@@ -200,8 +186,8 @@ impl Plan<'_> {
         run.progress.line(&format!("epoch {} is the model: {}", kept.epoch, described(kept)));
         checkpoints.publish(kept.epoch)?;
         durable::publish_folder(folder, &self.folder())?;
-        if let Some(dynamics) = self.dynamics {
-            Checkpoints::new(&self.folder()).thin(self.epochs, &dynamics.epochs);
+        if let Some(stay) = self.stay {
+            Checkpoints::new(&self.folder()).thin(self.epochs, stay.epochs);
         }
         Ok(())
     }
@@ -211,8 +197,8 @@ impl Plan<'_> {
         &self,
         checkpoints: &Checkpoints,
         last: &EpochState,
-        load: impl FnOnce(&Path) -> Result<L, Error>,
-    ) -> Result<(L, Adam), Error> {
+        load: impl FnOnce(&Path) -> Result<L, L::Error>,
+    ) -> Result<(L, Adam), L::Error> {
         let learner = load(&checkpoints.epoch(last.row.epoch))?;
         let mut adam = Adam::new(learner.weights(), &self.adam);
         checkpoints.restore(&mut adam, last, self.machine.device)?;
@@ -221,14 +207,14 @@ impl Plan<'_> {
 
     /// Refuses checkpoints of `[dynamics]` that this training would not leave.
     fn check_steps<L: Learner>(&self, run: &Run<L>, checkpoints: &Checkpoints) -> Result<(), Error> {
-        let Some(dynamics) = self.dynamics else { return Ok(()) };
-        if let Some(&step) = dynamics.steps.iter().find(|&&step| step > run.steps()) {
+        let Some(stay) = self.stay else { return Ok(()) };
+        if let Some(&step) = stay.steps.iter().find(|&&step| step > run.steps()) {
             return Err(Error::NoSuchStep { spec: self.path.to_owned(), step, steps: run.steps() });
         }
         let passed: Vec<usize> =
-            dynamics.steps.iter().copied().filter(|&step| step <= run.adam.steps()).collect();
+            stay.steps.iter().copied().filter(|&step| step <= run.adam.steps()).collect();
         let missing = |folder| Error::NoTrainingCheckpoint { folder, spec: self.path.to_owned() };
-        checkpoints.kept(&[], &passed).map(drop).map_err(missing)
+        checkpoints.kept(Stay { epochs: &[], steps: &passed }).map(drop).map_err(missing)
     }
 
     /// The training loop after the epoch `last`, with as many shards as it had.
@@ -238,7 +224,7 @@ impl Plan<'_> {
         adam: Adam,
         train: &L::Examples,
         last: Option<&EpochState>,
-    ) -> Result<Run<L>, Error> {
+    ) -> Result<Run<L>, L::Error> {
         let done = last.map_or(0, |state| state.row.epoch);
         let in_epoch = |epoch| learner.batches(train, epoch_seed(self.seed, epoch)).len();
         let to_go: usize = (done + 1..=self.epochs).map(in_epoch).sum();
@@ -257,8 +243,8 @@ impl Plan<'_> {
         epoch: usize,
         (material, checkpoints): (&Material<L::Examples>, &Checkpoints),
         best: Option<&TrainingRow>,
-    ) -> Result<EpochState, Error> {
-        let wanted = |step| self.dynamics.is_some_and(|dynamics| dynamics.steps.contains(&step));
+    ) -> Result<EpochState, L::Error> {
+        let wanted = |step| self.stay.is_some_and(|stay| stay.steps.contains(&step));
         let after_step = |learner: &L, step| match wanted(step) {
             true => checkpoints.save_step(learner, step),
             false => Ok(()),
@@ -267,7 +253,7 @@ impl Plan<'_> {
         let dev = run.dev_score(&material.dev)?;
         let step = run.adam.steps();
         if !dev.loss.is_finite() {
-            return Err(Error::Diverged { epoch, step });
+            return Err(Error::Diverged { epoch, step }.into());
         }
         let mut row = TrainingRow {
             epoch,
@@ -285,11 +271,10 @@ impl Plan<'_> {
 
     /// The training curve, with the rows of the epochs that are there.
     fn open_curve(&self, identity: Identity, states: &[EpochState]) -> Result<RowWriter<TrainingRow>, Error> {
-        let run = Provenance::collect(&self.machine.device_name(), self.machine.threads, crate::libraries());
+        let run = Provenance::collect(&self.machine.device_name(), self.machine.threads, libraries());
         let signature = Signature::new(identity, run);
-        let path = self.results.join(self.name).join("training.csv");
         // All rows are in `states`; a complete curve, such as a reference result, stays until this one is complete.
-        let mut curve = RowWriter::<TrainingRow>::open(&path, &signature, Existing::Again)?;
+        let mut curve = RowWriter::<TrainingRow>::open(&self.curve, &signature, Existing::Again)?;
         let is_known = |row: &TrainingRow| states.iter().any(|state| state.row == *row);
         if !curve.rows().all(is_known) {
             curve.discard(|row| !is_known(row))?;
@@ -303,20 +288,14 @@ impl Plan<'_> {
     }
 }
 
-/// The checkpoints of a trained model that the subject's file asks for, in the order of training.
+/// Checkpoints that stayed beside the trained model in `folder`, in the order of training; `spec`: the file that describes
+/// it, for messages.
 ///
 /// # Errors
 /// If one is not there: it was not asked for when the model was trained.
-pub(crate) fn checkpoints(
-    naming: Naming<'_>,
-    machine: &Machine,
-    (epochs, dynamics): (usize, Option<&DynamicsSpec>),
-) -> Result<Vec<TrainingCheckpoint>, Error> {
-    let every: Vec<usize> = (1..=epochs).collect();
-    let (epochs, steps): (&[usize], &[usize]) =
-        dynamics.map_or((&every, &[]), |dynamics| (&dynamics.epochs, &dynamics.steps));
-    let missing = |folder| Error::NoTrainingCheckpoint { folder, spec: naming.path.to_owned() };
-    Checkpoints::new(&machine.model_folder(naming.name)).kept(epochs, steps).map_err(missing)
+pub fn checkpoints(folder: &Path, spec: &Path, stay: Stay<'_>) -> Result<Vec<TrainingCheckpoint>, Error> {
+    let missing = |folder| Error::NoTrainingCheckpoint { folder, spec: spec.to_owned() };
+    Checkpoints::new(folder).kept(stay).map_err(missing)
 }
 
 /// Whether a folder may be replaced by a model: it is one, is the rest of one, is empty or not there.
