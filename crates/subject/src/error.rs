@@ -14,25 +14,6 @@ pub enum Error {
     #[error("`{}` is missing: run `just fetch {fetch}`", path.display())]
     NotFetched { path: PathBuf, fetch: String },
 
-    /// A file beside a model that export will not copy.
-    #[error("cannot export `{}`: {fault}", path.display())]
-    Companion { path: PathBuf, fault: &'static str },
-
-    /// A folder to export to that holds a folder, which would have to be moved.
-    #[error("`{}` is in the way of an export: choose another folder, or move it away", path.display())]
-    ExportBesideFolder { path: PathBuf },
-
-    /// A folder to export to that holds something.
-    #[error(
-        "`{}` is there already: choose another folder, or replace it with --replace",
-        folder.display()
-    )]
-    ExportExists { folder: PathBuf },
-
-    /// A folder to export to that the weights come from.
-    #[error("`{}` is where the model comes from: choose another folder", folder.display())]
-    ExportOntoSource { folder: PathBuf },
-
     /// Zeros in the place of weights that are not there.
     #[error(
         "`{}` has {removed} heads cut out of its weights: a dense model can only be made of one with all its heads",
@@ -127,10 +108,6 @@ pub enum Error {
     /// A split none of whose pairs fits the model.
     #[error("split `{split}`: every pair is longer than the {positions} positions of the model")]
     AllTooLong { split: String, positions: i64 },
-
-    /// Rows could not be tested.
-    #[error(transparent)]
-    Significance(#[from] significance::Error),
 
     /// A file of a training run could not be read.
     #[error("cannot read `{}`", path.display())]

@@ -2,44 +2,32 @@
 //!
 //! A TOML file in `experiments/` describes a subject; [`Description::open`] makes it ready, training its model on first use.
 //! Experiments see it through the [`Subject`] trait alone.
-mod args;
 mod checkpoint;
 mod classification;
 mod error;
-mod export;
 mod groups;
-mod head_sweep;
-mod measured;
+mod locate;
 mod measuring;
-mod order;
 mod plan;
-mod pool;
 mod spec;
 mod subject;
+#[cfg(test)]
+mod test_machine;
 mod translation;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use core_masking::{BeamSearch, HeadLayout, one_line};
+use core_masking::{BeamSearch, HeadLayout};
 use corpus::parallel::ParallelText;
 
 use checkpoint::Places;
 use classification::ClassificationSubject;
 use translation::TranslationSubject;
 
-pub use args::{MachineArgs, OpenRows, SharedArgs};
 pub use error::Error;
-pub use export::Export;
-pub use head_sweep::{HeadSweep, Selection, is_of};
-pub use measured::{Finished, MeasuredRows, RowSet};
-pub use order::{Estimate, EstimateArgs, Granularity, Oracle, Order, data_checksum, random_order};
-pub use pool::Pool;
-pub use significance::TestArgs;
 use spec::{DynamicsSpec, Spec};
 pub use subject::{Evaluation, Pass, Scored, Subject};
-use training::Stay;
-pub use training::{Machine, Precision, TrainingCheckpoint, libraries};
+use training::{Machine, Stay, TrainingCheckpoint};
 
 /// A subject that is read but not yet opened: what can be checked before any long work.
 #[derive(Debug)]
@@ -62,7 +50,7 @@ impl Description {
     /// # Errors
     /// If there is no such file, or it cannot be understood.
     pub fn read(subject: &Path) -> Result<Self, Error> {
-        let (path, name) = args::locate(subject)?;
+        let (path, name) = locate::locate(subject)?;
         Ok(Self { spec: Spec::read(&path)?, name, path })
     }
 
@@ -243,31 +231,9 @@ impl Description {
     }
 }
 
-/// What a binary ends with: an error goes to stderr in one line and makes the exit code 1.
-pub fn exit_code(outcome: Result<(), impl std::fmt::Display>) -> ExitCode {
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{}", error_line(&error));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// The error with all its causes, whatever line breaks and control characters they took over from files.
-fn error_line(error: &impl std::fmt::Display) -> String {
-    format!("error: {}", one_line(&format!("{error:#}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_error_is_one_line_whatever_files_put_into_it() {
-        let error = "label `a\nb\u{1b}[31m`:\r\n  expected `c`";
-        assert_eq!(error_line(&error), r"error: label `a b\u{1b}[31m`:   expected `c`");
-    }
 
     fn shipped(name: &str) -> Description {
         let file = format!("{}/../../experiments/{name}.toml", env!("CARGO_MANIFEST_DIR"));

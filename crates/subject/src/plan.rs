@@ -116,7 +116,7 @@ impl Trunks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::tests::machine;
+    use crate::test_machine::machine;
 
     /// 200 bytes a token, and 1,000 for each of two threads.
     const fn load(lengths: &[usize]) -> Load<'_> {

@@ -20,7 +20,6 @@ pub mod workers;
 pub use adam::AdamSettings;
 pub use error::Error;
 pub use learner::{Learner, Validation, trainable};
-pub use libraries::libraries;
 pub use machine::{Machine, Precision, device, start_threads};
 pub use plan::{Keep, Material, Plan, Workplace, checkpoints};
 pub use progress::Progress;

@@ -10,7 +10,7 @@ const HEADERS: [&str; 2] =
     ["include/torch/headeronly/version.h", "include/torch/csrc/api/include/torch/version.h"];
 
 /// Versions of the libraries that numbers depend on; `unknown` where the library does not tell.
-pub fn libraries() -> BTreeMap<String, String> {
+pub(crate) fn libraries() -> BTreeMap<String, String> {
     let libtorch = loaded_libtorch().and_then(|library| version_beside(&library));
     BTreeMap::from([
         ("libtorch".to_owned(), libtorch.unwrap_or_else(|| "unknown".to_owned())),

@@ -2,9 +2,11 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use records::Provenance;
 use tch::{Cuda, Device, Kind};
 
 use crate::error::Error;
+use crate::libraries::libraries;
 
 /// Number format of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -67,6 +69,11 @@ impl Machine {
             Device::Cuda(index) => format!("cuda:{index}"),
             _ => "cpu".to_owned(),
         }
+    }
+
+    /// What signatures tell of a run that starts now.
+    pub fn provenance(&self) -> Provenance {
+        Provenance::collect(&self.device_name(), self.threads, libraries())
     }
 
     /// Where a trained model of that name is kept.

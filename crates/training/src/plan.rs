@@ -4,14 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use durable::Lock;
-use records::{Existing, Identity, Provenance, Row, RowWriter, Signature, TrainingRow};
+use records::{Existing, Identity, Row, RowWriter, Signature, TrainingRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::adam::{Adam, AdamSettings};
 use crate::error::Error;
 use crate::learner::Learner;
-use crate::libraries::libraries;
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::record::{self, Ingredient, Record};
@@ -271,7 +270,7 @@ impl Plan<'_> {
 
     /// The training curve, with the rows of the epochs that are there.
     fn open_curve(&self, identity: Identity, states: &[EpochState]) -> Result<RowWriter<TrainingRow>, Error> {
-        let run = Provenance::collect(&self.machine.device_name(), self.machine.threads, libraries());
+        let run = self.machine.provenance();
         let signature = Signature::new(identity, run);
         // All rows are in `states`; a complete curve, such as a reference result, stays until this one is complete.
         let mut curve = RowWriter::<TrainingRow>::open(&self.curve, &signature, Existing::Again)?;

@@ -25,7 +25,7 @@ use tch::{Kind, no_grad};
 use crate::checkpoint::{Origin, Places};
 use crate::spec::{ClassificationSpec, MetricName};
 use crate::subject::{Evaluation, Pass, Scored, Subject};
-use crate::{Error, Export, Naming, measuring};
+use crate::{Error, Naming, measuring};
 use pass::ClassificationPass;
 use precision::Models;
 use sweep::Sweep;
@@ -314,10 +314,13 @@ impl Subject for ClassificationSubject {
         }))
     }
 
-    fn export(&self, heads: &HeadSet, removal: Removal, export: &Export) -> Result<(), Error> {
+    fn folder(&self) -> &Path {
+        &self.origin.folder
+    }
+
+    fn save_without_heads(&self, heads: &HeadSet, removal: Removal, folder: &Path) -> Result<(), Error> {
         self.origin.check_removal(removal, &self.layout())?;
-        let model = self.models.exact.without_heads(heads, removal)?;
-        export.write(&self.origin.folder, |folder| model.save(folder))
+        Ok(self.models.exact.without_heads(heads, removal)?.save(folder)?)
     }
 
     fn parameters(&self) -> u64 {

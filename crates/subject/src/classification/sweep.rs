@@ -290,7 +290,7 @@ mod tests {
     fn sharing_changes_no_outcome() {
         let texts = texts(40);
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 70_000)] {
-            let machine = Machine { memory, ..crate::args::tests::machine() };
+            let machine = Machine { memory, ..crate::test_machine::machine() };
             let models = Models::new(model(0.6, Kind::Double), &machine).unwrap();
             let (found, again) = together(&models, &machine, &texts, rescale);
             for (set, found) in some_sets().iter().zip(&found) {
@@ -307,7 +307,7 @@ mod tests {
         let texts = texts(900);
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 100_000)] {
             let precision = training::Precision::Bf16;
-            let machine = Machine { memory, precision, ..crate::args::tests::machine() };
+            let machine = Machine { memory, precision, ..crate::test_machine::machine() };
             let models = Models::new(model(0.3, Kind::Float), &machine).unwrap();
             let quick = models.quick.as_ref().unwrap();
             let (found, again) = together(&models, &machine, &texts, rescale);

@@ -26,7 +26,7 @@ use tch::Kind;
 use crate::checkpoint::{Checkpoint, Origin, Places};
 use crate::spec::{DecodingSpec, TranslationSpec};
 use crate::subject::{Evaluation, Pass, Scored, Subject};
-use crate::{Error, Export, Naming, measuring};
+use crate::{Error, Naming, measuring};
 use pairs::Pairs;
 use pass::TranslationPass;
 use sweep::Sweep;
@@ -344,10 +344,13 @@ impl Subject for TranslationSubject {
         }))
     }
 
-    fn export(&self, heads: &HeadSet, removal: Removal, export: &Export) -> Result<(), Error> {
+    fn folder(&self) -> &Path {
+        &self.origin.folder
+    }
+
+    fn save_without_heads(&self, heads: &HeadSet, removal: Removal, folder: &Path) -> Result<(), Error> {
         self.origin.check_removal(removal, &self.layout())?;
-        let model = self.model.without_heads(heads, removal)?;
-        export.write(&self.origin.folder, |folder| model.save(folder))
+        Ok(self.model.without_heads(heads, removal)?.save(folder)?)
     }
 
     fn parameters(&self) -> u64 {

@@ -11,12 +11,13 @@ mod peer;
 mod precision;
 mod pruning;
 mod sweep;
-mod training;
+mod train;
 
 use std::time::Instant;
 
 use clap::Parser;
-use subject::{Machine, MachineArgs};
+use experiment::MachineArgs;
+use training::Machine;
 
 #[derive(Parser)]
 struct Args {
@@ -71,7 +72,7 @@ const MEASUREMENTS: [(&str, Measurement); 6] = [
     ("precision", precision::measure),
     ("pruning", pruning::measure),
     ("decoding", decoding::measure),
-    ("training", training::measure),
+    ("training", train::measure),
     ("importance", importance::measure),
 ];
 

@@ -8,7 +8,8 @@ use core_masking::{BeamSearch, Gates, Stopping};
 use corpus::tokenizer::SubwordTokenizer;
 use rayon::prelude::*;
 use serde_json::json;
-use subject::{Description, Machine};
+use subject::Description;
+use training::Machine;
 
 use crate::peer::Peer;
 use crate::{Context, Row, timed};

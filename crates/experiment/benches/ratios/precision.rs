@@ -2,7 +2,8 @@
 use std::path::Path;
 
 use core_masking::HeadSet;
-use subject::{Description, Machine, Precision, Scored, Subject};
+use subject::{Description, Scored, Subject};
+use training::{Machine, Precision};
 
 use crate::{Context, Row, timed};
 

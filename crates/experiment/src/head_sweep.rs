@@ -7,10 +7,12 @@ use core_masking::{Attention, HeadId, HeadLayout, HeadSet};
 use records::{AblationRow, BASE, Identity};
 use significance::TestArgs;
 use stats::Metric;
+use subject::{Scored, Subject};
 use training::Machine;
 
+use crate::args::SharedArgs;
+use crate::error::Error;
 use crate::measured::{Finished, MeasuredRows, RowSet};
-use crate::{Error, Scored, SharedArgs, Subject};
 
 /// Which attention types to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

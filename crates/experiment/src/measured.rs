@@ -3,13 +3,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadSet;
-use records::{Identity, Provenance, RowWriter, Signature, TestedRow, Testing, Tests};
+use records::{Identity, RowWriter, Signature, TestedRow, Testing, Tests};
 use significance::{TestArgs, block, measured, test_rows};
 use stats::Segments;
+use subject::{Evaluation, Scored, Subject};
 use training::Machine;
 
 use crate::args::{OpenRows, SharedArgs};
-use crate::{Error, Scored, Subject};
+use crate::error::Error;
 
 /// Heads that are masked together, and the rows that their score belongs to, whose scores are still to come.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,7 +55,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         families: BTreeMap<String, usize>,
         (shared, machine, test): (&SharedArgs, &Machine, &TestArgs),
     ) -> Result<Self, Error> {
-        let run = Provenance::collect(&machine.device_name(), machine.threads, training::libraries());
+        let run = machine.provenance();
         let testing = test.testing(None, shared.seed);
         let signature = Signature::new(identity, run).tested(measured(subject.metric(), families), testing);
         let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;
@@ -108,7 +109,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         let masked: Vec<HeadSet> =
             first.into_iter().chain(sets.iter().map(|set| set.masked.clone())).collect();
         let mut sets = sets.into_iter();
-        subject.evaluate(scored, &masked, &mut |index, evaluation| {
+        let mut each = |index, evaluation: Evaluation| {
             if index == 0 && !is_known {
                 let columns = evaluation.segments.metric().columns();
                 self.writer.add_base(columns, block(base.to_owned(), &evaluation.segments, None))?;
@@ -117,10 +118,11 @@ impl<R: TestedRow> MeasuredRows<R> {
             }
             let rows = sets.next().map_or(Vec::new(), |set| set.rows);
             rows.into_iter().try_for_each(|row| self.add(row, base, &evaluation.segments))
-        })
+        };
+        Ok(subject.evaluate(scored, &masked, &mut each)?)
     }
 
-    fn add(&mut self, mut row: R, base: &str, segments: &Segments) -> Result<(), Error> {
+    fn add(&mut self, mut row: R, base: &str, segments: &Segments) -> Result<(), subject::Error> {
         let base = &self.bases[base];
         row.record(&Tests::untested(base.score()?, segments.score()?));
         let block = block(row.name(), segments, Some(base));

@@ -8,11 +8,12 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::{AblationRow, Identity, Signature, read_rows};
+use subject::{Description, Scored, Subject};
 use training::Machine;
 
 use crate::args::positive;
+use crate::error::Error;
 use crate::head_sweep::is_of;
-use crate::{Description, Error, Scored, Subject};
 
 /// What heads are ordered by; those with the least score are masked first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -215,10 +216,8 @@ fn importance_entropy(importance: &HeadScores, entropy: &HeadScores, weight: f64
 /// If the split is at fault, or the subject does not tell.
 pub fn data_checksum(subject: &dyn Subject, scored: &Scored) -> Result<String, Error> {
     let mut identity = subject.identity("", scored)?;
-    identity
-        .data
-        .remove(&scored.split)
-        .ok_or_else(|| Error::NoSuchSplit { split: scored.split.clone(), known: Vec::new() })
+    let unknown = || subject::Error::NoSuchSplit { split: scored.split.clone(), known: Vec::new() };
+    Ok(identity.data.remove(&scored.split).ok_or_else(unknown)?)
 }
 
 /// These heads in an order that only the seed decides.

@@ -3,10 +3,12 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use core_masking::{HeadSet, Removal};
 use records::Signature;
 use serde_json::{Map, Value};
+use subject::Subject;
 
-use crate::Error;
+use crate::error::Error;
 
 /// Files of a folder, besides configuration and weights, that a model is used with.
 const COMPANIONS: [&str; 9] = [
@@ -63,6 +65,15 @@ impl Export {
         &self.folder
     }
 
+    /// Writes the subject's model without these heads.
+    ///
+    /// # Errors
+    /// If the model does not have one of the heads, no head would be left, zeros are asked for and the model has heads cut out
+    /// already, or a folder or a file is at fault.
+    pub fn write(&self, subject: &dyn Subject, heads: &HeadSet, removal: Removal) -> Result<(), Error> {
+        self.fill(subject.folder(), |folder| subject.save_without_heads(heads, removal, folder))
+    }
+
     /// Writes what `save` writes, configuration and weights, and the companions of the folder `source` that the model came
     /// from. All of it is there, or nothing; then what was there before stays as it was. Files of other names in an
     /// earlier export stay in any case.
@@ -70,10 +81,10 @@ impl Export {
     /// # Errors
     /// If the two folders are the same, a companion is none that may be copied, the folder holds folders, or a file
     /// cannot be read or written.
-    pub(crate) fn write(
+    fn fill(
         &self,
         source: &Path,
-        save: impl FnOnce(&Path) -> Result<(), core_masking::Error>,
+        save: impl FnOnce(&Path) -> Result<(), subject::Error>,
     ) -> Result<(), Error> {
         if matches!((source.canonicalize(), self.folder.canonicalize()), (Ok(from), Ok(to)) if from == to) {
             return Err(Error::ExportOntoSource { folder: self.folder.clone() });
@@ -167,7 +178,7 @@ fn merge_config(original: &Path, written: &Path) -> Result<(), Error> {
         let text =
             fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
         let fault =
-            |error: serde_json::Error| Error::Spec { path: path.to_owned(), fault: error.to_string() };
+            |error: serde_json::Error| Error::Config { path: path.to_owned(), fault: error.to_string() };
         serde_json::from_str::<Map<String, Value>>(&text).map_err(fault)
     };
     let mut merged = read(original)?;
@@ -184,7 +195,7 @@ fn merge_config(original: &Path, written: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    fn save(folder: &Path) -> Result<(), core_masking::Error> {
+    fn save(folder: &Path) -> Result<(), subject::Error> {
         fs::create_dir_all(folder).unwrap();
         fs::write(folder.join(CONFIG), r#"{"size": 3, "pruned_heads": {"0": [1]}}"#).unwrap();
         fs::write(folder.join(WEIGHTS), "weights").unwrap();
@@ -205,7 +216,7 @@ mod tests {
     fn a_folder_has_the_new_weights_and_the_companions_of_the_old_ones() {
         let folder = tempfile::tempdir().unwrap();
         let (source, target) = (source(folder.path()), folder.path().join("deep/pruned"));
-        Export::new(&target, false).unwrap().write(&source, save).unwrap();
+        Export::new(&target, false).unwrap().fill(&source, save).unwrap();
         let config: Value = serde_json::from_str(&fs::read_to_string(target.join(CONFIG)).unwrap()).unwrap();
         let expected = serde_json::json!({
             "size": 3, "dtype": "float32", "problem_type": "single_label_classification", "pruned_heads": { "0": [1] },
@@ -228,24 +239,24 @@ mod tests {
         fs::write(target.join("source.spm"), "of another model").unwrap();
         let message = Export::new(&target, false).unwrap_err().to_string();
         assert!(message.contains("pruned` is there already") && message.contains("--replace"), "{message}");
-        Export::new(&target, true).unwrap().write(&source, save).unwrap();
+        Export::new(&target, true).unwrap().fill(&source, save).unwrap();
         assert_eq!(fs::read_to_string(target.join("notes.txt")).unwrap(), "mine");
         assert_eq!(fs::read_to_string(target.join(WEIGHTS)).unwrap(), "weights");
         assert!(!folder.path().join("pruned.partial").exists() && !target.join("source.spm").exists());
     }
 
-    fn failing(folder: &Path) -> Result<(), core_masking::Error> {
+    fn failing(folder: &Path) -> Result<(), subject::Error> {
         save(folder)?;
-        Err(core_masking::Error::NoHeadLeft)
+        Err(core_masking::Error::NoHeadLeft.into())
     }
 
     #[test]
     fn a_failure_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let (source, target) = (source(folder.path()), folder.path().join("pruned"));
-        assert!(Export::new(&target, false).unwrap().write(&source, failing).is_err());
+        assert!(Export::new(&target, false).unwrap().fill(&source, failing).is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the source alone");
-        let onto = Export::new(&source, true).unwrap().write(&source, save).unwrap_err().to_string();
+        let onto = Export::new(&source, true).unwrap().fill(&source, save).unwrap_err().to_string();
         assert!(onto.contains("where the model comes from"), "{onto}");
     }
 
@@ -253,13 +264,13 @@ mod tests {
     fn a_failure_leaves_an_earlier_export_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
         let (source, target) = (source(folder.path()), folder.path().join("pruned"));
-        Export::new(&target, false).unwrap().write(&source, save).unwrap();
+        Export::new(&target, false).unwrap().fill(&source, save).unwrap();
         fs::write(target.join("notes.txt"), "mine").unwrap();
         fs::write(target.join(WEIGHTS), "earlier weights").unwrap();
         let export = Export::new(&target, true).unwrap();
-        assert!(export.write(&source, failing).is_err());
+        assert!(export.fill(&source, failing).is_err());
         fs::create_dir(source.join("source.spm")).unwrap(); // fails after the weights are written
-        assert!(export.write(&source, save).is_err());
+        assert!(export.fill(&source, save).is_err());
         for (name, text) in [(WEIGHTS, "earlier weights"), ("vocab.txt", "words"), ("notes.txt", "mine")] {
             assert_eq!(fs::read_to_string(target.join(name)).unwrap(), text);
         }
@@ -271,7 +282,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (source, target) = (source(folder.path()), folder.path().join("pruned"));
         fs::create_dir_all(target.join("drafts")).unwrap();
-        let message = Export::new(&target, true).unwrap().write(&source, save).unwrap_err().to_string();
+        let message = Export::new(&target, true).unwrap().fill(&source, save).unwrap_err().to_string();
         assert!(message.contains("pruned/drafts") && message.contains("choose another folder"), "{message}");
         assert!(target.join("drafts").is_dir());
     }
@@ -285,7 +296,7 @@ mod tests {
         fs::write(folder.path().join("secret"), "not of the model").unwrap();
         let export = |source: &Path| {
             let target = folder.path().join("pruned");
-            let written = Export::new(&target, true).unwrap().write(source, save);
+            let written = Export::new(&target, true).unwrap().fill(source, save);
             written.map_err(|error| error.to_string()).map(|()| target)
         };
         let companion = source.join("vocab.json");
@@ -324,7 +335,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (source, target) = (source(folder.path()), folder.path().join("pruned"));
         fs::set_permissions(source.join("vocab.txt"), fs::Permissions::from_mode(0o444)).unwrap();
-        Export::new(&target, false).unwrap().write(&source, save).unwrap();
+        Export::new(&target, false).unwrap().fill(&source, save).unwrap();
         let mode = fs::metadata(target.join("vocab.txt")).unwrap().permissions().mode();
         assert_ne!(mode & 0o200, 0, "{mode:o}");
     }

@@ -7,8 +7,9 @@ use core_masking::marian::MarianConfig;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 use serde_json::{Value, json};
-use subject::{Description, Machine};
+use subject::Description;
 use tempfile::TempDir;
+use training::Machine;
 
 use crate::peer::Peer;
 use crate::{Context, Row, timed};
