@@ -60,7 +60,7 @@ pub enum Error {
     Holdout { split: String, asked: usize, found: usize },
 
     /// A subject that does not translate.
-    #[error("subject `{name}` is a classifier, not a translator")]
+    #[error("subject `{name}` is no translator")]
     NoTranslator { name: String },
 
     /// A subject that is nothing to train.

@@ -11,7 +11,7 @@ use stats::{Metric, Segments};
 use tch::{Device, Kind};
 use training::Machine;
 
-use crate::Error;
+use crate::error::Error;
 
 /// What an experiment is done to: a model, its data, its loss and its score.
 ///

@@ -8,7 +8,7 @@ use core_masking::{BeamSearch, Gates, Stopping};
 use corpus::tokenizer::SubwordTokenizer;
 use rayon::prelude::*;
 use serde_json::json;
-use subject::Description;
+use subject::{Decoding, Description, decoding};
 use training::Machine;
 
 use crate::peer::Peer;
@@ -24,7 +24,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     let folder = description.train(&machine, Path::new("results"), false).unwrap();
     let model = Marian::load(&folder, machine.options()).unwrap();
     let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json")).unwrap();
-    let (text, search) = description.translation(None, &machine).unwrap();
+    let Decoding { text, search } = decoding(&description, &machine).unwrap();
     let mut sources: Vec<Vec<u32>> =
         text.source.iter().take(SENTENCES).map(|line| tokenizer.encode(line)).collect();
     sources.sort_by_key(Vec::len);

@@ -9,13 +9,13 @@ use stats::classification::{ClassificationMetric, Outcome, score};
 use tch::{Device, Kind, Tensor};
 use training::{Learner, Validation, trainable};
 
+use super::encoder::FineTuningSpec;
 use super::texts::{BATCH_TOKENS, Texts, outcomes};
-use crate::Error;
-use crate::spec::FineTuningSpec;
+use crate::error::Error;
 
 /// A classifier in training.
 #[derive(Debug)]
-pub(super) struct Classifier {
+pub(crate) struct Classifier {
     settings: FineTuningSpec,
     metric: ClassificationMetric,
     model: BertClassifier,

@@ -10,15 +10,15 @@ use tch::{Device, Kind, Tensor};
 use training::{Learner, Validation, trainable};
 
 use super::pairs::Pairs;
-use crate::Error;
-use crate::spec::TrainingSpec;
+use super::spec::TrainingSpec;
+use crate::error::Error;
 
 /// The bias of the logits stays 0, as in transformers.
 const FROZEN: [&str; 1] = ["final_logits_bias"];
 
 /// A translator in training.
 #[derive(Debug)]
-pub(super) struct Translator {
+pub(crate) struct Translator {
     settings: TrainingSpec,
     model: Marian,
     open: Gates,

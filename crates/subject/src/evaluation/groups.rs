@@ -4,7 +4,7 @@ use std::ops::Range;
 use core_masking::HeadSet;
 use training::{Progress, workers};
 
-use crate::Error;
+use crate::error::Error;
 
 /// Neighbours in `sets` with the same `key`, up to `most` of them.
 pub(crate) fn neighbours<K: PartialEq + Copy>(

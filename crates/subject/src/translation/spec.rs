@@ -8,19 +8,24 @@ use corpus::grammar::SplitSizes;
 use corpus::pairs::{PairTable, Selection};
 use corpus::parallel::ParallelText;
 use corpus::tokenizer::SubwordTokenizer;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointSpec, DynamicsSpec, Task, check, check_sources, check_split_names};
+use crate::checkpoint::CheckpointSpec;
+use crate::dynamics::DynamicsSpec;
+use crate::spec::{check, check_sources, check_split_names};
+use crate::task::Outline;
 
 /// A translator as its TOML file describes it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TranslationSpec {
-    /// `translation`, which is the default.
-    #[serde(default)]
-    pub task: Task,
+    /// Known by now.
+    #[serde(default, rename = "task")]
+    _task: IgnoredAny,
     /// One sentence for people.
-    pub description: String,
+    #[serde(rename = "description")]
+    _description: String,
     /// Where the sentences come from.
     pub data: DataSpec,
     /// A model that is there already.
@@ -39,19 +44,19 @@ pub struct TranslationSpec {
 }
 
 /// Where the sentences come from: files, or the demo grammar.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataSpec {
     /// Name for `just fetch`, if the files can be fetched.
     pub fetch: Option<String>,
     /// The split that the model is trained on.
-    #[serde(default = "super::train")]
+    #[serde(default = "crate::spec::train")]
     pub train: String,
     /// The split that the best epoch is chosen on.
-    #[serde(default = "super::dev")]
+    #[serde(default = "crate::spec::dev")]
     pub dev: String,
     /// The split that experiments score unless told otherwise.
-    #[serde(default = "super::test")]
+    #[serde(default = "crate::spec::test")]
     pub test: String,
     /// The split of another domain, which experiments compare the test split with.
     pub shifted: Option<String>,
@@ -300,6 +305,24 @@ impl DecodingSpec {
 }
 
 impl TranslationSpec {
+    /// What it has in common with other tasks.
+    pub(super) fn outline(&self) -> Outline<'_> {
+        let DataSpec { train, dev, test, shifted, grammar, splits, .. } = &self.data;
+        Outline {
+            checkpoint: self.checkpoint.as_ref(),
+            epochs: self.training.map(|training| training.epochs),
+            dynamics: self.dynamics.as_ref(),
+            train,
+            dev,
+            test,
+            shifted: shifted.as_deref().or(grammar.map(|_| "shifted")),
+            splits: match grammar {
+                Some(_) => ["train", "dev", "test", "shifted"].map(str::to_owned).to_vec(),
+                None => splits.keys().cloned().collect(),
+            },
+        }
+    }
+
     /// Refuses values that make no sense: the fault, in words.
     pub(super) fn validate(&self) -> Result<(), String> {
         let data = &self.data;

@@ -6,7 +6,7 @@ use corpus::batches::longest_first;
 use tch::Device;
 use training::Machine;
 
-use crate::Error;
+use crate::error::Error;
 
 /// Head sets that are evaluated together at the most. More would share more, but results are handed on, and rows written,
 /// only when all of them are there.
@@ -26,11 +26,11 @@ pub(crate) struct Plan {
 /// What a split asks of the memory.
 pub(crate) struct Load<'a> {
     /// Tokens of each segment.
-    pub lengths: &'a [usize],
+    pub lengths: Vec<usize>,
     /// Tokens of a batch, padding included, where there is memory for them.
     pub batch_tokens: usize,
     /// Bytes of a segment of so many tokens on its way through the model; more for longer ones.
-    pub segment_bytes: &'a dyn Fn(usize) -> u64,
+    pub segment_bytes: Box<dyn Fn(usize) -> u64 + 'a>,
     /// Bytes that each thread needs whatever the batch.
     pub thread_bytes: u64,
     /// Bytes of what enters a layer, for one token.
@@ -119,18 +119,18 @@ mod tests {
     use crate::test_machine::machine;
 
     /// 200 bytes a token, and 1,000 for each of two threads.
-    const fn load(lengths: &[usize]) -> Load<'_> {
+    fn load(lengths: Vec<usize>) -> Load<'static> {
         Load {
             lengths,
             batch_tokens: 400,
-            segment_bytes: &|tokens| 200 * tokens as u64,
+            segment_bytes: Box::new(|tokens| 200 * tokens as u64),
             thread_bytes: 1_000,
             trunk_bytes: 10,
         }
     }
 
     fn plan(memory: u64, device: Device) -> Result<Plan, Error> {
-        Plan::new(&Machine { memory, device, ..machine() }, &load(&[20; 100]))
+        Plan::new(&Machine { memory, device, ..machine() }, &load(vec![20; 100]))
     }
 
     fn sizes(plan: &Plan) -> (usize, usize, bool) {
@@ -169,7 +169,7 @@ mod tests {
     fn segments_of_any_length_are_all_in_a_batch() {
         for memory in [20_000, 50_000, 1_000_000] {
             let lengths: Vec<usize> = (0..30).map(|row| row * 7 % 31).collect();
-            let plan = Plan::new(&Machine { memory, ..machine() }, &load(&lengths)).unwrap();
+            let plan = Plan::new(&Machine { memory, ..machine() }, &load(lengths)).unwrap();
             let mut rows = plan.batches.concat();
             rows.sort_unstable();
             assert_eq!(rows, (0..30).collect::<Vec<_>>());

@@ -5,7 +5,7 @@ use core_masking::importance::Measured;
 use core_masking::{HeadScores, Measure};
 use training::{Progress, workers};
 
-use crate::Error;
+use crate::error::Error;
 
 /// Runs `job` on each batch, one thread for each of `models`, and adds up in the order of batches, so that equal runs give
 /// equal numbers.

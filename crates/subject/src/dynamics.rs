@@ -2,13 +2,13 @@
 use serde::{Deserialize, Serialize};
 use training::Stay;
 
-use super::check;
+use crate::spec::check;
 
 /// Checkpoints that stay on disk when training has ended, for `training-dynamics`. They have no influence on training, so
 /// they are no part of its settings.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DynamicsSpec {
+pub(crate) struct DynamicsSpec {
     /// At the end of these epochs, counted from 1.
     #[serde(default)]
     pub epochs: Vec<usize>,
@@ -24,7 +24,7 @@ impl DynamicsSpec {
     }
 
     /// Refuses values that make no sense: the fault, in words. `epochs`: of the training, if there is one.
-    pub(super) fn validate(&self, epochs: Option<usize>) -> Result<(), String> {
+    pub(crate) fn validate(&self, epochs: Option<usize>) -> Result<(), String> {
         let Some(epochs) = epochs else {
             return Err(
                 "[dynamics] needs [training]: a model that is taken as it is has no checkpoints".to_owned()

@@ -3,22 +3,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use corpus::labelled::Format;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    CheckpointSpec, DynamicsSpec, EncoderSpec, FineTuningSpec, Task, TextTokenizerSpec, check, check_sources,
-    check_split_names,
-};
+use super::encoder::{EncoderSpec, FineTuningSpec, TextTokenizerSpec};
+use crate::checkpoint::CheckpointSpec;
+use crate::dynamics::DynamicsSpec;
 use crate::error::quoted;
+use crate::spec::{check, check_sources, check_split_names};
+use crate::task::Outline;
 
 /// A classifier as its TOML file describes it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassificationSpec {
-    /// `classification`.
-    pub task: Task,
+    /// Known by now.
+    #[serde(rename = "task")]
+    _task: IgnoredAny,
     /// One sentence for people.
-    pub description: String,
+    #[serde(rename = "description")]
+    _description: String,
     /// Where the texts come from.
     pub data: ClassificationData,
     /// What is reported.
@@ -37,19 +41,19 @@ pub struct ClassificationSpec {
 }
 
 /// Where the texts come from: files, or the demo grammar.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassificationData {
     /// Name for `just fetch`, if the files can be fetched.
     pub fetch: Option<String>,
     /// The split that the model is trained on.
-    #[serde(default = "super::train")]
+    #[serde(default = "crate::spec::train")]
     pub train: String,
     /// The split that the best epoch is chosen on.
-    #[serde(default = "super::dev")]
+    #[serde(default = "crate::spec::dev")]
     pub dev: String,
     /// The split that experiments score unless told otherwise.
-    #[serde(default = "super::test")]
+    #[serde(default = "crate::spec::test")]
     pub test: String,
     /// The split of another domain, which experiments compare the test split with.
     pub shifted: Option<String>,
@@ -162,6 +166,21 @@ pub enum MetricName {
 }
 
 impl ClassificationSpec {
+    /// What it has in common with other tasks.
+    pub(super) fn outline(&self) -> Outline<'_> {
+        let ClassificationData { train, dev, test, shifted, grammar, .. } = &self.data;
+        Outline {
+            checkpoint: self.checkpoint.as_ref(),
+            epochs: self.training.map(|training| training.epochs),
+            dynamics: self.dynamics.as_ref(),
+            train,
+            dev,
+            test,
+            shifted: shifted.as_deref().or(grammar.map(|_| "mismatched")),
+            splits: self.data.split_names(),
+        }
+    }
+
     /// Refuses values that make no sense: the fault, in words.
     pub(super) fn validate(&self) -> Result<(), String> {
         let data = &self.data;

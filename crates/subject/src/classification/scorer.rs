@@ -1,19 +1,20 @@
-//! Many head sets over one split: what they share is computed once, within a bound of memory.
+//! Texts classified under many head sets.
 use std::ops::Range;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use core_masking::bert::{BertClassifier, BertConfig};
-use core_masking::{HeadId, HeadSet};
+use core_masking::{HeadId, HeadSet, Trunk};
 use stats::classification::Outcome;
 use tch::no_grad;
-use training::{Machine, Progress, workers};
+use training::{Machine, workers};
 
-use super::precision::{MARGIN, Models, Request};
+use super::precision::{MARGIN, Models};
 use super::texts::{BATCH_TOKENS, Texts};
-use crate::groups::{evaluate, neighbours};
-use crate::plan::{Load, MOST_TOGETHER, Plan, Trunks};
-
-use crate::Error;
+use crate::error::Error;
+use crate::evaluation::{Load, MOST_TOGETHER, Plan, Request, Scorer, neighbours};
+use crate::model::of_threads;
+use crate::subject::Scored;
 
 /// Head sets of several layers that are evaluated together: each of them is nearly a whole pass, which rows wait for.
 const OF_SEVERAL: usize = 6;
@@ -21,109 +22,98 @@ const OF_SEVERAL: usize = 6;
 /// Texts, of all lengths, on which the error of the quick model is measured, if there are as many.
 const CALIBRATED: usize = 512;
 
-/// A split, ready to be evaluated under any number of head sets.
-pub(super) struct Sweep<'a> {
-    models: &'a Models,
-    machine: &'a Machine,
-    split: Split<'a>,
+/// A split that is classified.
+pub(crate) struct Decisions<'a> {
+    texts: &'a Texts,
     /// Decisions closer than this in the quick model are the exact model's, if there are two.
     bound: Option<f64>,
-}
-
-/// What all threads look at.
-struct Split<'a> {
-    texts: &'a Texts,
-    plan: Plan,
-    trunks: Trunks,
-    decisions: AtomicUsize,
+    decided: AtomicUsize,
     /// Those that the exact model has made again.
     rechecked: AtomicUsize,
 }
 
-impl<'a> Sweep<'a> {
-    /// `bound`: what an earlier sweep over these texts was [calibrated](Self::bound) to.
-    ///
+impl<'a> Decisions<'a> {
     /// # Errors
-    /// If the memory is too small for one text, or a logit is NaN or infinite.
+    /// If a logit is NaN or infinite.
     pub(super) fn new(
-        models: &'a Models,
-        machine: &'a Machine,
+        (models, machine): (&Models, &Machine),
+        plan: &Plan,
         texts: &'a Texts,
-        bound: Option<f64>,
+        scored: &Scored,
     ) -> Result<Self, Error> {
-        let plan = plan(models, machine, texts)?;
-        let (decisions, rechecked) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let split = Split { texts, trunks: Trunks::new(&plan), plan, decisions, rechecked };
-        let mut sweep = Self { models, machine, split, bound };
-        if models.quick.is_some() && bound.is_none() {
-            sweep.bound = Some(sweep.calibrated()?);
-        }
-        Ok(sweep)
+        let bound = match &models.quick {
+            Some(_) => Some(bound((models, machine), plan, texts, scored)?),
+            None => None,
+        };
+        Ok(Self { texts, bound, decided: AtomicUsize::new(0), rechecked: AtomicUsize::new(0) })
+    }
+}
+
+/// How far apart the two greatest logits of the quick model must be for a decision to be that of the exact one. Measured
+/// once for what is scored.
+fn bound(
+    (models, machine): (&Models, &Machine),
+    plan: &Plan,
+    texts: &Texts,
+    scored: &Scored,
+) -> Result<f64, Error> {
+    let bounds = || models.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, bound)) = bounds().iter().find(|(known, _)| known == scored) {
+        return Ok(*bound);
+    }
+    let every = texts.len().div_ceil(CALIBRATED);
+    let job = |models: &Models, item: usize| {
+        let rows: Vec<usize> = plan.batches[item].iter().copied().step_by(every).collect();
+        no_grad(|| models.largest_error(texts, &rows))
+    };
+    let mut largest = 0.0_f64;
+    workers::in_order(of_threads(models, machine)?, plan.batches.len(), job, |_, error| {
+        largest = largest.max(error);
+        Ok::<_, Error>(())
+    })?;
+    bounds().push((scored.clone(), MARGIN * largest));
+    Ok(MARGIN * largest)
+}
+
+impl Scorer for Decisions<'_> {
+    type Model = Models;
+    type Segment = Outcome;
+
+    /// Those that first differ from the intact model in the same layer.
+    fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
+        neighbours(sets, Layers::of, Layers::most_together)
     }
 
-    /// How far apart the two greatest logits of the quick model must be for a decision to be that of the exact one.
-    pub(super) fn bound(&self) -> Option<f64> {
-        self.bound
-    }
-
-    /// Number of batches.
-    pub(super) fn batches(&self) -> usize {
-        self.split.plan.batches.len()
+    /// What the models say of the texts of a batch under each set.
+    fn score(
+        &self,
+        models: &Models,
+        request: &Request<'_>,
+        left: Option<Trunk>,
+    ) -> Result<(Vec<Vec<Outcome>>, Trunk), Error> {
+        let (found, trunk) = no_grad(|| models.classify(self.texts, (request, self.bound), left))?;
+        self.decided.fetch_add(request.sets.len() * request.rows.len(), Ordering::Relaxed);
+        self.rechecked.fetch_add(found.rechecked, Ordering::Relaxed);
+        let outcome =
+            |(&row, predicted): (&usize, usize)| Outcome { gold: self.texts.classes[row], predicted };
+        let of_set = |predicted: Vec<usize>| request.rows.iter().zip(predicted).map(outcome).collect();
+        Ok((found.by_set.into_iter().map(of_set).collect(), trunk))
     }
 
     /// What the second look did, if there is one.
-    pub(super) fn report(&self) -> Option<String> {
-        let [again, decisions] =
-            [&self.split.rechecked, &self.split.decisions].map(|count| count.load(Ordering::Relaxed));
+    fn report(&self) -> Option<String> {
+        let [again, decided] = [&self.rechecked, &self.decided].map(|count| count.load(Ordering::Relaxed));
         self.bound.map(|bound| {
             format!(
-                "{again} of {decisions} decisions were made again in f32: closer than {bound:.3}, {MARGIN} times the largest \
+                "{again} of {decided} decisions were made again in f32: closer than {bound:.3}, {MARGIN} times the largest \
                  error of bf16 on the intact model, or on those looked at"
             )
         })
     }
-
-    /// What the models say of each text under each of these sets, handed to `each` with the set's place, in order.
-    pub(super) fn run(
-        &self,
-        sets: &[HeadSet],
-        rescale: bool,
-        progress: &mut Progress,
-        each: impl FnMut(&mut Progress, usize, Vec<Outcome>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let split = &self.split;
-        let (bound, sets_per_batch) = (self.bound, split.plan.sets_per_batch);
-        let job = |models: &Models, group: Range<usize>, batch: usize| {
-            let request = Request { sets: &sets[group], rescale, sets_per_batch, bound };
-            no_grad(|| split.classify(models, &request, batch))
-        };
-        evaluate(self.lanes()?, &groups(sets), &split.plan.batches, job, progress, each)
-    }
-
-    /// Models for each thread.
-    fn lanes(&self) -> Result<Vec<Models>, Error> {
-        tch::set_num_threads(1);
-        (0..self.machine.workers()).map(|_| self.models.share()).collect()
-    }
-
-    fn calibrated(&self) -> Result<f64, Error> {
-        let split = &self.split;
-        let every = split.texts.len().div_ceil(CALIBRATED);
-        let job = |models: &Models, item: usize| {
-            let rows: Vec<usize> = split.plan.batches[item].iter().copied().step_by(every).collect();
-            no_grad(|| models.largest_error(split.texts, &rows))
-        };
-        let mut largest = 0.0_f64;
-        workers::in_order(self.lanes()?, self.batches(), job, |_, error| {
-            largest = largest.max(error);
-            Ok(())
-        })?;
-        Ok(MARGIN * largest)
-    }
 }
 
-/// How much of the split is computed at once.
-fn plan(models: &Models, machine: &Machine, texts: &Texts) -> Result<Plan, Error> {
+/// What texts take of the memory.
+pub(super) fn load<'a>(models: &Models, texts: &Texts) -> Load<'a> {
     let config: &BertConfig = models.exact.config();
     let bytes = |model: &BertClassifier| model.options().0.elt_size_in_bytes() as u64;
     let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
@@ -131,38 +121,14 @@ fn plan(models: &Models, machine: &Machine, texts: &Texts) -> Result<Plan, Error
     // key, value, their products, the residual stream and the feed-forward block before and after its nonlinearity.
     let tensors = 3 * config.num_hidden_layers as u64 + 8 + 2 * feed_forward;
     let width = config.hidden_size as u64;
-    let load = Load {
-        lengths: &texts.lengths().collect::<Vec<_>>(),
+    let in_exact = width * tensors * bytes(&models.exact);
+    Load {
+        lengths: texts.lengths().collect(),
         batch_tokens: BATCH_TOKENS,
-        segment_bytes: &|tokens| tokens as u64 * width * tensors * bytes(&models.exact),
+        segment_bytes: Box::new(move |tokens| tokens as u64 * in_exact),
         thread_bytes: 0,
         trunk_bytes: width * bytes(models.quickest()),
-    };
-    Plan::new(machine, &load)
-}
-
-impl Split<'_> {
-    /// What the models say of the texts of a batch under each set.
-    fn classify(
-        &self,
-        models: &Models,
-        request: &Request<'_>,
-        batch: usize,
-    ) -> Result<Vec<Vec<Outcome>>, Error> {
-        let rows = &self.plan.batches[batch];
-        let found = self.trunks.with(batch, |left| models.classify(self.texts, rows, request, left))?;
-        self.decisions.fetch_add(request.sets.len() * rows.len(), Ordering::Relaxed);
-        self.rechecked.fetch_add(found.rechecked, Ordering::Relaxed);
-        let outcome =
-            |(&row, predicted): (&usize, usize)| Outcome { gold: self.texts.classes[row], predicted };
-        let of_set = |predicted: Vec<usize>| rows.iter().zip(predicted).map(outcome).collect();
-        Ok(found.by_set.into_iter().map(of_set).collect())
     }
-}
-
-/// Neighbours in `sets` that are evaluated together: those that first differ from the intact model in the same layer.
-fn groups(sets: &[HeadSet]) -> Vec<Range<usize>> {
-    neighbours(sets, Layers::of, Layers::most_together)
 }
 
 /// Where a set has heads.
@@ -199,9 +165,11 @@ impl Layers {
 mod tests {
     use super::super::texts::outcomes;
     use super::*;
+    use crate::evaluation::Sweep;
     use core_masking::bert::BertDropout;
     use corpus::classifier_tokenizer::Encoded;
     use tch::{Device, Kind};
+    use training::Progress;
 
     fn set(names: &[&str]) -> HeadSet {
         names.iter().map(|name| name.parse().unwrap()).collect()
@@ -218,14 +186,14 @@ mod tests {
             set(&["self:2:1"]),
             set(&["self:1:1"]),
         ];
-        assert_eq!(groups(&sets), [0..1, 1..3, 3..5, 5..6, 6..7]);
+        assert_eq!(Decisions::groups(&sets, 1), [0..1, 1..3, 3..5, 5..6, 6..7]);
     }
 
     #[test]
     fn a_group_is_bounded_so_that_rows_come_soon() {
         let sizes = |names: &[&str]| {
             let sets = vec![set(names); 2 * MOST_TOGETHER + 1];
-            groups(&sets).iter().map(ExactSizeIterator::len).max().unwrap()
+            Decisions::groups(&sets, 1).iter().map(ExactSizeIterator::len).max().unwrap()
         };
         assert_eq!((sizes(&["self:2:1"]), sizes(&["self:2:1", "self:3:1"])), (MOST_TOGETHER, OF_SEVERAL));
     }
@@ -254,7 +222,7 @@ mod tests {
 
     /// What the model says under a set alone.
     fn alone(model: &BertClassifier, texts: &Texts, set: &HeadSet, rescale: bool) -> Vec<Outcome> {
-        let scored = crate::Scored::first("test".to_owned(), None, rescale);
+        let scored = Scored::first("test".to_owned(), None, rescale);
         let gates = scored.gates(&model.layout(), set, model.options()).unwrap();
         let rows: Vec<usize> = (0..texts.len()).collect();
         let logits = model.forward(&texts.batch(model, &rows).unwrap(), &gates, &BertDropout::OFF);
@@ -274,15 +242,18 @@ mod tests {
         texts: &Texts,
         rescale: bool,
     ) -> (Vec<Vec<Outcome>>, usize) {
-        let sweep = Sweep::new(models, machine, texts, None).unwrap();
+        let plan = Plan::new(machine, &load(models, texts)).unwrap();
+        let scored = Scored::first("test".to_owned(), None, rescale);
+        let scorer = Decisions::new((models, machine), &plan, texts, &scored).unwrap();
+        let sweep = Sweep::new(plan, scorer);
         let (sets, mut progress, mut found) = (some_sets(), Progress::new(0, true), Vec::new());
         let each = |_: &mut Progress, index: usize, outcomes| {
             assert_eq!(index, found.len(), "in order");
             found.push(outcomes);
             Ok(())
         };
-        sweep.run(&sets, rescale, &mut progress, each).unwrap();
-        (found, sweep.split.rechecked.into_inner())
+        sweep.run(of_threads(models, machine).unwrap(), &sets, rescale, &mut progress, each).unwrap();
+        (found, sweep.scorer.rechecked.into_inner())
     }
 
     /// Whatever the memory and the sets, each text has the outcome that it has when its set is evaluated alone.
@@ -291,7 +262,7 @@ mod tests {
         let texts = texts(40);
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 70_000)] {
             let machine = Machine { memory, ..crate::test_machine::machine() };
-            let models = Models::new(model(0.6, Kind::Double), &machine).unwrap();
+            let models = Models::new(model(0.6, Kind::Double), machine.precision).unwrap();
             let (found, again) = together(&models, &machine, &texts, rescale);
             for (set, found) in some_sets().iter().zip(&found) {
                 assert_eq!(alone(&models.exact, &texts, set, rescale), *found);
@@ -308,7 +279,7 @@ mod tests {
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 100_000)] {
             let precision = training::Precision::Bf16;
             let machine = Machine { memory, precision, ..crate::test_machine::machine() };
-            let models = Models::new(model(0.3, Kind::Float), &machine).unwrap();
+            let models = Models::new(model(0.3, Kind::Float), machine.precision).unwrap();
             let quick = models.quick.as_ref().unwrap();
             let (found, again) = together(&models, &machine, &texts, rescale);
             let mut changed = 0;

@@ -5,7 +5,7 @@ use core_masking::bert::{BertConfig, HiddenActivation};
 use serde::{Deserialize, Serialize};
 use training::Keep;
 
-use super::check;
+use crate::spec::check;
 
 /// Size of a BERT model.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
