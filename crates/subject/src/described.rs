@@ -26,8 +26,7 @@ pub(crate) struct Described<T: Task> {
 
 /// A subject of any task.
 pub(crate) trait AnyDescribed: Any + Debug {
-    fn name(&self) -> &str;
-    fn path(&self) -> &Path;
+    /// What all descriptions say.
     fn outline(&self) -> Outline<'_>;
 
     /// Refuses values that make no sense: the fault, in words.
@@ -80,14 +79,6 @@ impl<T: Task> Described<T> {
 }
 
 impl<T: Task> AnyDescribed for Described<T> {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
     fn outline(&self) -> Outline<'_> {
         T::outline(&self.spec)
     }

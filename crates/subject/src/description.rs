@@ -16,6 +16,8 @@ use crate::tasks;
 /// A subject that is read but not yet opened: what can be checked before any long work.
 #[derive(Debug)]
 pub struct Description {
+    name: String,
+    path: PathBuf,
     described: Box<dyn AnyDescribed>,
 }
 
@@ -26,17 +28,17 @@ impl Description {
     /// If there is no such file, or it cannot be understood.
     pub fn read(subject: &Path) -> Result<Self, Error> {
         let (path, name) = locate(subject)?;
-        Ok(Self { described: tasks::read(&name, &path)? })
+        Ok(Self { described: tasks::read(&name, &path)?, name, path })
     }
 
     /// Name of the subject.
     pub fn name(&self) -> &str {
-        self.described.name()
+        &self.name
     }
 
     /// The file that describes it.
     pub fn path(&self) -> &Path {
-        self.described.path()
+        &self.path
     }
 
     /// The heads that its model has.

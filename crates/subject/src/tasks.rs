@@ -22,9 +22,11 @@ struct Entry {
     task: &'static str,
     /// What such a file describes.
     describes: &'static str,
-    /// Reads a file: name of the subject, path and text.
-    read: fn(&str, &Path, &str) -> Result<Box<dyn AnyDescribed>, Error>,
+    read: Read,
 }
+
+/// Reads a file: name of the subject, path and text.
+type Read = fn(&str, &Path, &str) -> Result<Box<dyn AnyDescribed>, Error>;
 
 fn read_as<T: Task>(name: &str, path: &Path, text: &str) -> Result<Box<dyn AnyDescribed>, Error> {
     Ok(Box::new(Described::<T> { name: name.to_owned(), path: path.to_owned(), spec: parse(path, text)? }))

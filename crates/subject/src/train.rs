@@ -30,6 +30,9 @@ pub(crate) trait Trained: Task {
     /// Those of them that belong to its tokeniser, and go with the fine-tuned model.
     const TOKENIZER_FILES: &'static [&'static str] = &[];
 
+    /// Settings of the recipe that signatures tell.
+    const ARGUMENTS: &'static [&'static str];
+
     /// What the file says of the training, if it does.
     fn recipe(spec: &Self::Spec) -> Result<Option<Recipe>, Error>;
 
@@ -63,8 +66,6 @@ pub(crate) trait Trained: Task {
 pub(crate) struct Recipe {
     /// All that the weights depend on, as far as the file says.
     pub settings: Value,
-    /// What signatures tell of it.
-    pub arguments: BTreeMap<String, Value>,
     /// What the training curve is of.
     pub curve: String,
     /// Seed of new weights, batches and dropout.
@@ -202,7 +203,8 @@ impl<T: Trained> Training<'_, T> {
         identity.seed = Some(self.recipe.seed);
         identity.precision = "f32".to_owned();
         identity.metric.clone_from(&self.recipe.curve);
-        identity.arguments.clone_from(&self.recipe.arguments);
+        let told = T::ARGUMENTS.iter().map(|&name| (name.to_owned(), self.recipe.settings[name].clone()));
+        identity.arguments = told.collect();
         identity.data = BTreeMap::from([
             (outline.train.to_owned(), T::sha256(splits.train)),
             (outline.dev.to_owned(), T::sha256(splits.dev)),

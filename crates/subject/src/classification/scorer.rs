@@ -12,7 +12,7 @@ use training::{Machine, workers};
 use super::precision::{MARGIN, Models};
 use super::texts::{BATCH_TOKENS, Texts};
 use crate::error::Error;
-use crate::evaluation::{Load, MOST_TOGETHER, Plan, Request, Scorer, neighbours};
+use crate::evaluation::{BySet, Load, MOST_TOGETHER, Plan, Request, Scorer, neighbours};
 use crate::model::of_threads;
 use crate::subject::Scored;
 
@@ -90,7 +90,7 @@ impl Scorer for Decisions<'_> {
         models: &Models,
         request: &Request<'_>,
         left: Option<Trunk>,
-    ) -> Result<(Vec<Vec<Outcome>>, Trunk), Error> {
+    ) -> Result<(BySet<Outcome>, Trunk), Error> {
         let (found, trunk) = no_grad(|| models.classify(self.texts, (request, self.bound), left))?;
         self.decided.fetch_add(request.sets.len() * request.rows.len(), Ordering::Relaxed);
         self.rechecked.fetch_add(found.rechecked, Ordering::Relaxed);

@@ -1,5 +1,4 @@
 //! How a classifier is fine-tuned, or trained from nothing.
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use core_masking::bert::BertClassifier;
@@ -37,6 +36,8 @@ impl Trained for Classification {
         "vocab.txt",
     ];
 
+    const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training", "labels", "score"];
+
     const TOKENIZER_FILES: &'static [&'static str] =
         &["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"];
 
@@ -51,13 +52,6 @@ impl Trained for Classification {
                 "train": data.train, "dev": data.dev, "labels": data.labels, "rename": data.rename, "score": score,
                 "checkpoint": checkpoint, "tokenizer": tokenizer, "model": model, "training": training,
             }),
-            arguments: BTreeMap::from([
-                ("model".to_owned(), json!(model)),
-                ("tokenizer".to_owned(), json!(tokenizer)),
-                ("training".to_owned(), json!(training)),
-                ("labels".to_owned(), json!(data.labels)),
-                ("score".to_owned(), json!(score)),
-            ]),
             curve: format!("cross-entropy, nats per text; dev_score: {}", score.metric.name()),
             seed: settings.seed,
             epochs: settings.epochs,

@@ -33,13 +33,16 @@ pub(crate) trait Scorer: Sync {
         model: &Self::Model,
         request: &Request<'_>,
         left: Option<Trunk>,
-    ) -> Result<(Vec<Vec<Self::Segment>>, Trunk), Error>;
+    ) -> Result<(BySet<Self::Segment>, Trunk), Error>;
 
     /// A line on what was done, if there is something to say.
     fn report(&self) -> Option<String> {
         None
     }
 }
+
+/// What is found of each segment of a batch, in their order, under each of several head sets.
+pub(crate) type BySet<S> = Vec<Vec<S>>;
 
 /// A batch under head sets that are evaluated together.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ use stats::bleu::{Bleu, BleuStatistics};
 
 use super::{Prepared, Tokenizer};
 use crate::error::Error;
-use crate::evaluation::{Request, Scorer, neighbours};
+use crate::evaluation::{BySet, Request, Scorer, neighbours};
 
 /// A split that is translated.
 pub(crate) struct Sentences<'a> {
@@ -33,7 +33,7 @@ impl Scorer for Sentences<'_> {
         model: &Marian,
         request: &Request<'_>,
         left: Option<Trunk>,
-    ) -> Result<(Vec<Vec<BleuStatistics>>, Trunk), Error> {
+    ) -> Result<(BySet<BleuStatistics>, Trunk), Error> {
         let variants = Variants::new(model, request.sets, request.rescale)?;
         let sources = self.prepared.sources(request.rows);
         let (found, trunk) = self.search.sweep(model, &sources, &variants, request.sets_per_batch, left)?;

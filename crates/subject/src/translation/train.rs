@@ -1,5 +1,4 @@
 //! How a translator is trained from nothing.
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use core_masking::marian::Marian;
@@ -25,6 +24,8 @@ impl Trained for Translation {
     type Tokenizer = SubwordTokenizer;
     type Learner = Translator;
 
+    const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training"];
+
     fn recipe(spec: &TranslationSpec) -> Result<Option<Recipe>, Error> {
         let TranslationSpec { data, tokenizer, model, training, .. } = spec;
         let files = [&data.train, &data.dev].map(|split| data.splits.get(split));
@@ -33,11 +34,6 @@ impl Trained for Translation {
                 "grammar": data.grammar, "files": files, "train": data.train, "dev": data.dev,
                 "tokenizer": tokenizer, "model": model, "training": training,
             }),
-            arguments: BTreeMap::from([
-                ("model".to_owned(), json!(model)),
-                ("tokenizer".to_owned(), json!(tokenizer)),
-                ("training".to_owned(), json!(training)),
-            ]),
             curve: "cross-entropy, nats per target token".to_owned(),
             seed: settings.seed,
             epochs: settings.epochs,
