@@ -10,19 +10,8 @@ use crate::checkpoint::{Origin, Places};
 use crate::error::Error;
 use crate::model::Model;
 use crate::subject::Subject;
-use crate::task::{Outline, Task};
+use crate::task::{Described, Outline, Task};
 use crate::task_subject::TaskSubject;
-
-/// A subject of one task.
-#[derive(Debug, Clone)]
-pub(crate) struct Described<T: Task> {
-    /// What it is called.
-    pub name: String,
-    /// The file that describes it.
-    pub path: PathBuf,
-    /// What that file says.
-    pub spec: T::Spec,
-}
 
 /// A subject of any task.
 pub(crate) trait AnyDescribed: Any + Debug {
@@ -49,22 +38,6 @@ pub(crate) trait AnyDescribed: Any + Debug {
 }
 
 impl<T: Task> Described<T> {
-    /// Reads a split.
-    ///
-    /// # Errors
-    /// If there is none of that name, and the message lists those that there are; or its files are missing, torn or empty.
-    pub(crate) fn read(&self, machine: &Machine, split: &str) -> Result<T::Examples, Error> {
-        let known = T::outline(&self.spec).splits;
-        if !known.iter().any(|name| name == split) {
-            return Err(Error::NoSuchSplit { split: split.to_owned(), known });
-        }
-        let examples = T::read(&self.spec, &machine.data, split)?;
-        if T::count(&examples) == 0 {
-            return Err(Error::EmptySplit { split: split.to_owned() });
-        }
-        Ok(examples)
-    }
-
     fn load(
         &self,
         machine: &Machine,

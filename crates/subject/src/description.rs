@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use core_masking::HeadLayout;
 use training::{Machine, Stay, TrainingCheckpoint};
 
-use crate::described::{AnyDescribed, Described};
+use crate::described::AnyDescribed;
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
 use crate::locate::locate;
 use crate::subject::{Scored, Subject};
-use crate::task::Task;
+use crate::task::{Described, Task};
 use crate::tasks;
 
 /// A subject that is read but not yet opened: what can be checked before any long work.

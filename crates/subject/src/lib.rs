@@ -5,6 +5,7 @@
 //! trait, `task::Task`; `tasks` lists them.
 mod checkpoint;
 mod classification;
+mod decoding;
 mod described;
 mod description;
 mod dynamics;
@@ -22,7 +23,7 @@ mod test_machine;
 mod train;
 mod translation;
 
+pub use decoding::{Decoding, decoding};
 pub use description::Description;
 pub use error::Error;
 pub use subject::{Evaluation, Pass, Scored, Subject};
-pub use translation::{Decoding, decoding};

@@ -11,7 +11,6 @@ use stats::{Metric, Segments};
 use training::Machine;
 
 use crate::checkpoint::{CheckpointSpec, Places};
-use crate::described::Described;
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
 use crate::evaluation::{Load, Plan, Scorer};
@@ -180,4 +179,33 @@ pub(crate) struct Outline<'a> {
     pub shifted: Option<&'a str>,
     /// The names of all splits.
     pub splits: Vec<String>,
+}
+
+/// A subject of one task, as its file describes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Described<T: Task> {
+    /// What it is called.
+    pub name: String,
+    /// The file that describes it.
+    pub path: PathBuf,
+    /// What that file says.
+    pub spec: T::Spec,
+}
+
+impl<T: Task> Described<T> {
+    /// Reads a split.
+    ///
+    /// # Errors
+    /// If there is none of that name, and the message lists those that there are; or its files are missing, torn or empty.
+    pub(crate) fn read(&self, machine: &Machine, split: &str) -> Result<T::Examples, Error> {
+        let known = T::outline(&self.spec).splits;
+        if !known.iter().any(|name| name == split) {
+            return Err(Error::NoSuchSplit { split: split.to_owned(), known });
+        }
+        let examples = T::read(&self.spec, &machine.data, split)?;
+        if T::count(&examples) == 0 {
+            return Err(Error::EmptySplit { split: split.to_owned() });
+        }
+        Ok(examples)
+    }
 }

@@ -9,12 +9,11 @@ use stats::Metric;
 use training::{Machine, Progress};
 
 use crate::checkpoint::Origin;
-use crate::described::Described;
 use crate::error::Error;
 use crate::evaluation::{Plan, Scorer, Sweep, over_batches};
 use crate::model::{Model, of_threads};
 use crate::subject::{Evaluation, Pass, Scored, Subject};
-use crate::task::Task;
+use crate::task::{Described, Task};
 
 /// A model with its data and its task.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::classification::Classification;
-use crate::described::{AnyDescribed, Described};
+use crate::described::AnyDescribed;
 use crate::error::Error;
 use crate::spec::{in_line, parse};
-use crate::task::Task;
+use crate::task::{Described, Task};
 use crate::translation::Translation;
 
 /// The first is the task of files that name none.

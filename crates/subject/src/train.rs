@@ -8,10 +8,9 @@ use serde_json::Value;
 use training::{AdamSettings, Ingredient, Keep, Learner, Machine, Material, Plan, Workplace, write_once};
 
 use crate::checkpoint::{Checkpoint, checksums};
-use crate::described::Described;
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
-use crate::task::Task;
+use crate::task::{Described, Task};
 
 /// The file of a tokeniser that is trained with its model.
 const TOKENIZER: &str = "tokenizer.json";

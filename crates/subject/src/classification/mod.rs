@@ -24,11 +24,10 @@ use tch::{Kind, no_grad};
 use training::Machine;
 
 use crate::checkpoint::Places;
-use crate::described::Described;
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
 use crate::subject::Scored;
-use crate::task::{Outline, Task};
+use crate::task::{Described, Outline, Task};
 use precision::Models;
 use scorer::Decisions;
 use spec::{ClassificationSpec, MetricName};

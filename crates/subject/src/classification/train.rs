@@ -15,8 +15,8 @@ use super::spec::ClassificationSpec;
 use super::texts::Texts;
 use super::{Classification, check_vocabulary, data, metric};
 use crate::checkpoint::Checkpoint;
-use crate::described::Described;
 use crate::error::Error;
+use crate::task::Described;
 use crate::train::{Recipe, Trained};
 
 /// Decay rates of AdamW's moments, and what is added to its denominator: PyTorch's defaults, as in BERT's own code.

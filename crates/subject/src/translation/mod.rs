@@ -24,13 +24,11 @@ use tch::{Device, Kind};
 use training::Machine;
 
 use crate::checkpoint::Places;
-use crate::described::Described;
-use crate::description::Description;
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
 use crate::model::Model;
 use crate::subject::Scored;
-use crate::task::{Outline, Task};
+use crate::task::{Described, Outline, Task};
 use pairs::Pairs;
 use scorer::Sentences;
 use spec::{DecodingSpec, TranslationSpec};
@@ -271,28 +269,8 @@ impl Task for Translation {
 }
 
 /// How the subject's translations are searched for, where the model is trained here.
-fn search(spec: &TranslationSpec) -> BeamSearch {
+pub(crate) fn search(spec: &TranslationSpec) -> BeamSearch {
     spec.decoding.over(DecodingSpec::usual())
-}
-
-/// What there is to translate, and how; for benchmarks.
-#[derive(Debug)]
-pub struct Decoding {
-    /// The test split.
-    pub text: ParallelText,
-    /// How it is searched.
-    pub search: BeamSearch,
-}
-
-/// The test split of a translator that is trained here, and how it is searched.
-///
-/// # Errors
-/// If the split is at fault, or the subject is no translator.
-pub fn decoding(description: &Description, machine: &Machine) -> Result<Decoding, Error> {
-    let described = description.of_task::<Translation>();
-    let described = described.ok_or_else(|| Error::NoTranslator { name: description.name().to_owned() })?;
-    let text = described.read(machine, description.test_split())?;
-    Ok(Decoding { text, search: search(&described.spec) })
 }
 
 /// A search as signatures tell it.

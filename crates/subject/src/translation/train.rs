@@ -13,8 +13,8 @@ use super::learner::Translator;
 use super::pairs::Pairs;
 use super::spec::{ModelSpec, TrainingSpec, TranslationSpec};
 use crate::checkpoint::Checkpoint;
-use crate::described::Described;
 use crate::error::Error;
+use crate::task::Described;
 use crate::train::{Recipe, Trained};
 
 /// Added to the denominator of Adam; the value of Vaswani et al. (2017), Section 5.3.
