@@ -66,7 +66,7 @@ check-fairseq *args:
 # Speed as ratios, one table: sweeps, bf16, removed heads, decoding and training beside transformers; `just bench --help`
 [group('check')]
 bench *args: setup
-    cargo bench --locked -p subject --bench ratios -- "$@"
+    cargo bench --locked -p experiment --bench ratios -- "$@"
     cargo bench --locked -p stats --bench bootstrap
 
 # Train the model of a subject, or go on with it

@@ -9,8 +9,11 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout};
+use experiment::{HeadSweep, Selection, SharedArgs, data_checksum, is_of};
 use records::AblationRow;
-use subject::{Description, HeadSweep, Machine, Scored, Selection, SharedArgs, Subject, TestArgs, is_of};
+use significance::TestArgs;
+use subject::{Description, Scored, Subject};
+use training::Machine;
 
 const EXPERIMENT: &str = "ablate-all-but-one";
 
@@ -46,7 +49,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    subject::exit_code(run(&Args::parse()))
+    experiment::exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -85,7 +88,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
             };
             let best = run.select(&selection, &heads)?;
             let mut sweep = run.sweep(scored, &best, args.test.clone());
-            let data = subject::data_checksum(run.subject, &selection)?;
+            let data = data_checksum(run.subject, &selection)?;
             sweep.arguments = vec![
                 ("select_on", selection.split.into()),
                 ("select_limit", selection.limit.into()),

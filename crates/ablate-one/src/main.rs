@@ -5,7 +5,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use subject::{Description, HeadSweep, Scored, Selection, SharedArgs, TestArgs};
+use experiment::{HeadSweep, Selection, SharedArgs};
+use significance::TestArgs;
+use subject::{Description, Scored};
 
 /// Masks one head at a time and scores the test set (Table 1).
 ///
@@ -31,7 +33,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    subject::exit_code(run(&Args::parse()))
+    experiment::exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {

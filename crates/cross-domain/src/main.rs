@@ -7,9 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use records::{CorrelationRow, Provenance, Signature};
+use experiment::{HeadSweep, OpenRows, SharedArgs};
+use records::{CorrelationRow, Signature};
+use significance::TestArgs;
 use significance::{Sweep, agreement};
-use subject::{Description, HeadSweep, Machine, OpenRows, Scored, SharedArgs, Subject, TestArgs};
+use subject::{Description, Scored, Subject};
+use training::Machine;
 
 /// Masks one head at a time on two splits and compares the effects (Figure 2).
 ///
@@ -35,7 +38,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    subject::exit_code(run(&Args::parse()))
+    experiment::exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -101,7 +104,7 @@ fn signature(
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         identity.arguments.insert(argument.to_owned(), name.into());
     }
-    let run = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
+    let run = machine.provenance();
     let testing = Some(args.test.testing(None, args.shared.seed));
     Ok(Signature { testing, ..Signature::new(identity, run) })
 }

@@ -4,8 +4,8 @@ use std::collections::btree_map::Entry;
 
 use anyhow::Context;
 use core_masking::{HeadId, HeadScores, HeadSet};
+use experiment::{MeasuredRows, Order, Pool, RowSet, check_heads, random_order};
 use records::{BASE, PruningRow, Row, TestedRow};
-use subject::{MeasuredRows, Order, Pool, RowSet, random_order};
 
 use crate::Pruning;
 
@@ -152,7 +152,7 @@ pub fn draw(
         for (step, masked) in curve.steps(pruning, &mut intact)?.into_iter().enumerate() {
             let row = curve.row(step, &masked, metric);
             match rows.rows().find(|stored| stored.key() == row.key()) {
-                Some(stored) => check_heads(stored, &masked)?,
+                Some(stored) => check_heads(stored, &stored.masked_heads, Some(&masked))?,
                 None => RowSet::add(&mut sets, masked, row),
             }
         }
@@ -160,37 +160,16 @@ pub fn draw(
     Ok(rows.measure(pruning.subject, &pruning.scored, BASE, sets)?)
 }
 
-/// Refuses to go on with a curve that came from another order of heads, such as that of an oracle measured since.
-fn check_heads(stored: &PruningRow, now: &HeadSet) -> anyhow::Result<()> {
-    if stored.masked_heads != now.names() {
-        anyhow::bail!("row `{}` masked other heads than now: compute it again with --again", stored.name());
-    }
-    Ok(())
-}
-
 /// A row without scores, which follow when it is measured.
 pub fn row(pool: &Pool, order: &str, step: usize, (masked, metric): (&HeadSet, &str)) -> PruningRow {
     PruningRow {
         attention: pool.attention.clone(),
         order: order.to_owned(),
-        order_seed: None,
-        complement: false,
         step,
         masked: masked.len(),
         heads: pool.heads.len(),
         metric: metric.to_owned(),
-        base_score: 0.0,
-        score: 0.0,
-        score_delta: 0.0,
-        delta_low: None,
-        delta_high: None,
-        p_value: None,
-        p_koehn: None,
-        p_adjusted: None,
-        p_benjamini_hochberg: None,
-        p_unpaired_t: None,
-        p_mcnemar: None,
-        search_score: None,
         masked_heads: masked.names(),
+        ..PruningRow::default()
     }
 }

@@ -3,9 +3,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use core_masking::{Attention, HeadLayout, HeadSet, Removal};
+use experiment::{Export, SharedArgs};
 use records::rules::MARGIN_PERCENT;
 use records::{PruningRow, Rule, Signature, Testing};
-use subject::{Export, Precision, SharedArgs, Subject};
+use subject::Subject;
+use training::Precision;
 
 /// Arguments of the export.
 #[derive(Debug, Clone, clap::Args)]
@@ -116,7 +118,7 @@ impl Exports {
         let row = self.choose(steps, Rule::ShownSafe { margin_percent })?;
         let heads: HeadSet = row.masked_heads.parse()?;
         for (removal, export) in &self.folders {
-            subject.export(&heads, *removal, &export.about(about(row, *removal, &signature)))?;
+            export.about(about(row, *removal, &signature)).write(subject, &heads, *removal)?;
             if !quiet {
                 eprintln!("{}", described(row, *removal, export.folder()));
             }

@@ -11,11 +11,13 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Parser;
 use core_masking::{Attention, HeadId, HeadLayout, HeadScores, HeadSet};
-use records::{Identity, PruningRow, TestedRow};
-use subject::{
-    Description, Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Order, Pool, Scored,
-    Selection, SharedArgs, Subject, TestArgs,
+use experiment::{
+    Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Order, Pool, Selection, SharedArgs,
+    has_twins,
 };
+use records::{Identity, PruningRow, TestedRow};
+use significance::TestArgs;
+use subject::{Description, Scored, Subject};
 
 use curve::Curve;
 use export::ExportArgs;
@@ -77,7 +79,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    subject::exit_code(run(&Args::parse()))
+    experiment::exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -169,10 +171,6 @@ fn check_orders(args: &Args) -> anyhow::Result<()> {
         bail!("a type is given twice in --attention");
     }
     Ok(())
-}
-
-fn has_twins<T: PartialEq>(items: &[T]) -> bool {
-    (1..items.len()).any(|later| items[..later].contains(&items[later]))
 }
 
 /// The heads that are ordered together.

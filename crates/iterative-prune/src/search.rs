@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use core_masking::{HeadId, HeadSet};
+use experiment::{MeasuredRows, Order, Pool, RowSet, data_checksum};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::{BASE, Identity, PruningRow, Row, TestedRow};
-use subject::{Description, Machine, MeasuredRows, Order, Pool, RowSet, Scored};
+use subject::{Description, Scored, Subject};
+use training::Machine;
 
 use crate::Pruning;
 use crate::curve::row;
@@ -100,8 +102,8 @@ impl Search {
     ///
     /// # Errors
     /// If the split is at fault.
-    pub fn describe(&self, subject: &dyn subject::Subject, identity: &mut Identity) -> anyhow::Result<()> {
-        let checksum = subject::data_checksum(subject, &self.on)?;
+    pub fn describe(&self, subject: &dyn Subject, identity: &mut Identity) -> anyhow::Result<()> {
+        let checksum = data_checksum(subject, &self.on)?;
         identity.data.insert(format!("search: {}", self.on.split), checksum);
         identity.arguments.extend([
             ("search_on".to_owned(), self.on.split.clone().into()),

@@ -10,8 +10,10 @@ use std::process::ExitCode;
 use anyhow::{bail, ensure};
 use clap::Parser;
 use core_masking::{HeadId, HeadSet};
-use records::{Provenance, RowWriter, Signature, SpeedRow};
-use subject::{Description, EstimateArgs, Machine, OpenRows, Order, Precision, Scored, SharedArgs, Subject};
+use experiment::{EstimateArgs, OpenRows, Order, SharedArgs, has_twins, random_order};
+use records::{RowWriter, Signature, SpeedRow};
+use subject::{Description, Scored, Subject};
+use training::{Machine, Precision};
 
 use memory::PeakOf;
 use timing::Timed;
@@ -60,7 +62,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    subject::exit_code(run(&Args::parse()))
+    experiment::exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -96,7 +98,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     // times of other machines do not belong in one file
     identity.arguments.insert("device".to_owned(), machine.device_name().into());
     identity.arguments.insert("threads".to_owned(), machine.threads.into());
-    let run = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
+    let run = machine.provenance();
     let OpenRows { path, writer: mut rows } =
         args.shared.open_rows::<SpeedRow>(&path, &Signature::new(identity, run))?;
     let is_asked_for =
@@ -107,7 +109,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         Some(estimate) if args.order.is_measured() => {
             estimate.scores(args.order, subject.as_ref(), &HeadSet::none())?.ascending()
         }
-        _ => subject::random_order(&subject.layout().heads(), args.shared.seed),
+        _ => random_order(&subject.layout().heads(), args.shared.seed),
     };
     let bench = Bench { args, machine: &machine, subject: subject.as_ref(), scored };
     for count in removed {
@@ -116,10 +118,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
     rows.finish(|_, _| Ok::<(), records::Error>(()))?;
     println!("{}", path.display());
     Ok(())
-}
-
-fn has_twins<T: PartialEq>(items: &[T]) -> bool {
-    (1..items.len()).any(|later| items[..later].contains(&items[later]))
 }
 
 /// Numbers of heads that are removed: ⌈heads · percent / 100⌉.

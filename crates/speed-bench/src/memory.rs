@@ -9,8 +9,9 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use core_masking::{HeadId, HeadSet};
-use subject::{Machine, Precision, Scored, Subject};
+use subject::{Scored, Subject};
 use tch::Device;
+use training::{Machine, Precision};
 
 /// Where Linux tells what a process takes.
 const STATUS: &str = "/proc/self/status";

@@ -1,14 +1,47 @@
 //! Models that are there already: in a folder, or on a hub.
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::{HeadLayout, HeadSet, Removal};
 use corpus::hub::{HubModel, HubOptions, OPTIONAL, PREFIX, REQUIRED};
 use records::{Identity, sha256_file};
+use serde::{Deserialize, Serialize};
+use training::Machine;
 
-use crate::Error;
-use crate::args::Machine;
-use crate::spec::CheckpointSpec;
+use crate::error::Error;
+
+/// A model that is there already, to be used or to be fine-tuned.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckpointSpec {
+    /// A Hugging Face folder, relative to the data folder, or `hub:owner/name[@revision]`.
+    pub from: String,
+    /// Name for `just fetch`, if the folder can be fetched.
+    pub fetch: Option<String>,
+    /// Found once in a run: a branch of a hub may move between two questions.
+    #[serde(skip)]
+    found: OnceCell<Checkpoint>,
+}
+
+impl CheckpointSpec {
+    /// The folder of the model; brings it from the hub if it is there.
+    ///
+    /// # Errors
+    /// If there is no such folder, or the hub does not answer or has no such model.
+    pub(crate) fn find(&self, machine: &Machine) -> Result<&Checkpoint, Error> {
+        if let Some(found) = self.found.get() {
+            return Ok(found);
+        }
+        let found = Checkpoint::find(self, machine)?;
+        Ok(self.found.get_or_init(|| found))
+    }
+
+    /// The folder, if that can be said without asking a hub.
+    pub(crate) fn at_hand(&self, machine: &Machine) -> Option<PathBuf> {
+        (!self.from.starts_with(PREFIX)).then(|| machine.data.join(&self.from))
+    }
+}
 
 /// A Hugging Face folder on this machine.
 #[derive(Debug, Clone)]
@@ -24,7 +57,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// If there is no such folder, or the hub does not answer or has no such model.
-    pub(crate) fn find(spec: &CheckpointSpec, machine: &Machine) -> Result<Self, Error> {
+    fn find(spec: &CheckpointSpec, machine: &Machine) -> Result<Self, Error> {
         let Some(name) = spec.from.strip_prefix(PREFIX) else {
             let folder = machine.data.join(&spec.from);
             return match (&spec.fetch, folder.join("config.json").exists()) {

@@ -14,29 +14,6 @@ pub enum Error {
     #[error("`{}` is missing: run `just fetch {fetch}`", path.display())]
     NotFetched { path: PathBuf, fetch: String },
 
-    /// A device that is not there, or is written wrongly.
-    #[error("no device `{name}`: choose auto, cpu or cuda:N; this machine has {found} CUDA devices")]
-    Device { name: String, found: i64 },
-
-    /// A file beside a model that export will not copy.
-    #[error("cannot export `{}`: {fault}", path.display())]
-    Companion { path: PathBuf, fault: &'static str },
-
-    /// A folder to export to that holds a folder, which would have to be moved.
-    #[error("`{}` is in the way of an export: choose another folder, or move it away", path.display())]
-    ExportBesideFolder { path: PathBuf },
-
-    /// A folder to export to that holds something.
-    #[error(
-        "`{}` is there already: choose another folder, or replace it with --replace",
-        folder.display()
-    )]
-    ExportExists { folder: PathBuf },
-
-    /// A folder to export to that the weights come from.
-    #[error("`{}` is where the model comes from: choose another folder", folder.display())]
-    ExportOntoSource { folder: PathBuf },
-
     /// Zeros in the place of weights that are not there.
     #[error(
         "`{}` has {removed} heads cut out of its weights: a dense model can only be made of one with all its heads",
@@ -56,31 +33,9 @@ pub enum Error {
     #[error(transparent)]
     Model(#[from] core_masking::Error),
 
-    /// The loss of a training step, or its gradient, was not a number.
-    #[error(
-        "the loss is no longer finite in epoch {epoch} after step {step}: lower the learning rate or clip_norm"
-    )]
-    Diverged { epoch: usize, step: usize },
-
     /// A checkpoint folder that is not there.
     #[error("no model in `{}`: it must be a Hugging Face folder with a config.json", folder.display())]
     NoCheckpoint { folder: PathBuf },
-
-    /// A folder of other things where a model is to be.
-    #[error("`{}` is where the model goes, but holds something else: move that away", folder.display())]
-    NoModelFolder { folder: PathBuf },
-
-    /// A checkpoint of training that was not kept.
-    #[error(
-        "no checkpoint in `{}`: train again with `train-subject {} --again`, which keeps those of [dynamics]",
-        folder.display(),
-        spec.display()
-    )]
-    NoTrainingCheckpoint { folder: PathBuf, spec: PathBuf },
-
-    /// A checkpoint that lies beyond the end of training.
-    #[error("`{}`: dynamics.steps has {step}, but training ends after {steps} updates", spec.display())]
-    NoSuchStep { spec: PathBuf, step: usize, steps: usize },
 
     /// A split whose file nobody has described.
     #[error("split `{split}` has no format: [data.format] says how its file is to be read")]
@@ -105,7 +60,7 @@ pub enum Error {
     Holdout { split: String, asked: usize, found: usize },
 
     /// A subject that does not translate.
-    #[error("subject `{name}` is a classifier, not a translator")]
+    #[error("subject `{name}` is no translator")]
     NoTranslator { name: String },
 
     /// A subject that is nothing to train.
@@ -126,24 +81,12 @@ pub enum Error {
     )]
     OtherLabels { folder: PathBuf, named: Vec<String>, known: Vec<String> },
 
-    /// The rest of a training that cannot be continued.
-    #[error("`{}` holds a training that was interrupted, but is damaged: remove it ({fault})", folder.display())]
-    DamagedRest { folder: PathBuf, fault: String },
-
-    /// A model that another process is training.
-    #[error("`{}` is being trained by another process: wait for it", folder.display())]
-    InTraining { folder: PathBuf },
-
     /// A model folder with another architecture or vocabulary than the subject's.
     #[error(
         "the model in `{}` is not the one that subject `{name}` describes: its config.json or tokenizer.json differs",
         folder.display()
     )]
     OtherModel { folder: PathBuf, name: String },
-
-    /// A trained model that other settings or other data made.
-    #[error("`{}` {fault}: train it anew with `train-subject {} --again`", folder.display(), spec.display())]
-    OtherTraining { folder: PathBuf, spec: PathBuf, fault: String },
 
     /// A tokeniser that pads with another token than the model.
     #[error(
@@ -166,14 +109,6 @@ pub enum Error {
     #[error("split `{split}`: every pair is longer than the {positions} positions of the model")]
     AllTooLong { split: String, positions: i64 },
 
-    /// More threads than a machine can have.
-    #[error("cannot start {threads} threads")]
-    Threads { threads: usize, source: std::io::Error },
-
-    /// Rows could not be tested.
-    #[error(transparent)]
-    Significance(#[from] significance::Error),
-
     /// A file of a training run could not be read.
     #[error("cannot read `{}`", path.display())]
     Read { path: PathBuf, source: std::io::Error },
@@ -189,6 +124,10 @@ pub enum Error {
     /// A subject's TOML file that cannot be understood.
     #[error("`{}`: {fault}", path.display())]
     Spec { path: PathBuf, fault: String },
+
+    /// The model could not be trained, or the machine is at fault.
+    #[error(transparent)]
+    Training(#[from] training::Error),
 
     /// A significance test could not be made.
     #[error(transparent)]
@@ -215,10 +154,6 @@ pub enum Error {
         folder.display()
     )]
     Vocabulary { folder: PathBuf, tokens: usize, embeddings: i64 },
-
-    /// A thread of the computation gave up.
-    #[error("the computation failed: {fault}")]
-    Worker { fault: String },
 
     /// A file of a training run could not be written.
     #[error("cannot write `{}`", path.display())]

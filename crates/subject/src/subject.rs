@@ -1,5 +1,6 @@
 //! The one interface between experiments and models.
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal};
 use rand::SeedableRng;
@@ -8,9 +9,9 @@ use rand_chacha::ChaCha8Rng;
 use records::Identity;
 use stats::{Metric, Segments};
 use tch::{Device, Kind};
+use training::Machine;
 
-use crate::args::Machine;
-use crate::{Error, Export};
+use crate::error::Error;
 
 /// What an experiment is done to: a model, its data, its loss and its score.
 ///
@@ -64,12 +65,15 @@ pub trait Subject {
     /// If the model does not have one of them, or no head would be left.
     fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error>;
 
-    /// Writes the model without these heads as a Hugging Face folder, with its tokeniser.
+    /// The Hugging Face folder that the model came from, with its tokeniser.
+    fn folder(&self) -> &Path;
+
+    /// Writes configuration and weights of the model without these heads into a folder.
     ///
     /// # Errors
     /// If the model does not have one of the heads, no head would be left, a file cannot be written, or zeros are asked
     /// for and the model has heads cut out already.
-    fn export(&self, heads: &HeadSet, removal: Removal, export: &Export) -> Result<(), Error>;
+    fn save_without_heads(&self, heads: &HeadSet, removal: Removal, folder: &Path) -> Result<(), Error>;
 
     /// Number of parameters of the model.
     fn parameters(&self) -> u64;

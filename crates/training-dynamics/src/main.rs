@@ -4,14 +4,14 @@
 //! on each.
 use std::process::ExitCode;
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadLayout, HeadSet};
-use records::{DynamicsRow, Identity, Row, TestedRow, sha256_file};
-use subject::{
-    Description, Estimate, EstimateArgs, Machine, MeasuredRows, Order, Pool, RowSet, Scored, SharedArgs,
-    Subject, TestArgs, TrainingCheckpoint,
-};
+use experiment::{Estimate, EstimateArgs, MeasuredRows, Order, Pool, RowSet, SharedArgs, check_heads};
+use records::{DynamicsRow, Identity, TestedRow, sha256_file};
+use significance::TestArgs;
+use subject::{Description, Scored, Subject};
+use training::{Machine, TrainingCheckpoint};
 
 /// Masks more and more heads of each checkpoint of the training, the least important first (Figure 5).
 ///
@@ -41,7 +41,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    subject::exit_code(run(&Args::parse()))
+    experiment::exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -131,12 +131,8 @@ impl Dynamics<'_> {
         let order = self.estimate.scores(Order::Importance, subject.as_ref(), &HeadSet::none())?.ascending();
         let set = |step: usize| order[..counts[step]].iter().copied().collect::<HeadSet>();
         for row in rows.rows().filter(|row| row.updates == checkpoint.updates) {
-            let is_same = row.step < counts.len() && row.masked_heads == set(row.step).names();
-            ensure!(
-                is_same,
-                "row `{}` masked other heads than now: compute it again with --again",
-                row.name()
-            );
+            let now = (row.step < counts.len()).then(|| set(row.step));
+            check_heads(row, &row.masked_heads, now.as_ref())?;
         }
         let metric = subject.metric().name();
         let row = |&step: &usize| {
@@ -163,18 +159,8 @@ fn row(
         masked: masked.len(),
         heads,
         metric: metric.to_owned(),
-        base_score: 0.0,
-        score: 0.0,
-        score_delta: 0.0,
-        delta_low: None,
-        delta_high: None,
-        p_value: None,
-        p_koehn: None,
-        p_adjusted: None,
-        p_benjamini_hochberg: None,
-        p_unpaired_t: None,
-        p_mcnemar: None,
         masked_heads: masked.names(),
+        ..DynamicsRow::default()
     }
 }
 

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use core_masking::{HeadId, HeadScores, HeadSet, Measure};
-use records::{ImportanceRow, Provenance, Signature};
-use subject::{Description, EstimateArgs, OpenRows, Oracle, Order, Scored, SharedArgs};
+use experiment::{EstimateArgs, OpenRows, Oracle, Order, SharedArgs};
+use records::{ImportanceRow, Signature};
+use subject::{Description, Scored};
 
 /// Scores every head by gradients and attention weights, one column for each way.
 ///
@@ -27,7 +28,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    subject::exit_code(run(&Args::parse()))
+    experiment::exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -44,7 +45,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let mut identity = subject.identity("importance", &scored)?;
     identity.seed = Some(args.shared.seed);
     estimate.describe(subject.as_ref(), &mut identity)?;
-    let provenance = Provenance::collect(&machine.device_name(), machine.threads, subject::libraries());
+    let provenance = machine.provenance();
     let OpenRows { path, writer: mut rows } =
         args.shared.open_rows(&path, &Signature::new(identity, provenance))?;
     rows.renew(|_| true);

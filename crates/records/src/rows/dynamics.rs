@@ -5,7 +5,7 @@ use super::{BASE, Row, TestedRow, Tests};
 
 /// One row of `training-dynamics`: a checkpoint of training without its least important heads (Michel et al. 2019,
 /// Section 6, Figure 5).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DynamicsRow {
     /// The epoch that ends at this checkpoint, counted from 1; empty for a checkpoint within an epoch.

@@ -5,7 +5,7 @@ use super::{BASE, Row, TestedRow, Tests};
 
 /// One row of `iterative-prune`: the model without the heads that come first in some order (Michel et al. 2019, Figures 3,
 /// 4 and 6).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PruningRow {
     /// Attention type whose heads are masked, or `all`.

@@ -9,19 +9,18 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 
-use crate::Error;
-use crate::spec::{ClassificationData, Holdout, InferenceSpec, SplitFile};
+use super::spec::{ClassificationData, Holdout, InferenceSpec, SplitFile};
+use crate::error::Error;
 
-/// Reads one split of a subject; `folder` is where data sets are.
+/// Reads one of the splits; `folder` is where data sets are.
 ///
 /// # Errors
-/// If there is no such split, or its file is missing, torn or empty.
+/// If its file is missing or torn, or a holdout leaves nothing of it.
 pub(super) fn read_split(
     spec: &ClassificationData,
     folder: &Path,
     split: &str,
 ) -> Result<Vec<Example>, Error> {
-    check_split(spec, split)?;
     let mut examples = match &spec.holdout {
         Some(holdout) if holdout.name == split => {
             held_out(holdout, read_whole(spec, folder, &holdout.from)?).0
@@ -37,27 +36,12 @@ pub(super) fn read_split(
         }
         _ => read_whole(spec, folder, split)?,
     };
-    if examples.is_empty() {
-        return Err(Error::EmptySplit { split: split.to_owned() });
-    }
     for example in &mut examples {
         if let Some(name) = spec.rename.get(&example.label) {
             example.label.clone_from(name);
         }
     }
     Ok(examples)
-}
-
-/// Refuses a split that the subject does not have.
-///
-/// # Errors
-/// If there is none of that name; the message lists those that there are.
-pub(super) fn check_split(spec: &ClassificationData, split: &str) -> Result<(), Error> {
-    let known = spec.split_names();
-    match known.iter().any(|name| name == split) {
-        true => Ok(()),
-        false => Err(Error::NoSuchSplit { split: split.to_owned(), known }),
-    }
 }
 
 /// The class of each example, its place in `labels`.
@@ -113,7 +97,7 @@ fn generate(grammar: InferenceSpec, split: &str) -> Vec<Example> {
         "dev" => splits.dev,
         "matched" => splits.matched,
         "mismatched" => splits.mismatched,
-        _ => Vec::new(), // `check_split` refused it
+        _ => Vec::new(), // there is no other
     }
 }
 

@@ -7,15 +7,15 @@ use core_masking::{Gates, Weights};
 use corpus::batches::{length_grouped, length_sorted};
 use stats::classification::{ClassificationMetric, Outcome, score};
 use tch::{Device, Kind, Tensor};
+use training::{Learner, Validation, trainable};
 
+use super::encoder::FineTuningSpec;
 use super::texts::{BATCH_TOKENS, Texts, outcomes};
-use crate::Error;
-use crate::spec::FineTuningSpec;
-use crate::training::{Learner, Validation, trainable};
+use crate::error::Error;
 
 /// A classifier in training.
 #[derive(Debug)]
-pub(super) struct Classifier {
+pub(crate) struct Classifier {
     settings: FineTuningSpec,
     metric: ClassificationMetric,
     model: BertClassifier,
@@ -57,6 +57,8 @@ impl Classifier {
 
 impl Learner for Classifier {
     type Examples = Texts;
+    type Outcome = Outcome;
+    type Error = Error;
 
     fn share(&self) -> Result<Self, Error> {
         Self::on(&self.model, self.model.weights().share(), self.settings, self.metric)
@@ -83,7 +85,7 @@ impl Learner for Classifier {
         Ok(label_losses(&self.model, &batch, &labels, &self.open, &self.dropout).sum(None))
     }
 
-    fn validate(&self, texts: &Texts, rows: &[usize]) -> Result<Validation, Error> {
+    fn validate(&self, texts: &Texts, rows: &[usize]) -> Result<Validation<Outcome>, Error> {
         let (batch, labels) = texts.labelled_batch(&self.model, rows)?;
         let logits = self.model.forward(&batch, &self.open, &BertDropout::OFF); // [batch, labels]
         Ok(Validation {
@@ -122,7 +124,7 @@ fn linear_decay(settings: &FineTuningSpec, step: usize, steps: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::training::Keep;
+    use training::Keep;
 
     fn settings(warmup_share: f64) -> FineTuningSpec {
         FineTuningSpec {

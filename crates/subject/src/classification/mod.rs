@@ -1,117 +1,216 @@
-//! A classifier as a subject: sweeps over head sets, accuracy, F1 or Matthews correlation.
+//! Classification: accuracy, F1 or Matthews correlation.
 mod data;
+mod encoder;
 mod learner;
-mod pass;
 mod precision;
-mod sweep;
+mod scorer;
+mod spec;
 mod texts;
-mod training;
+mod train;
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
-use core_masking::importance::measure_classifier;
-use core_masking::{HeadLayout, HeadScores, HeadSet, Measure, Removal, to_vec};
+use core_masking::importance::{Measured, measure_classifier};
+use core_masking::{Gates, HeadLayout, Measure, SegmentBatch, to_vec};
 use corpus::batches::longest_first;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
 use records::Identity;
-use stats::classification::ClassificationMetric;
+use stats::classification::{ClassificationMetric, Outcome};
 use stats::{Metric, Segments};
 use tch::{Kind, no_grad};
+use training::Machine;
 
-use crate::args::Machine;
-use crate::checkpoint::{Origin, Places};
-use crate::progress::Progress;
-use crate::spec::{ClassificationSpec, MetricName};
-use crate::subject::{Evaluation, Pass, Scored, Subject};
-use crate::{Error, Export, Naming, measuring};
-use pass::ClassificationPass;
+use crate::checkpoint::Places;
+use crate::error::Error;
+use crate::evaluation::{Load, Plan};
+use crate::subject::Scored;
+use crate::task::{Described, Outline, Task};
 use precision::Models;
-use sweep::Sweep;
+use scorer::Decisions;
+use spec::{ClassificationSpec, MetricName};
 use texts::{BATCH_TOKENS, Texts};
-pub(crate) use training::train;
 
-/// Files of a classifier's folder that its scores depend on, as far as they are there.
-const FILES: [&str; 4] = ["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"];
-
-/// A classifier with its data.
-#[derive(Debug)]
-pub(crate) struct ClassificationSubject {
-    name: String,
-    spec: ClassificationSpec,
-    machine: Machine,
-    models: Models,
+/// How a classifier reads, and what its classes mean.
+#[derive(Debug, Clone)]
+pub(crate) struct Classification {
     tokenizer: ClassifierTokenizer,
     labels: Vec<String>,
     metric: ClassificationMetric,
-    origin: Origin,
-    /// What sweeps in bf16 were calibrated to, by what is scored.
-    bounds: RefCell<Vec<(Scored, f64)>>,
+    /// The class that F1 looks for.
+    positive: Option<String>,
 }
 
-/// The heads of the model, as far as they are known before it is there.
-///
-/// # Errors
-/// If the model is a checkpoint that cannot be found.
-pub(crate) fn layout(name: &str, spec: &ClassificationSpec, machine: &Machine) -> Result<HeadLayout, Error> {
-    let trained = machine.model_folder(name).join("config.json");
-    match (spec.model, &spec.checkpoint) {
-        (Some(model), _) => Ok(model.config(spec.tokenizer, &spec.data.labels, 1).layout()),
-        // what was fine-tuned needs its base no longer
-        (None, _) if spec.training.is_some() && trained.exists() => Ok(BertConfig::read(&trained)?.layout()),
-        (None, Some(checkpoint)) => {
-            let folder = &checkpoint.find(machine)?.folder;
-            Ok(BertConfig::read_pretrained(&folder.join("config.json"))?.layout())
-        }
-        (None, None) => Ok(HeadLayout::new([])), // refused by validation
+impl Task for Classification {
+    type Spec = ClassificationSpec;
+    type Model = Models;
+    type Examples = Vec<Example>;
+    type Prepared = Texts;
+    type Encoded = Texts;
+    type Batch = SegmentBatch;
+    type Scorer<'a> = Decisions<'a>;
+
+    const FILES: &'static [&'static str] =
+        &["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"];
+
+    fn validate(spec: &ClassificationSpec) -> Result<(), String> {
+        spec.validate()
     }
-}
 
-/// Whether there is a split of that name.
-pub(crate) fn has_split(spec: &ClassificationSpec, split: &str) -> bool {
-    data::check_split(&spec.data, split).is_ok()
-}
+    fn outline(spec: &ClassificationSpec) -> Outline<'_> {
+        spec.outline()
+    }
 
-/// Refuses a split that could not be scored: before hours of training, not after.
-///
-/// # Errors
-/// If there is no such split, it cannot be read, or it has a label that the model does not know.
-pub(crate) fn check_split(spec: &ClassificationSpec, machine: &Machine, split: &str) -> Result<(), Error> {
-    let examples = data::read_split(&spec.data, &machine.data, split)?;
-    let labels = match (&spec.checkpoint, spec.training) {
-        (Some(checkpoint), None) => {
-            let folder = &checkpoint.find(machine)?.folder;
-            labels(spec, &BertConfig::read(&folder.join("config.json"))?, folder)?
-        }
-        _ => spec.data.labels.clone(),
-    };
-    metric(spec, &labels)?;
-    data::classes(&examples, &labels, split).map(|_| ())
-}
+    fn layout(spec: &ClassificationSpec) -> Option<HeadLayout> {
+        spec.model.map(|model| model.config(spec.tokenizer, &spec.data.labels, 1).layout())
+    }
 
-/// Makes the subject ready, training its model on first use.
-///
-/// # Errors
-/// As for [`train`], or if the model's folder is at fault.
-pub(crate) fn open(
-    naming: Naming<'_>,
-    spec: &ClassificationSpec,
-    machine: &Machine,
-    results: &Path,
-) -> Result<ClassificationSubject, Error> {
-    match (&spec.training, &spec.checkpoint) {
-        (None, Some(checkpoint)) => {
-            let found = checkpoint.find(machine)?;
-            let places = Places::one(&found.folder);
-            ClassificationSubject::load(naming.name, spec, machine, places, Some(found.name.clone()))
+    fn read(spec: &ClassificationSpec, data: &Path, split: &str) -> Result<Vec<Example>, Error> {
+        data::read_split(&spec.data, data, split)
+    }
+
+    fn files(spec: &ClassificationSpec, data: &Path, split: &str) -> Vec<PathBuf> {
+        data::files(&spec.data, data, split)
+    }
+
+    /// Refuses labels that the model does not know.
+    fn check(
+        described: &Described<Self>,
+        machine: &Machine,
+        split: &str,
+        examples: &Vec<Example>,
+    ) -> Result<(), Error> {
+        let spec = &described.spec;
+        let labels = match (&spec.checkpoint, spec.training) {
+            (Some(checkpoint), None) => {
+                let folder = &checkpoint.find(machine)?.folder;
+                labels(spec, &BertConfig::read(&folder.join("config.json"))?, folder)?
+            }
+            _ => spec.data.labels.clone(),
+        };
+        metric(spec, &labels)?;
+        data::classes(examples, &labels, split).map(drop)
+    }
+
+    fn count(examples: &Vec<Example>) -> usize {
+        examples.len()
+    }
+
+    fn select(examples: &Vec<Example>, places: &[usize]) -> Vec<Example> {
+        places.iter().map(|&place| examples[place].clone()).collect()
+    }
+
+    fn sha256(examples: &Vec<Example>) -> String {
+        data::sha256(examples)
+    }
+
+    fn train(
+        described: &Described<Self>,
+        machine: &Machine,
+        results: &Path,
+        again: bool,
+    ) -> Result<PathBuf, Error> {
+        crate::train::train(described, machine, results, again)
+    }
+
+    fn load(
+        described: &Described<Self>,
+        machine: &Machine,
+        places: Places<'_>,
+        _is_given: bool,
+    ) -> Result<(Self, Models), Error> {
+        let (spec, folder) = (&described.spec, places.tokenizer);
+        let model = BertClassifier::load(places.model, (Kind::Float, machine.device))?;
+        let tokenizer = ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?;
+        check_vocabulary(folder, &tokenizer, &model)?;
+        let labels = labels(spec, model.config(), folder)?;
+        let (metric, positive) = (metric(spec, &labels)?, spec.score.positive.clone());
+        Ok((Self { tokenizer, labels, metric, positive }, Models::new(model, machine.precision)?))
+    }
+
+    fn metric(&self) -> Metric {
+        Metric::Classes(self.metric)
+    }
+
+    fn describe(&self, identity: &mut Identity) {
+        identity.metric = match &self.positive {
+            Some(positive) => format!("{}, positive: {positive}", self.metric.name()),
+            None => self.metric.name().to_owned(),
+        };
+        identity.arguments.extend([
+            ("labels".to_owned(), self.labels.clone().into()),
+            ("max_length".to_owned(), self.tokenizer.max_length().into()),
+        ]);
+    }
+
+    fn prepare(&self, model: &Models, examples: Vec<Example>, split: &str) -> Result<Texts, Error> {
+        self.encode(model, &examples, split)
+    }
+
+    fn lengths(texts: &Texts) -> Vec<usize> {
+        texts.lengths().collect()
+    }
+
+    fn load_of<'a>(&'a self, models: &'a Models, texts: &Texts) -> Load<'a> {
+        scorer::load(models, texts)
+    }
+
+    fn scorer<'a>(
+        &'a self,
+        models: &Models,
+        machine: &Machine,
+        plan: &Plan,
+        texts: &'a Texts,
+        scored: &Scored,
+    ) -> Result<Decisions<'a>, Error> {
+        Decisions::new((models, machine), plan, texts, scored)
+    }
+
+    fn segments(&self, found: Vec<Outcome>) -> Segments {
+        Segments::Classes(found, self.metric)
+    }
+
+    fn encode(&self, _: &Models, examples: &Vec<Example>, split: &str) -> Result<Texts, Error> {
+        let classes = data::classes(examples, &self.labels, split)?;
+        Ok(Texts::encode(&self.tokenizer, examples, classes))
+    }
+
+    fn batches(texts: &Texts) -> Vec<Vec<usize>> {
+        longest_first(texts.lengths(), BATCH_TOKENS)
+    }
+
+    fn measure(
+        models: &Models,
+        texts: &Texts,
+        rows: &[usize],
+        gates: &Gates,
+        measures: &BTreeSet<Measure>,
+    ) -> Result<Measured, Error> {
+        let (batch, labels) = texts.labelled_batch(models.quickest(), rows)?;
+        Ok(measure_classifier(models.quickest(), &batch, &labels, gates, measures))
+    }
+
+    /// The logits of each text.
+    fn outputs(models: &Models, texts: &Texts, rows: &[usize], gates: &Gates) -> Result<Vec<f64>, Error> {
+        let batch = texts.batch(models.quickest(), rows)?;
+        Ok(to_vec(&no_grad(|| models.quickest().forward(&batch, gates, &BertDropout::OFF))))
+    }
+
+    fn batch(models: &Models, texts: &Texts, rows: &[usize]) -> Result<SegmentBatch, Error> {
+        texts.batch(models.quickest(), rows)
+    }
+
+    fn pass(&self, models: &Models, batch: &SegmentBatch, open: &Gates) -> Result<u64, Error> {
+        let model = models.quickest();
+        let logits = no_grad(|| model.forward(batch, open, &BertDropout::OFF));
+        // waits for a GPU
+        if logits.isfinite().all().int64_value(&[]) == 0 {
+            return Err(Error::NotFinite);
         }
-        _ => {
-            let folder = train(naming, spec, machine, results, false)?;
-            ClassificationSubject::load(naming.name, spec, machine, Places::one(&folder), None)
-        }
+        let size = batch.tokens.ids.size();
+        Ok(size[0] as u64 * model.multiply_adds(size[1] as u64))
     }
 }
 
@@ -173,159 +272,4 @@ fn check_vocabulary(
         return Err(Error::MaxLength { folder: folder.to_owned(), length, positions });
     }
     Ok(())
-}
-
-impl ClassificationSubject {
-    pub(crate) fn load(
-        name: &str,
-        spec: &ClassificationSpec,
-        machine: &Machine,
-        places: Places<'_>,
-        checkpoint: Option<String>,
-    ) -> Result<Self, Error> {
-        let model = BertClassifier::load(places.model, (Kind::Float, machine.device))?;
-        let folder = places.tokenizer;
-        let tokenizer = ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?;
-        check_vocabulary(folder, &tokenizer, &model)?;
-        let labels = labels(spec, model.config(), folder)?;
-        Ok(Self {
-            name: name.to_owned(),
-            metric: metric(spec, &labels)?,
-            spec: spec.clone(),
-            machine: machine.clone(),
-            models: Models::new(model, machine)?,
-            tokenizer,
-            labels,
-            origin: Origin::of(places, &FILES, checkpoint)?,
-            bounds: RefCell::default(),
-        })
-    }
-
-    fn read(&self, scored: &Scored) -> Result<Vec<Example>, Error> {
-        let examples = data::read_split(&self.spec.data, &self.machine.data, &scored.split)?;
-        Ok(scored.places(examples.len()).into_iter().map(|place| examples[place].clone()).collect())
-    }
-
-    fn texts(&self, scored: &Scored) -> Result<Texts, Error> {
-        let examples = self.read(scored)?;
-        let classes = data::classes(&examples, &self.labels, &scored.split)?;
-        Ok(Texts::encode(&self.tokenizer, &examples, classes))
-    }
-
-    /// A model for each thread.
-    fn models(&self) -> Result<Vec<BertClassifier>, Error> {
-        tch::set_num_threads(1);
-        Ok((0..self.machine.workers()).map(|_| self.models.quickest().share()).collect::<Result<_, _>>()?)
-    }
-}
-
-impl Subject for ClassificationSubject {
-    fn layout(&self) -> HeadLayout {
-        self.models.exact.layout()
-    }
-
-    fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
-        let mut identity = scored.identity(experiment, &self.name, &self.machine);
-        identity.metric = match &self.spec.score.positive {
-            Some(positive) => format!("{}, positive: {positive}", self.metric.name()),
-            None => self.metric.name().to_owned(),
-        };
-        self.origin.describe(&mut identity);
-        identity.data.insert(scored.split.clone(), data::sha256(&self.read(scored)?));
-        identity.arguments.extend([
-            ("labels".to_owned(), self.labels.clone().into()),
-            ("max_length".to_owned(), self.spec.tokenizer.max_length.into()),
-        ]);
-        Ok(identity)
-    }
-
-    fn metric(&self) -> Metric {
-        Metric::Classes(self.metric)
-    }
-
-    fn evaluate(
-        &self,
-        scored: &Scored,
-        sets: &[HeadSet],
-        each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        for id in sets.iter().flat_map(HeadSet::iter) {
-            self.layout().check(id)?;
-        }
-        let texts = self.texts(scored)?;
-        let known = self.bounds.borrow().iter().find(|(known, _)| known == scored).map(|&(_, bound)| bound);
-        let sweep = Sweep::new(&self.models, &self.machine, &texts, known)?;
-        if let (None, Some(bound)) = (known, sweep.bound()) {
-            self.bounds.borrow_mut().push((scored.clone(), bound));
-        }
-        let mut progress = Progress::new(sets.len() * sweep.batches(), self.machine.quiet);
-        sweep.run(sets, scored.rescale, &mut progress, |progress, index, outcomes| {
-            let evaluation = Evaluation::new(Segments::Classes(outcomes, self.metric))?;
-            let (set, metric, score) = (sets[index].brief(), self.metric.name(), evaluation.score);
-            progress.message(format!("masked {set}: {metric} {score:.2}"));
-            each(index, evaluation)
-        })?;
-        if let Some(report) = sweep.report() {
-            progress.line(&report);
-        }
-        Ok(())
-    }
-
-    fn measure(
-        &self,
-        on: &Scored,
-        masked: &HeadSet,
-        measures: &BTreeSet<Measure>,
-    ) -> Result<BTreeMap<Measure, HeadScores>, Error> {
-        let texts = self.texts(on)?;
-        let batches = longest_first(texts.lengths(), BATCH_TOKENS);
-        let layout = self.layout();
-        let job = |model: &BertClassifier, item: usize| {
-            let (batch, labels) = texts.labelled_batch(model, &batches[item])?;
-            let gates = on.gates(&layout, masked, model.options())?;
-            Ok(measure_classifier(model, &batch, &labels, &gates, measures))
-        };
-        measuring::over_batches(self.models()?, batches.len(), self.machine.quiet, job)
-    }
-
-    fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
-        let texts = self.texts(scored)?;
-        let model = self.models.quickest();
-        let gates = scored.gates(&self.layout(), masked, model.options())?;
-        let mut outputs = Vec::new();
-        for rows in longest_first(texts.lengths(), BATCH_TOKENS) {
-            let batch = texts.batch(model, &rows)?;
-            let logits = no_grad(|| model.forward(&batch, &gates, &BertDropout::OFF));
-            outputs.extend(to_vec::<f64>(&logits));
-        }
-        Ok(outputs)
-    }
-
-    fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error> {
-        Ok(Box::new(Self {
-            name: self.name.clone(),
-            spec: self.spec.clone(),
-            machine: self.machine.clone(),
-            models: Models::new(self.models.exact.without_heads(heads, Removal::Cut)?, &self.machine)?,
-            tokenizer: self.tokenizer.clone(),
-            labels: self.labels.clone(),
-            metric: self.metric,
-            origin: self.origin.without_heads(heads),
-            bounds: RefCell::default(),
-        }))
-    }
-
-    fn export(&self, heads: &HeadSet, removal: Removal, export: &Export) -> Result<(), Error> {
-        self.origin.check_removal(removal, &self.layout())?;
-        let model = self.models.exact.without_heads(heads, removal)?;
-        export.write(&self.origin.folder, |folder| model.save(folder))
-    }
-
-    fn parameters(&self) -> u64 {
-        self.models.exact.weights().parameters()
-    }
-
-    fn pass<'a>(&'a self, scored: &Scored, batch_size: usize) -> Result<Box<dyn Pass + 'a>, Error> {
-        Ok(Box::new(ClassificationPass::new(self, &self.texts(scored)?, batch_size)?))
-    }
 }

@@ -2,13 +2,19 @@
 //!
 //! Classes are those of the exact model as long as masking heads does not make the quick one err much more than it does
 //! with all heads open, where its largest error is measured.
-use core_masking::bert::{BertClassifier, Variants};
-use core_masking::{HeadSet, Trunk, to_vec};
-use tch::{Kind, Tensor};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use core_masking::bert::{BertClassifier, BertConfig, Variants};
+use core_masking::{HeadLayout, HeadSet, Removal, Trunk, to_vec};
+use tch::{Device, Kind, Tensor};
+use training::Precision;
 
 use super::texts::{Texts, classes};
-use crate::Error;
-use crate::args::{Machine, Precision};
+use crate::error::Error;
+use crate::evaluation::Request;
+use crate::model::Model;
+use crate::subject::Scored;
 
 /// A decision of the quick model counts if it is further from any other than this many times the largest error that it
 /// made on the intact model.
@@ -16,28 +22,56 @@ pub(super) const MARGIN: f64 = 1.5;
 
 /// A classifier as it is, and in fewer bits.
 #[derive(Debug)]
-pub(super) struct Models {
+pub(crate) struct Models {
     /// In single precision.
     pub(super) exact: BertClassifier,
     /// In bf16, if that is asked for.
     pub(super) quick: Option<BertClassifier>,
+    /// How close decisions of the quick model may be, by what is scored, as far as that was measured.
+    pub(super) bounds: Arc<Mutex<Vec<(Scored, f64)>>>,
+}
+
+impl Model for Models {
+    fn read_layout(config: &Path) -> Result<HeadLayout, core_masking::Error> {
+        Ok(BertConfig::read_pretrained(config)?.layout())
+    }
+
+    fn layout(&self) -> HeadLayout {
+        self.exact.layout()
+    }
+
+    fn options(&self) -> (Kind, Device) {
+        self.quickest().options()
+    }
+
+    fn parameters(&self) -> u64 {
+        self.exact.weights().parameters()
+    }
+
+    fn share(&self) -> Result<Self, core_masking::Error> {
+        let quick = self.quick.as_ref().map(BertClassifier::share).transpose()?;
+        Ok(Self { exact: self.exact.share()?, quick, bounds: Arc::clone(&self.bounds) })
+    }
+
+    fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, core_masking::Error> {
+        let precision = if self.quick.is_some() { Precision::Bf16 } else { Precision::F32 };
+        Self::new(self.exact.without_heads(heads, removal)?, precision)
+    }
+
+    fn save(&self, folder: &Path) -> Result<(), core_masking::Error> {
+        self.exact.save(folder)
+    }
 }
 
 impl Models {
     /// # Errors
     /// Never, since all tensors are there.
-    pub(super) fn new(exact: BertClassifier, machine: &Machine) -> Result<Self, Error> {
-        let quick = match machine.precision {
+    pub(super) fn new(exact: BertClassifier, precision: Precision) -> Result<Self, core_masking::Error> {
+        let quick = match precision {
             Precision::F32 => None,
             Precision::Bf16 => Some(exact.to_kind(Kind::BFloat16)?),
         };
-        Ok(Self { exact, quick })
-    }
-
-    /// The same models on the same tensors, for another thread.
-    pub(super) fn share(&self) -> Result<Self, Error> {
-        let quick = self.quick.as_ref().map(BertClassifier::share).transpose()?;
-        Ok(Self { exact: self.exact.share()?, quick })
+        Ok(Self { exact, quick, bounds: Arc::default() })
     }
 
     /// The model that does most of the work.
@@ -47,23 +81,24 @@ impl Models {
 
     /// The class of each text of a batch under each set. Also returns what is left for the next sets and this batch.
     ///
+    /// - `bound`: decisions closer than this take a second look
+    ///
     /// # Errors
     /// If a logit is NaN or infinite.
     pub(super) fn classify(
         &self,
         texts: &Texts,
-        rows: &[usize],
-        request: &Request<'_>,
+        (request, bound): (&Request<'_>, Option<f64>),
         left: Option<Trunk>,
     ) -> Result<(Classes, Trunk), Error> {
         let model = self.quickest();
         let variants = Variants::new(model, request.sets, request.rescale)?;
-        let batch = texts.batch(model, rows)?;
+        let batch = texts.batch(model, request.rows)?;
         let (logits, trunk) = model.sweep(&batch, &variants, request.sets_per_batch, left);
         let by_set = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
         let mut found = Classes { by_set, rechecked: 0 };
-        if let Some(bound) = request.bound {
-            self.recheck((texts, rows), &logits, (request, bound), &mut found)?;
+        if let Some(bound) = bound {
+            self.recheck(texts, &logits, (request, bound), &mut found)?;
         }
         Ok((found, trunk))
     }
@@ -74,7 +109,7 @@ impl Models {
     /// `logits`: those of the quick model, `[batch, labels]` of each set.
     fn recheck(
         &self,
-        (texts, rows): (&Texts, &[usize]),
+        texts: &Texts,
         logits: &[Tensor],
         (request, mut bound): (&Request<'_>, f64),
         found: &mut Classes,
@@ -89,6 +124,7 @@ impl Models {
         if close.is_empty() {
             return Ok(());
         }
+        let rows = request.rows;
         let (batch, logits) = (texts.batch(&self.exact, rows)?, logits.flatten(0, 1));
         let variants = Variants::new(&self.exact, request.sets, request.rescale)?;
         // as many rows as the batch has at a time, for which there is memory
@@ -125,17 +161,6 @@ impl Models {
         let largest = largest_gap(&logits(quick)?, &logits(&self.exact)?);
         if largest.is_finite() { Ok(largest) } else { Err(Error::NotFinite) }
     }
-}
-
-/// Head sets that are evaluated together, and how.
-pub(super) struct Request<'a> {
-    pub(super) sets: &'a [HeadSet],
-    /// Whether the kept heads of a layer are multiplied by heads / kept.
-    pub(super) rescale: bool,
-    /// Sets that are rows of one batch.
-    pub(super) sets_per_batch: usize,
-    /// Decisions closer than this take a second look.
-    pub(super) bound: Option<f64>,
 }
 
 /// What the models say of a batch.

@@ -6,7 +6,7 @@ use corpus::labelled::Example;
 use stats::classification::Outcome;
 use tch::{Device, Tensor};
 
-use crate::Error;
+use crate::error::Error;
 
 /// Tokens that are classified together, padding included: enough for whole matrix products, few enough that what a
 /// layer computes stays in the caches.
@@ -14,7 +14,7 @@ pub(super) const BATCH_TOKENS: usize = 2_048;
 
 /// A split as a classifier reads it.
 #[derive(Debug)]
-pub(super) struct Texts {
+pub(crate) struct Texts {
     encoded: Vec<Encoded>,
     /// The right class of each text.
     pub(super) classes: Vec<usize>,
@@ -78,6 +78,6 @@ pub(super) fn classes(logits: &Tensor) -> Result<Vec<usize>, Error> {
         return Err(Error::NotFinite);
     }
     let classes: Vec<i64> = Vec::try_from(logits.argmax(1, false).to_device(Device::Cpu))
-        .map_err(|error: tch::TchError| Error::Worker { fault: error.to_string() })?;
+        .map_err(|error: tch::TchError| training::Error::Worker { fault: error.to_string() })?;
     Ok(classes.into_iter().map(|class| class as usize).collect())
 }

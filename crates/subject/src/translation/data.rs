@@ -5,35 +5,18 @@ use corpus::grammar::{Sample, demo_splits};
 use corpus::parallel::ParallelText;
 use sha2::{Digest, Sha256};
 
-use crate::Error;
-use crate::spec::{DataSpec, FilePair, GrammarSpec};
+use super::spec::{DataSpec, FilePair, GrammarSpec};
+use crate::error::Error;
 
-/// Reads one split of a subject; `folder` is where data sets are.
+/// Reads one of the splits; `folder` is where data sets are.
 ///
 /// # Errors
-/// If there is no such split, or its files are missing, torn, of different length or empty.
+/// If its files are missing, torn or of different length.
 pub(super) fn read_split(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelText, Error> {
-    check_split(spec, split)?;
-    let text = match spec.grammar {
-        Some(grammar) => generate(grammar, split)?,
-        None => read_files(spec, folder, split)?,
-    };
-    if text.is_empty() { Err(Error::EmptySplit { split: split.to_owned() }) } else { Ok(text) }
-}
-
-/// Refuses a split that the subject does not have.
-///
-/// # Errors
-/// If there is none of that name; the message lists those that there are.
-pub(super) fn check_split(spec: &DataSpec, split: &str) -> Result<(), Error> {
-    let known: Vec<String> = match spec.grammar {
-        Some(_) => ["train", "dev", "test", "shifted"].map(str::to_owned).to_vec(),
-        None => spec.splits.keys().cloned().collect(),
-    };
-    if known.iter().any(|name| name == split) {
-        return Ok(());
+    match spec.grammar {
+        Some(grammar) => generate(grammar, split),
+        None => read_files(spec, folder, split),
     }
-    Err(Error::NoSuchSplit { split: split.to_owned(), known })
 }
 
 fn generate(grammar: GrammarSpec, split: &str) -> Result<ParallelText, Error> {
@@ -43,7 +26,7 @@ fn generate(grammar: GrammarSpec, split: &str) -> Result<ParallelText, Error> {
         "dev" => splits.dev,
         "test" => splits.test,
         "shifted" => splits.shifted,
-        _ => Vec::new(), // `check_split` refused it
+        _ => Vec::new(), // there is no other
     };
     let (source, target) = samples.into_iter().map(|sample| (sample.source, sample.target)).unzip();
     Ok(ParallelText { source, target })

@@ -1,24 +1,24 @@
 //! A translator in training: Vaswani et al. (2017), Section 5, with a peak learning rate of its own.
+use std::convert::Infallible;
 use std::path::Path;
 
 use core_masking::loss::{sentence_losses, training_loss};
 use core_masking::marian::Marian;
 use core_masking::{Dropout, Gates, Weights};
 use corpus::batches::{length_sorted, shuffled};
-use stats::classification::Outcome;
 use tch::{Device, Kind, Tensor};
+use training::{Learner, Validation, trainable};
 
 use super::pairs::Pairs;
-use crate::Error;
-use crate::spec::TrainingSpec;
-use crate::training::{Learner, Validation, trainable};
+use super::spec::TrainingSpec;
+use crate::error::Error;
 
 /// The bias of the logits stays 0, as in transformers.
 const FROZEN: [&str; 1] = ["final_logits_bias"];
 
 /// A translator in training.
 #[derive(Debug)]
-pub(super) struct Translator {
+pub(crate) struct Translator {
     settings: TrainingSpec,
     model: Marian,
     open: Gates,
@@ -45,6 +45,8 @@ impl Translator {
 
 impl Learner for Translator {
     type Examples = Pairs;
+    type Outcome = Infallible;
+    type Error = Error;
 
     fn share(&self) -> Result<Self, Error> {
         Self::on(&self.model, self.model.weights().share(), self.settings)
@@ -72,14 +74,14 @@ impl Learner for Translator {
         Ok(training_loss(&self.model, &batch, &self.open, smoothing, &self.dropout))
     }
 
-    fn validate(&self, pairs: &Pairs, rows: &[usize]) -> Result<Validation, Error> {
+    fn validate(&self, pairs: &Pairs, rows: &[usize]) -> Result<Validation<Infallible>, Error> {
         let batch = pairs.batch(&self.model, rows);
         let losses = sentence_losses(&self.model, &batch, &self.open);
         Ok(Validation { loss: losses.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() })
     }
 
     /// Choosing by BLEU would take a translation of the development set after each epoch.
-    fn score(&self, _: &[Outcome]) -> Result<Option<f64>, Error> {
+    fn score(&self, _: &[Infallible]) -> Result<Option<f64>, Error> {
         Ok(None)
     }
 

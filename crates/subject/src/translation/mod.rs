@@ -1,364 +1,276 @@
-//! A translator as a subject: beam search, BLEU, paired bootstrap.
+//! Translation: beam search, BLEU.
 mod data;
 mod learner;
 mod pairs;
-mod pass;
-mod sweep;
-mod training;
+mod scorer;
+mod spec;
+mod tokenizer;
+mod train;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use core_masking::importance::measure_translator;
+use core_masking::importance::{Measured, measure_translator};
 use core_masking::loss::sentence_losses;
 use core_masking::marian::{Marian, MarianConfig};
-use core_masking::{BeamSearch, HeadLayout, HeadScores, HeadSet, Measure, OutputRules, Removal, to_vec};
-use corpus::marian_tokenizer::MarianTokenizer;
+use core_masking::{BeamSearch, Gates, HeadLayout, HeadSet, Measure, OutputRules, Removal, to_vec};
 use corpus::parallel::ParallelText;
-use corpus::tokenizer::SubwordTokenizer;
 use records::Identity;
 use serde_json::Value;
-use stats::bleu::Bleu;
+use stats::bleu::{Bleu, BleuStatistics};
 use stats::{Metric, Segments};
-use tch::Kind;
+use tch::{Device, Kind};
+use training::Machine;
 
-use crate::args::Machine;
-use crate::checkpoint::{Checkpoint, Origin, Places};
-use crate::progress::Progress;
-use crate::spec::{DecodingSpec, TranslationSpec};
-use crate::subject::{Evaluation, Pass, Scored, Subject};
-use crate::{Error, Export, Naming, measuring};
+use crate::checkpoint::Places;
+use crate::error::Error;
+use crate::evaluation::{Load, Plan};
+use crate::model::Model;
+use crate::subject::Scored;
+use crate::task::{Described, Outline, Task};
 use pairs::Pairs;
-use pass::TranslationPass;
-use sweep::Sweep;
-pub(crate) use training::train;
+use scorer::Sentences;
+use spec::{DecodingSpec, TranslationSpec};
+use tokenizer::Tokenizer;
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
 /// waits long for the last batch.
 const BATCH_TOKENS: usize = 1_024;
 
-/// A translator with its data.
-#[derive(Debug)]
-pub(crate) struct TranslationSubject {
-    name: String,
-    spec: TranslationSpec,
+/// How a translator reads and searches.
+#[derive(Debug, Clone)]
+pub(crate) struct Translation {
     search: BeamSearch,
-    machine: Machine,
-    model: Marian,
     tokenizer: Arc<Tokenizer>,
-    origin: Origin,
 }
 
 /// A split as the model reads it.
-struct Prepared {
+pub(crate) struct Prepared {
     text: ParallelText,
     sources: Vec<Vec<u32>>,
 }
 
-/// The heads of the model.
-///
-/// # Errors
-/// If the model is a checkpoint that cannot be found.
-pub(crate) fn layout(spec: &TranslationSpec, machine: &Machine) -> Result<HeadLayout, Error> {
-    match (spec.model, &spec.checkpoint) {
-        // sizes of the vocabulary do not matter
-        (Some(model), _) => Ok(model.untrained_config(3).layout()),
-        (None, Some(checkpoint)) => {
-            let folder = &checkpoint.find(machine)?.folder;
-            Ok(MarianConfig::read(&folder.join("config.json"))?.layout())
-        }
-        (None, None) => Ok(HeadLayout::new([])), // refused by validation
+impl Prepared {
+    /// The source sentences at these places.
+    fn sources(&self, rows: &[usize]) -> Vec<&[u32]> {
+        rows.iter().map(|&row| self.sources[row].as_slice()).collect()
     }
 }
 
-/// Whether there is a split of that name.
-pub(crate) fn has_split(spec: &TranslationSpec, split: &str) -> bool {
-    data::check_split(&spec.data, split).is_ok()
-}
-
-/// The sentence pairs of a split.
-///
-/// # Errors
-/// If there is no such split, or its files are missing, torn, of different length or empty.
-pub(crate) fn read_split(
-    spec: &TranslationSpec,
-    machine: &Machine,
-    split: &str,
-) -> Result<ParallelText, Error> {
-    data::read_split(&spec.data, &machine.data, split)
-}
-
-/// How the subject's translations are searched for, where the model is trained here.
-pub(crate) fn search(spec: &TranslationSpec) -> BeamSearch {
-    spec.decoding.over(DecodingSpec::usual())
-}
-
-/// Makes the subject ready, training its model on first use.
-///
-/// # Errors
-/// As for [`train`], or if the model's folder is at fault.
-pub(crate) fn open(
-    naming: Naming<'_>,
-    spec: &TranslationSpec,
-    machine: &Machine,
-    results: &Path,
-) -> Result<TranslationSubject, Error> {
-    match &spec.checkpoint {
-        Some(checkpoint) => {
-            let found = checkpoint.find(machine)?;
-            TranslationSubject::from_checkpoint(naming.name, spec, machine, found)
-        }
-        None => {
-            let folder = train(naming, spec, machine, results, false)?;
-            TranslationSubject::load(naming.name, spec, machine, Places::one(&folder))
-        }
-    }
-}
-
-/// Subwords of the model, as they were trained here or as they come from a hub.
-#[derive(Debug)]
-enum Tokenizer {
-    Subwords(Box<SubwordTokenizer>),
-    Marian(Box<MarianTokenizer>),
-}
-
-impl Tokenizer {
-    fn encode(&self, text: &str) -> Vec<u32> {
-        match self {
-            Self::Subwords(tokenizer) => tokenizer.encode(text),
-            Self::Marian(tokenizer) => tokenizer.encode(text),
-        }
+impl Model for Marian {
+    fn read_layout(config: &Path) -> Result<HeadLayout, core_masking::Error> {
+        Ok(MarianConfig::read(config)?.layout())
     }
 
-    fn encode_target(&self, text: &str) -> Vec<u32> {
-        match self {
-            Self::Subwords(tokenizer) => tokenizer.encode(text),
-            Self::Marian(tokenizer) => tokenizer.encode_target(text),
-        }
-    }
-
-    fn decode(&self, ids: &[u32]) -> String {
-        match self {
-            Self::Subwords(tokenizer) => tokenizer.decode(ids),
-            Self::Marian(tokenizer) => tokenizer.decode(ids),
-        }
-    }
-
-    /// Number of tokens, then the end symbol and the padding symbol.
-    fn symbols(&self) -> (usize, [u32; 2]) {
-        match self {
-            Self::Subwords(tokenizer) => (tokenizer.vocabulary_size(), [tokenizer.end(), tokenizer.pad()]),
-            Self::Marian(tokenizer) => (tokenizer.vocabulary_size(), [tokenizer.end(), tokenizer.pad()]),
-        }
-    }
-}
-
-/// Files of a translator's folder that its scores depend on, as far as they are there.
-const FILES: [&str; 7] = [
-    "config.json",
-    "generation_config.json",
-    "source.spm",
-    "target.spm",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "vocab.json",
-];
-
-impl TranslationSubject {
-    /// Loads the model and the tokeniser that were trained.
-    pub(crate) fn load(
-        name: &str,
-        spec: &TranslationSpec,
-        machine: &Machine,
-        places: Places<'_>,
-    ) -> Result<Self, Error> {
-        let tokenizer = SubwordTokenizer::load(&places.tokenizer.join("tokenizer.json"))?;
-        let described = spec.model.map(|model| model.config(&tokenizer));
-        let tokenizer = Tokenizer::Subwords(Box::new(tokenizer));
-        let subject = Self::assemble(name, spec, machine, places, tokenizer, |_| Ok(search(spec)))?;
-        if described.is_some_and(|described| *subject.model.config() != described) {
-            return Err(Error::OtherModel { folder: places.model.to_owned(), name: name.to_owned() });
-        }
-        Ok(subject)
-    }
-
-    /// Loads a folder as it comes from a hub, or one that was trained here for another subject.
-    fn from_checkpoint(
-        name: &str,
-        spec: &TranslationSpec,
-        machine: &Machine,
-        found: &Checkpoint,
-    ) -> Result<Self, Error> {
-        let (folder, places) = (&found.folder, Places::one(&found.folder));
-        let mut subject = if folder.join("source.spm").exists() {
-            let tokenizer = Tokenizer::Marian(Box::new(MarianTokenizer::load(folder)?));
-            let read = |config: &MarianConfig| Ok(spec.decoding.over(BeamSearch::read(folder, config)?));
-            Self::assemble(name, spec, machine, places, tokenizer, read)?
-        } else {
-            Self::load(name, spec, machine, places)? // without settings of generation, as models of ours are
-        };
-        subject.origin.checkpoint = Some(found.name.clone());
-        Ok(subject)
-    }
-
-    fn assemble(
-        name: &str,
-        spec: &TranslationSpec,
-        machine: &Machine,
-        places: Places<'_>,
-        tokenizer: Tokenizer,
-        search: impl FnOnce(&MarianConfig) -> Result<BeamSearch, Error>,
-    ) -> Result<Self, Error> {
-        let (model, folder) = (Marian::load(places.model, machine.options())?, places.tokenizer);
-        let config = model.config();
-        let (tokens, [end, pad]) = tokenizer.symbols();
-        if tokens as i64 > config.vocab_size {
-            let embeddings = config.vocab_size;
-            return Err(Error::Vocabulary { folder: folder.to_owned(), tokens, embeddings });
-        }
-        if [end, pad] != [config.eos_token_id, config.pad_token_id] {
-            return Err(Error::OtherModel { folder: folder.to_owned(), name: name.to_owned() });
-        }
-        Ok(Self {
-            name: name.to_owned(),
-            search: search(config)?,
-            spec: spec.clone(),
-            machine: machine.clone(),
-            model,
-            tokenizer: Arc::new(tokenizer),
-            origin: Origin::of(places, &FILES, None)?,
-        })
-    }
-
-    fn read(&self, scored: &Scored) -> Result<ParallelText, Error> {
-        let text = data::read_split(&self.spec.data, &self.machine.data, &scored.split)?;
-        Ok(text.select(&scored.places(text.len())))
-    }
-
-    /// Sentences with their references, without those that are longer than the model's positions, as in training.
-    fn pairs(&self, scored: &Scored) -> Result<Pairs, Error> {
-        let (text, positions) = (self.read(scored)?, self.model.config().max_position_embeddings);
-        let source = |text: &str| self.tokenizer.encode(text);
-        let target = |text: &str| self.tokenizer.encode_target(text);
-        let pairs = Pairs::encode(&text, [&source, &target], positions);
-        if pairs.len() == 0 {
-            return Err(Error::AllTooLong { split: scored.split.clone(), positions });
-        }
-        Ok(pairs)
-    }
-
-    fn prepare(&self, scored: &Scored) -> Result<Prepared, Error> {
-        let text = self.read(scored)?;
-        let sources: Vec<Vec<u32>> = text.source.iter().map(|line| self.tokenizer.encode(line)).collect();
-        let positions = self.model.config().max_position_embeddings as usize;
-        if let Some(index) = sources.iter().position(|source| source.len() > positions) {
-            let (split, length) = (scored.split.clone(), sources[index].len());
-            return Err(Error::SentenceTooLong { split, line: index + 1, length, positions });
-        }
-        Ok(Prepared { text, sources })
-    }
-
-    /// A model for each thread.
-    fn models(&self) -> Result<Vec<Marian>, Error> {
-        tch::set_num_threads(1);
-        Ok((0..self.machine.workers()).map(|_| self.model.share()).collect::<Result<_, _>>()?)
-    }
-}
-
-impl Subject for TranslationSubject {
     fn layout(&self) -> HeadLayout {
-        self.model.layout()
+        self.layout()
     }
 
-    fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
-        let mut identity = scored.identity(experiment, &self.name, &self.machine);
-        identity.metric = format!("BLEU|{}", Bleu::new().signature());
-        self.origin.describe(&mut identity);
-        identity.data.insert(scored.split.clone(), data::sha256(&self.read(scored)?));
-        identity.arguments.insert("decoding".to_owned(), described(&self.search));
-        Ok(identity)
+    fn options(&self) -> (Kind, Device) {
+        self.options()
+    }
+
+    fn parameters(&self) -> u64 {
+        self.weights().parameters()
+    }
+
+    fn share(&self) -> Result<Self, core_masking::Error> {
+        self.share()
+    }
+
+    fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, core_masking::Error> {
+        self.without_heads(heads, removal)
+    }
+
+    fn save(&self, folder: &Path) -> Result<(), core_masking::Error> {
+        self.save(folder)
+    }
+}
+
+impl Task for Translation {
+    type Spec = TranslationSpec;
+    type Model = Marian;
+    type Examples = ParallelText;
+    type Prepared = Prepared;
+    type Encoded = Pairs;
+    type Batch = Vec<Vec<u32>>;
+    type Scorer<'a> = Sentences<'a>;
+
+    const FILES: &'static [&'static str] = &[
+        "config.json",
+        "generation_config.json",
+        "source.spm",
+        "target.spm",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.json",
+    ];
+
+    fn validate(spec: &TranslationSpec) -> Result<(), String> {
+        spec.validate()
+    }
+
+    fn outline(spec: &TranslationSpec) -> Outline<'_> {
+        spec.outline()
+    }
+
+    fn layout(spec: &TranslationSpec) -> Option<HeadLayout> {
+        // sizes of the vocabulary do not matter
+        spec.model.map(|model| model.untrained_config(3).layout())
+    }
+
+    fn read(spec: &TranslationSpec, data: &Path, split: &str) -> Result<ParallelText, Error> {
+        data::read_split(&spec.data, data, split)
+    }
+
+    fn files(spec: &TranslationSpec, data: &Path, split: &str) -> Vec<PathBuf> {
+        data::files(&spec.data, data, split)
+    }
+
+    fn count(text: &ParallelText) -> usize {
+        text.len()
+    }
+
+    fn select(text: &ParallelText, places: &[usize]) -> ParallelText {
+        text.select(places)
+    }
+
+    fn sha256(text: &ParallelText) -> String {
+        data::sha256(text)
+    }
+
+    fn train(
+        described: &Described<Self>,
+        machine: &Machine,
+        results: &Path,
+        again: bool,
+    ) -> Result<PathBuf, Error> {
+        crate::train::train(described, machine, results, again)
+    }
+
+    /// A folder as it comes from a hub, or one that was trained here, perhaps for another subject: that is without
+    /// settings of generation.
+    fn load(
+        described: &Described<Self>,
+        machine: &Machine,
+        places: Places<'_>,
+        is_given: bool,
+    ) -> Result<(Self, Marian), Error> {
+        let (name, spec, folder) = (&described.name, &described.spec, places.tokenizer);
+        let tokenizer = match is_given && folder.join("source.spm").exists() {
+            true => Tokenizer::of_hub(folder)?,
+            false => Tokenizer::of_training(folder)?,
+        };
+        let model = Marian::load(places.model, machine.options())?;
+        tokenizer.check(model.config(), folder, name)?;
+        let search = match &tokenizer {
+            Tokenizer::Marian(_) => spec.decoding.over(BeamSearch::read(folder, model.config())?),
+            Tokenizer::Subwords(subwords) => {
+                let described = spec.model.map(|model| model.config(subwords));
+                if described.is_some_and(|described| *model.config() != described) {
+                    return Err(Error::OtherModel { folder: places.model.to_owned(), name: name.clone() });
+                }
+                search(spec)
+            }
+        };
+        Ok((Self { search, tokenizer: Arc::new(tokenizer) }, model))
     }
 
     fn metric(&self) -> Metric {
         Metric::Bleu
     }
 
-    fn evaluate(
-        &self,
-        scored: &Scored,
-        sets: &[HeadSet],
-        each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        for id in sets.iter().flat_map(HeadSet::iter) {
-            self.layout().check(id)?;
+    fn describe(&self, identity: &mut Identity) {
+        identity.metric = format!("BLEU|{}", Bleu::new().signature());
+        identity.arguments.insert("decoding".to_owned(), described(&self.search));
+    }
+
+    fn prepare(&self, model: &Marian, text: ParallelText, split: &str) -> Result<Prepared, Error> {
+        let sources: Vec<Vec<u32>> = text.source.iter().map(|line| self.tokenizer.encode(line)).collect();
+        let positions = model.config().max_position_embeddings as usize;
+        if let Some(index) = sources.iter().position(|source| source.len() > positions) {
+            let (split, length) = (split.to_owned(), sources[index].len());
+            return Err(Error::SentenceTooLong { split, line: index + 1, length, positions });
         }
-        let prepared = self.prepare(scored)?;
-        let sweep = Sweep::new(self, &prepared)?;
-        let mut progress = Progress::new(sets.len() * sweep.batches(), self.machine.quiet);
-        sweep.run(sets, scored.rescale, &mut progress, |progress, index, statistics| {
-            let evaluation = Evaluation::new(Segments::Bleu(statistics))?;
-            progress.message(format!("masked {}: {:.2} BLEU", sets[index].brief(), evaluation.score));
-            each(index, evaluation)
-        })
+        Ok(Prepared { text, sources })
+    }
+
+    fn lengths(prepared: &Prepared) -> Vec<usize> {
+        prepared.sources.iter().map(Vec::len).collect()
+    }
+
+    fn load_of<'a>(&'a self, model: &'a Marian, prepared: &Prepared) -> Load<'a> {
+        let search = &self.search;
+        Load {
+            lengths: Self::lengths(prepared),
+            batch_tokens: BATCH_TOKENS,
+            segment_bytes: Box::new(|tokens| search.sentence_bytes(model, tokens)),
+            thread_bytes: search.batch_bytes(model),
+            trunk_bytes: model.config().d_model as u64 * model.options().0.elt_size_in_bytes() as u64,
+        }
+    }
+
+    fn scorer<'a>(
+        &'a self,
+        _: &Marian,
+        _: &Machine,
+        _: &Plan,
+        prepared: &'a Prepared,
+        _: &Scored,
+    ) -> Result<Sentences<'a>, Error> {
+        Ok(Sentences { search: &self.search, tokenizer: &self.tokenizer, prepared })
+    }
+
+    fn segments(&self, found: Vec<BleuStatistics>) -> Segments {
+        Segments::Bleu(found)
     }
 
     /// Pairs that are longer than the model's positions are left out, as in training.
+    fn encode(&self, model: &Marian, text: &ParallelText, split: &str) -> Result<Pairs, Error> {
+        let source = |text: &str| self.tokenizer.encode(text);
+        let target = |text: &str| self.tokenizer.encode_target(text);
+        Pairs::encode(text, [&source, &target], model.config().max_position_embeddings, split)
+    }
+
+    fn batches(pairs: &Pairs) -> Vec<Vec<usize>> {
+        pairs.batches()
+    }
+
     fn measure(
-        &self,
-        on: &Scored,
-        masked: &HeadSet,
+        model: &Marian,
+        pairs: &Pairs,
+        rows: &[usize],
+        gates: &Gates,
         measures: &BTreeSet<Measure>,
-    ) -> Result<BTreeMap<Measure, HeadScores>, Error> {
-        let pairs = self.pairs(on)?;
-        let batches = pairs.batches();
-        let layout = self.layout();
-        let job = |model: &Marian, item: usize| {
-            let gates = on.gates(&layout, masked, model.options())?;
-            Ok(measure_translator(model, &pairs.batch(model, &batches[item]), &gates, measures))
-        };
-        measuring::over_batches(self.models()?, batches.len(), self.machine.quiet, job)
+    ) -> Result<Measured, Error> {
+        Ok(measure_translator(model, &pairs.batch(model, rows), gates, measures))
     }
 
-    fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
-        let pairs = self.pairs(scored)?;
-        let gates = scored.gates(&self.layout(), masked, self.model.options())?;
-        let mut outputs = Vec::new();
-        for rows in pairs.batches() {
-            let batch = pairs.batch(&self.model, &rows);
-            let losses = tch::no_grad(|| sentence_losses(&self.model, &batch, &gates));
-            let tokens = batch.real.sum_dim_intlist(1, false, Kind::Double);
-            outputs.extend(to_vec::<f64>(&(losses / tokens)));
-        }
-        Ok(outputs)
+    /// The loss of each reference per token, in nats.
+    fn outputs(model: &Marian, pairs: &Pairs, rows: &[usize], gates: &Gates) -> Result<Vec<f64>, Error> {
+        let batch = pairs.batch(model, rows);
+        let losses = tch::no_grad(|| sentence_losses(model, &batch, gates));
+        let tokens = batch.real.sum_dim_intlist(1, false, Kind::Double);
+        Ok(to_vec(&(losses / tokens)))
     }
 
-    fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error> {
-        Ok(Box::new(Self {
-            name: self.name.clone(),
-            spec: self.spec.clone(),
-            search: self.search.clone(),
-            machine: self.machine.clone(),
-            model: self.model.without_heads(heads, Removal::Cut)?,
-            tokenizer: Arc::clone(&self.tokenizer),
-            origin: self.origin.without_heads(heads),
-        }))
+    fn batch(_: &Marian, prepared: &Prepared, rows: &[usize]) -> Result<Vec<Vec<u32>>, Error> {
+        Ok(prepared.sources(rows).into_iter().map(<[u32]>::to_vec).collect())
     }
 
-    fn export(&self, heads: &HeadSet, removal: Removal, export: &Export) -> Result<(), Error> {
-        self.origin.check_removal(removal, &self.layout())?;
-        let model = self.model.without_heads(heads, removal)?;
-        export.write(&self.origin.folder, |folder| model.save(folder))
+    fn pass(&self, model: &Marian, batch: &Vec<Vec<u32>>, open: &Gates) -> Result<u64, Error> {
+        let sources: Vec<&[u32]> = batch.iter().map(Vec::as_slice).collect();
+        let longest = sources.iter().map(|source| source.len()).max().unwrap_or(0) as u64;
+        let translations = self.search.translate(model, &sources, open)?;
+        let work = |steps| model.multiply_adds(longest, steps, self.search.beam as u64);
+        Ok(translations.iter().map(|translation| work(translation.steps as u64)).sum())
     }
+}
 
-    fn parameters(&self) -> u64 {
-        self.model.weights().parameters()
-    }
-
-    fn pass<'a>(&'a self, scored: &Scored, batch_size: usize) -> Result<Box<dyn Pass + 'a>, Error> {
-        let Prepared { sources, .. } = self.prepare(scored)?;
-        Ok(Box::new(TranslationPass::new(self, sources, batch_size)))
-    }
+/// How the subject's translations are searched for, where the model is trained here.
+pub(crate) fn search(spec: &TranslationSpec) -> BeamSearch {
+    spec.decoding.over(DecodingSpec::usual())
 }
 
 /// A search as signatures tell it.

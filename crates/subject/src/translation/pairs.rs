@@ -5,24 +5,29 @@ use corpus::batches::longest_first;
 use corpus::parallel::ParallelText;
 
 use super::BATCH_TOKENS;
+use crate::error::Error;
 
 /// Token ids of a sentence, with the end symbol.
 pub(super) type Encode<'a> = &'a dyn Fn(&str) -> Vec<u32>;
 
 /// The pairs of a split that fit the model; each sentence ends with the end symbol.
 #[derive(Debug)]
-pub(super) struct Pairs {
+pub(crate) struct Pairs {
     sources: Vec<Vec<u32>>,
     targets: Vec<Vec<u32>>,
 }
 
 impl Pairs {
     /// Leaves out pairs of which one side has more than `positions` tokens.
+    ///
+    /// # Errors
+    /// If none of the split is left.
     pub(super) fn encode(
         text: &ParallelText,
         [source_ids, target_ids]: [Encode<'_>; 2],
         positions: i64,
-    ) -> Self {
+        split: &str,
+    ) -> Result<Self, Error> {
         let mut pairs = Self { sources: Vec::new(), targets: Vec::new() };
         for (source, target) in text.source.iter().zip(&text.target) {
             let (source, target) = (source_ids(source), target_ids(target));
@@ -31,7 +36,10 @@ impl Pairs {
                 pairs.targets.push(target);
             }
         }
-        pairs
+        match pairs.sources.is_empty() {
+            true => Err(Error::AllTooLong { split: split.to_owned(), positions }),
+            false => Ok(pairs),
+        }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -1,0 +1,121 @@
+//! How fast the project is, as ratios to another way of doing the same: `just bench`.
+//!
+//! Both ways are measured in turn, A B A B, in one run; a ratio is the median over pairs of neighbours, and how many times
+//! as fast ours is, unless the row says otherwise. Rows that compare with transformers need a Python that has it
+//! (`--python`), and are for CPUs.
+#![expect(clippy::unwrap_used, reason = "a benchmark has no one to report an error to")]
+mod decoding;
+mod importance;
+mod models;
+mod peer;
+mod precision;
+mod pruning;
+mod sweep;
+mod train;
+
+use std::time::Instant;
+
+use clap::Parser;
+use experiment::MachineArgs;
+use training::Machine;
+
+#[derive(Parser)]
+struct Args {
+    /// Measurements to take; all if absent
+    #[arg(value_parser = MEASUREMENTS.map(|(name, _)| name))]
+    only: Vec<String>,
+
+    /// Pairs that are timed, after one that warms up; an odd number
+    #[arg(long, default_value_t = 3, value_parser = odd)]
+    rounds: usize,
+
+    /// Classifier that is swept in bf16
+    #[arg(long, default_value = "demo-inference")]
+    classifier: std::path::PathBuf,
+
+    /// Translator that translates its test set
+    #[arg(long, default_value = "demo-translation")]
+    translator: std::path::PathBuf,
+
+    /// Python with torch and transformers; `$PYTHON` or python3 if absent
+    #[arg(long, default_value_t = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned()))]
+    python: String,
+
+    /// cargo passes this on
+    #[arg(long, hide = true)]
+    bench: bool,
+
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+/// What all measurements need.
+struct Context {
+    args: Args,
+    machine: Machine,
+}
+
+/// A line of the table.
+struct Row {
+    /// What is faster, and than what.
+    name: String,
+    /// How many times as fast, or why that is not known.
+    ratio: Result<f64, String>,
+    /// What the project wants.
+    wanted: f64,
+}
+
+type Measurement = fn(&Context, &mut dyn FnMut(Row));
+
+const MEASUREMENTS: [(&str, Measurement); 6] = [
+    ("sweep", sweep::measure),
+    ("precision", precision::measure),
+    ("pruning", pruning::measure),
+    ("decoding", decoding::measure),
+    ("training", train::measure),
+    ("importance", importance::measure),
+];
+
+fn main() {
+    let args = Args::parse();
+    // benchmarks start in the folder of their crate
+    std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+    let context = Context { machine: args.machine.build().unwrap(), args };
+    let Machine { threads, .. } = context.machine;
+    println!("{:>7} {:>7}  {}, {threads} threads", "ratio", "wanted", context.machine.device_name());
+    for (name, measure) in MEASUREMENTS {
+        if context.args.only.is_empty() || context.args.only.iter().any(|only| only == name) {
+            measure(&context, &mut |Row { name, ratio, wanted }| match ratio {
+                Ok(ratio) => println!("{ratio:>7.2} {wanted:>7.2}  {name}"),
+                Err(why) => println!("{:>7} {wanted:>7.2}  {name}: {why}", "-"),
+            });
+        }
+    }
+}
+
+impl Context {
+    /// How many times as long `theirs` takes as `ours`; both return the seconds that they took.
+    fn ratio(&self, mut ours: impl FnMut() -> f64, mut theirs: impl FnMut() -> f64) -> f64 {
+        let mut pair = || {
+            let ours = ours();
+            theirs() / ours
+        };
+        pair();
+        let mut ratios: Vec<f64> = (0..self.args.rounds).map(|_| pair()).collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios[ratios.len() / 2]
+    }
+}
+
+fn odd(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(rounds) if rounds % 2 == 1 => Ok(rounds),
+        _ => Err("not an odd number".to_owned()),
+    }
+}
+
+fn timed(work: impl FnOnce()) -> f64 {
+    let started = Instant::now();
+    work();
+    started.elapsed().as_secs_f64()
+}

@@ -1,0 +1,203 @@
+//! Command-line arguments that every experiment shares.
+use std::path::{Path, PathBuf};
+
+use records::{Existing, Row, RowWriter, Signature, Taken};
+use subject::{Description, Scored};
+use training::{Machine, Precision, device, start_threads};
+
+use crate::error::Error;
+
+/// Arguments that every experiment takes.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Shared options")]
+pub struct SharedArgs {
+    /// Subject to experiment on: a file of `experiments/`, or its name without `.toml`; its model is trained on first use
+    #[arg(value_name = "SUBJECT")]
+    pub subject: PathBuf,
+
+    /// Seed for every random choice; equal seeds give equal files
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Split that is scored; the subject's test split if absent
+    #[arg(long, value_name = "SPLIT")]
+    pub split: Option<String>,
+
+    /// First segments of the split to score; all if absent
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub limit: Option<usize>,
+
+    /// Result file; `<results>/<subject>/<experiment>.csv` if absent, with the split and the limit in its name
+    #[arg(long, value_name = "FILE.csv")]
+    pub output: Option<PathBuf>,
+
+    /// Compute results again that are there, or replace those of another run; the old ones stay until the new ones are
+    /// complete. Results of other experiments that these are made of are used as they are
+    #[arg(long)]
+    pub again: bool,
+
+    /// Folder of the results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub results: PathBuf,
+
+    /// Number format of the model
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Precision::F32)]
+    pub precision: Precision,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would take it for the text of --help")]
+    pub machine: MachineArgs,
+}
+
+impl SharedArgs {
+    /// Where and how to compute, checked.
+    ///
+    /// # Errors
+    /// As for [`MachineArgs::build`].
+    pub fn machine(&self) -> Result<Machine, Error> {
+        Ok(Machine { precision: self.precision, ..self.machine.build()? })
+    }
+
+    /// What to do with results that are there.
+    pub fn existing(&self) -> Existing {
+        if self.again { Existing::Again } else { Existing::Use }
+    }
+
+    /// The same arguments for results of other experiments that this one is made of: what is there and fits is used.
+    pub fn of_ingredients(&self) -> Self {
+        Self { again: false, output: None, ..self.clone() }
+    }
+
+    /// Where an experiment writes: `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is
+    /// the subject's test split, and the limit if there is one.
+    pub fn output_path(&self, experiment: &str, description: &Description, scored: &Scored) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| description.result_path(&self.results, experiment, scored))
+    }
+
+    /// Opens the results at `path`. Results of another run stay as they are, and this one gets a name of its own, unless it
+    /// is to replace them, or `path` was named by --output.
+    ///
+    /// # Errors
+    /// As for [`RowWriter::open`].
+    pub fn open_rows<R: Row>(&self, path: &Path, signature: &Signature) -> Result<OpenRows<R>, Error> {
+        let mut path = path.to_owned();
+        if !self.again && self.output.is_none() {
+            let destination = records::place_of(&path, &signature.identity)?;
+            if let Some(Taken { path: taken, differences }) = destination.taken {
+                eprintln!(
+                    "`{}` is of another run ({differences}): this one goes to `{}`; --again would replace it",
+                    taken.display(),
+                    destination.path.display()
+                );
+            }
+            path = destination.path;
+        }
+        let writer = RowWriter::open(&path, signature, self.existing())?;
+        if writer.rows().len() > 0 && !self.again && !self.machine.quiet {
+            eprintln!(
+                "`{}`: {} rows are there and fit (--again computes them anew)",
+                path.display(),
+                writer.rows().len()
+            );
+        }
+        Ok(OpenRows { path, writer })
+    }
+}
+
+/// Results that are open for writing.
+#[derive(Debug)]
+pub struct OpenRows<R: Row> {
+    /// Where they will be.
+    pub path: PathBuf,
+    /// The writer.
+    pub writer: RowWriter<R>,
+}
+
+/// Where and how to compute.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Shared options")]
+pub struct MachineArgs {
+    /// Folder of data sets and trained models
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub data: PathBuf,
+
+    /// Threads of the computation; all cores if absent
+    #[arg(long, value_name = "N", value_parser = thread_count)]
+    pub threads: Option<usize>,
+
+    /// Device of the model: auto, cpu or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: String,
+
+    /// Memory that evaluating many head sets may take besides the model, such as 500M or 8G
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = bytes)]
+    pub memory: u64,
+
+    /// No progress on stderr
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// A number of bytes, with K, M, G or T for powers of 1024.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|unit: char| !unit.is_ascii_digit());
+    let power =
+        ["", "K", "M", "G", "T"].iter().position(|unit| text[digits.len()..].eq_ignore_ascii_case(unit));
+    let number: Option<u64> = digits.parse().ok().filter(|&number| number > 0);
+    let size = number.zip(power).and_then(|(number, power)| number.checked_mul(1 << (10 * power)));
+    size.ok_or_else(|| "must be a whole number of bytes, such as 500M or 8G".to_owned())
+}
+
+/// Far more than any machine has cores.
+const MOST_THREADS: usize = 1024;
+
+fn thread_count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if (1..=MOST_THREADS).contains(&number) => Ok(number),
+        _ => Err(format!("must be a whole number from 1 to {MOST_THREADS}")),
+    }
+}
+
+/// A number that must not be 0.
+pub(crate) fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("must be a whole number of at least 1".to_owned()),
+    }
+}
+
+impl MachineArgs {
+    /// Checks the device, counts the cores and starts the threads; single precision.
+    ///
+    /// # Errors
+    /// If there is no such device, or the threads cannot be started.
+    pub fn build(&self) -> Result<Machine, Error> {
+        Ok(Machine {
+            data: self.data.clone(),
+            threads: start_threads(self.threads)?,
+            device: device(&self.device)?,
+            precision: Precision::F32,
+            memory: self.memory,
+            quiet: self.quiet,
+        })
+    }
+}
+
+/// Whether something is named twice.
+pub fn has_twins<T: PartialEq>(items: &[T]) -> bool {
+    (1..items.len()).any(|later| items[..later].contains(&items[later]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes("17"), Ok(17));
+        assert_eq!((bytes("3k"), bytes("500M"), bytes("8G")), (Ok(3 << 10), Ok(500 << 20), Ok(8 << 30)));
+        for wrong in ["", "G", "0", "-1M", "1.5G", "8GB", "99999999999T"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+}

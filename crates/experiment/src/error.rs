@@ -1,0 +1,69 @@
+//! What can go wrong between a subject and its results.
+use std::path::PathBuf;
+
+/// Why an experiment could not be done, or a model not be exported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant names its fields")]
+pub enum Error {
+    /// A file beside a model that export will not copy.
+    #[error("cannot export `{}`: {fault}", path.display())]
+    Companion { path: PathBuf, fault: &'static str },
+
+    /// A model's configuration that cannot be understood.
+    #[error("`{}`: {fault}", path.display())]
+    Config { path: PathBuf, fault: String },
+
+    /// A folder to export to that holds a folder, which would have to be moved.
+    #[error("`{}` is in the way of an export: choose another folder, or move it away", path.display())]
+    ExportBesideFolder { path: PathBuf },
+
+    /// A folder to export to that holds something.
+    #[error(
+        "`{}` is there already: choose another folder, or replace it with --replace",
+        folder.display()
+    )]
+    ExportExists { folder: PathBuf },
+
+    /// A folder to export to that the weights come from.
+    #[error("`{}` is where the model comes from: choose another folder", folder.display())]
+    ExportOntoSource { folder: PathBuf },
+
+    /// A head is at fault.
+    #[error(transparent)]
+    Model(#[from] core_masking::Error),
+
+    /// A row of a curve that came from another order of heads.
+    #[error("row `{row}` masked other heads than now: compute it again with --again")]
+    OtherHeads { row: String },
+
+    /// A file could not be read.
+    #[error("cannot read `{}`", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+
+    /// A result file is at fault.
+    #[error(transparent)]
+    Records(#[from] records::Error),
+
+    /// Rows could not be tested.
+    #[error(transparent)]
+    Significance(#[from] significance::Error),
+
+    /// The subject is at fault.
+    #[error(transparent)]
+    Subject(#[from] subject::Error),
+
+    /// The machine is at fault.
+    #[error(transparent)]
+    Training(#[from] training::Error),
+
+    /// A file could not be written.
+    #[error("cannot write `{}`", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+}
+
+impl From<durable::Error> for Error {
+    fn from(durable::Error { path, source }: durable::Error) -> Self {
+        Self::Write { path, source }
+    }
+}

@@ -1,0 +1,166 @@
+//! A row for each head: what masking one set of heads for each of them does to the score.
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::str::FromStr;
+
+use core_masking::{Attention, HeadId, HeadLayout, HeadSet};
+use records::{AblationRow, BASE, Identity};
+use significance::TestArgs;
+use stats::Metric;
+use subject::{Scored, Subject};
+use training::Machine;
+
+use crate::args::SharedArgs;
+use crate::error::Error;
+use crate::measured::{Finished, MeasuredRows, RowSet};
+
+/// Which attention types to look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// All that the model has.
+    All,
+    /// One of them.
+    One(Attention),
+}
+
+impl FromStr for Selection {
+    type Err = core_masking::Error;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        if name == "all" { Ok(Self::All) } else { name.parse().map(Self::One) }
+    }
+}
+
+impl Selection {
+    /// The heads of these types.
+    ///
+    /// # Errors
+    /// If the model has no such attention.
+    pub fn heads(self, layout: &HeadLayout) -> Result<Vec<HeadId>, core_masking::Error> {
+        match self {
+            Self::All => Ok(layout.heads()),
+            Self::One(attention) => layout.heads_of(attention),
+        }
+    }
+}
+
+/// An experiment that masks a set of heads for each head.
+#[derive(Debug)]
+pub struct HeadSweep {
+    /// Its name in signatures.
+    pub experiment: &'static str,
+    /// What is scored.
+    pub scored: Scored,
+    /// The heads that can have a row: those of an attention type are a family of tests.
+    pub heads: Vec<HeadId>,
+    /// What is masked for a head.
+    pub masked: fn(&HeadLayout, HeadId) -> Result<HeadSet, core_masking::Error>,
+    /// How the differences are tested.
+    pub test: TestArgs,
+    /// What else the rows depend on, by name.
+    pub arguments: Vec<(&'static str, serde_json::Value)>,
+}
+
+impl HeadSweep {
+    /// One head at a time, of any that the model has: `ablate-one`.
+    pub fn one_at_a_time(scored: Scored, layout: &HeadLayout, test: TestArgs) -> Self {
+        Self {
+            experiment: "ablate-one",
+            scored,
+            heads: layout.heads(),
+            masked: |_, id| Ok(HeadSet::from_iter([id])),
+            test,
+            arguments: Vec::new(),
+        }
+    }
+
+    /// Scores the subject for each of `heads` that has no row yet, and tests all rows.
+    ///
+    /// # Errors
+    /// If the results cannot be written, or the split is at fault.
+    pub fn run(
+        &self,
+        subject: &dyn Subject,
+        heads: &[HeadId],
+        path: &Path,
+        shared: &SharedArgs,
+        machine: &Machine,
+    ) -> Result<Finished<AblationRow>, Error> {
+        let identity = self.identity(subject)?;
+        let settings = (shared, machine, &self.test);
+        let mut rows = MeasuredRows::open(path, identity, subject, self.families(), settings)?;
+        let is_of_other_head = |row: &AblationRow| {
+            let mut family = self.heads.iter().filter(|id| id.attention().to_string() == row.attention);
+            family.clone().next().is_some() && !family.any(|&id| is_of(row, id))
+        };
+        // Heads that were chosen by other data than now.
+        if rows.rows().any(is_of_other_head) {
+            rows.discard(is_of_other_head)?;
+        }
+        rows.renew(|row| heads.iter().any(|&id| is_of(row, id)));
+        let layout = subject.layout();
+        let mut sets = Vec::new();
+        for &id in heads.iter().filter(|&&id| !rows.rows().any(|row| is_of(row, id))) {
+            sets.push(RowSet { masked: (self.masked)(&layout, id)?, rows: vec![row(id, subject.metric())] });
+        }
+        rows.measure(subject, &self.scored, BASE, sets)?;
+        rows.finish()
+    }
+
+    /// All that the scores depend on.
+    ///
+    /// # Errors
+    /// If the split is at fault.
+    pub fn identity(&self, subject: &dyn Subject) -> Result<Identity, Error> {
+        let mut identity = subject.identity(self.experiment, &self.scored)?;
+        let more = self.arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        identity.arguments.extend(more);
+        Ok(identity)
+    }
+
+    /// The number of heads of each attention type that can have a row.
+    fn families(&self) -> BTreeMap<String, usize> {
+        let mut families = BTreeMap::new();
+        for id in &self.heads {
+            *families.entry(id.attention().to_string()).or_default() += 1;
+        }
+        families
+    }
+}
+
+/// The row of a head, without scores.
+fn row(id: HeadId, metric: Metric) -> AblationRow {
+    let (attention, head) = (id.attention().to_string(), (id.layer_number(), id.head_number()));
+    AblationRow::untested(&attention, head, metric.name(), 0.0, 0.0)
+}
+
+/// Whether a row is that of a head.
+pub fn is_of(row: &AblationRow, id: HeadId) -> bool {
+    row.layer == id.layer_number()
+        && row.head == id.head_number()
+        && row.attention == id.attention().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core_masking::LayerShape;
+
+    #[test]
+    fn each_attention_type_is_a_family() {
+        let shape = LayerShape { layers: 2, heads: 3 };
+        let layout = HeadLayout::new([(Attention::EncEnc, shape), (Attention::DecDec, shape)]);
+        let scored = Scored::first("test".to_owned(), None, false);
+        let families = HeadSweep::one_at_a_time(scored, &layout, TestArgs::default()).families();
+        assert_eq!(families, BTreeMap::from([("enc-enc".to_owned(), 6), ("dec-dec".to_owned(), 6)]));
+    }
+
+    #[test]
+    fn a_row_belongs_to_its_head_alone() {
+        let row = row("enc-enc:1:2".parse().unwrap(), Metric::Bleu);
+        assert!(is_of(&row, "enc-enc:1:2".parse().unwrap()));
+        for other in ["enc-enc:1:1", "enc-enc:2:2", "dec-dec:1:2"] {
+            assert!(!is_of(&row, other.parse().unwrap()), "{other}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! What the experiments share: their arguments, rows that are measured and tested, orders of heads, curves, export.
+//!
+//! An experiment reads its [`SharedArgs`], opens a subject, says which head sets its rows are of, and lets [`MeasuredRows`]
+//! score them.
+mod args;
+mod curve;
+mod error;
+mod exit;
+mod export;
+mod head_sweep;
+mod measured;
+mod order;
+mod pool;
+
+pub use args::{MachineArgs, OpenRows, SharedArgs, has_twins};
+pub use curve::check_heads;
+pub use error::Error;
+pub use exit::exit_code;
+pub use export::Export;
+pub use head_sweep::{HeadSweep, Selection, is_of};
+pub use measured::{Finished, MeasuredRows, RowSet};
+pub use order::{Estimate, EstimateArgs, Granularity, Oracle, Order, data_checksum, random_order};
+pub use pool::Pool;

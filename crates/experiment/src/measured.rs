@@ -1,0 +1,154 @@
+//! Rows whose scores are measured here, with the statistics of every segment, and tested when all are there.
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use core_masking::HeadSet;
+use records::{Identity, RowWriter, Signature, TestedRow, Testing, Tests};
+use significance::{TestArgs, block, measured, test_rows};
+use stats::Segments;
+use subject::{Evaluation, Scored, Subject};
+use training::Machine;
+
+use crate::args::{OpenRows, SharedArgs};
+use crate::error::Error;
+
+/// Heads that are masked together, and the rows that their score belongs to, whose scores are still to come.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowSet<R> {
+    /// What is masked.
+    pub masked: HeadSet,
+    /// The rows.
+    pub rows: Vec<R>,
+}
+
+impl<R> RowSet<R> {
+    /// Adds a row to the set of `sets` that masks these heads, or a set for it: equal sets are measured once.
+    pub fn add(sets: &mut Vec<Self>, masked: HeadSet, row: R) {
+        match sets.iter_mut().find(|set| set.masked == masked) {
+            Some(set) => set.rows.push(row),
+            None => sets.push(Self { masked, rows: vec![row] }),
+        }
+    }
+}
+
+/// Results that grow by measuring.
+#[derive(Debug)]
+pub struct MeasuredRows<R: TestedRow> {
+    path: PathBuf,
+    writer: RowWriter<R>,
+    testing: Testing,
+    bases: BTreeMap<String, Segments>,
+}
+
+impl<R: TestedRow> MeasuredRows<R> {
+    /// Opens the results at `path`, or beside it where that holds results of another run.
+    ///
+    /// - `families`: number of rows that a family of tests has when it is whole, 0 where any number does
+    /// - `test`: what it does not say stays as it was in results that are there
+    ///
+    /// # Errors
+    /// As for [`RowWriter::open`].
+    pub fn open(
+        path: &Path,
+        identity: Identity,
+        subject: &dyn Subject,
+        families: BTreeMap<String, usize>,
+        (shared, machine, test): (&SharedArgs, &Machine, &TestArgs),
+    ) -> Result<Self, Error> {
+        let run = machine.provenance();
+        let testing = test.testing(None, shared.seed);
+        let signature = Signature::new(identity, run).tested(measured(subject.metric(), families), testing);
+        let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;
+        let testing = test.testing(writer.tested(), shared.seed);
+        writer.signature_mut().testing = Some(testing);
+        Ok(Self { path, writer, testing, bases: BTreeMap::new() })
+    }
+
+    /// The rows that are there.
+    pub fn rows(&self) -> impl Iterator<Item = &R> {
+        self.writer.rows()
+    }
+
+    /// Whether the row with this key is there.
+    pub fn contains(&self, key: &R::Key) -> bool {
+        self.writer.contains(key)
+    }
+
+    /// Takes out complete rows that are to be measured again, where --again says so.
+    pub fn renew(&mut self, unwanted: impl Fn(&R) -> bool) {
+        self.writer.renew(unwanted);
+    }
+
+    /// Takes rows out, whatever was asked for.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn discard(&mut self, unwanted: impl Fn(&R) -> bool) -> Result<(), Error> {
+        Ok(self.writer.discard(unwanted)?)
+    }
+
+    /// Scores the subject under each of `sets` and adds their rows as soon as they are scored.
+    ///
+    /// - `base`: what the statistics of the intact model are stored under
+    ///
+    /// # Errors
+    /// If the intact model differs from when the rows that are there were measured, the split is at fault, or the file cannot
+    /// be written.
+    pub fn measure(
+        &mut self,
+        subject: &dyn Subject,
+        scored: &Scored,
+        base: &str,
+        sets: Vec<RowSet<R>>,
+    ) -> Result<(), Error> {
+        if sets.is_empty() {
+            return Ok(());
+        }
+        let is_known = self.bases.contains_key(base);
+        let first = (!is_known).then(HeadSet::none);
+        let masked: Vec<HeadSet> =
+            first.into_iter().chain(sets.iter().map(|set| set.masked.clone())).collect();
+        let mut sets = sets.into_iter();
+        let mut each = |index, evaluation: Evaluation| {
+            if index == 0 && !is_known {
+                let columns = evaluation.segments.metric().columns();
+                self.writer.add_base(columns, block(base.to_owned(), &evaluation.segments, None))?;
+                self.bases.insert(base.to_owned(), evaluation.segments);
+                return Ok(());
+            }
+            let rows = sets.next().map_or(Vec::new(), |set| set.rows);
+            rows.into_iter().try_for_each(|row| self.add(row, base, &evaluation.segments))
+        };
+        Ok(subject.evaluate(scored, &masked, &mut each)?)
+    }
+
+    fn add(&mut self, mut row: R, base: &str, segments: &Segments) -> Result<(), subject::Error> {
+        let base = &self.bases[base];
+        row.record(&Tests::untested(base.score()?, segments.score()?));
+        let block = block(row.name(), segments, Some(base));
+        Ok(self.writer.push_measured(row, segments.metric().columns(), block)?)
+    }
+
+    /// Tests all rows and makes them the results.
+    ///
+    /// # Errors
+    /// If the file cannot be written; the rows that were measured stay.
+    pub fn finish(self) -> Result<Finished<R>, Error> {
+        let Self { path, mut writer, testing, .. } = self;
+        let measured = writer.signature_mut().measured.clone();
+        let rows = writer.finish(|rows, blocks| match &measured {
+            Some(measured) => test_rows(rows, blocks, measured, testing),
+            None => Ok(()),
+        })?;
+        Ok(Finished { path, rows })
+    }
+}
+
+/// Complete results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished<R> {
+    /// Where they are.
+    pub path: PathBuf,
+    /// In the order of their keys.
+    pub rows: Vec<R>,
+}

@@ -1,0 +1,328 @@
+//! What heads can be ordered by, the least first: Michel et al. (2019), Section 4.1, and orders to compare with it.
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use clap::ValueEnum;
+use core_masking::{HeadId, HeadScores, HeadSet, Measure};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use records::{AblationRow, Identity, Signature, read_rows};
+use subject::{Description, Scored, Subject};
+use training::Machine;
+
+use crate::args::positive;
+use crate::error::Error;
+use crate::head_sweep::is_of;
+
+/// What heads are ordered by; those with the least score are masked first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Order {
+    /// Size of the loss's derivative by the head's gate (Equation 2)
+    Importance,
+    /// Score that is lost without the head, as `ablate-one` measured it
+    Oracle,
+    /// By lot, several times
+    Random,
+    /// Negative entropy of attention: heads that look everywhere alike go first
+    Entropy,
+    /// Greatest attention weight, mean over queries
+    Confidence,
+    /// Size of the loss's derivative by the attention weights
+    AttentionGradient,
+    /// Importance and entropy together: heads that matter and whose attention is spread stay
+    ImportanceEntropy,
+}
+
+impl Order {
+    /// The name on the command line and in result files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Importance => "importance",
+            Self::Oracle => "oracle",
+            Self::Random => "random",
+            Self::Entropy => "entropy",
+            Self::Confidence => "confidence",
+            Self::AttentionGradient => "attention-gradient",
+            Self::ImportanceEntropy => "importance-entropy",
+        }
+    }
+
+    /// Whether the scores are measured on the model, so that they can be measured again with heads masked.
+    pub fn is_measured(self) -> bool {
+        !matches!(self, Self::Oracle | Self::Random)
+    }
+}
+
+/// How the derivative of Equation 2 is averaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Granularity {
+    /// Absolute value of each example's derivative, as in the paper
+    Example,
+    /// Absolute value at each position, as in the authors' code
+    Token,
+}
+
+/// Arguments of experiments that order heads.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Order of heads")]
+pub struct EstimateArgs {
+    /// Split that scores of heads are measured on; the subject's training split if absent
+    #[arg(long, value_name = "SPLIT")]
+    pub estimate_on: Option<String>,
+
+    /// Segments of that split to measure on, drawn at random with --seed; all if there are fewer
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = positive)]
+    pub estimate_limit: usize,
+
+    /// How importance is averaged
+    #[arg(long, value_enum, default_value_t = Granularity::Example)]
+    pub granularity: Granularity,
+
+    /// Leave importance as it is, not divided by the l2 norm of the layer
+    #[arg(long)]
+    pub no_normalise: bool,
+
+    /// Weight of importance in importance-entropy, 0 to 1
+    #[arg(long, value_name = "W", default_value_t = 0.5, value_parser = share)]
+    pub entropy_weight: f64,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let weight = text.parse().ok().filter(|weight| (0.0..=1.0).contains(weight));
+    weight.ok_or_else(|| "must be a number from 0 to 1".to_owned())
+}
+
+impl EstimateArgs {
+    /// What scores are measured on, checked: a sample drawn by `seed`; `rescale` matters where heads are masked already.
+    ///
+    /// # Errors
+    /// If there is no such split, or it is at fault.
+    pub fn estimate(
+        &self,
+        description: &Description,
+        (seed, rescale): (u64, bool),
+        machine: &Machine,
+    ) -> Result<Estimate, Error> {
+        let split = self.estimate_on.as_deref().unwrap_or(description.train_split());
+        let split = description.split(Some(split), machine)?;
+        Ok(Estimate {
+            on: Scored::sample(split, self.estimate_limit, seed, rescale),
+            granularity: self.granularity,
+            normalise: !self.no_normalise,
+            entropy_weight: self.entropy_weight,
+        })
+    }
+}
+
+/// How heads are scored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// The data.
+    pub on: Scored,
+    /// How importance is averaged.
+    pub granularity: Granularity,
+    /// Whether importance is divided by the l2 norm of its layer.
+    pub normalise: bool,
+    /// Weight of importance in importance-entropy, 0 to 1.
+    pub entropy_weight: f64,
+}
+
+impl Estimate {
+    /// Adds what scores of heads depend on to the identity of an experiment.
+    ///
+    /// # Errors
+    /// If the split is at fault.
+    pub fn describe(&self, subject: &dyn Subject, identity: &mut Identity) -> Result<(), Error> {
+        let checksum = data_checksum(subject, &self.on)?;
+        identity.data.insert(format!("estimate: {}", self.on.split), checksum);
+        let granularity = match self.granularity {
+            Granularity::Example => "example",
+            Granularity::Token => "token",
+        };
+        identity.arguments.extend([
+            ("estimate_on".to_owned(), self.on.split.clone().into()),
+            ("estimate_limit".to_owned(), self.on.limit.into()),
+            ("granularity".to_owned(), granularity.into()),
+            ("normalise".to_owned(), self.normalise.into()),
+            ("entropy_weight".to_owned(), self.entropy_weight.into()),
+        ]);
+        Ok(())
+    }
+
+    /// Scores of all heads but those of `masked`, which are masked, for an order that is
+    /// [measured](Order::is_measured).
+    ///
+    /// # Errors
+    /// As for [`Subject::measure`].
+    ///
+    /// # Panics
+    /// If the order is not measured.
+    pub fn scores(&self, order: Order, subject: &dyn Subject, masked: &HeadSet) -> Result<HeadScores, Error> {
+        let measures = match order {
+            Order::Importance => BTreeSet::from([self.importance()]),
+            Order::Entropy => BTreeSet::from([Measure::Entropy]),
+            Order::Confidence => BTreeSet::from([Measure::Confidence]),
+            Order::AttentionGradient => BTreeSet::from([Measure::AttentionGradient]),
+            Order::ImportanceEntropy => BTreeSet::from([self.importance(), Measure::NormalisedEntropy]),
+            Order::Oracle | Order::Random => panic!("{} is not measured", order.name()),
+        };
+        let measured = subject.measure(&self.on, masked, &measures)?;
+        // What is masked has no say in the norm of its layer.
+        let open = |scores: HeadScores| scores.iter().filter(|&(id, _)| !masked.contains(id)).collect();
+        let measured = measured.into_iter().map(|(measure, scores)| (measure, open(scores))).collect();
+        Ok(self.score(order, &measured))
+    }
+
+    /// Makes an order's scores of what was measured: [`Measure::ALL`] serves every order.
+    ///
+    /// # Panics
+    /// If what the order needs was not measured.
+    pub fn score(&self, order: Order, measured: &BTreeMap<Measure, HeadScores>) -> HeadScores {
+        let importance = || match self.normalise {
+            true => measured[&self.importance()].normalised_by_layer(),
+            false => measured[&self.importance()].clone(),
+        };
+        match order {
+            Order::Entropy => measured[&Measure::Entropy].map(|_, entropy| -entropy),
+            Order::Confidence => measured[&Measure::Confidence].clone(),
+            Order::AttentionGradient => measured[&Measure::AttentionGradient].clone(),
+            Order::ImportanceEntropy => {
+                // a share is added to it, so it must be one
+                let importance = measured[&self.importance()].normalised_by_layer();
+                importance_entropy(&importance, &measured[&Measure::NormalisedEntropy], self.entropy_weight)
+            }
+            _ => importance(),
+        }
+    }
+
+    fn importance(&self) -> Measure {
+        match self.granularity {
+            Granularity::Example => Measure::Example,
+            Granularity::Token => Measure::Token,
+        }
+    }
+}
+
+/// `w I_h + (1 - w) H_h / log(n_keys)`, the HIS+AE score: what matters and is spread stays.
+fn importance_entropy(importance: &HeadScores, entropy: &HeadScores, weight: f64) -> HeadScores {
+    importance
+        .map(|head, importance| weight * importance + (1.0 - weight) * entropy.get(head).unwrap_or_default())
+}
+
+/// SHA-256 of the segments that are scored.
+///
+/// # Errors
+/// If the split is at fault, or the subject does not tell.
+pub fn data_checksum(subject: &dyn Subject, scored: &Scored) -> Result<String, Error> {
+    let mut identity = subject.identity("", scored)?;
+    let unknown = || subject::Error::NoSuchSplit { split: scored.split.clone(), known: Vec::new() };
+    Ok(identity.data.remove(&scored.split).ok_or_else(unknown)?)
+}
+
+/// These heads in an order that only the seed decides.
+pub fn random_order(heads: &[HeadId], seed: u64) -> Vec<HeadId> {
+    let mut order = heads.to_vec();
+    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    order
+}
+
+/// Results of `ablate-one` that an oracle order is made of.
+#[derive(Debug, Clone)]
+pub struct Oracle {
+    rows: Vec<AblationRow>,
+}
+
+impl Oracle {
+    /// The results for the subject's model and what is scored, if they are there: `None` if there are none, or only those of
+    /// another run.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn find(
+        description: &Description,
+        results: &Path,
+        (subject, scored): (&dyn Subject, &Scored),
+    ) -> Result<Option<Self>, Error> {
+        let identity = subject.identity("ablate-one", scored)?;
+        let path = description.result_path(results, "ablate-one", scored);
+        let own = identity.own_path(&path);
+        for path in [path, own] {
+            let stored = Signature::read(&Signature::path_beside(&path))?;
+            if stored.is_some_and(|stored| stored.complete.is_some() && stored.identity == identity) {
+                return Ok(Some(Self { rows: read_rows(&path)? }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Of these rows.
+    pub fn of(rows: Vec<AblationRow>) -> Self {
+        Self { rows }
+    }
+
+    /// The score that is lost without each of `heads`, in points; `None` if one has no row.
+    pub fn scores(&self, heads: &[HeadId]) -> Option<HeadScores> {
+        let lost = |&id: &HeadId| {
+            let row = self.rows.iter().find(|row| is_of(row, id))?;
+            Some((id, -row.score_delta))
+        };
+        heads.iter().map(lost).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scores(entries: &[(&str, f64)]) -> HeadScores {
+        entries.iter().map(|&(name, score)| (name.parse().unwrap(), score)).collect()
+    }
+
+    fn estimate() -> Estimate {
+        let on = Scored::first("train".to_owned(), None, false);
+        Estimate { on, granularity: Granularity::Example, normalise: true, entropy_weight: 0.25 }
+    }
+
+    fn measured() -> BTreeMap<Measure, HeadScores> {
+        BTreeMap::from([
+            (Measure::Example, scores(&[("self:1:1", 3.0), ("self:1:2", 4.0)])),
+            (Measure::Entropy, scores(&[("self:1:1", 0.2), ("self:1:2", 0.7)])),
+            (Measure::NormalisedEntropy, scores(&[("self:1:1", 0.1), ("self:1:2", 0.5)])),
+        ])
+    }
+
+    /// 3/5 and 4/5 after normalisation; 1/4 of that and 3/4 of 0.1 and 0.5.
+    #[test]
+    fn importance_and_entropy_are_mixed_after_normalisation() {
+        let found = estimate().score(Order::ImportanceEntropy, &measured());
+        let expected = [0.25 * 0.6 + 0.75 * 0.1, 0.25 * 0.8 + 0.75 * 0.5];
+        for ((head, found), expected) in found.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-12, "{head}: {found}");
+        }
+    }
+
+    #[test]
+    fn normalisation_can_be_turned_off() {
+        let plain = Estimate { normalise: false, ..estimate() };
+        assert_eq!(plain.score(Order::Importance, &measured()), measured()[&Measure::Example]);
+        assert_ne!(estimate().score(Order::Importance, &measured()), measured()[&Measure::Example]);
+    }
+
+    #[test]
+    fn heads_that_look_everywhere_go_first_by_entropy() {
+        let order = estimate().score(Order::Entropy, &measured()).ascending();
+        assert_eq!(order[0].to_string(), "self:1:2");
+    }
+
+    #[test]
+    fn a_random_order_has_all_heads_and_depends_on_the_seed_alone() {
+        let heads: Vec<HeadId> = (1..=40).map(|head| format!("self:1:{head}").parse().unwrap()).collect();
+        let order = random_order(&heads, 7);
+        assert_eq!(order, random_order(&heads, 7));
+        assert_ne!(order, random_order(&heads, 8));
+        let mut sorted = order.clone();
+        sorted.sort();
+        assert_eq!(sorted, heads);
+    }
+}

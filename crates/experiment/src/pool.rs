@@ -1,0 +1,135 @@
+//! Which heads are masked at each step.
+use std::collections::BTreeMap;
+
+use core_masking::{Attention, HeadId, HeadSet};
+
+/// Heads that are ordered together.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    /// An attention type, or `all`.
+    pub attention: String,
+    /// The heads: all of each layer that is among them.
+    pub heads: Vec<HeadId>,
+    /// Heads that stay in each layer.
+    pub keep_at_least: usize,
+    /// Heads masked at each step, in percent, 1 to 100.
+    pub step_percent: u64,
+}
+
+impl Pool {
+    /// Number of masked heads at each step: 0, then ⌈heads · step · percent / 100⌉ up to all that may be masked.
+    ///
+    /// For steps of 10 % this is Section 4.2's `ceil(total * i / 10)`.
+    pub fn counts(&self) -> Vec<usize> {
+        let most = self.most();
+        let total = self.heads.len() as u64;
+        let mut counts = vec![0];
+        for step in 1.. {
+            let count = (total * step * self.step_percent).div_ceil(100) as usize;
+            if count >= most {
+                break;
+            }
+            if Some(&count) != counts.last() {
+                counts.push(count);
+            }
+        }
+        if most > 0 {
+            counts.push(most);
+        }
+        counts
+    }
+
+    /// Number of heads that may be masked.
+    fn most(&self) -> usize {
+        self.layers().values().map(|heads| heads.saturating_sub(self.keep_at_least)).sum()
+    }
+
+    /// Heads in each layer.
+    fn layers(&self) -> BTreeMap<(Attention, usize), usize> {
+        let mut layers = BTreeMap::new();
+        for id in &self.heads {
+            *layers.entry((id.attention(), id.layer_index())).or_default() += 1;
+        }
+        layers
+    }
+
+    /// Whether one more head of that layer may be masked beside `masked`.
+    pub fn may_mask(&self, id: HeadId, masked: &HeadSet) -> bool {
+        let same_layer =
+            |other: &HeadId| (other.attention(), other.layer_index()) == (id.attention(), id.layer_index());
+        let heads = self.heads.iter().filter(|other| same_layer(other)).count();
+        let gone = masked.iter().filter(|other| same_layer(other)).count();
+        !masked.contains(id) && heads - gone > self.keep_at_least
+    }
+
+    /// `masked` and the first heads of `order` that may be masked beside them, until there are `count`.
+    pub fn extend(&self, masked: &HeadSet, order: &[HeadId], count: usize) -> HeadSet {
+        let mut masked = masked.clone();
+        for &id in order {
+            if masked.len() >= count {
+                break;
+            }
+            if self.may_mask(id, &masked) {
+                masked = masked.with(id);
+            }
+        }
+        masked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pool(layers: usize, heads: usize, keep_at_least: usize, step_percent: u64) -> Pool {
+        let id = |layer, head| HeadId::from_index(Attention::SelfAttention, layer, head);
+        let heads = (0..layers).flat_map(|layer| (0..heads).map(move |head| id(layer, head))).collect();
+        Pool { attention: "all".to_owned(), heads, keep_at_least, step_percent }
+    }
+
+    /// ⌈144 i / 10⌉: BERT base in the paper.
+    #[test]
+    fn steps_are_rounded_up_as_in_the_paper() {
+        let expected = [0, 15, 29, 44, 58, 72, 87, 101, 116, 130, 144];
+        assert_eq!(pool(12, 12, 0, 10).counts(), expected);
+    }
+
+    /// 2 of 12 heads stay in 2 layers of 6: 8 can go, and steps of 25 % are 3, 6, 9, 12.
+    #[test]
+    fn the_last_step_masks_all_that_may_be_masked() {
+        assert_eq!(pool(2, 6, 2, 25).counts(), [0, 3, 6, 8]);
+        assert_eq!(pool(2, 6, 6, 25).counts(), [0]);
+        assert_eq!(pool(2, 2, 0, 10).counts(), [0, 1, 2, 3, 4], "steps of less than a head are left out");
+        assert_eq!(pool(3, 5, 0, 100).counts(), [0, 15]);
+    }
+
+    #[test]
+    fn a_full_layer_is_passed_over() {
+        let pool = pool(2, 3, 2, 10);
+        let masked = pool.extend(&HeadSet::none(), &pool.heads, 2);
+        assert_eq!(masked.to_string(), "self:1:1+self:2:1");
+    }
+
+    proptest! {
+        #[test]
+        fn steps_are_nested_and_every_layer_keeps_its_heads(
+            layers in 1_usize..5, heads in 1_usize..7, keep in 0_usize..7, percent in 1_u64..=100, seed in 0_u64..100,
+        ) {
+            let pool = pool(layers, heads, keep.min(heads), percent);
+            let order = crate::order::random_order(&pool.heads, seed);
+            let mut last = HeadSet::none();
+            for count in pool.counts() {
+                let masked = pool.extend(&HeadSet::none(), &order, count);
+                prop_assert_eq!(masked.len(), count);
+                prop_assert!(last.iter().all(|id| masked.contains(id)));
+                for layer in 0..layers {
+                    let gone = masked.iter().filter(|id| id.layer_index() == layer).count();
+                    prop_assert!(heads - gone >= pool.keep_at_least);
+                }
+                last = masked;
+            }
+            prop_assert_eq!(last.len(), layers * (heads - pool.keep_at_least));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The size of a BERT model, its tokeniser, and how it is trained.
+use std::collections::BTreeMap;
+
+use core_masking::bert::{BertConfig, HiddenActivation};
+use serde::{Deserialize, Serialize};
+use training::Keep;
+
+use crate::spec::check;
+
+/// Size of a BERT model.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncoderSpec {
+    /// Layers.
+    pub layers: usize,
+    /// Heads in each layer.
+    pub heads: usize,
+    /// Width of the residual stream.
+    pub d_model: i64,
+    /// Width of the feed-forward blocks.
+    pub d_ff: i64,
+    /// Dropout everywhere.
+    pub dropout: f64,
+    /// Deviation of initial weights.
+    #[serde(default = "initializer_range")]
+    pub initializer_range: f64,
+}
+
+fn initializer_range() -> f64 {
+    0.02
+}
+
+/// How texts become tokens.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TextTokenizerSpec {
+    /// Greatest number of tokens; longer texts lose their end, of two texts the longer one first.
+    pub max_length: usize,
+    /// Greatest number of pieces that a tokeniser is trained to, if the model is trained from nothing.
+    pub vocabulary: Option<usize>,
+}
+
+impl Default for TextTokenizerSpec {
+    fn default() -> Self {
+        Self { max_length: 128, vocabulary: None }
+    }
+}
+
+/// AdamW with linear warm-up and decay (Devlin et al. 2019, Appendix A.3).
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FineTuningSpec {
+    /// Seed of new weights, batches and dropout.
+    pub seed: u64,
+    /// Passes over the training split.
+    pub epochs: usize,
+    /// Examples of a batch.
+    pub batch_size: usize,
+    /// Learning rate at the end of the warm-up.
+    pub learning_rate: f64,
+    /// Share of all steps that the learning rate rises in.
+    #[serde(default = "warmup_share")]
+    pub warmup_share: f64,
+    /// Share of a weight that each step takes away, times the learning rate; not of biases and normalisations.
+    #[serde(default = "weight_decay")]
+    pub weight_decay: f64,
+    /// Greatest l2 norm of the gradient of all weights together.
+    #[serde(default = "clip_norm")]
+    pub clip_norm: f64,
+    /// Which epoch becomes the model: `best` on the development split, or `last`.
+    pub keep: Keep,
+}
+
+fn warmup_share() -> f64 {
+    0.1
+}
+
+fn weight_decay() -> f64 {
+    0.01
+}
+
+fn clip_norm() -> f64 {
+    1.0
+}
+
+impl FineTuningSpec {
+    /// Refuses values that make no sense: the fault, in words.
+    pub(super) fn validate(&self) -> Result<(), String> {
+        let rate = self.learning_rate;
+        check(&[
+            ("training.epochs must be from 1 to 10000", (1..=10_000).contains(&self.epochs)),
+            ("training.batch_size must be from 1 to 65536", (1..=1 << 16).contains(&self.batch_size)),
+            ("training.learning_rate must be above 0 and finite", rate > 0.0 && rate.is_finite()),
+            ("training.warmup_share must be from 0 to 1", (0.0..=1.0).contains(&self.warmup_share)),
+            ("training.weight_decay must be from 0 to 1", (0.0..=1.0).contains(&self.weight_decay)),
+            ("training.clip_norm must be above 0", self.clip_norm > 0.0),
+        ])
+    }
+}
+
+impl EncoderSpec {
+    /// The configuration of the model, for the vocabulary that the tokeniser came out with.
+    pub(crate) fn config(
+        &self,
+        tokenizer: TextTokenizerSpec,
+        labels: &[String],
+        vocabulary: usize,
+    ) -> BertConfig {
+        let config = BertConfig {
+            model_type: "bert".to_owned(),
+            architectures: Vec::new(),
+            vocab_size: vocabulary as i64,
+            hidden_size: self.d_model,
+            num_hidden_layers: self.layers,
+            num_attention_heads: self.heads,
+            intermediate_size: self.d_ff,
+            hidden_act: HiddenActivation::Gelu,
+            max_position_embeddings: tokenizer.max_length as i64,
+            type_vocab_size: 2,
+            layer_norm_eps: 1e-12,
+            initializer_range: self.initializer_range,
+            hidden_dropout_prob: self.dropout,
+            attention_probs_dropout_prob: self.dropout,
+            classifier_dropout: None,
+            pad_token_id: 0,
+            position_embedding_type: "absolute".to_owned(),
+            id2label: BTreeMap::new(),
+            label2id: BTreeMap::new(),
+            pruned_heads: BTreeMap::new(),
+        };
+        config.with_labels(labels)
+    }
+}

@@ -1,0 +1,297 @@
+//! Texts classified under many head sets.
+use std::ops::Range;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use core_masking::bert::{BertClassifier, BertConfig};
+use core_masking::{HeadId, HeadSet, Trunk};
+use stats::classification::Outcome;
+use tch::no_grad;
+use training::{Machine, workers};
+
+use super::precision::{MARGIN, Models};
+use super::texts::{BATCH_TOKENS, Texts};
+use crate::error::Error;
+use crate::evaluation::{BySet, Load, MOST_TOGETHER, Plan, Request, Scorer, neighbours};
+use crate::model::of_threads;
+use crate::subject::Scored;
+
+/// Head sets of several layers that are evaluated together: each of them is nearly a whole pass, which rows wait for.
+const OF_SEVERAL: usize = 6;
+
+/// Texts, of all lengths, on which the error of the quick model is measured, if there are as many.
+const CALIBRATED: usize = 512;
+
+/// A split that is classified.
+pub(crate) struct Decisions<'a> {
+    texts: &'a Texts,
+    /// Decisions closer than this in the quick model are the exact model's, if there are two.
+    bound: Option<f64>,
+    decided: AtomicUsize,
+    /// Those that the exact model has made again.
+    rechecked: AtomicUsize,
+}
+
+impl<'a> Decisions<'a> {
+    /// # Errors
+    /// If a logit is NaN or infinite.
+    pub(super) fn new(
+        (models, machine): (&Models, &Machine),
+        plan: &Plan,
+        texts: &'a Texts,
+        scored: &Scored,
+    ) -> Result<Self, Error> {
+        let bound = match &models.quick {
+            Some(_) => Some(bound((models, machine), plan, texts, scored)?),
+            None => None,
+        };
+        Ok(Self { texts, bound, decided: AtomicUsize::new(0), rechecked: AtomicUsize::new(0) })
+    }
+}
+
+/// How far apart the two greatest logits of the quick model must be for a decision to be that of the exact one. Measured
+/// once for what is scored.
+fn bound(
+    (models, machine): (&Models, &Machine),
+    plan: &Plan,
+    texts: &Texts,
+    scored: &Scored,
+) -> Result<f64, Error> {
+    let bounds = || models.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, bound)) = bounds().iter().find(|(known, _)| known == scored) {
+        return Ok(*bound);
+    }
+    let every = texts.len().div_ceil(CALIBRATED);
+    let job = |models: &Models, item: usize| {
+        let rows: Vec<usize> = plan.batches[item].iter().copied().step_by(every).collect();
+        no_grad(|| models.largest_error(texts, &rows))
+    };
+    let mut largest = 0.0_f64;
+    workers::in_order(of_threads(models, machine)?, plan.batches.len(), job, |_, error| {
+        largest = largest.max(error);
+        Ok::<_, Error>(())
+    })?;
+    bounds().push((scored.clone(), MARGIN * largest));
+    Ok(MARGIN * largest)
+}
+
+impl Scorer for Decisions<'_> {
+    type Model = Models;
+    type Segment = Outcome;
+
+    /// Those that first differ from the intact model in the same layer.
+    fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
+        neighbours(sets, Layers::of, Layers::most_together)
+    }
+
+    /// What the models say of the texts of a batch under each set.
+    fn score(
+        &self,
+        models: &Models,
+        request: &Request<'_>,
+        left: Option<Trunk>,
+    ) -> Result<(BySet<Outcome>, Trunk), Error> {
+        let (found, trunk) = no_grad(|| models.classify(self.texts, (request, self.bound), left))?;
+        self.decided.fetch_add(request.sets.len() * request.rows.len(), Ordering::Relaxed);
+        self.rechecked.fetch_add(found.rechecked, Ordering::Relaxed);
+        let outcome =
+            |(&row, predicted): (&usize, usize)| Outcome { gold: self.texts.classes[row], predicted };
+        let of_set = |predicted: Vec<usize>| request.rows.iter().zip(predicted).map(outcome).collect();
+        Ok((found.by_set.into_iter().map(of_set).collect(), trunk))
+    }
+
+    /// What the second look did, if there is one.
+    fn report(&self) -> Option<String> {
+        let [again, decided] = [&self.rechecked, &self.decided].map(|count| count.load(Ordering::Relaxed));
+        self.bound.map(|bound| {
+            format!(
+                "{again} of {decided} decisions were made again in f32: closer than {bound:.3}, {MARGIN} times the largest \
+                 error of bf16 on the intact model, or on those looked at"
+            )
+        })
+    }
+}
+
+/// What texts take of the memory.
+pub(super) fn load<'a>(models: &Models, texts: &Texts) -> Load<'a> {
+    let config: &BertConfig = models.exact.config();
+    let bytes = |model: &BertClassifier| model.options().0.elt_size_in_bytes() as u64;
+    let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
+    // Each layer on the way keeps its input, what its heads read and what they add together; in one of them stand query,
+    // key, value, their products, the residual stream and the feed-forward block before and after its nonlinearity.
+    let tensors = 3 * config.num_hidden_layers as u64 + 8 + 2 * feed_forward;
+    let width = config.hidden_size as u64;
+    let in_exact = width * tensors * bytes(&models.exact);
+    Load {
+        lengths: texts.lengths().collect(),
+        batch_tokens: BATCH_TOKENS,
+        segment_bytes: Box::new(move |tokens| tokens as u64 * in_exact),
+        thread_bytes: 0,
+        trunk_bytes: width * bytes(models.quickest()),
+    }
+}
+
+/// Where a set has heads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layers {
+    /// Nowhere: the intact model.
+    None,
+    /// In this layer alone.
+    One(usize),
+    /// In this one and some above.
+    From(usize),
+}
+
+impl Layers {
+    fn of(set: &HeadSet) -> Self {
+        let layers = || set.iter().map(HeadId::layer_index);
+        match (layers().min(), layers().max()) {
+            (Some(lowest), Some(highest)) if lowest == highest => Self::One(lowest),
+            (Some(lowest), _) => Self::From(lowest),
+            (None, _) => Self::None,
+        }
+    }
+
+    fn most_together(self) -> usize {
+        match self {
+            Self::None => 1,
+            Self::One(_) => MOST_TOGETHER,
+            Self::From(_) => OF_SEVERAL,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::texts::outcomes;
+    use super::*;
+    use crate::evaluation::Sweep;
+    use core_masking::bert::BertDropout;
+    use corpus::classifier_tokenizer::Encoded;
+    use tch::{Device, Kind};
+    use training::Progress;
+
+    fn set(names: &[&str]) -> HeadSet {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn neighbours_with_the_same_lowest_layer_are_evaluated_together() {
+        let sets = [
+            HeadSet::none(),
+            set(&["self:1:1"]),
+            set(&["self:1:2", "self:1:3"]),
+            set(&["self:3:1", "self:2:2"]),
+            set(&["self:2:1", "self:4:1"]),
+            set(&["self:2:1"]),
+            set(&["self:1:1"]),
+        ];
+        assert_eq!(Decisions::groups(&sets, 1), [0..1, 1..3, 3..5, 5..6, 6..7]);
+    }
+
+    #[test]
+    fn a_group_is_bounded_so_that_rows_come_soon() {
+        let sizes = |names: &[&str]| {
+            let sets = vec![set(names); 2 * MOST_TOGETHER + 1];
+            Decisions::groups(&sets, 1).iter().map(ExactSizeIterator::len).max().unwrap()
+        };
+        assert_eq!((sizes(&["self:2:1"]), sizes(&["self:2:1", "self:3:1"])), (MOST_TOGETHER, OF_SEVERAL));
+    }
+
+    /// 3 layers of 4 heads.
+    fn model(initializer_range: f64, kind: Kind) -> BertClassifier {
+        let json = serde_json::json!({
+            "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
+            "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
+            "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": initializer_range,
+        });
+        let config: BertConfig = serde_json::from_value(json).unwrap();
+        BertClassifier::random(config, 3, (kind, Device::Cpu)).unwrap()
+    }
+
+    fn texts(count: u32) -> Texts {
+        let encoded = (0..count).map(|text| {
+            let ids =
+                (0..3 + text % 9).map(|place| 1 + (text * 7 + place * place * (text % 31) + place) % 22);
+            let ids: Vec<u32> = ids.collect();
+            let segments = vec![0; ids.len()];
+            Encoded { ids, segments }
+        });
+        Texts::new(encoded.collect(), vec![0; count as usize])
+    }
+
+    /// What the model says under a set alone.
+    fn alone(model: &BertClassifier, texts: &Texts, set: &HeadSet, rescale: bool) -> Vec<Outcome> {
+        let scored = Scored::first("test".to_owned(), None, rescale);
+        let gates = scored.gates(&model.layout(), set, model.options()).unwrap();
+        let rows: Vec<usize> = (0..texts.len()).collect();
+        let logits = model.forward(&texts.batch(model, &rows).unwrap(), &gates, &BertDropout::OFF);
+        outcomes(&logits, texts, &rows).unwrap()
+    }
+
+    fn some_sets() -> Vec<HeadSet> {
+        [&["self:1:1"][..], &["self:2:1", "self:3:2"], &["self:2:3"], &["self:3:2"], &["self:3:4"]]
+            .into_iter()
+            .map(set)
+            .collect()
+    }
+
+    fn together(
+        models: &Models,
+        machine: &Machine,
+        texts: &Texts,
+        rescale: bool,
+    ) -> (Vec<Vec<Outcome>>, usize) {
+        let plan = Plan::new(machine, &load(models, texts)).unwrap();
+        let scored = Scored::first("test".to_owned(), None, rescale);
+        let scorer = Decisions::new((models, machine), &plan, texts, &scored).unwrap();
+        let sweep = Sweep::new(plan, scorer);
+        let (sets, mut progress, mut found) = (some_sets(), Progress::new(0, true), Vec::new());
+        let each = |_: &mut Progress, index: usize, outcomes| {
+            assert_eq!(index, found.len(), "in order");
+            found.push(outcomes);
+            Ok(())
+        };
+        sweep.run(of_threads(models, machine).unwrap(), &sets, rescale, &mut progress, each).unwrap();
+        (found, sweep.scorer.rechecked.into_inner())
+    }
+
+    /// Whatever the memory and the sets, each text has the outcome that it has when its set is evaluated alone.
+    #[test]
+    fn sharing_changes_no_outcome() {
+        let texts = texts(40);
+        for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 70_000)] {
+            let machine = Machine { memory, ..crate::test_machine::machine() };
+            let models = Models::new(model(0.6, Kind::Double), machine.precision).unwrap();
+            let (found, again) = together(&models, &machine, &texts, rescale);
+            for (set, found) in some_sets().iter().zip(&found) {
+                assert_eq!(alone(&models.exact, &texts, set, rescale), *found);
+            }
+            assert_ne!(found[0], found[1], "the sets must differ for the test to mean something");
+            assert_eq!(again, 0);
+        }
+    }
+
+    /// Classes that bf16 alone would change are those of single precision, since only these few are computed twice.
+    #[test]
+    fn a_second_look_gives_the_outcomes_of_single_precision() {
+        let texts = texts(900);
+        for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 100_000)] {
+            let precision = training::Precision::Bf16;
+            let machine = Machine { memory, precision, ..crate::test_machine::machine() };
+            let models = Models::new(model(0.3, Kind::Float), machine.precision).unwrap();
+            let quick = models.quick.as_ref().unwrap();
+            let (found, again) = together(&models, &machine, &texts, rescale);
+            let mut changed = 0;
+            for (set, found) in some_sets().iter().zip(&found) {
+                let expected = alone(&models.exact, &texts, set, rescale);
+                let differs = |(left, right): &(&Outcome, &Outcome)| left != right;
+                changed += alone(quick, &texts, set, rescale).iter().zip(&expected).filter(differs).count();
+                let wrong = found.iter().zip(&expected).filter(differs).count();
+                assert_eq!(wrong, 0, "{set}, rescaled: {rescale}");
+            }
+            assert!(changed > 0, "bf16 must err for the test to mean something");
+            assert!(again >= changed && again < 5 * 900 / 2, "{again} looked at again, {changed} changed");
+        }
+    }
+}

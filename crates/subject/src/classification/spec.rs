@@ -1,0 +1,321 @@
+//! The description of a classifier.
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use corpus::labelled::Format;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+use super::encoder::{EncoderSpec, FineTuningSpec, TextTokenizerSpec};
+use crate::checkpoint::CheckpointSpec;
+use crate::dynamics::DynamicsSpec;
+use crate::error::quoted;
+use crate::spec::{check, check_sources, check_split_names};
+use crate::task::Outline;
+
+/// A classifier as its TOML file describes it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassificationSpec {
+    /// Known by now.
+    #[serde(rename = "task")]
+    _task: IgnoredAny,
+    /// One sentence for people.
+    #[serde(rename = "description")]
+    _description: String,
+    /// Where the texts come from.
+    pub data: ClassificationData,
+    /// What is reported.
+    pub score: ScoreSpec,
+    /// A model that is there already, to be used or to be fine-tuned.
+    pub checkpoint: Option<CheckpointSpec>,
+    /// Size of a model that is trained from nothing.
+    pub model: Option<EncoderSpec>,
+    /// How texts become tokens.
+    #[serde(default)]
+    pub tokenizer: TextTokenizerSpec,
+    /// How it is trained or fine-tuned; a checkpoint without is taken as it is.
+    pub training: Option<FineTuningSpec>,
+    /// Checkpoints of the training that stay; those of all epochs if absent.
+    pub dynamics: Option<DynamicsSpec>,
+}
+
+/// Where the texts come from: files, or the demo grammar.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassificationData {
+    /// Name for `just fetch`, if the files can be fetched.
+    pub fetch: Option<String>,
+    /// The split that the model is trained on.
+    #[serde(default = "crate::spec::train")]
+    pub train: String,
+    /// The split that the best epoch is chosen on.
+    #[serde(default = "crate::spec::dev")]
+    pub dev: String,
+    /// The split that experiments score unless told otherwise.
+    #[serde(default = "crate::spec::test")]
+    pub test: String,
+    /// The split of another domain, which experiments compare the test split with.
+    pub shifted: Option<String>,
+    /// Classes by their name in the data, in the order of the model's outputs; those of the checkpoint if absent.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// Other names for the labels of the data, such as the checkpoint's.
+    #[serde(default)]
+    pub rename: BTreeMap<String, String>,
+    /// The demo's premise-hypothesis pairs, made when needed; its splits are train, dev, matched and mismatched.
+    pub grammar: Option<InferenceSpec>,
+    /// How the files are to be read.
+    pub format: Option<Format>,
+    /// Files by the name of their split, relative to the data folder.
+    #[serde(default)]
+    pub splits: BTreeMap<String, SplitFile>,
+    /// A split that is taken out of another.
+    pub holdout: Option<Holdout>,
+}
+
+/// The demo's pairs: the seed of their generator and the number in each split.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InferenceSpec {
+    /// Seed of the generator.
+    pub seed: u64,
+    /// Pairs to train on.
+    pub train: usize,
+    /// Pairs to choose the best epoch on.
+    pub dev: usize,
+    /// Pairs to score.
+    pub matched: usize,
+    /// Pairs of the shifted domain.
+    pub mismatched: usize,
+}
+
+/// A file, with a format of its own or that of `[data.format]`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged, try_from = "toml::Value")]
+pub enum SplitFile {
+    /// In the common format.
+    Plain(PathBuf),
+    /// In a format of its own.
+    Formatted(FormattedFile),
+}
+
+/// A file with its format.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FormattedFile {
+    /// The file.
+    pub file: PathBuf,
+    /// How it is to be read.
+    pub format: Format,
+    /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
+    #[serde(default, skip_serializing)]
+    pub fetch: Option<String>,
+}
+
+impl TryFrom<toml::Value> for SplitFile {
+    type Error = String;
+
+    /// By hand, since serde would not say what is wrong within the table.
+    fn try_from(value: toml::Value) -> Result<Self, String> {
+        match value {
+            toml::Value::String(file) => Ok(Self::Plain(file.into())),
+            table @ toml::Value::Table(_) => {
+                let file = FormattedFile::deserialize(table);
+                file.map(Self::Formatted).map_err(|error| error.message().to_owned())
+            }
+            _ => Err("a file must be \"file\", or { file = \"file\", format = { .. } }".to_owned()),
+        }
+    }
+}
+
+/// A split that is taken out of another; examples that share their first text stay together.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holdout {
+    /// Name of the new split.
+    pub name: String,
+    /// The split that it is taken out of.
+    pub from: String,
+    /// How many examples it gets, or a few more.
+    pub examples: usize,
+    /// Seed of the choice.
+    pub seed: u64,
+}
+
+/// What is reported.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScoreSpec {
+    /// `accuracy`, `f1` or `matthews`.
+    pub metric: MetricName,
+    /// The class that F1 looks for.
+    pub positive: Option<String>,
+}
+
+/// A measure of classification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MetricName {
+    /// Share of right answers.
+    Accuracy,
+    /// Harmonic mean of precision and recall of one of two classes.
+    F1,
+    /// Matthews correlation of two classes.
+    Matthews,
+}
+
+impl ClassificationSpec {
+    /// What it has in common with other tasks.
+    pub(super) fn outline(&self) -> Outline<'_> {
+        let ClassificationData { train, dev, test, shifted, grammar, .. } = &self.data;
+        Outline {
+            checkpoint: self.checkpoint.as_ref(),
+            epochs: self.training.map(|training| training.epochs),
+            dynamics: self.dynamics.as_ref(),
+            train,
+            dev,
+            test,
+            shifted: shifted.as_deref().or(grammar.map(|_| "mismatched")),
+            splits: self.data.split_names(),
+        }
+    }
+
+    /// Refuses values that make no sense: the fault, in words.
+    pub(super) fn validate(&self) -> Result<(), String> {
+        let data = &self.data;
+        check_sources(
+            [data.grammar.is_some(), !data.splits.is_empty()],
+            [self.checkpoint.is_some(), self.model.is_some()],
+        )?;
+        self.data.validate()?;
+        self.validate_score()?;
+        if let Some(dynamics) = &self.dynamics {
+            dynamics.validate(self.training.map(|training| training.epochs))?;
+        }
+        let trained = self.training.is_some();
+        check(&[
+            ("[model] needs [training]: it is trained from nothing", self.model.is_none() || trained),
+            (
+                "[model] needs tokenizer.vocabulary: a tokeniser is trained with it",
+                self.model.is_none() || self.tokenizer.vocabulary.is_some(),
+            ),
+            (
+                "tokenizer.vocabulary is for [model]: a checkpoint has its own tokeniser",
+                self.model.is_some() || self.tokenizer.vocabulary.is_none(),
+            ),
+            (
+                "tokenizer.max_length must be from 3 to 65536",
+                (3..=1 << 16).contains(&self.tokenizer.max_length),
+            ),
+            (
+                "[training] needs data.labels: the classes, in the order of the model's outputs",
+                !trained || !data.labels.is_empty(),
+            ),
+        ])?;
+        if let Some(training) = &self.training {
+            training.validate()?;
+            let known = data.split_names();
+            for (role, split) in [("train", &data.train), ("dev", &data.dev)] {
+                if !known.contains(split) {
+                    let known = quoted(&known);
+                    return Err(format!(
+                        "[training] needs a {role} split, but `{split}` is none of {known}: data.{role} names one, \
+                         data.holdout takes one out of another"
+                    ));
+                }
+            }
+        }
+        match self.model {
+            Some(model) => {
+                model.config(self.tokenizer, &data.labels, self.tokenizer.vocabulary.unwrap_or(0)).validate()
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn validate_score(&self) -> Result<(), String> {
+        let ScoreSpec { metric, positive } = &self.score;
+        let labels = &self.data.labels;
+        let known = |label: &String| labels.is_empty() || labels.contains(label);
+        if let Some(label) = positive.as_ref().filter(|label| !known(label)) {
+            return Err(format!("score.positive is `{label}`, but data.labels are {}", quoted(labels)));
+        }
+        if *metric != MetricName::Accuracy && !labels.is_empty() && labels.len() != 2 {
+            let classes = labels.len();
+            return Err(format!(
+                "score.metric {} is for two classes, but data.labels are {classes}: use accuracy",
+                metric.name()
+            ));
+        }
+        check(&[
+            (
+                "score.metric f1 needs score.positive, the class that it looks for",
+                *metric != MetricName::F1 || positive.is_some(),
+            ),
+            ("score.positive is for score.metric f1", *metric == MetricName::F1 || positive.is_none()),
+        ])
+    }
+}
+
+impl MetricName {
+    /// The name in TOML and result files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Accuracy => "accuracy",
+            Self::F1 => "f1",
+            Self::Matthews => "matthews",
+        }
+    }
+}
+
+impl ClassificationData {
+    fn validate(&self) -> Result<(), String> {
+        let sizes = self.grammar.map_or([0; 4], |g| [g.train, g.dev, g.matched, g.mismatched]);
+        check_split_names(self.splits.keys().chain(self.holdout.iter().map(|holdout| &holdout.name)))?;
+        let distinct: BTreeSet<&String> = self.labels.iter().collect();
+        let plain = self.splits.values().any(|file| matches!(file, SplitFile::Plain(_)));
+        check(&[
+            ("sizes in data.grammar must be at most 10000000", sizes.iter().all(|&size| size <= 10_000_000)),
+            ("data.labels names a class twice", distinct.len() == self.labels.len()),
+            ("data.labels must name at least two classes", self.labels.len() != 1),
+            ("data.labels holds an empty name", !self.labels.iter().any(String::is_empty)),
+            (
+                "[data.format] is missing: it says how the files are to be read",
+                !plain || self.format.is_some(),
+            ),
+        ])?;
+        let own = self.splits.iter().filter_map(|(name, file)| match file {
+            SplitFile::Plain(_) => None,
+            SplitFile::Formatted(file) => Some((format!("data.splits.{name}"), &file.format)),
+        });
+        for (name, format) in self.format.iter().map(|format| ("data".to_owned(), format)).chain(own) {
+            format.validate().map_err(|fault| format!("{name}.format: {fault}"))?;
+        }
+        let Some(holdout) = &self.holdout else { return Ok(()) };
+        let splits = self.file_splits();
+        let Holdout { name, from, examples, .. } = holdout;
+        if splits.contains(name) {
+            return Err(format!("data.holdout.name is `{name}`, which is a split already"));
+        }
+        if !splits.contains(from) {
+            return Err(format!("data.holdout.from is `{from}`, but the splits are {}", splits.join(", ")));
+        }
+        check(&[("data.holdout.examples must be at least 1", *examples >= 1)])
+    }
+
+    /// The splits that are files or made by the grammar.
+    fn file_splits(&self) -> Vec<String> {
+        match self.grammar {
+            Some(_) => ["train", "dev", "matched", "mismatched"].map(str::to_owned).to_vec(),
+            None => self.splits.keys().cloned().collect(),
+        }
+    }
+
+    /// The names of all splits.
+    pub(crate) fn split_names(&self) -> Vec<String> {
+        let mut names = self.file_splits();
+        names.extend(self.holdout.as_ref().map(|holdout| holdout.name.clone()));
+        names
+    }
+}

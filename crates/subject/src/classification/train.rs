@@ -1,0 +1,132 @@
+//! How a classifier is fine-tuned, or trained from nothing.
+use std::path::Path;
+
+use core_masking::bert::BertClassifier;
+use corpus::classifier_tokenizer::ClassifierTokenizer;
+use corpus::labelled::Example;
+use serde_json::json;
+use stats::classification::ClassificationMetric;
+use tch::Kind;
+use training::{AdamSettings, Machine};
+
+use super::encoder::FineTuningSpec;
+use super::learner::Classifier;
+use super::spec::ClassificationSpec;
+use super::texts::Texts;
+use super::{Classification, check_vocabulary, data, metric};
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
+use crate::task::Described;
+use crate::train::{Recipe, Trained};
+
+/// Decay rates of AdamW's moments, and what is added to its denominator: PyTorch's defaults, as in BERT's own code.
+const BETAS: [f64; 2] = [0.9, 0.999];
+const EPSILON: f64 = 1e-8;
+
+impl Trained for Classification {
+    type Tokenizer = ClassifierTokenizer;
+    type Learner = Classifier;
+
+    const BASE_FILES: &'static [&'static str] = &[
+        "config.json",
+        "model.safetensors",
+        "special_tokens_map.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.txt",
+    ];
+
+    const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training", "labels", "score"];
+
+    const TOKENIZER_FILES: &'static [&'static str] =
+        &["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"];
+
+    fn recipe(spec: &ClassificationSpec) -> Result<Option<Recipe>, Error> {
+        let ClassificationSpec { data, score, checkpoint, model, tokenizer, training, .. } = spec;
+        let Some(settings) = training else { return Ok(None) };
+        metric(spec, &data.labels)?;
+        let files = [&data.train, &data.dev].map(|split| data.splits.get(split));
+        Ok(Some(Recipe {
+            settings: json!({
+                "grammar": data.grammar, "files": files, "format": data.format, "holdout": data.holdout,
+                "train": data.train, "dev": data.dev, "labels": data.labels, "rename": data.rename, "score": score,
+                "checkpoint": checkpoint, "tokenizer": tokenizer, "model": model, "training": training,
+            }),
+            curve: format!("cross-entropy, nats per text; dev_score: {}", score.metric.name()),
+            seed: settings.seed,
+            epochs: settings.epochs,
+            clip_norm: settings.clip_norm,
+            adam: AdamSettings { betas: BETAS, epsilon: EPSILON, weight_decay: settings.weight_decay },
+            keep: settings.keep,
+        }))
+    }
+
+    fn train_tokenizer(
+        spec: &ClassificationSpec,
+        train: &Vec<Example>,
+    ) -> Result<ClassifierTokenizer, Error> {
+        let texts = train.iter().flat_map(|example| std::iter::once(&example.text).chain(&example.pair));
+        let vocabulary = spec.tokenizer.vocabulary.unwrap_or_default();
+        Ok(ClassifierTokenizer::train(texts, vocabulary, spec.tokenizer.max_length)?)
+    }
+
+    fn load_tokenizer(spec: &ClassificationSpec, folder: &Path) -> Result<ClassifierTokenizer, Error> {
+        Ok(ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?)
+    }
+
+    fn save_tokenizer(tokenizer: &ClassifierTokenizer, path: &Path) -> Result<(), Error> {
+        Ok(tokenizer.save(path)?)
+    }
+
+    fn encode_split(
+        spec: &ClassificationSpec,
+        tokenizer: &ClassifierTokenizer,
+        (split, examples): (&str, &Vec<Example>),
+        _quiet: bool,
+    ) -> Result<Texts, Error> {
+        Ok(Texts::encode(tokenizer, examples, data::classes(examples, &spec.data.labels, split)?))
+    }
+
+    fn start(
+        described: &Described<Self>,
+        base: Option<&Checkpoint>,
+        tokenizer: &ClassifierTokenizer,
+        machine: &Machine,
+    ) -> Result<Classifier, Error> {
+        let (spec, (settings, metric)) = (&described.spec, trained(described)?);
+        let (labels, options) = (&spec.data.labels, (Kind::Float, machine.device));
+        let model = match (base, spec.model) {
+            (Some(base), _) => {
+                let pretrained =
+                    BertClassifier::load_pretrained(&base.folder, labels, settings.seed, options)?;
+                check_vocabulary(&base.folder, tokenizer, &pretrained.model)?;
+                if !pretrained.new.is_empty() && !machine.quiet {
+                    eprintln!(
+                        "newly initialised, since `{}` has none that fits: {}",
+                        base.name,
+                        pretrained.new.join(", ")
+                    );
+                }
+                pretrained.model
+            }
+            (None, Some(model)) => {
+                let config = model.config(spec.tokenizer, labels, tokenizer.vocabulary_size());
+                BertClassifier::random(config, settings.seed, options)?
+            }
+            (None, None) => return Err(Error::NotTrained { name: described.name.clone() }),
+        };
+        Classifier::new(&model, settings, metric)
+    }
+
+    fn resume(described: &Described<Self>, folder: &Path, machine: &Machine) -> Result<Classifier, Error> {
+        let (settings, metric) = trained(described)?;
+        Classifier::load(folder, machine.device, settings, metric)
+    }
+}
+
+/// How it is trained, and how it is scored.
+fn trained(described: &Described<Classification>) -> Result<(FineTuningSpec, ClassificationMetric), Error> {
+    let Described { name, spec, .. } = described;
+    let settings = spec.training.ok_or_else(|| Error::NotTrained { name: name.clone() })?;
+    Ok((settings, metric(spec, &spec.data.labels)?))
+}

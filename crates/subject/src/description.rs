@@ -1,0 +1,185 @@
+//! Subjects that are read but not yet opened.
+use std::any::Any;
+use std::path::{Path, PathBuf};
+
+use core_masking::HeadLayout;
+use training::{Machine, Stay, TrainingCheckpoint};
+
+use crate::described::AnyDescribed;
+use crate::dynamics::DynamicsSpec;
+use crate::error::Error;
+use crate::locate::locate;
+use crate::subject::{Scored, Subject};
+use crate::task::{Described, Task};
+use crate::tasks;
+
+/// A subject that is read but not yet opened: what can be checked before any long work.
+#[derive(Debug)]
+pub struct Description {
+    name: String,
+    path: PathBuf,
+    described: Box<dyn AnyDescribed>,
+}
+
+impl Description {
+    /// Reads a subject's TOML file, given as a path or as a name in `experiments/`.
+    ///
+    /// # Errors
+    /// If there is no such file, or it cannot be understood.
+    pub fn read(subject: &Path) -> Result<Self, Error> {
+        let (path, name) = locate(subject)?;
+        Ok(Self { described: tasks::read(&name, &path)?, name, path })
+    }
+
+    /// Name of the subject.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file that describes it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The heads that its model has.
+    ///
+    /// # Errors
+    /// If the model is a checkpoint that cannot be found.
+    pub fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error> {
+        self.described.layout(machine)
+    }
+
+    /// The split to score: `wanted`, or the subject's test split. `train`, `dev` and `test` are also what the subject
+    /// uses as such, if it has no splits of these names.
+    ///
+    /// # Errors
+    /// If it cannot be scored: there is none of that name, and the message lists those that there are; or its files are
+    /// missing, torn or empty, or hold a label that the model does not know.
+    pub fn split(&self, wanted: Option<&str>, machine: &Machine) -> Result<String, Error> {
+        let split = wanted.map_or(self.test_split(), |wanted| self.by_role(wanted));
+        self.described.check_split(machine, split)?;
+        Ok(split.to_owned())
+    }
+
+    /// `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is the subject's test split, and the
+    /// limit if there is one.
+    pub fn result_path(&self, results: &Path, experiment: &str, scored: &Scored) -> PathBuf {
+        let Scored { split, limit, sample, .. } = scored;
+        let split = if self.is_test_split(split) { String::new() } else { format!("-{split}") };
+        let which = if sample.is_some() { "sample" } else { "first" };
+        let limit = limit.map_or(String::new(), |limit| format!("-{which}-{limit}"));
+        results.join(self.name()).join(format!("{experiment}{split}{limit}.csv"))
+    }
+
+    /// Whether a split is the subject's test split.
+    pub fn is_test_split(&self, split: &str) -> bool {
+        split == self.test_split()
+    }
+
+    /// The split that is scored unless something else is asked for.
+    pub(crate) fn test_split(&self) -> &str {
+        self.described.outline().test
+    }
+
+    /// The split that the model was trained on, if this subject says how.
+    pub fn train_split(&self) -> &str {
+        self.described.outline().train
+    }
+
+    /// The split that choices are made on, such as that of the best epoch.
+    pub fn dev_split(&self) -> &str {
+        self.described.outline().dev
+    }
+
+    /// The split of another domain, if there is one.
+    pub fn shifted_split(&self) -> Option<&str> {
+        self.described.outline().shifted
+    }
+
+    /// The split that is called so, or that plays this part.
+    fn by_role<'a>(&'a self, wanted: &'a str) -> &'a str {
+        let outline = self.described.outline();
+        match wanted {
+            _ if outline.splits.iter().any(|name| name == wanted) => wanted,
+            "train" => outline.train,
+            "dev" => outline.dev,
+            "test" => outline.test,
+            _ => wanted,
+        }
+    }
+
+    /// What its file says, if it is a subject of this task.
+    pub(crate) fn of_task<T: Task>(&self) -> Option<&Described<T>> {
+        let described: &dyn Any = self.described.as_ref();
+        described.downcast_ref()
+    }
+
+    /// Trains the model unless it is there, and returns its folder.
+    ///
+    /// With `again` the model is trained anew; what is there is used until the new one is complete.
+    ///
+    /// # Errors
+    /// If data is missing or at fault, the model there was trained from other settings or data, training fails, or the model is
+    /// a checkpoint that is taken as it is.
+    pub fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error> {
+        self.described.train(machine, results, again)
+    }
+
+    /// Makes the subject ready, training its model on first use.
+    ///
+    /// # Errors
+    /// As for [`train`](Self::train), or if the model's folder is at fault.
+    pub fn open(&self, machine: &Machine, results: &Path) -> Result<Box<dyn Subject>, Error> {
+        self.described.open(machine, results)
+    }
+
+    /// Checkpoints of the training, in its order: those that the subject's file names, or else those of all epochs. The
+    /// model must be [trained](Self::train).
+    ///
+    /// # Errors
+    /// If the model is not trained here, or one is not there.
+    pub fn checkpoints(&self, machine: &Machine) -> Result<Vec<TrainingCheckpoint>, Error> {
+        let outline = self.described.outline();
+        let epochs = outline.epochs.ok_or_else(|| Error::NotTrained { name: self.name().to_owned() })?;
+        let every: Vec<usize> = (1..=epochs).collect();
+        let stay = outline.dynamics.map_or(Stay { epochs: &every, steps: &[] }, DynamicsSpec::stay);
+        Ok(training::checkpoints(&machine.model_folder(self.name()), self.path(), stay)?)
+    }
+
+    /// Makes the subject ready with its model as it was at a checkpoint of its training.
+    ///
+    /// # Errors
+    /// If the model's folder is at fault.
+    pub fn open_at(
+        &self,
+        checkpoint: &TrainingCheckpoint,
+        machine: &Machine,
+    ) -> Result<Box<dyn Subject>, Error> {
+        self.described.open_at(&checkpoint.folder, machine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shipped(name: &str) -> Description {
+        let file = format!("{}/../../experiments/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        Description::read(Path::new(&file)).unwrap()
+    }
+
+    #[test]
+    fn a_split_can_be_named_by_the_part_it_plays() {
+        let multi30k = shipped("multi30k-en-fr");
+        let found = ["train", "dev", "test", "ntrex", "newstest"].map(|name| multi30k.by_role(name));
+        assert_eq!(found, ["train", "val", "test_2016_flickr", "ntrex", "newstest"]);
+        assert_eq!(shipped("minilm-mnli").by_role("test"), "dev_matched");
+    }
+
+    #[test]
+    fn demos_have_a_shifted_domain() {
+        assert_eq!(shipped("demo-translation").shifted_split(), Some("shifted"));
+        assert_eq!(shipped("demo-inference").shifted_split(), Some("mismatched"));
+        assert_eq!(shipped("minilm-sst2").shifted_split(), None);
+    }
+}

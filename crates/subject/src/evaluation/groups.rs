@@ -1,0 +1,81 @@
+//! Head sets that are evaluated together, batch by batch.
+use std::ops::Range;
+
+use core_masking::HeadSet;
+use training::{Progress, workers};
+
+use crate::error::Error;
+
+/// Neighbours in `sets` with the same `key`, up to `most` of them.
+pub(crate) fn neighbours<K: PartialEq + Copy>(
+    sets: &[HeadSet],
+    key: impl Fn(&HeadSet) -> K,
+    most: impl Fn(K) -> usize,
+) -> Vec<Range<usize>> {
+    let mut groups: Vec<(K, Range<usize>)> = Vec::new();
+    for (index, set) in sets.iter().enumerate() {
+        let own = key(set);
+        match groups.last_mut() {
+            Some((key, group)) if *key == own && group.len() < most(own) => group.end = index + 1,
+            _ => groups.push((own, index..index + 1)),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// Evaluates each batch under the sets of each group, on one thread for each of `states`, and hands what is found of all
+/// segments under a set to `each`, with the set's place, in order.
+///
+/// - `batches`: places of segments; each segment is in one batch
+/// - `job`: what is found of a batch's segments, in their order, under each set of a group
+pub(crate) fn evaluate<S: Send, T: Send>(
+    states: Vec<S>,
+    groups: &[Range<usize>],
+    batches: &[Vec<usize>],
+    job: impl Fn(&S, Range<usize>, usize) -> Result<Vec<Vec<T>>, Error> + Sync,
+    progress: &mut Progress,
+    mut each: impl FnMut(&mut Progress, usize, Vec<T>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let job = |state: &S, item: usize| job(state, groups[item / batches.len()].clone(), item % batches.len());
+    let mut segments: Vec<Vec<(usize, T)>> = Vec::new(); // of each set of the group, with their places
+    workers::in_order(states, groups.len() * batches.len(), job, |item, found| {
+        let (group, batch) = (&groups[item / batches.len()], item % batches.len());
+        segments.resize_with(group.len(), Vec::new);
+        for (segments, found) in segments.iter_mut().zip(found) {
+            segments.extend(batches[batch].iter().copied().zip(found));
+        }
+        progress.advance(group.len());
+        if batch + 1 < batches.len() {
+            return Ok(());
+        }
+        group.clone().zip(segments.drain(..)).try_for_each(|(set, mut segments)| {
+            segments.sort_unstable_by_key(|&(place, _)| place);
+            each(progress, set, segments.into_iter().map(|(_, found)| found).collect())
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of segment `s` under set `n` is found `10 * n + s`, whatever the groups, the batches and the threads.
+    #[test]
+    fn all_segments_of_a_set_come_in_order() {
+        let batches = [vec![4, 0], vec![2], vec![3, 1]];
+        let job = |(): &(), group: Range<usize>, batch: usize| {
+            Ok(group.map(|set| batches[batch].iter().map(|place| 10 * set + place).collect()).collect())
+        };
+        for groups in [vec![0..1, 1..4, 4..5], vec![0..3, 3..5]] {
+            let mut seen = Vec::new();
+            let each = |_: &mut Progress, set, found| {
+                seen.push((set, found));
+                Ok(())
+            };
+            evaluate(vec![(), ()], &groups, &batches, job, &mut Progress::new(0, true), each).unwrap();
+            let expected: Vec<(usize, Vec<usize>)> =
+                (0..5).map(|set| (set, (0..5).map(|place| 10 * set + place).collect())).collect();
+            assert_eq!(seen, expected);
+        }
+    }
+}

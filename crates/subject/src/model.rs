@@ -1,0 +1,36 @@
+//! What subjects ask of a model, whatever its family.
+use std::path::Path;
+
+use core_masking::{Error, HeadLayout, HeadSet, Removal};
+use tch::{Device, Kind};
+use training::Machine;
+
+/// A model with heads.
+pub(crate) trait Model: Send + Sized {
+    /// The heads of the model whose `config.json` this is.
+    fn read_layout(config: &Path) -> Result<HeadLayout, Error>;
+
+    /// Its heads.
+    fn layout(&self) -> HeadLayout;
+
+    /// Kind and device of its tensors.
+    fn options(&self) -> (Kind, Device);
+
+    /// Number of its parameters.
+    fn parameters(&self) -> u64;
+
+    /// The same model on the same tensors, for another thread.
+    fn share(&self) -> Result<Self, Error>;
+
+    /// The model without these heads.
+    fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, Error>;
+
+    /// Writes configuration and weights into a folder.
+    fn save(&self, folder: &Path) -> Result<(), Error>;
+}
+
+/// A model for each thread, each of which computes alone.
+pub(crate) fn of_threads<M: Model>(model: &M, machine: &Machine) -> Result<Vec<M>, Error> {
+    tch::set_num_threads(1);
+    (0..machine.workers()).map(|_| model.share()).collect()
+}

@@ -1,0 +1,211 @@
+//! The one interface of tasks: what a model does with its data, and how that is scored.
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+
+use core_masking::importance::Measured;
+use core_masking::{Gates, HeadLayout, Measure};
+use records::Identity;
+use serde::de::DeserializeOwned;
+use stats::{Metric, Segments};
+use training::Machine;
+
+use crate::checkpoint::{CheckpointSpec, Places};
+use crate::dynamics::DynamicsSpec;
+use crate::error::Error;
+use crate::evaluation::{Load, Plan, Scorer};
+use crate::model::Model;
+use crate::subject::Scored;
+
+/// A task. What is the same for all of them, such as opening, training and evaluating, is written once, over this trait.
+///
+/// A value is what a loaded model needs besides its weights: a tokeniser, a search, names of classes.
+pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
+    /// The entries of the TOML file.
+    type Spec: Clone + Debug + DeserializeOwned + 'static;
+
+    /// The model, of any family that can do the task.
+    type Model: Model;
+
+    /// Segments as they are read.
+    type Examples;
+
+    /// Segments as token ids, to be scored.
+    type Prepared;
+
+    /// Segments as token ids, with what a loss is computed from; those that the model cannot take are left out.
+    type Encoded: Sync;
+
+    /// Segments as tensors, to be timed.
+    type Batch;
+
+    /// One evaluation under many head sets.
+    type Scorer<'a>: Scorer<Model = Self::Model>;
+
+    /// Files of a model's folder that scores depend on, as far as they are there.
+    const FILES: &'static [&'static str];
+
+    /// Refuses values that make no sense: the fault, in words.
+    fn validate(spec: &Self::Spec) -> Result<(), String>;
+
+    /// What a description has in common with those of other tasks.
+    fn outline(spec: &Self::Spec) -> Outline<'_>;
+
+    /// The heads of a model that is made as `[model]` says, if there is that section.
+    fn layout(spec: &Self::Spec) -> Option<HeadLayout>;
+
+    /// Reads one of the splits; `data` is the folder of data sets.
+    fn read(spec: &Self::Spec, data: &Path, split: &str) -> Result<Self::Examples, Error>;
+
+    /// The files of a split; none if it is made up, or there is no such split.
+    fn files(spec: &Self::Spec, data: &Path, split: &str) -> Vec<PathBuf>;
+
+    /// Refuses a split that the model could not be scored on, as far as that is known without it.
+    fn check(_: &Described<Self>, _: &Machine, _split: &str, _: &Self::Examples) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Number of segments.
+    fn count(examples: &Self::Examples) -> usize;
+
+    /// The segments at these places.
+    fn select(examples: &Self::Examples, places: &[usize]) -> Self::Examples;
+
+    /// SHA-256 of the segments, in lower-case hexadecimal, however the files are laid out.
+    fn sha256(examples: &Self::Examples) -> String;
+
+    /// Trains the model unless it is there, and returns its folder; for tasks that are [`Trained`](crate::train::Trained).
+    fn train(
+        described: &Described<Self>,
+        _: &Machine,
+        _results: &Path,
+        _again: bool,
+    ) -> Result<PathBuf, Error> {
+        Err(Error::NotTrained { name: described.name.clone() })
+    }
+
+    /// Loads what is in `places`; `is_given`: a checkpoint that is taken as it is, not a model that was trained here.
+    fn load(
+        described: &Described<Self>,
+        machine: &Machine,
+        places: Places<'_>,
+        is_given: bool,
+    ) -> Result<(Self, Self::Model), Error>;
+
+    /// How the task is scored.
+    fn metric(&self) -> Metric;
+
+    /// Adds to an identity how segments are scored: the metric, and settings such as those of a search.
+    fn describe(&self, identity: &mut Identity);
+
+    /// The segments of a split, to be scored.
+    fn prepare(
+        &self,
+        model: &Self::Model,
+        examples: Self::Examples,
+        split: &str,
+    ) -> Result<Self::Prepared, Error>;
+
+    /// Tokens of each segment.
+    fn lengths(prepared: &Self::Prepared) -> Vec<usize>;
+
+    /// What segments take of the memory.
+    fn load_of<'a>(&'a self, model: &'a Self::Model, prepared: &Self::Prepared) -> Load<'a>;
+
+    /// Begins an evaluation.
+    fn scorer<'a>(
+        &'a self,
+        model: &Self::Model,
+        machine: &Machine,
+        plan: &Plan,
+        prepared: &'a Self::Prepared,
+        scored: &Scored,
+    ) -> Result<Self::Scorer<'a>, Error>;
+
+    /// What tests need of the segments.
+    fn segments(&self, found: Vec<<Self::Scorer<'_> as Scorer>::Segment>) -> Segments;
+
+    /// The segments of a split, to compute losses of.
+    fn encode(
+        &self,
+        model: &Self::Model,
+        examples: &Self::Examples,
+        split: &str,
+    ) -> Result<Self::Encoded, Error>;
+
+    /// Batches of segments of like length, the longest first.
+    fn batches(encoded: &Self::Encoded) -> Vec<Vec<usize>>;
+
+    /// Measures all heads on these segments.
+    fn measure(
+        model: &Self::Model,
+        encoded: &Self::Encoded,
+        rows: &[usize],
+        gates: &Gates,
+        measures: &BTreeSet<Measure>,
+    ) -> Result<Measured, Error>;
+
+    /// What the model says of these segments before anything is decided.
+    fn outputs(
+        model: &Self::Model,
+        encoded: &Self::Encoded,
+        rows: &[usize],
+        gates: &Gates,
+    ) -> Result<Vec<f64>, Error>;
+
+    /// These segments, to be timed.
+    fn batch(model: &Self::Model, prepared: &Self::Prepared, rows: &[usize]) -> Result<Self::Batch, Error>;
+
+    /// Computes a batch; returns the number of multiply-adds that this takes, padding included.
+    fn pass(&self, model: &Self::Model, batch: &Self::Batch, open: &Gates) -> Result<u64, Error>;
+}
+
+/// What descriptions of all tasks say.
+#[derive(Debug)]
+pub(crate) struct Outline<'a> {
+    /// A model that is there already, to be used or to be fine-tuned.
+    pub checkpoint: Option<&'a CheckpointSpec>,
+    /// Passes over the training split; none if a checkpoint is taken as it is.
+    pub epochs: Option<usize>,
+    /// Checkpoints of the training that stay; those of all epochs if absent.
+    pub dynamics: Option<&'a DynamicsSpec>,
+    /// The split that the model is trained on.
+    pub train: &'a str,
+    /// The split that choices are made on, such as that of the best epoch.
+    pub dev: &'a str,
+    /// The split that experiments score unless told otherwise.
+    pub test: &'a str,
+    /// The split of another domain, if there is one.
+    pub shifted: Option<&'a str>,
+    /// The names of all splits.
+    pub splits: Vec<String>,
+}
+
+/// A subject of one task, as its file describes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Described<T: Task> {
+    /// What it is called.
+    pub name: String,
+    /// The file that describes it.
+    pub path: PathBuf,
+    /// What that file says.
+    pub spec: T::Spec,
+}
+
+impl<T: Task> Described<T> {
+    /// Reads a split.
+    ///
+    /// # Errors
+    /// If there is none of that name, and the message lists those that there are; or its files are missing, torn or empty.
+    pub(crate) fn read(&self, machine: &Machine, split: &str) -> Result<T::Examples, Error> {
+        let known = T::outline(&self.spec).splits;
+        if !known.iter().any(|name| name == split) {
+            return Err(Error::NoSuchSplit { split: split.to_owned(), known });
+        }
+        let examples = T::read(&self.spec, &machine.data, split)?;
+        if T::count(&examples) == 0 {
+            return Err(Error::EmptySplit { split: split.to_owned() });
+        }
+        Ok(examples)
+    }
+}

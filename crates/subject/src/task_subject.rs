@@ -1,0 +1,166 @@
+//! Subjects of all tasks.
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal};
+use corpus::batches::longest_first_rows;
+use records::Identity;
+use stats::Metric;
+use training::{Machine, Progress};
+
+use crate::checkpoint::Origin;
+use crate::error::Error;
+use crate::evaluation::{Plan, Scorer, Sweep, over_batches};
+use crate::model::{Model, of_threads};
+use crate::subject::{Evaluation, Pass, Scored, Subject};
+use crate::task::{Described, Task};
+
+/// A model with its data and its task.
+#[derive(Debug)]
+pub(crate) struct TaskSubject<T: Task> {
+    pub described: Described<T>,
+    pub machine: Machine,
+    pub task: T,
+    pub model: T::Model,
+    pub origin: Origin,
+}
+
+impl<T: Task> TaskSubject<T> {
+    fn read(&self, scored: &Scored) -> Result<T::Examples, Error> {
+        let examples = self.described.read(&self.machine, &scored.split)?;
+        Ok(T::select(&examples, &scored.places(T::count(&examples))))
+    }
+
+    fn prepare(&self, scored: &Scored) -> Result<T::Prepared, Error> {
+        self.task.prepare(&self.model, self.read(scored)?, &scored.split)
+    }
+
+    fn encode(&self, scored: &Scored) -> Result<T::Encoded, Error> {
+        self.task.encode(&self.model, &self.read(scored)?, &scored.split)
+    }
+}
+
+impl<T: Task> Subject for TaskSubject<T> {
+    fn layout(&self) -> HeadLayout {
+        self.model.layout()
+    }
+
+    fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
+        let mut identity = scored.identity(experiment, &self.described.name, &self.machine);
+        self.task.describe(&mut identity);
+        self.origin.describe(&mut identity);
+        identity.data.insert(scored.split.clone(), T::sha256(&self.read(scored)?));
+        Ok(identity)
+    }
+
+    fn metric(&self) -> Metric {
+        self.task.metric()
+    }
+
+    fn evaluate(
+        &self,
+        scored: &Scored,
+        sets: &[HeadSet],
+        each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        for id in sets.iter().flat_map(HeadSet::iter) {
+            self.layout().check(id)?;
+        }
+        let (prepared, metric) = (self.prepare(scored)?, self.metric().name());
+        let plan = Plan::new(&self.machine, &self.task.load_of(&self.model, &prepared))?;
+        let scorer = self.task.scorer(&self.model, &self.machine, &plan, &prepared, scored)?;
+        let mut progress = Progress::new(sets.len() * plan.batches.len(), self.machine.quiet);
+        let sweep = Sweep::new(plan, scorer);
+        let models = of_threads(&self.model, &self.machine)?;
+        sweep.run(models, sets, scored.rescale, &mut progress, |progress, index, found| {
+            let evaluation = Evaluation::new(self.task.segments(found))?;
+            progress.message(format!("masked {}: {metric} {:.2}", sets[index].brief(), evaluation.score));
+            each(index, evaluation)
+        })?;
+        if let Some(report) = sweep.scorer.report() {
+            progress.line(&report);
+        }
+        Ok(())
+    }
+
+    fn measure(
+        &self,
+        on: &Scored,
+        masked: &HeadSet,
+        measures: &BTreeSet<Measure>,
+    ) -> Result<BTreeMap<Measure, HeadScores>, Error> {
+        let encoded = self.encode(on)?;
+        let (batches, layout) = (T::batches(&encoded), self.layout());
+        let job = |model: &T::Model, item: usize| {
+            let gates = on.gates(&layout, masked, model.options())?;
+            T::measure(model, &encoded, &batches[item], &gates, measures)
+        };
+        let models = of_threads(&self.model, &self.machine)?;
+        over_batches(models, batches.len(), self.machine.quiet, job)
+    }
+
+    fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
+        let encoded = self.encode(scored)?;
+        let gates = scored.gates(&self.layout(), masked, self.model.options())?;
+        let mut outputs = Vec::new();
+        for rows in T::batches(&encoded) {
+            outputs.extend(T::outputs(&self.model, &encoded, &rows, &gates)?);
+        }
+        Ok(outputs)
+    }
+
+    fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error> {
+        Ok(Box::new(Self {
+            described: self.described.clone(),
+            machine: self.machine.clone(),
+            task: self.task.clone(),
+            model: self.model.without_heads(heads, Removal::Cut)?,
+            origin: self.origin.without_heads(heads),
+        }))
+    }
+
+    fn folder(&self) -> &Path {
+        &self.origin.folder
+    }
+
+    fn save_without_heads(&self, heads: &HeadSet, removal: Removal, folder: &Path) -> Result<(), Error> {
+        self.origin.check_removal(removal, &self.layout())?;
+        Ok(self.model.without_heads(heads, removal)?.save(folder)?)
+    }
+
+    fn parameters(&self) -> u64 {
+        self.model.parameters()
+    }
+
+    fn pass<'a>(&'a self, scored: &Scored, batch_size: usize) -> Result<Box<dyn Pass + 'a>, Error> {
+        let prepared = self.prepare(scored)?;
+        let lengths = T::lengths(&prepared);
+        let batches = longest_first_rows(lengths.iter().copied(), batch_size).into_iter();
+        Ok(Box::new(TaskPass {
+            subject: self,
+            open: Gates::open(&self.layout(), self.model.options()),
+            segments: lengths.len(),
+            batches: batches.map(|rows| T::batch(&self.model, &prepared, &rows)).collect::<Result<_, _>>()?,
+        }))
+    }
+}
+
+/// Batches of segments, with the gates of the plain model.
+struct TaskPass<'a, T: Task> {
+    subject: &'a TaskSubject<T>,
+    open: Gates,
+    segments: usize,
+    batches: Vec<T::Batch>,
+}
+
+impl<T: Task> Pass for TaskPass<'_, T> {
+    fn segments(&self) -> usize {
+        self.segments
+    }
+
+    fn run(&self) -> Result<u64, Error> {
+        let TaskSubject { task, model, machine, .. } = self.subject;
+        tch::set_num_threads(machine.threads as i32);
+        self.batches.iter().map(|batch| task.pass(model, batch, &self.open)).sum()
+    }
+}

@@ -1,0 +1,123 @@
+//! All tasks: a new one is a module with a [`Task`](crate::task::Task) and a line here.
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::classification::Classification;
+use crate::described::AnyDescribed;
+use crate::error::Error;
+use crate::spec::{in_line, parse};
+use crate::task::{Described, Task};
+use crate::translation::Translation;
+
+/// The first is the task of files that name none.
+const TASKS: [Entry; 2] = [
+    Entry { task: "translation", describes: "a translator", read: read_as::<Translation> },
+    Entry { task: "classification", describes: "a classifier", read: read_as::<Classification> },
+];
+
+/// A task as TOML files name it.
+struct Entry {
+    task: &'static str,
+    /// What such a file describes.
+    describes: &'static str,
+    read: Read,
+}
+
+/// Reads a file: name of the subject, path and text.
+type Read = fn(&str, &Path, &str) -> Result<Box<dyn AnyDescribed>, Error>;
+
+fn read_as<T: Task>(name: &str, path: &Path, text: &str) -> Result<Box<dyn AnyDescribed>, Error> {
+    Ok(Box::new(Described::<T> { name: name.to_owned(), path: path.to_owned(), spec: parse(path, text)? }))
+}
+
+/// The entry that says how the others are to be read.
+#[derive(Deserialize)]
+struct Kind {
+    task: Option<Spanned<String>>,
+}
+
+/// Reads and validates the TOML file of a subject.
+///
+/// # Errors
+/// If the file is missing, no TOML, has unknown or missing entries, or values that make no sense.
+pub(crate) fn read(name: &str, path: &Path) -> Result<Box<dyn AnyDescribed>, Error> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    read_text(name, path, &text)
+}
+
+fn read_text(name: &str, path: &Path, text: &str) -> Result<Box<dyn AnyDescribed>, Error> {
+    let fault = |fault| Error::Spec { path: path.to_owned(), fault };
+    let described = match parse::<Kind>(path, text)?.task {
+        None => (TASKS[0].read)(name, path, text).map_err(without_task)?,
+        Some(task) => {
+            let entry = TASKS.iter().find(|entry| entry.task == task.get_ref());
+            let entry =
+                entry.ok_or_else(|| fault(in_line(text, task.span().start, &unknown(task.get_ref()))))?;
+            (entry.read)(name, path, text)?
+        }
+    };
+    described.validate().map_err(fault)?;
+    Ok(described)
+}
+
+fn unknown(task: &str) -> String {
+    let known = TASKS.map(|entry| format!("`{}`", entry.task));
+    format!("unknown variant `{task}`, expected {}", known.join(" or "))
+}
+
+/// Says what a file without `task` was taken for.
+fn without_task(error: Error) -> Error {
+    let others: Vec<String> = TASKS[1..].iter().map(|entry| format!("`task = \"{}\"`", entry.task)).collect();
+    match error {
+        Error::Spec { path, fault } => {
+            let fault =
+                format!("{fault}; without {} it describes {}", others.join(" or "), TASKS[0].describes);
+            Error::Spec { path, fault }
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXPERIMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
+
+    /// What is said of the file of a subject in which `old` is `new`.
+    fn refusal(subject: &str, old: &str, new: &str) -> String {
+        let path = Path::new(EXPERIMENTS).join(subject);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(old), "{subject} has no {old}");
+        match read_text("changed", &path, &text.replacen(old, new, 1)) {
+            Err(Error::Spec { fault, .. }) => fault,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn splits_whose_names_lead_elsewhere_are_refused() {
+        let fault =
+            |name: &str| format!("a split cannot be called {name}: its name becomes part of file names");
+        let renamed = |name: &str| refusal("multi30k-en-fr.toml", "ntrex = ", &format!("{name} = "));
+        assert_eq!(renamed("'../../evil'"), fault(r#""../../evil""#));
+        assert_eq!(renamed("'/etc/x'"), fault(r#""/etc/x""#));
+        assert_eq!(renamed(r#""\u001b[0m""#), fault(r#""\u{1b}[0m""#));
+        let holdout =
+            refusal("minilm-mnli.toml", r#"holdout = { name = "dev""#, r#"holdout = { name = "../dev""#);
+        assert_eq!(holdout, fault(r#""../dev""#));
+    }
+
+    #[test]
+    fn a_task_that_is_not_known_is_refused_with_those_that_are() {
+        let refused = refusal("minilm-mnli.toml", "task = \"classification\"", "task = \"regression\"");
+        assert!(
+            refused.ends_with("unknown variant `regression`, expected `translation` or `classification`"),
+            "{refused}"
+        );
+        assert!(refused.starts_with("line "), "{refused}");
+    }
+}

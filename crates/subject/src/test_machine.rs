@@ -1,0 +1,17 @@
+//! The machine of tests.
+use std::path::PathBuf;
+
+use tch::Device;
+use training::{Machine, Precision};
+
+/// Two threads on the CPU.
+pub(crate) fn machine() -> Machine {
+    Machine {
+        data: PathBuf::new(),
+        threads: 2,
+        device: Device::Cpu,
+        precision: Precision::F32,
+        memory: 1 << 30,
+        quiet: true,
+    }
+}

@@ -1,0 +1,69 @@
+//! Sentences translated under many head sets.
+use std::ops::Range;
+
+use core_masking::marian::{Marian, Variants};
+use core_masking::{Attention, BeamSearch, HeadId, HeadSet, Translation, Trunk};
+use stats::bleu::{Bleu, BleuStatistics};
+
+use super::{Prepared, Tokenizer};
+use crate::error::Error;
+use crate::evaluation::{BySet, Request, Scorer, neighbours};
+
+/// A split that is translated.
+pub(crate) struct Sentences<'a> {
+    pub(super) search: &'a BeamSearch,
+    pub(super) tokenizer: &'a Tokenizer,
+    pub(super) prepared: &'a Prepared,
+}
+
+impl Scorer for Sentences<'_> {
+    type Model = Marian;
+    type Segment = BleuStatistics;
+
+    /// Rows of one batch share the encoder up to the same layer.
+    fn groups(sets: &[HeadSet], most: usize) -> Vec<Range<usize>> {
+        let of_encoder = |id: &HeadId| id.attention() == Attention::EncEnc;
+        let lowest = |set: &HeadSet| set.iter().filter(of_encoder).map(HeadId::layer_index).min();
+        neighbours(sets, lowest, |_| most)
+    }
+
+    /// Translates a batch under each set and counts what BLEU needs of each sentence.
+    fn score(
+        &self,
+        model: &Marian,
+        request: &Request<'_>,
+        left: Option<Trunk>,
+    ) -> Result<(BySet<BleuStatistics>, Trunk), Error> {
+        let variants = Variants::new(model, request.sets, request.rescale)?;
+        let sources = self.prepared.sources(request.rows);
+        let (found, trunk) = self.search.sweep(model, &sources, &variants, request.sets_per_batch, left)?;
+        let bleu = Bleu::new();
+        let counted = |(translation, &row): (&Translation, &usize)| {
+            bleu.segment(&self.tokenizer.decode(&translation.tokens), &self.prepared.text.target[row])
+        };
+        let of_set = |found: &Vec<Translation>| found.iter().zip(request.rows).map(counted).collect();
+        Ok((found.iter().map(of_set).collect(), trunk))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_that_share_the_encoder_up_to_a_layer_are_neighbours() {
+        let set = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<HeadSet>();
+        let sets = [
+            set(&[]),
+            set(&["enc-dec:1:1"]),
+            set(&["dec-dec:1:1"]),
+            set(&["dec-dec:2:1", "enc-dec:2:1"]),
+            set(&["enc-enc:2:1"]),
+            set(&["enc-enc:2:2", "enc-enc:5:1", "dec-dec:1:1"]),
+            set(&["enc-enc:1:1", "enc-enc:2:1"]),
+        ];
+        assert_eq!(Sentences::groups(&sets, 3), [0..3, 3..4, 4..6, 6..7]);
+        assert_eq!(Sentences::groups(&sets, 1).len(), sets.len());
+        assert!(Sentences::groups(&[], 3).is_empty());
+    }
+}

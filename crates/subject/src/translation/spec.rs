@@ -1,0 +1,486 @@
+//! The description of a translator.
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use core_masking::marian::{Activation, MarianConfig};
+use core_masking::{BeamSearch, Stopping};
+use corpus::grammar::SplitSizes;
+use corpus::pairs::{PairTable, Selection};
+use corpus::parallel::ParallelText;
+use corpus::tokenizer::SubwordTokenizer;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::CheckpointSpec;
+use crate::dynamics::DynamicsSpec;
+use crate::spec::{check, check_sources, check_split_names};
+use crate::task::Outline;
+
+/// A translator as its TOML file describes it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TranslationSpec {
+    /// Known by now.
+    #[serde(default, rename = "task")]
+    _task: IgnoredAny,
+    /// One sentence for people.
+    #[serde(rename = "description")]
+    _description: String,
+    /// Where the sentences come from.
+    pub data: DataSpec,
+    /// A model that is there already.
+    pub checkpoint: Option<CheckpointSpec>,
+    /// Subwords, trained on the training split.
+    pub tokenizer: Option<TokenizerSpec>,
+    /// Size of a model that is trained from nothing.
+    pub model: Option<ModelSpec>,
+    /// How it is trained.
+    pub training: Option<TrainingSpec>,
+    /// Checkpoints of the training that stay; those of all epochs if absent.
+    pub dynamics: Option<DynamicsSpec>,
+    /// How translations are searched for.
+    #[serde(default)]
+    pub decoding: DecodingSpec,
+}
+
+/// Where the sentences come from: files, or the demo grammar.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataSpec {
+    /// Name for `just fetch`, if the files can be fetched.
+    pub fetch: Option<String>,
+    /// The split that the model is trained on.
+    #[serde(default = "crate::spec::train")]
+    pub train: String,
+    /// The split that the best epoch is chosen on.
+    #[serde(default = "crate::spec::dev")]
+    pub dev: String,
+    /// The split that experiments score unless told otherwise.
+    #[serde(default = "crate::spec::test")]
+    pub test: String,
+    /// The split of another domain, which experiments compare the test split with.
+    pub shifted: Option<String>,
+    /// The demo language, made when needed; its splits are train, dev, test and shifted.
+    pub grammar: Option<GrammarSpec>,
+    /// Files by the name of their split, relative to the data folder.
+    #[serde(default)]
+    pub splits: BTreeMap<String, FilePair>,
+}
+
+/// The demo language: the seed of its generator and the number of sentence pairs in each split.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrammarSpec {
+    /// Seed of the generator.
+    pub seed: u64,
+    /// Pairs to train on.
+    pub train: usize,
+    /// Pairs to choose the best epoch on.
+    pub dev: usize,
+    /// Pairs to score.
+    pub test: usize,
+    /// Pairs of the shifted domain.
+    pub shifted: usize,
+}
+
+impl GrammarSpec {
+    /// The splits that a grammar has, and their sizes.
+    pub fn sizes(self) -> SplitSizes {
+        SplitSizes { train: self.train, dev: self.dev, test: self.test, shifted: self.shifted }
+    }
+}
+
+/// A pair of files with one sentence a line, plain or gzip; or a file of pairs, a tab-separated table.
+///
+/// A trained model keeps a record of its two splits, which is compared: what is not given must not appear in it, nor
+/// where the files can be fetched.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilePair {
+    /// A table of sentence pairs, plain, gzip or in a zip archive; a source sentence counts once, with the first of its
+    /// translations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<PathBuf>,
+    /// The table's name in a zip archive that has more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<String>,
+    /// Sentences to translate.
+    pub source: Side,
+    /// Their reference translations.
+    pub target: Side,
+    /// Leaves out pairs with a side of more words, counted between white space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_words: Option<usize>,
+    /// Draws so many of the pairs at random ...
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<usize>,
+    /// ... with this seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Name for `just fetch`, if it is not that of `[data]`.
+    #[serde(default, skip_serializing)]
+    pub fetch: Option<String>,
+}
+
+/// One side of a split.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a side is a file or, with `pairs`, the number of a column, counted from 1")]
+pub enum Side {
+    /// A column of the table, counted from 1.
+    Column(usize),
+    /// A file of its own.
+    File(PathBuf),
+}
+
+const MIXED_SIDES: &str =
+    "source and target are columns of `pairs`, counted from 1, or two files without `pairs`";
+
+/// Where the sentences of a split are.
+enum Place {
+    Files([PathBuf; 2]),
+    Table(PairTable),
+}
+
+impl FilePair {
+    /// The files; `folder` is where data sets are.
+    pub(crate) fn paths(&self, folder: &Path) -> Vec<PathBuf> {
+        match self.place(folder) {
+            Some(Place::Files(paths)) => paths.to_vec(),
+            Some(Place::Table(table)) => vec![table.path],
+            None => Vec::new(), // refused by validation
+        }
+    }
+
+    /// Reads the pairs and chooses among them; `folder` is where data sets are.
+    ///
+    /// # Errors
+    /// If a file is missing, torn or empty, two are of different length, or there are too few pairs for the sample.
+    ///
+    /// # Panics
+    /// If validation refused it.
+    pub(crate) fn read(&self, folder: &Path) -> Result<ParallelText, corpus::Error> {
+        let (path, text) = match self.place(folder).expect("validated") {
+            Place::Files([source, target]) => (source.clone(), ParallelText::read(&source, &target)?),
+            Place::Table(table) => (table.path.clone(), table.read()?),
+        };
+        let selection = Selection { most_words: self.most_words, sample: self.sample.zip(self.seed) };
+        if selection == Selection::default() { Ok(text) } else { selection.choose(&text, &path) }
+    }
+
+    /// `None` if columns and files are mixed up.
+    fn place(&self, folder: &Path) -> Option<Place> {
+        match (&self.pairs, &self.source, &self.target) {
+            (None, Side::File(source), Side::File(target)) => {
+                Some(Place::Files([source, target].map(|file| folder.join(file))))
+            }
+            (Some(pairs), &Side::Column(source), &Side::Column(target)) => {
+                let (path, inside) = (folder.join(pairs), self.inside.clone());
+                Some(Place::Table(PairTable { path, inside, source, target }))
+            }
+            _ => None,
+        }
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        match self.place(Path::new("")) {
+            Some(Place::Table(table)) => table.validate().map_err(|fault| fault.to_string())?,
+            Some(Place::Files(_)) => {
+                check(&[("`inside` is for `pairs`, a table in a zip archive", self.inside.is_none())])?;
+            }
+            None => return Err(MIXED_SIDES.to_owned()),
+        }
+        check(&[
+            ("`sample` and `seed` need each other", self.sample.is_some() == self.seed.is_some()),
+            ("`sample` must be at least 1", self.sample != Some(0)),
+            ("`most_words` must be at least 1", self.most_words != Some(0)),
+        ])
+    }
+}
+
+/// Byte-level BPE of source and target together.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenizerSpec {
+    /// Greatest number of pieces, special symbols included.
+    pub vocabulary: usize,
+}
+
+/// Size of a Marian model; encoder and decoder are equally deep and wide.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSpec {
+    /// Layers of the encoder, and of the decoder.
+    pub layers: usize,
+    /// Heads in each attention module.
+    pub heads: usize,
+    /// Width of the residual stream.
+    pub d_model: i64,
+    /// Width of the feed-forward blocks.
+    pub d_ff: i64,
+    /// Between the two linear maps of a feed-forward block.
+    pub activation: Activation,
+    /// Dropout on embeddings and on the output of each sublayer.
+    pub dropout: f64,
+    /// The longest sentence, in tokens.
+    pub positions: i64,
+}
+
+/// Adam with an inverse square root schedule (Vaswani et al. 2017, Section 5.3).
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingSpec {
+    /// Seed of initial weights, batches and dropout.
+    pub seed: u64,
+    /// Passes over the training split.
+    pub epochs: usize,
+    /// Bound of a batch: rows times the longest sentence of either side, in tokens.
+    pub batch_tokens: usize,
+    /// Learning rate at the end of the warm-up.
+    pub peak_learning_rate: f64,
+    /// Steps of linear warm-up.
+    pub warmup_steps: usize,
+    /// ε of label smoothing.
+    pub label_smoothing: f64,
+    /// Greatest l2 norm of the gradient of all weights together.
+    pub clip_norm: f64,
+    /// Decoupled weight decay of the linear maps and the embeddings (Loshchilov and Hutter 2019).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub weight_decay: f64,
+    /// Decay rates of Adam's two moments.
+    #[serde(default = "adam_betas")]
+    pub adam_betas: [f64; 2],
+}
+
+/// What was trained before there was weight decay has the same settings as without it.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
+}
+
+fn adam_betas() -> [f64; 2] {
+    [0.9, 0.98]
+}
+
+/// How translations are searched for; what is absent is as in EXPERIMENTS.md, section 8, or as the checkpoint says.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DecodingSpec {
+    /// Hypotheses kept for a sentence.
+    pub beam: Option<usize>,
+    /// The exponent of the length.
+    pub length_penalty: Option<f64>,
+    /// When a sentence's search ends.
+    pub stopping: Option<Stopping>,
+    /// Longest translation, in tokens for each source token ...
+    pub length_ratio: Option<f64>,
+    /// ... and in tokens on top of that.
+    pub length_offset: Option<usize>,
+}
+
+impl DecodingSpec {
+    /// EXPERIMENTS.md, section 8.
+    pub(crate) fn usual() -> BeamSearch {
+        BeamSearch {
+            beam: 5,
+            length_penalty: 1.0,
+            stopping: Stopping::Exact,
+            length_limit: (1.5, 10),
+            rules: None,
+        }
+    }
+
+    /// `search` with these settings.
+    pub(crate) fn over(self, search: BeamSearch) -> BeamSearch {
+        // Half of a limit of ours and half of the checkpoint's would make no sense.
+        let ours = self.length_ratio.is_some() || self.length_offset.is_some();
+        let (ratio, offset) = if ours { Self::usual().length_limit } else { search.length_limit };
+        BeamSearch {
+            beam: self.beam.unwrap_or(search.beam),
+            length_penalty: self.length_penalty.unwrap_or(search.length_penalty),
+            stopping: self.stopping.unwrap_or(search.stopping),
+            length_limit: (self.length_ratio.unwrap_or(ratio), self.length_offset.unwrap_or(offset)),
+            rules: search.rules,
+        }
+    }
+}
+
+impl TranslationSpec {
+    /// What it has in common with other tasks.
+    pub(super) fn outline(&self) -> Outline<'_> {
+        let DataSpec { train, dev, test, shifted, grammar, splits, .. } = &self.data;
+        Outline {
+            checkpoint: self.checkpoint.as_ref(),
+            epochs: self.training.map(|training| training.epochs),
+            dynamics: self.dynamics.as_ref(),
+            train,
+            dev,
+            test,
+            shifted: shifted.as_deref().or(grammar.map(|_| "shifted")),
+            splits: match grammar {
+                Some(_) => ["train", "dev", "test", "shifted"].map(str::to_owned).to_vec(),
+                None => splits.keys().cloned().collect(),
+            },
+        }
+    }
+
+    /// Refuses values that make no sense: the fault, in words.
+    pub(super) fn validate(&self) -> Result<(), String> {
+        let data = &self.data;
+        check_sources(
+            [data.grammar.is_some(), !data.splits.is_empty()],
+            [self.checkpoint.is_some(), self.model.is_some()],
+        )?;
+        let sizes = data.grammar.map_or([0; 4], |g| [g.train, g.dev, g.test, g.shifted]);
+        check(&[(
+            "sizes in data.grammar must be at most 10000000",
+            sizes.iter().all(|&size| size <= 10_000_000),
+        )])?;
+        check_split_names(data.splits.keys())?;
+        for (name, files) in &data.splits {
+            files.validate().map_err(|fault| format!("data.splits.{name}: {fault}"))?;
+        }
+        self.decoding.validate()?;
+        if let Some(dynamics) = &self.dynamics {
+            dynamics.validate(self.training.map(|training| training.epochs))?;
+        }
+        match (&self.model, &self.tokenizer, &self.training) {
+            (None, None, None) => Ok(()),
+            (Some(model), Some(tokenizer), Some(training)) => {
+                training.validate()?;
+                model.untrained_config(tokenizer.vocabulary).validate()
+            }
+            (None, ..) => {
+                Err("[checkpoint] takes neither [tokenizer] nor [training]: translators are not fine-tuned"
+                    .to_owned())
+            }
+            (Some(_), ..) => {
+                Err("[model] needs [tokenizer] and [training]: a translator is trained from nothing"
+                    .to_owned())
+            }
+        }
+    }
+}
+
+impl TrainingSpec {
+    fn validate(&self) -> Result<(), String> {
+        let training = self;
+        check(&[
+            ("training.epochs must be from 1 to 10000", (1..=10_000).contains(&training.epochs)),
+            ("training.batch_tokens must be at least 1", training.batch_tokens >= 1),
+            ("training.warmup_steps must be at least 1", training.warmup_steps >= 1),
+            (
+                "training.peak_learning_rate must be above 0 and finite",
+                training.peak_learning_rate > 0.0 && training.peak_learning_rate.is_finite(),
+            ),
+            ("training.clip_norm must be above 0", training.clip_norm > 0.0),
+            (
+                "training.weight_decay must be at least 0 and below 1",
+                (0.0..1.0).contains(&training.weight_decay),
+            ),
+            (
+                "training.label_smoothing must be at least 0 and below 1",
+                (0.0..1.0).contains(&training.label_smoothing),
+            ),
+            (
+                "training.adam_betas must be at least 0 and below 1",
+                training.adam_betas.iter().all(|beta| (0.0..1.0).contains(beta)),
+            ),
+        ])
+    }
+}
+
+impl DecodingSpec {
+    fn validate(self) -> Result<(), String> {
+        let within = |value: Option<f64>, most| value.is_none_or(|value| (0.0..=most).contains(&value));
+        check(&[
+            ("decoding.beam must be from 1 to 64", self.beam.is_none_or(|beam| (1..=64).contains(&beam))),
+            ("decoding.length_penalty must be from 0 to 10", within(self.length_penalty, 10.0)),
+            ("decoding.length_ratio must be from 0 to 100", within(self.length_ratio, 100.0)),
+        ])
+    }
+}
+
+impl ModelSpec {
+    /// The configuration with the vocabulary that is asked for; training may find fewer pieces.
+    pub(crate) fn untrained_config(&self, vocabulary: usize) -> MarianConfig {
+        self.marian_config(vocabulary as i64, [0, 2, 2])
+    }
+
+    /// The configuration of the model, for the vocabulary that the tokeniser came out with.
+    pub(crate) fn config(&self, tokenizer: &SubwordTokenizer) -> MarianConfig {
+        let symbols = [tokenizer.end(), tokenizer.pad(), tokenizer.pad()];
+        self.marian_config(tokenizer.vocabulary_size() as i64, symbols)
+    }
+
+    /// `symbols`: end, padding and start.
+    fn marian_config(&self, vocab_size: i64, [end, pad, start]: [u32; 3]) -> MarianConfig {
+        let model = self;
+        MarianConfig {
+            model_type: "marian".to_owned(),
+            architectures: vec!["MarianMTModel".to_owned()],
+            vocab_size,
+            d_model: model.d_model,
+            encoder_layers: model.layers,
+            encoder_attention_heads: model.heads,
+            encoder_ffn_dim: model.d_ff,
+            decoder_layers: model.layers,
+            decoder_attention_heads: model.heads,
+            decoder_ffn_dim: model.d_ff,
+            activation_function: model.activation,
+            max_position_embeddings: model.positions,
+            scale_embedding: true,
+            dropout: model.dropout,
+            pad_token_id: pad,
+            eos_token_id: end,
+            decoder_start_token_id: start,
+            forced_eos_token_id: Some(end),
+            share_encoder_decoder_embeddings: true,
+            tie_word_embeddings: true,
+            static_position_embeddings: true,
+            pruned_attention_heads: BTreeMap::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn split(text: &str) -> Result<FilePair, String> {
+        let split: FilePair = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        split.validate().map(|()| split)
+    }
+
+    /// `settings.json` beside a trained model holds its two splits, and a model whose record differs is refused.
+    #[test]
+    fn the_record_of_a_split_holds_what_is_given_but_for_where_it_is_fetched() {
+        let record = |text: &str| json!(split(text).unwrap());
+        let files = "source = 'a.en'\ntarget = 'a.fr'";
+        assert_eq!(record(files), json!({ "source": "a.en", "target": "a.fr" }));
+        assert_eq!(record(&format!("{files}\nfetch = 'a'")), record(files));
+        assert_eq!(
+            record("pairs = 'a.zip'\nsource = 1\ntarget = 2\nsample = 9\nseed = 0\nfetch = 'a'"),
+            json!({ "pairs": "a.zip", "source": 1, "target": 2, "sample": 9, "seed": 0 })
+        );
+    }
+
+    #[test]
+    fn splits_that_contradict_themselves_are_refused() {
+        let refusal = |text: &str| split(text).unwrap_err();
+        assert_eq!(refusal("source = 1\ntarget = 2"), MIXED_SIDES);
+        assert_eq!(refusal("pairs = 'a.tsv'\nsource = 'a.en'\ntarget = 'a.fr'"), MIXED_SIDES);
+        assert_eq!(refusal("pairs = 'a.tsv'\nsource = 1\ntarget = 'a.fr'"), MIXED_SIDES);
+        let table = "pairs = 'a.tsv'\nsource = 1\ntarget = 2";
+        split(table).unwrap();
+        assert!(refusal(&table.replace('1', "0")).ends_with("columns are counted from 1"));
+        assert!(refusal(&format!("{table}\ninside = 'b.tsv'")).ends_with("but `a.tsv` is no .zip"));
+        assert_eq!(refusal(&format!("{table}\nsample = 4")), "`sample` and `seed` need each other");
+        assert_eq!(refusal(&format!("{table}\nsample = 0\nseed = 1")), "`sample` must be at least 1");
+        assert_eq!(refusal(&format!("{table}\nmost_words = 0")), "`most_words` must be at least 1");
+        let files = "source = 'a.en'\ntarget = 'a.fr'\ninside = 'b'";
+        assert_eq!(refusal(files), "`inside` is for `pairs`, a table in a zip archive");
+        let side = "a side is a file or, with `pairs`, the number of a column, counted from 1";
+        assert_eq!(refusal("source = true\ntarget = 'a.fr'"), side);
+    }
+}

@@ -1,0 +1,104 @@
+//! How a translator is trained from nothing.
+use std::path::Path;
+
+use core_masking::marian::Marian;
+use corpus::parallel::ParallelText;
+use corpus::tokenizer::SubwordTokenizer;
+use serde_json::json;
+use tch::Kind;
+use training::{AdamSettings, Keep, Machine};
+
+use super::Translation;
+use super::learner::Translator;
+use super::pairs::Pairs;
+use super::spec::{ModelSpec, TrainingSpec, TranslationSpec};
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
+use crate::task::Described;
+use crate::train::{Recipe, Trained};
+
+/// Added to the denominator of Adam; the value of Vaswani et al. (2017), Section 5.3.
+const EPSILON: f64 = 1e-9;
+
+impl Trained for Translation {
+    type Tokenizer = SubwordTokenizer;
+    type Learner = Translator;
+
+    const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training"];
+
+    fn recipe(spec: &TranslationSpec) -> Result<Option<Recipe>, Error> {
+        let TranslationSpec { data, tokenizer, model, training, .. } = spec;
+        let files = [&data.train, &data.dev].map(|split| data.splits.get(split));
+        let recipe = |settings: &TrainingSpec| Recipe {
+            settings: json!({
+                "grammar": data.grammar, "files": files, "train": data.train, "dev": data.dev,
+                "tokenizer": tokenizer, "model": model, "training": training,
+            }),
+            curve: "cross-entropy, nats per target token".to_owned(),
+            seed: settings.seed,
+            epochs: settings.epochs,
+            clip_norm: settings.clip_norm,
+            adam: AdamSettings {
+                betas: settings.adam_betas,
+                epsilon: EPSILON,
+                weight_decay: settings.weight_decay,
+            },
+            keep: Keep::Best,
+        };
+        Ok(training.as_ref().map(recipe))
+    }
+
+    fn train_tokenizer(spec: &TranslationSpec, train: &ParallelText) -> Result<SubwordTokenizer, Error> {
+        let vocabulary = spec.tokenizer.map_or(0, |tokenizer| tokenizer.vocabulary); // validated to be there
+        Ok(SubwordTokenizer::train(train.source.iter().chain(&train.target), vocabulary)?)
+    }
+
+    fn load_tokenizer(_: &TranslationSpec, folder: &Path) -> Result<SubwordTokenizer, Error> {
+        Ok(SubwordTokenizer::load(&folder.join("tokenizer.json"))?)
+    }
+
+    fn save_tokenizer(tokenizer: &SubwordTokenizer, path: &Path) -> Result<(), Error> {
+        Ok(tokenizer.save(path)?)
+    }
+
+    fn encode_split(
+        spec: &TranslationSpec,
+        tokenizer: &SubwordTokenizer,
+        (split, text): (&str, &ParallelText),
+        quiet: bool,
+    ) -> Result<Pairs, Error> {
+        let positions = spec.model.map_or(0, |model| model.positions);
+        let encode = |text: &str| tokenizer.encode(text);
+        let pairs = Pairs::encode(text, [&encode, &encode], positions, split)?;
+        let left_out = text.len() - pairs.len();
+        if left_out > 0 && !quiet {
+            eprintln!(
+                "split `{split}`: left out {left_out} of {} pairs longer than {positions} tokens",
+                text.len()
+            );
+        }
+        Ok(pairs)
+    }
+
+    fn start(
+        described: &Described<Self>,
+        _: Option<&Checkpoint>,
+        tokenizer: &SubwordTokenizer,
+        machine: &Machine,
+    ) -> Result<Translator, Error> {
+        let (model, settings) = trained(described)?;
+        let config = model.config(tokenizer);
+        let model = Marian::random(config, settings.seed, (Kind::Float, machine.device))?;
+        Translator::new(&model, settings)
+    }
+
+    fn resume(described: &Described<Self>, folder: &Path, machine: &Machine) -> Result<Translator, Error> {
+        Translator::load(folder, machine.device, trained(described)?.1)
+    }
+}
+
+/// What is trained, and how.
+fn trained(described: &Described<Translation>) -> Result<(ModelSpec, TrainingSpec), Error> {
+    let TranslationSpec { model, training, .. } = &described.spec;
+    model.zip(*training).ok_or_else(|| Error::NotTrained { name: described.name.clone() })
+}

@@ -1,0 +1,315 @@
+//! Adam with bias correction and decoupled weight decay, and clipping by the global norm.
+//!
+//! Kingma and Ba (2015), Algorithm 1, <https://arxiv.org/abs/1412.6980>; Loshchilov and Hutter (2019), Algorithm 2,
+//! <https://arxiv.org/abs/1711.05101>. Written here because the state must be saved and restored for an exact resume,
+//! which the bindings' optimiser does not offer.
+use core_masking::{Inventory, Weights};
+use rayon::prelude::*;
+use tch::{Tensor, no_grad};
+
+/// Elements that are updated at a time: few enough that all that an update reads stays in a core's cache.
+const CHUNK: i64 = 1 << 15;
+
+/// What an optimiser does besides following the gradient.
+#[derive(Debug, Clone, Copy)]
+pub struct AdamSettings {
+    /// Decay rates of the two moments.
+    pub betas: [f64; 2],
+    /// Added to the denominator.
+    pub epsilon: f64,
+    /// Each step takes away this share of a weight, times the learning rate. Biases and normalisations do not decay.
+    pub weight_decay: f64,
+}
+
+/// One trained tensor and its two moments, of the same shape.
+struct Parameter {
+    name: String,
+    value: Tensor,
+    first: Tensor,
+    second: Tensor,
+}
+
+/// The optimiser's state.
+pub(crate) struct Adam {
+    parameters: Vec<Parameter>,
+    settings: AdamSettings,
+    step: usize,
+}
+
+impl Adam {
+    /// Moments of zero for all of `weights` that require a gradient.
+    pub(crate) fn new(weights: &Weights, settings: &AdamSettings) -> Self {
+        let trained = weights.iter().filter(|(_, tensor)| tensor.requires_grad());
+        let parameter = |(name, tensor): (&str, &Tensor)| Parameter {
+            name: name.to_owned(),
+            value: tensor.shallow_clone(),
+            first: tensor.zeros_like().detach(),
+            second: tensor.zeros_like().detach(),
+        };
+        Self { parameters: trained.map(parameter).collect(), settings: *settings, step: 0 }
+    }
+
+    /// Updates so far.
+    pub(crate) fn steps(&self) -> usize {
+        self.step
+    }
+
+    /// One update along the sum of `shards`, gradients of the weights in the order of [`gradients`], clipped to an
+    /// l2 norm of `clip_norm`. Returns their norm before that; if it is not finite, nothing is changed.
+    pub(crate) fn update(&mut self, shards: Vec<Vec<Tensor>>, learning_rate: f64, clip_norm: f64) -> f64 {
+        let gradients = sum(shards);
+        let norm = no_grad(|| norm(&gradients));
+        if !norm.is_finite() {
+            return norm;
+        }
+        let scale = (clip_norm / norm).min(1.0);
+        self.step += 1;
+        let step = Step::new(&self.settings, self.step, learning_rate, scale);
+        let chunks: Vec<Chunk> = self
+            .parameters
+            .iter()
+            .zip(&gradients)
+            .flat_map(|(parameter, gradient)| parameter.chunks(gradient))
+            .collect();
+        chunks.into_par_iter().for_each(|mut chunk| no_grad(|| chunk.update(&step)));
+        norm
+    }
+
+    /// Name and shape of each moment.
+    pub(crate) fn inventory(&self) -> Inventory {
+        self.state().iter().map(|(name, tensor)| (name.to_owned(), tensor.size())).collect()
+    }
+
+    /// The moments as named tensors, to be saved.
+    pub(crate) fn state(&self) -> Weights {
+        let moments = |parameter: &Parameter| {
+            let named = |moment: &str, tensor: &Tensor| {
+                (format!("{moment}.{}", parameter.name), tensor.shallow_clone())
+            };
+            [named("first", &parameter.first), named("second", &parameter.second)]
+        };
+        Weights::from_tensors(self.parameters.iter().flat_map(moments))
+    }
+
+    /// Goes on from saved moments after `step` updates.
+    pub(crate) fn restore(&mut self, state: &Weights, step: usize) -> Result<(), core_masking::Error> {
+        self.step = step;
+        for parameter in &mut self.parameters {
+            parameter.first = state.get(&format!("first.{}", parameter.name))?;
+            parameter.second = state.get(&format!("second.{}", parameter.name))?;
+        }
+        Ok(())
+    }
+}
+
+impl Parameter {
+    /// Whether weight decay applies: to linear maps and embeddings, as in BERT's own optimiser.
+    fn decays(&self) -> bool {
+        self.value.dim() > 1
+    }
+
+    /// The parameter in pieces that are updated independently.
+    fn chunks(&self, gradient: &Tensor) -> Vec<Chunk> {
+        let size = self.value.numel() as i64;
+        let [value, first, second] =
+            [&self.value, &self.first, &self.second].map(|all| all.detach().view([-1]));
+        let gradient = gradient.contiguous().view([-1]);
+        let piece = |start: i64| {
+            let part = |all: &Tensor| all.narrow(0, start, CHUNK.min(size - start));
+            let [value, first, second, gradient] = [&value, &first, &second, &gradient].map(part);
+            Chunk { value, first, second, gradient, decays: self.decays() }
+        };
+        (0..size).step_by(CHUNK as usize).map(piece).collect()
+    }
+}
+
+/// A part of a parameter, flat; shares its storage.
+struct Chunk {
+    value: Tensor,
+    first: Tensor,
+    second: Tensor,
+    gradient: Tensor,
+    decays: bool,
+}
+
+/// The numbers of one update.
+struct Step {
+    settings: AdamSettings,
+    learning_rate: f64,
+    /// What gradients are multiplied by, to clip them.
+    scale: f64,
+    /// `1 - beta^step` for both moments.
+    correction: [f64; 2],
+}
+
+impl Step {
+    fn new(settings: &AdamSettings, step: usize, learning_rate: f64, scale: f64) -> Self {
+        let correction = settings.betas.map(|beta| 1.0 - beta.powi(step as i32));
+        Self { settings: *settings, learning_rate, scale, correction }
+    }
+}
+
+impl Chunk {
+    fn update(&mut self, step: &Step) {
+        let AdamSettings { betas, epsilon, weight_decay } = step.settings;
+        let gradient = &self.gradient.g_mul_scalar_(step.scale);
+        if self.decays && weight_decay > 0.0 {
+            let _ = self.value.g_mul_scalar_(1.0 - step.learning_rate * weight_decay);
+        }
+        let _ = self.first.lerp_(gradient, 1.0 - betas[0]);
+        let _ = self.second.lerp_(&gradient.square(), 1.0 - betas[1]);
+        let mut denominator = self.second.sqrt();
+        let _ = denominator.g_div_scalar_(step.correction[1].sqrt()).g_add_scalar_(epsilon);
+        let mut change = &self.first / denominator;
+        let _ = change.g_mul_scalar_(step.learning_rate / step.correction[0]);
+        let _ = self.value.g_sub_(&change);
+    }
+}
+
+/// The gradient of `loss` with respect to each of `weights` that requires one, in the order of their names.
+pub(crate) fn gradients(loss: &Tensor, weights: &Weights) -> Vec<Tensor> {
+    let trained: Vec<&Tensor> =
+        weights.iter().map(|(_, tensor)| tensor).filter(|tensor| tensor.requires_grad()).collect();
+    Tensor::run_backward(&[loss], &trained, false, false)
+}
+
+/// Adds up the shards in their order, so that the sum does not depend on which thread was first.
+fn sum(shards: Vec<Vec<Tensor>>) -> Vec<Tensor> {
+    let add = |mut total: Vec<Tensor>, shard: Vec<Tensor>| {
+        total.par_iter_mut().zip(shard).for_each(|(total, gradient)| {
+            let _ = no_grad(|| total.g_add_(&gradient));
+        });
+        total
+    };
+    shards.into_iter().reduce(add).unwrap_or_default()
+}
+
+/// The l2 norm of all gradients together.
+fn norm(gradients: &[Tensor]) -> f64 {
+    let norms: Vec<Tensor> = gradients.iter().map(Tensor::norm).collect();
+    Tensor::stack(&norms, 0).norm().double_value(&[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tch::{Device, Kind};
+
+    const PLAIN: AdamSettings = AdamSettings { betas: [0.9, 0.98], epsilon: 1e-9, weight_decay: 0.0 };
+
+    fn weights(values: [f64; 2]) -> Weights {
+        let tensor = Tensor::from_slice(&values).set_requires_grad(true);
+        Weights::from_tensors([("w".to_owned(), tensor)])
+    }
+
+    /// Algorithm 1 by hand, loss = w · (3, 4), so the gradient is (3, 4) at each step: after bias correction both
+    /// moments are the gradient and its square, and each step is the learning rate in the direction of the sign.
+    #[test]
+    fn a_constant_gradient_moves_each_weight_by_the_learning_rate() {
+        let weights = weights([1.0, 2.0]);
+        let mut adam = Adam::new(&weights, &PLAIN);
+        for _ in 0..3 {
+            let w = weights.get("w").unwrap();
+            let loss = (w * Tensor::from_slice(&[3.0, 4.0])).sum(None);
+            adam.update(vec![gradients(&loss, &weights)], 0.1, f64::INFINITY);
+        }
+        let expected = Tensor::from_slice(&[0.7, 1.7]);
+        let gap = (weights.get("w").unwrap() - expected).abs().max().double_value(&[]);
+        assert!(gap < 1e-8, "{gap:e}");
+    }
+
+    /// Algorithm 1 by hand for one weight, gradients 1 and then 3, β = (0.9, 0.98), learning rate 1.
+    /// After the first step both corrected moments are 1: w = -1. Then the moments are 0.9 * 0.1 + 0.1 * 3 = 0.39 and
+    /// 0.98 * 0.02 + 0.02 * 9 = 0.1996, the corrections 1 - 0.81 = 0.19 and 1 - 0.9604 = 0.0396, and the step
+    /// (0.39 / 0.19) / sqrt(0.1996 / 0.0396).
+    #[test]
+    fn two_different_gradients_are_averaged_with_their_own_rates() {
+        let weights =
+            Weights::from_tensors([("w".to_owned(), Tensor::from_slice(&[0.0]).set_requires_grad(true))]);
+        let mut adam = Adam::new(&weights, &PLAIN);
+        adam.update(vec![vec![Tensor::from_slice(&[1.0])]], 1.0, f64::INFINITY);
+        adam.update(vec![vec![Tensor::from_slice(&[3.0])]], 1.0, f64::INFINITY);
+        let expected = -1.0 - (0.39 / 0.19) / (0.1996_f64 / 0.0396).sqrt();
+        let gap = (weights.get("w").unwrap().double_value(&[0]) - expected).abs();
+        assert!(gap < 1e-7, "{gap:e}");
+    }
+
+    /// |(3, 4)| = 5, so a bound of 1 leaves a fifth: the first moment is 0.1 * 3/5 and 0.1 * 4/5.
+    #[test]
+    fn gradients_are_scaled_to_the_norm_only_when_longer() {
+        for (clip_norm, expected) in [(1.0, [0.06, 0.08]), (6.0, [0.3, 0.4])] {
+            let weights = weights([0.0, 0.0]);
+            let mut adam = Adam::new(&weights, &PLAIN);
+            assert_eq!(adam.update(vec![vec![Tensor::from_slice(&[3.0, 4.0])]], 1.0, clip_norm), 5.0);
+            let gap =
+                (&adam.parameters[0].first - Tensor::from_slice(&expected)).abs().max().double_value(&[]);
+            assert!(gap < 1e-12, "{gap:e}");
+        }
+    }
+
+    /// Gradients of zero move nothing, so a step of rate 0.1 leaves 1 - 0.1 * 0.5 of a matrix, and all of a bias.
+    #[test]
+    fn matrices_decay_and_biases_do_not() {
+        let tensor =
+            |shape: &[i64]| Tensor::full(shape, 2.0, (Kind::Double, Device::Cpu)).set_requires_grad(true);
+        let weights =
+            Weights::from_tensors([("b".to_owned(), tensor(&[3])), ("w".to_owned(), tensor(&[2, 3]))]);
+        let mut adam = Adam::new(&weights, &AdamSettings { weight_decay: 0.5, ..PLAIN });
+        let zeros = weights.iter().map(|(_, tensor)| tensor.zeros_like()).collect();
+        adam.update(vec![zeros], 0.1, f64::INFINITY);
+        assert_eq!(weights.get("b").unwrap().detach(), Tensor::full([3], 2.0, (Kind::Double, Device::Cpu)));
+        let gap = (weights.get("w").unwrap() - 1.9).abs().max().double_value(&[]);
+        assert!(gap < 1e-15, "{gap:e}");
+    }
+
+    /// Larger than a chunk, and no multiple of it: each element moves by the learning rate, as above.
+    #[test]
+    fn every_element_of_a_large_tensor_is_updated_once() {
+        let size = 2 * CHUNK + 17;
+        let tensor = Tensor::zeros([size], (Kind::Double, Device::Cpu)).set_requires_grad(true);
+        let weights = Weights::from_tensors([("w".to_owned(), tensor)]);
+        let mut adam = Adam::new(&weights, &PLAIN);
+        let gradient = Tensor::arange(size, (Kind::Double, Device::Cpu)) + 1.0;
+        adam.update(vec![vec![gradient]], 0.1, f64::INFINITY);
+        let gap = (weights.get("w").unwrap() + 0.1).abs().max().double_value(&[]);
+        assert!(gap < 1e-9, "{gap:e}");
+    }
+
+    #[test]
+    fn a_gradient_that_is_not_finite_changes_nothing() {
+        let weights = weights([1.0, 2.0]);
+        let mut adam = Adam::new(&weights, &PLAIN);
+        assert!(adam.update(vec![vec![Tensor::from_slice(&[f64::NAN, 1.0])]], 1.0, 1.0).is_nan());
+        assert_eq!(weights.get("w").unwrap(), Tensor::from_slice(&[1.0, 2.0]));
+        assert_eq!(adam.steps(), 0);
+    }
+
+    #[test]
+    fn shards_add_up_to_the_gradient_of_the_whole() {
+        let shards = vec![
+            vec![Tensor::from_slice(&[1.0, 2.0]), Tensor::from_slice(&[3.0])],
+            vec![Tensor::from_slice(&[10.0, 20.0]), Tensor::from_slice(&[30.0])],
+        ];
+        assert_eq!(sum(shards), [Tensor::from_slice(&[11.0, 22.0]), Tensor::from_slice(&[33.0])]);
+    }
+
+    #[test]
+    fn restored_moments_go_on_like_kept_ones() {
+        let loss = |weights: &Weights| {
+            let w = weights.get("w").unwrap();
+            (w.square() * Tensor::from_slice(&[3.0, -4.0])).sum(Kind::Double)
+        };
+        let unbroken = weights([1.0, 2.0]);
+        let mut adam = Adam::new(&unbroken, &PLAIN);
+        adam.update(vec![gradients(&loss(&unbroken), &unbroken)], 0.1, 1.0);
+        let saved = (unbroken.duplicate(), adam.state().duplicate());
+        adam.update(vec![gradients(&loss(&unbroken), &unbroken)], 0.1, 1.0);
+
+        let copy = saved.0.get("w").unwrap().to_device(Device::Cpu).set_requires_grad(true);
+        let resumed = Weights::from_tensors([("w".to_owned(), copy)]);
+        let mut adam = Adam::new(&resumed, &PLAIN);
+        adam.restore(&saved.1, 1).unwrap();
+        adam.update(vec![gradients(&loss(&resumed), &resumed)], 0.1, 1.0);
+        assert_eq!(resumed.get("w").unwrap(), unbroken.get("w").unwrap());
+    }
+}

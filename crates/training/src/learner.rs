@@ -1,0 +1,73 @@
+//! What the training loop asks of a model.
+use std::path::Path;
+
+use core_masking::Weights;
+use tch::Tensor;
+
+use crate::error::Error;
+
+/// A model in training, with what it needs to compute a loss. Each thread has one, and all share their weights.
+pub trait Learner: Send + Sized {
+    /// A split, as token ids.
+    type Examples: Sync;
+
+    /// What a score is made of, for each example.
+    type Outcome: Send;
+
+    /// What can go wrong besides the training itself.
+    type Error: From<Error> + From<durable::Error> + Send;
+
+    /// Another one on the same weights.
+    fn share(&self) -> Result<Self, Self::Error>;
+
+    /// The tensors; those to be trained require gradients.
+    fn weights(&self) -> &Weights;
+
+    /// Writes the model as a Hugging Face folder.
+    fn save(&self, folder: &Path) -> Result<(), Self::Error>;
+
+    /// Seeds dropout, for an epoch.
+    fn reseed(&mut self, seed: u64);
+
+    /// The number of predictions in these rows, by which losses are divided: tokens, or texts.
+    fn predictions(examples: &Self::Examples, rows: &[usize]) -> usize;
+
+    /// What is minimised, in nats, summed over the predictions of these rows; a scalar.
+    fn loss(&self, examples: &Self::Examples, rows: &[usize]) -> Result<Tensor, Self::Error>;
+
+    /// The loss in nats without dropout and smoothing, summed over the predictions of these rows.
+    fn validate(
+        &self,
+        examples: &Self::Examples,
+        rows: &[usize],
+    ) -> Result<Validation<Self::Outcome>, Self::Error>;
+
+    /// The score of a split, higher is better, if the loss does not say all.
+    fn score(&self, outcomes: &[Self::Outcome]) -> Result<Option<f64>, Self::Error>;
+
+    /// The batches of an epoch.
+    fn batches(&self, train: &Self::Examples, seed: u64) -> Vec<Vec<usize>>;
+
+    /// The batches of the development set.
+    fn dev_batches(&self, dev: &Self::Examples) -> Vec<Vec<usize>>;
+
+    /// The learning rate of a step, counted from 1; `steps` of all epochs.
+    fn learning_rate(&self, step: usize, steps: usize) -> f64;
+}
+
+/// What a part of the development set tells about a model.
+#[derive(Debug)]
+pub struct Validation<T> {
+    /// In nats, summed.
+    pub loss: f64,
+    /// What the score is made of, if there is one.
+    pub outcomes: Vec<T>,
+}
+
+/// The same weights as leaves that require gradients, but for those called `frozen`.
+pub fn trainable(weights: &Weights, frozen: &[&str]) -> Weights {
+    Weights::from_tensors(weights.iter().map(|(name, tensor)| {
+        let tensor = tensor.detach().copy();
+        (name.to_owned(), if frozen.contains(&name) { tensor } else { tensor.set_requires_grad(true) })
+    }))
+}

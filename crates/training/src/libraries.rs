@@ -1,0 +1,83 @@
+//! Versions of the libraries that numbers depend on, for signatures.
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A test compares it with `Cargo.lock`.
+const TCH: &str = "0.24.0";
+/// Where releases of libtorch have their version, beside `lib/`; the second place is that of older releases.
+const HEADERS: [&str; 2] =
+    ["include/torch/headeronly/version.h", "include/torch/csrc/api/include/torch/version.h"];
+
+/// Versions of the libraries that numbers depend on; `unknown` where the library does not tell.
+pub(crate) fn libraries() -> BTreeMap<String, String> {
+    let libtorch = loaded_libtorch().and_then(|library| version_beside(&library));
+    BTreeMap::from([
+        ("libtorch".to_owned(), libtorch.unwrap_or_else(|| "unknown".to_owned())),
+        ("tch".to_owned(), TCH.to_owned()),
+    ])
+}
+
+/// The file of the libtorch that this process runs, wherever `LIBTORCH` or `LD_LIBRARY_PATH` found it. Only Linux says.
+fn loaded_libtorch() -> Option<PathBuf> {
+    let mapped = fs::read_to_string("/proc/self/maps").ok()?;
+    let mut files = mapped.lines().filter_map(|line| line.find('/').map(|start| Path::new(&line[start..])));
+    let is_libtorch = |path: &Path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libtorch_cpu.so"))
+    };
+    files.find(|path| is_libtorch(path)).map(Path::to_owned)
+}
+
+/// The version that was installed with a library: neither tch nor libtorch has a function that tells it.
+fn version_beside(library: &Path) -> Option<String> {
+    let root = library.parent()?.parent()?;
+    let header = HEADERS.iter().find_map(|header| fs::read_to_string(root.join(header)).ok())?;
+    let parts = ["MAJOR", "MINOR", "PATCH"].map(|part| {
+        let define = format!("#define TORCH_VERSION_{part} ");
+        let number = header.lines().find_map(|line| line.strip_prefix(&define))?;
+        number.trim().parse::<u32>().ok()
+    });
+    let [Some(major), Some(minor), Some(patch)] = parts else { return None };
+    Some(format!("{major}.{minor}.{patch}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// libtorch writes its version into the ONNX files that it exports, so the library itself contains it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_version_is_that_of_the_library_that_runs() {
+        let version = libraries()["libtorch"].clone();
+        let library = fs::read(loaded_libtorch().unwrap()).unwrap();
+        let text = format!("\0{version}\0");
+        let is_there = library.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+        assert!(is_there, "the library that runs is not of version {version}");
+    }
+
+    #[test]
+    fn a_version_is_read_beside_the_library_or_unknown() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("lib/libtorch_cpu.so");
+        assert_eq!(version_beside(&library), None);
+        for (header, minor) in HEADERS.iter().rev().zip([7, 12]) {
+            let header = folder.path().join(header);
+            fs::create_dir_all(header.parent().unwrap()).unwrap();
+            let text = format!(
+                "#define TORCH_VERSION_MAJOR 2\n#define TORCH_VERSION_MINOR {minor}\n#define TORCH_VERSION_PATCH 1\n"
+            );
+            fs::write(&header, text).unwrap();
+            assert_eq!(version_beside(&library), Some(format!("2.{minor}.1")));
+        }
+        fs::write(folder.path().join(HEADERS[0]), "#define TORCH_VERSION_MAJOR two\n").unwrap();
+        assert_eq!(version_beside(&library), None);
+    }
+
+    #[test]
+    fn the_version_of_tch_is_that_of_the_lock_file() {
+        let lock = include_str!("../../../Cargo.lock");
+        let expected = format!("name = \"tch\"\nversion = \"{TCH}\"\n");
+        assert!(lock.contains(&expected), "tch {TCH} is not in Cargo.lock");
+    }
+}

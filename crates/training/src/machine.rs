@@ -1,0 +1,114 @@
+//! Where and how to compute.
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use records::Provenance;
+use tch::{Cuda, Device, Kind};
+
+use crate::error::Error;
+use crate::libraries::libraries;
+
+/// Number format of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Precision {
+    /// Single precision
+    F32,
+    /// bfloat16, quick on machines that have units for it; a classifier looks again in f32 at close decisions
+    Bf16,
+}
+
+impl Precision {
+    /// The name on the command line and in signatures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+        }
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Self::F32 => Kind::Float,
+            Self::Bf16 => Kind::BFloat16,
+        }
+    }
+}
+
+/// Where and how to compute.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// Folder of data sets and trained models.
+    pub data: PathBuf,
+    /// Threads of the computation.
+    pub threads: usize,
+    /// Device of the model.
+    pub device: Device,
+    /// Number format of the model in experiments.
+    pub precision: Precision,
+    /// Bytes that evaluating many head sets may take besides the model.
+    pub memory: u64,
+    /// No progress on stderr.
+    pub quiet: bool,
+}
+
+impl Machine {
+    /// Kind and device of tensors.
+    pub fn options(&self) -> (Kind, Device) {
+        (self.precision.kind(), self.device)
+    }
+
+    /// Threads with a model of their own: one for each core of a CPU, each computing alone, which keeps cores busier than
+    /// dividing small matrix products between them; one on a GPU, which divides them itself.
+    pub fn workers(&self) -> usize {
+        if self.device == Device::Cpu { self.threads } else { 1 }
+    }
+
+    /// `cpu` or `cuda:N`, for signatures.
+    pub fn device_name(&self) -> String {
+        match self.device {
+            Device::Cuda(index) => format!("cuda:{index}"),
+            _ => "cpu".to_owned(),
+        }
+    }
+
+    /// What signatures tell of a run that starts now.
+    pub fn provenance(&self) -> Provenance {
+        Provenance::collect(&self.device_name(), self.threads, libraries())
+    }
+
+    /// Where a trained model of that name is kept.
+    pub fn model_folder(&self, name: &str) -> PathBuf {
+        self.data.join("models").join(name)
+    }
+}
+
+/// Starts so many threads, or one for each core, and returns their number.
+///
+/// # Errors
+/// If they cannot be started.
+pub fn start_threads(threads: Option<usize>) -> Result<usize, Error> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.unwrap_or(cores);
+    let fault = |error: rayon::ThreadPoolBuildError| Error::Threads {
+        threads,
+        source: std::io::Error::other(error.to_string()),
+    };
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(fault)?;
+    Ok(threads)
+}
+
+/// The device of that name: `auto`, `cpu` or `cuda:N`.
+///
+/// # Errors
+/// If there is no such device.
+pub fn device(name: &str) -> Result<Device, Error> {
+    let found = if Cuda::is_available() { Cuda::device_count() } else { 0 };
+    let cuda = |index: &str| index.parse().ok().filter(|&index| (index as i64) < found).map(Device::Cuda);
+    let device = match name.split_once(':') {
+        None if name == "cpu" => Some(Device::Cpu),
+        None if name == "auto" => Some(if found > 0 { Device::Cuda(0) } else { Device::Cpu }),
+        Some(("cuda", index)) => cuda(index),
+        _ => None,
+    };
+    device.ok_or_else(|| Error::Device { name: name.to_owned(), found })
+}

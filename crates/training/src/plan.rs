@@ -1,0 +1,323 @@
+//! How a model is trained, and the course of its training.
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use durable::Lock;
+use records::{Existing, Identity, Row, RowWriter, Signature, TrainingRow};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::adam::{Adam, AdamSettings};
+use crate::error::Error;
+use crate::learner::Learner;
+use crate::machine::Machine;
+use crate::progress::Progress;
+use crate::record::{self, Ingredient, Record};
+use crate::run::{Run, epoch_seed};
+use crate::state::{Checkpoints, EpochState, Stay, TrainingCheckpoint};
+
+/// Which epoch becomes the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Keep {
+    /// The one with the best development score or, without a score, the lowest development loss.
+    Best,
+    /// The last one, for data sets whose development set is also what is reported.
+    Last,
+}
+
+/// How a model is trained.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// What the model is called.
+    pub name: &'a str,
+    /// The file that describes the training, for messages.
+    pub path: &'a Path,
+    /// Where to compute and to keep the model.
+    pub machine: &'a Machine,
+    /// Where the training curve goes.
+    pub curve: PathBuf,
+    /// All that the weights depend on, as far as the description says.
+    pub settings: Value,
+    /// Seed of batches and dropout.
+    pub seed: u64,
+    /// Passes over the training split.
+    pub epochs: usize,
+    /// Greatest l2 norm of the gradient of all weights together.
+    pub clip_norm: f64,
+    /// Of the optimiser.
+    pub adam: AdamSettings,
+    /// Which epoch becomes the model.
+    pub keep: Keep,
+    /// Checkpoints that stay; those of all epochs if absent.
+    pub stay: Option<Stay<'a>>,
+}
+
+/// What there is to train on, and how its run is described.
+pub struct Material<E> {
+    /// Examples to train on.
+    pub train: E,
+    /// Examples to choose the best epoch on.
+    pub dev: E,
+    /// What the training curve depends on.
+    pub identity: Identity,
+}
+
+/// Where a model is trained, closed to other processes until it is dropped.
+#[derive(Debug)]
+pub struct Workplace {
+    /// The folder of the model that is not complete yet.
+    pub folder: PathBuf,
+    record: Record,
+    _lock: Lock,
+}
+
+impl Workplace {
+    /// Says what to do about what a killed run has left, if it is at fault.
+    ///
+    /// # Errors
+    /// Names the folder and the fault.
+    pub fn undamaged<T, E: Display>(&self, rest: Result<T, E>) -> Result<T, Error> {
+        rest.map_err(|fault| Error::DamagedRest { folder: self.folder.clone(), fault: fault.to_string() })
+    }
+}
+
+impl Plan<'_> {
+    /// Where the model is or will be.
+    pub fn folder(&self) -> PathBuf {
+        self.machine.model_folder(self.name)
+    }
+
+    /// Whether the model is there. A model without a record of its training was not trained here and is taken as it is.
+    ///
+    /// # Errors
+    /// If it was trained from other settings, or from other contents of such `ingredients` as are at hand.
+    pub fn is_finished<E: From<Error>>(&self, ingredients: &[Ingredient<'_, E>]) -> Result<bool, E> {
+        let folder = self.folder();
+        self.check(&folder, ingredients)?;
+        Ok(folder.join("model.safetensors").exists())
+    }
+
+    fn check<E: From<Error>>(&self, folder: &Path, ingredients: &[Ingredient<'_, E>]) -> Result<(), E> {
+        let Some(fault) = Record::fault(folder, &self.settings, ingredients)? else { return Ok(()) };
+        let (folder, spec) = (folder.to_owned(), self.path.to_owned());
+        Err(Error::OtherTraining { folder, spec, fault }.into())
+    }
+
+    /// The place to train in, with what a killed run has left there, unless another process has just made the model.
+    /// With `again` that model is not looked at, and what was left of another training is removed.
+    ///
+    /// # Errors
+    /// If another process is training the model, or there is the rest of another training.
+    pub fn begin<E: From<Error>>(
+        &self,
+        again: bool,
+        ingredients: &[Ingredient<'_, E>],
+    ) -> Result<Option<Workplace>, E> {
+        let place = self.folder();
+        let lock = Lock::take(&place).map_err(Error::from)?;
+        let lock = lock.ok_or_else(|| Error::InTraining { folder: place.clone() })?;
+        durable::restore_folder(&place).map_err(Error::from)?;
+        if !again && self.is_finished(ingredients)? {
+            return Ok(None);
+        }
+        if !is_ours(&place) {
+            return Err(Error::NoModelFolder { folder: place }.into());
+        }
+        let folder = durable::partial(&place);
+        if again && Record::fault(&folder, &self.settings, ingredients)?.is_some() {
+            fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+        }
+        self.check(&folder, ingredients)?;
+        let record = Record::new(&self.settings, ingredients)?;
+        Ok(Some(Workplace { folder, record, _lock: lock }))
+    }
+
+    /// Trains the model; goes on where a killed run stopped. What is there is used until the new one is complete.
+    ///
+    /// - `save_tokenizer`: writes the tokeniser into the model's folder
+    /// - `start`: the model before the first step
+    /// - `load`: the model in the folder of an epoch
+    ///
+    /// # Errors
+    /// If a file cannot be written, what a killed run has left is damaged, or the loss is no longer a number.
+    pub fn run<L: Learner>(
+        &self,
+        workplace: &Workplace,
+        material: &Material<L::Examples>,
+        save_tokenizer: impl FnOnce(&Path) -> Result<(), L::Error>,
+        start: impl FnOnce() -> Result<L, L::Error>,
+        load: impl FnOnce(&Path) -> Result<L, L::Error>,
+    ) -> Result<(), L::Error>
+    where
+        L::Error: Display,
+    {
+        tch::set_num_threads(1); // each shard computes alone, see `Run`
+        let folder = &workplace.folder;
+        let checkpoints = Checkpoints::new(folder);
+        let mut states = workplace.undamaged(checkpoints.states())?;
+        let (learner, adam) = match states.last() {
+            Some(last) => workplace.undamaged(self.restore(&checkpoints, last, load))?,
+            None => {
+                let learner = start()?;
+                let adam = Adam::new(learner.weights(), &self.adam);
+                (learner, adam)
+            }
+        };
+        let mut run = self.begin_loop(learner, adam, &material.train, states.last())?;
+        self.check_steps(&run, &checkpoints)?;
+        let mut curve = self.open_curve(material.identity.clone(), &states)?;
+        workplace.record.write(folder)?;
+        save_tokenizer(folder)?;
+        for epoch in states.len() + 1..=self.epochs {
+            let state = self.epoch(&mut run, epoch, (material, &checkpoints), best(&states))?;
+            checkpoints.save(run.learner(), &run.adam, &state)?;
+            curve.push(state.row.clone()).map_err(Error::from)?;
+            states.push(state);
+        }
+        curve.finish(|_, _| Ok::<(), records::Error>(())).map_err(Error::from)?;
+        let kept = match self.keep {
+            Keep::Best => best(&states),
+            Keep::Last => states.last().map(|state| &state.row),
+        };
+        let Some(kept) = kept else { return Ok(()) };
+        run.progress.line(&format!("epoch {} is the model: {}", kept.epoch, described(kept)));
+        checkpoints.publish(kept.epoch)?;
+        durable::publish_folder(folder, &self.folder())?;
+        if let Some(stay) = self.stay {
+            Checkpoints::new(&self.folder()).thin(self.epochs, stay.epochs);
+        }
+        Ok(())
+    }
+
+    /// Model and optimiser as they were after an epoch.
+    fn restore<L: Learner>(
+        &self,
+        checkpoints: &Checkpoints,
+        last: &EpochState,
+        load: impl FnOnce(&Path) -> Result<L, L::Error>,
+    ) -> Result<(L, Adam), L::Error> {
+        let learner = load(&checkpoints.epoch(last.row.epoch))?;
+        let mut adam = Adam::new(learner.weights(), &self.adam);
+        checkpoints.restore(&mut adam, last, self.machine.device)?;
+        Ok((learner, adam))
+    }
+
+    /// Refuses checkpoints of `[dynamics]` that this training would not leave.
+    fn check_steps<L: Learner>(&self, run: &Run<L>, checkpoints: &Checkpoints) -> Result<(), Error> {
+        let Some(stay) = self.stay else { return Ok(()) };
+        if let Some(&step) = stay.steps.iter().find(|&&step| step > run.steps()) {
+            return Err(Error::NoSuchStep { spec: self.path.to_owned(), step, steps: run.steps() });
+        }
+        let passed: Vec<usize> =
+            stay.steps.iter().copied().filter(|&step| step <= run.adam.steps()).collect();
+        let missing = |folder| Error::NoTrainingCheckpoint { folder, spec: self.path.to_owned() };
+        checkpoints.kept(Stay { epochs: &[], steps: &passed }).map(drop).map_err(missing)
+    }
+
+    /// The training loop after the epoch `last`, with as many shards as it had.
+    fn begin_loop<L: Learner>(
+        &self,
+        learner: L,
+        adam: Adam,
+        train: &L::Examples,
+        last: Option<&EpochState>,
+    ) -> Result<Run<L>, L::Error> {
+        let done = last.map_or(0, |state| state.row.epoch);
+        let in_epoch = |epoch| learner.batches(train, epoch_seed(self.seed, epoch)).len();
+        let to_go: usize = (done + 1..=self.epochs).map(in_epoch).sum();
+        let progress = Progress::new(to_go, self.machine.quiet);
+        progress
+            .line(&format!("training `{}`: {} epochs in all, {to_go} steps to go", self.name, self.epochs));
+        let shards = last.map_or(self.machine.workers(), |state| state.shards);
+        let steps = adam.steps() + to_go;
+        Run::new(learner, adam, shards, (self.seed, self.clip_norm), steps, progress)
+    }
+
+    /// Trains one epoch.
+    fn epoch<L: Learner>(
+        &self,
+        run: &mut Run<L>,
+        epoch: usize,
+        (material, checkpoints): (&Material<L::Examples>, &Checkpoints),
+        best: Option<&TrainingRow>,
+    ) -> Result<EpochState, L::Error> {
+        let wanted = |step| self.stay.is_some_and(|stay| stay.steps.contains(&step));
+        let after_step = |learner: &L, step| match wanted(step) {
+            true => checkpoints.save_step(learner, step),
+            false => Ok(()),
+        };
+        let train_loss = run.epoch(epoch, &material.train, after_step)?;
+        let dev = run.dev_score(&material.dev)?;
+        let step = run.adam.steps();
+        if !dev.loss.is_finite() {
+            return Err(Error::Diverged { epoch, step }.into());
+        }
+        let mut row = TrainingRow {
+            epoch,
+            step,
+            train_loss,
+            dev_loss: dev.loss,
+            dev_score: dev.score,
+            learning_rate: run.learning_rate(step),
+            best: false,
+        };
+        row.best = best.is_none_or(|best| is_better(&row, best));
+        run.progress.line(&format!("epoch {epoch}: training loss {train_loss:.4}, {}", described(&row)));
+        Ok(EpochState { row, shards: run.shards() })
+    }
+
+    /// The training curve, with the rows of the epochs that are there.
+    fn open_curve(&self, identity: Identity, states: &[EpochState]) -> Result<RowWriter<TrainingRow>, Error> {
+        let run = self.machine.provenance();
+        let signature = Signature::new(identity, run);
+        // All rows are in `states`; a complete curve, such as a reference result, stays until this one is complete.
+        let mut curve = RowWriter::<TrainingRow>::open(&self.curve, &signature, Existing::Again)?;
+        let is_known = |row: &TrainingRow| states.iter().any(|state| state.row == *row);
+        if !curve.rows().all(is_known) {
+            curve.discard(|row| !is_known(row))?;
+        }
+        for state in states {
+            if !curve.contains(&state.row.key()) {
+                curve.push(state.row.clone())?;
+            }
+        }
+        Ok(curve)
+    }
+}
+
+/// Checkpoints that stayed beside the trained model in `folder`, in the order of training; `spec`: the file that describes
+/// it, for messages.
+///
+/// # Errors
+/// If one is not there: it was not asked for when the model was trained.
+pub fn checkpoints(folder: &Path, spec: &Path, stay: Stay<'_>) -> Result<Vec<TrainingCheckpoint>, Error> {
+    let missing = |folder| Error::NoTrainingCheckpoint { folder, spec: spec.to_owned() };
+    Checkpoints::new(folder).kept(stay).map_err(missing)
+}
+
+/// Whether a folder may be replaced by a model: it is one, is the rest of one, is empty or not there.
+fn is_ours(folder: &Path) -> bool {
+    let is_empty = || fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+    ["model.safetensors", record::FILE].iter().any(|name| folder.join(name).exists()) || is_empty()
+}
+
+/// The best epoch so far; the first of equals.
+fn best(states: &[EpochState]) -> Option<&TrainingRow> {
+    let rows = states.iter().map(|state| &state.row);
+    rows.reduce(|best, row| if is_better(row, best) { row } else { best })
+}
+
+/// By development score or, without one, by development loss.
+fn is_better(row: &TrainingRow, than: &TrainingRow) -> bool {
+    match (row.dev_score, than.dev_score) {
+        (Some(score), Some(other)) => score > other,
+        _ => row.dev_loss < than.dev_loss,
+    }
+}
+
+fn described(row: &TrainingRow) -> String {
+    let score = row.dev_score.map_or(String::new(), |score| format!(", score {score:.2}"));
+    format!("dev loss {:.4}{score}", row.dev_loss)
+}

@@ -1,0 +1,172 @@
+//! The training loop: batches divided between threads, gradients added up in a fixed order.
+use std::time::Instant;
+
+use rayon::prelude::*;
+use tch::{Tensor, no_grad};
+
+use crate::adam::{Adam, gradients};
+use crate::error::Error;
+use crate::learner::{Learner, Validation};
+use crate::progress::Progress;
+
+/// A model in training. Each shard takes a part of each batch, on a learner of its own that shares the weights: small
+/// matrix products gain more from that than from being divided between cores themselves.
+pub(crate) struct Run<L> {
+    shards: Vec<L>,
+    seed: u64,
+    clip_norm: f64,
+    /// Steps of all epochs.
+    steps: usize,
+    pub(crate) adam: Adam,
+    pub(crate) progress: Progress,
+}
+
+/// How well a model does on the development set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DevScore {
+    /// In nats per prediction, without dropout and label smoothing.
+    pub loss: f64,
+    /// The score, higher is better, if the model has one.
+    pub score: Option<f64>,
+}
+
+impl<L: Learner> Run<L> {
+    /// Divides each batch between `shards`; losses depend on their number, in the last digits.
+    pub(crate) fn new(
+        learner: L,
+        adam: Adam,
+        shards: usize,
+        (seed, clip_norm): (u64, f64),
+        steps: usize,
+        progress: Progress,
+    ) -> Result<Self, L::Error> {
+        let mut all = vec![learner];
+        while all.len() < shards {
+            all.push(all[0].share()?);
+        }
+        Ok(Self { shards: all, seed, clip_norm, steps, adam, progress })
+    }
+
+    /// The model, as one of the shards has it.
+    pub(crate) fn learner(&self) -> &L {
+        &self.shards[0]
+    }
+
+    /// Steps of all epochs.
+    pub(crate) fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// The number of parts that a batch is divided into.
+    pub(crate) fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// One pass over the training data; returns the mean loss in nats per prediction. `after_step` is given the model and
+    /// the number of its updates.
+    pub(crate) fn epoch(
+        &mut self,
+        epoch: usize,
+        train: &L::Examples,
+        after_step: impl Fn(&L, usize) -> Result<(), L::Error>,
+    ) -> Result<f64, L::Error> {
+        let seed = epoch_seed(self.seed, epoch);
+        // Only dropout on a GPU draws from libtorch's generator.
+        tch::manual_seed(seed as i64);
+        for (shard, place) in self.shards.iter_mut().zip(1..) {
+            shard.reseed(seed.wrapping_add(place << 32));
+        }
+        let started = Instant::now();
+        let (mut sum, mut seen) = (0.0, 0);
+        for rows in &self.shards[0].batches(train, seed) {
+            let predictions = L::predictions(train, rows);
+            let loss = self.step(train, rows, predictions)?;
+            if !loss.is_finite() {
+                return Err(Error::Diverged { epoch, step: self.adam.steps() }.into());
+            }
+            after_step(self.learner(), self.adam.steps())?;
+            sum += loss * predictions as f64;
+            seen += predictions;
+            let speed = seen as f64 / started.elapsed().as_secs_f64();
+            let mean = sum / seen as f64;
+            self.progress.message(format!("epoch {epoch}  loss {mean:.3}  {speed:.0} predictions/s"));
+            self.progress.advance(1);
+        }
+        Ok(sum / seen as f64)
+    }
+
+    /// One update; returns the batch's loss in nats per prediction, or NaN if the gradient is not finite.
+    fn step(&mut self, train: &L::Examples, rows: &[usize], predictions: usize) -> Result<f64, L::Error> {
+        let parts = divided(rows, self.shards.len());
+        let results: Vec<(f64, Vec<Tensor>)> = self
+            .shards
+            .par_iter_mut()
+            .zip(parts)
+            .map(|(shard, rows)| {
+                let loss = shard.loss(train, rows)? / predictions as f64;
+                Ok((loss.double_value(&[]), gradients(&loss, shard.weights())))
+            })
+            .collect::<Result<_, L::Error>>()?;
+        let (losses, gradients): (Vec<f64>, Vec<Vec<Tensor>>) = results.into_iter().unzip();
+        let learning_rate = self.learning_rate(self.adam.steps() + 1);
+        let norm = self.adam.update(gradients, learning_rate, self.clip_norm);
+        Ok(if norm.is_finite() { losses.iter().sum() } else { f64::NAN })
+    }
+
+    /// The learning rate of a step, counted from 1.
+    pub(crate) fn learning_rate(&self, step: usize) -> f64 {
+        self.shards[0].learning_rate(step, self.steps)
+    }
+
+    /// How well the model does on the development set, without dropout and label smoothing.
+    pub(crate) fn dev_score(&mut self, dev: &L::Examples) -> Result<DevScore, L::Error> {
+        let batches = self.shards[0].dev_batches(dev);
+        let threads = self.shards.len();
+        let parts: Vec<Validation<L::Outcome>> = self
+            .shards
+            .par_iter_mut()
+            .enumerate()
+            .map(|(first, shard)| {
+                let mut total = Validation { loss: 0.0, outcomes: Vec::new() };
+                for rows in batches.iter().skip(first).step_by(threads) {
+                    let part = no_grad(|| shard.validate(dev, rows))?;
+                    total.loss += part.loss;
+                    total.outcomes.extend(part.outcomes);
+                }
+                Ok(total)
+            })
+            .collect::<Result<_, L::Error>>()?;
+        let sum: f64 = parts.iter().map(|part| part.loss).sum();
+        let outcomes: Vec<_> = parts.into_iter().flat_map(|part| part.outcomes).collect();
+        let score = self.shards[0].score(&outcomes)?;
+        Ok(DevScore { loss: sum / L::predictions(dev, &batches.concat()) as f64, score })
+    }
+}
+
+/// Cuts `rows` into at most `parts` pieces of like length, none of them empty.
+fn divided(rows: &[usize], parts: usize) -> Vec<&[usize]> {
+    let bound = |part: usize| rows.len() * part / parts;
+    (0..parts).map(|part| &rows[bound(part)..bound(part + 1)]).filter(|piece| !piece.is_empty()).collect()
+}
+
+/// Seed of an epoch's batches and dropout.
+pub(crate) fn epoch_seed(seed: u64, epoch: usize) -> u64 {
+    seed.wrapping_mul(1_000_003).wrapping_add(epoch as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_divided_without_loss_and_without_empty_pieces() {
+        let rows: Vec<usize> = (0..17).collect();
+        for parts in 1..20 {
+            let pieces = divided(&rows, parts);
+            assert_eq!(pieces.concat(), rows, "{parts} parts");
+            assert_eq!(pieces.len(), parts.min(17));
+            let lengths = pieces.iter().map(|piece| piece.len());
+            assert!(lengths.clone().max().unwrap() - lengths.min().unwrap() <= 1, "{parts} parts");
+        }
+    }
+}

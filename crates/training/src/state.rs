@@ -1,0 +1,229 @@
+//! What a training run leaves on disk: a model folder for each epoch, and what an exact resume needs.
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use core_masking::Weights;
+use records::TrainingRow;
+use serde::{Deserialize, Serialize};
+use tch::{Device, Kind};
+
+use crate::adam::Adam;
+use crate::error::Error;
+use crate::learner::Learner;
+
+const MOMENTS: &str = "optimizer.safetensors";
+const STATE: &str = "state.json";
+const MODEL: &str = "model.safetensors";
+
+/// More than any machine or training has, few enough to compute with.
+const MOST_SHARDS: usize = 4_096;
+const MOST_STEPS: usize = 1 << 40;
+
+/// Where training stands after an epoch.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct EpochState {
+    /// The epoch's line in the training curve.
+    pub row: TrainingRow,
+    /// The number of parts that batches were divided into.
+    pub shards: usize,
+}
+
+/// Checkpoints that stay when training has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Stay<'a> {
+    /// At the end of these epochs, counted from 1.
+    pub epochs: &'a [usize],
+    /// After these parameter updates.
+    pub steps: &'a [usize],
+}
+
+/// A model as it was at some point of its training.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrainingCheckpoint {
+    /// The epoch that ended there, counted from 1; absent within an epoch.
+    pub epoch: Option<usize>,
+    /// Parameter updates until then.
+    pub updates: usize,
+    /// The folder of its configuration and its weights.
+    pub folder: PathBuf,
+}
+
+impl TrainingCheckpoint {
+    /// Its weights.
+    pub fn weights(&self) -> PathBuf {
+        self.folder.join(MODEL)
+    }
+}
+
+/// The folder of a model and of the checkpoints of its training.
+#[derive(Debug)]
+pub(crate) struct Checkpoints {
+    folder: PathBuf,
+}
+
+impl Checkpoints {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    fn epochs(&self) -> PathBuf {
+        self.folder.join("epochs")
+    }
+
+    /// The model folder of an epoch.
+    pub(crate) fn epoch(&self, epoch: usize) -> PathBuf {
+        self.epochs().join(epoch.to_string())
+    }
+
+    /// The model folder after a step within an epoch.
+    fn step(&self, step: usize) -> PathBuf {
+        self.folder.join("steps").join(step.to_string())
+    }
+
+    /// The checkpoints that stay. The first one that is not there is the error.
+    pub(crate) fn kept(&self, stay: Stay<'_>) -> Result<Vec<TrainingCheckpoint>, PathBuf> {
+        let mut kept = Vec::new();
+        for &epoch in stay.epochs {
+            let folder = self.epoch(epoch);
+            let state = fs::read(folder.join(STATE)).ok();
+            let state: Option<EpochState> = state.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let Some(state) = state else { return Err(folder) };
+            kept.push(TrainingCheckpoint { epoch: Some(epoch), updates: state.row.step, folder });
+        }
+        for &step in stay.steps {
+            let folder = self.step(step);
+            if !folder.join(MODEL).exists() {
+                return Err(folder);
+            }
+            kept.push(TrainingCheckpoint { epoch: None, updates: step, folder });
+        }
+        kept.sort_by_key(|checkpoint| (checkpoint.updates, checkpoint.epoch));
+        kept.dedup_by_key(|checkpoint| checkpoint.updates); // a step that ends an epoch
+        Ok(kept)
+    }
+
+    /// The states of all epochs there are, in order.
+    ///
+    /// # Errors
+    /// If one of them is no state of that epoch.
+    pub(crate) fn states(&self) -> Result<Vec<EpochState>, Error> {
+        let mut states = Vec::new();
+        loop {
+            let path = self.epoch(states.len() + 1).join(STATE);
+            let fault = |fault| Error::State { path: path.clone(), fault };
+            match fs::read(&path) {
+                Ok(bytes) => {
+                    let state: EpochState = serde_json::from_slice(&bytes)
+                        .map_err(|error| fault(format!("not the state of a training run: {error}")))?;
+                    state.check(states.len() + 1).map_err(|what| fault(what.to_owned()))?;
+                    states.push(state);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(states),
+                Err(source) => return Err(Error::Read { path, source }),
+            }
+        }
+    }
+
+    /// Writes an epoch: all of it or, if the process is killed, nothing. The moments of the epoch before go.
+    pub(crate) fn save<L: Learner>(
+        &self,
+        model: &L,
+        adam: &Adam,
+        state: &EpochState,
+    ) -> Result<(), L::Error> {
+        let epoch = state.row.epoch;
+        durable::replace_folder(&self.epoch(epoch), |partial| {
+            model.save(partial)?;
+            adam.state().write(&partial.join(MOMENTS)).map_err(Error::from)?;
+            let json = serde_json::to_string_pretty(state).expect("a state has only text keys");
+            Ok::<_, L::Error>(durable::write(&partial.join(STATE), json + "\n")?)
+        })?;
+        let _ = fs::remove_file(self.epoch(epoch - 1).join(MOMENTS)); // only saves space
+        Ok(())
+    }
+
+    /// Writes the model after a step within an epoch, in the place of what a killed run has left.
+    pub(crate) fn save_step<L: Learner>(&self, model: &L, step: usize) -> Result<(), L::Error> {
+        durable::replace_folder(&self.step(step), |partial| model.save(partial))
+    }
+
+    /// Removes all epochs up to `last` but those of `kept`, when none is needed to go on.
+    pub(crate) fn thin(&self, last: usize, kept: &[usize]) {
+        for epoch in (1..=last).filter(|epoch| !kept.contains(epoch)) {
+            let _ = fs::remove_dir_all(self.epoch(epoch)); // only saves space
+        }
+        let _ = fs::remove_file(self.epoch(last).join(MOMENTS));
+    }
+
+    /// Gives the optimiser the moments that it had after an epoch.
+    pub(crate) fn restore(&self, adam: &mut Adam, state: &EpochState, device: Device) -> Result<(), Error> {
+        let path = self.epoch(state.row.epoch).join(MOMENTS);
+        let moments = Weights::read(&path, (Kind::Float, device))?;
+        moments.check(&path, &adam.inventory())?;
+        Ok(adam.restore(&moments, state.row.step)?)
+    }
+
+    /// Makes an epoch the model of the folder.
+    pub(crate) fn publish(&self, epoch: usize) -> Result<(), Error> {
+        for name in ["config.json", MODEL] {
+            let from = self.epoch(epoch).join(name);
+            let bytes = fs::read(&from).map_err(|source| Error::Read { path: from, source })?;
+            durable::write(&self.folder.join(name), bytes)?;
+        }
+        Ok(())
+    }
+}
+
+impl EpochState {
+    /// Refuses numbers that no training writes, before anything is computed from them.
+    fn check(&self, epoch: usize) -> Result<(), &'static str> {
+        if self.row.epoch != epoch {
+            return Err("the state of another epoch");
+        }
+        match (1..=MOST_SHARDS).contains(&self.shards) && self.row.step <= MOST_STEPS {
+            true => Ok(()),
+            false => Err("its number of shards or of steps is out of range"),
+        }
+    }
+}
+
+/// Writes a file by way of another, unless it is there: a run that is continued has it already.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_once<E: From<durable::Error>>(
+    path: &Path,
+    write: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    if path.exists() { Ok(()) } else { durable::replace_file(path, write) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"row": {"epoch": 1, "step": 25, "train_loss": 0.5, "dev_loss": 0.25, "dev_score": null,
+        "learning_rate": 0.01, "best": true}, "shards": 2}"#;
+
+    #[test]
+    fn a_state_that_no_training_wrote_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("epochs/1").join(STATE);
+        let states = |text: &str| {
+            durable::write(&path, text).unwrap();
+            Checkpoints::new(folder.path()).states()
+        };
+        assert_eq!(states(GOOD).unwrap().len(), 1);
+        for (from, to, fault) in [
+            ("{\"row\"", "{\"rows\"", "not the state of a training run"),
+            ("\"epoch\": 1", "\"epoch\": 2", "the state of another epoch"),
+            ("\"shards\": 2", "\"shards\": 0", "out of range"),
+            ("\"shards\": 2", "\"shards\": 1000000000", "out of range"),
+            ("\"step\": 25", "\"step\": 18446744073709551615", "out of range"),
+            (GOOD, "", "not the state of a training run"),
+        ] {
+            let message = states(&GOOD.replace(from, to)).unwrap_err().to_string();
+            assert!(message.contains(fault) && message.contains("state.json"), "{to}: {message}");
+        }
+    }
+}
