@@ -40,6 +40,12 @@ impl ParallelText {
         self.source.is_empty()
     }
 
+    /// Adds pairs behind those that are there.
+    pub fn append(&mut self, more: Self) {
+        self.source.extend(more.source);
+        self.target.extend(more.target);
+    }
+
     /// The pairs at these places.
     ///
     /// # Panics

@@ -11,14 +11,18 @@ use subject::Subject;
 use crate::error::Error;
 
 /// Files of a folder, besides configuration and weights, that a model is used with.
-const COMPANIONS: [&str; 9] = [
+const COMPANIONS: [&str; 13] = [
     "added_tokens.json",
     "generation_config.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
     "source.spm",
     "special_tokens_map.json",
     "target.spm",
     "tokenizer.json",
     "tokenizer_config.json",
+    "vocab-src.json",
+    "vocab-tgt.json",
     "vocab.json",
     "vocab.txt",
 ];

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn each_attention_type_is_a_family() {
-        let shape = LayerShape { layers: 2, heads: 3 };
+        let shape = LayerShape::plain(2, 3, 6);
         let layout = HeadLayout::new([(Attention::EncEnc, shape), (Attention::DecDec, shape)]);
         let scored = Scored::first("test".to_owned(), None, false);
         let families = HeadSweep::one_at_a_time(scored, &layout, TestArgs::default()).families();

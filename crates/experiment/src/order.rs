@@ -67,7 +67,7 @@ pub enum Granularity {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Order of heads")]
 pub struct EstimateArgs {
-    /// Split that scores of heads are measured on; the subject's training split if absent
+    /// Split that scores of heads are measured on; what the subject's file says, or else its training split, if absent
     #[arg(long, value_name = "SPLIT")]
     pub estimate_on: Option<String>,
 
@@ -104,7 +104,7 @@ impl EstimateArgs {
         (seed, rescale): (u64, bool),
         machine: &Machine,
     ) -> Result<Estimate, Error> {
-        let split = self.estimate_on.as_deref().unwrap_or(description.train_split());
+        let split = self.estimate_on.as_deref().unwrap_or(description.estimate_split());
         let split = description.split(Some(split), machine)?;
         Ok(Estimate {
             on: Scored::sample(split, self.estimate_limit, seed, rescale),

@@ -91,6 +91,11 @@ impl Description {
         self.described.outline().dev
     }
 
+    /// The split that importance is measured on unless another is asked for.
+    pub fn estimate_split(&self) -> &str {
+        self.described.outline().estimate
+    }
+
     /// The split of another domain, if there is one.
     pub fn shifted_split(&self) -> Option<&str> {
         self.described.outline().shifted

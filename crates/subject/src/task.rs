@@ -177,6 +177,8 @@ pub(crate) struct Outline<'a> {
     pub test: &'a str,
     /// The split of another domain, if there is one.
     pub shifted: Option<&'a str>,
+    /// The split that importance is measured on.
+    pub estimate: &'a str,
     /// The names of all splits.
     pub splits: Vec<String>,
 }

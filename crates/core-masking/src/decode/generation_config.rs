@@ -78,7 +78,7 @@ impl BeamSearch {
     /// If a file is missing or torn, asks for what is not supported (sampling, several end symbols, forbidden
     /// sequences of tokens, ...), or names a token that the model does not have.
     pub fn read(folder: &Path, model: &TranslatorConfig) -> Result<Self, Error> {
-        let (path, entries) = read_entries(folder)?;
+        let (path, entries) = read_entries(folder, model)?;
         let fault = |fault| Error::Config { path: path.clone(), fault };
         refuse_unsupported(&entries).map_err(fault)?;
         let config: GenerationConfig = checkpoint::parse(&path, Value::Object(entries))?;
@@ -88,14 +88,14 @@ impl BeamSearch {
 }
 
 /// The entries without those that are null, and the file that they are from.
-fn read_entries(folder: &Path) -> Result<(PathBuf, Map<String, Value>), Error> {
+fn read_entries(folder: &Path, model: &TranslatorConfig) -> Result<(PathBuf, Map<String, Value>), Error> {
     let own = folder.join("generation_config.json");
     let is_own = own.exists();
     let path = if is_own { own } else { folder.join("config.json") };
     let mut entries: Map<String, Value> = checkpoint::read_json(&path)?;
     if !is_own && !entries.contains_key("forced_eos_token_id") {
-        // the default of transformers' TranslatorConfig, but not of its GenerationConfig
-        entries.insert("forced_eos_token_id".to_owned(), json!(0));
+        // a default of transformers' MarianConfig and FSMTConfig, but not of its GenerationConfig
+        entries.insert("forced_eos_token_id".to_owned(), json!(model.family.forced_end));
     }
     entries.retain(|_, value| !value.is_null());
     Ok((path, entries))

@@ -17,6 +17,7 @@ pub static FSMT: TranslatorFamily = TranslatorFamily {
         bias: None,
         copies: &[("model.decoder.embed_tokens.weight", "model.decoder.output_projection.weight")],
     },
+    forced_end: 2,
     sinusoids: Sinusoids::Fairseq,
     supported: &[("is_encoder_decoder", true)],
 };

@@ -21,6 +21,7 @@ pub static MARIAN: TranslatorFamily = TranslatorFamily {
             ("lm_head.weight", "model.shared.weight"),
         ],
     },
+    forced_end: 0,
     sinusoids: Sinusoids::Vaswani,
     supported: &[
         ("add_bias_logits", false),

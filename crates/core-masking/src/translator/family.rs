@@ -18,6 +18,8 @@ pub struct TranslatorFamily {
     pub defaults: &'static str,
     /// What embeddings and output layer are called.
     pub embeddings: EmbeddingNames,
+    /// The end symbol that transformers forces on a translation of the greatest length unless told otherwise.
+    pub forced_end: u32,
     /// The table of positions.
     pub sinusoids: Sinusoids,
     /// Entries that a `config.json` may have, and the only value that is supported.

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use core_masking::marian::Marian;
 use core_masking::{BeamSearch, Gates, Stopping};
+use core_masking::{GatedModel, Translator};
 use corpus::tokenizer::SubwordTokenizer;
 use rayon::prelude::*;
 use serde_json::json;
@@ -22,7 +22,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     let machine = Machine { quiet: true, ..context.machine.clone() };
     let description = Description::read(&context.args.translator).unwrap();
     let folder = description.train(&machine, Path::new("results"), false).unwrap();
-    let model = Marian::load(&folder, machine.options()).unwrap();
+    let model = Translator::load(&folder, machine.options()).unwrap();
     let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json")).unwrap();
     let Decoding { text, search } = decoding(&description, &machine).unwrap();
     let mut sources: Vec<Vec<u32>> =
@@ -52,8 +52,8 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
 }
 
 /// Each thread takes the longest batch that is left.
-fn translate(search: &BeamSearch, model: &Marian, batches: &[&[Vec<u32>]], threads: usize) {
-    let models: Vec<Marian> = (0..threads).map(|_| model.share().unwrap()).collect();
+fn translate(search: &BeamSearch, model: &Translator, batches: &[&[Vec<u32>]], threads: usize) {
+    let models: Vec<Translator> = (0..threads).map(|_| model.share().unwrap()).collect();
     let next = AtomicUsize::new(0);
     models.into_par_iter().for_each(|model| {
         let gates = Gates::open(&model.layout(), model.options());

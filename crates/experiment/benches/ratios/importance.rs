@@ -2,11 +2,11 @@
 //! thread as each thread of an experiment has.
 use std::collections::BTreeSet;
 
-use core_masking::bert::{BertClassifier, BertDropout};
-use core_masking::importance::{measure_classifier, measure_translator};
-use core_masking::loss::{PairBatch, label_losses, sentence_losses};
-use core_masking::marian::{Marian, MarianConfig};
-use core_masking::{Gates, Measure, Weights};
+use core_masking::classifier::LabelledBatch;
+use core_masking::loss::PairBatch;
+use core_masking::{
+    Classifier, GatedModel, Gates, Measure, ModelDropout, Translator, TranslatorConfig, Weights,
+};
 use tch::{Kind, Tensor};
 
 use crate::models::{MINILM, classifier, finish, texts};
@@ -39,17 +39,17 @@ fn backward(loss: &Tensor, weights: &Weights) {
 
 fn of_classifier(context: &Context) -> f64 {
     let model = classifier(MINILM, context.machine.device);
-    let batch = texts(&model, 32, 55);
     let labels = Tensor::from_slice(&(0..32).map(|row| row % 2).collect::<Vec<i64>>());
     let labels = labels.to_device(context.machine.device);
-    let learner = BertClassifier::new(model.config().clone(), trainable(model.weights())).unwrap();
+    let batch = LabelledBatch { texts: texts(&model, 32, 55), labels };
+    let learner = Classifier::new(model.config().clone(), trainable(model.weights())).unwrap();
     let (open, measures) =
         (Gates::open(&model.layout(), model.options()), BTreeSet::from([Measure::Example]));
     context.ratio(
-        || timed(|| drop(measure_classifier(&model, &batch, &labels, &open, &measures))),
+        || timed(|| drop(model.measure(&batch, &open, &measures))),
         || {
             timed(|| {
-                let loss = label_losses(&learner, &batch, &labels, &open, &BertDropout::OFF).mean(None);
+                let loss = learner.losses(&batch, &open, &ModelDropout::OFF).mean(None);
                 backward(&loss, learner.weights());
             })
         },
@@ -63,18 +63,22 @@ fn of_translator(context: &Context) -> f64 {
         "decoder_ffn_dim": 512, "activation_function": "relu", "max_position_embeddings": 128,
         "scale_embedding": true, "pad_token_id": 1, "eos_token_id": 0, "decoder_start_token_id": 1,
     });
-    let config: MarianConfig = serde_json::from_value(json).unwrap();
-    let model = Marian::random(config, 1, (Kind::Float, context.machine.device)).unwrap();
+    let config: TranslatorConfig = serde_json::from_value(json).unwrap();
+    let model = Translator::random(config, 1, (Kind::Float, context.machine.device)).unwrap();
     let sentence =
         |row: u32| (0..10 + row % 12).map(|place| 2 + (row * 91 + place * 7) % 7990).chain([0]).collect();
     let sentences: Vec<Vec<u32>> = (0..64).map(sentence).collect();
     let rows: Vec<&[u32]> = sentences.iter().map(Vec::as_slice).collect();
-    let learner = Marian::new(model.config().clone(), trainable(model.weights())).unwrap();
+    let learner = Translator::new(model.config().clone(), trainable(model.weights())).unwrap();
     let batch = PairBatch::new(&model, &rows, &rows);
     let (open, measures) =
         (Gates::open(&model.layout(), model.options()), BTreeSet::from([Measure::Example]));
     context.ratio(
-        || timed(|| drop(measure_translator(&model, &batch, &open, &measures))),
-        || timed(|| backward(&sentence_losses(&learner, &batch, &open).sum(None), learner.weights())),
+        || timed(|| drop(model.measure(&batch, &open, &measures))),
+        || {
+            timed(|| {
+                backward(&learner.losses(&batch, &open, &ModelDropout::OFF).sum(None), learner.weights())
+            })
+        },
     )
 }

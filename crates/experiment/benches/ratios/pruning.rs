@@ -1,5 +1,5 @@
 //! Half of the heads removed for real: the speed that is measured, beside the one that multiply-adds predict.
-use core_masking::bert::{BertClassifier, BertDropout};
+use core_masking::{Classifier, GatedModel, ModelDropout};
 use core_masking::{Gates, HeadSet, Removal, SegmentBatch};
 use tch::no_grad;
 
@@ -17,7 +17,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
         let half: HeadSet =
             model.layout().heads().into_iter().filter(|id| id.head_index() % 2 == 1).collect();
         let pruned = model.without_heads(&half, Removal::Cut).unwrap();
-        let work = |model: &BertClassifier| model.multiply_adds(u64::from(LENGTH)) as f64;
+        let work = |model: &Classifier| model.multiply_adds(u64::from(LENGTH)) as f64;
         let predicted = work(&model) / work(&pruned);
         for batch_size in [16, 64] {
             let batch = texts(&model, batch_size, LENGTH);
@@ -33,7 +33,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     }
 }
 
-fn forward(model: &BertClassifier, batch: &SegmentBatch) {
+fn forward(model: &Classifier, batch: &SegmentBatch) {
     let open = Gates::open(&model.layout(), model.options());
-    finish(&no_grad(|| model.forward(batch, &open, &BertDropout::OFF)));
+    finish(&no_grad(|| model.forward(batch, &open, &ModelDropout::OFF)));
 }

@@ -3,7 +3,7 @@
 //! One by one is the plain forward pass of each set: all layers at all positions. It is timed on one head of each layer,
 //! since all heads of a layer cost it the same. One batch, one thread, as each thread of an experiment has; on a GPU all heads
 //! of a layer are rows of one batch.
-use core_masking::bert::{BertClassifier, BertDropout, Variants};
+use core_masking::{Classifier, GatedModel, ModelDropout};
 use core_masking::{Gates, HeadId, HeadSet, SegmentBatch};
 use tch::{Device, no_grad};
 
@@ -28,7 +28,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
 }
 
 /// One head of each layer.
-fn one_by_one(model: &BertClassifier, batch: &SegmentBatch) {
+fn one_by_one(model: &Classifier, batch: &SegmentBatch) {
     let layout = model.layout();
     for id in layout.heads().into_iter().filter(|id: &HeadId| id.head_index() == 0) {
         let gates = Gates::masking(&layout, &[HeadSet::from_iter([id])], model.options()).unwrap();
@@ -37,11 +37,11 @@ fn one_by_one(model: &BertClassifier, batch: &SegmentBatch) {
 }
 
 /// All heads, layer by layer as a subject evaluates them.
-fn together(model: &BertClassifier, batch: &SegmentBatch, sets: &[HeadSet]) {
+fn together(model: &Classifier, batch: &SegmentBatch, sets: &[HeadSet]) {
     let rows = if model.options().1 == Device::Cpu { 1 } else { model.config().num_attention_heads };
     let mut trunk = None;
     for layer in sets.chunk_by(|left, right| lowest(left) == lowest(right)) {
-        let variants = Variants::new(model, layer, false).unwrap();
+        let variants = model.variants(layer, false).unwrap();
         let (logits, left) = no_grad(|| model.sweep(batch, &variants, rows, trunk.take()));
         logits.iter().for_each(finish);
         trunk = Some(left);
@@ -53,10 +53,10 @@ fn lowest(set: &HeadSet) -> Option<usize> {
 }
 
 /// All layers at all positions, as a model without this project's short cuts computes them.
-fn plain(model: &BertClassifier, batch: &SegmentBatch, gates: &Gates) {
-    let mut x = model.embed(batch, &BertDropout::OFF);
+fn plain(model: &Classifier, batch: &SegmentBatch, gates: &Gates) {
+    let mut x = model.embed(batch, &ModelDropout::OFF);
     for layer in 0..model.config().num_hidden_layers {
-        x = model.layer(layer, &x, batch, gates, &BertDropout::OFF);
+        x = model.layer(layer, &x, batch, gates, &ModelDropout::OFF);
     }
     finish(&x);
 }

@@ -2,8 +2,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use core_masking::bert::BertConfig;
-use core_masking::marian::MarianConfig;
+use core_masking::ClassifierConfig;
+use core_masking::TranslatorConfig;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 use serde_json::{Value, json};
@@ -162,7 +162,7 @@ fn mean(lines: &[String], tokens: impl Fn(&String) -> usize) -> usize {
 fn of_classifier(model: &Path, lines: &[String]) -> Value {
     let tokenizer = ClassifierTokenizer::load(model, 128).unwrap();
     let length = mean(lines, |line| tokenizer.encode(line, None).ids.len());
-    let config = BertConfig::read(&model.join("config.json")).unwrap();
+    let config = ClassifierConfig::read(&model.join("config.json")).unwrap();
     json!({
         "family": "bert", "lengths": [length], "labels": 2, "config": {
             "vocab_size": config.vocab_size, "hidden_size": config.hidden_size,
@@ -175,6 +175,6 @@ fn of_classifier(model: &Path, lines: &[String]) -> Value {
 fn of_translator(model: &Path, lines: &[String]) -> Value {
     let tokenizer = SubwordTokenizer::load(&model.join("tokenizer.json")).unwrap();
     let length = mean(lines, |line| tokenizer.encode(line).len());
-    let config = MarianConfig::read(&model.join("config.json")).unwrap();
+    let config = TranslatorConfig::read(&model.join("config.json")).unwrap();
     json!({ "family": "marian", "lengths": [length, length], "labels": 0, "config": config })
 }

@@ -1,7 +1,8 @@
 //! The size of a BERT model, its tokeniser, and how it is trained.
 use std::collections::BTreeMap;
 
-use core_masking::bert::{BertConfig, HiddenActivation};
+use core_masking::families::BERT;
+use core_masking::{Activation, ClassifierConfig};
 use serde::{Deserialize, Serialize};
 use training::Keep;
 
@@ -105,8 +106,9 @@ impl EncoderSpec {
         tokenizer: TextTokenizerSpec,
         labels: &[String],
         vocabulary: usize,
-    ) -> BertConfig {
-        let config = BertConfig {
+    ) -> ClassifierConfig {
+        let config = ClassifierConfig {
+            family: &BERT,
             model_type: "bert".to_owned(),
             architectures: Vec::new(),
             vocab_size: vocabulary as i64,
@@ -114,7 +116,7 @@ impl EncoderSpec {
             num_hidden_layers: self.layers,
             num_attention_heads: self.heads,
             intermediate_size: self.d_ff,
-            hidden_act: HiddenActivation::Gelu,
+            hidden_act: Activation::Gelu,
             max_position_embeddings: tokenizer.max_length as i64,
             type_vocab_size: 2,
             layer_norm_eps: 1e-12,

@@ -1,9 +1,9 @@
 //! A classifier in training: Devlin et al. (2019), Section 3.2 and Appendix A.3.
 use std::path::Path;
 
-use core_masking::bert::{BertClassifier, BertDropout};
-use core_masking::loss::{cross_entropy, label_losses};
-use core_masking::{Gates, Weights};
+use core_masking::classifier::LabelledBatch;
+use core_masking::loss::cross_entropy;
+use core_masking::{Classifier, GatedModel, Gates, ModelDropout, Weights};
 use corpus::batches::{length_grouped, length_sorted};
 use stats::classification::{ClassificationMetric, Outcome, score};
 use tch::{Device, Kind, Tensor};
@@ -15,18 +15,18 @@ use crate::error::Error;
 
 /// A classifier in training.
 #[derive(Debug)]
-pub(crate) struct Classifier {
+pub(crate) struct ClassifierLearner {
     settings: FineTuningSpec,
     metric: ClassificationMetric,
-    model: BertClassifier,
+    model: Classifier,
     open: Gates,
-    dropout: BertDropout,
+    dropout: ModelDropout,
 }
 
-impl Classifier {
+impl ClassifierLearner {
     /// On a copy of the model's weights.
     pub(super) fn new(
-        model: &BertClassifier,
+        model: &Classifier,
         settings: FineTuningSpec,
         metric: ClassificationMetric,
     ) -> Result<Self, Error> {
@@ -40,22 +40,22 @@ impl Classifier {
         settings: FineTuningSpec,
         metric: ClassificationMetric,
     ) -> Result<Self, Error> {
-        Self::new(&BertClassifier::load(folder, (Kind::Float, device))?, settings, metric)
+        Self::new(&Classifier::load(folder, (Kind::Float, device))?, settings, metric)
     }
 
     fn on(
-        model: &BertClassifier,
+        model: &Classifier,
         weights: Weights,
         settings: FineTuningSpec,
         metric: ClassificationMetric,
     ) -> Result<Self, Error> {
         let open = Gates::open(&model.layout(), model.options());
-        let model = BertClassifier::new(model.config().clone(), weights)?;
-        Ok(Self { settings, metric, model, open, dropout: BertDropout::OFF })
+        let model = Classifier::new(model.config().clone(), weights)?;
+        Ok(Self { settings, metric, model, open, dropout: ModelDropout::OFF })
     }
 }
 
-impl Learner for Classifier {
+impl Learner for ClassifierLearner {
     type Examples = Texts;
     type Outcome = Outcome;
     type Error = Error;
@@ -73,7 +73,7 @@ impl Learner for Classifier {
     }
 
     fn reseed(&mut self, seed: u64) {
-        self.dropout = BertDropout::new(self.model.config(), seed);
+        self.dropout = ModelDropout::new(self.model.config().dropout(), seed);
     }
 
     fn predictions(_: &Texts, rows: &[usize]) -> usize {
@@ -81,13 +81,13 @@ impl Learner for Classifier {
     }
 
     fn loss(&self, texts: &Texts, rows: &[usize]) -> Result<Tensor, Error> {
-        let (batch, labels) = texts.labelled_batch(&self.model, rows)?;
-        Ok(label_losses(&self.model, &batch, &labels, &self.open, &self.dropout).sum(None))
+        let batch = texts.labelled_batch(&self.model, rows)?;
+        Ok(self.model.losses(&batch, &self.open, &self.dropout).sum(None))
     }
 
     fn validate(&self, texts: &Texts, rows: &[usize]) -> Result<Validation<Outcome>, Error> {
-        let (batch, labels) = texts.labelled_batch(&self.model, rows)?;
-        let logits = self.model.forward(&batch, &self.open, &BertDropout::OFF); // [batch, labels]
+        let LabelledBatch { texts: batch, labels } = texts.labelled_batch(&self.model, rows)?;
+        let logits = self.model.forward(&batch, &self.open, &ModelDropout::OFF); // [batch, labels]
         Ok(Validation {
             loss: cross_entropy(&logits, &labels).sum(Kind::Double).double_value(&[]),
             outcomes: outcomes(&logits, texts, rows)?,

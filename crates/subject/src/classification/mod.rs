@@ -11,9 +11,11 @@ mod train;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use core_masking::bert::{BertClassifier, BertConfig, BertDropout};
-use core_masking::importance::{Measured, measure_classifier};
-use core_masking::{Gates, HeadLayout, Measure, SegmentBatch, to_vec};
+use core_masking::importance::Measured;
+use core_masking::{
+    Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, Measure, ModelConfig, ModelDropout,
+    SegmentBatch, to_vec,
+};
 use corpus::batches::longest_first;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
@@ -52,8 +54,16 @@ impl Task for Classification {
     type Batch = SegmentBatch;
     type Scorer<'a> = Decisions<'a>;
 
-    const FILES: &'static [&'static str] =
-        &["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"];
+    const FILES: &'static [&'static str] = &[
+        "config.json",
+        "merges.txt",
+        "sentencepiece.bpe.model",
+        "special_tokens_map.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.json",
+        "vocab.txt",
+    ];
 
     fn validate(spec: &ClassificationSpec) -> Result<(), String> {
         spec.validate()
@@ -86,7 +96,7 @@ impl Task for Classification {
         let labels = match (&spec.checkpoint, spec.training) {
             (Some(checkpoint), None) => {
                 let folder = &checkpoint.find(machine)?.folder;
-                labels(spec, &BertConfig::read(&folder.join("config.json"))?, folder)?
+                labels(spec, &ClassifierConfig::read(&folder.join("config.json"))?, folder)?
             }
             _ => spec.data.labels.clone(),
         };
@@ -122,7 +132,8 @@ impl Task for Classification {
         _is_given: bool,
     ) -> Result<(Self, Models), Error> {
         let (spec, folder) = (&described.spec, places.tokenizer);
-        let model = BertClassifier::load(places.model, (Kind::Float, machine.device))?;
+        let model = Classifier::load(places.model, (Kind::Float, machine.device))?;
+        model.check_gates()?;
         let tokenizer = ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?;
         check_vocabulary(folder, &tokenizer, &model)?;
         let labels = labels(spec, model.config(), folder)?;
@@ -188,14 +199,14 @@ impl Task for Classification {
         gates: &Gates,
         measures: &BTreeSet<Measure>,
     ) -> Result<Measured, Error> {
-        let (batch, labels) = texts.labelled_batch(models.quickest(), rows)?;
-        Ok(measure_classifier(models.quickest(), &batch, &labels, gates, measures))
+        let model = models.quickest();
+        Ok(model.measure(&texts.labelled_batch(model, rows)?, gates, measures))
     }
 
     /// The logits of each text.
     fn outputs(models: &Models, texts: &Texts, rows: &[usize], gates: &Gates) -> Result<Vec<f64>, Error> {
         let batch = texts.batch(models.quickest(), rows)?;
-        Ok(to_vec(&no_grad(|| models.quickest().forward(&batch, gates, &BertDropout::OFF))))
+        Ok(to_vec(&no_grad(|| models.quickest().forward(&batch, gates, &ModelDropout::OFF))))
     }
 
     fn batch(models: &Models, texts: &Texts, rows: &[usize]) -> Result<SegmentBatch, Error> {
@@ -204,7 +215,7 @@ impl Task for Classification {
 
     fn pass(&self, models: &Models, batch: &SegmentBatch, open: &Gates) -> Result<u64, Error> {
         let model = models.quickest();
-        let logits = no_grad(|| model.forward(batch, open, &BertDropout::OFF));
+        let logits = no_grad(|| model.forward(batch, open, &ModelDropout::OFF));
         // waits for a GPU
         if logits.isfinite().all().int64_value(&[]) == 0 {
             return Err(Error::NotFinite);
@@ -241,7 +252,7 @@ fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<Classification
 ///
 /// # Errors
 /// If the model names others than the subject, or neither names any.
-fn labels(spec: &ClassificationSpec, config: &BertConfig, folder: &Path) -> Result<Vec<String>, Error> {
+fn labels(spec: &ClassificationSpec, config: &ClassifierConfig, folder: &Path) -> Result<Vec<String>, Error> {
     let (named, known) = (&spec.data.labels, config.labels());
     let same = || named.len() == known.len() && named.iter().all(|label| known.contains(label));
     match (named.is_empty(), config.has_label_names()) {
@@ -254,11 +265,7 @@ fn labels(spec: &ClassificationSpec, config: &BertConfig, folder: &Path) -> Resu
 }
 
 /// Refuses a tokeniser with tokens that the model has no embedding for.
-fn check_vocabulary(
-    folder: &Path,
-    tokenizer: &ClassifierTokenizer,
-    model: &BertClassifier,
-) -> Result<(), Error> {
+fn check_vocabulary(folder: &Path, tokenizer: &ClassifierTokenizer, model: &Classifier) -> Result<(), Error> {
     let (tokens, embeddings) = (tokenizer.vocabulary_size(), model.config().vocab_size);
     if tokens as i64 > embeddings {
         return Err(Error::Vocabulary { folder: folder.to_owned(), tokens, embeddings });
@@ -267,7 +274,7 @@ fn check_vocabulary(
         let (found, expected) = (tokenizer.pad(), model.config().pad_token_id);
         return Err(Error::Padding { folder: folder.to_owned(), found, expected });
     }
-    let (length, positions) = (tokenizer.max_length(), model.config().max_position_embeddings);
+    let (length, positions) = (tokenizer.max_length(), model.config().longest_text());
     if length as i64 > positions {
         return Err(Error::MaxLength { folder: folder.to_owned(), length, positions });
     }

@@ -5,8 +5,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use core_masking::bert::{BertClassifier, BertConfig, Variants};
-use core_masking::{HeadLayout, HeadSet, Removal, Trunk, to_vec};
+use core_masking::{
+    Classifier, ClassifierConfig, GatedModel, HeadLayout, HeadSet, ModelConfig, Removal, Trunk, to_vec,
+};
 use tch::{Device, Kind, Tensor};
 use training::Precision;
 
@@ -24,16 +25,16 @@ pub(super) const MARGIN: f64 = 1.5;
 #[derive(Debug)]
 pub(crate) struct Models {
     /// In single precision.
-    pub(super) exact: BertClassifier,
+    pub(super) exact: Classifier,
     /// In bf16, if that is asked for.
-    pub(super) quick: Option<BertClassifier>,
+    pub(super) quick: Option<Classifier>,
     /// How close decisions of the quick model may be, by what is scored, as far as that was measured.
     pub(super) bounds: Arc<Mutex<Vec<(Scored, f64)>>>,
 }
 
 impl Model for Models {
     fn read_layout(config: &Path) -> Result<HeadLayout, core_masking::Error> {
-        Ok(BertConfig::read_pretrained(config)?.layout())
+        Ok(ClassifierConfig::read_pretrained(config)?.layout())
     }
 
     fn layout(&self) -> HeadLayout {
@@ -49,7 +50,7 @@ impl Model for Models {
     }
 
     fn share(&self) -> Result<Self, core_masking::Error> {
-        let quick = self.quick.as_ref().map(BertClassifier::share).transpose()?;
+        let quick = self.quick.as_ref().map(Classifier::share).transpose()?;
         Ok(Self { exact: self.exact.share()?, quick, bounds: Arc::clone(&self.bounds) })
     }
 
@@ -66,7 +67,7 @@ impl Model for Models {
 impl Models {
     /// # Errors
     /// Never, since all tensors are there.
-    pub(super) fn new(exact: BertClassifier, precision: Precision) -> Result<Self, core_masking::Error> {
+    pub(super) fn new(exact: Classifier, precision: Precision) -> Result<Self, core_masking::Error> {
         let quick = match precision {
             Precision::F32 => None,
             Precision::Bf16 => Some(exact.to_kind(Kind::BFloat16)?),
@@ -75,7 +76,7 @@ impl Models {
     }
 
     /// The model that does most of the work.
-    pub(super) fn quickest(&self) -> &BertClassifier {
+    pub(super) fn quickest(&self) -> &Classifier {
         self.quick.as_ref().unwrap_or(&self.exact)
     }
 
@@ -92,7 +93,7 @@ impl Models {
         left: Option<Trunk>,
     ) -> Result<(Classes, Trunk), Error> {
         let model = self.quickest();
-        let variants = Variants::new(model, request.sets, request.rescale)?;
+        let variants = model.variants(request.sets, request.rescale)?;
         let batch = texts.batch(model, request.rows)?;
         let (logits, trunk) = model.sweep(&batch, &variants, request.sets_per_batch, left);
         let by_set = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
@@ -126,7 +127,7 @@ impl Models {
         }
         let rows = request.rows;
         let (batch, logits) = (texts.batch(&self.exact, rows)?, logits.flatten(0, 1));
-        let variants = Variants::new(&self.exact, request.sets, request.rescale)?;
+        let variants = self.exact.variants(request.sets, request.rescale)?;
         // as many rows as the batch has at a time, for which there is memory
         let at_once = rows.len() * request.sets_per_batch;
         while !close.is_empty() {
@@ -153,8 +154,8 @@ impl Models {
     /// If a logit is NaN or infinite.
     pub(super) fn largest_error(&self, texts: &Texts, rows: &[usize]) -> Result<f64, Error> {
         let Some(quick) = &self.quick else { return Ok(0.0) };
-        let logits = |model: &BertClassifier| -> Result<Tensor, Error> {
-            let intact = Variants::new(model, &[HeadSet::none()], false)?;
+        let logits = |model: &Classifier| -> Result<Tensor, Error> {
+            let intact = model.variants(&[HeadSet::none()], false)?;
             let (logits, _) = model.sweep(&texts.batch(model, rows)?, &intact, 1, None);
             Ok(logits[0].to_kind(Kind::Float))
         };

@@ -3,8 +3,7 @@ use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use core_masking::bert::{BertClassifier, BertConfig};
-use core_masking::{HeadId, HeadSet, Trunk};
+use core_masking::{Classifier, ClassifierConfig, GatedModel, HeadId, HeadSet, Trunk};
 use stats::classification::Outcome;
 use tch::no_grad;
 use training::{Machine, workers};
@@ -114,8 +113,8 @@ impl Scorer for Decisions<'_> {
 
 /// What texts take of the memory.
 pub(super) fn load<'a>(models: &Models, texts: &Texts) -> Load<'a> {
-    let config: &BertConfig = models.exact.config();
-    let bytes = |model: &BertClassifier| model.options().0.elt_size_in_bytes() as u64;
+    let config: &ClassifierConfig = models.exact.config();
+    let bytes = |model: &Classifier| model.options().0.elt_size_in_bytes() as u64;
     let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
     // Each layer on the way keeps its input, what its heads read and what they add together; in one of them stand query,
     // key, value, their products, the residual stream and the feed-forward block before and after its nonlinearity.
@@ -166,7 +165,7 @@ mod tests {
     use super::super::texts::outcomes;
     use super::*;
     use crate::evaluation::Sweep;
-    use core_masking::bert::BertDropout;
+    use core_masking::ModelDropout;
     use corpus::classifier_tokenizer::Encoded;
     use tch::{Device, Kind};
     use training::Progress;
@@ -199,14 +198,14 @@ mod tests {
     }
 
     /// 3 layers of 4 heads.
-    fn model(initializer_range: f64, kind: Kind) -> BertClassifier {
+    fn model(initializer_range: f64, kind: Kind) -> Classifier {
         let json = serde_json::json!({
             "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
             "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
             "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": initializer_range,
         });
-        let config: BertConfig = serde_json::from_value(json).unwrap();
-        BertClassifier::random(config, 3, (kind, Device::Cpu)).unwrap()
+        let config: ClassifierConfig = serde_json::from_value(json).unwrap();
+        Classifier::random(config, 3, (kind, Device::Cpu)).unwrap()
     }
 
     fn texts(count: u32) -> Texts {
@@ -221,11 +220,11 @@ mod tests {
     }
 
     /// What the model says under a set alone.
-    fn alone(model: &BertClassifier, texts: &Texts, set: &HeadSet, rescale: bool) -> Vec<Outcome> {
+    fn alone(model: &Classifier, texts: &Texts, set: &HeadSet, rescale: bool) -> Vec<Outcome> {
         let scored = Scored::first("test".to_owned(), None, rescale);
         let gates = scored.gates(&model.layout(), set, model.options()).unwrap();
         let rows: Vec<usize> = (0..texts.len()).collect();
-        let logits = model.forward(&texts.batch(model, &rows).unwrap(), &gates, &BertDropout::OFF);
+        let logits = model.forward(&texts.batch(model, &rows).unwrap(), &gates, &ModelDropout::OFF);
         outcomes(&logits, texts, &rows).unwrap()
     }
 

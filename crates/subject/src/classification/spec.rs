@@ -57,6 +57,8 @@ pub struct ClassificationData {
     pub test: String,
     /// The split of another domain, which experiments compare the test split with.
     pub shifted: Option<String>,
+    /// The split that importance is measured on; the training split if absent.
+    pub estimate: Option<String>,
     /// Classes by their name in the data, in the order of the model's outputs; those of the checkpoint if absent.
     #[serde(default)]
     pub labels: Vec<String>,
@@ -168,7 +170,7 @@ pub enum MetricName {
 impl ClassificationSpec {
     /// What it has in common with other tasks.
     pub(super) fn outline(&self) -> Outline<'_> {
-        let ClassificationData { train, dev, test, shifted, grammar, .. } = &self.data;
+        let ClassificationData { train, dev, test, shifted, estimate, grammar, .. } = &self.data;
         Outline {
             checkpoint: self.checkpoint.as_ref(),
             epochs: self.training.map(|training| training.epochs),
@@ -177,6 +179,7 @@ impl ClassificationSpec {
             dev,
             test,
             shifted: shifted.as_deref().or(grammar.map(|_| "mismatched")),
+            estimate: estimate.as_ref().unwrap_or(train),
             splits: self.data.split_names(),
         }
     }

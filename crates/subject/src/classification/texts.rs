@@ -1,6 +1,6 @@
 //! Texts of a split as token ids, with their classes.
-use core_masking::SegmentBatch;
-use core_masking::bert::BertClassifier;
+use core_masking::classifier::LabelledBatch;
+use core_masking::{Classifier, GatedModel, SegmentBatch};
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
 use stats::classification::Outcome;
@@ -41,7 +41,7 @@ impl Texts {
     }
 
     /// These texts as tensors.
-    pub(super) fn batch(&self, model: &BertClassifier, rows: &[usize]) -> Result<SegmentBatch, Error> {
+    pub(super) fn batch(&self, model: &Classifier, rows: &[usize]) -> Result<SegmentBatch, Error> {
         let row = |&row: &usize| {
             let Encoded { ids, segments } = &self.encoded[row];
             (ids.as_slice(), segments.as_slice())
@@ -49,14 +49,11 @@ impl Texts {
         Ok(model.batch(&rows.iter().map(row).collect::<Vec<_>>())?)
     }
 
-    /// These texts with their classes, `[batch]`.
-    pub(super) fn labelled_batch(
-        &self,
-        model: &BertClassifier,
-        rows: &[usize],
-    ) -> Result<(SegmentBatch, Tensor), Error> {
+    /// These texts with their classes.
+    pub(super) fn labelled_batch(&self, model: &Classifier, rows: &[usize]) -> Result<LabelledBatch, Error> {
         let labels: Vec<i64> = rows.iter().map(|&row| self.classes[row] as i64).collect();
-        Ok((self.batch(model, rows)?, Tensor::from_slice(&labels).to_device(model.options().1)))
+        let labels = Tensor::from_slice(&labels).to_device(model.options().1);
+        Ok(LabelledBatch { texts: self.batch(model, rows)?, labels })
     }
 }
 

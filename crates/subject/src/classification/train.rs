@@ -1,7 +1,7 @@
 //! How a classifier is fine-tuned, or trained from nothing.
 use std::path::Path;
 
-use core_masking::bert::BertClassifier;
+use core_masking::Classifier;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
 use serde_json::json;
@@ -10,7 +10,7 @@ use tch::Kind;
 use training::{AdamSettings, Machine};
 
 use super::encoder::FineTuningSpec;
-use super::learner::Classifier;
+use super::learner::ClassifierLearner;
 use super::spec::ClassificationSpec;
 use super::texts::Texts;
 use super::{Classification, check_vocabulary, data, metric};
@@ -25,21 +25,31 @@ const EPSILON: f64 = 1e-8;
 
 impl Trained for Classification {
     type Tokenizer = ClassifierTokenizer;
-    type Learner = Classifier;
+    type Learner = ClassifierLearner;
 
     const BASE_FILES: &'static [&'static str] = &[
         "config.json",
+        "merges.txt",
         "model.safetensors",
+        "sentencepiece.bpe.model",
         "special_tokens_map.json",
         "tokenizer.json",
         "tokenizer_config.json",
+        "vocab.json",
         "vocab.txt",
     ];
 
     const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training", "labels", "score"];
 
-    const TOKENIZER_FILES: &'static [&'static str] =
-        &["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"];
+    const TOKENIZER_FILES: &'static [&'static str] = &[
+        "merges.txt",
+        "sentencepiece.bpe.model",
+        "special_tokens_map.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.json",
+        "vocab.txt",
+    ];
 
     fn recipe(spec: &ClassificationSpec) -> Result<Option<Recipe>, Error> {
         let ClassificationSpec { data, score, checkpoint, model, tokenizer, training, .. } = spec;
@@ -92,13 +102,12 @@ impl Trained for Classification {
         base: Option<&Checkpoint>,
         tokenizer: &ClassifierTokenizer,
         machine: &Machine,
-    ) -> Result<Classifier, Error> {
+    ) -> Result<ClassifierLearner, Error> {
         let (spec, (settings, metric)) = (&described.spec, trained(described)?);
         let (labels, options) = (&spec.data.labels, (Kind::Float, machine.device));
         let model = match (base, spec.model) {
             (Some(base), _) => {
-                let pretrained =
-                    BertClassifier::load_pretrained(&base.folder, labels, settings.seed, options)?;
+                let pretrained = Classifier::load_pretrained(&base.folder, labels, settings.seed, options)?;
                 check_vocabulary(&base.folder, tokenizer, &pretrained.model)?;
                 if !pretrained.new.is_empty() && !machine.quiet {
                     eprintln!(
@@ -111,16 +120,20 @@ impl Trained for Classification {
             }
             (None, Some(model)) => {
                 let config = model.config(spec.tokenizer, labels, tokenizer.vocabulary_size());
-                BertClassifier::random(config, settings.seed, options)?
+                Classifier::random(config, settings.seed, options)?
             }
             (None, None) => return Err(Error::NotTrained { name: described.name.clone() }),
         };
-        Classifier::new(&model, settings, metric)
+        ClassifierLearner::new(&model, settings, metric)
     }
 
-    fn resume(described: &Described<Self>, folder: &Path, machine: &Machine) -> Result<Classifier, Error> {
+    fn resume(
+        described: &Described<Self>,
+        folder: &Path,
+        machine: &Machine,
+    ) -> Result<ClassifierLearner, Error> {
         let (settings, metric) = trained(described)?;
-        Classifier::load(folder, machine.device, settings, metric)
+        ClassifierLearner::load(folder, machine.device, settings, metric)
     }
 }
 

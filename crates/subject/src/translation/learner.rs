@@ -2,9 +2,8 @@
 use std::convert::Infallible;
 use std::path::Path;
 
-use core_masking::loss::{sentence_losses, training_loss};
-use core_masking::marian::Marian;
-use core_masking::{Dropout, Gates, Weights};
+use core_masking::loss::training_loss;
+use core_masking::{GatedModel, Gates, ModelDropout, Translator, Weights};
 use corpus::batches::{length_sorted, shuffled};
 use tch::{Device, Kind, Tensor};
 use training::{Learner, Validation, trainable};
@@ -18,32 +17,32 @@ const FROZEN: [&str; 1] = ["final_logits_bias"];
 
 /// A translator in training.
 #[derive(Debug)]
-pub(crate) struct Translator {
+pub(crate) struct TranslatorLearner {
     settings: TrainingSpec,
-    model: Marian,
+    model: Translator,
     open: Gates,
-    dropout: Dropout,
+    dropout: ModelDropout,
 }
 
-impl Translator {
+impl TranslatorLearner {
     /// On a copy of the model's weights.
-    pub(super) fn new(model: &Marian, settings: TrainingSpec) -> Result<Self, Error> {
+    pub(super) fn new(model: &Translator, settings: TrainingSpec) -> Result<Self, Error> {
         Self::on(model, trainable(model.weights(), &FROZEN), settings)
     }
 
     /// The model in the folder of an epoch.
     pub(super) fn load(folder: &Path, device: Device, settings: TrainingSpec) -> Result<Self, Error> {
-        Self::new(&Marian::load(folder, (Kind::Float, device))?, settings)
+        Self::new(&Translator::load(folder, (Kind::Float, device))?, settings)
     }
 
-    fn on(model: &Marian, weights: Weights, settings: TrainingSpec) -> Result<Self, Error> {
+    fn on(model: &Translator, weights: Weights, settings: TrainingSpec) -> Result<Self, Error> {
         let open = Gates::open(&model.layout(), model.options());
-        let model = Marian::new(model.config().clone(), weights)?;
-        Ok(Self { settings, model, open, dropout: Dropout::OFF })
+        let model = Translator::new(model.config().clone(), weights)?;
+        Ok(Self { settings, model, open, dropout: ModelDropout::OFF })
     }
 }
 
-impl Learner for Translator {
+impl Learner for TranslatorLearner {
     type Examples = Pairs;
     type Outcome = Infallible;
     type Error = Error;
@@ -61,7 +60,7 @@ impl Learner for Translator {
     }
 
     fn reseed(&mut self, seed: u64) {
-        self.dropout = Dropout::new(self.model.config().dropout, seed);
+        self.dropout = ModelDropout::new(self.model.config().dropout(), seed);
     }
 
     fn predictions(pairs: &Pairs, rows: &[usize]) -> usize {
@@ -76,7 +75,7 @@ impl Learner for Translator {
 
     fn validate(&self, pairs: &Pairs, rows: &[usize]) -> Result<Validation<Infallible>, Error> {
         let batch = pairs.batch(&self.model, rows);
-        let losses = sentence_losses(&self.model, &batch, &self.open);
+        let losses = self.model.losses(&batch, &self.open, &ModelDropout::OFF);
         Ok(Validation { loss: losses.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() })
     }
 

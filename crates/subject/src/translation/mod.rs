@@ -11,11 +11,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use core_masking::importance::{Measured, measure_translator};
-use core_masking::loss::sentence_losses;
-use core_masking::marian::{Marian, MarianConfig};
-use core_masking::{BeamSearch, Gates, HeadLayout, HeadSet, Measure, OutputRules, Removal, to_vec};
+use core_masking::importance::Measured;
+use core_masking::{
+    BeamSearch, GatedModel, Gates, HeadLayout, HeadSet, Measure, ModelConfig, ModelDropout, OutputRules,
+    Removal, Translator, TranslatorConfig, to_vec,
+};
 use corpus::parallel::ParallelText;
+use corpus::tokenizer::SubwordTokenizer;
 use records::Identity;
 use serde_json::Value;
 use stats::bleu::{Bleu, BleuStatistics};
@@ -42,7 +44,7 @@ const BATCH_TOKENS: usize = 1_024;
 #[derive(Debug, Clone)]
 pub(crate) struct Translation {
     search: BeamSearch,
-    tokenizer: Arc<Tokenizer>,
+    tokenizer: Arc<dyn Tokenizer>,
 }
 
 /// A split as the model reads it.
@@ -58,17 +60,17 @@ impl Prepared {
     }
 }
 
-impl Model for Marian {
+impl Model for Translator {
     fn read_layout(config: &Path) -> Result<HeadLayout, core_masking::Error> {
-        Ok(MarianConfig::read(config)?.layout())
+        Ok(TranslatorConfig::read(config)?.layout())
     }
 
     fn layout(&self) -> HeadLayout {
-        self.layout()
+        GatedModel::layout(self)
     }
 
     fn options(&self) -> (Kind, Device) {
-        self.options()
+        GatedModel::options(self)
     }
 
     fn parameters(&self) -> u64 {
@@ -76,11 +78,11 @@ impl Model for Marian {
     }
 
     fn share(&self) -> Result<Self, core_masking::Error> {
-        self.share()
+        GatedModel::share(self)
     }
 
     fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, core_masking::Error> {
-        self.without_heads(heads, removal)
+        GatedModel::without_heads(self, heads, removal)
     }
 
     fn save(&self, folder: &Path) -> Result<(), core_masking::Error> {
@@ -90,7 +92,7 @@ impl Model for Marian {
 
 impl Task for Translation {
     type Spec = TranslationSpec;
-    type Model = Marian;
+    type Model = Translator;
     type Examples = ParallelText;
     type Prepared = Prepared;
     type Encoded = Pairs;
@@ -100,10 +102,13 @@ impl Task for Translation {
     const FILES: &'static [&'static str] = &[
         "config.json",
         "generation_config.json",
+        "merges.txt",
         "source.spm",
         "target.spm",
         "tokenizer.json",
         "tokenizer_config.json",
+        "vocab-src.json",
+        "vocab-tgt.json",
         "vocab.json",
     ];
 
@@ -156,25 +161,23 @@ impl Task for Translation {
         machine: &Machine,
         places: Places<'_>,
         is_given: bool,
-    ) -> Result<(Self, Marian), Error> {
+    ) -> Result<(Self, Translator), Error> {
         let (name, spec, folder) = (&described.name, &described.spec, places.tokenizer);
-        let tokenizer = match is_given && folder.join("source.spm").exists() {
-            true => Tokenizer::of_hub(folder)?,
-            false => Tokenizer::of_training(folder)?,
-        };
-        let model = Marian::load(places.model, machine.options())?;
-        tokenizer.check(model.config(), folder, name)?;
-        let search = match &tokenizer {
-            Tokenizer::Marian(_) => spec.decoding.over(BeamSearch::read(folder, model.config())?),
-            Tokenizer::Subwords(subwords) => {
-                let described = spec.model.map(|model| model.config(subwords));
-                if described.is_some_and(|described| *model.config() != described) {
-                    return Err(Error::OtherModel { folder: places.model.to_owned(), name: name.clone() });
-                }
-                search(spec)
-            }
-        };
-        Ok((Self { search, tokenizer: Arc::new(tokenizer) }, model))
+        let model = Translator::load(places.model, machine.options())?;
+        model.check_gates()?;
+        let published = if is_given { tokenizer::of_publisher(folder, model.config())? } else { None };
+        if let Some(tokenizer) = published {
+            tokenizer::check(tokenizer.as_ref(), model.config(), folder, name)?;
+            let search = spec.decoding.over(BeamSearch::read(folder, model.config())?);
+            return Ok((Self { search, tokenizer: tokenizer.into() }, model));
+        }
+        let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
+        tokenizer::check(&tokenizer, model.config(), folder, name)?;
+        let described = spec.model.map(|model| model.config(&tokenizer));
+        if described.is_some_and(|described| *model.config() != described) {
+            return Err(Error::OtherModel { folder: places.model.to_owned(), name: name.clone() });
+        }
+        Ok((Self { search: search(spec), tokenizer: Arc::new(tokenizer) }, model))
     }
 
     fn metric(&self) -> Metric {
@@ -186,7 +189,7 @@ impl Task for Translation {
         identity.arguments.insert("decoding".to_owned(), described(&self.search));
     }
 
-    fn prepare(&self, model: &Marian, text: ParallelText, split: &str) -> Result<Prepared, Error> {
+    fn prepare(&self, model: &Translator, text: ParallelText, split: &str) -> Result<Prepared, Error> {
         let sources: Vec<Vec<u32>> = text.source.iter().map(|line| self.tokenizer.encode(line)).collect();
         let positions = model.config().max_position_embeddings as usize;
         if let Some(index) = sources.iter().position(|source| source.len() > positions) {
@@ -200,26 +203,27 @@ impl Task for Translation {
         prepared.sources.iter().map(Vec::len).collect()
     }
 
-    fn load_of<'a>(&'a self, model: &'a Marian, prepared: &Prepared) -> Load<'a> {
+    fn load_of<'a>(&'a self, model: &'a Translator, prepared: &Prepared) -> Load<'a> {
         let search = &self.search;
         Load {
             lengths: Self::lengths(prepared),
             batch_tokens: BATCH_TOKENS,
             segment_bytes: Box::new(|tokens| search.sentence_bytes(model, tokens)),
             thread_bytes: search.batch_bytes(model),
-            trunk_bytes: model.config().d_model as u64 * model.options().0.elt_size_in_bytes() as u64,
+            trunk_bytes: model.config().d_model as u64
+                * model.weights().options().0.elt_size_in_bytes() as u64,
         }
     }
 
     fn scorer<'a>(
         &'a self,
-        _: &Marian,
+        _: &Translator,
         _: &Machine,
         _: &Plan,
         prepared: &'a Prepared,
         _: &Scored,
     ) -> Result<Sentences<'a>, Error> {
-        Ok(Sentences { search: &self.search, tokenizer: &self.tokenizer, prepared })
+        Ok(Sentences { search: &self.search, tokenizer: self.tokenizer.as_ref(), prepared })
     }
 
     fn segments(&self, found: Vec<BleuStatistics>) -> Segments {
@@ -227,7 +231,7 @@ impl Task for Translation {
     }
 
     /// Pairs that are longer than the model's positions are left out, as in training.
-    fn encode(&self, model: &Marian, text: &ParallelText, split: &str) -> Result<Pairs, Error> {
+    fn encode(&self, model: &Translator, text: &ParallelText, split: &str) -> Result<Pairs, Error> {
         let source = |text: &str| self.tokenizer.encode(text);
         let target = |text: &str| self.tokenizer.encode_target(text);
         Pairs::encode(text, [&source, &target], model.config().max_position_embeddings, split)
@@ -238,28 +242,28 @@ impl Task for Translation {
     }
 
     fn measure(
-        model: &Marian,
+        model: &Translator,
         pairs: &Pairs,
         rows: &[usize],
         gates: &Gates,
         measures: &BTreeSet<Measure>,
     ) -> Result<Measured, Error> {
-        Ok(measure_translator(model, &pairs.batch(model, rows), gates, measures))
+        Ok(model.measure(&pairs.batch(model, rows), gates, measures))
     }
 
     /// The loss of each reference per token, in nats.
-    fn outputs(model: &Marian, pairs: &Pairs, rows: &[usize], gates: &Gates) -> Result<Vec<f64>, Error> {
+    fn outputs(model: &Translator, pairs: &Pairs, rows: &[usize], gates: &Gates) -> Result<Vec<f64>, Error> {
         let batch = pairs.batch(model, rows);
-        let losses = tch::no_grad(|| sentence_losses(model, &batch, gates));
+        let losses = tch::no_grad(|| model.losses(&batch, gates, &ModelDropout::OFF));
         let tokens = batch.real.sum_dim_intlist(1, false, Kind::Double);
         Ok(to_vec(&(losses / tokens)))
     }
 
-    fn batch(_: &Marian, prepared: &Prepared, rows: &[usize]) -> Result<Vec<Vec<u32>>, Error> {
+    fn batch(_: &Translator, prepared: &Prepared, rows: &[usize]) -> Result<Vec<Vec<u32>>, Error> {
         Ok(prepared.sources(rows).into_iter().map(<[u32]>::to_vec).collect())
     }
 
-    fn pass(&self, model: &Marian, batch: &Vec<Vec<u32>>, open: &Gates) -> Result<u64, Error> {
+    fn pass(&self, model: &Translator, batch: &Vec<Vec<u32>>, open: &Gates) -> Result<u64, Error> {
         let sources: Vec<&[u32]> = batch.iter().map(Vec::as_slice).collect();
         let longest = sources.iter().map(|source| source.len()).max().unwrap_or(0) as u64;
         let translations = self.search.translate(model, &sources, open)?;

@@ -1,6 +1,6 @@
 //! Sentence pairs as token ids, for whatever needs their loss.
+use core_masking::Translator;
 use core_masking::loss::PairBatch;
-use core_masking::marian::Marian;
 use corpus::batches::longest_first;
 use corpus::parallel::ParallelText;
 
@@ -63,7 +63,7 @@ impl Pairs {
     }
 
     /// These pairs as tensors.
-    pub(super) fn batch(&self, model: &Marian, rows: &[usize]) -> PairBatch {
+    pub(super) fn batch(&self, model: &Translator, rows: &[usize]) -> PairBatch {
         fn side<'a>(sentences: &'a [Vec<u32>], rows: &[usize]) -> Vec<&'a [u32]> {
             rows.iter().map(|&row| sentences[row].as_slice()).collect()
         }

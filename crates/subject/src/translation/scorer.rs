@@ -1,8 +1,7 @@
 //! Sentences translated under many head sets.
 use std::ops::Range;
 
-use core_masking::marian::{Marian, Variants};
-use core_masking::{Attention, BeamSearch, HeadId, HeadSet, Translation, Trunk};
+use core_masking::{Attention, BeamSearch, HeadId, HeadSet, Translation, Translator, Trunk};
 use stats::bleu::{Bleu, BleuStatistics};
 
 use super::{Prepared, Tokenizer};
@@ -12,12 +11,12 @@ use crate::evaluation::{BySet, Request, Scorer, neighbours};
 /// A split that is translated.
 pub(crate) struct Sentences<'a> {
     pub(super) search: &'a BeamSearch,
-    pub(super) tokenizer: &'a Tokenizer,
+    pub(super) tokenizer: &'a dyn Tokenizer,
     pub(super) prepared: &'a Prepared,
 }
 
 impl Scorer for Sentences<'_> {
-    type Model = Marian;
+    type Model = Translator;
     type Segment = BleuStatistics;
 
     /// Rows of one batch share the encoder up to the same layer.
@@ -30,11 +29,11 @@ impl Scorer for Sentences<'_> {
     /// Translates a batch under each set and counts what BLEU needs of each sentence.
     fn score(
         &self,
-        model: &Marian,
+        model: &Translator,
         request: &Request<'_>,
         left: Option<Trunk>,
     ) -> Result<(BySet<BleuStatistics>, Trunk), Error> {
-        let variants = Variants::new(model, request.sets, request.rescale)?;
+        let variants = model.variants(request.sets, request.rescale)?;
         let sources = self.prepared.sources(request.rows);
         let (found, trunk) = self.search.sweep(model, &sources, &variants, request.sets_per_batch, left)?;
         let bleu = Bleu::new();

@@ -2,7 +2,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use core_masking::marian::{Activation, MarianConfig};
+use core_masking::families::MARIAN;
+use core_masking::{Activation, TranslatorConfig};
 use core_masking::{BeamSearch, Stopping};
 use corpus::grammar::SplitSizes;
 use corpus::pairs::{PairTable, Selection};
@@ -60,6 +61,8 @@ pub struct DataSpec {
     pub test: String,
     /// The split of another domain, which experiments compare the test split with.
     pub shifted: Option<String>,
+    /// The split that importance is measured on; the training split if absent.
+    pub estimate: Option<String>,
     /// The demo language, made when needed; its splits are train, dev, test and shifted.
     pub grammar: Option<GrammarSpec>,
     /// Files by the name of their split, relative to the data folder.
@@ -124,20 +127,43 @@ pub struct FilePair {
 
 /// One side of a split.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a side is a file or, with `pairs`, the number of a column, counted from 1")]
+#[serde(
+    untagged,
+    expecting = "a side is a file, a list of files or, with `pairs`, the number of a column, counted from 1"
+)]
 pub enum Side {
     /// A column of the table, counted from 1.
     Column(usize),
     /// A file of its own.
     File(PathBuf),
+    /// Files that are read one behind the other.
+    Files(Vec<PathBuf>),
 }
 
-const MIXED_SIDES: &str =
-    "source and target are columns of `pairs`, counted from 1, or two files without `pairs`";
+impl Side {
+    /// The files in `folder`; none if it is a column.
+    fn files(&self, folder: &Path) -> Vec<PathBuf> {
+        match self {
+            Self::Column(_) => Vec::new(),
+            Self::File(file) => vec![folder.join(file)],
+            Self::Files(files) => files.iter().map(|file| folder.join(file)).collect(),
+        }
+    }
+}
+
+const MIXED_SIDES: &str = "source and target are columns of `pairs`, counted from 1, or, without `pairs`, two files or two \
+                           lists of as many files";
+
+/// Two files of as many lines.
+struct FileNames {
+    source: PathBuf,
+    target: PathBuf,
+}
 
 /// Where the sentences of a split are.
 enum Place {
-    Files([PathBuf; 2]),
+    /// Source and target, one or more of them.
+    Files(Vec<FileNames>),
     Table(PairTable),
 }
 
@@ -145,7 +171,9 @@ impl FilePair {
     /// The files; `folder` is where data sets are.
     pub(crate) fn paths(&self, folder: &Path) -> Vec<PathBuf> {
         match self.place(folder) {
-            Some(Place::Files(paths)) => paths.to_vec(),
+            Some(Place::Files(files)) => {
+                files.into_iter().flat_map(|both| [both.source, both.target]).collect()
+            }
             Some(Place::Table(table)) => vec![table.path],
             None => Vec::new(), // refused by validation
         }
@@ -160,7 +188,13 @@ impl FilePair {
     /// If validation refused it.
     pub(crate) fn read(&self, folder: &Path) -> Result<ParallelText, corpus::Error> {
         let (path, text) = match self.place(folder).expect("validated") {
-            Place::Files([source, target]) => (source.clone(), ParallelText::read(&source, &target)?),
+            Place::Files(files) => {
+                let mut text = ParallelText::default();
+                for FileNames { source, target } in &files {
+                    text.append(ParallelText::read(source, target)?);
+                }
+                (files[0].source.clone(), text)
+            }
             Place::Table(table) => (table.path.clone(), table.read()?),
         };
         let selection = Selection { most_words: self.most_words, sample: self.sample.zip(self.seed) };
@@ -170,14 +204,17 @@ impl FilePair {
     /// `None` if columns and files are mixed up.
     fn place(&self, folder: &Path) -> Option<Place> {
         match (&self.pairs, &self.source, &self.target) {
-            (None, Side::File(source), Side::File(target)) => {
-                Some(Place::Files([source, target].map(|file| folder.join(file))))
-            }
             (Some(pairs), &Side::Column(source), &Side::Column(target)) => {
                 let (path, inside) = (folder.join(pairs), self.inside.clone());
                 Some(Place::Table(PairTable { path, inside, source, target }))
             }
-            _ => None,
+            (Some(_), ..) => None,
+            (None, source, target) => {
+                let (source, target) = (source.files(folder), target.files(folder));
+                let both = |(source, target)| FileNames { source, target };
+                let fits = !source.is_empty() && source.len() == target.len();
+                fits.then(|| Place::Files(source.into_iter().zip(target).map(both).collect()))
+            }
         }
     }
 
@@ -307,7 +344,7 @@ impl DecodingSpec {
 impl TranslationSpec {
     /// What it has in common with other tasks.
     pub(super) fn outline(&self) -> Outline<'_> {
-        let DataSpec { train, dev, test, shifted, grammar, splits, .. } = &self.data;
+        let DataSpec { train, dev, test, shifted, estimate, grammar, splits, .. } = &self.data;
         Outline {
             checkpoint: self.checkpoint.as_ref(),
             epochs: self.training.map(|training| training.epochs),
@@ -316,6 +353,7 @@ impl TranslationSpec {
             dev,
             test,
             shifted: shifted.as_deref().or(grammar.map(|_| "shifted")),
+            estimate: estimate.as_ref().unwrap_or(train),
             splits: match grammar {
                 Some(_) => ["train", "dev", "test", "shifted"].map(str::to_owned).to_vec(),
                 None => splits.keys().cloned().collect(),
@@ -402,23 +440,25 @@ impl DecodingSpec {
 
 impl ModelSpec {
     /// The configuration with the vocabulary that is asked for; training may find fewer pieces.
-    pub(crate) fn untrained_config(&self, vocabulary: usize) -> MarianConfig {
+    pub(crate) fn untrained_config(&self, vocabulary: usize) -> TranslatorConfig {
         self.marian_config(vocabulary as i64, [0, 2, 2])
     }
 
     /// The configuration of the model, for the vocabulary that the tokeniser came out with.
-    pub(crate) fn config(&self, tokenizer: &SubwordTokenizer) -> MarianConfig {
+    pub(crate) fn config(&self, tokenizer: &SubwordTokenizer) -> TranslatorConfig {
         let symbols = [tokenizer.end(), tokenizer.pad(), tokenizer.pad()];
         self.marian_config(tokenizer.vocabulary_size() as i64, symbols)
     }
 
     /// `symbols`: end, padding and start.
-    fn marian_config(&self, vocab_size: i64, [end, pad, start]: [u32; 3]) -> MarianConfig {
+    fn marian_config(&self, vocab_size: i64, [end, pad, start]: [u32; 3]) -> TranslatorConfig {
         let model = self;
-        MarianConfig {
-            model_type: "marian".to_owned(),
-            architectures: vec!["MarianMTModel".to_owned()],
+        TranslatorConfig {
+            family: &MARIAN,
+            model_type: MARIAN.model_type.to_owned(),
+            architectures: vec![MARIAN.architecture.to_owned()],
             vocab_size,
+            decoder_vocab_size: None,
             d_model: model.d_model,
             encoder_layers: model.layers,
             encoder_attention_heads: model.heads,
@@ -434,9 +474,9 @@ impl ModelSpec {
             eos_token_id: end,
             decoder_start_token_id: start,
             forced_eos_token_id: Some(end),
-            share_encoder_decoder_embeddings: true,
-            tie_word_embeddings: true,
-            static_position_embeddings: true,
+            share_encoder_decoder_embeddings: Some(true),
+            tie_word_embeddings: Some(true),
+            static_position_embeddings: Some(true),
             pruned_attention_heads: BTreeMap::new(),
         }
     }

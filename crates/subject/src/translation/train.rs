@@ -1,7 +1,7 @@
 //! How a translator is trained from nothing.
 use std::path::Path;
 
-use core_masking::marian::Marian;
+use core_masking::Translator;
 use corpus::parallel::ParallelText;
 use corpus::tokenizer::SubwordTokenizer;
 use serde_json::json;
@@ -9,7 +9,7 @@ use tch::Kind;
 use training::{AdamSettings, Keep, Machine};
 
 use super::Translation;
-use super::learner::Translator;
+use super::learner::TranslatorLearner;
 use super::pairs::Pairs;
 use super::spec::{ModelSpec, TrainingSpec, TranslationSpec};
 use crate::checkpoint::Checkpoint;
@@ -22,7 +22,7 @@ const EPSILON: f64 = 1e-9;
 
 impl Trained for Translation {
     type Tokenizer = SubwordTokenizer;
-    type Learner = Translator;
+    type Learner = TranslatorLearner;
 
     const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training"];
 
@@ -85,15 +85,19 @@ impl Trained for Translation {
         _: Option<&Checkpoint>,
         tokenizer: &SubwordTokenizer,
         machine: &Machine,
-    ) -> Result<Translator, Error> {
+    ) -> Result<TranslatorLearner, Error> {
         let (model, settings) = trained(described)?;
         let config = model.config(tokenizer);
-        let model = Marian::random(config, settings.seed, (Kind::Float, machine.device))?;
-        Translator::new(&model, settings)
+        let model = Translator::random(config, settings.seed, (Kind::Float, machine.device))?;
+        TranslatorLearner::new(&model, settings)
     }
 
-    fn resume(described: &Described<Self>, folder: &Path, machine: &Machine) -> Result<Translator, Error> {
-        Translator::load(folder, machine.device, trained(described)?.1)
+    fn resume(
+        described: &Described<Self>,
+        folder: &Path,
+        machine: &Machine,
+    ) -> Result<TranslatorLearner, Error> {
+        TranslatorLearner::load(folder, machine.device, trained(described)?.1)
     }
 }
 
