@@ -1,0 +1,173 @@
+//! The whole chain on families beside BERT and Marian: fine-tuning, curves, removal, and what is exported read back.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use core_masking::{Classifier, ClassifierConfig, Translator, TranslatorConfig};
+use records::{AblationRow, PruningRow};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use test_support::{rows, write_reviews};
+
+const OPTIONS: (tch::Kind, tch::Device) = (tch::Kind::Float, tch::Device::Cpu);
+
+const DATA: &str = r#"
+task = "classification"
+description = "A classifier for tests"
+[data]
+labels = ["bad", "good"]
+format = { kind = "tsv", text = "review", label = "verdict" }
+[data.splits]
+train = "reviews/train.tsv"
+dev = "reviews/dev.tsv"
+test = "reviews/test.tsv"
+[score]
+metric = "accuracy"
+[tokenizer]
+max_length = 16
+"#;
+
+const TRAINING: &str = r#"
+[training]
+seed = 1
+epochs = 2
+batch_size = 16
+learning_rate = 5e-3
+keep = "last"
+"#;
+
+/// The folder of a tokeniser that transformers made.
+fn tokenizer(name: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/tests/fixtures")).join(name)
+}
+
+/// A folder with the files of a tokeniser and a `config.json`.
+fn checkpoint(folder: &Path, tokenizer: &Path, config: &Value) {
+    fs::create_dir_all(folder).unwrap();
+    for entry in fs::read_dir(tokenizer).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
+    }
+    fs::write(folder.join("config.json"), config.to_string()).unwrap();
+}
+
+fn command(program: &str, folder: &Path, subject: &str) -> assert_cmd::Command {
+    let mut command = assert_cmd::Command::cargo_bin(program).unwrap();
+    command.current_dir(folder).args([subject, "--quiet", "--limit", "40"]);
+    command
+}
+
+/// The curve of `tiny.toml`, and of its middle the two exports, `cut` and `dense`.
+fn middle(folder: &Path, arguments: &[&str]) -> PruningRow {
+    let exports = ["--export", "cut", "--export-dense", "dense", "--export-percent", "50"];
+    let settings = ["--step-percent", "50", "--resamples", "99", "--estimate-limit", "20"];
+    let mut command = command("iterative-prune", folder, "tiny.toml");
+    command.args(exports).args(settings).args(arguments).assert().success();
+    let rows: Vec<PruningRow> = rows(folder, "iterative-prune-first-40.csv");
+    rows.into_iter().find(|row| row.order == "importance" && row.step == 1 && !row.complement).unwrap()
+}
+
+/// What `ablate-one` says of the intact model in the folder `export`.
+fn score_of(folder: &Path, export: &str, spec: &str) -> f64 {
+    let from = folder.join(export);
+    fs::write(folder.join("export.toml"), format!("{spec}[checkpoint]\nfrom = \"{}\"\n", from.display()))
+        .unwrap();
+    let table = folder.join("results/export/ablate-one-first-40.csv");
+    command("ablate-one", folder, "export.toml").args(["--resamples", "0", "--again"]).assert().success();
+    let rows: Vec<AblationRow> =
+        csv::Reader::from_path(table).unwrap().deserialize().collect::<Result<_, _>>().unwrap();
+    rows[0].base_score
+}
+
+fn fine_tuned(config: Value, fixture: &str) {
+    let folder = TempDir::new().unwrap();
+    let base = folder.path().join("data/base");
+    checkpoint(&base, &tokenizer(&format!("classifiers/{fixture}")), &config);
+    let config = ClassifierConfig::read(&base.join("config.json")).unwrap();
+    Classifier::random(config, 3, OPTIONS).unwrap().save(&base).unwrap();
+    write_reviews(folder.path());
+    let spec = format!("{DATA}[checkpoint]\nfrom = \"base\"\n{TRAINING}");
+    fs::write(folder.path().join("tiny.toml"), spec).unwrap();
+    let row = middle(folder.path(), &[]);
+    assert_eq!((row.masked, row.heads), (3, 6), "{fixture}");
+    for export in ["cut", "dense"] {
+        assert_eq!(score_of(folder.path(), export, DATA), row.score, "{fixture}: {export}");
+    }
+}
+
+/// Two layers of three heads, under RoBERTa's names; so few positions that those behind the padding are just enough.
+fn roberta(model_type: &str, vocabulary: usize) -> Value {
+    json!({
+        "model_type": model_type, "vocab_size": vocabulary, "hidden_size": 12, "num_hidden_layers": 2,
+        "num_attention_heads": 3, "intermediate_size": 14, "hidden_act": "gelu", "max_position_embeddings": 18,
+        "type_vocab_size": 1, "pad_token_id": 1, "initializer_range": 0.3,
+    })
+}
+
+#[test]
+fn roberta_is_fine_tuned_pruned_and_exported() {
+    fine_tuned(roberta("roberta", 400), "roberta-lists");
+}
+
+#[test]
+fn xlm_roberta_is_fine_tuned_pruned_and_exported() {
+    fine_tuned(roberta("xlm-roberta", 402), "xlm-roberta-json");
+}
+
+#[test]
+fn distilbert_is_fine_tuned_pruned_and_exported() {
+    let config = json!({
+        "model_type": "distilbert", "vocab_size": 194, "dim": 12, "n_layers": 2, "n_heads": 3, "hidden_dim": 14,
+        "activation": "gelu", "max_position_embeddings": 16, "initializer_range": 0.3,
+    });
+    fine_tuned(config, "distilbert-list");
+}
+
+#[test]
+fn a_text_that_roberta_has_no_positions_for_is_refused_before_training() {
+    let folder = TempDir::new().unwrap();
+    let base = folder.path().join("data/base");
+    let mut config = roberta("roberta", 400);
+    config["max_position_embeddings"] = 17.into();
+    checkpoint(&base, &tokenizer("classifiers/roberta-lists"), &config);
+    let config = ClassifierConfig::read(&base.join("config.json")).unwrap();
+    Classifier::random(config, 3, OPTIONS).unwrap().save(&base).unwrap();
+    write_reviews(folder.path());
+    let spec = format!("{DATA}[checkpoint]\nfrom = \"base\"\n{TRAINING}");
+    fs::write(folder.path().join("tiny.toml"), spec).unwrap();
+    let message = test_support::refusal(&mut command("ablate-one", folder.path(), "tiny.toml"));
+    assert!(message.contains("16") && message.contains("15"), "{message}");
+}
+
+#[test]
+fn a_translator_of_fairseq_is_pruned_and_exported() {
+    let folder = TempDir::new().unwrap();
+    let hub = folder.path().join("data/hub");
+    let config = json!({
+        "model_type": "fsmt", "src_vocab_size": 155, "tgt_vocab_size": 152, "d_model": 12, "encoder_layers": 2,
+        "encoder_attention_heads": 3, "encoder_ffn_dim": 14, "decoder_layers": 1, "decoder_attention_heads": 2,
+        "decoder_ffn_dim": 14, "max_position_embeddings": 40, "scale_embedding": true, "langs": ["en", "fr"],
+        "max_length": 20, "num_beams": 2,
+    });
+    checkpoint(&hub, &tokenizer("fsmt"), &config);
+    let config = TranslatorConfig::read(&hub.join("config.json")).unwrap();
+    Translator::random(config, 5, OPTIONS).unwrap().save(&hub).unwrap();
+    // what is not the model's stands beside it, as the hub has it
+    let generation =
+        json!({ "num_beams": 2, "max_length": 20, "decoder_start_token_id": 2, "eos_token_id": 2 });
+    fs::write(hub.join("generation_config.json"), generation.to_string()).unwrap();
+    let (english, french) =
+        ("The dogs is sleeping.\nNobody eats here!\n", "Les chiens dorment.\nPersonne ici !\n");
+    fs::write(folder.path().join("data/a.en"), english).unwrap();
+    fs::write(folder.path().join("data/a.fr"), french).unwrap();
+    let spec = "description = \"As it comes from a hub\"\n\
+                [data]\nestimate = \"test\"\n\
+                [data.splits]\n\
+                test = { source = [\"a.en\", \"a.en\"], target = [\"a.fr\", \"a.fr\"] }\n";
+    fs::write(folder.path().join("tiny.toml"), format!("{spec}[checkpoint]\nfrom = \"hub\"\n")).unwrap();
+    let row = middle(folder.path(), &[]);
+    assert_eq!((row.masked, row.heads), (5, 10));
+    for export in ["cut", "dense"] {
+        assert_eq!(score_of(folder.path(), export, spec), row.score, "{export}");
+    }
+}
