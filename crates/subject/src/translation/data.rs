@@ -61,8 +61,12 @@ pub(super) fn sha256(text: &ParallelText) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Translation;
     use super::*;
+    use crate::task::Described;
+    use crate::test_machine::machine;
     use std::fs;
+    use training::Machine;
 
     const DATA: &str = "
         fetch = 'common'
@@ -72,8 +76,11 @@ mod tests {
     ";
 
     fn read(folder: &Path, split: &str) -> Result<ParallelText, String> {
-        let spec: DataSpec = toml::from_str(DATA).unwrap();
-        read_split(&spec, folder, split).map_err(|error| error.to_string())
+        let spec = format!("description = ''\n[data]\n{}", DATA.replace("[splits]", "[data.splits]"));
+        let (name, spec) = (String::new(), toml::from_str(&spec).unwrap());
+        let described = Described::<Translation> { name, path: PathBuf::new(), spec };
+        let machine = Machine { data: folder.to_owned(), ..machine() };
+        described.read(&machine, split).map_err(|error| error.to_string())
     }
 
     #[test]
