@@ -39,5 +39,6 @@ pub use message::one_line;
 pub use model::{GatedModel, ModelConfig};
 pub use pruning::{PrunedHeads, Removal};
 pub use sweep::{Trunk, Variants};
+pub use tensor_file::weight_files;
 pub use translator::{Translator, TranslatorConfig};
 pub use weights::{Inventory, Weights, to_vec};

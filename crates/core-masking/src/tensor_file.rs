@@ -18,6 +18,8 @@ use crate::message::excerpt;
 use crate::weights::Inventory;
 use crate::{Error, Weights, checkpoint};
 
+/// What names the shards of a model in several files.
+const INDEX: &str = "model.safetensors.index.json";
 /// Bytes of a header at most, as in the safetensors crate.
 const LONGEST_HEADER: u64 = 100_000_000;
 /// Axes of a tensor at most; models have one or two.
@@ -61,13 +63,39 @@ impl Entry {
     }
 }
 
+/// The files that hold a model's weights: `model.safetensors`, or an index and its shards.
+///
+/// # Errors
+/// If the index cannot be read.
+pub fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let (whole, index) = (folder.join("model.safetensors"), folder.join(INDEX));
+    if whole.exists() || !index.exists() {
+        return Ok(vec![whole]);
+    }
+    let shards: Vec<PathBuf> = shards(&index)?.1.into_iter().map(|name| folder.join(name)).collect();
+    Ok(std::iter::once(index).chain(shards).collect())
+}
+
+/// What the index says of each tensor, and the names of the shards, which lie beside it.
+fn shards(index: &Path) -> Result<(BTreeMap<String, String>, BTreeSet<String>), Error> {
+    let Index { weight_map } = checkpoint::read_json(index)?;
+    let names: BTreeSet<String> = weight_map.values().cloned().collect();
+    match names.iter().find(|name| !is_shard_name(name)) {
+        Some(name) => {
+            let fault = format!("`{}` is no name of a shard beside it", excerpt(name));
+            Err(Error::Index { path: index.to_owned(), fault })
+        }
+        None => Ok((weight_map, names)),
+    }
+}
+
 impl TensorFile {
     /// Reads the headers of a folder: of `model.safetensors` or else of the shards that `model.safetensors.index.json` names.
     ///
     /// # Errors
     /// As for [`open`](Self::open), or if a shard is missing, or holds other tensors than the index says.
     pub(crate) fn open_folder(folder: &Path) -> Result<Self, Error> {
-        let (whole, index) = (folder.join("model.safetensors"), folder.join("model.safetensors.index.json"));
+        let (whole, index) = (folder.join("model.safetensors"), folder.join(INDEX));
         if whole.exists() || !index.exists() { Self::open(&whole) } else { Self::open_shards(&index) }
     }
 
@@ -87,14 +115,10 @@ impl TensorFile {
     }
 
     fn open_shards(index: &Path) -> Result<Self, Error> {
-        let Index { weight_map } = checkpoint::read_json(index)?;
+        let (weight_map, names) = shards(index)?;
         let fault = |fault: String| Error::Index { path: index.to_owned(), fault };
         let mut file = Self { path: index.to_owned(), shards: Vec::new(), tensors: BTreeMap::new() };
-        let names: BTreeSet<&String> = weight_map.values().collect();
-        if let Some(name) = names.iter().find(|name| !is_shard_name(name)) {
-            return Err(fault(format!("`{}` is no name of a shard beside it", excerpt(name))));
-        }
-        for name in names {
+        for name in &names {
             let (shard, tensors) = Shard::open(&index.with_file_name(name))?;
             for (tensor, info) in tensors {
                 if weight_map.get(&tensor) != Some(name) {

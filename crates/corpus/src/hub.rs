@@ -23,13 +23,17 @@ pub const PREFIX: &str = "hub:";
 pub const REQUIRED: [&str; 2] = ["config.json", "model.safetensors"];
 
 /// What models may have: settings of generation, and tokenisers in several forms.
-pub const OPTIONAL: [&str; 8] = [
+pub const OPTIONAL: [&str; 12] = [
     "generation_config.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
     "source.spm",
     "special_tokens_map.json",
     "target.spm",
     "tokenizer.json",
     "tokenizer_config.json",
+    "vocab-src.json",
+    "vocab-tgt.json",
     "vocab.json",
     "vocab.txt",
 ];

@@ -182,8 +182,8 @@ fn pools(args: &Args, layout: &HeadLayout) -> anyhow::Result<Vec<Pool>> {
     if args.keep_at_least >= most {
         bail!("--keep-at-least {} leaves nothing to mask: layers have {most} heads", args.keep_at_least);
     }
-    let is_bert = layout.types().all(|(attention, _)| attention == Attention::SelfAttention);
-    let step_percent = args.step_percent.unwrap_or(if is_bert { 5 } else { 10 });
+    let has_one_type = layout.types().count() == 1;
+    let step_percent = args.step_percent.unwrap_or(if has_one_type { 5 } else { 10 });
     let pool = |selection: &Selection| {
         let attention = match selection {
             Selection::All => "all".to_owned(),

@@ -3,10 +3,11 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use core_masking::{HeadLayout, HeadSet, Removal};
+use core_masking::{HeadLayout, HeadSet, Removal, weight_files};
 use corpus::hub::{HubModel, HubOptions, OPTIONAL, PREFIX, REQUIRED};
 use records::{Identity, sha256_file};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use training::Machine;
 
 use crate::error::Error;
@@ -101,6 +102,16 @@ impl<'a> Places<'a> {
     }
 }
 
+/// SHA-256 of a model's weights, in lower-case hexadecimal: that of their file or, of several, that of a list of theirs.
+pub(crate) fn sha256_of_weights(folder: &Path) -> Result<String, Error> {
+    let files = weight_files(folder)?;
+    let each = files.iter().map(|file| sha256_file(file)).collect::<Result<Vec<_>, _>>()?;
+    match each.as_slice() {
+        [one] => Ok(one.clone()),
+        several => Ok(format!("{:x}", Sha256::digest(several.join("\n")))),
+    }
+}
+
 /// SHA-256 of those of `files` that are in `folder`, by name.
 pub(crate) fn checksums(folder: &Path, files: &[&str]) -> Result<BTreeMap<String, String>, Error> {
     let present = files.iter().filter(|file| folder.join(file).exists());
@@ -130,7 +141,7 @@ impl Origin {
             folder: places.tokenizer.to_owned(),
             checkpoint,
             removed: HeadSet::none(),
-            weights: sha256_file(&places.model.join("model.safetensors"))?,
+            weights: sha256_of_weights(places.model)?,
             files: checksums(places.tokenizer, files)?,
         })
     }

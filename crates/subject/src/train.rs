@@ -7,7 +7,7 @@ use records::{Identity, sha256_file};
 use serde_json::Value;
 use training::{AdamSettings, Ingredient, Keep, Learner, Machine, Material, Plan, Workplace, write_once};
 
-use crate::checkpoint::{Checkpoint, checksums};
+use crate::checkpoint::{Checkpoint, checksums, sha256_of_weights};
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
 use crate::task::{Described, Task};
@@ -210,7 +210,7 @@ impl<T: Trained> Training<'_, T> {
         ]);
         if let Some(base) = base {
             identity.arguments.insert("checkpoint".to_owned(), base.name.clone().into());
-            identity.weights = Some(sha256_file(&base.folder.join("model.safetensors"))?);
+            identity.weights = Some(sha256_of_weights(&base.folder)?);
             identity.data.extend(checksums(&base.folder, T::FILES)?);
         }
         Ok(identity)
