@@ -118,8 +118,7 @@ pub trait GatedModel: Debug + Send + Sized {
             let (masked, zeroed) = no_grad(|| (self.probe(&masked), zeroed.probe(&open)));
             let size = zeroed.abs().max().double_value(&[]);
             let gap = (masked - zeroed).abs().max().double_value(&[]) / size.max(1.0);
-            // a comparison that NaN fails
-            if !(gap <= tolerance(self.options().0)) {
+            if gap.is_nan() || gap > tolerance(self.options().0) {
                 return Err(Error::GatesFail { id, gap });
             }
         }

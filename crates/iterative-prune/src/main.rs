@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use core_masking::{Attention, HeadId, HeadLayout, HeadScores, HeadSet};
+use core_masking::{HeadId, HeadLayout, HeadScores, HeadSet};
 use experiment::{
     Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Order, Pool, Selection, SharedArgs,
     has_twins,
