@@ -1,5 +1,4 @@
 //! A model that does not obey its gates is refused when it is opened.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
 use std::path::Path;
 
