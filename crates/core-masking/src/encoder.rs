@@ -61,38 +61,31 @@ impl EncoderLayer {
         })
     }
 
-    /// The layer's output at the first `queries` positions: `[batch, queries, d_model]`.
+    /// The layer's output at all positions: `[batch, position, d_model]`, the shape of `x`.
     ///
-    /// - `x`: `[batch, position, d_model]`, all of which is attended to
     /// - `bias`: `[batch, 1, 1, position]`
-    pub fn forward(
-        &self,
-        x: &Tensor,
-        queries: i64,
-        bias: &Tensor,
-        gates: Gate<'_>,
-        dropout: &ModelDropout,
-    ) -> Tensor {
-        let context = self.context(x, queries, bias, gates, dropout);
+    pub fn forward(&self, x: &Tensor, bias: &Tensor, gates: Gate<'_>, dropout: &ModelDropout) -> Tensor {
+        let context = self.context(x, x, bias, gates, dropout);
         self.finish(x, self.attention.merge(context, gates), dropout)
     }
 
-    /// What each head reads at the first `queries` positions, whatever its gate: `[batch, kept, queries, d_head]`.
+    /// What each head reads for some positions, whatever its gate: `[batch, kept, queries, d_head]`.
+    ///
+    /// - `query`: `[batch, queries, d_model]`, positions of `x`
+    /// - `x`: `[batch, position, d_model]`, all of which is attended to
     pub(crate) fn context(
         &self,
+        query: &Tensor,
         x: &Tensor,
-        queries: i64,
         bias: &Tensor,
         gates: Gate<'_>,
         dropout: &ModelDropout,
     ) -> Tensor {
-        let query = x.narrow(1, 0, queries); // [batch, queries, d_model]
-        self.attention.context(&query, &self.attention.keys_values(x), bias, gates, &dropout.attention)
+        self.attention.context(query, &self.attention.keys_values(x), bias, gates, &dropout.attention)
     }
 
-    /// The layer's output from what its attention adds; `attended` and the result: `[batch, queries, d_model]`.
-    pub(crate) fn finish(&self, x: &Tensor, attended: Tensor, dropout: &ModelDropout) -> Tensor {
-        let query = x.narrow(1, 0, attended.size()[1]); // [batch, queries, d_model]
+    /// The layer's output at these positions from what its attention adds there; all `[batch, queries, d_model]`.
+    pub(crate) fn finish(&self, query: &Tensor, attended: Tensor, dropout: &ModelDropout) -> Tensor {
         let x = self.attention_norm.forward(&(query + dropout.hidden.apply(attended)));
         let fed = self.feed_forward.forward(&x);
         self.norm.forward(&(x + dropout.hidden.apply(fed)))

@@ -247,7 +247,9 @@ impl Classifier {
         gates: &Gates,
         dropout: &ModelDropout,
     ) -> Tensor {
-        let gates = gates.of(Attention::SelfAttention, layer);
-        self.layers[layer].forward(x, queries, &batch.tokens.bias, gates, dropout)
+        let (module, gates) = (&self.layers[layer], gates.of(Attention::SelfAttention, layer));
+        let first = || x.narrow(1, 0, queries); // [batch, queries, d_model]
+        let context = module.context(&first(), x, &batch.tokens.bias, gates, dropout);
+        module.finish(&first(), module.attention.merge(context, gates), dropout)
     }
 }

@@ -116,7 +116,7 @@ impl Walk<'_> {
         }
         let any = self.variants.gates.of(Attention::SelfAttention, layer); // gates come after it
         let module = &self.model.layers[layer];
-        let context = module.context(x, x.size()[1], &bias, any, &ModelDropout::OFF);
+        let context = module.context(x, x, &bias, any, &ModelDropout::OFF);
         // Differences of sums that were rounded to half precision would be off by more than the model itself.
         let one_by_one = self.together == 1 && matches!(context.kind(), Kind::Float | Kind::Double);
         let whole = if one_by_one { self.whole(layer, &context, &children) } else { None };

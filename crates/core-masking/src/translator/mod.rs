@@ -210,7 +210,7 @@ impl Translator {
         gates: &Gates,
         dropout: &ModelDropout,
     ) -> Tensor {
-        self.encoder[layer].forward(x, x.size()[1], bias, gates.of(Attention::EncEnc, layer), dropout)
+        self.encoder[layer].forward(x, bias, gates.of(Attention::EncEnc, layer), dropout)
     }
 
     /// Decoder states, teacher forced.
