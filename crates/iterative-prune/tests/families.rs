@@ -83,6 +83,7 @@ fn fine_tuned(config: Value, fixture: &str) {
     let folder = TempDir::new().unwrap();
     let base = folder.path().join("data/base");
     checkpoint(&base, &tokenizer(&format!("classifiers/{fixture}")), &config);
+    without_charsmap(&base);
     let config = ClassifierConfig::read(&base.join("config.json")).unwrap();
     Classifier::random(config, 3, OPTIONS).unwrap().save(&base).unwrap();
     write_reviews(folder.path());
@@ -107,6 +108,17 @@ fn roberta(model_type: &str, vocabulary: usize) -> Value {
 #[test]
 fn roberta_is_fine_tuned_pruned_and_exported() {
     fine_tuned(roberta("roberta", 400), "roberta-lists");
+}
+
+/// Takes out the table of normalisation, which the fixture leaves empty for its size.
+fn without_charsmap(folder: &Path) {
+    let path = folder.join("tokenizer.json");
+    let Ok(text) = fs::read_to_string(&path) else { return };
+    let mut json: Value = serde_json::from_str(&text).unwrap();
+    if let Some(parts) = json["normalizer"]["normalizers"].as_array_mut() {
+        parts.retain(|part| part["type"] != "Precompiled");
+    }
+    fs::write(path, json.to_string()).unwrap();
 }
 
 #[test]

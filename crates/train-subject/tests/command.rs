@@ -81,7 +81,7 @@ fn a_faulty_subject_is_refused_before_training() {
         ("dropout = 0.2", "dropout = 1.2", "dropout (1.2) must be at least 0 and below 1"),
         ("train = 900", "train = 0", "split `train` is empty"),
         ("dev = 20", "dev = 0", "split `dev` is empty"),
-        ("\"relu\"", "\"gelu\"", "unknown variant `gelu`"),
+        ("\"relu\"", "\"tanh\"", "unknown variant `tanh`"),
         ("[decoding]", "[decoding]\nbeam = 0", "decoding.beam must be from 1 to 64"),
         ("grammar =", "# grammar =", "[data] needs a grammar or splits"),
     ];

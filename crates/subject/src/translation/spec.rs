@@ -520,7 +520,15 @@ mod tests {
         assert_eq!(refusal(&format!("{table}\nmost_words = 0")), "`most_words` must be at least 1");
         let files = "source = 'a.en'\ntarget = 'a.fr'\ninside = 'b'";
         assert_eq!(refusal(files), "`inside` is for `pairs`, a table in a zip archive");
-        let side = "a side is a file or, with `pairs`, the number of a column, counted from 1";
+        let side =
+            "a side is a file, a list of files or, with `pairs`, the number of a column, counted from 1";
         assert_eq!(refusal("source = true\ntarget = 'a.fr'"), side);
+        for sides in ["source = ['a.en', 'b.en']\ntarget = ['a.fr']", "source = []\ntarget = []"] {
+            assert_eq!(refusal(sides), MIXED_SIDES);
+        }
+        assert_eq!(
+            split("source = ['a.en', 'b.en']\ntarget = ['a.fr', 'b.fr']").unwrap().paths(Path::new("d")),
+            ["d/a.en", "d/a.fr", "d/b.en", "d/b.fr"].map(PathBuf::from)
+        );
     }
 }
