@@ -69,7 +69,7 @@ fn a_family_is_a_table_and_all_that_is_done_to_heads_works_on_it() {
     let model = Classifier::load_as(&[&TOY], folder.path(), options).unwrap();
     let expected = Classifier::load(&bert, options).unwrap();
     let head: HeadSet = "self:2:3".parse().unwrap();
-    let masked = Gates::masking(&model.layout(), &[head.clone()], options).unwrap();
+    let masked = Gates::masking(&model.layout(), std::slice::from_ref(&head), options).unwrap();
     assert_eq!(model.probe(&masked), expected.probe(&masked));
     model.check_gates().unwrap();
     let cut = model.without_heads(&head, Removal::Cut).unwrap();
