@@ -1,6 +1,7 @@
 //! A model with heads: all that sweeps, importance, removal and training need to know of one, whatever its family.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::path::Path;
 
 use tch::{Device, Kind, Tensor, no_grad};
 
@@ -12,6 +13,18 @@ use crate::{
 
 /// What a `config.json` says of heads.
 pub trait ModelConfig: Debug + Clone {
+    /// The heads of the model whose `config.json` this is, whatever it is trained to.
+    ///
+    /// # Errors
+    /// If the file is missing, no JSON, of another model type, or describes an impossible model.
+    fn read_layout(path: &Path) -> Result<HeadLayout, Error>;
+
+    /// Writes it under the family's names.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    fn write(&self, path: &Path) -> Result<(), Error>;
+
     /// The heads of the model.
     fn layout(&self) -> HeadLayout;
 
@@ -50,6 +63,15 @@ pub trait GatedModel: Debug + Send + Sized {
 
     /// What the model computes of one short input before anything is decided, `[.., outputs]`.
     fn probe(&self, gates: &Gates) -> Tensor;
+
+    /// Writes `config.json` and `model.safetensors`.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    fn save(&self, folder: &Path) -> Result<(), Error> {
+        self.config().write(&folder.join("config.json"))?;
+        self.weights().write(&folder.join("model.safetensors"))
+    }
 
     /// The heads of the model.
     fn layout(&self) -> HeadLayout {

@@ -72,21 +72,25 @@ pub fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     if whole.exists() || !index.exists() {
         return Ok(vec![whole]);
     }
-    let shards: Vec<PathBuf> = shards(&index)?.1.into_iter().map(|name| folder.join(name)).collect();
+    let shards =
+        shard_names(&read_index(&index)?).into_iter().map(|name| folder.join(name)).collect::<Vec<_>>();
     Ok(std::iter::once(index).chain(shards).collect())
 }
 
-/// What the index says of each tensor, and the names of the shards, which lie beside it.
-fn shards(index: &Path) -> Result<(BTreeMap<String, String>, BTreeSet<String>), Error> {
-    let Index { weight_map } = checkpoint::read_json(index)?;
-    let names: BTreeSet<String> = weight_map.values().cloned().collect();
-    match names.iter().find(|name| !is_shard_name(name)) {
+/// The shard of each tensor; shards lie beside the index.
+fn read_index(path: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let Index { weight_map } = checkpoint::read_json(path)?;
+    match weight_map.values().find(|name| !is_shard_name(name)) {
         Some(name) => {
             let fault = format!("`{}` is no name of a shard beside it", excerpt(name));
-            Err(Error::Index { path: index.to_owned(), fault })
+            Err(Error::Index { path: path.to_owned(), fault })
         }
-        None => Ok((weight_map, names)),
+        None => Ok(weight_map),
     }
+}
+
+fn shard_names(weight_map: &BTreeMap<String, String>) -> BTreeSet<String> {
+    weight_map.values().cloned().collect()
 }
 
 impl TensorFile {
@@ -115,10 +119,10 @@ impl TensorFile {
     }
 
     fn open_shards(index: &Path) -> Result<Self, Error> {
-        let (weight_map, names) = shards(index)?;
+        let weight_map = read_index(index)?;
         let fault = |fault: String| Error::Index { path: index.to_owned(), fault };
         let mut file = Self { path: index.to_owned(), shards: Vec::new(), tensors: BTreeMap::new() };
-        for name in &names {
+        for name in &shard_names(&weight_map) {
             let (shard, tensors) = Shard::open(&index.with_file_name(name))?;
             for (tensor, info) in tensors {
                 if weight_map.get(&tensor) != Some(name) {

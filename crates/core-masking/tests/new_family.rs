@@ -5,6 +5,7 @@ use std::fs;
 use core_masking::classifier::{
     ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart,
 };
+use core_masking::families::Dictionary;
 use core_masking::{Classifier, GatedModel, Gates, HeadSet, ModelDropout, Removal, Weights};
 use serde_json::Value;
 use tch::{Device, Kind};
@@ -12,8 +13,10 @@ use tch::{Device, Kind};
 static TOY: ClassifierFamily = ClassifierFamily {
     model_type: "toy",
     architecture: "ToyForSequenceClassification",
-    entries: &[("hidden_size", Some("width")), ("layer_norm_eps", None)],
-    defaults: r#"{"type_vocab_size": 2}"#,
+    dictionary: Dictionary {
+        entries: &[("hidden_size", Some("width")), ("layer_norm_eps", None)],
+        defaults: r#"{"type_vocab_size": 2}"#,
+    },
     names: ClassifierNames {
         prefix: "toy",
         words: "tokens",

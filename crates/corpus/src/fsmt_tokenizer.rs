@@ -20,6 +20,7 @@ use crate::foreign::shown;
 use crate::marian_tokenizer::join_punctuation;
 use crate::moses::Moses;
 use crate::numbering::Numbering;
+use crate::sentence_tokenizer::SentenceTokenizer;
 
 /// Pieces of a source and a target language, each under a numbering of its own.
 pub struct FsmtTokenizer {
@@ -106,47 +107,6 @@ impl FsmtTokenizer {
         Ok(Self { source, target, merges, specials, end, pad, unknown, lower_case, joins_punctuation })
     }
 
-    /// Ids of the pieces of a source text, then the end symbol.
-    pub fn encode(&self, text: &str) -> Vec<u32> {
-        self.encode_with(&self.source, text)
-    }
-
-    /// Ids of the pieces of a target text, then the end symbol.
-    pub fn encode_target(&self, text: &str) -> Vec<u32> {
-        self.encode_with(&self.target, text)
-    }
-
-    /// Text of target `ids`; special tokens and ids outside the vocabulary are left out.
-    pub fn decode(&self, ids: &[u32]) -> String {
-        let special = |id: &u32| self.specials.iter().any(|(_, special)| special == id);
-        let pieces =
-            ids.iter().filter(|id| !special(id)).filter_map(|&id| self.target.pieces.get(id as usize));
-        let text = pieces.map(|piece| piece.replace(' ', "").replace(END_OF_WORD, " ")).collect::<String>();
-        let words: Vec<&str> = crate::moses::words(&text).collect();
-        let text = self.target.moses.detokenize(&words);
-        if self.joins_punctuation { join_punctuation(&text) } else { text }
-    }
-
-    /// Number of source pieces, which is what the encoder's embedding must have room for.
-    pub fn source_vocabulary_size(&self) -> usize {
-        self.source.pieces.len()
-    }
-
-    /// Number of target pieces, which is what the decoder's embedding must have room for.
-    pub fn target_vocabulary_size(&self) -> usize {
-        self.target.pieces.len()
-    }
-
-    /// Id of the end symbol.
-    pub fn end(&self) -> u32 {
-        self.end
-    }
-
-    /// Id of what fills up a batch.
-    pub fn pad(&self) -> u32 {
-        self.pad
-    }
-
     fn encode_with(&self, side: &Side, text: &str) -> Vec<u32> {
         let mut ids = Vec::new();
         let lowered;
@@ -191,6 +151,49 @@ impl FsmtTokenizer {
             let pieces = self.merges.cut(&word);
             ids.extend(pieces.map(|piece| side.ids.get(piece).copied().unwrap_or(self.unknown)));
         }
+    }
+}
+
+impl SentenceTokenizer for FsmtTokenizer {
+    /// Ids of the pieces of a source text, then the end symbol.
+    fn encode(&self, text: &str) -> Vec<u32> {
+        self.encode_with(&self.source, text)
+    }
+
+    /// Ids of the pieces of a target text, then the end symbol.
+    fn encode_target(&self, text: &str) -> Vec<u32> {
+        self.encode_with(&self.target, text)
+    }
+
+    /// Text of target `ids`; special tokens and ids outside the vocabulary are left out.
+    fn decode(&self, ids: &[u32]) -> String {
+        let special = |id: &u32| self.specials.iter().any(|(_, special)| special == id);
+        let pieces =
+            ids.iter().filter(|id| !special(id)).filter_map(|&id| self.target.pieces.get(id as usize));
+        let text = pieces.map(|piece| piece.replace(' ', "").replace(END_OF_WORD, " ")).collect::<String>();
+        let words: Vec<&str> = crate::moses::words(&text).collect();
+        let text = self.target.moses.detokenize(&words);
+        if self.joins_punctuation { join_punctuation(&text) } else { text }
+    }
+
+    /// Number of source pieces, which is what the encoder's embedding must have room for.
+    fn source_vocabulary_size(&self) -> usize {
+        self.source.pieces.len()
+    }
+
+    /// Number of target pieces, which is what the decoder's embedding must have room for.
+    fn target_vocabulary_size(&self) -> usize {
+        self.target.pieces.len()
+    }
+
+    /// Id of the end symbol.
+    fn end(&self) -> u32 {
+        self.end
+    }
+
+    /// Id of what fills up a batch.
+    fn pad(&self) -> u32 {
+        self.pad
     }
 }
 

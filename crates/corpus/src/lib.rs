@@ -10,6 +10,7 @@
 //! - [`parallel`] reads line-parallel text files.
 //! - [`pairs`] reads tables of sentence pairs, and chooses some of the pairs of a file.
 //! - [`tokenizer`] trains, saves and loads byte-level BPE subwords.
+//! - [`sentence_tokenizer`] is what the tokenisers of translators have in common.
 //! - [`batches`] groups sentences of like length.
 //! - [`fetch`] downloads data sets and checks them.
 //! - [`hub`] brings models of the Hugging Face hub.
@@ -33,6 +34,7 @@ pub mod pairs;
 pub mod parallel;
 mod pieces;
 pub mod progress;
+pub mod sentence_tokenizer;
 pub mod tokenizer;
 mod transfer;
 

@@ -14,6 +14,7 @@ use crate::Error;
 use crate::foreign::shown;
 use crate::numbering::Numbering;
 use crate::pieces::Pieces;
+use crate::sentence_tokenizer::SentenceTokenizer;
 use crate::tokenizer::{END, PAD, UNKNOWN};
 
 /// Pieces of a source and a target language under one numbering.
@@ -56,42 +57,6 @@ impl MarianTokenizer {
         })
     }
 
-    /// Ids of the pieces of a source text, then the end symbol.
-    ///
-    /// A language code, such as `>>fra<<` at the start, is one piece.
-    pub fn encode(&self, text: &str) -> Vec<u32> {
-        self.encode_with(&self.source, text)
-    }
-
-    /// Ids of the pieces of a target text, then the end symbol.
-    pub fn encode_target(&self, text: &str) -> Vec<u32> {
-        self.encode_with(&self.target, text)
-    }
-
-    /// Text of `ids`; special tokens and ids outside the vocabulary are left out.
-    pub fn decode(&self, ids: &[u32]) -> String {
-        let special = |id: &u32| [self.end, self.pad, self.unknown].contains(id);
-        let pieces = ids.iter().filter(|id| !special(id)).filter_map(|id| self.pieces.get(id));
-        let text = pieces.map(String::as_str).collect::<String>().replace(SPACE, " ");
-        let text = text.trim();
-        if self.joins_punctuation { join_punctuation(text) } else { text.to_owned() }
-    }
-
-    /// One more than the highest id: what an embedding table must have room for.
-    pub fn vocabulary_size(&self) -> usize {
-        self.pieces.keys().max().map_or(0, |&highest| highest as usize + 1)
-    }
-
-    /// Id of [`END`].
-    pub fn end(&self) -> u32 {
-        self.end
-    }
-
-    /// Id of [`PAD`].
-    pub fn pad(&self) -> u32 {
-        self.pad
-    }
-
     fn encode_with(&self, model: &Pieces, text: &str) -> Vec<u32> {
         let mut ids = Vec::new();
         let mut rest = text;
@@ -117,6 +82,44 @@ impl MarianTokenizer {
         let pieces = model.cut(text);
         let code = code.into_iter().map(str::to_owned);
         ids.extend(code.chain(pieces).map(|piece| self.ids.get(&piece).copied().unwrap_or(self.unknown)));
+    }
+}
+
+impl SentenceTokenizer for MarianTokenizer {
+    /// Ids of the pieces of a source text, then the end symbol.
+    ///
+    /// A language code, such as `>>fra<<` at the start, is one piece.
+    fn encode(&self, text: &str) -> Vec<u32> {
+        self.encode_with(&self.source, text)
+    }
+
+    /// Ids of the pieces of a target text, then the end symbol.
+    fn encode_target(&self, text: &str) -> Vec<u32> {
+        self.encode_with(&self.target, text)
+    }
+
+    /// Text of `ids`; special tokens and ids outside the vocabulary are left out.
+    fn decode(&self, ids: &[u32]) -> String {
+        let special = |id: &u32| [self.end, self.pad, self.unknown].contains(id);
+        let pieces = ids.iter().filter(|id| !special(id)).filter_map(|id| self.pieces.get(id));
+        let text = pieces.map(String::as_str).collect::<String>().replace(SPACE, " ");
+        let text = text.trim();
+        if self.joins_punctuation { join_punctuation(text) } else { text.to_owned() }
+    }
+
+    /// One more than the highest id: what an embedding table must have room for.
+    fn source_vocabulary_size(&self) -> usize {
+        self.pieces.keys().max().map_or(0, |&highest| highest as usize + 1)
+    }
+
+    /// Id of [`END`].
+    fn end(&self) -> u32 {
+        self.end
+    }
+
+    /// Id of [`PAD`].
+    fn pad(&self) -> u32 {
+        self.pad
     }
 }
 
@@ -269,7 +272,7 @@ mod tests {
     #[test]
     fn symbols_and_size_are_those_of_the_vocabulary() {
         let tokenizer = fixture();
-        assert_eq!((tokenizer.end(), tokenizer.pad(), tokenizer.vocabulary_size()), (0, 253, 254));
+        assert_eq!((tokenizer.end(), tokenizer.pad(), tokenizer.source_vocabulary_size()), (0, 253, 254));
     }
 
     #[test]
@@ -283,7 +286,7 @@ mod tests {
     #[test]
     fn the_size_covers_the_highest_id_even_where_ids_are_left_out() {
         let (folder, _) = with_file("vocab.json", br#"{"</s>": 0, "<unk>": 1, "<pad>": 9}"#);
-        assert_eq!(MarianTokenizer::load(folder.path()).unwrap().vocabulary_size(), 10);
+        assert_eq!(MarianTokenizer::load(folder.path()).unwrap().source_vocabulary_size(), 10);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use tokenizers::{AddedToken, TokenizerImpl};
 
 use crate::Error;
 use crate::foreign::shown;
+use crate::sentence_tokenizer::SentenceTokenizer;
 
 /// Ends every sentence. Id 0 in what we train.
 pub const END: &str = "</s>";
@@ -72,35 +73,6 @@ impl SubwordTokenizer {
         fs::write(path, self.to_json()).map_err(|source| Error::Write { path: path.to_owned(), source })
     }
 
-    /// Ids of the subwords of `text`, then the end symbol.
-    pub fn encode(&self, text: &str) -> Vec<u32> {
-        let encoding = self.inner.encode_fast(text, false).expect("every byte is in the vocabulary");
-        let mut ids = encoding.get_ids().to_vec();
-        ids.push(self.end);
-        ids
-    }
-
-    /// Text of `ids`; special tokens and ids outside the vocabulary are left out, and bytes that
-    /// are not UTF-8 become U+FFFD.
-    pub fn decode(&self, ids: &[u32]) -> String {
-        self.inner.decode(ids, true).expect("a byte-level decoder takes any token")
-    }
-
-    /// Number of ids, special tokens included; below what was asked for if the text was small.
-    pub fn vocabulary_size(&self) -> usize {
-        self.inner.get_vocab_size(true)
-    }
-
-    /// Id of [`END`].
-    pub fn end(&self) -> u32 {
-        self.end
-    }
-
-    /// Id of [`PAD`].
-    pub fn pad(&self) -> u32 {
-        self.pad
-    }
-
     fn to_json(&self) -> String {
         self.inner.to_string(true).expect("a tokeniser is plain data")
     }
@@ -117,6 +89,42 @@ impl SubwordTokenizer {
         inner.with_post_processor(Some(append_end(end)));
         inner.set_encode_special_tokens(true); // not part of the JSON
         Ok(Self { inner, end, pad })
+    }
+}
+
+impl SentenceTokenizer for SubwordTokenizer {
+    /// Ids of the subwords of `text`, then the end symbol.
+    fn encode(&self, text: &str) -> Vec<u32> {
+        let encoding = self.inner.encode_fast(text, false).expect("every byte is in the vocabulary");
+        let mut ids = encoding.get_ids().to_vec();
+        ids.push(self.end);
+        ids
+    }
+
+    /// As the source: both sides share their pieces.
+    fn encode_target(&self, text: &str) -> Vec<u32> {
+        self.encode(text)
+    }
+
+    /// Text of `ids`; special tokens and ids outside the vocabulary are left out, and bytes that
+    /// are not UTF-8 become U+FFFD.
+    fn decode(&self, ids: &[u32]) -> String {
+        self.inner.decode(ids, true).expect("a byte-level decoder takes any token")
+    }
+
+    /// Number of ids, special tokens included; below what was asked for if the text was small.
+    fn source_vocabulary_size(&self) -> usize {
+        self.inner.get_vocab_size(true)
+    }
+
+    /// Id of [`END`].
+    fn end(&self) -> u32 {
+        self.end
+    }
+
+    /// Id of [`PAD`].
+    fn pad(&self) -> u32 {
+        self.pad
     }
 }
 
@@ -225,7 +233,7 @@ mod tests {
     fn special_tokens_come_first() {
         assert_eq!((SMALL.end(), SMALL.inner.token_to_id(UNKNOWN), SMALL.pad()), (0, Some(1), 2));
         assert_eq!(SMALL.encode(""), [0]);
-        assert_eq!(SMALL.vocabulary_size(), 500);
+        assert_eq!(SMALL.source_vocabulary_size(), 500);
     }
 
     #[test]
@@ -245,7 +253,7 @@ mod tests {
     fn a_small_text_gives_a_small_vocabulary() {
         let tokenizer = SubwordTokenizer::train(["ab ab"].iter(), 1_000).unwrap();
         // 256 bytes, 3 special tokens, and the merges "ab" and " ab".
-        assert_eq!(tokenizer.vocabulary_size(), 261);
+        assert_eq!(tokenizer.source_vocabulary_size(), 261);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use corpus::fetch::{Catalogue, Origin, fetch};
 use corpus::parallel::ParallelText;
+use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/sources.toml");
@@ -48,7 +49,7 @@ fn every_line_survives_the_tokeniser() {
     let train = read(&shared, "train", "de");
     let lines = train.source.iter().chain(&train.target);
     let tokenizer = SubwordTokenizer::train(lines.clone().take(32_000), 4_000).unwrap();
-    assert_eq!(tokenizer.vocabulary_size(), 4_000);
+    assert_eq!(tokenizer.source_vocabulary_size(), 4_000);
     for line in lines {
         assert_eq!(&tokenizer.decode(&tokenizer.encode(line)), line);
     }

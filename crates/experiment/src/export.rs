@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use core_masking::{HeadSet, Removal};
+use corpus::hub::OPTIONAL;
 use records::Signature;
 use serde_json::{Map, Value};
 use subject::Subject;
@@ -11,21 +12,9 @@ use subject::Subject;
 use crate::error::Error;
 
 /// Files of a folder, besides configuration and weights, that a model is used with.
-const COMPANIONS: [&str; 13] = [
-    "added_tokens.json",
-    "generation_config.json",
-    "merges.txt",
-    "sentencepiece.bpe.model",
-    "source.spm",
-    "special_tokens_map.json",
-    "target.spm",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "vocab-src.json",
-    "vocab-tgt.json",
-    "vocab.json",
-    "vocab.txt",
-];
+fn companions() -> impl Iterator<Item = &'static str> {
+    OPTIONAL.into_iter().chain(["added_tokens.json"])
+}
 
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
@@ -100,7 +89,7 @@ impl Export {
         durable::replace_folder(&self.folder, |partial| {
             save(partial)?;
             merge_config(&source.join(CONFIG), &partial.join(CONFIG))?;
-            for name in COMPANIONS {
+            for name in companions() {
                 copy_companion(source, name, partial)?;
             }
             if let Some(signature) = &self.about {
@@ -117,7 +106,7 @@ impl Export {
             return Ok(Vec::new());
         }
         let fault = |source| Error::Read { path: self.folder.clone(), source };
-        let ours: Vec<&str> = COMPANIONS.into_iter().chain([ABOUT, CONFIG, WEIGHTS]).collect();
+        let ours: Vec<&str> = companions().chain([ABOUT, CONFIG, WEIGHTS]).collect();
         let mut foreign = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(fault)? {
             let entry = entry.map_err(fault)?;

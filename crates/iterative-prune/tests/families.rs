@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use core_masking::{Classifier, ClassifierConfig, Translator, TranslatorConfig};
+use core_masking::{Classifier, ClassifierConfig, GatedModel, Translator, TranslatorConfig};
 use records::{AblationRow, PruningRow};
 use serde_json::{Value, json};
 use tempfile::TempDir;

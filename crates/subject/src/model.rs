@@ -1,7 +1,7 @@
 //! What subjects ask of a model, whatever its family.
 use std::path::Path;
 
-use core_masking::{Error, HeadLayout, HeadSet, Removal};
+use core_masking::{Error, GatedModel, HeadLayout, HeadSet, ModelConfig, Removal};
 use tch::{Device, Kind};
 use training::Machine;
 
@@ -27,6 +27,36 @@ pub(crate) trait Model: Send + Sized {
 
     /// Writes configuration and weights into a folder.
     fn save(&self, folder: &Path) -> Result<(), Error>;
+}
+
+impl<M: GatedModel> Model for M {
+    fn read_layout(config: &Path) -> Result<HeadLayout, Error> {
+        M::Config::read_layout(config)
+    }
+
+    fn layout(&self) -> HeadLayout {
+        GatedModel::layout(self)
+    }
+
+    fn options(&self) -> (Kind, Device) {
+        GatedModel::options(self)
+    }
+
+    fn parameters(&self) -> u64 {
+        self.weights().parameters()
+    }
+
+    fn share(&self) -> Result<Self, Error> {
+        GatedModel::share(self)
+    }
+
+    fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, Error> {
+        GatedModel::without_heads(self, heads, removal)
+    }
+
+    fn save(&self, folder: &Path) -> Result<(), Error> {
+        GatedModel::save(self, folder)
+    }
 }
 
 /// A model for each thread, each of which computes alone.

@@ -14,6 +14,8 @@ use crate::task::{Described, Task};
 
 /// The file of a tokeniser that is trained with its model.
 const TOKENIZER: &str = "tokenizer.json";
+const CONFIG: &str = "config.json";
+const WEIGHTS: &str = "model.safetensors";
 
 /// A task whose models can be trained or fine-tuned.
 pub(crate) trait Trained: Task {
@@ -22,12 +24,6 @@ pub(crate) trait Trained: Task {
 
     /// The model in training.
     type Learner: Learner<Examples = Self::Encoded, Error = Error>;
-
-    /// Files of a checkpoint that a fine-tuned model depends on, as far as they are there.
-    const BASE_FILES: &'static [&'static str] = &[];
-
-    /// Those of them that belong to its tokeniser, and go with the fine-tuned model.
-    const TOKENIZER_FILES: &'static [&'static str] = &[];
 
     /// Settings of the recipe that signatures tell.
     const ARGUMENTS: &'static [&'static str];
@@ -169,8 +165,8 @@ impl<T: Trained> Training<'_, T> {
             files: vec![path.clone()],
             sha256: Box::new(move || Ok(sha256_file(&path)?)),
         };
-        let names =
-            base.into_iter().flat_map(|base| T::BASE_FILES.iter().map(|name| (base.join(name), *name)));
+        let base_files = T::FILES.iter().chain(&[WEIGHTS]);
+        let names = base.into_iter().flat_map(|base| base_files.clone().map(|name| (base.join(name), *name)));
         splits.into_iter().chain(names.filter(|(path, _)| path.exists()).map(file)).collect()
     }
 
@@ -244,7 +240,7 @@ fn save_tokenizer<T: Trained>(
     let Some(base) = base else {
         return write_once(&folder.join(TOKENIZER), |path| T::save_tokenizer(tokenizer, path));
     };
-    for name in T::TOKENIZER_FILES {
+    for name in T::FILES.iter().filter(|name| **name != CONFIG) {
         let from = base.folder.join(name);
         if from.exists() {
             let bytes = fs::read(&from).map_err(|source| Error::Read { path: from, source })?;

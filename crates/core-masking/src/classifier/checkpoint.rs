@@ -88,15 +88,6 @@ impl Classifier {
         weights.extend(Weights::drawn(missing, seed, draw));
         Ok(Pretrained { model: Self::new(config, weights)?, new })
     }
-
-    /// Writes `config.json` and `model.safetensors`.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
-    pub fn save(&self, folder: &Path) -> Result<(), Error> {
-        self.config.write(&folder.join("config.json"))?;
-        self.weights.write(&folder.join("model.safetensors"))
-    }
 }
 
 fn initial(config: &ClassifierConfig, name: &str, shape: &[i64], options: (Kind, Device)) -> Tensor {

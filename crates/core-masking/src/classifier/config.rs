@@ -131,24 +131,10 @@ impl ClassifierConfig {
     fn read_of(path: &Path, families: &[&'static ClassifierFamily]) -> Result<Self, Error> {
         let json: Map<String, Value> = checkpoint::read_json(path)?;
         let family = checkpoint::family(path, &json, families, |family| family.model_type)?;
-        let config: Self = checkpoint::parse(path, Value::Object(family.dictionary().to_common(json)))?;
+        let config: Self = checkpoint::parse(path, Value::Object(family.dictionary.to_common(json)))?;
         let config = Self { family, ..config };
         config.validate_sizes().map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
         Ok(config)
-    }
-
-    /// Writes it under the family's names.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
-        if self.family.entries.is_empty() {
-            return checkpoint::write_json(path, self);
-        }
-        let Ok(Value::Object(json)) = serde_json::to_value(self) else {
-            unreachable!("a struct is an object")
-        };
-        checkpoint::write_json(path, &self.family.dictionary().to_own(json))
     }
 
     /// Refuses an impossible model: the fault, in words.
@@ -171,7 +157,7 @@ impl ClassifierConfig {
             ("max_position_embeddings", self.max_position_embeddings, 1 << 16),
             ("type_vocab_size", self.type_vocab_size, 1 << 10),
         ];
-        let dictionary = self.family.dictionary();
+        let dictionary = &self.family.dictionary;
         let entry = |name| dictionary.own(name);
         check_sizes(&sizes.map(|(name, size, most)| (entry(name), size, most)))?;
         if self.hidden_size % self.num_attention_heads as i64 != 0 {
@@ -314,6 +300,14 @@ impl ClassifierConfig {
 }
 
 impl ModelConfig for ClassifierConfig {
+    fn read_layout(path: &Path) -> Result<HeadLayout, Error> {
+        Ok(Self::read_pretrained(path)?.layout())
+    }
+
+    fn write(&self, path: &Path) -> Result<(), Error> {
+        self.family.dictionary.write(path, self)
+    }
+
     fn layout(&self) -> HeadLayout {
         self.unpruned_layout().with_removed(named(Attention::SelfAttention, &self.pruned_heads).collect())
     }

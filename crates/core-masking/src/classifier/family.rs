@@ -10,10 +10,8 @@ pub struct ClassifierFamily {
     pub model_type: &'static str,
     /// The class that transformers loads its folders into.
     pub architecture: &'static str,
-    /// Entries of `config.json` that BERT calls otherwise: BERT's name, and the family's, if it has such an entry.
-    pub entries: &'static [(&'static str, Option<&'static str>)],
-    /// What transformers assumes where an entry is not there, in JSON, under BERT's names; beyond what it assumes of BERT.
-    pub defaults: &'static str,
+    /// Entries of `config.json` that BERT calls otherwise, and what transformers assumes of those that are not there.
+    pub dictionary: Dictionary,
     /// What its tensors are called.
     pub names: ClassifierNames,
     /// Where positions begin to count.
@@ -78,13 +76,6 @@ pub enum HeadActivation {
     Tanh,
     /// max(0, x)
     Relu,
-}
-
-impl ClassifierFamily {
-    /// How its entries are called.
-    pub(super) fn dictionary(&self) -> Dictionary {
-        Dictionary { entries: self.entries, defaults: self.defaults }
-    }
 }
 
 impl ClassifierNames {

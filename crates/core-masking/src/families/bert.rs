@@ -3,14 +3,14 @@
 //!
 //! Names follow transformers' `BertForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/bert/modeling_bert.py>.
+use super::Dictionary;
 use crate::classifier::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
 
 /// BERT.
 pub static BERT: ClassifierFamily = ClassifierFamily {
     model_type: "bert",
     architecture: "BertForSequenceClassification",
-    entries: &[],
-    defaults: "{}",
+    dictionary: Dictionary { entries: &[], defaults: "{}" },
     names: LAYERS,
     positions: PositionStart::Zero,
     head: ClassifierHead {

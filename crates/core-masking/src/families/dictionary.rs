@@ -1,13 +1,18 @@
 //! Entries of `config.json` that families call otherwise.
+use std::path::Path;
+
+use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::{Error, checkpoint};
+
 /// How a family calls what another one, whose names the code has, calls otherwise.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Dictionary {
+#[derive(Debug, PartialEq)]
+pub struct Dictionary {
     /// The common name, and the family's own, if it has such an entry.
-    pub(crate) entries: &'static [(&'static str, Option<&'static str>)],
+    pub entries: &'static [(&'static str, Option<&'static str>)],
     /// What is assumed where an entry is not there: JSON under common names.
-    pub(crate) defaults: &'static str,
+    pub defaults: &'static str,
 }
 
 impl Dictionary {
@@ -21,7 +26,7 @@ impl Dictionary {
     ///
     /// # Panics
     /// If the defaults are no JSON.
-    pub(crate) fn to_common(self, mut json: Map<String, Value>) -> Map<String, Value> {
+    pub(crate) fn to_common(&self, mut json: Map<String, Value>) -> Map<String, Value> {
         for (name, own) in self.entries {
             if let Some(value) = own.and_then(|own| json.remove(own)) {
                 json.insert((*name).to_owned(), value);
@@ -34,11 +39,23 @@ impl Dictionary {
         json
     }
 
-    /// A `config.json` under the family's names, from one under common names.
-    pub(crate) fn to_own(self, mut json: Map<String, Value>) -> Map<String, Value> {
+    /// Writes a configuration, whose entries have common names, under the family's names.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(crate) fn write(&self, path: &Path, config: &impl Serialize) -> Result<(), Error> {
+        if self.entries.is_empty() {
+            return checkpoint::write_json(path, config); // in the order of its entries
+        }
+        let fault = |source| Error::Json { path: path.to_owned(), source };
+        checkpoint::write_json(path, &self.to_own(serde_json::to_value(config).map_err(fault)?))
+    }
+
+    fn to_own(&self, mut json: Value) -> Value {
         for (name, own) in self.entries {
-            if let (Some(value), Some(own)) = (json.remove(*name), own) {
-                json.insert((*own).to_owned(), value);
+            let value = json.as_object_mut().and_then(|json| json.remove(*name));
+            if let (Some(value), Some(own)) = (value, own) {
+                json[*own] = value;
             }
         }
         json
@@ -65,7 +82,7 @@ mod tests {
         let own = object(json!({ "dim": 24, "layers": 3, "dropout": 0.1 }));
         let common = object(json!({ "hidden_size": 24, "layers": 3, "dropout": 0.1, "segments": 1 }));
         assert_eq!(DICTIONARY.to_common(own.clone()), common);
-        assert_eq!(DICTIONARY.to_own(common), own);
+        assert_eq!(DICTIONARY.to_own(Value::Object(common)), Value::Object(own));
         assert_eq!(DICTIONARY.to_common(Map::new())["layers"], 6);
         assert_eq!((DICTIONARY.own("hidden_size"), DICTIONARY.own("layers")), ("dim", "layers"));
     }

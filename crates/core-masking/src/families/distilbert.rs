@@ -3,26 +3,29 @@
 //!
 //! Names follow transformers' `DistilBertForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/distilbert/modeling_distilbert.py>.
+use super::Dictionary;
 use crate::classifier::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
 
 /// DistilBERT.
 pub static DISTILBERT: ClassifierFamily = ClassifierFamily {
     model_type: "distilbert",
     architecture: "DistilBertForSequenceClassification",
-    entries: &[
-        ("hidden_size", Some("dim")),
-        ("num_hidden_layers", Some("n_layers")),
-        ("num_attention_heads", Some("n_heads")),
-        ("intermediate_size", Some("hidden_dim")),
-        ("hidden_act", Some("activation")),
-        ("hidden_dropout_prob", Some("dropout")),
-        ("attention_probs_dropout_prob", Some("attention_dropout")),
-        ("classifier_dropout", Some("seq_classif_dropout")),
-        ("type_vocab_size", None),
-        ("layer_norm_eps", None),
-        ("position_embedding_type", None),
-    ],
-    defaults: r#"{"type_vocab_size": 1, "classifier_dropout": 0.2}"#,
+    dictionary: Dictionary {
+        entries: &[
+            ("hidden_size", Some("dim")),
+            ("num_hidden_layers", Some("n_layers")),
+            ("num_attention_heads", Some("n_heads")),
+            ("intermediate_size", Some("hidden_dim")),
+            ("hidden_act", Some("activation")),
+            ("hidden_dropout_prob", Some("dropout")),
+            ("attention_probs_dropout_prob", Some("attention_dropout")),
+            ("classifier_dropout", Some("seq_classif_dropout")),
+            ("type_vocab_size", None),
+            ("layer_norm_eps", None),
+            ("position_embedding_type", None),
+        ],
+        defaults: r#"{"type_vocab_size": 1, "classifier_dropout": 0.2}"#,
+    },
     names: ClassifierNames {
         prefix: "distilbert",
         words: "embeddings.word_embeddings",

@@ -3,14 +3,17 @@
 //!
 //! Names follow transformers' `FSMTForConditionalGeneration`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/fsmt/modeling_fsmt.py>.
+use super::Dictionary;
 use crate::translator::{EmbeddingNames, Sinusoids, TranslatorFamily};
 
 /// fairseq's translators.
 pub static FSMT: TranslatorFamily = TranslatorFamily {
     model_type: "fsmt",
     architecture: "FSMTForConditionalGeneration",
-    entries: &[("vocab_size", Some("src_vocab_size")), ("decoder_vocab_size", Some("tgt_vocab_size"))],
-    defaults: r#"{"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "activation_function": "relu"}"#,
+    dictionary: Dictionary {
+        entries: &[("vocab_size", Some("src_vocab_size")), ("decoder_vocab_size", Some("tgt_vocab_size"))],
+        defaults: r#"{"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "activation_function": "relu"}"#,
+    },
     embeddings: EmbeddingNames {
         source: "model.encoder.embed_tokens.weight",
         target: "model.decoder.output_projection.weight",

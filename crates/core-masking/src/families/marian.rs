@@ -3,14 +3,14 @@
 //!
 //! Names follow transformers' `MarianMTModel`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/marian/modeling_marian.py>.
+use super::Dictionary;
 use crate::translator::{EmbeddingNames, Sinusoids, TranslatorFamily};
 
 /// Marian.
 pub static MARIAN: TranslatorFamily = TranslatorFamily {
     model_type: "marian",
     architecture: "MarianMTModel",
-    entries: &[],
-    defaults: "{}",
+    dictionary: Dictionary { entries: &[], defaults: "{}" },
     embeddings: EmbeddingNames {
         source: "model.shared.weight",
         target: "model.shared.weight",

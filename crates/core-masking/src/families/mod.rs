@@ -10,7 +10,7 @@ use crate::classifier::ClassifierFamily;
 use crate::translator::TranslatorFamily;
 
 pub use bert::BERT;
-pub(crate) use dictionary::Dictionary;
+pub use dictionary::Dictionary;
 pub use distilbert::DISTILBERT;
 pub use fsmt::FSMT;
 pub use marian::MARIAN;

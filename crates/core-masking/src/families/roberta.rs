@@ -4,14 +4,13 @@
 //!
 //! Names follow transformers' `RobertaForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/roberta/modeling_roberta.py>.
-use super::bert;
+use super::{Dictionary, bert};
 use crate::classifier::{ClassifierFamily, ClassifierHead, HeadActivation, PositionStart};
 
 const FAMILY: ClassifierFamily = ClassifierFamily {
     model_type: "roberta",
     architecture: "RobertaForSequenceClassification",
-    entries: &[],
-    defaults: r#"{"type_vocab_size": 2, "pad_token_id": 1}"#,
+    dictionary: Dictionary { entries: &[], defaults: r#"{"type_vocab_size": 2, "pad_token_id": 1}"# },
     names: bert::below("roberta"),
     positions: PositionStart::BehindPadding,
     head: ClassifierHead {

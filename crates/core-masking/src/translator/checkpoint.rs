@@ -52,15 +52,6 @@ impl Translator {
         drop_tied(&mut weights, &config, folder)?;
         Self::new(config, weights)
     }
-
-    /// Writes `config.json` and `model.safetensors`.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
-    pub fn save(&self, folder: &Path) -> Result<(), Error> {
-        self.config.write(&folder.join("config.json"))?;
-        self.weights.write(&folder.join("model.safetensors"))
-    }
 }
 
 /// Copies of the table of positions.

@@ -100,28 +100,10 @@ impl TranslatorConfig {
         let family = checkpoint::family(path, &json, TRANSLATORS, |family| family.model_type)?;
         let refusal = |fault| Error::Config { path: path.to_owned(), fault };
         family.check(&json).map_err(refusal)?;
-        let config: Self = checkpoint::parse(path, Value::Object(family.dictionary().to_common(json)))?;
+        let config: Self = checkpoint::parse(path, Value::Object(family.dictionary.to_common(json)))?;
         let config = Self { family, ..config };
         config.validate().map_err(refusal)?;
         Ok(config)
-    }
-
-    /// Writes it under the family's names.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
-        if self.family.entries.is_empty() {
-            return checkpoint::write_json(path, self);
-        }
-        checkpoint::write_json(path, &self.family.dictionary().to_own(self.json()))
-    }
-
-    fn json(&self) -> Map<String, Value> {
-        match serde_json::to_value(self) {
-            Ok(Value::Object(json)) => json,
-            other => unreachable!("a struct is an object: {other:?}"),
-        }
     }
 
     /// Refuses an impossible model: the fault, in words.
@@ -131,7 +113,7 @@ impl TranslatorConfig {
     /// variant is asked for.
     pub fn validate(&self) -> Result<(), String> {
         // Far beyond any translator, and small enough that a forged file cannot exhaust the memory.
-        let dictionary = self.family.dictionary();
+        let dictionary = &self.family.dictionary;
         check_sizes(&[
             (dictionary.own("vocab_size"), self.vocab_size, 1 << 24),
             (dictionary.own("decoder_vocab_size"), self.target_vocabulary(), 1 << 24),
@@ -174,7 +156,7 @@ impl TranslatorConfig {
             .without(&removed)
             .map_err(|fault| format!("pruned_attention_heads: {fault}"))?;
         self.validate_symbols()?;
-        self.family.check(&self.json())?;
+        self.validate_variant()?;
         check_parameters(&self.inventory())
     }
 
@@ -199,7 +181,7 @@ impl TranslatorConfig {
         let is_beyond = |id: &Option<u32>| id.is_some_and(|id| i64::from(id) >= source.min(target));
         match symbols.iter().find(|(_, id)| is_beyond(id)) {
             Some((name, _)) => {
-                let name_of_size = self.family.dictionary().own("vocab_size");
+                let name_of_size = self.family.dictionary.own("vocab_size");
                 Err(format!("{name} is not below {name_of_size} ({})", source.min(target)))
             }
             None => Ok(()),
@@ -223,6 +205,11 @@ impl TranslatorConfig {
         let tied = (names.target != target).then_some((names.target, target));
         let original = |of| if of == names.target { target } else { of };
         names.copies.iter().map(|&(copy, of)| (copy, original(of))).chain(tied).collect()
+    }
+
+    fn validate_variant(&self) -> Result<(), String> {
+        let json = serde_json::to_value(self).map_err(|error| error.to_string())?;
+        json.as_object().map_or(Ok(()), |json| self.family.check(json))
     }
 
     /// Pieces of the target's vocabulary.
@@ -295,6 +282,14 @@ impl TranslatorConfig {
 }
 
 impl ModelConfig for TranslatorConfig {
+    fn read_layout(path: &Path) -> Result<HeadLayout, Error> {
+        Ok(Self::read(path)?.layout())
+    }
+
+    fn write(&self, path: &Path) -> Result<(), Error> {
+        self.family.dictionary.write(path, self)
+    }
+
     fn layout(&self) -> HeadLayout {
         let removed = self.pruned_attention_heads.iter();
         let removed = removed.flat_map(|(&attention, pruned)| named(attention, pruned)).collect();

@@ -11,11 +11,8 @@ pub struct TranslatorFamily {
     pub model_type: &'static str,
     /// The class that transformers loads its folders into.
     pub architecture: &'static str,
-    /// Entries of `config.json` that Marian calls otherwise: Marian's name, and the family's, if it has such
-    /// an entry.
-    pub entries: &'static [(&'static str, Option<&'static str>)],
-    /// What transformers assumes where an entry is not there, in JSON; beyond what it assumes of Marian.
-    pub defaults: &'static str,
+    /// Entries of `config.json` that Marian calls otherwise, and what transformers assumes of those that are not there.
+    pub dictionary: Dictionary,
     /// What embeddings and output layer are called.
     pub embeddings: EmbeddingNames,
     /// The end symbol that transformers forces on a translation of the greatest length unless told otherwise.
@@ -75,11 +72,6 @@ impl Sinusoids {
 }
 
 impl TranslatorFamily {
-    /// How its entries are called.
-    pub(super) fn dictionary(&self) -> Dictionary {
-        Dictionary { entries: self.entries, defaults: self.defaults }
-    }
-
     /// Refuses variants that are not supported.
     ///
     /// # Errors

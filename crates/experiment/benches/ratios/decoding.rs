@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use core_masking::{BeamSearch, Gates, Stopping};
 use core_masking::{GatedModel, Translator};
+use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 use rayon::prelude::*;
 use serde_json::json;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use core_masking::ClassifierConfig;
 use core_masking::TranslatorConfig;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
+use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 use serde_json::{Value, json};
 use subject::Description;

@@ -34,15 +34,15 @@ pub(crate) struct Models {
 
 impl Model for Models {
     fn read_layout(config: &Path) -> Result<HeadLayout, core_masking::Error> {
-        Ok(ClassifierConfig::read_pretrained(config)?.layout())
+        ClassifierConfig::read_layout(config)
     }
 
     fn layout(&self) -> HeadLayout {
-        self.exact.layout()
+        GatedModel::layout(&self.exact)
     }
 
     fn options(&self) -> (Kind, Device) {
-        self.quickest().options()
+        GatedModel::options(self.quickest())
     }
 
     fn parameters(&self) -> u64 {
@@ -50,17 +50,17 @@ impl Model for Models {
     }
 
     fn share(&self) -> Result<Self, core_masking::Error> {
-        let quick = self.quick.as_ref().map(Classifier::share).transpose()?;
-        Ok(Self { exact: self.exact.share()?, quick, bounds: Arc::clone(&self.bounds) })
+        let quick = self.quick.as_ref().map(GatedModel::share).transpose()?;
+        Ok(Self { exact: GatedModel::share(&self.exact)?, quick, bounds: Arc::clone(&self.bounds) })
     }
 
     fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, core_masking::Error> {
         let precision = if self.quick.is_some() { Precision::Bf16 } else { Precision::F32 };
-        Self::new(self.exact.without_heads(heads, removal)?, precision)
+        Self::new(GatedModel::without_heads(&self.exact, heads, removal)?, precision)
     }
 
     fn save(&self, folder: &Path) -> Result<(), core_masking::Error> {
-        self.exact.save(folder)
+        GatedModel::save(&self.exact, folder)
     }
 }
 

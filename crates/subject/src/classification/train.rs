@@ -27,29 +27,7 @@ impl Trained for Classification {
     type Tokenizer = ClassifierTokenizer;
     type Learner = ClassifierLearner;
 
-    const BASE_FILES: &'static [&'static str] = &[
-        "config.json",
-        "merges.txt",
-        "model.safetensors",
-        "sentencepiece.bpe.model",
-        "special_tokens_map.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "vocab.json",
-        "vocab.txt",
-    ];
-
     const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training", "labels", "score"];
-
-    const TOKENIZER_FILES: &'static [&'static str] = &[
-        "merges.txt",
-        "sentencepiece.bpe.model",
-        "special_tokens_map.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "vocab.json",
-        "vocab.txt",
-    ];
 
     fn recipe(spec: &ClassificationSpec) -> Result<Option<Recipe>, Error> {
         let ClassificationSpec { data, score, checkpoint, model, tokenizer, training, .. } = spec;

@@ -13,28 +13,27 @@ use std::sync::Arc;
 
 use core_masking::importance::Measured;
 use core_masking::{
-    BeamSearch, GatedModel, Gates, HeadLayout, HeadSet, Measure, ModelConfig, ModelDropout, OutputRules,
-    Removal, Translator, TranslatorConfig, to_vec,
+    BeamSearch, GatedModel, Gates, HeadLayout, Measure, ModelConfig, ModelDropout, OutputRules, Translator,
+    to_vec,
 };
 use corpus::parallel::ParallelText;
+use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 use records::Identity;
 use serde_json::Value;
 use stats::bleu::{Bleu, BleuStatistics};
 use stats::{Metric, Segments};
-use tch::{Device, Kind};
+use tch::Kind;
 use training::Machine;
 
 use crate::checkpoint::Places;
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
-use crate::model::Model;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
 use pairs::Pairs;
 use scorer::Sentences;
 use spec::{DecodingSpec, TranslationSpec};
-use tokenizer::Tokenizer;
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
 /// waits long for the last batch.
@@ -44,7 +43,7 @@ const BATCH_TOKENS: usize = 1_024;
 #[derive(Debug, Clone)]
 pub(crate) struct Translation {
     search: BeamSearch,
-    tokenizer: Arc<dyn Tokenizer>,
+    tokenizer: Arc<dyn SentenceTokenizer>,
 }
 
 /// A split as the model reads it.
@@ -57,36 +56,6 @@ impl Prepared {
     /// The source sentences at these places.
     fn sources(&self, rows: &[usize]) -> Vec<&[u32]> {
         rows.iter().map(|&row| self.sources[row].as_slice()).collect()
-    }
-}
-
-impl Model for Translator {
-    fn read_layout(config: &Path) -> Result<HeadLayout, core_masking::Error> {
-        Ok(TranslatorConfig::read(config)?.layout())
-    }
-
-    fn layout(&self) -> HeadLayout {
-        GatedModel::layout(self)
-    }
-
-    fn options(&self) -> (Kind, Device) {
-        GatedModel::options(self)
-    }
-
-    fn parameters(&self) -> u64 {
-        self.weights().parameters()
-    }
-
-    fn share(&self) -> Result<Self, core_masking::Error> {
-        GatedModel::share(self)
-    }
-
-    fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, core_masking::Error> {
-        GatedModel::without_heads(self, heads, removal)
-    }
-
-    fn save(&self, folder: &Path) -> Result<(), core_masking::Error> {
-        self.save(folder)
     }
 }
 
@@ -210,8 +179,7 @@ impl Task for Translation {
             batch_tokens: BATCH_TOKENS,
             segment_bytes: Box::new(|tokens| search.sentence_bytes(model, tokens)),
             thread_bytes: search.batch_bytes(model),
-            trunk_bytes: model.config().d_model as u64
-                * model.weights().options().0.elt_size_in_bytes() as u64,
+            trunk_bytes: model.config().d_model as u64 * model.options().0.elt_size_in_bytes() as u64,
         }
     }
 

@@ -2,16 +2,17 @@
 use std::ops::Range;
 
 use core_masking::{Attention, BeamSearch, HeadId, HeadSet, Translation, Translator, Trunk};
+use corpus::sentence_tokenizer::SentenceTokenizer;
 use stats::bleu::{Bleu, BleuStatistics};
 
-use super::{Prepared, Tokenizer};
+use super::Prepared;
 use crate::error::Error;
 use crate::evaluation::{BySet, Request, Scorer, neighbours};
 
 /// A split that is translated.
 pub(crate) struct Sentences<'a> {
     pub(super) search: &'a BeamSearch,
-    pub(super) tokenizer: &'a dyn Tokenizer,
+    pub(super) tokenizer: &'a dyn SentenceTokenizer,
     pub(super) prepared: &'a Prepared,
 }
 

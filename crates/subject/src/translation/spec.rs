@@ -8,6 +8,7 @@ use core_masking::{BeamSearch, Stopping};
 use corpus::grammar::SplitSizes;
 use corpus::pairs::{PairTable, Selection};
 use corpus::parallel::ParallelText;
+use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -447,7 +448,7 @@ impl ModelSpec {
     /// The configuration of the model, for the vocabulary that the tokeniser came out with.
     pub(crate) fn config(&self, tokenizer: &SubwordTokenizer) -> TranslatorConfig {
         let symbols = [tokenizer.end(), tokenizer.pad(), tokenizer.pad()];
-        self.marian_config(tokenizer.vocabulary_size() as i64, symbols)
+        self.marian_config(tokenizer.source_vocabulary_size() as i64, symbols)
     }
 
     /// `symbols`: end, padding and start.

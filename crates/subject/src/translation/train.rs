@@ -3,6 +3,7 @@ use std::path::Path;
 
 use core_masking::Translator;
 use corpus::parallel::ParallelText;
+use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 use serde_json::json;
 use tch::Kind;
