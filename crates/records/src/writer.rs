@@ -3,7 +3,7 @@
 //! Rows go to `ablate-one.partial.csv`; `ablate-one.csv`, its signature and the statistics of its segments stay as they are
 //! until their successors are complete.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Instant;
 
@@ -85,8 +85,8 @@ impl<R: Row> RowWriter<R> {
             let kept: String = self.rows.values().filter(|row| !unwanted(row)).map(line).collect();
             self.rewrite(&(header::<R>() + &kept))?;
         }
-        self.rows.retain(|_, row| !unwanted(row));
-        Ok(())
+        self.take_out(unwanted);
+        if self.is_begun { self.signature.write(&self.partial.signature) } else { Ok(()) }
     }
 
     /// Takes out complete rows that are to be computed again, if this run is to do so. Those that an unfinished run has
@@ -95,14 +95,29 @@ impl<R: Row> RowWriter<R> {
         if !self.is_again {
             return;
         }
-        let discarded: Vec<String> = self.rows.values().filter(|row| unwanted(row)).map(Row::name).collect();
-        self.rows.retain(|_, row| !unwanted(row));
+        let discarded = self.take_out(unwanted);
         if self.rows.is_empty() {
             self.blocks = Blocks::default();
-            self.signature.runs.drain(..self.signature.runs.len() - 1);
         } else {
-            self.blocks.retain(|name| !discarded.iter().any(|discarded| discarded == name));
+            self.blocks.retain(|name| !discarded.contains(name));
         }
+    }
+
+    /// Takes out rows, which the runs that wrote them then no longer name, and returns their names. An earlier run of which
+    /// no row is left is forgotten.
+    fn take_out(&mut self, unwanted: impl Fn(&R) -> bool) -> BTreeSet<String> {
+        let discarded: BTreeSet<String> =
+            self.rows.values().filter(|row| unwanted(row)).map(Row::name).collect();
+        self.rows.retain(|_, row| !unwanted(row));
+        self.added.retain(|name| !discarded.contains(name));
+        if let Some(this) = self.signature.runs.pop() {
+            for run in &mut self.signature.runs {
+                run.rows.retain(|name| !discarded.contains(name));
+            }
+            self.signature.runs.retain(|run| !run.rows.is_empty());
+            self.signature.runs.push(this);
+        }
+        discarded
     }
 
     /// Replaces the growing CSV file.

@@ -286,6 +286,34 @@ fn signature_names_the_rows_of_each_run() {
 }
 
 #[test]
+fn rows_computed_again_belong_to_the_run_that_did_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ablate-one.csv");
+    run(&path, &work());
+    let rows = || -> Vec<Vec<String>> {
+        let signature = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
+        signature.runs.into_iter().map(|run| run.rows).collect()
+    };
+    for _ in 0..2 {
+        // the first is interrupted when it has one of the two rows
+        let mut writer = opened(&path, 1, Existing::Again);
+        writer.renew(|row| row.attention == "enc-enc");
+        let missing = work().into_iter().find(|row| !writer.contains(&row.key())).unwrap();
+        push_missing(&mut writer, &[missing]);
+        if writer.rows().len() == 4 {
+            finish(writer);
+        }
+    }
+    assert_eq!(rows(), [vec!["enc-dec:1:1", "enc-dec:1:2"], vec!["enc-enc:1:1"], vec!["enc-enc:1:2"]]);
+
+    let mut writer = opened(&path, 1, Existing::Use);
+    writer.discard(|_| true).unwrap();
+    push_missing(&mut writer, &work());
+    finish(writer);
+    assert_eq!(rows(), [Vec::<String>::new()], "one run that wrote all rows needs no names");
+}
+
+#[test]
 fn testing_again_adds_no_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ablate-one.csv");
