@@ -10,7 +10,7 @@ use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout};
 use experiment::{HeadSweep, Selection, SharedArgs, data_checksum, is_of};
-use records::AblationRow;
+use records::{AblationRow, TestedRow};
 use significance::TestArgs;
 use subject::{Description, Scored, Subject};
 use training::Machine;
@@ -134,13 +134,14 @@ impl Run<'_> {
     }
 }
 
-/// The head of each layer with the highest score; of heads that tie, the first.
+/// The head of each layer with the best score; of heads that tie, the first.
 fn best_of_layers(heads: &[HeadId], rows: &[AblationRow]) -> Vec<HeadId> {
     let mut best: BTreeMap<_, (HeadId, f64)> = BTreeMap::new();
     for row in rows {
         let Some(&id) = heads.iter().find(|&&id| is_of(row, id)) else { continue };
         let entry = best.entry((id.attention(), id.layer_index())).or_insert((id, row.score));
-        if row.score > entry.1 || row.score == entry.1 && id < entry.0 {
+        let is_better = row.direction().is_better(row.score, entry.1);
+        if is_better || row.score == entry.1 && id < entry.0 {
             *entry = (id, row.score);
         }
     }

@@ -19,8 +19,10 @@ use crate::transfer::{Client, Description, Fault};
 /// What comes before a model of the hub where a folder could stand too.
 pub const PREFIX: &str = "hub:";
 
-/// What every model must have.
-pub const REQUIRED: [&str; 2] = ["config.json", "model.safetensors"];
+const CONFIGURATION: &str = "config.json";
+const WEIGHTS: &str = "model.safetensors";
+/// Names the shards of weights in several files, and their tensors.
+const INDEX: &str = "model.safetensors.index.json";
 
 /// What models may have: settings of generation, and tokenisers in several forms.
 pub const OPTIONAL: [&str; 12] = [
@@ -143,31 +145,26 @@ struct Sibling {
 }
 
 impl HubModel {
-    /// Brings the `required` files and what there is of the `optional` ones to the cache; usually
-    /// [`REQUIRED`] and [`OPTIONAL`].
+    /// Brings configuration, weights and what there is of the [`OPTIONAL`] files to the cache. The weights are
+    /// `model.safetensors` or, of large models, an index and its shards.
     ///
     /// Files that the cache has are not asked for again, but unless `options.offline` the hub is
     /// asked which commit the revision is.
-    pub fn fetch(
-        &self,
-        options: &HubOptions,
-        required: &[&str],
-        optional: &[&str],
-        quiet: bool,
-    ) -> Result<Fetched, Error> {
+    ///
+    /// # Errors
+    /// If the hub does not answer, has no such model or not all of its files, or the cache cannot be written.
+    pub fn fetch(&self, options: &HubOptions, quiet: bool) -> Result<Fetched, Error> {
         let cache = Cache::new(&options.cache, &self.repository);
         if options.offline {
-            return self.find(&cache, required);
+            return self.find(&cache);
         }
         let mut download = Download { model: self, cache, client: self.client(options)?, options, quiet };
         let revision = download.ask()?;
         let files: Vec<&str> = revision.siblings.iter().map(|file| file.name.as_str()).collect();
-        if let Some(reason) = lacking(required, &files) {
-            return Err(self.fault(reason));
-        }
+        let required = required(&files).map_err(|reason| self.fault(reason))?;
         // Required files last: a snapshot that has them is complete, which matters offline.
-        let wanted = optional.iter().filter(|name| files.contains(name)).chain(required);
-        for name in wanted {
+        let optional = OPTIONAL.iter().copied().filter(|name| files.contains(name));
+        for name in optional.chain(required) {
             // The commit and not the branch, which may move between two files.
             download.bring(&revision.sha, name)?;
         }
@@ -191,11 +188,13 @@ impl HubModel {
     }
 
     /// The model as the cache has it.
-    fn find(&self, cache: &Cache, required: &[&str]) -> Result<Fetched, Error> {
+    fn find(&self, cache: &Cache) -> Result<Fetched, Error> {
         // A revision without a reference may be a commit.
         let commit = cache.commit(self.revision())?.unwrap_or_else(|| self.revision().to_owned());
         let folder = cache.snapshot(&commit);
-        match required.iter().find(|name| !folder.join(name).exists()) {
+        let has = |name: &str| folder.join(name).exists();
+        let weights = if has(INDEX) { INDEX } else { WEIGHTS };
+        match [CONFIGURATION, weights].into_iter().find(|name| !has(name)) {
             None => Ok(Fetched { folder, commit }),
             Some(name) => Err(self.fault(format!(
                 "`{name}` is not in the cache `{}`, and HF_HUB_OFFLINE forbids to fetch it",
@@ -304,19 +303,49 @@ fn size(description: &Description) -> Option<u64> {
     linked.or_else(own)?.trim().parse().ok()
 }
 
-/// Why the files that there are do not do, if they do not.
-fn lacking(required: &[&str], files: &[&str]) -> Option<String> {
-    let missing = required.iter().find(|name| !files.contains(name))?;
-    let has = |name| *missing == "model.safetensors" && files.contains(&name);
-    Some(if has("model.safetensors.index.json") {
-        "its weights are in several files, but only a single `model.safetensors` is read".to_owned()
-    } else if has("pytorch_model.bin") {
+/// The files that a model cannot do without, of those that the hub has: shards, what names them, and the configuration.
+///
+/// # Errors
+/// What is missing.
+fn required<'a>(files: &[&'a str]) -> Result<Vec<&'a str>, String> {
+    let find = |wanted: &str| files.iter().copied().find(|name| *name == wanted);
+    let Some(configuration) = find(CONFIGURATION) else { return Err(format!("it has no `{CONFIGURATION}`")) };
+    if let Some(whole) = find(WEIGHTS) {
+        return Ok(vec![whole, configuration]);
+    }
+    if let Some(index) = find(INDEX) {
+        let mut shards: Vec<&str> =
+            files.iter().copied().filter(|name| count_of_shards(name).is_some()).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        let counts: Vec<usize> = shards.iter().filter_map(|name| count_of_shards(name)).collect();
+        if counts.is_empty() || counts.iter().any(|&count| count != counts.len()) {
+            return Err(format!(
+                "its weights are in several files, named by `{INDEX}`, but not all of these are there: it has {}",
+                if shards.is_empty() { "none".to_owned() } else { shards.join(", ") }
+            ));
+        }
+        shards.extend([index, configuration]);
+        return Ok(shards);
+    }
+    Err(if find("pytorch_model.bin").is_some() {
         "its weights are only in `pytorch_model.bin`: convert them to `model.safetensors`, with \
          `save_pretrained` of transformers, and use that folder"
             .to_owned()
     } else {
-        format!("it has no `{missing}`")
+        format!("it has no `{WEIGHTS}`")
     })
+}
+
+/// Of how many shards this is one, by its name: `model-00001-of-00003.safetensors`.
+fn count_of_shards(name: &str) -> Option<usize> {
+    let (place, count) = name.strip_prefix("model-")?.strip_suffix(".safetensors")?.split_once("-of-")?;
+    let number = |text: &str| {
+        let is_number = text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| text.parse::<usize>().ok()).flatten()
+    };
+    let (place, count) = (number(place)?, number(count)?);
+    (1..=count).contains(&place).then_some(count)
 }
 
 #[cfg(test)]
@@ -332,6 +361,28 @@ mod tests {
         assert_eq!((revised.repository.as_str(), revised.revision.as_deref()), ("a/b", Some("refs/pr/7")));
         for text in ["a/b", "a/b@v1.0"] {
             assert_eq!(model(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn weights_in_several_files_come_with_their_index() {
+        let shards = ["model-00002-of-00002.safetensors", "model-00001-of-00002.safetensors"];
+        let files = [CONFIGURATION, shards[0], INDEX, shards[1], "../model-00001-of-00002.safetensors"];
+        assert_eq!(required(&files), Ok(vec![shards[1], shards[0], INDEX, CONFIGURATION]));
+        let fault = required(&[CONFIGURATION, INDEX, shards[0]]).unwrap_err();
+        assert!(
+            fault.ends_with("not all of these are there: it has model-00002-of-00002.safetensors"),
+            "{fault}"
+        );
+        assert!(required(&[CONFIGURATION, INDEX]).unwrap_err().ends_with("it has none"));
+        let both = [CONFIGURATION, WEIGHTS, INDEX, shards[0]];
+        assert_eq!(required(&both), Ok(vec![WEIGHTS, CONFIGURATION]), "whole weights are enough");
+        for name in [
+            "model-00000-of-00002.safetensors",
+            "model-00003-of-00002.safetensors",
+            "model-1-of-2.safetensors",
+        ] {
+            assert_eq!(count_of_shards(name), None, "{name}");
         }
     }
 

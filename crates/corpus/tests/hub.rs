@@ -228,6 +228,18 @@ fn a_model_comes_with_the_files_that_it_has_and_with_its_commit() {
 }
 
 #[test]
+fn weights_in_several_files_come_with_their_index() {
+    let shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
+    let hub = Hub::new(&["config.json", shards[1], shards[0], "model.safetensors.index.json", "README.md"]);
+    let home = Home::new();
+    home.fetch_from(&hub.start(), "toy/bert").success();
+    assert_eq!(home.files(), ["config.json", shards[0], shards[1], "model.safetensors.index.json"]);
+    home.fetch("toy/bert", &[("HF_HUB_OFFLINE", "1")]).success();
+    fs::remove_file(home.snapshot().join("config.json")).unwrap();
+    home.fetch("toy/bert", &[("HF_HUB_OFFLINE", "1")]).code(1);
+}
+
+#[test]
 fn what_the_cache_has_is_not_asked_for_again() {
     let hub = Hub::new(&["config.json", "model.safetensors"]);
     let (home, endpoint) = (Home::new(), hub.start());
@@ -306,8 +318,10 @@ fn models_that_lack_a_file_are_one_clear_line() {
     let convert = "its weights are only in `pytorch_model.bin`: convert them to `model.safetensors`, with \
                    `save_pretrained` of transformers, and use that folder";
     fails(&["config.json", "pytorch_model.bin"], convert);
-    let several = "its weights are in several files, but only a single `model.safetensors` is read";
-    fails(&["config.json", "pytorch_model.bin", "model.safetensors.index.json"], several);
+    let several = "its weights are in several files, named by `model.safetensors.index.json`, but not all of these are \
+                   there: it has model-00002-of-00002.safetensors";
+    let torn = ["config.json", "model.safetensors.index.json", "model-00002-of-00002.safetensors"];
+    fails(&torn, several);
     fails(&["config.json", "tf_model.h5"], "it has no `model.safetensors`");
     fails(&["model.safetensors"], "it has no `config.json`");
 }

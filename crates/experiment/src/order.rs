@@ -7,7 +7,7 @@ use core_masking::{HeadId, HeadScores, HeadSet, Measure};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use records::{AblationRow, Identity, Signature, read_rows};
+use records::{AblationRow, Identity, Signature, TestedRow, read_rows};
 use subject::{Description, Scored, Subject};
 use training::Machine;
 
@@ -261,11 +261,11 @@ impl Oracle {
         Self { rows }
     }
 
-    /// The score that is lost without each of `heads`, in points; `None` if one has no row.
+    /// How much worse the score is without each of `heads`, in its unit; `None` if one has no row.
     pub fn scores(&self, heads: &[HeadId]) -> Option<HeadScores> {
         let lost = |&id: &HeadId| {
             let row = self.rows.iter().find(|row| is_of(row, id))?;
-            Some((id, -row.score_delta))
+            Some((id, -row.difference(None).gain))
         };
         heads.iter().map(lost).collect()
     }

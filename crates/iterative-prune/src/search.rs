@@ -11,6 +11,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::{BASE, Identity, PruningRow, Row, TestedRow};
+use stats::Direction;
 use subject::{Description, Scored, Subject};
 use training::Machine;
 
@@ -179,7 +180,7 @@ impl Search {
         Ok(scores)
     }
 
-    /// At each step the head whose masking leaves the highest score; of heads that tie, the least important.
+    /// At each step the head whose masking leaves the best score; of heads that tie, the least important.
     fn greedy_forward(
         &self,
         steps: &[usize],
@@ -187,6 +188,7 @@ impl Search {
         reporter: &mut Reporter<'_, '_>,
     ) -> anyhow::Result<()> {
         let (pool, counts) = (reporter.pool, reporter.pool.counts());
+        let direction = reporter.pruning.subject.metric().direction();
         let mut masked = HeadSet::none();
         for &step in steps {
             if let Some(found) = reporter.masked(step)? {
@@ -197,7 +199,7 @@ impl Search {
             while masked.len() < counts[step] {
                 let candidates = order.iter().filter(|&&id| pool.may_mask(id, &masked));
                 let sets: Vec<HeadSet> = candidates.map(|&id| masked.with(id)).collect();
-                let best = best(&self.scores(reporter.pruning, &sets)?);
+                let best = best(&self.scores(reporter.pruning, &sets)?, direction);
                 (masked, score) = (sets[best.0].clone(), Some(best.1));
             }
             reporter.report(step, &masked, score)?;
@@ -205,7 +207,7 @@ impl Search {
         Ok(())
     }
 
-    /// Exchanges masked heads for others while the score rises, at a fixed number of heads.
+    /// Exchanges masked heads for others while the score gets better, at a fixed number of heads.
     fn swap(&self, steps: &[usize], order: &[HeadId], reporter: &mut Reporter<'_, '_>) -> anyhow::Result<()> {
         let (pool, counts) = (reporter.pool, reporter.pool.counts());
         for &step in steps {
@@ -231,6 +233,7 @@ impl Search {
         order: &[HeadId],
         reporter: &Reporter<'_, '_>,
     ) -> anyhow::Result<(HeadSet, f64)> {
+        let direction = reporter.pruning.subject.metric().direction();
         let mut score = self.scores(reporter.pruning, std::slice::from_ref(&start))?[0];
         let mut masked = start;
         let mut left = self.evaluations as usize - 1;
@@ -240,8 +243,8 @@ impl Search {
             let together = EXCHANGES_TOGETHER.min(left).min(untried.len());
             let sets = untried.split_off(untried.len() - together);
             left -= together;
-            let best = best(&self.scores(reporter.pruning, &sets)?);
-            if best.1 > score {
+            let best = best(&self.scores(reporter.pruning, &sets)?, direction);
+            if direction.is_better(best.1, score) {
                 (masked, score) = (sets[best.0].clone(), best.1);
                 untried = exchanges(reporter.pool, order, &masked, &mut lot);
             }
@@ -264,11 +267,14 @@ fn exchanges(pool: &Pool, order: &[HeadId], masked: &HeadSet, lot: &mut ChaCha8R
     sets
 }
 
-/// Place and value of the highest score; of those that tie, the first.
-fn best(scores: &[f64]) -> (usize, f64) {
-    let mut best = (0, f64::NEG_INFINITY);
+/// Place and value of the best score; of those that tie, the first.
+///
+/// # Panics
+/// If there are none.
+fn best(scores: &[f64], direction: Direction) -> (usize, f64) {
+    let mut best = (0, scores[0]);
     for (place, &score) in scores.iter().enumerate() {
-        if score > best.1 {
+        if direction.is_better(score, best.1) {
             best = (place, score);
         }
     }
@@ -317,7 +323,9 @@ mod tests {
 
     #[test]
     fn of_equal_scores_the_first_is_best() {
-        assert_eq!(best(&[1.0, 3.0, 2.0, 3.0]), (1, 3.0));
+        let scores = [2.0, 3.0, 1.0, 3.0, 1.0];
+        assert_eq!(best(&scores, Direction::HigherIsBetter), (1, 3.0));
+        assert_eq!(best(&scores, Direction::LowerIsBetter), (2, 1.0));
     }
 
     /// 2 masked heads of 6 and 4 others: 8 exchanges, or fewer where a layer must keep its heads.

@@ -255,8 +255,8 @@ importance, complement                  ?                   ?                   
 
 base BLEU 30.00
 each share is that of the last step before the first one that the rule does not accept
-shown safe, the default: the 95 % interval of the change does not reach below -2 % of the base
-no significant loss, the paper's rule: not below the base at p < 0.01 (two-sided paired bootstrap; not adjusted for the \
+shown safe, the default: at the worse end of the 95 % interval the loss is at most 2 % of the base
+no significant loss, the paper's rule: not worse than the base at p < 0.01 (two-sided paired bootstrap; not adjusted for the \
 number of steps); it grows as the test set shrinks, since a test that cannot see a loss calls it none
 ?: no step was tested in a way that could tell, or the only step that was searched is a loss
 ≥: no step fails; the curve, or its tests, end here

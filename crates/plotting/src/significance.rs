@@ -1,11 +1,10 @@
 //! Which heads matter and which can go: what counts as significant, and the two rules (EXPERIMENTS.md, sections 5 and 9).
-use records::{AblationRow, Rule, Tests};
+use records::{AblationRow, Rule, TestedRow, Tests};
 use stats::bootstrap::smallest_p_value;
 
 use crate::metric::Metric;
 use crate::number::short;
 use crate::origin::Origin;
-use crate::tested::Tested;
 
 /// The test behind the p-values of a family, with its resamples as far as they are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +93,7 @@ pub struct Criterion {
 
 impl Criterion {
     /// The p-value that counts, if the row was tested and adjusted.
-    pub fn p_value(self, row: &(impl Tested + ?Sized)) -> Option<f64> {
+    pub fn p_value(self, row: &impl TestedRow) -> Option<f64> {
         let Tests { p_value, p_adjusted, p_benjamini_hochberg, .. } = row.tests();
         match self.adjustment {
             Adjustment::None => p_value,
@@ -104,13 +103,13 @@ impl Criterion {
     }
 
     /// Whether the score differs significantly from the base.
-    pub fn holds(self, row: &impl Tested) -> bool {
+    pub fn holds(self, row: &impl TestedRow) -> bool {
         self.p_value(row).is_some_and(|p_value| p_value < self.alpha)
     }
 
-    /// Whether it is significantly below the base.
-    pub fn is_loss(self, row: &impl Tested) -> bool {
-        row.delta() < 0.0 && self.holds(row)
+    /// Whether it is significantly worse than the base.
+    pub fn is_loss(self, row: &impl TestedRow) -> bool {
+        row.difference(None).gain < 0.0 && self.holds(row)
     }
 
     /// Counts over one family of tests.
@@ -134,19 +133,20 @@ pub struct Tally {
     pub tested: usize,
     /// Heads whose removal changes the score significantly.
     pub significant: usize,
-    /// Those of them whose removal raises the score.
+    /// Those of them whose removal makes the score better.
     pub better: usize,
 }
 
 impl Tally {
     /// Counts with some p-value of each row.
     pub fn of(family: &[&AblationRow], alpha: f64, p_value: impl Fn(&AblationRow) -> Option<f64>) -> Self {
-        let tested: Vec<_> = family.iter().filter_map(|row| Some((row.score_delta, p_value(row)?))).collect();
+        let tested: Vec<_> =
+            family.iter().filter_map(|row| Some((row.difference(None).gain, p_value(row)?))).collect();
         let significant = || tested.iter().filter(|(_, p_value)| *p_value < alpha);
         Self {
             tested: tested.len(),
             significant: significant().count(),
-            better: significant().filter(|(delta, _)| *delta > 0.0).count(),
+            better: significant().filter(|(gain, _)| *gain > 0.0).count(),
         }
     }
 }
@@ -196,9 +196,9 @@ impl Rules {
     }
 
     /// Whether a row could tell: what was not tested, or could not be significant, proves nothing.
-    pub fn can_tell(self, which: Which, row: &impl Tested) -> bool {
+    pub fn can_tell(self, which: Which, row: &impl TestedRow) -> bool {
         match which {
-            Which::ShownSafe => row.tests().delta_low.is_some(),
+            Which::ShownSafe => row.difference(None).least_gain.is_some(),
             Which::NoSignificantLoss => {
                 self.test.smallest_p_value() < self.criterion.alpha && self.criterion.p_value(row).is_some()
             }
@@ -206,8 +206,8 @@ impl Rules {
     }
 
     /// Whether the heads that a row masks can go.
-    pub fn accepts(self, which: Which, row: &impl Tested) -> bool {
-        self.rule(which).accepts(&row.difference_by(self.criterion))
+    pub fn accepts(self, which: Which, row: &impl TestedRow) -> bool {
+        self.rule(which).accepts(&row.difference(self.criterion.p_value(row)))
     }
 
     /// Both rules in words; `tests` is what a family has several of.
@@ -216,9 +216,11 @@ impl Rules {
         let criterion = self.criterion.description(self.test, tests);
         let mut sentences = vec![
             format!(
-                "shown safe, the default: the 95 % interval of the change does not reach below -{margin} % of the base"
+                "shown safe, the default: at the worse end of the 95 % interval the loss is at most {margin} % of the base"
             ),
-            format!("no significant loss, the paper's rule: not below the base at {criterion}; {CAUTION}"),
+            format!(
+                "no significant loss, the paper's rule: not worse than the base at {criterion}; {CAUTION}"
+            ),
         ];
         sentences.extend(self.test.out_of_reach(self.criterion.alpha));
         sentences

@@ -10,7 +10,7 @@ use crate::number::count;
 use crate::origin::is_demo;
 use crate::result_file::ResultFile;
 use crate::significance::{Criterion, Rules, Test};
-use crate::tested::Tested;
+use crate::tested::implausible;
 
 /// The experiment whose results these are.
 pub const EXPERIMENT: &str = "ablate-one";
@@ -149,7 +149,7 @@ fn check_numbers(path: &Path, row: &AblationRow) -> Result<(), Error> {
             return fault(column, value as f64, "1 to 1000");
         }
     }
-    row.implausible().map_or(Ok(()), |(column, found, range)| fault(column, found, range))
+    implausible(row, row.score_delta).map_or(Ok(()), |(column, found, range)| fault(column, found, range))
 }
 
 /// Metric and base score are the same in all rows of one run.

@@ -3,7 +3,7 @@
 //! A loss that is not significant may be large all the same, the more so the smaller the test set. So a loss counts as safe
 //! where its interval shows that it is small, and the paper's rule stands beside it.
 
-use crate::PruningRow;
+use crate::{PruningRow, TestedRow};
 
 /// A p-value below this is significant, as in Michel et al. (2019).
 pub const ALPHA: f64 = 0.01;
@@ -16,10 +16,10 @@ pub const MARGIN_PERCENT: f64 = 2.0;
 pub struct Difference {
     /// Score of the intact model.
     pub base_score: f64,
-    /// Score with heads masked minus that; below 0 they were useful.
-    pub delta: f64,
-    /// Lower end of the 95 % interval of `delta`; absent if it was not tested.
-    pub delta_low: Option<f64>,
+    /// How much better the score is with heads masked; below 0 it is worse, so they were useful.
+    pub gain: f64,
+    /// The worse end of the 95 % interval of `gain`; absent if it was not tested.
+    pub least_gain: Option<f64>,
     /// Two-sided p-value; absent if it was not tested.
     pub p_value: Option<f64>,
 }
@@ -27,12 +27,12 @@ pub struct Difference {
 /// A way to decide whether heads can go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
-    /// The 95 % interval of the difference does not reach below minus this margin, in percent of the intact score.
+    /// The 95 % interval of the gain does not reach below minus this margin, in percent of the intact score.
     ShownSafe {
         /// In percent.
         margin_percent: f64,
     },
-    /// The score is not significantly lower; the paper's rule.
+    /// The score is not significantly worse; the paper's rule.
     NoSignificantLoss {
         /// A p-value below this is significant.
         alpha: f64,
@@ -48,10 +48,10 @@ impl Rule {
         match self {
             Self::ShownSafe { margin_percent } => {
                 let margin = difference.base_score.abs() * margin_percent / 100.0;
-                difference.delta_low.is_some_and(|low| low >= -margin)
+                difference.least_gain.is_some_and(|least| least >= -margin)
             }
             Self::NoSignificantLoss { alpha, smallest_p_value } => {
-                let is_loss = |p: f64| difference.delta < 0.0 && p < alpha;
+                let is_loss = |p: f64| difference.gain < 0.0 && p < alpha;
                 smallest_p_value < alpha && difference.p_value.is_some_and(|p| !is_loss(p))
             }
         }
@@ -70,20 +70,9 @@ impl Rule {
         let follows = |(place, row): &(usize, &PruningRow)| row.step == *place || row.search_score.is_some();
         let is_intact = |row: &PruningRow| row.step == 0 && row.masked == 0;
         let climb = steps.into_iter().enumerate().take_while(follows);
-        let accepted = climb.take_while(|(_, row)| is_intact(row) || self.accepts(&row.difference()));
+        let accepted =
+            climb.take_while(|(_, row)| is_intact(row) || self.accepts(&row.difference(row.p_value)));
         accepted.last().map(|(_, row)| row)
-    }
-}
-
-impl PruningRow {
-    /// What the row says of the difference.
-    pub fn difference(&self) -> Difference {
-        Difference {
-            base_score: self.base_score,
-            delta: self.score_delta,
-            delta_low: self.delta_low,
-            p_value: self.p_value,
-        }
     }
 }
 
@@ -94,8 +83,8 @@ mod tests {
     const SAFE: Rule = Rule::ShownSafe { margin_percent: 2.0 };
     const PAPER: Rule = Rule::NoSignificantLoss { alpha: 0.01, smallest_p_value: 0.0002 };
 
-    fn difference(delta: f64, delta_low: f64, p_value: f64) -> Difference {
-        Difference { base_score: 50.0, delta, delta_low: Some(delta_low), p_value: Some(p_value) }
+    fn difference(gain: f64, least_gain: f64, p_value: f64) -> Difference {
+        Difference { base_score: 50.0, gain, least_gain: Some(least_gain), p_value: Some(p_value) }
     }
 
     /// 2 % of 50 points are 1 point.
@@ -118,7 +107,7 @@ mod tests {
 
     #[test]
     fn what_was_not_or_could_not_be_shown_proves_nothing() {
-        let untested = Difference { delta_low: None, p_value: None, ..difference(0.0, 0.0, 1.0) };
+        let untested = Difference { least_gain: None, p_value: None, ..difference(0.0, 0.0, 1.0) };
         assert!(!SAFE.accepts(&untested) && !PAPER.accepts(&untested));
         let blind = Rule::NoSignificantLoss { alpha: 0.01, smallest_p_value: 0.01 };
         assert!(!blind.accepts(&difference(-0.5, -1.0, 0.5)));
@@ -165,5 +154,20 @@ mod tests {
         assert_eq!(SAFE.last_accepted(&gap).map(|row| row.step), Some(0));
         gap[1].search_score = Some(49.0);
         assert_eq!(SAFE.last_accepted(&gap).map(|row| row.step), Some(2), "a search makes no steps between");
+    }
+
+    /// 2 % of a perplexity of 50 are 1: a rise of up to that is safe, and any fall is.
+    #[test]
+    fn a_higher_perplexity_is_a_loss() {
+        let perplexity = |delta, interval: (f64, f64)| {
+            let row = row(1, delta, Some(interval.0));
+            PruningRow { metric: "perplexity".to_owned(), delta_high: Some(interval.1), ..row }
+        };
+        let difference = |row: PruningRow| row.difference(Some(0.001));
+        assert!(SAFE.accepts(&difference(perplexity(0.5, (0.1, 1.0)))));
+        assert!(!SAFE.accepts(&difference(perplexity(0.5, (0.1, 1.01)))));
+        assert!(SAFE.accepts(&difference(perplexity(-5.0, (-6.0, -4.0)))));
+        assert!(!PAPER.accepts(&difference(perplexity(0.5, (0.1, 1.0)))));
+        assert!(PAPER.accepts(&difference(perplexity(-5.0, (-6.0, -4.0)))));
     }
 }

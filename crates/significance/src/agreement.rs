@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use records::signature::Testing;
-use records::{AblationRow, BASE, Blocks, CorrelationRow, Identity, Row, Signature, read_complete};
+use records::{
+    AblationRow, BASE, Blocks, CorrelationRow, Identity, Row, Signature, TestedRow, read_complete,
+};
 use stats::Segments;
 use stats::bootstrap::Interval;
 use stats::correlation::{Correlation, pearson, spearman};
@@ -125,6 +127,8 @@ fn row(
     let reliability = |side: &Side<'_>| split_half(side.base, &side.variants, SPLITS, testing.seed);
     let reliabilities = (reliability(&first)?, reliability(&second)?);
     let top = TOP.min(names.len());
+    let direction = first_base.direction();
+    let gains = |scores: &[f64]| -> Vec<f64> { scores.iter().map(|&score| direction.gain(score)).collect() };
     Ok(CorrelationRow {
         attention: attention.to_owned(),
         heads: names.len(),
@@ -141,7 +145,7 @@ fn row(
         spearman: spearman.map(|found| found.coefficient),
         spearman_p_value: spearman.map(|found| found.p_value),
         top,
-        top_overlap: overlap(&x, &y, top),
+        top_overlap: overlap(&gains(&x), &gains(&y), top),
         top_overlap_by_chance: (top * top) as f64 / names.len() as f64,
     })
 }
@@ -163,12 +167,12 @@ fn known(found: Result<Correlation, stats::Error>) -> Result<Option<Correlation>
     }
 }
 
-/// How many of the `top` lowest scores on both sides are of the same heads: the mean over all ways to break ties.
+/// How many of the `top` lowest values on both sides are of the same heads: the mean over all ways to break ties.
 fn overlap(first: &[f64], second: &[f64], top: usize) -> f64 {
     shares(first, top).into_iter().zip(shares(second, top)).map(|(first, second)| first * second).sum()
 }
 
-/// The share of all ways to break ties in which a score is among the `top` lowest: 1, 0, or between them if it ties at the
+/// The share of all ways to break ties in which a value is among the `top` lowest: 1, 0, or between them if it ties at the
 /// edge.
 fn shares(scores: &[f64], top: usize) -> Vec<f64> {
     let mut sorted = scores.to_vec();

@@ -221,7 +221,7 @@ fn test_one_family<R: TestedRow>(
 }
 
 fn record<R: TestedRow>(row: &mut R, comparison: &Comparison, is_whole: bool) -> Result<(), Error> {
-    let stored = row.score();
+    let stored = row.tests().score;
     if stored != comparison.variant {
         return Err(Error::Score { row: row.name(), stored, found: comparison.variant });
     }

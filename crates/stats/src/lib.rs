@@ -12,6 +12,7 @@ pub mod bootstrap;
 pub mod classification;
 mod confusion;
 pub mod correlation;
+mod direction;
 pub mod family;
 pub mod max_t;
 pub mod mcnemar;
@@ -20,6 +21,7 @@ pub mod reliability;
 mod segments;
 pub mod t_test;
 
+pub use direction::Direction;
 pub use segments::{Cells, Metric, Segments};
 
 /// Sufficient statistics of one segment: a few numbers, whose sums over a test set make its score.

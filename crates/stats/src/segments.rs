@@ -4,7 +4,7 @@ use crate::bleu::BleuStatistics;
 use crate::bootstrap::{Change, Resampled, Scores, changes, paired_bootstrap, weighted};
 use crate::classification::{self, ClassificationMetric, Outcome, counted};
 use crate::confusion::{Accuracy, Decision, F1, Matthews};
-use crate::{Error, SegmentStatistics, score};
+use crate::{Direction, Error, SegmentStatistics, score};
 
 /// How segments make a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,6 +23,11 @@ impl Metric {
             Self::Bleu => "bleu",
             Self::Classes(metric) => metric.name(),
         }
+    }
+
+    /// Which of two scores is the better one.
+    pub fn direction(self) -> Direction {
+        Direction::of(self.name())
     }
 
     /// What is stored of a segment, by name.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::{HeadLayout, HeadSet, Removal, weight_files};
-use corpus::hub::{HubModel, HubOptions, OPTIONAL, PREFIX, REQUIRED};
+use corpus::hub::{HubModel, HubOptions, PREFIX};
 use records::{Identity, sha256_file};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -70,7 +70,7 @@ impl Checkpoint {
             };
         };
         let model: HubModel = name.parse()?;
-        let fetched = model.fetch(&HubOptions::from_env(), &REQUIRED, &OPTIONAL, machine.quiet)?;
+        let fetched = model.fetch(&HubOptions::from_env(), machine.quiet)?;
         let name = format!("{PREFIX}{}@{}", model.repository, fetched.commit);
         Ok(Self { folder: fetched.folder, name })
     }

@@ -100,7 +100,7 @@ fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
 fn fetch_from_hub(model: &HubModel, args: &Args) -> Result<()> {
     ensure!(args.mirror.is_none(), "--mirror is for data sets: HF_ENDPOINT names another hub");
     let options = HubOptions::from_env();
-    let fetched = model.fetch(&options, &hub::REQUIRED, &hub::OPTIONAL, args.quiet)?;
+    let fetched = model.fetch(&options, args.quiet)?;
     if !args.quiet {
         eprintln!("commit {} in `{}`", fetched.commit, fetched.folder.display());
     }

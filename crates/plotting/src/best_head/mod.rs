@@ -5,7 +5,7 @@ mod table;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use records::AblationRow;
+use records::{AblationRow, TestedRow};
 
 use crate::Error;
 use crate::attention::{Attention, FileNames};
@@ -129,7 +129,7 @@ impl BestHeads {
         Ok(Self { sweep, selected_on: Some(split), selected_limit: None })
     }
 
-    /// The best head of each layer: the one with the highest score and, among equals, the smallest number.
+    /// The best head of each layer: the one with the best score and, among equals, the smallest number.
     ///
     /// # Errors
     /// If there are no rows of this type.
@@ -137,7 +137,8 @@ impl BestHeads {
         let mut best: BTreeMap<usize, &AblationRow> = BTreeMap::new();
         for row in self.sweep.family(attention)? {
             let there = best.entry(row.layer).or_insert(row);
-            if row.score > there.score || row.score == there.score && row.head < there.head {
+            let is_better = row.direction().is_better(row.score, there.score);
+            if is_better || row.score == there.score && row.head < there.head {
                 *there = row;
             }
         }

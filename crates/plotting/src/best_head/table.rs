@@ -214,8 +214,8 @@ Layer    enc-enc       paper     enc-dec
 base BLEU 30.00
 one head is enough (shown safe) in 1 of 3 layers of enc-enc, 0 of 1 layer of enc-dec
 one head is enough (no significant loss) in 2 of 3 layers of enc-enc, 1 of 1 layer of enc-dec
-shown safe, the default: the 95 % interval of the change does not reach below -2 % of the base
-no significant loss, the paper's rule: not below the base at p < 0.01 (two-sided paired bootstrap; not adjusted for the \
+shown safe, the default: at the worse end of the 95 % interval the loss is at most 2 % of the base
+no significant loss, the paper's rule: not worse than the base at p < 0.01 (two-sided paired bootstrap; not adjusted for the \
 number of heads); it grows as the test set shrinks, since a test that cannot see a loss calls it none
 chosen and reported on the same split: the best of 3 heads is optimistic, and its p-value is not corrected for the choice
 enc-enc: 2 of 9 heads are not there: the sweep is not finished, or not all layers have as many heads

@@ -7,7 +7,7 @@ use super::curve::Series;
 use super::order::{Order, Scope};
 use crate::Error;
 use crate::attention::Attention;
-use crate::tested::Tested;
+use crate::tested::implausible;
 
 /// More heads than this are a fault, not a model.
 const MOST: usize = 100_000;
@@ -55,7 +55,7 @@ impl File<'_> {
         if row.masked > row.heads {
             return fault("masked", row.masked as f64, "at most `heads`: no more than 100 % can be masked");
         }
-        row.implausible().map_or(Ok(()), |(column, found, range)| fault(column, found, range))
+        implausible(row, row.score_delta).map_or(Ok(()), |(column, found, range)| fault(column, found, range))
     }
 
     /// Metric and base score are the same in all rows, also in those of another file.

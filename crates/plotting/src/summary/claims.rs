@@ -1,6 +1,8 @@
 //! The claims of Michel et al. (2019), one section each.
 use std::path::Path;
 
+use records::{AblationRow, TestedRow};
+
 use super::{Section, Subject};
 use crate::Error;
 use crate::attention::Attention;
@@ -156,13 +158,14 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Result<Vec<Vec<String>>, Er
     let mut rows = Vec::new();
     for attention in best.sweep.attentions() {
         let of_type = best.of(attention)?;
-        let lowest = of_type.values().map(|row| row.score_delta).min_by(f64::total_cmp);
-        let lowest = lowest.map_or(String::new(), |delta| signed(delta, DECIMALS));
+        let gain = |row: &AblationRow| row.difference(None).gain;
+        let worst = of_type.values().min_by(|one, other| gain(one).total_cmp(&gain(other)));
+        let worst = worst.map_or(String::new(), |row| signed(row.score_delta, DECIMALS));
         let rules = best.sweep.rules(criterion);
         let enough = |which| Enough::of(&of_type, rules, which).in_words().unwrap_or_default();
         let [safe, no_loss] = Which::BOTH.map(enough);
         let chosen = best.selected_on.as_deref().unwrap_or("the same");
-        rows.push(row([&best.sweep.title(), attention.name(), chosen, &safe, &no_loss, &lowest]));
+        rows.push(row([&best.sweep.title(), attention.name(), chosen, &safe, &no_loss, &worst]));
     }
     Ok(rows)
 }
@@ -170,8 +173,8 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Result<Vec<Vec<String>>, Er
 /// Both rules in a sentence or two.
 fn both_rules(criterion: Criterion) -> String {
     format!(
-        "Shown safe: the 95 % interval of the change does not reach below a small loss (2 % of the base, unless the files \
-         name another margin). No significant loss ({}): the paper's rule; {CAUTION}.",
+        "Shown safe: at the worse end of the 95 % interval the loss is small (at most 2 % of the base, unless the files name \
+         another margin). No significant loss ({}): the paper's rule; {CAUTION}.",
         significantly(criterion)
     )
 }

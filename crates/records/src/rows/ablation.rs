@@ -113,11 +113,5 @@ impl TestedRow for AblationRow {
         BASE.to_owned()
     }
 
-    fn score(&self) -> f64 {
-        self.score
-    }
-
-    fn record(&mut self, tests: &Tests) {
-        super::record!(self, tests);
-    }
+    super::tested_columns!();
 }

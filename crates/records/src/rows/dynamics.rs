@@ -98,11 +98,5 @@ impl TestedRow for DynamicsRow {
         self.masked == 0
     }
 
-    fn score(&self) -> f64 {
-        self.score
-    }
-
-    fn record(&mut self, tests: &Tests) {
-        super::record!(self, tests);
-    }
+    super::tested_columns!();
 }

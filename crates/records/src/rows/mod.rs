@@ -12,6 +12,9 @@ use std::fmt::Debug;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use stats::Direction;
+
+use crate::Difference;
 
 pub use ablation::AblationRow;
 pub use correlation::CorrelationRow;
@@ -52,11 +55,35 @@ pub trait TestedRow: Row {
         false
     }
 
-    /// The score with heads masked, as it was measured.
-    fn score(&self) -> f64;
+    /// The name of the metric.
+    fn metric(&self) -> &str;
+
+    /// Which of two scores is the better one.
+    fn direction(&self) -> Direction {
+        Direction::of(self.metric())
+    }
+
+    /// What was measured and what a test said.
+    fn tests(&self) -> Tests;
 
     /// Fills in what a test says.
     fn record(&mut self, tests: &Tests);
+
+    /// The difference from the intact model, with the two-sided p-value that counts.
+    fn difference(&self, p_value: Option<f64>) -> Difference {
+        let tests = self.tests();
+        let direction = self.direction();
+        let worst = match direction {
+            Direction::HigherIsBetter => tests.delta_low,
+            Direction::LowerIsBetter => tests.delta_high,
+        };
+        Difference {
+            base_score: tests.base_score,
+            gain: direction.gain(tests.delta()),
+            least_gain: worst.map(|delta| direction.gain(delta)),
+            p_value,
+        }
+    }
 }
 
 /// What the statistics of segments say of a row; scores in points, p-values from 0 to 1, absent where nothing was tested.
@@ -100,25 +127,51 @@ impl Tests {
             p_mcnemar: None,
         }
     }
+
+    /// The score with heads masked minus that of the intact model.
+    pub fn delta(&self) -> f64 {
+        self.score - self.base_score
+    }
 }
 
 /// `csv` cannot flatten, so each row type has these columns itself.
-macro_rules! record {
-    ($row:expr, $tests:expr) => {{
-        $row.base_score = $tests.base_score;
-        $row.score = $tests.score;
-        $row.score_delta = $tests.score - $tests.base_score;
-        $row.delta_low = $tests.delta_low;
-        $row.delta_high = $tests.delta_high;
-        $row.p_value = $tests.p_value;
-        $row.p_koehn = $tests.p_koehn;
-        $row.p_adjusted = $tests.p_adjusted;
-        $row.p_benjamini_hochberg = $tests.p_benjamini_hochberg;
-        $row.p_unpaired_t = $tests.p_unpaired_t;
-        $row.p_mcnemar = $tests.p_mcnemar;
-    }};
+macro_rules! tested_columns {
+    () => {
+        fn metric(&self) -> &str {
+            &self.metric
+        }
+
+        fn tests(&self) -> Tests {
+            Tests {
+                base_score: self.base_score,
+                score: self.score,
+                delta_low: self.delta_low,
+                delta_high: self.delta_high,
+                p_value: self.p_value,
+                p_koehn: self.p_koehn,
+                p_adjusted: self.p_adjusted,
+                p_benjamini_hochberg: self.p_benjamini_hochberg,
+                p_unpaired_t: self.p_unpaired_t,
+                p_mcnemar: self.p_mcnemar,
+            }
+        }
+
+        fn record(&mut self, tests: &Tests) {
+            self.base_score = tests.base_score;
+            self.score = tests.score;
+            self.score_delta = tests.delta();
+            self.delta_low = tests.delta_low;
+            self.delta_high = tests.delta_high;
+            self.p_value = tests.p_value;
+            self.p_koehn = tests.p_koehn;
+            self.p_adjusted = tests.p_adjusted;
+            self.p_benjamini_hochberg = tests.p_benjamini_hochberg;
+            self.p_unpaired_t = tests.p_unpaired_t;
+            self.p_mcnemar = tests.p_mcnemar;
+        }
+    };
 }
-pub(crate) use record;
+pub(crate) use tested_columns;
 
 #[cfg(test)]
 mod tests {

@@ -111,11 +111,5 @@ impl TestedRow for PruningRow {
         self.masked == 0
     }
 
-    fn score(&self) -> f64 {
-        self.score
-    }
-
-    fn record(&mut self, tests: &Tests) {
-        super::record!(self, tests);
-    }
+    super::tested_columns!();
 }
