@@ -1,9 +1,10 @@
 //! The whole chain on families beside BERT and Marian: fine-tuning, curves, removal, and what is exported read back.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use core_masking::{Classifier, ClassifierConfig, GatedModel, Translator, TranslatorConfig};
+use core_masking::{Classifier, ClassifierConfig, GatedModel, Translator, TranslatorConfig, Weights};
 use records::{AblationRow, PruningRow};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -79,13 +80,13 @@ fn score_of(folder: &Path, export: &str, spec: &str) -> f64 {
     rows[0].base_score
 }
 
-fn fine_tuned(config: Value, fixture: &str) {
+fn fine_tuned(config: Value, fixture: &str, finish: impl Fn(&Path)) {
     let folder = TempDir::new().unwrap();
     let base = folder.path().join("data/base");
     checkpoint(&base, &tokenizer(&format!("classifiers/{fixture}")), &config);
-    without_charsmap(&base);
     let config = ClassifierConfig::read(&base.join("config.json")).unwrap();
     Classifier::random(config, 3, OPTIONS).unwrap().save(&base).unwrap();
+    finish(&base);
     write_reviews(folder.path());
     let spec = format!("{DATA}[checkpoint]\nfrom = \"base\"\n{TRAINING}");
     fs::write(folder.path().join("tiny.toml"), spec).unwrap();
@@ -107,7 +108,7 @@ fn roberta(model_type: &str, vocabulary: usize) -> Value {
 
 #[test]
 fn roberta_is_fine_tuned_pruned_and_exported() {
-    fine_tuned(roberta("roberta", 400), "roberta-lists");
+    fine_tuned(roberta("roberta", 400), "roberta-lists", |_| {});
 }
 
 /// Takes out the table of normalisation, which the fixture leaves empty for its size.
@@ -121,9 +122,19 @@ fn without_charsmap(folder: &Path) {
     fs::write(path, json.to_string()).unwrap();
 }
 
+/// As transformers saves what is too large for one file.
+fn into_shards(folder: &Path) {
+    let (whole, shard) = (folder.join("model.safetensors"), "model-00001-of-00001.safetensors");
+    let weights = Weights::read(&whole, OPTIONS).unwrap();
+    let index: BTreeMap<&str, &str> = weights.iter().map(|(name, _)| (name, shard)).collect();
+    fs::rename(whole, folder.join(shard)).unwrap();
+    fs::write(folder.join("model.safetensors.index.json"), json!({ "weight_map": index }).to_string())
+        .unwrap();
+}
+
 #[test]
 fn xlm_roberta_is_fine_tuned_pruned_and_exported() {
-    fine_tuned(roberta("xlm-roberta", 402), "xlm-roberta-json");
+    fine_tuned(roberta("xlm-roberta", 402), "xlm-roberta-json", without_charsmap);
 }
 
 #[test]
@@ -132,7 +143,7 @@ fn distilbert_is_fine_tuned_pruned_and_exported() {
         "model_type": "distilbert", "vocab_size": 194, "dim": 12, "n_layers": 2, "n_heads": 3, "hidden_dim": 14,
         "activation": "gelu", "max_position_embeddings": 16, "initializer_range": 0.3,
     });
-    fine_tuned(config, "distilbert-list");
+    fine_tuned(config, "distilbert-list", into_shards);
 }
 
 #[test]

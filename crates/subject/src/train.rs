@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use core_masking::weight_files;
 use records::{Identity, sha256_file};
 use serde_json::Value;
 use training::{AdamSettings, Ingredient, Keep, Learner, Machine, Material, Plan, Workplace, write_once};
@@ -15,7 +16,6 @@ use crate::task::{Described, Task};
 /// The file of a tokeniser that is trained with its model.
 const TOKENIZER: &str = "tokenizer.json";
 const CONFIG: &str = "config.json";
-const WEIGHTS: &str = "model.safetensors";
 
 /// A task whose models can be trained or fine-tuned.
 pub(crate) trait Trained: Task {
@@ -144,7 +144,7 @@ impl<T: Trained> Training<'_, T> {
     fn ingredients<'a>(
         &'a self,
         read: Option<&Splits<'a, T::Examples>>,
-        base: Option<&Path>,
+        base: Option<&'a Path>,
     ) -> Vec<Ingredient<'a, Error>> {
         let Described { spec, .. } = self.described;
         let outline = T::outline(spec);
@@ -160,14 +160,23 @@ impl<T: Trained> Training<'_, T> {
             split(outline.train, read.map(|read| read.train)),
             split(outline.dev, read.map(|read| read.dev)),
         ];
-        let file = |(path, name): (PathBuf, &str)| Ingredient {
-            name: format!("`{name}` of the checkpoint"),
-            files: vec![path.clone()],
-            sha256: Box::new(move || Ok(sha256_file(&path)?)),
-        };
-        let base_files = T::FILES.iter().chain(&[WEIGHTS]);
-        let names = base.into_iter().flat_map(|base| base_files.clone().map(|name| (base.join(name), *name)));
-        splits.into_iter().chain(names.filter(|(path, _)| path.exists()).map(file)).collect()
+        let of_base = base.into_iter().flat_map(|base| {
+            let own = T::FILES.iter().map(|name| base.join(name)).filter(|path| path.exists()).map(|path| {
+                Ingredient {
+                    name: of_checkpoint(&path),
+                    files: vec![path.clone()],
+                    sha256: Box::new(move || Ok(sha256_file(&path)?)) as Box<_>,
+                }
+            });
+            // Without weights nothing can be fine-tuned, which is said when they are read.
+            let weights = weight_files(base).ok().filter(|files| files.iter().all(|file| file.exists()));
+            own.chain(weights.map(|files| Ingredient {
+                name: of_checkpoint(&files[0]),
+                files,
+                sha256: Box::new(|| sha256_of_weights(base)),
+            }))
+        });
+        splits.into_iter().chain(of_base).collect()
     }
 
     fn plan<'a>(&'a self, results: &Path) -> Plan<'a> {
@@ -228,6 +237,11 @@ impl<T: Trained> Training<'_, T> {
             None => T::train_tokenizer(spec, train),
         }
     }
+}
+
+/// What messages and the record call a file of the checkpoint.
+fn of_checkpoint(path: &Path) -> String {
+    format!("`{}` of the checkpoint", path.file_name().unwrap_or_default().to_string_lossy())
 }
 
 /// Writes the checkpoint's files as they are, so that other tools read the model as they read the checkpoint. Their
