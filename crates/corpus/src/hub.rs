@@ -303,7 +303,8 @@ fn size(description: &Description) -> Option<u64> {
     linked.or_else(own)?.trim().parse().ok()
 }
 
-/// The files that a model cannot do without, of those that the hub has: shards, what names them, and the configuration.
+/// The files that a model cannot do without, of those that the hub has: the configuration, then weights, of
+/// several files the index last.
 ///
 /// # Errors
 /// What is missing.
@@ -311,7 +312,7 @@ fn required<'a>(files: &[&'a str]) -> Result<Vec<&'a str>, String> {
     let find = |wanted: &str| files.iter().copied().find(|name| *name == wanted);
     let Some(configuration) = find(CONFIGURATION) else { return Err(format!("it has no `{CONFIGURATION}`")) };
     if let Some(whole) = find(WEIGHTS) {
-        return Ok(vec![whole, configuration]);
+        return Ok(vec![configuration, whole]);
     }
     if let Some(index) = find(INDEX) {
         let mut shards: Vec<&str> =
@@ -325,8 +326,7 @@ fn required<'a>(files: &[&'a str]) -> Result<Vec<&'a str>, String> {
                 if shards.is_empty() { "none".to_owned() } else { shards.join(", ") }
             ));
         }
-        shards.extend([index, configuration]);
-        return Ok(shards);
+        return Ok([vec![configuration], shards, vec![index]].concat());
     }
     Err(if find("pytorch_model.bin").is_some() {
         "its weights are only in `pytorch_model.bin`: convert them to `model.safetensors`, with \
@@ -368,7 +368,7 @@ mod tests {
     fn weights_in_several_files_come_with_their_index() {
         let shards = ["model-00002-of-00002.safetensors", "model-00001-of-00002.safetensors"];
         let files = [CONFIGURATION, shards[0], INDEX, shards[1], "../model-00001-of-00002.safetensors"];
-        assert_eq!(required(&files), Ok(vec![shards[1], shards[0], INDEX, CONFIGURATION]));
+        assert_eq!(required(&files), Ok(vec![CONFIGURATION, shards[1], shards[0], INDEX]));
         let fault = required(&[CONFIGURATION, INDEX, shards[0]]).unwrap_err();
         assert!(
             fault.ends_with("not all of these are there: it has model-00002-of-00002.safetensors"),
@@ -376,7 +376,7 @@ mod tests {
         );
         assert!(required(&[CONFIGURATION, INDEX]).unwrap_err().ends_with("it has none"));
         let both = [CONFIGURATION, WEIGHTS, INDEX, shards[0]];
-        assert_eq!(required(&both), Ok(vec![WEIGHTS, CONFIGURATION]), "whole weights are enough");
+        assert_eq!(required(&both), Ok(vec![CONFIGURATION, WEIGHTS]), "whole weights are enough");
         for name in [
             "model-00000-of-00002.safetensors",
             "model-00003-of-00002.safetensors",
