@@ -28,7 +28,6 @@ try:
 except ImportError as error:
     sys.exit(f"check_export.py: {error}: install torch and transformers")
 
-CLASSES = {"bert": transformers.BertForSequenceClassification, "marian": transformers.MarianMTModel}
 LONGEST = 48  # made-up rows, in tokens
 SCORE_TOLERANCE = 1e-6  # points; one example more or less is at least a thousand times that
 
@@ -48,9 +47,12 @@ class Attention:
     output: str
 
 
-BERT, ENCODER, DECODER = "bert.encoder.layer.{}.", "model.encoder.layers.{}.", "model.decoder.layers.{}."
-ATTENTIONS = {
-    "self": Attention("head_mask", "num_hidden_layers", "num_attention_heads", f"{BERT}attention", "output.dense"),
+def of_classifier(module, output="output.dense"):
+    return {"self": Attention("head_mask", "num_hidden_layers", "num_attention_heads", module, output)}
+
+
+ENCODER, DECODER = "model.encoder.layers.{}.", "model.decoder.layers.{}."
+OF_TRANSLATOR = {
     "enc-enc": Attention(
         "head_mask", "encoder_layers", "encoder_attention_heads", f"{ENCODER}self_attn", "out_proj"
     ),
@@ -60,6 +62,30 @@ ATTENTIONS = {
     "dec-dec": Attention(
         "decoder_head_mask", "decoder_layers", "decoder_attention_heads", f"{DECODER}self_attn", "out_proj"
     ),
+}
+OF_ROBERTA = of_classifier("roberta.encoder.layer.{}.attention")
+
+
+@dataclass(frozen=True)
+class Family:
+    """The class that transformers loads a family with, and its attention types by our names."""
+
+    model: type
+    attentions: dict
+    knows_pruned_heads: bool
+
+
+FAMILIES = {
+    "bert": Family(transformers.BertForSequenceClassification, of_classifier("bert.encoder.layer.{}.attention"), True),
+    "roberta": Family(transformers.RobertaForSequenceClassification, OF_ROBERTA, True),
+    "xlm-roberta": Family(transformers.XLMRobertaForSequenceClassification, OF_ROBERTA, True),
+    "distilbert": Family(
+        transformers.DistilBertForSequenceClassification,
+        of_classifier("distilbert.transformer.layer.{}.attention", "out_lin"),
+        True,
+    ),
+    "marian": Family(transformers.MarianMTModel, OF_TRANSLATOR, False),
+    "fsmt": Family(transformers.FSMTForConditionalGeneration, OF_TRANSLATOR, False),
 }
 
 
@@ -111,7 +137,7 @@ def check(arguments):
         if found is not None:
             exports[name] = found
     check_logits(original, exports, masks, arguments)
-    if original.config.model_type == "marian":
+    if original.config.is_encoder_decoder:
         check_tokens(original, exports, masks, arguments.seed)
     if arguments.split:
         check_scores(arguments, folders, {"original": original, **exports}, next(iter(abouts.values())))
@@ -150,12 +176,12 @@ def load(folder, **settings):
 def load_loosely(folder, **settings):
     """The model of a folder, and the names of its weights that do not fit, by kind."""
     model_type = read_json(folder / "config.json").get("model_type")
-    if model_type not in CLASSES:
-        raise Fault(f"`{folder}` is a model of type {model_type!r}: this checks {' and '.join(CLASSES)}")
+    if model_type not in FAMILIES:
+        raise Fault(f"`{folder}` is a model of type {model_type!r}: this checks {', '.join(FAMILIES)}")
     verbosity = transformers.utils.logging.get_verbosity()
     transformers.utils.logging.set_verbosity_error()  # what does not fit is returned
     try:
-        model, faults = CLASSES[model_type].from_pretrained(
+        model, faults = FAMILIES[model_type].model.from_pretrained(
             folder, output_loading_info=True, local_files_only=True, **settings
         )
     except (OSError, RuntimeError, ValueError) as error:
@@ -165,25 +191,27 @@ def load_loosely(folder, **settings):
     kinds = ("missing_keys", "unexpected_keys", "mismatched_keys")
     # A mismatched key comes with the two shapes.
     names = {kind: {key if isinstance(key, str) else key[0] for key in faults[kind]} for kind in kinds}
+    # transformers makes tables of positions itself, although it calls those of fsmt missing.
+    names["missing_keys"] = {key for key in names["missing_keys"] if not key.endswith("embed_positions.weight")}
     return model.float().eval(), names
 
 
 def load_cut(folder, masks):
     """The model of the cut folder; none where transformers cannot run it."""
     config = read_json(folder / "config.json")
-    if config["model_type"] == "bert":
+    if FAMILIES[config["model_type"]].knows_pruned_heads:
         pruned = {int(layer): heads for layer, heads in config.get("pruned_heads", {}).items()}
         check_pruned_heads(folder, pruned, masks["self"])
         if hasattr(transformers.PreTrainedModel, "prune_heads"):
             model = load(folder)
-            empty = [layer + 1 for layer, heads in pruned.items() if len(heads) == config["num_attention_heads"]]
+            empty = [layer + 1 for layer, heads in pruned.items() if len(heads) == model.config.num_attention_heads]
             if not empty:
                 return model
             # With torch 2.11, scaled_dot_product_attention kills the process (4.46.3) or `view` raises (4.57.6).
             layers = ", ".join(map(str, empty))
             print(f"skipped: the cut folder: all weights fit, but transformers runs no layer without heads ({layers})")
             return None
-    check_unpruned(folder, masks)
+    check_unpruned(folder, FAMILIES[config["model_type"]].attentions, masks)
     return None
 
 
@@ -198,10 +226,10 @@ def check_pruned_heads(folder, pruned, mask):
             raise Fault(f"`{folder / 'config.json'}` has {names}")
 
 
-def check_unpruned(folder, masks):
+def check_unpruned(folder, attentions, masks):
     """Where transformers knows no pruned heads, all weights outside the layers that lost some must fit."""
     _, faults = load_loosely(folder, ignore_mismatched_sizes=True)
-    pruned = [ATTENTIONS[name].module.format(layer) for name, mask in masks.items() for layer in closed(mask)]
+    pruned = [attentions[name].module.format(layer) for name, mask in masks.items() for layer in closed(mask)]
     pruned = tuple(f"{module}." for module in pruned)
     beyond = [key for key in faults["mismatched_keys"] if not key.startswith(pruned)]
     for key in [*faults["missing_keys"], *faults["unexpected_keys"], *beyond]:
@@ -222,9 +250,9 @@ def parse_heads(text):
 
 def make_masks(config, heads):
     """For each attention type of the model `[layers, heads]`: 1, and 0 for removed heads."""
-    names = ["self"] if config.model_type == "bert" else ["enc-enc", "enc-dec", "dec-dec"]
-    size = lambda name: (getattr(config, ATTENTIONS[name].layers), getattr(config, ATTENTIONS[name].heads))
-    masks = {name: torch.ones(size(name)) for name in names}
+    attentions = FAMILIES[config.model_type].attentions
+    size = lambda attention: (getattr(config, attention.layers), getattr(config, attention.heads))
+    masks = {name: torch.ones(size(attention)) for name, attention in attentions.items()}
     for name, layer, head in heads:
         masks[name][layer, head] = 0
     return masks
@@ -245,14 +273,15 @@ def describe(masks):
 @contextlib.contextmanager
 def masked(model, masks):
     """Yields the arguments that mask heads. Where `forward` knows none, as in version 5, hooks mask them meanwhile."""
-    arguments = {ATTENTIONS[name].mask: mask for name, mask in masks.items()}
+    attentions = FAMILIES[model.config.model_type].attentions
+    arguments = {attentions[name].mask: mask for name, mask in masks.items()}
     if arguments.keys() <= inspect.signature(model.forward).parameters.keys():
         yield arguments
         return
     hooks = []
     for name, mask in masks.items():
         for layer, gates in enumerate(mask):
-            output = f"{ATTENTIONS[name].module.format(layer)}.{ATTENTIONS[name].output}"
+            output = f"{attentions[name].module.format(layer)}.{attentions[name].output}"
             hooks.append(model.get_submodule(output).register_forward_pre_hook(gate_hook(gates)))
     try:
         yield {}
@@ -273,19 +302,27 @@ def gate_hook(gates):
 
 # Logits and tokens
 
+def longest_input(config):
+    """In tokens. The positions of RoBERTa begin behind that of its padding."""
+    unused = config.pad_token_id + 1 if "roberta" in config.model_type else 0
+    return min(config.max_position_embeddings - unused, LONGEST)
+
+
 def make_batches(config, seed):
     """Inputs of made-up tokens: rows of several lengths padded to one batch, then each row alone."""
     generator = torch.Generator().manual_seed(seed)
-    tokens = torch.tensor([token for token in range(config.vocab_size) if token != config.pad_token_id])
+    sizes = [getattr(config, name, None) for name in ("vocab_size", "src_vocab_size", "tgt_vocab_size")]
+    vocabulary = min(size for size in sizes if size)
+    tokens = torch.tensor([token for token in range(vocabulary) if token != config.pad_token_id])
     draw = lambda *size: tokens[torch.randint(len(tokens), size, generator=generator)]
-    longest = min(config.max_position_embeddings, LONGEST)
+    longest = longest_input(config)
     lengths = sorted({1, 2, 5, longest // 2, longest - 1, longest} & set(range(1, longest + 1)))
     place, length = torch.arange(longest), torch.tensor(lengths).unsqueeze(1)
     batch = {"attention_mask": (place < length).long()}  # [rows, longest]
     batch["input_ids"] = draw(len(lengths), longest).where(place < length, config.pad_token_id)
-    if config.model_type == "bert":
+    if hasattr(config, "type_vocab_size"):
         batch["token_type_ids"] = ((length // 2 <= place) & (place < length)).long() % config.type_vocab_size
-    else:
+    if config.is_encoder_decoder:
         batch["decoder_input_ids"] = draw(len(lengths), longest)
         batch["decoder_input_ids"][:, 0] = config.decoder_start_token_id
     alone = lambda row: {name: values[row : row + 1, : lengths[row]] for name, values in batch.items()}
@@ -294,6 +331,8 @@ def make_batches(config, seed):
 
 @torch.inference_mode()
 def logits_of(model, batches, **arguments):
+    if model.config.is_encoder_decoder:
+        arguments["use_cache"] = False  # with one, the fsmt of transformers 4.57 does not run
     try:
         return torch.cat([model(**batch, **arguments).logits.flatten() for batch in batches])
     except RuntimeError as error:
@@ -347,8 +386,8 @@ def check_tokens(original, exports, masks, seed):
 @torch.inference_mode()
 def generate(model, batch, **arguments):
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
-    length = min(model.config.max_position_embeddings, LONGEST)
-    rows = model.generate(**inputs, num_beams=1, do_sample=False, max_length=length, **arguments).tolist()
+    length = longest_input(model.config)
+    rows = model.generate(**inputs, num_beams=1, do_sample=False, use_cache=False, max_length=length, **arguments).tolist()
     return [[token for token in row if token != model.config.pad_token_id] for row in rows]
 
 
