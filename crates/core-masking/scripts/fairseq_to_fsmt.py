@@ -32,10 +32,10 @@ except ImportError as error:
 SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 BEGIN, PAD, END = 0, 1, 2
 END_OF_WORD = "</w>"
+MOST = 1 << 16  # of any size in a translator
 # fairseq's name: that of transformers
 ACTIVATIONS = {
-    "relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu_new", "gelu_fast": "gelu_new", "tanh": "tanh",
-    "linear": "linear",
+    "relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu_new", "gelu_fast": "gelu_new",
 }
 DTYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
 # the oldest archives number what later ones name
@@ -81,10 +81,16 @@ class Settings:
     def get(self, name, default=None):
         return next((part[name] for part in self.parts if part.get(name) is not None), default)
 
-    def number(self, name):
-        value = self.get(name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise Fault(f"`{name}` must be a number above 0, but is `{shown(value)}`")
+    def number(self, name, usual=None):
+        value = self.get(name, usual)
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
+            raise Fault(f"`{name}` must be a number from 1 to {MOST}, but is `{shown(value)}`")
+        return value
+
+    def share(self, name, usual=0.0):
+        value = self.get(name, usual)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
+            raise Fault(f"`{name}` must be at least 0 and below 1, but is `{shown(value)}`")
         return value
 
     def language(self, name):
@@ -246,7 +252,7 @@ def positions(rows, width):
     half = width // 2
     frequencies = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / (half - 1)))
     angles = torch.arange(rows, dtype=torch.float).unsqueeze(1) * frequencies
-    table = torch.cat([angles.sin(), angles.cos(), torch.zeros(rows, width % 2)], dim=1)
+    table = torch.cat([angles.sin(), angles.cos()], dim=1)
     table[PAD] = 0
     return table
 
@@ -300,20 +306,22 @@ def convert_tensors(settings, tensors, config):
 
 def configuration(settings, tensors):
     """config.json; sizes of vocabularies are those of the embeddings."""
-    dropout = settings.get("activation_dropout", settings.get("relu_dropout", 0.0))
+    width = settings.number("encoder_embed_dim")
+    if width % 2 or width < 4:
+        raise Fault(f"`encoder_embed_dim` must be even for sinusoidal positions, and at least 4, but is {width}")
     config = {
         "architectures": ["FSMTForConditionalGeneration"],
         "model_type": "fsmt",
         "langs": [settings.language("source_lang"), settings.language("target_lang")],
         "src_vocab_size": rows_of(tensors, "encoder.embed_tokens.weight"),
         "tgt_vocab_size": rows_of(tensors, "decoder.embed_tokens.weight"),
-        "d_model": settings.number("encoder_embed_dim"),
+        "d_model": width,
         "num_hidden_layers": settings.number("encoder_layers"),
-        "max_position_embeddings": max(settings.get(f"max_{side}_positions") or 1024 for side in ["source", "target"]),
+        "max_position_embeddings": max(settings.number(f"max_{side}_positions", 1024) for side in ["source", "target"]),
         "activation_function": ACTIVATIONS[settings.get("activation_fn", "relu")],
-        "activation_dropout": dropout,
-        "attention_dropout": settings.get("attention_dropout", 0.0),
-        "dropout": settings.get("dropout", 0.0),
+        "activation_dropout": settings.share("activation_dropout", settings.share("relu_dropout")),
+        "attention_dropout": settings.share("attention_dropout"),
+        "dropout": settings.share("dropout"),
         "scale_embedding": not settings.get("no_scale_embedding", False),
         "tie_word_embeddings": bool(settings.get("share_all_embeddings", False)),
         "is_encoder_decoder": True,

@@ -1,4 +1,4 @@
-//! Dropout whose draws depend on its own seed alone.
+//! Dropout, on a CPU with a generator of its own.
 //!
 //! libtorch's generator is global and serial: two threads that draw from it spoil each other's sequence, and on a CPU
 //! it costs a tenth of a training step.
@@ -8,12 +8,12 @@ use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tch::{Device, Tensor};
 
-/// What training thins out activations with (Srivastava et al. 2014), passed to every forward.
+/// Dropout (Srivastava et al. 2014), passed to every forward.
 #[derive(Debug)]
-pub struct Dropout(Option<Thinning>);
+pub struct Dropout(Option<DropoutMask>);
 
 #[derive(Debug)]
-struct Thinning {
+struct DropoutMask {
     /// An element is dropped if its 16 random bits are below this.
     threshold: u16,
     generator: RefCell<ChaCha8Rng>,
@@ -27,7 +27,7 @@ impl Dropout {
     pub fn new(rate: f64, seed: u64) -> Self {
         let threshold = (rate * 65_536.0).round() as u16;
         let generator = RefCell::new(ChaCha8Rng::seed_from_u64(seed));
-        Self((threshold > 0).then_some(Thinning { threshold, generator }))
+        Self((threshold > 0).then_some(DropoutMask { threshold, generator }))
     }
 
     /// Whether nothing is ever dropped.
@@ -81,7 +81,7 @@ impl ModelDropout {
     }
 }
 
-impl Thinning {
+impl DropoutMask {
     fn apply(&self, x: &Tensor) -> Tensor {
         if x.device() != Device::Cpu {
             // A mask made here would have to be carried over; the device's own generator is quick.

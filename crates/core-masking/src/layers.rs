@@ -85,9 +85,15 @@ impl LayerNorm {
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
     /// x Φ(x), Hendrycks and Gimpel (2016), exactly.
+    #[serde(alias = "gelu_python")]
     Gelu,
     /// The same by its tanh approximation.
-    #[serde(alias = "gelu_pytorch_tanh", alias = "gelu_fast")]
+    #[serde(
+        alias = "gelu_pytorch_tanh",
+        alias = "gelu_fast",
+        alias = "gelu_accurate",
+        alias = "gelu_python_tanh"
+    )]
     GeluNew,
     /// max(0, x), Vaswani et al. (2017)
     Relu,

@@ -20,6 +20,9 @@ pub struct PairBatch {
 
 impl PairBatch {
     /// Pads the pairs; each row of `sources` and `targets` ends with the end symbol.
+    ///
+    /// # Panics
+    /// If a row is empty. Rows that are too long for the model, or hold tokens that it does not have, panic in the model.
     pub fn new(model: &Translator, sources: &[&[u32]], targets: &[&[u32]]) -> Self {
         let (config, options) = (model.config(), model.options());
         let labels = TokenBatch::new(targets, config.pad_token_id, options);
@@ -39,7 +42,7 @@ impl PairBatch {
     }
 }
 
-/// Label-smoothed cross-entropy in nats, summed over real tokens; divided by their number, what training minimises.
+/// Label-smoothed cross-entropy in nats, summed over real tokens; training minimises it per token.
 ///
 /// `smoothing` is the ε of Szegedy et al. (2016), spread over the whole vocabulary as in PyTorch. Returns a scalar.
 pub fn training_loss(

@@ -24,6 +24,9 @@ impl Variants {
     ///
     /// # Errors
     /// If a set names a head that the model does not have.
+    ///
+    /// # Panics
+    /// If there are no sets.
     pub(crate) fn new(
         model: &impl GatedModel,
         attention: Attention,

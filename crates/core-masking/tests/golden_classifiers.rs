@@ -6,7 +6,9 @@ mod golden;
 use std::collections::BTreeMap;
 
 use core_masking::classifier::LabelledBatch;
-use core_masking::{Attention, Classifier, GatedModel, Gates, HeadId, HeadSet, ModelDropout};
+use core_masking::{
+    Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadId, HeadSet, ModelDropout,
+};
 use golden::{gap, relative_gap, tensor};
 use serde_json::Value;
 use tch::{Device, Kind, Tensor};
@@ -107,6 +109,40 @@ fn a_folder_of_each_family_goes_there_and_back() {
             assert_eq!(original.get(&name), Some(&value), "{family}: {name}");
         }
     }
+}
+
+/// Logits of transformers 4.57.1 for `<s> 7 <pad> 9 </s>` with all five attended to, in the notation of each family: RoBERTa
+/// does not count a padding symbol that stands in a text, DistilBERT does.
+#[test]
+fn a_padding_symbol_within_a_text_has_the_position_that_its_family_gives_it() {
+    let cases = [
+        ("roberta", 1, [1.253_062_2, -2.026_901, -1.773_159_1]),
+        ("distilbert", 0, [-0.187_008_04, -0.005_111_329, 0.839_947_94]),
+    ];
+    for (family, padding, expected) in cases {
+        let model = Golden::load(family).model;
+        let texts = model.batch(&[(&[0, 7, padding, 9, 2], &[0; 5])]).unwrap();
+        let logits = model.forward(&texts, &Gates::open(&model.layout(), OPTIONS), &ModelDropout::OFF);
+        let gap = gap(&logits, &Tensor::from_slice(&expected).view([1, 3]));
+        assert!(gap < 1e-4, "{family}: {gap:e}");
+    }
+}
+
+/// A `config.json` of one's own need not name its classes.
+#[test]
+fn classes_may_be_counted_instead_of_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.json");
+    let mut config = serde_json::json!({
+        "model_type": "roberta", "vocab_size": 9, "hidden_size": 6, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": 5, "hidden_act": "gelu_python", "max_position_embeddings": 8, "num_labels": 3,
+    });
+    std::fs::write(&path, config.to_string()).unwrap();
+    assert_eq!(ClassifierConfig::read(&path).unwrap().labels(), ["LABEL_0", "LABEL_1", "LABEL_2"]);
+    config["num_labels"] = "many".into();
+    std::fs::write(&path, config.to_string()).unwrap();
+    let refusal = ClassifierConfig::read(&path).unwrap_err().to_string();
+    assert!(refusal.contains("num_labels must be a number up to 65536"), "{refusal}");
 }
 
 /// A text of RoBERTa may have two tokens less than the table has rows: that of the padding and those before it are not used.

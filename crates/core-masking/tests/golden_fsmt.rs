@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use core_masking::loss::PairBatch;
 use core_masking::{
-    Attention, BeamSearch, GatedModel, Gates, HeadId, HeadSet, ModelDropout, OutputRules, Stopping,
-    Translator,
+    Attention, BeamSearch, GatedModel, Gates, HeadId, HeadSet, ModelConfig, ModelDropout, OutputRules,
+    Stopping, Translator, TranslatorConfig,
 };
 use golden::{gap, relative_gap, tensor};
 use serde_json::Value;
@@ -137,4 +137,31 @@ fn a_folder_goes_there_and_back() {
     assert_eq!(nats, golden.nats(&golden.open()));
     let config = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
     assert!(config.contains("src_vocab_size") && !config.contains("\"vocab_size\""), "{config}");
+}
+
+/// `FSMTConfig` of transformers 4.57.1 scales embeddings, forces the end symbol and searches with 5 beams up to 200 tokens. An
+/// end that is null is not forced, and stays so.
+#[test]
+fn what_a_configuration_leaves_out_is_what_transformers_assumes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.json");
+    let mut json = serde_json::json!({
+        "model_type": "fsmt", "src_vocab_size": 12, "tgt_vocab_size": 9, "d_model": 6, "encoder_layers": 1,
+        "encoder_attention_heads": 3, "encoder_ffn_dim": 5, "decoder_layers": 1, "decoder_attention_heads": 2,
+        "decoder_ffn_dim": 7, "max_position_embeddings": 300,
+    });
+    let read = |json: &Value| {
+        std::fs::write(&path, json.to_string()).unwrap();
+        TranslatorConfig::read(&path).unwrap()
+    };
+    let config = read(&json);
+    assert!(config.scale_embedding && config.forced_eos_token_id == Some(2));
+    assert_eq!(config.architectures, ["FSMTForConditionalGeneration"]);
+    let search = BeamSearch::read(folder.path(), &config).unwrap();
+    assert_eq!((search.beam, search.length_limit), (5, (0.0, 199)));
+
+    json["forced_eos_token_id"] = Value::Null;
+    let free = read(&json);
+    free.write(&path).unwrap();
+    assert_eq!((free.forced_eos_token_id, TranslatorConfig::read(&path).unwrap()), (None, free));
 }

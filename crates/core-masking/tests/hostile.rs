@@ -39,6 +39,15 @@ fn marian_config() -> Value {
     })
 }
 
+/// The source has more pieces than the target.
+fn fsmt_config() -> Value {
+    json!({
+        "model_type": "fsmt", "src_vocab_size": 12, "tgt_vocab_size": 9, "d_model": 6, "encoder_layers": 1,
+        "encoder_attention_heads": 3, "encoder_ffn_dim": 5, "decoder_layers": 2, "decoder_attention_heads": 2,
+        "decoder_ffn_dim": 7, "max_position_embeddings": 8, "max_length": 6,
+    })
+}
+
 fn generation_config() -> Value {
     json!({
         "num_beams": 3, "max_length": 6, "length_penalty": 0.6, "early_stopping": "never",
@@ -51,6 +60,19 @@ fn generation_config() -> Value {
 enum Family {
     Bert,
     Marian,
+    Fsmt,
+}
+
+impl Family {
+    const ALL: [Self; 3] = [Self::Bert, Self::Marian, Self::Fsmt];
+
+    fn config(self) -> Value {
+        match self {
+            Self::Bert => bert_config(),
+            Self::Marian => marian_config(),
+            Self::Fsmt => fsmt_config(),
+        }
+    }
 }
 
 /// A sound folder of two or three kilobytes.
@@ -61,10 +83,13 @@ fn folder(family: Family) -> tempfile::TempDir {
             let config: ClassifierConfig = serde_json::from_value(bert_config()).unwrap();
             Classifier::random(config, 3, OPTIONS).unwrap().save(folder.path()).unwrap();
         }
-        Family::Marian => {
-            let config: TranslatorConfig = serde_json::from_value(marian_config()).unwrap();
+        Family::Marian | Family::Fsmt => {
+            write(folder.path(), CONFIG, &family.config());
+            let config = TranslatorConfig::read(&folder.path().join(CONFIG)).unwrap();
             Translator::random(config, 3, OPTIONS).unwrap().save(folder.path()).unwrap();
-            write(folder.path(), "generation_config.json", &generation_config());
+            if family == Family::Marian {
+                write(folder.path(), "generation_config.json", &generation_config());
+            }
         }
     }
     folder
@@ -95,7 +120,7 @@ fn load(family: Family, folder: &Path) -> Result<(), String> {
             let batch = model.batch(&[(&[0], &[0])]).unwrap();
             let _ = model.forward(&batch, &Gates::open(&model.layout(), OPTIONS), &ModelDropout::OFF);
         }
-        Family::Marian => {
+        Family::Marian | Family::Fsmt => {
             let model = Translator::load(folder, OPTIONS).map_err(|error| message(&error))?;
             let search = BeamSearch::read(folder, model.config()).map_err(|error| message(&error))?;
             let gates = Gates::open(&model.layout(), OPTIONS);
@@ -108,7 +133,7 @@ fn load(family: Family, folder: &Path) -> Result<(), String> {
 /// What is said of a folder whose configuration has another value at `entry`.
 fn refusal_of_config(family: Family, entry: &str, value: &Value) -> String {
     let folder = folder(family);
-    let mut config = if family == Family::Bert { bert_config() } else { marian_config() };
+    let mut config = family.config();
     config[entry] = value.clone();
     write(folder.path(), CONFIG, &config);
     load(family, folder.path()).unwrap_err()
@@ -129,7 +154,7 @@ fn refusal_of_header(header: &str, data: usize) -> String {
 
 #[test]
 fn sound_folders_are_read() {
-    for family in [Family::Bert, Family::Marian] {
+    for family in Family::ALL {
         assert_eq!(load(family, folder(family).path()), Ok(()));
     }
 }
@@ -220,7 +245,7 @@ fn two_names_for_one_tensor_are_refused() {
 fn sizes_are_compared_before_anything_is_built() {
     for (family, width) in [(Family::Bert, "hidden_size"), (Family::Marian, "d_model")] {
         let folder = folder(family);
-        let mut config = if family == Family::Bert { bert_config() } else { marian_config() };
+        let mut config = family.config();
         config[width] = json!(12_288);
         config["max_position_embeddings"] = json!(4096);
         write(folder.path(), CONFIG, &config);
@@ -288,6 +313,14 @@ fn other_entries_have_theirs() {
         (Family::Bert, "pruned_heads", json!({"2": [0]}), "pruned_heads: no layer 3 of `self`"),
         (Family::Bert, "pruned_heads", json!({"0": [3]}), "pruned_heads: no head 4 in a layer of `self`"),
         (Family::Bert, "id2label", json!({"0": "a", "1": "b\u{1b}[2J"}), "`b\\u{1b}[2J` holds a control"),
+        (
+            Family::Bert,
+            "problem_type",
+            json!("regression"),
+            "problem_type is `regression`; only `single_label",
+        ),
+        (Family::Bert, "is_decoder", json!(true), "is_decoder is true, but only encoders are supported"),
+        (Family::Fsmt, "src_vocab_size", json!(-1), "src_vocab_size must be from 1 to"),
         (Family::Marian, "dropout", json!(1), "dropout (1) must be at least 0 and below 1"),
         (Family::Marian, "eos_token_id", json!(9), "eos_token_id is not below vocab_size (9)"),
         (Family::Marian, "forced_eos_token_id", json!(9), "forced_eos_token_id is not below vocab_size (9)"),
@@ -309,6 +342,18 @@ fn other_entries_have_theirs() {
         let message = refusal_of_config(family, entry, &value);
         assert!(message.contains(expected), "{message}");
     }
+}
+
+/// What is banned is a token of the target; `config.json` has the entry where there is no `generation_config.json`.
+#[test]
+fn a_banned_token_that_the_target_does_not_have_is_refused() {
+    let message = refusal_of_config(Family::Fsmt, "bad_words_ids", &json!([[9]]));
+    assert!(message.contains("bad_words_ids: 9 is not below tgt_vocab_size (9)"), "{message}");
+    let folder = folder(Family::Fsmt);
+    let mut config = fsmt_config();
+    config["bad_words_ids"] = json!([[8]]);
+    write(folder.path(), CONFIG, &config);
+    assert_eq!(load(Family::Fsmt, folder.path()), Ok(()));
 }
 
 /// Each size is allowed, but not all of them at once.

@@ -140,7 +140,8 @@ fn repeated_tables_are_accepted_if_they_are_what_they_should_be() {
     };
     let shared = model.weights().get("model.shared.weight").unwrap();
     for name in ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"] {
-        assert_eq!(repeated(name, &table), Ok(()));
+        let rounded = table.to_kind(Kind::BFloat16).to_kind(Kind::Float);
+        assert_eq!([repeated(name, &table), repeated(name, &rounded)], [Ok(()), Ok(())]);
         let error = repeated(name, &(&table + 0.1)).unwrap_err();
         assert!(error.contains(name) && error.contains("is not the sinusoidal table"), "{error}");
     }

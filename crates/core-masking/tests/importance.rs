@@ -256,7 +256,7 @@ fn absolute_values_of_positions_add_up_to_at_least_that_of_their_sum() {
     }
 }
 
-/// Queries of zeros look everywhere alike: n keys have entropy ln n and a greatest weight of 1/n.
+/// Queries of zeros attend uniformly: n keys have entropy ln n and a greatest weight of 1/n.
 #[test]
 fn attention_without_preference_is_spread_evenly() {
     let Sentences { model, sources, targets } = translator();

@@ -5,7 +5,7 @@ use std::fs;
 use core_masking::classifier::{
     ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart,
 };
-use core_masking::families::Dictionary;
+use core_masking::families::ConfigKeys;
 use core_masking::{Classifier, GatedModel, Gates, HeadSet, ModelDropout, Removal, Weights};
 use serde_json::Value;
 use tch::{Device, Kind};
@@ -13,7 +13,7 @@ use tch::{Device, Kind};
 static TOY: ClassifierFamily = ClassifierFamily {
     model_type: "toy",
     architecture: "ToyForSequenceClassification",
-    dictionary: Dictionary {
+    keys: ConfigKeys {
         entries: &[("hidden_size", Some("width")), ("layer_norm_eps", None)],
         defaults: r#"{"type_vocab_size": 2}"#,
     },
@@ -30,7 +30,7 @@ static TOY: ClassifierFamily = ClassifierFamily {
         norm: "norm2",
     },
     positions: PositionStart::Zero,
-    head: ClassifierHead { first: "pool", activation: HeadActivation::Tanh, last: "out", thins_input: false },
+    head: ClassifierHead { first: "pool", activation: HeadActivation::Tanh, last: "out", drops_input: false },
     unused: &["pretraining."],
 };
 

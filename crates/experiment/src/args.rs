@@ -184,7 +184,7 @@ impl MachineArgs {
 }
 
 /// Whether something is named twice.
-pub fn has_twins<T: PartialEq>(items: &[T]) -> bool {
+pub fn has_duplicates<T: PartialEq>(items: &[T]) -> bool {
     (1..items.len()).any(|later| items[..later].contains(&items[later]))
 }
 

@@ -12,7 +12,7 @@ mod measured;
 mod order;
 mod pool;
 
-pub use args::{MachineArgs, OpenRows, SharedArgs, has_twins};
+pub use args::{MachineArgs, OpenRows, SharedArgs, has_duplicates};
 pub use curve::check_heads;
 pub use error::Error;
 pub use exit::exit_code;

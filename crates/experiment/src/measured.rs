@@ -64,6 +64,11 @@ impl<R: TestedRow> MeasuredRows<R> {
         Ok(Self { path, writer, testing, bases: BTreeMap::new() })
     }
 
+    /// How rows are tested.
+    pub fn testing(&self) -> Testing {
+        self.testing
+    }
+
     /// The rows that are there.
     pub fn rows(&self) -> impl Iterator<Item = &R> {
         self.writer.rows()

@@ -7,7 +7,7 @@ use core_masking::{HeadId, HeadScores, HeadSet, Measure};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use records::{AblationRow, Identity, Signature, TestedRow, read_rows};
+use records::{AblationRow, Identity, Signature, TestedRow, read_complete};
 use subject::{Description, Scored, Subject};
 use training::Machine;
 
@@ -22,9 +22,9 @@ pub enum Order {
     Importance,
     /// Score that is lost without the head, as `ablate-one` measured it
     Oracle,
-    /// By lot, several times
+    /// Random order, one curve for each seed
     Random,
-    /// Negative entropy of attention: heads that look everywhere alike go first
+    /// Negative entropy of attention: heads that attend uniformly go first
     Entropy,
     /// Greatest attention weight, mean over queries
     Confidence,
@@ -112,6 +112,22 @@ impl EstimateArgs {
             normalise: !self.no_normalise,
             entropy_weight: self.entropy_weight,
         })
+    }
+
+    /// [`estimate`](Self::estimate) for orders that need no scores unless `is_needed`: a checkpoint that is taken as it is may
+    /// have no training split to measure on.
+    ///
+    /// # Errors
+    /// As for `estimate`, if scores are needed or a split is named.
+    pub fn estimate_if(
+        &self,
+        is_needed: bool,
+        description: &Description,
+        sampling: (u64, bool),
+        machine: &Machine,
+    ) -> Result<Option<Estimate>, Error> {
+        let estimate = self.estimate(description, sampling, machine);
+        if is_needed || self.estimate_on.is_some() { estimate.map(Some) } else { Ok(estimate.ok()) }
     }
 }
 
@@ -250,7 +266,7 @@ impl Oracle {
         for path in [path, own] {
             let stored = Signature::read(&Signature::path_beside(&path))?;
             if stored.is_some_and(|stored| stored.complete.is_some() && stored.identity == identity) {
-                return Ok(Some(Self { rows: read_rows(&path)? }));
+                return Ok(Some(Self { rows: read_complete(&path)? }));
             }
         }
         Ok(None)

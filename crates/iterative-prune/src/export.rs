@@ -13,8 +13,8 @@ use training::Precision;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Export")]
 pub struct ExportArgs {
-    /// Write the model with the heads cut out of its weights to this folder. For BERT, config.json has `pruned_heads`, which
-    /// transformers 4 knows; of a translator only this project reads it
+    /// Write the model with the heads cut out of its weights to this folder. For classifiers, config.json has
+    /// `pruned_heads`, which transformers 4 knows unless a layer has no head left; of a translator only this project reads it
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
 
@@ -44,12 +44,13 @@ impl ExportArgs {
     ///
     /// # Errors
     /// If a folder is there already or cannot be made, no step masks the share that is wanted, the largest safe share is
-    /// wanted and nothing is tested, scores are those of other models than can be exported, or zeros are asked for and heads are
-    /// cut out already.
+    /// wanted of an order that is made on the split that is scored, scores are those of other models than can be exported, or
+    /// zeros are asked for and heads are cut out already.
     pub fn checked(
         &self,
-        (shared, rescale, testing): (&SharedArgs, bool, Testing),
+        (shared, rescale): (&SharedArgs, bool),
         (layout, heads, counts): (&HeadLayout, usize, &[usize]),
+        is_of_scored: bool,
     ) -> anyhow::Result<Exports> {
         let wanted = [(Removal::Cut, &self.export), (Removal::Zeros, &self.export_dense)];
         if wanted.iter().all(|(_, folder)| folder.is_none()) {
@@ -70,8 +71,9 @@ impl ExportArgs {
         match self.export_percent {
             Some(percent) => drop(masked_at(percent, heads, counts)?),
             None => ensure!(
-                testing.resamples > 0,
-                "without tests (--resamples 0) no share is shown to be safe: give --export-percent"
+                !is_of_scored,
+                "the order is made on the split that is scored, where its shares look safer than they are: give \
+                 --export-percent, or make it on another split"
             ),
         }
         let mut folders = Vec::new();
@@ -82,6 +84,17 @@ impl ExportArgs {
         }
         Ok(Exports { folders, percent: self.export_percent })
     }
+}
+
+/// Why transformers cannot run the model with these heads cut out, if it cannot.
+fn not_run_by_transformers(layout: &HeadLayout, heads: &HeadSet) -> Option<String> {
+    if heads.iter().any(|id| id.attention() != Attention::SelfAttention) {
+        return Some("knows no translators with heads cut out".to_owned());
+    }
+    let all = layout.heads();
+    let mut layers = all.chunk_by(|one, next| one.layer_index() == next.layer_index());
+    let empty = layers.find(|layer| layer.iter().all(|&id| heads.contains(id)))?;
+    Some(format!("cannot run a layer without heads, as layer {} is now", empty[0].layer_index() + 1))
 }
 
 /// The number of heads at a share, if there is a step.
@@ -96,6 +109,18 @@ fn masked_at(percent: u64, heads: usize, counts: &[usize]) -> anyhow::Result<usi
 }
 
 impl Exports {
+    /// Refuses to look for the largest safe share where nothing is tested.
+    ///
+    /// # Errors
+    /// If no share is named.
+    pub fn check_tested(&self, testing: Testing) -> anyhow::Result<()> {
+        ensure!(
+            self.folders.is_empty() || self.percent.is_some() || testing.resamples > 0,
+            "without tests (--resamples 0) no share is shown to be safe: give --export-percent"
+        );
+        Ok(())
+    }
+
     /// Writes the model at one of `steps`, the rows of one curve in their order, from the file `results`.
     ///
     /// # Errors
@@ -123,11 +148,9 @@ impl Exports {
                 eprintln!("{}", described(row, *removal, export.folder()));
             }
         }
-        let is_translator = heads.iter().any(|id| id.attention() != Attention::SelfAttention);
-        if !quiet && is_translator && self.folders.iter().any(|(removal, _)| *removal == Removal::Cut) {
-            eprintln!(
-                "transformers knows no translators with heads cut out; --export-dense writes what it reads"
-            );
+        let is_cut = self.folders.iter().any(|(removal, _)| *removal == Removal::Cut);
+        if let Some(why) = not_run_by_transformers(&subject.layout(), &heads).filter(|_| is_cut && !quiet) {
+            eprintln!("transformers {why}; --export-dense writes what it runs");
         }
         Ok(())
     }

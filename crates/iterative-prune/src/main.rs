@@ -13,7 +13,7 @@ use clap::Parser;
 use core_masking::{HeadId, HeadLayout, HeadScores, HeadSet};
 use experiment::{
     Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Order, Pool, Selection, SharedArgs,
-    has_twins,
+    has_duplicates,
 };
 use records::{Identity, PruningRow, TestedRow};
 use significance::TestArgs;
@@ -90,16 +90,17 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let layout = description.layout(&machine)?;
     let pools = pools(args, &layout)?;
     check_orders(args)?;
-    // A checkpoint that is taken as it is may have no training split, and not every order needs one.
-    let estimate = args.estimate.estimate(&description, (args.shared.seed, args.rescale), &machine);
     let is_needed = args.search.search.is_some() || args.order.iter().any(|order| order.is_measured());
-    let estimate = if is_needed { Some(estimate?) } else { estimate.ok() };
+    let sampling = (args.shared.seed, args.rescale);
+    let estimate = args.estimate.estimate_if(is_needed, &description, sampling, &machine)?;
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let needs_oracle = args.search.search.is_none() && args.order.contains(&Order::Oracle);
     let search = args.search.checked(&description, &machine, (&scored, args.shared.seed))?;
+    let is_of_scored = search.is_none() && order_is_of(args, estimate.as_ref(), &scored);
     let exports = args.export.checked(
-        (&args.shared, args.rescale, args.test.testing(None, args.shared.seed)),
+        (&args.shared, args.rescale),
         (&layout, pools[0].heads.len(), &steps_of(&pools[0], search.as_ref())?),
+        is_of_scored,
     )?;
     let experiment = if search.is_some() { "joint-search" } else { "iterative-prune" };
     let path = args.shared.output_path(experiment, &description, &scored);
@@ -127,6 +128,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     };
     let settings = (&args.shared, &machine, &args.test);
     let mut rows = MeasuredRows::open(&path, identity, pruning.subject, families, settings)?;
+    exports.check_tested(rows.testing())?;
     match &search {
         Some(search) => search.run(&pruning, &pools, &mut rows)?,
         None => curve::draw(&pruning, &curves, &mut rows)?,
@@ -137,6 +139,17 @@ fn run(args: &Args) -> anyhow::Result<()> {
     exports.write(pruning.subject, &steps, &path, machine.quiet)?;
     println!("{}", path.display());
     Ok(())
+}
+
+/// Whether the first order is made on the split that is scored, so that its steps do worse on another one.
+fn order_is_of(args: &Args, estimate: Option<&Estimate>, scored: &Scored) -> bool {
+    match args.order.first() {
+        Some(Order::Oracle) => true,
+        Some(order) if order.is_measured() => {
+            estimate.is_some_and(|estimate| estimate.on.split == scored.split)
+        }
+        _ => false,
+    }
 }
 
 /// Numbers of heads that a curve masks, or a search.
@@ -164,10 +177,10 @@ fn check_orders(args: &Args) -> anyhow::Result<()> {
     if let Some(order) = args.order.iter().find(|order| args.recompute && !order.is_measured()) {
         bail!("--recompute scores heads again on the masked model, which order {} does not", order.name());
     }
-    if has_twins(&args.order) {
+    if has_duplicates(&args.order) {
         bail!("an order is given twice in --order");
     }
-    if has_twins(&args.attention) {
+    if has_duplicates(&args.attention) {
         bail!("a type is given twice in --attention");
     }
     Ok(())

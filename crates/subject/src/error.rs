@@ -101,7 +101,7 @@ pub enum Error {
 
     /// Logits, or derivatives, beyond the range of numbers.
     #[error(
-        "the model's logits or their derivatives are not finite: its weights, or bf16, do not do for this data"
+        "the model's logits or their derivatives are not finite: the weights or bf16 overflow on this data"
     )]
     NotFinite,
 

@@ -1,5 +1,5 @@
 //! Where and how to compute.
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use records::Provenance;
@@ -69,6 +69,23 @@ impl Machine {
             Device::Cuda(index) => format!("cuda:{index}"),
             _ => "cpu".to_owned(),
         }
+    }
+
+    /// What the processor is called, or the GPU; the instruction set where the system does not say.
+    pub fn processor_name(&self) -> String {
+        let listed = |path: &Path, key: &str| {
+            let text = std::fs::read_to_string(path).ok()?;
+            let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+            fields.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().to_owned())
+        };
+        let found = match self.device {
+            Device::Cuda(_) => {
+                let gpus = std::fs::read_dir("/proc/driver/nvidia/gpus").into_iter().flatten().flatten();
+                gpus.map(|gpu| gpu.path()).find_map(|gpu| listed(&gpu.join("information"), "Model"))
+            }
+            _ => listed(Path::new("/proc/cpuinfo"), "model name"),
+        };
+        found.unwrap_or_else(|| std::env::consts::ARCH.to_owned())
     }
 
     /// What signatures tell of a run that starts now.

@@ -62,6 +62,9 @@ pub struct ClassifierConfig {
     /// `absolute`: learned, one for each position; nothing else is supported.
     #[serde(default = "absolute")]
     pub position_embedding_type: String,
+    /// What the classes are to a text: it has one of them if absent; nothing else is supported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem_type: Option<String>,
     /// Names of the classes by their number; two without names if absent, as in transformers.
     #[serde(default = "two_classes")]
     pub id2label: BTreeMap<usize, String>,
@@ -72,6 +75,9 @@ pub struct ClassifierConfig {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pruned_heads: PrunedHeads,
 }
+
+/// More classes than any task has.
+const MOST_CLASSES: usize = 1 << 16;
 
 fn bert() -> &'static ClassifierFamily {
     &BERT
@@ -102,6 +108,20 @@ fn generic_label(class: usize) -> String {
     format!("LABEL_{class}")
 }
 
+/// Names the classes where `num_labels` only counts them, as transformers does.
+///
+/// # Errors
+/// If it is no number of classes.
+fn name_classes(json: &mut Map<String, Value>) -> Result<(), String> {
+    let counted = json.get("num_labels").filter(|count| !count.is_null());
+    let (Some(count), false) = (counted, json.contains_key("id2label")) else { return Ok(()) };
+    let count = count.as_u64().filter(|count| *count <= MOST_CLASSES as u64);
+    let count = count.ok_or_else(|| format!("num_labels must be a number up to {MOST_CLASSES}"))?;
+    let classes = (0..count as usize).map(|class| (class.to_string(), generic_label(class).into()));
+    json.insert("id2label".to_owned(), Value::Object(classes.collect()));
+    Ok(())
+}
+
 impl ClassifierConfig {
     /// Reads and validates a `config.json` of a family that is known.
     ///
@@ -129,11 +149,16 @@ impl ClassifierConfig {
     }
 
     fn read_of(path: &Path, families: &[&'static ClassifierFamily]) -> Result<Self, Error> {
-        let json: Map<String, Value> = checkpoint::read_json(path)?;
+        let mut json: Map<String, Value> = checkpoint::read_json(path)?;
         let family = checkpoint::family(path, &json, families, |family| family.model_type)?;
-        let config: Self = checkpoint::parse(path, Value::Object(family.dictionary.to_common(json)))?;
+        let refusal = |fault| Error::Config { path: path.to_owned(), fault };
+        if json.get("is_decoder").and_then(Value::as_bool) == Some(true) {
+            return Err(refusal("is_decoder is true, but only encoders are supported".to_owned()));
+        }
+        name_classes(&mut json).map_err(refusal)?;
+        let config: Self = checkpoint::parse(path, Value::Object(family.keys.to_common(json)))?;
         let config = Self { family, ..config };
-        config.validate_sizes().map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
+        config.validate_sizes().map_err(refusal)?;
         Ok(config)
     }
 
@@ -157,8 +182,8 @@ impl ClassifierConfig {
             ("max_position_embeddings", self.max_position_embeddings, 1 << 16),
             ("type_vocab_size", self.type_vocab_size, 1 << 10),
         ];
-        let dictionary = &self.family.dictionary;
-        let entry = |name| dictionary.own(name);
+        let keys = &self.family.keys;
+        let entry = |name| keys.own(name);
         check_sizes(&sizes.map(|(name, size, most)| (entry(name), size, most)))?;
         if self.hidden_size % self.num_attention_heads as i64 != 0 {
             let (heads, width) = (self.num_attention_heads, self.hidden_size);
@@ -196,9 +221,19 @@ impl ClassifierConfig {
     }
 
     fn validate_labels(&self) -> Result<(), String> {
+        if let Some(other) =
+            self.problem_type.as_deref().filter(|kind| *kind != "single_label_classification")
+        {
+            let found = excerpt(other);
+            return Err(format!(
+                "problem_type is `{found}`; only `single_label_classification` is supported"
+            ));
+        }
         let classes = self.id2label.len();
-        if !(2..=1 << 16).contains(&classes) {
-            return Err(format!("id2label names {classes} classes; a classifier has from 2 to 65536"));
+        if !(2..=MOST_CLASSES).contains(&classes) {
+            return Err(format!(
+                "id2label names {classes} classes; a classifier has from 2 to {MOST_CLASSES}"
+            ));
         }
         if !self.id2label.keys().copied().eq(0..classes) {
             return Err(format!("id2label must number its {classes} classes from 0 to {}", classes - 1));
@@ -227,6 +262,7 @@ impl ClassifierConfig {
     pub fn with_labels(self, labels: &[String]) -> Self {
         Self {
             architectures: vec![self.family.architecture.to_owned()],
+            problem_type: None,
             id2label: labels.iter().cloned().enumerate().collect(),
             label2id: labels.iter().cloned().zip(0..).collect(),
             ..self
@@ -251,7 +287,15 @@ impl ClassifierConfig {
     pub(super) fn first_position(&self) -> i64 {
         match self.family.positions {
             PositionStart::Zero => 0,
-            PositionStart::BehindPadding => i64::from(self.pad_token_id) + 1,
+            PositionStart::AfterPadding => i64::from(self.pad_token_id) + 1,
+        }
+    }
+
+    /// The symbol that positions do not count, wherever it stands: it has the row before that of the first token.
+    pub(super) fn uncounted(&self) -> Option<i64> {
+        match self.family.positions {
+            PositionStart::Zero => None,
+            PositionStart::AfterPadding => Some(i64::from(self.pad_token_id)),
         }
     }
 
@@ -305,7 +349,7 @@ impl ModelConfig for ClassifierConfig {
     }
 
     fn write(&self, path: &Path) -> Result<(), Error> {
-        self.family.dictionary.write(path, self)
+        self.family.keys.write(path, self)
     }
 
     fn layout(&self) -> HeadLayout {
@@ -370,7 +414,7 @@ mod tests {
         assert_eq!(gap, "id2label must number its 2 classes from 0 to 1");
         assert_eq!(
             fault("id2label", json!({"0": "score"})),
-            "id2label names 1 classes; a classifier has from 2 to 65536"
+            "id2label names 1 classes; a classifier has from 2 to {MOST_CLASSES}"
         );
     }
 

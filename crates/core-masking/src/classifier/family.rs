@@ -1,7 +1,7 @@
 //! What tells one family of classifiers from another: entries of `config.json`, names of tensors, a few choices.
 use crate::Projections;
 use crate::encoder::LayerNames;
-use crate::families::Dictionary;
+use crate::families::ConfigKeys;
 
 /// A family of encoders with a classifier on top, such as BERT.
 #[derive(Debug, PartialEq)]
@@ -11,14 +11,14 @@ pub struct ClassifierFamily {
     /// The class that transformers loads its folders into.
     pub architecture: &'static str,
     /// Entries of `config.json` that BERT calls otherwise, and what transformers assumes of those that are not there.
-    pub dictionary: Dictionary,
+    pub keys: ConfigKeys,
     /// What its tensors are called.
     pub names: ClassifierNames,
     /// Where positions begin to count.
     pub positions: PositionStart,
     /// How logits are made of the first position.
     pub head: ClassifierHead,
-    /// Beginnings of the names of tensors that a folder may hold without need: heads of pretraining.
+    /// Prefixes of tensors to ignore: heads of pretraining.
     pub unused: &'static [&'static str],
 }
 
@@ -52,8 +52,8 @@ pub struct ClassifierNames {
 pub enum PositionStart {
     /// At 0.
     Zero,
-    /// Behind the number of the padding symbol, as in fairseq: the first rows of the table are not used.
-    BehindPadding,
+    /// After the padding id, as in fairseq, and padding is not counted: earlier rows are unused.
+    AfterPadding,
 }
 
 /// Two linear maps from the first position to the logits.
@@ -65,8 +65,8 @@ pub struct ClassifierHead {
     pub activation: HeadActivation,
     /// The second map, which has a row for each class.
     pub last: &'static str,
-    /// Whether training thins out the input of the first map too.
-    pub thins_input: bool,
+    /// Whether training drops out elements of the first map's input too.
+    pub drops_input: bool,
 }
 
 /// The nonlinearity of a classifier's head.

@@ -7,7 +7,7 @@ mod sweep;
 
 use std::collections::BTreeMap;
 
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 use crate::batch::SegmentBatch;
 use crate::encoder::{EncoderLayer, LayerSettings};
@@ -45,6 +45,7 @@ struct Embeddings {
     words: Tensor,            // [vocab, d_model]
     positions: Tensor,        // [max_position, d_model]
     first_position: i64,      // of its rows
+    uncounted: Option<i64>,   // the symbol that positions skip
     segments: Option<Tensor>, // [segments, d_model]
     norm: LayerNorm,
 }
@@ -55,7 +56,7 @@ struct Head {
     first: Linear,
     activation: HeadActivation,
     last: Linear,
-    thins_input: bool,
+    drops_input: bool,
 }
 
 impl Embeddings {
@@ -66,6 +67,7 @@ impl Embeddings {
             words: table(names.words)?,
             positions: table(names.positions)?,
             first_position: config.first_position(),
+            uncounted: config.uncounted(),
             segments: names.segments.map(table).transpose()?,
             norm: LayerNorm::new(weights, &names.of(names.embedding_norm), config.layer_norm_eps)?,
         })
@@ -79,22 +81,33 @@ impl Embeddings {
             Some(segments) => words + look_up(segments, &batch.segments),
             None => words,
         };
-        let positions = self.positions.narrow(0, self.first_position, batch.tokens.ids.size()[1]);
-        self.norm.forward(&(sum + positions))
+        self.norm.forward(&(sum + self.positions(&batch.tokens.ids)))
+    }
+}
+
+impl Embeddings {
+    /// Rows of the table for `ids`, `[batch, position]`: `[batch or 1, position, d_model]`.
+    fn positions(&self, ids: &Tensor) -> Tensor {
+        let Some(padding) = self.uncounted else {
+            return self.positions.narrow(0, self.first_position, ids.size()[1]).unsqueeze(0);
+        };
+        let real = ids.not_equal(padding).to_kind(Kind::Int64);
+        let rows = real.cumsum(1, Kind::Int64) * real + (self.first_position - 1);
+        Tensor::embedding(&self.positions, &rows, -1, false, false)
     }
 }
 
 impl Head {
     fn new(family: &ClassifierFamily, weights: &Weights) -> Result<Self, Error> {
-        let ClassifierHead { first, activation, last, thins_input } = family.head;
+        let ClassifierHead { first, activation, last, drops_input } = family.head;
         let (first, last) = (Linear::new(weights, first)?, Linear::new(weights, last)?);
-        Ok(Self { first, activation, last, thins_input })
+        Ok(Self { first, activation, last, drops_input })
     }
 
     /// Logits `[batch, labels]` from what leaves the last layer: `[batch, queries, d_model]`, of which the first is read.
     fn forward(&self, x: &Tensor, dropout: &ModelDropout) -> Tensor {
         let first = x.select(1, 0); // [batch, d_model]
-        let first = if self.thins_input { dropout.classifier.apply(first) } else { first };
+        let first = if self.drops_input { dropout.classifier.apply(first) } else { first };
         let pooled = self.first.forward(&first);
         let pooled = match self.activation {
             HeadActivation::Tanh => pooled.tanh(),

@@ -93,9 +93,8 @@ fn read_entries(folder: &Path, model: &TranslatorConfig) -> Result<(PathBuf, Map
     let is_own = own.exists();
     let path = if is_own { own } else { folder.join("config.json") };
     let mut entries: Map<String, Value> = checkpoint::read_json(&path)?;
-    if !is_own && !entries.contains_key("forced_eos_token_id") {
-        // a default of transformers' MarianConfig and FSMTConfig, but not of its GenerationConfig
-        entries.insert("forced_eos_token_id".to_owned(), json!(model.family.forced_end));
+    if !is_own {
+        model.family.assume_generation(&mut entries);
     }
     entries.retain(|_, value| !value.is_null());
     Ok((path, entries))
@@ -200,14 +199,14 @@ impl GenerationConfig {
 
     /// As in transformers, the end symbol cannot be banned.
     fn banned(&self, model: &TranslatorConfig) -> Result<Vec<u32>, String> {
+        let target = model.target_vocabulary();
+        let size = if model.decoder_vocab_size.is_some() { "decoder_vocab_size" } else { "vocab_size" };
         let mut banned = Vec::new();
         for word in &self.bad_words_ids {
             match word[..] {
-                [token] if i64::from(token) >= model.vocab_size => {
-                    return Err(format!(
-                        "bad_words_ids: {token} is not below vocab_size ({})",
-                        model.vocab_size
-                    ));
+                [token] if i64::from(token) >= target => {
+                    let name = model.family.keys.own(size);
+                    return Err(format!("bad_words_ids: {token} is not below {name} ({target})"));
                 }
                 [token] if token != model.eos_token_id => banned.push(token),
                 [_] => {}

@@ -3,21 +3,21 @@
 //!
 //! Names follow transformers' `BertForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/bert/modeling_bert.py>.
-use super::Dictionary;
+use super::ConfigKeys;
 use crate::classifier::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
 
 /// BERT.
 pub static BERT: ClassifierFamily = ClassifierFamily {
     model_type: "bert",
     architecture: "BertForSequenceClassification",
-    dictionary: Dictionary { entries: &[], defaults: "{}" },
+    keys: ConfigKeys { entries: &[], defaults: "{}" },
     names: LAYERS,
     positions: PositionStart::Zero,
     head: ClassifierHead {
         first: "bert.pooler.dense",
         activation: HeadActivation::Tanh,
         last: "classifier",
-        thins_input: false,
+        drops_input: false,
     },
     unused: &["cls."],
 };

@@ -3,14 +3,14 @@
 //!
 //! Names follow transformers' `DistilBertForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/distilbert/modeling_distilbert.py>.
-use super::Dictionary;
+use super::ConfigKeys;
 use crate::classifier::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
 
 /// DistilBERT.
 pub static DISTILBERT: ClassifierFamily = ClassifierFamily {
     model_type: "distilbert",
     architecture: "DistilBertForSequenceClassification",
-    dictionary: Dictionary {
+    keys: ConfigKeys {
         entries: &[
             ("hidden_size", Some("dim")),
             ("num_hidden_layers", Some("n_layers")),
@@ -43,7 +43,7 @@ pub static DISTILBERT: ClassifierFamily = ClassifierFamily {
         first: "pre_classifier",
         activation: HeadActivation::Relu,
         last: "classifier",
-        thins_input: false,
+        drops_input: false,
     },
     unused: &["vocab_"],
 };

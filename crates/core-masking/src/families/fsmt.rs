@@ -3,16 +3,17 @@
 //!
 //! Names follow transformers' `FSMTForConditionalGeneration`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/fsmt/modeling_fsmt.py>.
-use super::Dictionary;
+use super::ConfigKeys;
 use crate::translator::{EmbeddingNames, Sinusoids, TranslatorFamily};
 
 /// fairseq's translators.
 pub static FSMT: TranslatorFamily = TranslatorFamily {
     model_type: "fsmt",
     architecture: "FSMTForConditionalGeneration",
-    dictionary: Dictionary {
+    keys: ConfigKeys {
         entries: &[("vocab_size", Some("src_vocab_size")), ("decoder_vocab_size", Some("tgt_vocab_size"))],
-        defaults: r#"{"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "activation_function": "relu"}"#,
+        defaults: r#"{"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "activation_function": "relu",
+            "scale_embedding": true}"#,
     },
     embeddings: EmbeddingNames {
         source: "model.encoder.embed_tokens.weight",
@@ -20,7 +21,7 @@ pub static FSMT: TranslatorFamily = TranslatorFamily {
         bias: None,
         copies: &[("model.decoder.embed_tokens.weight", "model.decoder.output_projection.weight")],
     },
-    forced_end: 2,
+    generation: r#"{"forced_eos_token_id": 2, "num_beams": 5, "max_length": 200}"#,
     sinusoids: Sinusoids::Fairseq,
     supported: &[("is_encoder_decoder", true)],
 };

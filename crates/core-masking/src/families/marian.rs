@@ -3,14 +3,14 @@
 //!
 //! Names follow transformers' `MarianMTModel`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/marian/modeling_marian.py>.
-use super::Dictionary;
+use super::ConfigKeys;
 use crate::translator::{EmbeddingNames, Sinusoids, TranslatorFamily};
 
 /// Marian.
 pub static MARIAN: TranslatorFamily = TranslatorFamily {
     model_type: "marian",
     architecture: "MarianMTModel",
-    dictionary: Dictionary { entries: &[], defaults: "{}" },
+    keys: ConfigKeys { entries: &[], defaults: "{}" },
     embeddings: EmbeddingNames {
         source: "model.shared.weight",
         target: "model.shared.weight",
@@ -21,7 +21,7 @@ pub static MARIAN: TranslatorFamily = TranslatorFamily {
             ("lm_head.weight", "model.shared.weight"),
         ],
     },
-    forced_end: 0,
+    generation: r#"{"forced_eos_token_id": 0}"#,
     sinusoids: Sinusoids::Vaswani,
     supported: &[
         ("add_bias_logits", false),

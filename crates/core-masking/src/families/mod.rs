@@ -1,6 +1,6 @@
 //! The families that are known, one file each: what their folders say and how their tensors are called.
 mod bert;
-mod dictionary;
+mod config_keys;
 mod distilbert;
 mod fsmt;
 mod marian;
@@ -10,7 +10,7 @@ use crate::classifier::ClassifierFamily;
 use crate::translator::TranslatorFamily;
 
 pub use bert::BERT;
-pub use dictionary::Dictionary;
+pub use config_keys::ConfigKeys;
 pub use distilbert::DISTILBERT;
 pub use fsmt::FSMT;
 pub use marian::MARIAN;

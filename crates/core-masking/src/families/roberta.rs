@@ -4,20 +4,20 @@
 //!
 //! Names follow transformers' `RobertaForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/roberta/modeling_roberta.py>.
-use super::{Dictionary, bert};
+use super::{ConfigKeys, bert};
 use crate::classifier::{ClassifierFamily, ClassifierHead, HeadActivation, PositionStart};
 
 const FAMILY: ClassifierFamily = ClassifierFamily {
     model_type: "roberta",
     architecture: "RobertaForSequenceClassification",
-    dictionary: Dictionary { entries: &[], defaults: r#"{"type_vocab_size": 2, "pad_token_id": 1}"# },
+    keys: ConfigKeys { entries: &[], defaults: r#"{"type_vocab_size": 2, "pad_token_id": 1}"# },
     names: bert::below("roberta"),
-    positions: PositionStart::BehindPadding,
+    positions: PositionStart::AfterPadding,
     head: ClassifierHead {
         first: "classifier.dense",
         activation: HeadActivation::Tanh,
         last: "classifier.out_proj",
-        thins_input: true,
+        drops_input: true,
     },
     unused: &["lm_head.", "roberta.pooler."],
 };

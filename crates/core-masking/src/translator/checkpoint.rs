@@ -92,8 +92,8 @@ fn drop_tied(weights: &mut Weights, config: &TranslatorConfig, path: &Path) -> R
             let options = (table.kind(), table.device());
             let expected = sinusoids.table(first, config.max_position_embeddings, config.d_model, options);
             let used = table.narrow(0, first, config.max_position_embeddings);
-            // half precision is the coarsest that a table is stored in
-            if !used.allclose(&expected, 0.0, 1e-3, false) {
+            // The table may have been rounded to bf16, which keeps 8 bits: by 1/512 just below 1.
+            if !used.allclose(&expected, 0.0, 2.5e-3, false) {
                 return Err(refusal(name, "the sinusoidal table".to_owned()));
             }
         }

@@ -23,7 +23,7 @@ pub struct TranslatorConfig {
     /// The family's name.
     pub model_type: String,
     /// The class that transformers loads the folder into.
-    #[serde(default = "architectures")]
+    #[serde(default)]
     pub architectures: Vec<String>,
     /// Pieces of the source's vocabulary.
     pub vocab_size: i64,
@@ -82,10 +82,6 @@ fn marian() -> &'static TranslatorFamily {
     &MARIAN
 }
 
-fn architectures() -> Vec<String> {
-    vec![MARIAN.architecture.to_owned()]
-}
-
 fn dropout() -> f64 {
     0.1
 }
@@ -96,11 +92,13 @@ impl TranslatorConfig {
     /// # Errors
     /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let json: Map<String, Value> = checkpoint::read_json(path)?;
+        let mut json: Map<String, Value> = checkpoint::read_json(path)?;
         let family = checkpoint::family(path, &json, TRANSLATORS, |family| family.model_type)?;
         let refusal = |fault| Error::Config { path: path.to_owned(), fault };
         family.check(&json).map_err(refusal)?;
-        let config: Self = checkpoint::parse(path, Value::Object(family.dictionary.to_common(json)))?;
+        family.assume_generation(&mut json);
+        json.entry("architectures").or_insert_with(|| vec![family.architecture].into());
+        let config: Self = checkpoint::parse(path, Value::Object(family.keys.to_common(json)))?;
         let config = Self { family, ..config };
         config.validate().map_err(refusal)?;
         Ok(config)
@@ -113,10 +111,10 @@ impl TranslatorConfig {
     /// variant is asked for.
     pub fn validate(&self) -> Result<(), String> {
         // Far beyond any translator, and small enough that a forged file cannot exhaust the memory.
-        let dictionary = &self.family.dictionary;
+        let keys = &self.family.keys;
         check_sizes(&[
-            (dictionary.own("vocab_size"), self.vocab_size, 1 << 24),
-            (dictionary.own("decoder_vocab_size"), self.target_vocabulary(), 1 << 24),
+            (keys.own("vocab_size"), self.vocab_size, 1 << 24),
+            (keys.own("decoder_vocab_size"), self.target_vocabulary(), 1 << 24),
             ("d_model", self.d_model, 1 << 16),
             ("encoder_layers", self.encoder_layers as i64, 1 << 8),
             ("encoder_attention_heads", self.encoder_attention_heads as i64, 1 << 8),
@@ -181,7 +179,7 @@ impl TranslatorConfig {
         let is_beyond = |id: &Option<u32>| id.is_some_and(|id| i64::from(id) >= source.min(target));
         match symbols.iter().find(|(_, id)| is_beyond(id)) {
             Some((name, _)) => {
-                let name_of_size = self.family.dictionary.own("vocab_size");
+                let name_of_size = self.family.keys.own("vocab_size");
                 Err(format!("{name} is not below {name_of_size} ({})", source.min(target)))
             }
             None => Ok(()),
@@ -287,7 +285,7 @@ impl ModelConfig for TranslatorConfig {
     }
 
     fn write(&self, path: &Path) -> Result<(), Error> {
-        self.family.dictionary.write(path, self)
+        self.family.keys.write(path, self)
     }
 
     fn layout(&self) -> HeadLayout {

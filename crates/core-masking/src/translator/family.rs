@@ -2,7 +2,7 @@
 use serde_json::{Map, Value};
 use tch::{Device, Kind, Tensor};
 
-use crate::families::Dictionary;
+use crate::families::ConfigKeys;
 
 /// A family of encoder-decoder models with normalisation after each sublayer and sinusoidal positions, such as Marian.
 #[derive(Debug, PartialEq)]
@@ -12,11 +12,12 @@ pub struct TranslatorFamily {
     /// The class that transformers loads its folders into.
     pub architecture: &'static str,
     /// Entries of `config.json` that Marian calls otherwise, and what transformers assumes of those that are not there.
-    pub dictionary: Dictionary,
+    pub keys: ConfigKeys,
     /// What embeddings and output layer are called.
     pub embeddings: EmbeddingNames,
-    /// The end symbol that transformers forces on a translation of the greatest length unless told otherwise.
-    pub forced_end: u32,
+    /// How transformers' configuration class has translations searched for where a `config.json` does not say: JSON. Its
+    /// `GenerationConfig` has other defaults.
+    pub generation: &'static str,
     /// The table of positions.
     pub sinusoids: Sinusoids,
     /// Entries that a `config.json` may have, and the only value that is supported.
@@ -28,8 +29,8 @@ pub struct TranslatorFamily {
 pub struct EmbeddingNames {
     /// Embeddings of source tokens.
     pub source: &'static str,
-    /// Embeddings of target tokens, which are the output layer too; where they are the source's, or `tie_word_embeddings` says
-    /// so, both sides have one vocabulary.
+    /// Target embeddings, tied to the output layer. Where they are also the source's, here or by `tie_word_embeddings`, both
+    /// sides have one vocabulary.
     pub target: &'static str,
     /// The bias of the logits, if there is one.
     pub bias: Option<&'static str>,
@@ -72,6 +73,18 @@ impl Sinusoids {
 }
 
 impl TranslatorFamily {
+    /// Adds what transformers assumes of the search for translations where a `config.json` does not say. An entry that is
+    /// null says that there is none.
+    ///
+    /// # Panics
+    /// If the family's defaults are no JSON.
+    pub(crate) fn assume_generation(&self, json: &mut Map<String, Value>) {
+        let defaults: Map<String, Value> = serde_json::from_str(self.generation).expect("defaults are JSON");
+        for (name, value) in defaults {
+            json.entry(name).or_insert(value);
+        }
+    }
+
     /// Refuses variants that are not supported.
     ///
     /// # Errors

@@ -201,7 +201,8 @@ impl Translator {
         (first..self.encoder.len()).fold(x, |x, layer| self.encoder_layer(layer, &x, bias, gates, dropout))
     }
 
-    /// What leaves encoder layer `layer`, counted from 0.
+    /// What leaves encoder layer `layer`, counted from 0: `x` and the result are `[batch, source, d_model]`, `bias` is
+    /// `[batch, 1, 1, source]`.
     fn encoder_layer(
         &self,
         layer: usize,

@@ -111,6 +111,7 @@ impl EncoderSpec {
             family: &BERT,
             model_type: "bert".to_owned(),
             architectures: Vec::new(),
+            problem_type: None,
             vocab_size: vocabulary as i64,
             hidden_size: self.d_model,
             num_hidden_layers: self.layers,

@@ -1,4 +1,4 @@
-//! Entries of `config.json` that families call otherwise.
+//! Keys of `config.json` whose names differ between families.
 use std::path::Path;
 
 use serde::Serialize;
@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 
 use crate::{Error, checkpoint};
 
-/// How a family calls what another one, whose names the code has, calls otherwise.
+/// Maps the common names of configuration keys, those in the code, to a family's own.
 #[derive(Debug, PartialEq)]
-pub struct Dictionary {
+pub struct ConfigKeys {
     /// The common name, and the family's own, if it has such an entry.
     pub entries: &'static [(&'static str, Option<&'static str>)],
     /// What is assumed where an entry is not there: JSON under common names.
     pub defaults: &'static str,
 }
 
-impl Dictionary {
+impl ConfigKeys {
     /// The family's name of an entry.
     pub(crate) fn own<'a>(&self, name: &'a str) -> &'a str {
         let entry = self.entries.iter().find(|(common, _)| *common == name);
@@ -28,6 +28,8 @@ impl Dictionary {
     /// If the defaults are no JSON.
     pub(crate) fn to_common(&self, mut json: Map<String, Value>) -> Map<String, Value> {
         for (name, own) in self.entries {
+            // Where a family has no such entry, one of that name means nothing.
+            json.remove(*name);
             if let Some(value) = own.and_then(|own| json.remove(own)) {
                 json.insert((*name).to_owned(), value);
             }
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const DICTIONARY: Dictionary = Dictionary {
+    const KEYS: ConfigKeys = ConfigKeys {
         entries: &[("hidden_size", Some("dim")), ("segments", None)],
         defaults: r#"{"segments": 1, "layers": 6}"#,
     };
@@ -81,9 +83,12 @@ mod tests {
     fn names_go_there_and_back_and_what_is_missing_is_filled_in() {
         let own = object(json!({ "dim": 24, "layers": 3, "dropout": 0.1 }));
         let common = object(json!({ "hidden_size": 24, "layers": 3, "dropout": 0.1, "segments": 1 }));
-        assert_eq!(DICTIONARY.to_common(own.clone()), common);
-        assert_eq!(DICTIONARY.to_own(Value::Object(common)), Value::Object(own));
-        assert_eq!(DICTIONARY.to_common(Map::new())["layers"], 6);
-        assert_eq!((DICTIONARY.own("hidden_size"), DICTIONARY.own("layers")), ("dim", "layers"));
+        assert_eq!(KEYS.to_common(own.clone()), common);
+        assert_eq!(KEYS.to_own(Value::Object(common)), Value::Object(own.clone()));
+        assert_eq!(KEYS.to_common(Map::new())["layers"], 6);
+        let foreign =
+            object(json!({ "dim": 24, "hidden_size": 7, "segments": 5, "layers": 3, "dropout": 0.1 }));
+        assert_eq!(KEYS.to_common(foreign), KEYS.to_common(own));
+        assert_eq!((KEYS.own("hidden_size"), KEYS.own("layers")), ("dim", "layers"));
     }
 }
