@@ -7,52 +7,13 @@ use core_masking::{HeadId, HeadScores, HeadSet, Measure};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use records::{AblationRow, Identity, Signature, TestedRow, read_complete};
+use records::{AblationRow, Identity, Order, Signature, TestedRow, read_complete};
 use subject::{Description, Scored, Subject};
 use training::Machine;
 
 use crate::args::positive;
 use crate::error::Error;
 use crate::head_sweep::is_of;
-
-/// What heads are ordered by; those with the least score are masked first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Order {
-    /// Size of the loss's derivative by the head's gate (Equation 2)
-    Importance,
-    /// Score that is lost without the head, as `ablate-one` measured it
-    Oracle,
-    /// Random order, one curve for each seed
-    Random,
-    /// Negative entropy of attention: heads that attend uniformly go first
-    Entropy,
-    /// Greatest attention weight, mean over queries
-    Confidence,
-    /// Size of the loss's derivative by the attention weights
-    AttentionGradient,
-    /// Importance and entropy together: heads that matter and whose attention is spread stay
-    ImportanceEntropy,
-}
-
-impl Order {
-    /// The name on the command line and in result files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Importance => "importance",
-            Self::Oracle => "oracle",
-            Self::Random => "random",
-            Self::Entropy => "entropy",
-            Self::Confidence => "confidence",
-            Self::AttentionGradient => "attention-gradient",
-            Self::ImportanceEntropy => "importance-entropy",
-        }
-    }
-
-    /// Whether the scores are measured on the model, so that they can be measured again with heads masked.
-    pub fn is_measured(self) -> bool {
-        !matches!(self, Self::Oracle | Self::Random)
-    }
-}
 
 /// How the derivative of Equation 2 is averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -181,7 +142,7 @@ impl Estimate {
             Order::Confidence => BTreeSet::from([Measure::Confidence]),
             Order::AttentionGradient => BTreeSet::from([Measure::AttentionGradient]),
             Order::ImportanceEntropy => BTreeSet::from([self.importance(), Measure::NormalisedEntropy]),
-            Order::Oracle | Order::Random => panic!("{} is not measured", order.name()),
+            _ => panic!("order {order} is not measured"),
         };
         let measured = subject.measure(&self.on, masked, &measures)?;
         // What is masked has no say in the norm of its layer.

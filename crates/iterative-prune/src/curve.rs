@@ -4,13 +4,10 @@ use std::collections::btree_map::Entry;
 
 use anyhow::Context;
 use core_masking::{HeadId, HeadScores, HeadSet};
-use experiment::{MeasuredRows, Order, Pool, RowSet, check_heads, random_order};
-use records::{BASE, PruningRow, Row, TestedRow};
+use experiment::{MeasuredRows, Pool, RowSet, check_heads, random_order};
+use records::{BASE, FLOOR, Order, PruningRow, Row, TestedRow};
 
 use crate::Pruning;
-
-/// Name of the curve whose one row has all heads masked.
-const FLOOR: &str = "floor";
 
 /// One line of Figure 3.
 #[derive(Debug, Clone)]

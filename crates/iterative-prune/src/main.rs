@@ -12,10 +12,10 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout, HeadScores, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Order, Pool, Selection, SharedArgs,
+    Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Pool, Selection, SharedArgs,
     has_duplicates,
 };
-use records::{Identity, PruningRow, TestedRow};
+use records::{Identity, Order, PruningRow, TestedRow};
 use significance::TestArgs;
 use subject::{Description, Scored, Subject};
 

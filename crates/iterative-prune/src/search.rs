@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use core_masking::{HeadId, HeadSet};
-use experiment::{MeasuredRows, Order, Pool, RowSet, data_checksum};
+use experiment::{MeasuredRows, Pool, RowSet, data_checksum};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use records::{BASE, Identity, PruningRow, Row, TestedRow};
+use records::{BASE, Identity, Order, PruningRow, Row, TestedRow};
 use stats::Direction;
 use subject::{Description, Scored, Subject};
 use training::Machine;
@@ -33,8 +33,8 @@ pub enum Method {
 impl Method {
     fn name(self) -> &'static str {
         match self {
-            Self::GreedyForward => "greedy-forward",
-            Self::Swap => "swap",
+            Self::GreedyForward => Order::GreedyForward.name(),
+            Self::Swap => Order::Swap.name(),
         }
     }
 }

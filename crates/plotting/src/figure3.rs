@@ -1,6 +1,8 @@
 //! Figures 3 and 6: the score over the share of masked heads (Michel et al. 2019, Section 4.2 and Appendix B).
 use plotters::style::RGBColor;
 
+use records::Order;
+
 use crate::Error;
 use crate::figure::canvas::Figure;
 use crate::figure::legend::Entry;
@@ -11,7 +13,7 @@ use crate::number::{share, short};
 use crate::origin::is_demo;
 use crate::pruning::Pruning;
 use crate::pruning::curve::{Series, percent};
-use crate::pruning::order::{Order, Scope};
+use crate::pruning::order::Scope;
 use crate::significance::{Adjustment, Criterion, Which};
 
 /// Which figure of the paper a subject belongs to, without extension: `figure3` has the translator and BERT on MNLI, for

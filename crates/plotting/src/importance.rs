@@ -14,7 +14,7 @@ pub const EXPERIMENT: &str = "importance";
 
 /// A score of heads, one column of the file; heads with the least are masked first.
 ///
-/// The orders of `iterative-prune` are [others](crate::pruning::order::Order): not all of them go by a score.
+/// The orders of `iterative-prune` are [others](records::Order): not all of them go by a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadScore {
     /// Equation 2, normalised by layer.

@@ -2,13 +2,15 @@
 //! Appendix B).
 use std::path::Path;
 
+use records::Order;
+
 use crate::Error;
 use crate::number::{self, signed, tenths};
 use crate::origin::is_demo;
 use crate::paper::{PublishedShare, shares};
 use crate::pruning::Pruning;
 use crate::pruning::curve::{Removable, Series, percent};
-use crate::pruning::order::{Order, Scope};
+use crate::pruning::order::Scope;
 use crate::significance::{Criterion, Rules, Which};
 use crate::table::{Cell, Row, Table};
 

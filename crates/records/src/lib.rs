@@ -8,6 +8,7 @@
 mod destination;
 mod error;
 mod file;
+mod order;
 mod place;
 pub mod rows;
 pub mod rules;
@@ -19,6 +20,7 @@ pub mod writer;
 
 pub use destination::{Destination, Taken, check_writable, place_of};
 pub use error::Error;
+pub use order::{FLOOR, Order};
 pub use rows::{
     AblationRow, BASE, CorrelationRow, DynamicsRow, ImportanceRow, PruningRow, Row, SpeedRow, TestedRow,
     Tests, TrainingRow,

@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use anyhow::{bail, ensure};
 use clap::Parser;
 use core_masking::{HeadId, HeadSet};
-use experiment::{EstimateArgs, OpenRows, Order, SharedArgs, has_duplicates, random_order};
-use records::{RowWriter, Signature, SpeedRow};
+use experiment::{EstimateArgs, OpenRows, SharedArgs, has_duplicates, random_order};
+use records::{Order, RowWriter, Signature, SpeedRow};
 use subject::{Description, Scored, Subject};
 use training::{Machine, Precision};
 

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use core_masking::{HeadId, HeadScores, HeadSet, Measure};
-use experiment::{EstimateArgs, OpenRows, Oracle, Order, SharedArgs};
-use records::{ImportanceRow, Signature};
+use experiment::{EstimateArgs, OpenRows, Oracle, SharedArgs};
+use records::{ImportanceRow, Order, Signature};
 use subject::{Description, Scored};
 
 /// Scores every head by gradients and attention weights, one column for each way.

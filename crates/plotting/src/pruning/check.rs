@@ -1,10 +1,10 @@
 //! What rows of a pruning file must be.
 use std::path::Path;
 
-use records::PruningRow;
+use records::{Order, PruningRow};
 
 use super::curve::Series;
-use super::order::{Order, Scope};
+use super::order::{Scope, allowed_orders};
 use crate::Error;
 use crate::attention::Attention;
 use crate::tested::implausible;
@@ -26,7 +26,7 @@ impl File<'_> {
     }
 
     pub fn order(self, row: &PruningRow) -> Result<Order, Error> {
-        Order::parse(&row.order).ok_or_else(|| self.unknown("order", &row.order, Order::allowed()))
+        Order::parse(&row.order).ok_or_else(|| self.unknown("order", &row.order, allowed_orders()))
     }
 
     /// Types of the masked heads, with that of the scope.

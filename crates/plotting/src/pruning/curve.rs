@@ -1,7 +1,7 @@
 //! Curves over the share of masked heads, and how many heads can go.
-use records::PruningRow;
+use records::{Order, PruningRow};
 
-use super::order::{Curve, Order};
+use super::order::Curve;
 use crate::significance::{Criterion, Rules, Which};
 
 /// One curve: the steps of one order, by one seed if it is random.

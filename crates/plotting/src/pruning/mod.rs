@@ -7,7 +7,7 @@ pub mod order;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use records::PruningRow;
+use records::{FLOOR, Order, PruningRow};
 
 use crate::Error;
 use crate::attention::Attention;
@@ -17,7 +17,7 @@ use crate::metric::Metric;
 use crate::result_file::ResultFile;
 use crate::significance::{Criterion, Rules};
 use curve::{Run, Series};
-use order::{Curve, FLOOR, Order, Scope};
+use order::{Curve, Scope};
 
 /// The experiment whose results these are.
 pub const EXPERIMENT: &str = "iterative-prune";

@@ -1,7 +1,7 @@
 //! The claims of Michel et al. (2019), one section each.
 use std::path::Path;
 
-use records::{AblationRow, TestedRow};
+use records::{AblationRow, Order, TestedRow};
 
 use super::{Section, Subject};
 use crate::Error;
@@ -12,7 +12,7 @@ use crate::number::{short, signed, tenths};
 use crate::paper::{self, Published, summary_value};
 use crate::pruning::Pruning;
 use crate::pruning::curve::Series;
-use crate::pruning::order::{Order, Scope};
+use crate::pruning::order::Scope;
 use crate::pruning_table::{COMPLEMENT, ORACLE, published as published_shares, score_at, share};
 use crate::significance::{Adjustment, CAUTION, Criterion, Tally, Which};
 use crate::sweep::Sweep;

@@ -1,0 +1,95 @@
+//! What heads can be ordered by, and how sets of them are searched for, by their names in result files.
+use std::fmt;
+
+use clap::ValueEnum;
+
+/// What the order of the row is called in which all heads are masked.
+pub const FLOOR: &str = "floor";
+
+/// What heads are ordered by, the least first, or how they were searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Order {
+    /// Size of the loss's derivative by the head's gate (Michel et al. 2019, Equation 2)
+    Importance,
+    /// How much worse the score is without the head, as `ablate-one` measured it
+    Oracle,
+    /// Random order, one curve for each seed
+    Random,
+    /// Negative entropy of attention: heads that attend uniformly go first
+    Entropy,
+    /// Greatest attention weight, mean over queries
+    Confidence,
+    /// Size of the loss's derivative by the attention weights
+    AttentionGradient,
+    /// Importance and entropy together: heads that matter and whose attention is spread stay
+    ImportanceEntropy,
+    /// Joint search, one more head at each step.
+    #[value(skip)]
+    GreedyForward,
+    /// Joint search that exchanges heads, at one number of heads.
+    #[value(skip)]
+    Swap,
+}
+
+impl Order {
+    /// All orders, in the order in which legends and tables list them.
+    pub const ALL: [Self; 9] = [
+        Self::Importance,
+        Self::Oracle,
+        Self::Random,
+        Self::Entropy,
+        Self::Confidence,
+        Self::AttentionGradient,
+        Self::ImportanceEntropy,
+        Self::GreedyForward,
+        Self::Swap,
+    ];
+
+    /// The order that result files call `name`.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|order| order.name() == name)
+    }
+
+    /// The name in result files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Importance => "importance",
+            Self::Oracle => "oracle",
+            Self::Random => "random",
+            Self::Entropy => "entropy",
+            Self::Confidence => "confidence",
+            Self::AttentionGradient => "attention-gradient",
+            Self::ImportanceEntropy => "importance-entropy",
+            Self::GreedyForward => "greedy-forward",
+            Self::Swap => "swap",
+        }
+    }
+
+    /// Whether heads are scored on the model, so that they can be scored again with some of them masked.
+    pub fn is_measured(self) -> bool {
+        !matches!(self, Self::Oracle | Self::Random | Self::GreedyForward | Self::Swap)
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive_a_round_trip_and_are_those_of_the_command_line() {
+        for order in Order::ALL {
+            assert_eq!(Order::parse(order.name()), Some(order));
+        }
+        assert_eq!(Order::parse("Swap"), None);
+        for order in Order::value_variants() {
+            let value = order.to_possible_value().map(|value| value.get_name().to_owned());
+            assert!(value.is_none_or(|value| value == order.name()));
+        }
+    }
+}
