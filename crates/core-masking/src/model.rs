@@ -8,7 +8,8 @@ use tch::{Device, Kind, Tensor, no_grad};
 use crate::importance::{Attended, Measured, Measuring};
 use crate::pruning::without_heads;
 use crate::{
-    Attention, Error, Gates, HeadLayout, HeadSet, Measure, ModelDropout, Projections, Removal, Weights,
+    Attention, Error, Gates, HeadLayout, HeadSet, Measure, ModelDropout, Projections, Removal, Storage,
+    Weights,
 };
 
 /// What a `config.json` says of heads.
@@ -30,6 +31,11 @@ pub trait ModelConfig: Debug + Clone {
 
     /// The names of an attention module's linear maps; layers are counted from 0.
     fn projections(&self, attention: Attention, layer: usize) -> Projections;
+
+    /// How the family stores linear maps.
+    fn storage(&self) -> &'static Storage {
+        &Storage::PLAIN
+    }
 
     /// The same model with these heads cut out, of which it has all.
     fn without_heads(&self, heads: &HeadSet) -> Self;
@@ -70,7 +76,7 @@ pub trait GatedModel: Debug + Send + Sized {
     /// If a file cannot be written.
     fn save(&self, folder: &Path) -> Result<(), Error> {
         self.config().write(&folder.join("config.json"))?;
-        self.weights().write(&folder.join("model.safetensors"))
+        self.config().storage().pack(self.weights()).write(&folder.join("model.safetensors"))
     }
 
     /// The heads of the model.

@@ -1,14 +1,16 @@
 //! What a new family takes: a table of names and choices, and an entry in a list of families. This one calls everything
 //! otherwise than BERT, but computes the same.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::collections::BTreeMap;
 use std::fs;
 
 use core_masking::classifier::{
     ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart,
 };
 use core_masking::families::ConfigKeys;
-use core_masking::{Classifier, GatedModel, Gates, HeadSet, ModelDropout, Removal, Weights};
+use core_masking::{Classifier, Fused, GatedModel, Gates, HeadSet, ModelDropout, Removal, Storage, Weights};
 use serde_json::Value;
-use tch::{Device, Kind};
+use tch::{Device, Kind, Tensor};
 
 static TOY: ClassifierFamily = ClassifierFamily {
     model_type: "toy",
@@ -28,6 +30,10 @@ static TOY: ClassifierFamily = ClassifierFamily {
         attention_norm: "norm1",
         feed_forward: ["up", "down"],
         norm: "norm2",
+    },
+    storage: Storage {
+        transposed: &["qkv", "up", "down"],
+        fused: &[Fused { name: "qkv", parts: &["q", "k", "v"] }],
     },
     positions: PositionStart::Zero,
     head: ClassifierHead { first: "pool", activation: HeadActivation::Tanh, last: "out", drops_input: false },
@@ -52,6 +58,24 @@ const RENAMED: [(&str, &str); 14] = [
     ("bert.pooler.dense", "pool"),
 ];
 
+/// Query, key and value one behind the other, and these and the feed-forward maps as `[in, out]`.
+fn fused(mut tensors: BTreeMap<String, Tensor>) -> Weights {
+    for layer in (0..).map(|layer| format!("toy.blocks.{layer}.")) {
+        if !tensors.contains_key(&format!("{layer}q.weight")) {
+            return Weights::from_tensors(tensors);
+        }
+        for kind in ["weight", "bias"] {
+            let parts = ["q", "k", "v"].map(|part| tensors.remove(&format!("{layer}{part}.{kind}")).unwrap());
+            tensors.insert(format!("{layer}qkv.{kind}"), Tensor::cat(&parts, 0));
+        }
+        for map in ["qkv", "up", "down"] {
+            let stored = tensors.get_mut(&format!("{layer}{map}.weight")).unwrap();
+            *stored = stored.tr().contiguous();
+        }
+    }
+    unreachable!("a model has an end")
+}
+
 #[test]
 fn a_family_is_a_table_and_all_that_is_done_to_heads_works_on_it() {
     let options = (Kind::Float, Device::Cpu);
@@ -63,7 +87,7 @@ fn a_family_is_a_table_and_all_that_is_done_to_heads_works_on_it() {
     let own = tensors
         .iter()
         .map(|(name, tensor)| (own_name(name).replace("classifier", "out"), tensor.shallow_clone()));
-    Weights::from_tensors(own).write(&folder.path().join("model.safetensors")).unwrap();
+    fused(own.collect()).write(&folder.path().join("model.safetensors")).unwrap();
     let mut config: Value = serde_json::from_slice(&fs::read(bert.join("config.json")).unwrap()).unwrap();
     config["model_type"] = "toy".into();
     config["width"] = config["hidden_size"].take();
@@ -86,6 +110,9 @@ fn a_family_is_a_table_and_all_that_is_done_to_heads_works_on_it() {
 
     let saved = tempfile::tempdir().unwrap();
     cut.save(saved.path()).unwrap();
+    let stored = Weights::read(&saved.path().join("model.safetensors"), options).unwrap();
+    let width = model.config().hidden_size;
+    assert_eq!(stored.get("toy.blocks.0.qkv.weight").unwrap().size(), [width, 3 * width]);
     assert_eq!(Classifier::load_as(&[&TOY], saved.path(), options).unwrap().layout(), cut.layout());
     let refusal = Classifier::load(saved.path(), options).unwrap_err().to_string();
     assert!(refusal.contains("model_type is `toy`, but it must be `bert` or `roberta`"), "{refusal}");

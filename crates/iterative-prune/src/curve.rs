@@ -73,7 +73,7 @@ impl<'a> Curve<'a> {
         let mut masked = HeadSet::none();
         let mut order = self.order(pruning, &masked, intact)?;
         if self.complement {
-            order = self.turned_round(pruning, order)?;
+            order = self.reversed(pruning, order)?;
         }
         let mut steps = Vec::new();
         for count in self.pool.counts() {
@@ -87,7 +87,7 @@ impl<'a> Curve<'a> {
     }
 
     /// The heads from the last that the curve masks to the first. `order`: that of the intact model.
-    fn turned_round(&self, pruning: &Pruning<'_>, mut order: Vec<HeadId>) -> anyhow::Result<Vec<HeadId>> {
+    fn reversed(&self, pruning: &Pruning<'_>, mut order: Vec<HeadId>) -> anyhow::Result<Vec<HeadId>> {
         let mut sequence: Vec<HeadId> = Vec::new();
         let mut masked = HeadSet::none();
         for count in self.pool.counts() {

@@ -237,8 +237,8 @@ impl Search {
         let mut score = self.scores(reporter.pruning, std::slice::from_ref(&start))?[0];
         let mut masked = start;
         let mut left = self.evaluations as usize - 1;
-        let mut lot = ChaCha8Rng::seed_from_u64(reporter.pruning.args.shared.seed);
-        let mut untried = exchanges(reporter.pool, order, &masked, &mut lot);
+        let mut rng = ChaCha8Rng::seed_from_u64(reporter.pruning.args.shared.seed);
+        let mut untried = exchanges(reporter.pool, order, &masked, &mut rng);
         while left > 0 && !untried.is_empty() {
             let together = EXCHANGES_TOGETHER.min(left).min(untried.len());
             let sets = untried.split_off(untried.len() - together);
@@ -246,15 +246,15 @@ impl Search {
             let best = best(&self.scores(reporter.pruning, &sets)?, direction);
             if direction.is_better(best.1, score) {
                 (masked, score) = (sets[best.0].clone(), best.1);
-                untried = exchanges(reporter.pool, order, &masked, &mut lot);
+                untried = exchanges(reporter.pool, order, &masked, &mut rng);
             }
         }
         Ok((masked, score))
     }
 }
 
-/// All sets that differ from `masked` in one head, in an order that `lot` decides.
-fn exchanges(pool: &Pool, order: &[HeadId], masked: &HeadSet, lot: &mut ChaCha8Rng) -> Vec<HeadSet> {
+/// All sets that differ from `masked` in one head, in an order that `rng` draws.
+fn exchanges(pool: &Pool, order: &[HeadId], masked: &HeadSet, rng: &mut ChaCha8Rng) -> Vec<HeadSet> {
     let mut sets: Vec<HeadSet> = masked
         .iter()
         .map(|out| masked.without(out))
@@ -263,7 +263,7 @@ fn exchanges(pool: &Pool, order: &[HeadId], masked: &HeadSet, lot: &mut ChaCha8R
             others.map(|&id| rest.with(id)).collect::<Vec<_>>()
         })
         .collect();
-    sets.shuffle(lot);
+    sets.shuffle(rng);
     sets
 }
 

@@ -46,7 +46,7 @@ pub enum Error {
     NoSuchLabel { label: String, known: Vec<String> },
 
     /// No subject of that name.
-    #[error("no subject `{name}`: `{}` is no file{}", path.display(), listed(known))]
+    #[error("no subject `{name}`: `{}` is not a file{}", path.display(), listed(known))]
     NoSuchSubject { name: String, path: PathBuf, known: Vec<String> },
 
     /// No split of that name.
@@ -60,7 +60,7 @@ pub enum Error {
     Holdout { split: String, asked: usize, found: usize },
 
     /// A subject that does not translate.
-    #[error("subject `{name}` is no translator")]
+    #[error("subject `{name}` is not a translator")]
     NoTranslator { name: String },
 
     /// A subject that is nothing to train.

@@ -133,7 +133,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         split: &str,
     ) -> Result<Self::Encoded, Error>;
 
-    /// Batches of segments of like length, the longest first.
+    /// Batches of segments of similar length, the longest first.
     fn batches(encoded: &Self::Encoded) -> Vec<Vec<usize>>;
 
     /// Measures all heads on these segments.

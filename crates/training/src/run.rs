@@ -143,7 +143,7 @@ impl<L: Learner> Run<L> {
     }
 }
 
-/// Cuts `rows` into at most `parts` pieces of like length, none of them empty.
+/// Cuts `rows` into at most `parts` pieces of similar length, none of them empty.
 fn divided(rows: &[usize], parts: usize) -> Vec<&[usize]> {
     let bound = |part: usize| rows.len() * part / parts;
     (0..parts).map(|part| &rows[bound(part)..bound(part + 1)]).filter(|piece| !piece.is_empty()).collect()

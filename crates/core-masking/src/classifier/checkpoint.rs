@@ -50,8 +50,10 @@ impl Classifier {
     ) -> Result<Self, Error> {
         let config = ClassifierConfig::read_with_labels(&folder.join("config.json"), families)?;
         let file = open(folder, config.family)?;
-        file.check(&config.inventory())?;
-        Self::new(config, file.read(options)?)
+        let (storage, inventory) = (&config.family.storage, config.inventory());
+        file.check(&storage.inventory(&inventory))?;
+        let weights = storage.unpack(file.read(options)?, &inventory);
+        Self::new(config, weights)
     }
 
     /// Loads a Hugging Face folder for fine-tuning to `labels`. A pooler that the folder lacks is newly initialised, and
@@ -81,10 +83,12 @@ impl Classifier {
         let mut missing = config.head_inventory();
         missing.retain(|(name, _)| !file.holds(name));
         let new: Vec<String> = missing.iter().map(|(name, _)| name.clone()).collect();
-        file.check(&config.inventory().into_iter().filter(|(name, _)| !new.contains(name)).collect())?;
+        let there = config.inventory().into_iter().filter(|(name, _)| !new.contains(name)).collect();
+        let storage = &config.family.storage;
+        file.check(&storage.inventory(&there))?;
 
         let draw = |name: &str, shape: &[i64]| initial(&config, name, shape, options);
-        let mut weights = file.read(options)?;
+        let mut weights = storage.unpack(file.read(options)?, &there);
         weights.extend(Weights::drawn(missing, seed, draw));
         Ok(Pretrained { model: Self::new(config, weights)?, new })
     }

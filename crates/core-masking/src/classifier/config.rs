@@ -11,6 +11,7 @@ use crate::layers::Activation;
 use crate::message::excerpt;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, by_layer, named};
+use crate::storage::Storage;
 use crate::weights::{Inventory, check_parameters, check_sizes, linear, norm};
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
@@ -344,6 +345,10 @@ impl ClassifierConfig {
 }
 
 impl ModelConfig for ClassifierConfig {
+    fn storage(&self) -> &'static Storage {
+        &self.family.storage
+    }
+
     fn read_layout(path: &Path) -> Result<HeadLayout, Error> {
         Ok(Self::read_pretrained(path)?.layout())
     }

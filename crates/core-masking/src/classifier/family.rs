@@ -2,6 +2,7 @@
 use crate::Projections;
 use crate::encoder::LayerNames;
 use crate::families::ConfigKeys;
+use crate::storage::Storage;
 
 /// A family of encoders with a classifier on top, such as BERT.
 #[derive(Debug, PartialEq)]
@@ -14,6 +15,8 @@ pub struct ClassifierFamily {
     pub keys: ConfigKeys,
     /// What its tensors are called.
     pub names: ClassifierNames,
+    /// How its linear maps are stored.
+    pub storage: Storage,
     /// Where positions begin to count.
     pub positions: PositionStart,
     /// How logits are made of the first position.

@@ -4,6 +4,7 @@
 //! Names follow transformers' `BertForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/bert/modeling_bert.py>.
 use super::ConfigKeys;
+use crate::Storage;
 use crate::classifier::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
 
 /// BERT.
@@ -12,6 +13,7 @@ pub static BERT: ClassifierFamily = ClassifierFamily {
     architecture: "BertForSequenceClassification",
     keys: ConfigKeys { entries: &[], defaults: "{}" },
     names: LAYERS,
+    storage: Storage::PLAIN,
     positions: PositionStart::Zero,
     head: ClassifierHead {
         first: "bert.pooler.dense",

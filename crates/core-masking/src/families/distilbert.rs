@@ -4,6 +4,7 @@
 //! Names follow transformers' `DistilBertForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/distilbert/modeling_distilbert.py>.
 use super::ConfigKeys;
+use crate::Storage;
 use crate::classifier::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
 
 /// DistilBERT.
@@ -38,6 +39,7 @@ pub static DISTILBERT: ClassifierFamily = ClassifierFamily {
         feed_forward: ["ffn.lin1", "ffn.lin2"],
         norm: "output_layer_norm",
     },
+    storage: Storage::PLAIN,
     positions: PositionStart::Zero,
     head: ClassifierHead {
         first: "pre_classifier",

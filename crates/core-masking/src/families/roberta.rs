@@ -5,6 +5,7 @@
 //! Names follow transformers' `RobertaForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/roberta/modeling_roberta.py>.
 use super::{ConfigKeys, bert};
+use crate::Storage;
 use crate::classifier::{ClassifierFamily, ClassifierHead, HeadActivation, PositionStart};
 
 const FAMILY: ClassifierFamily = ClassifierFamily {
@@ -12,6 +13,7 @@ const FAMILY: ClassifierFamily = ClassifierFamily {
     architecture: "RobertaForSequenceClassification",
     keys: ConfigKeys { entries: &[], defaults: r#"{"type_vocab_size": 2, "pad_token_id": 1}"# },
     names: bert::below("roberta"),
+    storage: Storage::PLAIN,
     positions: PositionStart::AfterPadding,
     head: ClassifierHead {
         first: "classifier.dense",

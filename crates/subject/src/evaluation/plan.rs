@@ -53,13 +53,13 @@ impl Plan {
         let keeps_trunks = trunks <= (memory - needed) / 2;
         let free = (memory - if keeps_trunks { trunks } else { 0 }) / workers - load.thread_bytes;
         // Batches of one segment fit.
-        while tokens > 1 && load.dearest(&batches) > free {
+        while tokens > 1 && load.largest_batch_bytes(&batches) > free {
             tokens /= 2;
             batches = load.batches(tokens);
         }
         let sets_per_batch = match machine.device {
             Device::Cpu => 1, // whose caches one set fills
-            _ => (free / load.dearest(&batches).max(1)).clamp(1, MOST_TOGETHER as u64) as usize,
+            _ => (free / load.largest_batch_bytes(&batches).max(1)).clamp(1, MOST_TOGETHER as u64) as usize,
         };
         Ok(Self { batches, sets_per_batch, keeps_trunks })
     }
@@ -80,7 +80,7 @@ impl Load<'_> {
     }
 
     /// Bytes of the batch that takes most.
-    fn dearest(&self, batches: &[Vec<usize>]) -> u64 {
+    fn largest_batch_bytes(&self, batches: &[Vec<usize>]) -> u64 {
         let bytes = |batch: &Vec<usize>| batch.len() as u64 * (self.segment_bytes)(self.longest(batch));
         batches.iter().map(bytes).max().unwrap_or(0)
     }

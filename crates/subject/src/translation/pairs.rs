@@ -56,7 +56,7 @@ impl Pairs {
         self.sources.iter().zip(&self.targets).map(|(source, target)| (source.len(), target.len())).collect()
     }
 
-    /// Batches of pairs of like length, the longest first.
+    /// Batches of pairs of similar length, the longest first.
     pub(super) fn batches(&self) -> Vec<Vec<usize>> {
         let longest = self.lengths().into_iter().map(|(source, target)| source.max(target));
         longest_first(longest, BATCH_TOKENS)
