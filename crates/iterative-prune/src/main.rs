@@ -91,12 +91,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let pools = pools(args, &layout)?;
     check_orders(args)?;
     // A checkpoint that is taken as it is may have no training split, and not every order needs one.
-    let estimate = args.estimate.estimate(&description, (args.shared.seed, args.rescale), &machine);
+    let estimate = args.estimate.estimate(&description, (args.shared.seed(), args.rescale), &machine);
     let is_needed = args.search.search.is_some() || args.order.iter().any(|order| order.is_measured());
     let estimate = if is_needed { Some(estimate?) } else { estimate.ok() };
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let needs_oracle = args.search.search.is_none() && args.order.contains(&Order::Oracle);
-    let search = args.search.checked(&description, &machine, (&scored, args.shared.seed))?;
+    let search = args.search.checked(&description, &machine, (&scored, args.shared.seed()))?;
     let exports = args.export.checked(
         (&args.shared, args.rescale, args.test.testing(None, args.shared.seed)),
         (&layout, pools[0].heads.len(), &steps_of(&pools[0], search.as_ref())?),
@@ -152,7 +152,7 @@ fn steps_of(pool: &Pool, search: Option<&Search>) -> anyhow::Result<Vec<usize>> 
 fn first_curve(args: &Args, pool: &Pool, search: Option<&Search>) -> String {
     match (search, args.order[0]) {
         (Some(search), _) => format!("{}/{}", pool.attention, search.name()),
-        (None, order) => Curve::of(pool, order, &[args.shared.seed])[0].family().0,
+        (None, order) => Curve::of(pool, order, &[args.shared.seed()])[0].family().0,
     }
 }
 
@@ -212,7 +212,7 @@ impl Pruning<'_> {
         (pools, search): (&[Pool], Option<&Search>),
     ) -> anyhow::Result<Identity> {
         let mut identity = self.subject.identity(experiment, &self.scored)?;
-        identity.seed = Some(self.args.shared.seed);
+        identity.seed = Some(self.args.shared.seed());
         if let Some(estimate) = &self.estimate {
             estimate.describe(self.subject, &mut identity)?;
         }
@@ -242,7 +242,7 @@ impl Pruning<'_> {
     /// The curves of each order over each pool, and the pools' floors.
     fn curves<'a>(&self, pools: &'a [Pool]) -> Vec<Curve<'a>> {
         let seeds: Vec<u64> =
-            (0..self.args.random_orders).map(|n| self.args.shared.seed.wrapping_add(n)).collect();
+            (0..self.args.random_orders).map(|n| self.args.shared.seed().wrapping_add(n)).collect();
         let orders = &self.args.order;
         let of_pool = |pool| {
             let curves = orders.iter().flat_map(|&order| Curve::of(pool, order, &seeds));
