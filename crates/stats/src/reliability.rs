@@ -38,7 +38,7 @@ pub struct Swept<'a> {
 ///
 /// What the noises of both sides do together is in both parts. It is taken off once, as far as the groups show it, which are
 /// also left out in pairs, one of each side (Efron and Stein 1981, *The Jackknife Estimate of Variance*, Annals of
-/// Statistics 9, 586-596), but s² is no smaller than either part. In simulation the interval then holds what it should in 95
+/// Statistics 9, 586-596), but s² is no smaller than either part. In simulation the interval then holds what it should in 94
 /// to 98 % of test sets.
 ///
 /// - `seed`: deals the segments
