@@ -83,7 +83,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         )?,
         Some(on) => {
             let selection = match args.select_limit {
-                Some(size) => Scored::sample(on, size as usize, args.shared.seed, rescale),
+                Some(size) => Scored::sample(on, size as usize, args.shared.seed(), rescale),
                 None => Scored::first(on, None, rescale),
             };
             let best = run.select(&selection, &heads)?;

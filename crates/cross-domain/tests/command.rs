@@ -98,7 +98,7 @@ fn comparisons_are_tested_again_from_their_sweeps() {
     let weights = text.split("\"weights\": \"").nth(1).unwrap();
     fs::write(&signature, text.replace(&weights[..8], "00000000")).unwrap();
     let message = test_support::refusal(&mut retest(&[&path]));
-    assert!(message.contains("is of another model or other data than"), "{message}");
+    assert!(message.contains("is of another model, other data or other settings than"), "{message}");
 }
 
 #[test]

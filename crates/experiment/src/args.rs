@@ -2,6 +2,7 @@
 use std::path::{Path, PathBuf};
 
 use records::{Existing, Row, RowWriter, Signature, Taken};
+use significance::SEED;
 use subject::{Description, Scored};
 use training::{Machine, Precision, device, start_threads};
 
@@ -15,9 +16,9 @@ pub struct SharedArgs {
     #[arg(value_name = "SUBJECT")]
     pub subject: PathBuf,
 
-    /// Seed for every random choice; equal seeds give equal files
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
-    pub seed: u64,
+    /// Seed for every random choice; equal seeds give equal files; if absent 1, for tests as before
+    #[arg(long, value_name = "SEED")]
+    pub seed: Option<u64>,
 
     /// Split that is scored; the subject's test split if absent
     #[arg(long, value_name = "SPLIT")]
@@ -58,6 +59,11 @@ impl SharedArgs {
         Ok(Machine { precision: self.precision, ..self.machine.build()? })
     }
 
+    /// The seed of all that is measured.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(SEED)
+    }
+
     /// What to do with results that are there.
     pub fn existing(&self) -> Existing {
         if self.again { Existing::Again } else { Existing::Use }
@@ -65,7 +71,7 @@ impl SharedArgs {
 
     /// The same arguments for results of other experiments that this one is made of: what is there and fits is used.
     pub fn of_ingredients(&self) -> Self {
-        Self { again: false, output: None, ..self.clone() }
+        Self { again: false, output: None, seed: None, ..self.clone() }
     }
 
     /// Where an experiment writes: `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is

@@ -91,11 +91,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let pools = pools(args, &layout)?;
     check_orders(args)?;
     let is_needed = args.search.search.is_some() || args.order.iter().any(|order| order.is_measured());
-    let sampling = (args.shared.seed, args.rescale);
+    let sampling = (args.shared.seed(), args.rescale);
     let estimate = args.estimate.estimate_if(is_needed, &description, sampling, &machine)?;
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let needs_oracle = args.search.search.is_none() && args.order.contains(&Order::Oracle);
-    let search = args.search.checked(&description, &machine, (&scored, args.shared.seed))?;
+    let search = args.search.checked(&description, &machine, (&scored, args.shared.seed()))?;
     let is_of_scored = search.is_none() && order_is_of(args, estimate.as_ref(), &scored);
     let exports = args.export.checked(
         (&args.shared, args.rescale),
@@ -165,7 +165,7 @@ fn steps_of(pool: &Pool, search: Option<&Search>) -> anyhow::Result<Vec<usize>> 
 fn first_curve(args: &Args, pool: &Pool, search: Option<&Search>) -> String {
     match (search, args.order[0]) {
         (Some(search), _) => format!("{}/{}", pool.attention, search.name()),
-        (None, order) => Curve::of(pool, order, &[args.shared.seed])[0].family().0,
+        (None, order) => Curve::of(pool, order, &[args.shared.seed()])[0].family().0,
     }
 }
 
@@ -225,7 +225,7 @@ impl Pruning<'_> {
         (pools, search): (&[Pool], Option<&Search>),
     ) -> anyhow::Result<Identity> {
         let mut identity = self.subject.identity(experiment, &self.scored)?;
-        identity.seed = Some(self.args.shared.seed);
+        identity.seed = Some(self.args.shared.seed());
         if let Some(estimate) = &self.estimate {
             estimate.describe(self.subject, &mut identity)?;
         }
@@ -255,7 +255,7 @@ impl Pruning<'_> {
     /// The curves of each order over each pool, and the pools' floors.
     fn curves<'a>(&self, pools: &'a [Pool]) -> Vec<Curve<'a>> {
         let seeds: Vec<u64> =
-            (0..self.args.random_orders).map(|n| self.args.shared.seed.wrapping_add(n)).collect();
+            (0..self.args.random_orders).map(|n| self.args.shared.seed().wrapping_add(n)).collect();
         let orders = &self.args.order;
         let of_pool = |pool| {
             let curves = orders.iter().flat_map(|&order| Curve::of(pool, order, &seeds));

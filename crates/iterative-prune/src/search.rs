@@ -237,7 +237,7 @@ impl Search {
         let mut score = self.scores(reporter.pruning, std::slice::from_ref(&start))?[0];
         let mut masked = start;
         let mut left = self.evaluations as usize - 1;
-        let mut rng = ChaCha8Rng::seed_from_u64(reporter.pruning.args.shared.seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(reporter.pruning.args.shared.seed());
         let mut untried = exchanges(reporter.pool, order, &masked, &mut rng);
         while left > 0 && !untried.is_empty() {
             let together = EXCHANGES_TOGETHER.min(left).min(untried.len());

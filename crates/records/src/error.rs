@@ -93,6 +93,13 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// Rows of an older version have no statistics of segments, so they could not be tested beside new ones.
+    #[error("`{}` has no statistics of segments, without which nothing can be tested: --again measures it anew", path.display())]
+    NotMeasured {
+        /// The CSV file.
+        path: PathBuf,
+    },
+
     /// The intact model scores other than when the rows that are there were measured.
     #[error(
         "the intact model differs in {segments} of {of} segments from when `{}` was begun, on another machine or with other \

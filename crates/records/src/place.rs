@@ -31,6 +31,23 @@ impl Place {
         Self::of(&csv.with_extension("partial.csv"))
     }
 
+    /// The first of `csv`, `<stem>-2.csv`, `<stem>-3.csv` and so on that no file of any results has.
+    pub(crate) fn free(csv: &Path) -> Self {
+        let stem = csv.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let mut place = Self::of(csv);
+        let mut number = 1;
+        while place.is_taken() {
+            number += 1;
+            place = Self::of(&csv.with_file_name(format!("{stem}-{number}.csv")));
+        }
+        place
+    }
+
+    fn is_taken(&self) -> bool {
+        let growing = Self::partial(&self.csv);
+        [&self.csv, &self.signature, &self.segments, &growing.csv].into_iter().any(|path| path.exists())
+    }
+
     /// Gives these complete files their names. The signature comes last: where it is, all is.
     pub(crate) fn publish(&self, to: &Self, complete: &Complete) -> Result<(), Error> {
         if complete.segments_sha256.is_none() {
@@ -56,7 +73,8 @@ impl Place {
         Ok(true)
     }
 
-    /// Gives these files other names, the signature first: rows without one are refused, not taken for those of another run.
+    /// Gives these files other names, which must be [free](Self::free), the signature first: rows without one are refused,
+    /// not taken for those of another run.
     pub(crate) fn move_to(&self, to: &Self) -> Result<(), Error> {
         for (from, to) in
             [(&self.signature, &to.signature), (&self.segments, &to.segments), (&self.csv, &to.csv)]

@@ -18,7 +18,7 @@ pub struct Difference {
     pub base_score: f64,
     /// How much better the score is with heads masked; below 0 it is worse, so they were useful.
     pub gain: f64,
-    /// The worse end of the 95 % interval of `gain`; absent if it was not tested.
+    /// The worse end of the 95 % interval of `gain`; absent if it was not tested, or with too few resamples for an interval.
     pub least_gain: Option<f64>,
     /// Two-sided p-value; absent if it was not tested.
     pub p_value: Option<f64>,

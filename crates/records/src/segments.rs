@@ -118,6 +118,19 @@ impl Blocks {
         self.blocks.insert(block.name.clone(), block);
     }
 
+    /// The blocks, in the order of their names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.values()
+    }
+
+    /// Adds those blocks of others that are wanted, in the place of earlier ones of their names.
+    pub(crate) fn add(&mut self, others: &Self, is_wanted: impl Fn(&str) -> bool) {
+        if self.columns.is_empty() {
+            self.columns.clone_from(&others.columns);
+        }
+        others.iter().filter(|block| is_wanted(&block.name)).cloned().for_each(|block| self.insert(block));
+    }
+
     /// Takes out all blocks but those of these names.
     pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         self.blocks.retain(|name, _| keep(name));

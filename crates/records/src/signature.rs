@@ -30,6 +30,12 @@ pub struct Signature {
     /// Whether an unfinished run computes rows again that are there already.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_renewal: bool,
+    /// Rows of such a run that are still the complete ones, by name; all others are computed again already.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub old: BTreeSet<String>,
+    /// Complete rows that an unfinished run has discarded, by name: they do not come back, successor or not.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub discarded: BTreeSet<String>,
     /// The runs that added rows, oldest first. Recorded, never compared.
     pub runs: Vec<Provenance>,
     /// What the file held when it was complete; absent before.
@@ -252,12 +258,32 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
 impl Signature {
     /// The signature of one run.
     pub fn new(identity: Identity, run: Provenance) -> Self {
-        Self { identity, measured: None, testing: None, is_renewal: false, runs: vec![run], complete: None }
+        Self {
+            identity,
+            measured: None,
+            testing: None,
+            is_renewal: false,
+            old: BTreeSet::new(),
+            discarded: BTreeSet::new(),
+            runs: vec![run],
+            complete: None,
+        }
     }
 
     /// The same, with what testing must know.
     pub fn tested(self, measured: Measured, testing: Testing) -> Self {
         Self { measured: Some(measured), testing: Some(testing), ..self }
+    }
+
+    /// Takes out what only an unfinished run must know. One run that wrote all rows needs no names.
+    pub(crate) fn close(&mut self, complete: Complete) {
+        self.is_renewal = false;
+        self.old.clear();
+        self.discarded.clear();
+        if let [only] = self.runs.as_mut_slice() {
+            only.rows.clear();
+        }
+        self.complete = Some(complete);
     }
 
     /// Where the signature of a CSV file stands: `ablate-one.json` beside `ablate-one.csv`.

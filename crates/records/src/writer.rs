@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Instant;
 
-use crate::file::{LockedFile, read_error, replace, write_error};
+use crate::file::{LockedFile, replace, write_error};
 use crate::place::Place;
 use crate::segments::{Block, Blocks, SegmentsWriter};
 use crate::signature::{Complete, Signature, Testing, sha256};
-use crate::table::{header, line, parse};
+use crate::table::{header, line};
 use crate::{Error, Row};
 
 /// What to do with complete results that are there already.
@@ -20,7 +20,8 @@ pub enum Existing {
     /// Keep their rows, which must be of a run with the same identity, and add those that are missing.
     Use,
     /// As [`Use`](Self::Use), but [`RowWriter::renew`] takes rows out, to be computed again, and rows of another run are no
-    /// obstacle. The old ones stay until the new ones are complete.
+    /// obstacle, nor are those that cannot be used any more. The old ones stay until the new ones are complete; what has no
+    /// successor then is kept under another name.
     Again,
 }
 
@@ -41,6 +42,8 @@ pub struct RowWriter<R: Row> {
     signature: Signature,
     /// Whether the growing files have all that is known so far.
     is_begun: bool,
+    /// Whether the growing files are those of an unfinished run that this one continues.
+    is_resumed: bool,
     /// Whether complete rows are to be computed again.
     is_again: bool,
     /// Whether the rows are only tested again, by no run of their own.
@@ -76,48 +79,63 @@ impl<R: Row> RowWriter<R> {
         &mut self.signature
     }
 
-    /// Takes rows out, to be computed again. Complete results that are there stay as they are.
+    /// Takes rows out that do not fit any more. Complete results that are there stay as they are until this run is complete;
+    /// then these rows are gone, whether they have successors or not.
     ///
     /// # Errors
     /// If the file cannot be written; it is then as it was.
     pub fn discard(&mut self, unwanted: impl Fn(&R) -> bool) -> Result<(), Error> {
+        if self.is_resumed {
+            self.begin()?;
+        }
+        let discarded = self.names(unwanted);
+        self.signature.discarded.extend(discarded.iter().cloned());
         if self.is_begun {
-            let kept: String = self.rows.values().filter(|row| !unwanted(row)).map(line).collect();
+            // First of all, lest a kill brings them back.
+            self.signature.write(&self.partial.signature)?;
+            let kept = self.rows.values().filter(|row| !discarded.contains(&row.name()));
+            let kept: String = kept.map(line).collect();
             self.rewrite(&(header::<R>() + &kept))?;
         }
-        self.take_out(unwanted);
+        self.take_out(&discarded);
         if self.is_begun { self.signature.write(&self.partial.signature) } else { Ok(()) }
     }
 
     /// Takes out complete rows that are to be computed again, if this run is to do so. Those that an unfinished run has
-    /// computed already stay.
+    /// computed again already stay.
     pub fn renew(&mut self, unwanted: impl Fn(&R) -> bool) {
         if !self.is_again {
             return;
         }
-        let discarded = self.take_out(unwanted);
-        if self.rows.is_empty() {
-            self.blocks = Blocks::default();
-        } else {
-            self.blocks.retain(|name| !discarded.contains(name));
+        let renewed = self.names(|row| self.signature.old.contains(&row.name()) && unwanted(row));
+        if !renewed.is_empty() {
+            self.is_begun = false;
+            self.take_out(&renewed);
         }
     }
 
-    /// Takes out rows, which the runs that wrote them then no longer name, and returns their names. An earlier run of which
-    /// no row is left is forgotten.
-    fn take_out(&mut self, unwanted: impl Fn(&R) -> bool) -> BTreeSet<String> {
-        let discarded: BTreeSet<String> =
-            self.rows.values().filter(|row| unwanted(row)).map(Row::name).collect();
-        self.rows.retain(|_, row| !unwanted(row));
-        self.added.retain(|name| !discarded.contains(name));
+    fn names(&self, of: impl Fn(&R) -> bool) -> BTreeSet<String> {
+        self.rows.values().filter(|row| of(row)).map(Row::name).collect()
+    }
+
+    /// Takes out rows and their statistics; the runs that wrote them then no longer name them. An earlier run of which no row
+    /// is left is forgotten, and so are bases when there are no rows.
+    fn take_out(&mut self, unwanted: &BTreeSet<String>) {
+        self.rows.retain(|_, row| !unwanted.contains(&row.name()));
+        if self.rows.is_empty() {
+            self.blocks = Blocks::default();
+        } else {
+            self.blocks.retain(|name| !unwanted.contains(name));
+        }
+        self.added.retain(|name| !unwanted.contains(name));
+        self.signature.old.retain(|name| !unwanted.contains(name));
         if let Some(this) = self.signature.runs.pop() {
             for run in &mut self.signature.runs {
-                run.rows.retain(|name| !discarded.contains(name));
+                run.rows.retain(|name| !unwanted.contains(name));
             }
             self.signature.runs.retain(|run| !run.rows.is_empty());
             self.signature.runs.push(this);
         }
-        discarded
     }
 
     /// Replaces the growing CSV file.
@@ -205,22 +223,33 @@ impl<R: Row> RowWriter<R> {
         if let Some(obstacle) = self.obstacle.take() {
             return Err(obstacle);
         }
-        // Rows of an unfinished run that is replaced must never stand beside this signature.
-        self.file.truncate(0).map_err(|source| write_error(&self.partial.csv, source))?;
-        self.signature.write(&self.partial.signature)?;
-        if self.blocks.is_empty() {
-            self.partial.remove_segments()?;
-        } else {
-            durable::write(&self.partial.segments, self.blocks.bytes())?;
+        if !self.is_resumed {
+            self.clear_way()?;
         }
         let rows: String = self.rows.values().map(line).collect();
         self.rewrite(&(header::<R>() + &rows))?;
+        if self.is_resumed {
+            // Rows that are out are missing, whatever the signature says; those of its list that are there are old.
+            self.signature.write(&self.partial.signature)?;
+        }
         self.is_begun = true;
         Ok(())
     }
 
+    /// Puts all but the rows in the place of an unfinished run that is replaced.
+    fn clear_way(&mut self) -> Result<(), Error> {
+        // Its rows must never stand beside this signature.
+        self.file.truncate(0).map_err(|source| write_error(&self.partial.csv, source))?;
+        self.signature.write(&self.partial.signature)?;
+        if self.blocks.is_empty() {
+            self.partial.remove_segments()
+        } else {
+            Ok(durable::write(&self.partial.segments, self.blocks.bytes())?)
+        }
+    }
+
     /// Lets `complete` fill in what needs all rows, such as tests, then makes these rows, in the order of their keys, the
-    /// results, and returns them.
+    /// results, and returns them. Rows of the complete results that were neither computed again nor discarded are among them.
     ///
     /// Complete results can be opened again for more rows.
     ///
@@ -233,14 +262,16 @@ impl<R: Row> RowWriter<R> {
         mut self,
         complete: impl FnOnce(&mut [R], &mut Blocks) -> Result<(), E>,
     ) -> Result<Vec<R>, E> {
+        self.carry_over()?;
         let (keys, mut rows): (Vec<_>, Vec<_>) = std::mem::take(&mut self.rows).into_iter().unzip();
         complete(&mut rows, &mut self.blocks)?;
-        assert!(rows.iter().map(R::key).eq(keys), "completing rows must not change their keys");
+        let has_its_key = |(row, key): (&R, &R::Key)| row.key() == *key;
+        assert!(rows.iter().zip(&keys).all(has_its_key), "completing rows must not change their keys");
         let lines: Vec<String> = rows.iter().map(line).collect();
-        if !self.is_begun && self.has_nothing_new(&lines)? {
+        if !self.is_begun && !self.is_resumed && self.has_nothing_new(&lines)? {
             return Ok(rows);
         }
-        self.publish(&lines)?;
+        self.publish(&lines, &keys)?;
         Ok(rows)
     }
 
@@ -251,7 +282,7 @@ impl<R: Row> RowWriter<R> {
         Ok(self.kept == lines && stored.complete.is_some() && is_same(&self.signature))
     }
 
-    fn publish(&mut self, lines: &[String]) -> Result<(), Error> {
+    fn publish(&mut self, lines: &[String], keys: &[R::Key]) -> Result<(), Error> {
         self.begin()?;
         let text = header::<R>() + &lines.concat();
         let segments = (!self.blocks.is_empty()).then(|| self.blocks.bytes());
@@ -260,37 +291,18 @@ impl<R: Row> RowWriter<R> {
             durable::write(&self.partial.segments, bytes)?;
         }
         self.rewrite(&text)?;
+        self.spare_rows_without_successors(keys)?;
         if !self.is_revision {
             self.sign_off();
         }
-        if let [only] = self.signature.runs.as_mut_slice() {
-            only.rows.clear();
-        }
-        self.signature.is_renewal = false;
         let complete = Complete {
             rows: lines.len(),
             sha256: sha256(text.as_bytes()),
             segments_sha256: segments.as_deref().map(sha256),
         };
-        self.signature.complete = Some(complete.clone());
-        self.spare_rows_of_others(lines)?;
+        self.signature.close(complete.clone());
         self.signature.write(&self.partial.signature)?;
         self.partial.publish(&self.place, &complete)
-    }
-
-    /// Results of another run that hold rows which the new ones do not have get a name of their own.
-    fn spare_rows_of_others(&self, lines: &[String]) -> Result<(), Error> {
-        let Some(stored) = Signature::read(&self.place.signature)? else { return Ok(()) };
-        if stored.identity == self.signature.identity || stored.complete.is_none() {
-            return Ok(());
-        }
-        let bytes = fs::read(&self.place.csv).map_err(|source| read_error(&self.place.csv, source))?;
-        let Ok(old) = parse::<R>(&self.place.csv, &bytes) else { return Ok(()) };
-        let new = parse::<R>(&self.place.csv, (header::<R>() + &lines.concat()).as_bytes())?;
-        if old.rows.keys().all(|key| new.rows.contains_key(key)) {
-            return Ok(());
-        }
-        self.place.move_to(&Place::of(&stored.identity.own_path(&self.place.csv)))
     }
 
     /// Says in the signature how long this run took and, where there were others, what it wrote. A run that added nothing is
@@ -317,6 +329,7 @@ impl<R: Row> Drop for RowWriter<R> {
     }
 }
 
+mod complete;
 mod opening;
 #[cfg(test)]
 mod tests;

@@ -7,9 +7,8 @@ use records::{
     AblationRow, BASE, Blocks, CorrelationRow, Identity, Row, Signature, TestedRow, read_complete,
 };
 use stats::Segments;
-use stats::bootstrap::Interval;
 use stats::correlation::{Correlation, pearson, spearman};
-use stats::reliability::{ceiling, correlation_interval, split_half};
+use stats::reliability::{Swept, ceiling, correlation_interval, split_half};
 
 use crate::{Error, Store, metric_of};
 
@@ -48,13 +47,23 @@ impl Sweep {
         Ok(Self { path: path.to_owned(), identity, rows, base, variants })
     }
 
-    /// Refuses a sweep of another model or other data than a comparison, in the file at `path`, was made of.
-    pub(crate) fn check_fits(&self, path: &Path, comparison: &Identity) -> Result<(), Error> {
-        let Identity { subject, weights, precision, data, .. } = &self.identity;
-        let is_same = (subject, weights, precision)
-            == (&comparison.subject, &comparison.weights, &comparison.precision)
-            && data.iter().all(|(name, sum)| comparison.data.get(name) == Some(sum));
-        if is_same {
+    /// Refuses a sweep of another model, other data or other settings than a comparison, in the file at `path`, was made of.
+    ///
+    /// - `split`: that it must be of
+    pub(crate) fn check_fits(&self, path: &Path, comparison: &Identity, split: &str) -> Result<(), Error> {
+        let own = &self.identity;
+        let is_same = (&own.subject, &own.weights, &own.precision, own.limit, &own.metric)
+            == (
+                &comparison.subject,
+                &comparison.weights,
+                &comparison.precision,
+                comparison.limit,
+                &comparison.metric,
+            );
+        let has_data = own.data.iter().all(|(name, sum)| comparison.data.get(name) == Some(sum));
+        let has_arguments =
+            own.arguments.iter().all(|(name, value)| comparison.arguments.get(name) == Some(value));
+        if is_same && has_data && has_arguments && own.split == split {
             Ok(())
         } else {
             Err(Error::OtherSweep { path: self.path.clone(), other: path.to_owned() })
@@ -82,6 +91,10 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
+    fn swept(&self) -> Swept<'_> {
+        Swept { base: self.base, variants: &self.variants }
+    }
+
     fn scores(&self) -> Vec<f64> {
         self.rows.iter().map(|row| row.score).collect()
     }
@@ -123,7 +136,7 @@ fn row(
     };
     let (x, y) = (first.scores(), second.scores());
     let (pearson, spearman) = (known(pearson(&x, &y))?, known(spearman(&x, &y))?);
-    let interval = interval(&first, &second, testing)?;
+    let interval = correlation_interval(first.swept(), second.swept(), testing.seed)?;
     let reliability = |side: &Side<'_>| split_half(side.base, &side.variants, SPLITS, testing.seed);
     let reliabilities = (reliability(&first)?, reliability(&second)?);
     let top = TOP.min(names.len());
@@ -148,14 +161,6 @@ fn row(
         top_overlap: overlap(&gains(&x), &gains(&y), top),
         top_overlap_by_chance: (top * top) as f64 / names.len() as f64,
     })
-}
-
-/// Both splits are resampled, each by a seed of its own: equal ones would draw equal places where they are of one size.
-fn interval(first: &Side<'_>, second: &Side<'_>, testing: Testing) -> Result<Option<Interval>, Error> {
-    let resampled = |side: &Side<'_>, seed| side.base.resampled(&side.variants, testing.resamples, seed);
-    let first = resampled(first, testing.seed)?;
-    let second = resampled(second, testing.seed.wrapping_add(1))?;
-    Ok(correlation_interval(&first, &second))
 }
 
 /// A correlation, or none where one side does not vary or there are too few heads.
@@ -234,16 +239,34 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_of_another_model_does_not_fit() {
-        let sweep = swept("dec-dec", 12, &[1, 2, 3]);
-        let comparison = Identity::new("cross-domain", "tiny");
-        assert!(sweep.check_fits(Path::new("c.csv"), &comparison).is_ok());
-        let other = Identity { weights: Some("ab12".to_owned()), ..comparison };
-        let error = sweep.check_fits(Path::new("c.csv"), &other).unwrap_err().to_string();
-        assert!(
-            error.starts_with("`ablate-one.csv` is of another model or other data than `c.csv`"),
-            "{error}"
-        );
+    fn a_sweep_of_anything_else_does_not_fit() {
+        let mut sweep = swept("dec-dec", 12, &[1, 2, 3]);
+        sweep.identity = Identity {
+            split: "test".to_owned(),
+            limit: Some(100),
+            arguments: [("rescale".to_owned(), false.into())].into(),
+            data: [("test".to_owned(), "cd34".to_owned())].into(),
+            ..sweep.identity
+        };
+        let mut comparison = Identity { experiment: "cross-domain".to_owned(), ..sweep.identity.clone() };
+        comparison.arguments.insert("against".to_owned(), "shifted".into());
+        comparison.data.insert("shifted".to_owned(), "ef56".to_owned());
+        assert!(sweep.check_fits(Path::new("c.csv"), &comparison, "test").is_ok());
+        assert!(sweep.check_fits(Path::new("c.csv"), &comparison, "shifted").is_err());
+        let arguments = [("rescale".to_owned(), true.into())].into();
+        let data = [("test".to_owned(), "ab12".to_owned())].into();
+        for other in [
+            Identity { weights: Some("ab12".to_owned()), ..comparison.clone() },
+            Identity { precision: "f16".to_owned(), ..comparison.clone() },
+            Identity { limit: None, ..comparison.clone() },
+            Identity { metric: "another".to_owned(), ..comparison.clone() },
+            Identity { arguments, ..comparison.clone() },
+            Identity { data, ..comparison.clone() },
+        ] {
+            let error = sweep.check_fits(Path::new("c.csv"), &other, "test").unwrap_err().to_string();
+            let expected = "`ablate-one.csv` is of another model, other data or other settings than `c.csv`";
+            assert!(error.starts_with(expected), "{error}");
+        }
     }
 
     const TESTING: Testing = Testing { resamples: 40, seed: 1, margin_percent: 2.0 };
@@ -262,8 +285,7 @@ mod tests {
         assert!((found[1].spearman.unwrap() - 1.0).abs() < 1e-12);
         assert_eq!((found[2].pearson, found[2].spearman), (None, None));
         assert_eq!((found[0].first_base_score, found[0].heads, found[0].top), (100.0, 6, 6));
-        let (low, high) = (found[0].pearson_low.unwrap(), found[0].pearson_high.unwrap());
-        assert!(-1.0 <= low && low <= high && high <= 1.0, "{low} {high}");
+        assert_eq!((found[1].pearson_low, found[1].pearson_high), (None, None), "r is 1");
         let other = swept("self", 12, &[1, 2, 3, 4, 5, 6]);
         let error = agreement(&other, &second, TESTING).unwrap_err().to_string();
         assert_eq!(error, "there is no row for `self:1:1` on the second split");

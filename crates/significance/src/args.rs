@@ -6,11 +6,15 @@ use records::signature::{MOST_RESAMPLES, Testing};
 /// Resamples unless something else is asked for.
 const RESAMPLES: usize = 10_000;
 
+/// Seed unless something else is asked for.
+pub const SEED: u64 = 1;
+
 /// How differences are tested.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Tests")]
 pub struct TestArgs {
-    /// Paired bootstrap resamples, up to 100,000; 0 skips the test; if absent as before, or 10,000
+    /// Paired bootstrap resamples, up to 100,000; 0 skips the test, fewer than 39 make no intervals; if absent as before, or
+    /// 10,000
     #[arg(long, value_name = "N", value_parser = resamples)]
     pub resamples: Option<usize>,
 
@@ -21,13 +25,15 @@ pub struct TestArgs {
 
 impl TestArgs {
     /// How results are tested that were tested so `before`, or never.
-    pub fn testing(&self, before: Option<Testing>, seed: u64) -> Testing {
-        let default = Testing { resamples: RESAMPLES, seed, margin_percent: MARGIN_PERCENT };
+    ///
+    /// - `seed`: that was asked for; if absent as before, or [`SEED`]
+    pub fn testing(&self, before: Option<Testing>, seed: Option<u64>) -> Testing {
+        let default = Testing { resamples: RESAMPLES, seed: SEED, margin_percent: MARGIN_PERCENT };
         let before = before.unwrap_or(default);
         Testing {
             resamples: self.resamples.unwrap_or(before.resamples),
             margin_percent: self.margin.unwrap_or(before.margin_percent),
-            ..before
+            seed: seed.unwrap_or(before.seed),
         }
     }
 }
@@ -50,10 +56,12 @@ mod tests {
     fn what_is_not_asked_for_stays_as_it_was() {
         let before = Testing { resamples: 7, seed: 3, margin_percent: 1.0 };
         let none = TestArgs::default();
-        assert_eq!(none.testing(Some(before), 9), before);
-        assert_eq!(none.testing(None, 9), Testing { resamples: 10_000, seed: 9, margin_percent: 2.0 });
+        assert_eq!(none.testing(Some(before), None), before);
+        assert_eq!(none.testing(Some(before), Some(9)), Testing { seed: 9, ..before });
+        assert_eq!(none.testing(None, Some(9)), Testing { resamples: 10_000, seed: 9, margin_percent: 2.0 });
+        assert_eq!(none.testing(None, None).seed, SEED);
         let more = TestArgs { resamples: Some(0), margin: None };
-        assert_eq!(more.testing(Some(before), 9), Testing { resamples: 0, ..before });
+        assert_eq!(more.testing(Some(before), None), Testing { resamples: 0, ..before });
         assert!(resamples("100001").is_err() && percent("101").is_err() && percent("NaN").is_err());
     }
 }

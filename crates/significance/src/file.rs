@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
-use records::{AblationRow, CorrelationRow, DynamicsRow, PruningRow, RowWriter, Signature, TestedRow};
+use records::{
+    AblationRow, CorrelationRow, DynamicsRow, FLOOR, Order, PruningRow, RowWriter, Signature, TestedRow,
+};
 use serde_json::Value;
 
 use stats::Metric;
@@ -43,6 +45,9 @@ pub struct Share {
     pub safe: Option<usize>,
     /// Masked heads without a significant loss, the paper's rule.
     pub without_loss: Option<usize>,
+    /// Whether the heads were ordered by the segments that are tested. Then chance is in the order too, and the shares are no
+    /// claim about other segments.
+    pub is_ordered_by_tested_segments: bool,
 }
 
 /// Tests a result file again, and replaces it by what comes out.
@@ -50,9 +55,11 @@ pub struct Share {
 /// - `change`: makes the new settings of the old ones
 ///
 /// # Errors
-/// If the file cannot be read or written, is unfinished, or its statistics are missing or broken.
+/// If the file is not there or cannot be read or written, is unfinished, or its statistics are missing or broken; of a
+/// comparison also if the sweeps that it was made of are not beside it, or are others now.
 pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retested, Error> {
     let signature = Signature::read(&Signature::path_beside(path))?;
+    std::fs::metadata(path).map_err(|source| records::Error::Read { path: path.to_owned(), source })?;
     if let Some(signature) =
         signature.as_ref().filter(|signature| signature.identity.experiment == CROSS_DOMAIN)
     {
@@ -104,10 +111,15 @@ fn retest_agreement(
         return Ok(Retested::NotMeasured { path: path.to_owned() });
     };
     let testing = change(testing);
-    let (first, second) = (Sweep::read(&first)?, Sweep::read(&second)?);
-    for sweep in [&first, &second] {
-        sweep.check_fits(path, &signature.identity)?;
+    if let Some(missing) = [&first, &second].into_iter().find(|sweep| !sweep.exists()) {
+        let sweep = missing.file_name().unwrap_or_default().into();
+        return Err(Error::SweepElsewhere { path: path.to_owned(), sweep });
     }
+    let (first, second) = (Sweep::read(&first)?, Sweep::read(&second)?);
+    let identity = &signature.identity;
+    let against = identity.arguments.get("against").and_then(Value::as_str).unwrap_or_default();
+    first.check_fits(path, identity, &identity.split)?;
+    second.check_fits(path, identity, against)?;
     let found = agreement(&first, &second, testing)?;
     let mut writer = RowWriter::<CorrelationRow>::revise(path)?;
     writer.signature_mut().testing = Some(testing);
@@ -133,6 +145,7 @@ fn shares(rows: &[PruningRow], testing: Testing, measured: &Measured) -> Vec<Sha
         heads: curve[0].heads,
         safe: safe.last_accepted(curve).map(|row| row.masked),
         without_loss: paper.last_accepted(curve).map(|row| row.masked),
+        is_ordered_by_tested_segments: curve[0].order == Order::Oracle.name(),
     };
-    curves.filter(|curve| !curve[0].complement && curve[0].order != "floor").map(share).collect()
+    curves.filter(|curve| !curve[0].complement && curve[0].order != FLOOR).map(share).collect()
 }

@@ -16,7 +16,7 @@ mod args;
 mod file;
 
 pub use agreement::{Sweep, agreement};
-pub use args::TestArgs;
+pub use args::{SEED, TestArgs};
 pub use file::{Retested, Share, retest};
 
 /// Why rows could not be tested.
@@ -38,12 +38,27 @@ pub enum Error {
     },
 
     /// Two sweeps are not of one model, or not those that were compared.
-    #[error("`{}` is of another model or other data than `{}`: --again measures it", path.display(), other.display())]
+    #[error(
+        "`{}` is of another model, other data or other settings than `{}`: --again measures it",
+        path.display(), other.display()
+    )]
     OtherSweep {
         /// The CSV file of a sweep.
         path: std::path::PathBuf,
         /// What it does not fit.
         other: std::path::PathBuf,
+    },
+
+    /// A comparison does not lie beside the sweeps that it was made of.
+    #[error(
+        "`{}` compares `{}`, which is not beside it: move it there, or give the command that made it again",
+        path.display(), sweep.display()
+    )]
+    SweepElsewhere {
+        /// The CSV file of the comparison.
+        path: std::path::PathBuf,
+        /// Name of the CSV file of a sweep.
+        sweep: std::path::PathBuf,
     },
 
     /// A result file has no statistics of segments.

@@ -49,13 +49,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(threads) = args.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
     }
-    let change = |before: Testing| {
-        let testing = args.test.testing(Some(before), before.seed);
-        Testing { seed: args.seed.unwrap_or(before.seed), ..testing }
-    };
+    let change = |before: Testing| args.test.testing(Some(before), args.seed);
     let files = files(args)?;
     if let [path] = files.as_slice() {
-        print(&retest(path, change).with_context(|| format!("`{}`", path.display()))?);
+        let retested = retest(path, change).with_context(|| format!("`{}`", path.display()))?;
+        if matches!(retested, Retested::NotMeasured { .. }) && args.target.as_ref() == Some(path) {
+            return Err(significance::Error::NotMeasured { path: path.clone() }.into());
+        }
+        print(&retested);
         return Ok(());
     }
     let mut faults = 0;
@@ -93,8 +94,13 @@ fn described(share: &Share) -> String {
         Some(masked) => format!("{:.1} %", 100.0 * masked as f64 / share.heads as f64),
         None => "unknown".to_owned(),
     };
+    let remark = if share.is_ordered_by_tested_segments {
+        " (the order was made on the segments that are tested, so chance favours it: no claim about others)"
+    } else {
+        ""
+    };
     format!(
-        "{}: {} of heads shown to be safe to mask, {} without a significant loss",
+        "{}: {} of heads shown to be safe to mask, {} without a significant loss{remark}",
         share.curve,
         percent(share.safe),
         percent(share.without_loss)
@@ -118,6 +124,7 @@ fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
                 ["ablate-", "cross-domain", "iterative-prune", "joint-search", "training-dynamics"];
             name.ends_with(".csv")
                 && !name.ends_with(".partial.csv")
+                && !name.contains(".old") // such as what --again could not use
                 && experiments.iter().any(|experiment| name.starts_with(experiment))
         };
         files.extend(listed(&folder)?.into_iter().filter(is_result));

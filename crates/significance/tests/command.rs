@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
+use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use records::{
-    AblationRow, BASE, Existing, Identity, Provenance, Row, RowWriter, Signature, Testing, read_rows,
+    AblationRow, BASE, CorrelationRow, Existing, Identity, Provenance, PruningRow, Row, RowWriter, Signature,
+    Testing, read_rows,
 };
 use stats::Segments;
 use stats::bleu::BleuStatistics;
@@ -100,4 +102,120 @@ fn results_without_statistics_are_passed_over() {
     let before = fs::read(&path).unwrap();
     retest(folder.path(), &["demo"]).assert().success().stderr(contains("no statistics of segments"));
     assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_file_that_is_not_there_or_not_measured_is_an_error_where_it_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = results(folder.path());
+    retest(folder.path(), &["results/demo/missing.csv"])
+        .assert()
+        .code(1)
+        .stderr(contains("cannot read `results/demo/missing.csv`"));
+    let stored = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
+    Signature { measured: None, ..stored }.write(&Signature::path_beside(&path)).unwrap();
+    let message = "`results/demo/ablate-one.csv` has no statistics of segments: --again measures them";
+    retest(folder.path(), &["results/demo/ablate-one.csv"]).assert().code(1).stderr(contains(message));
+}
+
+/// Curves of two steps, the second without any loss.
+fn curves(folder: &Path) {
+    let path = folder.join("results/demo/iterative-prune.csv");
+    let (base, columns) = (translated(1), translated(1).metric().columns());
+    let measured = significance::measured(base.metric(), BTreeMap::new());
+    let run = Provenance::collect("cpu", 1, BTreeMap::new());
+    let signature =
+        Signature::new(Identity::new("iterative-prune", "demo"), run).tested(measured.clone(), TESTING);
+    let mut writer = RowWriter::open(&path, &signature, Existing::Use).unwrap();
+    writer.add_base(columns, significance::block(BASE.to_owned(), &base, None)).unwrap();
+    for (order, step) in [("importance", 0), ("importance", 1), ("oracle", 0), ("oracle", 1)] {
+        let score = base.score().unwrap();
+        let row = PruningRow {
+            attention: "all".to_owned(),
+            order: order.to_owned(),
+            step,
+            masked: step,
+            heads: 4,
+            metric: "bleu".to_owned(),
+            base_score: score,
+            score,
+            ..PruningRow::default()
+        };
+        let block = significance::block(row.name(), &base, Some(&base));
+        writer.push_measured(row, columns, block).unwrap();
+    }
+    writer.finish(|rows, blocks| significance::test_rows(rows, blocks, &measured, TESTING)).unwrap();
+}
+
+/// What was ordered by the segments that are tested promises nothing about others.
+#[test]
+fn shares_of_the_oracle_are_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    curves(folder.path());
+    let output = retest(folder.path(), &["demo"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let marked: Vec<(bool, bool)> = text
+        .lines()
+        .filter(|line| line.contains("25.0 % of heads shown to be safe"))
+        .map(|line| (line.contains("oracle"), line.contains("made on the segments that are tested")))
+        .collect();
+    assert_eq!(marked, [(false, false), (true, true)], "{text}");
+}
+
+fn untested(attention: &str) -> CorrelationRow {
+    CorrelationRow {
+        attention: attention.to_owned(),
+        heads: 0,
+        metric: "bleu".to_owned(),
+        first_base_score: 0.0,
+        second_base_score: 0.0,
+        pearson: None,
+        pearson_p_value: None,
+        pearson_low: None,
+        pearson_high: None,
+        first_reliability: None,
+        second_reliability: None,
+        pearson_ceiling: None,
+        spearman: None,
+        spearman_p_value: None,
+        top: 0,
+        top_overlap: 0.0,
+        top_overlap_by_chance: 0.0,
+    }
+}
+
+/// A comparison of the sweep with itself, as if there were two splits.
+fn comparison(path: &Path) {
+    let mut identity = Identity::new("cross-domain", "demo");
+    for (name, value) in
+        [("first_file", "ablate-one.csv"), ("second_file", "ablate-one.csv"), ("against", "")]
+    {
+        identity.arguments.insert(name.to_owned(), value.into());
+    }
+    let signature = Signature {
+        testing: Some(TESTING),
+        ..Signature::new(identity, Provenance::collect("cpu", 1, BTreeMap::new()))
+    };
+    let mut writer = RowWriter::open(path, &signature, Existing::Use).unwrap();
+    for attention in ["all", "self"] {
+        writer.push(untested(attention)).unwrap();
+    }
+    writer.finish(|_, _| Ok::<(), records::Error>(())).unwrap();
+}
+
+#[test]
+fn a_comparison_is_tested_again_beside_its_sweeps_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let beside = results(folder.path()).with_file_name("cross-domain-a-b.csv");
+    comparison(&beside);
+    retest(folder.path(), &["results/demo/cross-domain-a-b.csv"]).assert().success();
+    let rows: Vec<CorrelationRow> = read_rows(&beside).unwrap();
+    assert!(rows.iter().all(|row| row.heads == 2), "they are computed from the sweeps");
+
+    comparison(&folder.path().join("elsewhere/c.csv"));
+    let message = "`elsewhere/c.csv` compares `ablate-one.csv`, which is not beside it";
+    retest(folder.path(), &["elsewhere/c.csv"])
+        .assert()
+        .code(1)
+        .stderr(contains(message).and(contains("cannot read").not()));
 }

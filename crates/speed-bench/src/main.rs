@@ -80,7 +80,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         args.order != Order::Oracle,
         "order oracle needs results of the split that is timed: choose another"
     );
-    let sampling = (args.shared.seed, false);
+    let sampling = (args.shared.seed(), false);
     let estimate = args.estimate.estimate_if(args.order.is_measured(), &description, sampling, &machine)?;
     ensure!(!has_duplicates(&args.batch_size), "a batch size is given twice in --batch-size");
     ensure!(!has_duplicates(&removed), "two of the shares in --percent remove the same number of heads");
@@ -89,7 +89,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let subject = description.open(&machine, &args.shared.results)?;
 
     let mut identity = subject.identity("speed-bench", &scored)?;
-    identity.seed = Some(args.shared.seed);
+    identity.seed = Some(args.shared.seed());
     if let Some(estimate) = &estimate {
         estimate.describe(subject.as_ref(), &mut identity)?;
     }
@@ -110,7 +110,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         Some(estimate) if args.order.is_measured() => {
             estimate.scores(args.order, subject.as_ref(), &HeadSet::none())?.ascending()
         }
-        _ => random_order(&subject.layout().heads(), args.shared.seed),
+        _ => random_order(&subject.layout().heads(), args.shared.seed()),
     };
     let bench = Bench { args, machine: &machine, subject: subject.as_ref(), scored };
     for count in removed {

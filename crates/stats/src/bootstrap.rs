@@ -78,9 +78,10 @@ impl Resampled {
         (!self.deltas.is_empty()).then_some(if delta == 0.0 { 1.0 } else { p })
     }
 
-    /// The 95 % percentile interval of the difference; absent without resamples.
+    /// The 95 % percentile interval of the difference; absent with fewer than [`LEAST_FOR_INTERVAL`] resamples.
     pub fn interval(&self) -> Option<Interval> {
-        percentile_interval(&self.deltas)
+        let is_enough = self.deltas.len() >= LEAST_FOR_INTERVAL;
+        if is_enough { percentile_interval(&self.deltas) } else { None }
     }
 }
 
@@ -88,6 +89,10 @@ impl Resampled {
 pub fn smallest_p_value(resamples: usize) -> f64 {
     (2.0 / (resamples as f64 + 1.0)).min(1.0)
 }
+
+/// With fewer resamples no 95 % interval can be read off: B order statistics divide the line into B + 1 pieces of equal
+/// probability, and a tail of 2.5 % is as large as one of 40.
+pub const LEAST_FOR_INTERVAL: usize = 39;
 
 /// A 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -346,6 +351,15 @@ mod tests {
         let compared = compare(&[1.0, 2.0], &[2.0, 3.0], 0, 1).unwrap();
         assert_eq!((compared.base, compared.variant, compared.delta()), (1.5, 2.5, 1.0));
         assert_eq!((compared.p_value(), compared.p_koehn(), compared.interval()), (None, None, None));
+    }
+
+    /// 1 / (39 + 1) is 2.5 %.
+    #[test]
+    fn few_resamples_make_no_interval() {
+        for (resamples, is_there) in [(1, false), (38, false), (39, true)] {
+            let compared = compare(&[0.0, 0.0], &[1.0, 0.0], resamples, 1).unwrap();
+            assert_eq!(compared.interval().is_some(), is_there, "{resamples} resamples");
+        }
     }
 
     #[test]

@@ -27,7 +27,8 @@ pub struct Comparison {
     pub variant: f64,
     /// `variant` minus `base`; below 0 the variant is worse.
     pub delta: f64,
-    /// 95 % interval of `delta`: percentiles of the bootstrap, or the t interval; absent if it was not tested.
+    /// 95 % interval of `delta`: percentiles of the bootstrap, or the t interval, of accuracies that no example changes the
+    /// exact one; absent if it was not tested, or with too few resamples for one.
     pub interval: Option<Interval>,
     /// Two-sided p-value of `delta`, 0 to 1; absent if it was not tested.
     pub p_value: Option<f64>,
@@ -139,10 +140,18 @@ fn compare_accuracies(
     let paired = t_test::paired(&base, &variant)?;
     Ok(Comparison {
         p_value: Some(paired.test.p_value),
-        interval: Some(paired.interval),
+        interval: Some(if base == variant { unchanged(base.len()) } else { paired.interval }),
         p_unpaired_t: Some(t_test::unpaired(&base, &variant)?.p_value),
         ..mcnemar
     })
+}
+
+/// The 95 % interval of a difference of accuracies where none of `examples` changed, which has no variance that a t interval
+/// could be made of: the upper limit of the share of examples that change, 0 of n having changed, is 1 - 0.025^(1/n) (Clopper
+/// and Pearson 1934, *The Use of Confidence or Fiducial Limits*, Biometrika 26, 404-413), and all may change one way.
+fn unchanged(examples: usize) -> Interval {
+    let most = 100.0 * (1.0 - 0.025_f64.powf(1.0 / examples as f64));
+    Interval { low: -most, high: most }
 }
 
 fn p_mcnemar(base: &[Outcome], variant: &[Outcome]) -> f64 {
@@ -277,6 +286,20 @@ mod tests {
         assert_close(found.p_mcnemar.unwrap(), 0.5, 1e-12);
     }
 
+    /// If each of 20 examples changes with probability 0.168, none does with probability 0.832^20 = 0.025.
+    #[test]
+    fn no_change_on_a_few_examples_shows_little() {
+        let twenty = outcomes(&[(1, 1); 20]);
+        let wrong_otherwise = |predicted| outcomes(&[&[(1, 1); 19][..], &[(1, predicted)]].concat());
+        for (base, variant) in [(twenty.clone(), twenty), (wrong_otherwise(0), wrong_otherwise(2))] {
+            let interval = compare(&base, &variant, ClassificationMetric::Accuracy, 1).unwrap().interval;
+            let Interval { low, high } = interval.unwrap();
+            assert_close(high, 16.843, 1e-3);
+            assert_eq!(low, -high);
+            assert_close((1.0 - high / 100.0).powi(20), 0.025, 1e-12);
+        }
+    }
+
     #[test]
     fn without_resamples_nothing_is_tested() {
         let (base, variant) = (outcomes(&FIVE), outcomes(&[(1, 1), (0, 0), (0, 0), (1, 1), (1, 0)]));
@@ -313,7 +336,7 @@ mod tests {
         #[test]
         fn comparing_and_scoring_agree((base, variant) in two_systems()) {
             for metric in METRICS {
-                let found = compare(&base, &variant, metric, 10).unwrap();
+                let found = compare(&base, &variant, metric, 40).unwrap();
                 let score = |side: &[Outcome]| crate::classification::score(side, metric).unwrap();
                 prop_assert_eq!(found.base, score(&base));
                 prop_assert_eq!(found.variant, score(&variant));

@@ -118,6 +118,21 @@ mod tests {
         assert_eq!(adjusted, [Some(0.03), Some(0.03)]);
     }
 
+    /// First: δ = 30, noise of ±0.5, but of ±3 in ten of 99 resamples. The squares make 89 / 4 + 90 = 112.25, so
+    /// s = sqrt(112.25 / 98) = 1.07 and t = 28; t* is 2.8 in those ten. Second: δ = 2, noise of ±1, s = sqrt(99 / 98) and
+    /// t = 1.99; t* is 0.995. Nothing reaches 28, and the second's own t* never reach 1.99: both have 1 / 100, and their own
+    /// p is 2 / 100. In a single step the first's ten t* of 2.8 would count against the second too: (1 + 10) / 100.
+    #[test]
+    fn a_test_that_is_decided_does_not_count_against_those_that_are_left() {
+        let noisy = |delta: f64, size: fn(usize) -> f64| {
+            let noise = |i: usize| if i.is_multiple_of(2) { size(i) } else { -size(i) };
+            test(delta, &(0..99).map(|i| delta + noise(i)).collect::<Vec<_>>())
+        };
+        let first = noisy(30.0, |i| if i < 10 { 3.0 } else { 0.5 });
+        let second = noisy(2.0, |_| 1.0);
+        assert_eq!(max_t(&[first, second]), [Some(0.02), Some(0.02)]);
+    }
+
     #[test]
     fn what_never_changes_is_clear_or_says_nothing() {
         assert_eq!(max_t(&[test(0.0, &[0.0; 9]), test(2.0, &[2.0; 9])]), [Some(1.0), Some(0.2)]);

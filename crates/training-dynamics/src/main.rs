@@ -49,7 +49,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = Description::read(&args.shared.subject)?;
     // Training may take an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
-    let estimate = args.estimate.estimate(&description, (args.shared.seed, args.rescale), &machine)?;
+    let estimate = args.estimate.estimate(&description, (args.shared.seed(), args.rescale), &machine)?;
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let path = args.shared.output_path("training-dynamics", &description, &scored);
     records::check_writable(&path)?;
@@ -90,7 +90,7 @@ impl Dynamics<'_> {
         checkpoints: &[TrainingCheckpoint],
     ) -> anyhow::Result<Identity> {
         let mut identity = subject.identity("training-dynamics", &self.scored)?;
-        identity.seed = Some(self.args.shared.seed);
+        identity.seed = Some(self.args.shared.seed());
         identity.weights = None;
         for checkpoint in checkpoints {
             let name = format!("weights after {} updates", checkpoint.updates);

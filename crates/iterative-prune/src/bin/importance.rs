@@ -36,14 +36,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
-    let estimate = args.estimate.estimate(&description, (args.shared.seed, args.rescale), &machine)?;
+    let estimate = args.estimate.estimate(&description, (args.shared.seed(), args.rescale), &machine)?;
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let path = args.shared.output_path("importance", &description, &scored);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
     let mut identity = subject.identity("importance", &scored)?;
-    identity.seed = Some(args.shared.seed);
+    identity.seed = Some(args.shared.seed());
     estimate.describe(subject.as_ref(), &mut identity)?;
     let provenance = machine.provenance();
     let OpenRows { path, writer: mut rows } =

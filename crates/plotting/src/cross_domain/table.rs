@@ -48,7 +48,7 @@ pub fn figure2_table(comparison: &CrossDomain) -> Table {
                 base(&comparison.pair.first, first.base),
                 base(&comparison.pair.second, second.base)
             ),
-            "interval of r: segments of both splits resampled".to_owned(),
+            "interval of r: jackknife over the segments of both splits".to_owned(),
             HOW_TO_READ.to_owned(),
         ],
         remarks: comparison.pair.file.remark().into_iter().collect(),

@@ -22,7 +22,8 @@ pub struct CorrelationRow {
     pub pearson: Option<f64>,
     /// Its two-sided p-value, 0 to 1, by t with `heads` - 2 degrees of freedom.
     pub pearson_p_value: Option<f64>,
-    /// Lower end of the 95 % interval of `pearson` over resampled segments of both splits; empty if it was not resampled.
+    /// Lower end of the 95 % interval of `pearson`, by a jackknife over the segments of both splits; empty where that has no
+    /// number, as at a coefficient of 1.
     pub pearson_low: Option<f64>,
     /// Upper end, likewise.
     pub pearson_high: Option<f64>,

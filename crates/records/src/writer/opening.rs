@@ -1,17 +1,17 @@
 //! How a writer begins: with what an unfinished run has left, with complete results, or with nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Instant;
 
+use super::complete::Results;
 use super::{Existing, RowWriter};
 use crate::destination::check_extension;
 use crate::file::{LockedFile, read_error, write_error};
 use crate::place::Place;
 use crate::segments::{Blocks, SegmentsWriter};
-use crate::signature::{Identity, Signature};
+use crate::signature::{Identity, Measured, Provenance, Signature};
 use crate::table::{Table, header, line, parse};
 use crate::{Error, Row};
 
@@ -22,15 +22,16 @@ impl<R: Row> RowWriter<R> {
     /// is cut off. Otherwise the rows of complete results are used or computed again, as `existing` says.
     ///
     /// # Errors
-    /// If the rows that are there belong to another run (unless they are to be computed again), are no results at all, or
-    /// are being written by another process; or if the folder cannot be written.
+    /// If the rows that are there belong to another run, were edited, or lack the statistics that this run stores (unless
+    /// they are to be computed again), are no results at all, or are being written by another process; or if the folder
+    /// cannot be written.
     pub fn open(path: &Path, signature: &Signature, existing: Existing) -> Result<Self, Error> {
         check_extension(path)?;
         let (place, partial) = (Place::of(path), Place::partial(path));
         let file = locked(&place, &partial)?;
         let mut empty = Self::empty(place, partial, file, signature);
         match empty.unfinished()? {
-            Some(unfinished) if empty.continues(&unfinished, existing)? => empty.resume(unfinished),
+            Some(unfinished) if empty.continues(&unfinished, existing)? => empty.resume(unfinished, existing),
             _ => empty.start(existing),
         }
     }
@@ -63,6 +64,7 @@ impl<R: Row> RowWriter<R> {
             segments: None,
             signature: Signature { complete: None, ..signature.clone() },
             is_begun: false,
+            is_resumed: false,
             is_again: false,
             is_revision: false,
             obstacle: None,
@@ -91,11 +93,10 @@ impl<R: Row> RowWriter<R> {
     /// Whether this run is to continue an unfinished one; otherwise it starts anew, and takes its place.
     fn continues(&mut self, unfinished: &Unfinished<R>, existing: Existing) -> Result<bool, Error> {
         let stored = &unfinished.signature;
-        let fits = check_identity(&self.partial.csv, &stored.identity, &self.signature.identity);
+        let fits = check_identity(&self.partial.csv, &stored.identity, &self.signature.identity)
+            .and_then(|()| check_measured(&self.partial.csv, stored, &self.signature));
         match (fits, existing) {
-            (Ok(()), Existing::Use) => Ok(true),
-            // What is to be computed again must not begin with old rows.
-            (Ok(()), Existing::Again) => Ok(stored.is_renewal),
+            (Ok(()), _) => Ok(true),
             (Err(_), Existing::Again) => Ok(false),
             (Err(_), Existing::Use) if unfinished.table.rows.is_empty() => Ok(false),
             (Err(error), Existing::Use) => {
@@ -109,21 +110,33 @@ impl<R: Row> RowWriter<R> {
         }
     }
 
-    /// Continues an unfinished run.
-    fn resume(mut self, unfinished: Unfinished<R>) -> Result<Self, Error> {
+    /// Continues an unfinished run. What is to be computed again is what it has not computed again yet.
+    fn resume(mut self, unfinished: Unfinished<R>, existing: Existing) -> Result<Self, Error> {
         let Unfinished { mut table, signature } = unfinished;
         self.is_begun = true;
+        self.is_resumed = true;
+        self.is_again = existing == Existing::Again;
         self.file.truncate(table.complete).map_err(|source| write_error(&self.partial.csv, source))?;
         let segments = SegmentsWriter::open(&self.partial.segments)?;
-        self.blocks = segments.blocks.clone();
+        let blocks = segments.blocks.clone();
         self.segments = Some(segments);
         if signature.measured.is_some() {
             // The statistics are there before their row, unless the file was cut from outside.
-            table.rows.retain(|_, row| self.blocks.get(&row.name()).is_some());
+            table.rows.retain(|_, row| blocks.get(&row.name()).is_some());
             let kept: String = table.rows.values().map(line).collect();
             self.rewrite(&(header::<R>() + &kept))?;
         }
-        self.signature.is_renewal = signature.is_renewal;
+        if !table.rows.is_empty() {
+            self.blocks = blocks; // else they may be of another machine, of which no row is left
+        }
+        let names = table.rows.values().map(Row::name);
+        let is_old = |name: &String| !signature.is_renewal || signature.old.contains(name);
+        self.signature.is_renewal = signature.is_renewal || self.is_again;
+        if self.signature.is_renewal {
+            self.signature.old = names.filter(is_old).collect();
+        }
+        self.signature.discarded.clone_from(&signature.discarded);
+        self.tested = signature.testing;
         self.inherit(table.rows, signature);
         self.signature.write(&self.partial.signature)?;
         Ok(self)
@@ -134,55 +147,60 @@ impl<R: Row> RowWriter<R> {
     fn start(mut self, existing: Existing) -> Result<Self, Error> {
         self.is_again = existing == Existing::Again;
         self.signature.is_renewal = self.is_again;
-        let csv = &self.place.csv;
-        let bytes = match fs::read(csv) {
-            Ok(bytes) if !bytes.is_empty() => bytes,
-            Err(source) if source.kind() != ErrorKind::NotFound => return Err(read_error(csv, source)),
-            _ => return Ok(self),
+        let there = match self.complete() {
+            Err(error) if self.is_again && self.can_be_replaced(&error) => None,
+            there => there?,
         };
-        let stored = Signature::read(&self.place.signature)?;
-        let table: Table<R> = match parse(csv, &bytes) {
-            // Columns of an older version.
-            Err(Error::Header { .. }) if self.is_again && stored.is_some() => return Ok(self),
-            table => table?,
-        };
-        if table.rows.is_empty() {
-            return Ok(self);
+        let Some(Results { rows, blocks, signature }) = there else { return Ok(self) };
+        self.blocks = blocks;
+        self.kept = rows.values().map(line).collect();
+        self.tested = signature.testing;
+        if self.is_again {
+            self.signature.old = rows.values().map(Row::name).collect();
         }
-        let stored = stored.ok_or_else(|| no_signature(csv))?;
-        if self.is_again && stored.identity != self.signature.identity {
-            return Ok(self);
-        }
-        check_identity(csv, &stored.identity, &self.signature.identity)?;
-        match self.place.check_complete(&stored, &bytes) {
-            Err(Error::Edited { .. }) if self.is_again => return Ok(self),
-            checked => checked?,
-        }
-        self.blocks = Blocks::read(&self.place.segments)?.unwrap_or_default();
-        self.kept = table.rows.values().map(line).collect();
-        self.tested = stored.testing;
-        self.inherit(table.rows, stored);
+        self.inherit(rows, signature);
         Ok(self)
     }
 
-    /// Takes over the rows of earlier runs, and the families that they belong to. Rows that no run names were written by the
-    /// last one.
+    /// Whether results that are of no use are results all the same, of another run or of an older version.
+    fn can_be_replaced(&self, error: &Error) -> bool {
+        match error {
+            Error::Header { .. } => self.place.signature.exists(),
+            Error::Identity { .. } | Error::Edited { .. } | Error::NotMeasured { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Takes over the rows of earlier runs, and the families that they belong to.
     fn inherit(&mut self, rows: BTreeMap<R::Key, R>, stored: Signature) {
-        let mut runs = stored.runs;
-        if let (Some(now), Some(stored)) = (&mut self.signature.measured, stored.measured) {
-            for (family, rows) in stored.families {
-                now.families.entry(family).or_insert(rows);
-            }
-        }
-        let mut unnamed: Vec<String> = rows.values().map(Row::name).collect();
-        unnamed.retain(|name| !runs.iter().any(|run| run.rows.contains(name)));
-        if let Some(last) = runs.last_mut() {
-            last.rows.extend(unnamed);
-        }
+        self.inherit_families(stored.measured);
+        let mut runs = with_names(stored.runs, &rows);
         runs.append(&mut self.signature.runs);
         self.signature.runs = runs;
         self.rows = rows;
     }
+
+    pub(super) fn inherit_families(&mut self, stored: Option<Measured>) {
+        if let (Some(now), Some(stored)) = (&mut self.signature.measured, stored) {
+            for (family, rows) in stored.families {
+                now.families.entry(family).or_insert(rows);
+            }
+        }
+    }
+}
+
+/// Runs with the rows that they wrote, as far as these are there; one that wrote none of them is left out. Rows that no run
+/// names were written by the last one.
+pub(super) fn with_names<R: Row>(mut runs: Vec<Provenance>, rows: &BTreeMap<R::Key, R>) -> Vec<Provenance> {
+    let names: BTreeSet<String> = rows.values().map(Row::name).collect();
+    let is_named = |name: &String| runs.iter().any(|run| run.rows.contains(name));
+    let unnamed: Vec<String> = rows.values().map(Row::name).filter(|name| !is_named(name)).collect();
+    runs.iter_mut().for_each(|run| run.rows.retain(|name| names.contains(name)));
+    if let Some(last) = runs.last_mut() {
+        last.rows.extend(unnamed);
+    }
+    runs.retain(|run| !run.rows.is_empty());
+    runs
 }
 
 /// Takes the lock of the growing file, when what a killed run was publishing has its name.
@@ -201,7 +219,7 @@ struct Unfinished<R: Row> {
     signature: Signature,
 }
 
-fn check_identity(path: &Path, stored: &Identity, now: &Identity) -> Result<(), Error> {
+pub(super) fn check_identity(path: &Path, stored: &Identity, now: &Identity) -> Result<(), Error> {
     let differences = now.differences(stored);
     if differences.is_empty() {
         return Ok(());
@@ -209,6 +227,14 @@ fn check_identity(path: &Path, stored: &Identity, now: &Identity) -> Result<(), 
     Err(Error::Identity { path: path.to_owned(), differences: differences.join("; ") })
 }
 
-fn no_signature(csv: &Path) -> Error {
+/// Refuses rows without statistics of segments where this run has some: they could not be tested together.
+pub(super) fn check_measured(path: &Path, stored: &Signature, now: &Signature) -> Result<(), Error> {
+    if now.measured.is_some() && stored.measured.is_none() {
+        return Err(Error::NotMeasured { path: path.to_owned() });
+    }
+    Ok(())
+}
+
+pub(super) fn no_signature(csv: &Path) -> Error {
     Error::NoSignature { path: csv.to_owned(), signature: Signature::path_beside(csv) }
 }
