@@ -1,5 +1,7 @@
 //! Files that never end are refused, whatever tokeniser they are of.
 #![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
+
 use std::error::Error as _;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -20,16 +22,29 @@ type Load = fn(&Path) -> Result<(), Error>;
 
 const CLASSIFIER: Load = |folder| ClassifierTokenizer::load(folder, 16).map(drop);
 
-/// A folder, a file that it has or might have, and how it is loaded.
-fn cases() -> Vec<(PathBuf, &'static str, Load)> {
+/// A folder and what is read of it.
+struct Case {
+    folder: PathBuf,
+    load: Load,
+    /// Files that it has or could have.
+    files: &'static [&'static str],
+}
+
+fn cases() -> Vec<Case> {
     let classifier = |name: &str| Path::new(CLASSIFIERS).join(name);
-    let of = |folder: PathBuf, load: Load, files: &[&'static str]| -> Vec<(PathBuf, &'static str, Load)> {
-        files.iter().map(|&file| (folder.clone(), file, load)).collect()
-    };
-    let settings = ["config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"];
-    [
-        of(classifier("bert-list"), CLASSIFIER, &settings),
-        of(classifier("bert-list"), CLASSIFIER, &["vocab.txt"]),
+    let of = |folder: PathBuf, load: Load, files| Case { folder, load, files };
+    vec![
+        of(
+            classifier("bert-list"),
+            CLASSIFIER,
+            &[
+                "added_tokens.json",
+                "config.json",
+                "special_tokens_map.json",
+                "tokenizer_config.json",
+                "vocab.txt",
+            ],
+        ),
         of(classifier("distilbert-silent"), CLASSIFIER, &["tokenizer.json"]),
         of(classifier("roberta-lists"), CLASSIFIER, &["vocab.json", "merges.txt"]),
         of(
@@ -48,12 +63,12 @@ fn cases() -> Vec<(PathBuf, &'static str, Load)> {
             &["tokenizer.json"],
         ),
     ]
-    .concat()
 }
 
 /// Loads a copy of each folder in which `replace` has put something else in the place of the file.
 fn assert_refused(replace: impl Fn(&Path)) {
-    for (original, file, load) in cases() {
+    let files = |case: Case| case.files.iter().map(move |&file| (case.folder.clone(), case.load, file));
+    for (original, load, file) in cases().into_iter().flat_map(files) {
         let copy = tempfile::tempdir().unwrap();
         for entry in fs::read_dir(&original).unwrap().map(Result::unwrap) {
             if entry.file_type().unwrap().is_file() && entry.file_name() != file {

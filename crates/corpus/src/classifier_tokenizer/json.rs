@@ -17,7 +17,7 @@ pub(super) const SPACES: &str = " {2,}";
 pub(super) struct Parsed {
     pub(super) inner: Tokenizer,
     pub(super) family: &'static Family,
-    /// Where a text that is too long is cut: at its start, or not stated.
+    /// `Left` if the file says that texts are cut at their start.
     pub(super) truncation_side: Option<TruncationDirection>,
 }
 
