@@ -1,13 +1,15 @@
-//! Tokens of classifiers: WordPiece (Wu et al. 2016, <https://arxiv.org/abs/1609.08144>, Section 4.1) as Devlin et al.
-//! (2019), <https://aclanthology.org/N19-1423>, use it, byte-level BPE as Liu et al. (2019),
-//! <https://arxiv.org/abs/1907.11692>, and unigrams as Conneau et al. (2020), <https://aclanthology.org/2020.acl-main.747>.
+//! Tokens of classifiers: WordPiece (Wu et al. 2016, <https://arxiv.org/abs/1609.08144>, Section 4.1) as in Devlin et
+//! al. (2019), <https://aclanthology.org/N19-1423>; byte-level BPE as in Liu et al. (2019),
+//! <https://arxiv.org/abs/1907.11692>; unigrams as in Conneau et al. (2020),
+//! <https://aclanthology.org/2020.acl-main.747>.
 //!
-//! One text is `[CLS] a [SEP]`, a pair is `[CLS] a [SEP] b [SEP]`, or `<s> a </s></s> b </s>`; what is too long is cut as
-//! transformers does with `truncation=True`. Special tokens in the text are recognised, as there.
+//! A text becomes `[CLS] a [SEP]`, a pair `[CLS] a [SEP] b [SEP]` or `<s> a </s></s> b </s>`. As in transformers with
+//! `truncation=True`, what is too long is cut, and special tokens in the text are recognised.
 mod byte_level;
 mod checks;
 mod family;
 mod json;
+mod overrides;
 mod settings;
 mod unigram;
 mod wordpiece;
@@ -15,25 +17,25 @@ mod wordpiece;
 use std::fs;
 use std::path::Path;
 
-use tokenizers::{EncodeInput, PostProcessor, PreTokenizerWrapper, Tokenizer, TruncationParams};
+use tokenizers::{EncodeInput, PostProcessor, Tokenizer, TruncationDirection, TruncationParams};
 
-use self::family::{BERT, Family};
+use self::family::{BERT, Config, Family};
 pub(crate) use self::settings::Name;
 use self::settings::{Settings, Stated};
 use crate::Error;
-use crate::foreign::shown;
+use crate::foreign::{MOST_BYTES, read_text};
 
 /// Tokens of one text or a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoded {
     /// Ids of the tokens, special ones included.
     pub ids: Vec<u32>,
-    /// 0 at tokens of the first text, 1 at those of the second, as transformers' `token_type_ids`; 0 everywhere where
-    /// the family does not tell them apart.
+    /// 0 for tokens of the first text and 1 for those of the second, like transformers' `token_type_ids`; all 0 if the
+    /// family does not tell the two apart.
     pub segments: Vec<u32>,
 }
 
-/// Tokens of a classifier.
+/// Cuts the texts of a classifier into tokens.
 #[derive(Debug, Clone)]
 pub struct ClassifierTokenizer {
     inner: Tokenizer,
@@ -44,20 +46,38 @@ pub struct ClassifierTokenizer {
 }
 
 impl ClassifierTokenizer {
-    /// Reads a Hugging Face folder: `tokenizer.json`, else the files of the family that `config.json` names, which are
-    /// `vocab.txt`, `vocab.json` with `merges.txt`, or `sentencepiece.bpe.model`; `tokenizer_config.json` for either.
+    /// Reads a Hugging Face folder: `tokenizer.json` or, without one, the files of the family that `config.json` names,
+    /// which are `vocab.txt`, `vocab.json` with `merges.txt`, or `sentencepiece.bpe.model`. In either case
+    /// `tokenizer_config.json` has the last word.
     ///
-    /// `max_length` counts special tokens; what `tokenizer.json` says about truncation and padding is ignored.
+    /// `max_length` counts special tokens. The length and the padding that `tokenizer.json` states are ignored.
     pub fn load(folder: &Path, max_length: usize) -> Result<Self, Error> {
-        let stated = Stated::read(folder)?;
-        let json = folder.join("tokenizer.json");
-        if json.exists() {
-            let (mut inner, family) = json::parse(&read(&json)?).map_err(|reason| wrong(&json, reason))?;
-            let settings = stated.for_family(family).map_err(|reason| wrong(folder, reason))?;
-            put_space_before(&mut inner, settings.add_prefix_space);
-            return Self::new(inner, family, &settings, max_length, &json);
-        }
-        let family = Family::of_config(&folder.join("config.json"))?;
+        let (stated, config) = (Stated::read(folder)?, Config::read(&folder.join("config.json"))?);
+        let older_list = stated.older_list(folder);
+        let loaded = if folder.join("tokenizer.json").exists() {
+            Self::from_json(folder, stated, config, max_length)?
+        } else {
+            Self::from_lists(folder, stated, &config, max_length)?
+        };
+        older_list.map_or(Ok(()), |path| settings::check_older_list(&path, &loaded.inner))?;
+        Ok(loaded)
+    }
+
+    fn from_json(folder: &Path, stated: Stated, config: Config, max_length: usize) -> Result<Self, Error> {
+        let path = folder.join("tokenizer.json");
+        let parsed = json::parse(&read_text(&path, MOST_BYTES)?).map_err(|reason| wrong(&path, reason))?;
+        let (mut inner, family) = (parsed.inner, parsed.family);
+        let class = stated.tokenizer_class.clone().or_else(|| config.tokenizer_class());
+        let mut settings = stated.for_family(family).map_err(|reason| wrong(folder, reason))?;
+        settings.truncation_side = settings.truncation_side.or(parsed.truncation_side);
+        settings.supplement(&mut inner).map_err(|reason| wrong(&path, reason))?;
+        overrides::apply(&mut inner, &settings, class.as_deref());
+        Self::new(inner, family, &settings, max_length, &path)
+    }
+
+    fn from_lists(folder: &Path, stated: Stated, config: &Config, max_length: usize) -> Result<Self, Error> {
+        let path = folder.join("config.json");
+        let family = Family::of_config(config).map_err(|reason| wrong(&path, reason))?;
         if let Some(missing) = family.files.iter().find(|file| !folder.join(file).exists()) {
             return Err(wrong(folder, format!("it holds neither `tokenizer.json` nor `{missing}`")));
         }
@@ -69,7 +89,7 @@ impl ClassifierTokenizer {
     }
 
     /// Learns word pieces from `lines`, in lower case and without accents, until the vocabulary has `vocabulary_size`
-    /// entries or nothing is left to merge. Equal lines give equal tokenisers. `[PAD]` has id 0.
+    /// entries or there is nothing left to merge. Equal lines give equal tokenisers. `[PAD]` has id 0.
     pub fn train<S: AsRef<str>>(
         lines: impl Iterator<Item = S>,
         vocabulary_size: usize,
@@ -88,7 +108,7 @@ impl ClassifierTokenizer {
         fs::write(path, self.to_json()).map_err(|source| Error::Write { path: path.to_owned(), source })
     }
 
-    /// Tokens of a text, or of a pair, of which the longer one is cut first.
+    /// Tokens of a text or of a pair. In a pair that is too long, the longer text is cut first.
     pub fn encode(&self, text: &str, pair: Option<&str>) -> Encoded {
         let input = match pair {
             Some(pair) => EncodeInput::Dual(text.into(), pair.into()),
@@ -100,24 +120,28 @@ impl ClassifierTokenizer {
         Encoded { ids, segments }
     }
 
-    /// One more than the highest id: what an embedding table must have room for.
+    /// One more than the highest id, so the least number of rows that an embedding table needs.
     pub fn vocabulary_size(&self) -> usize {
         self.vocabulary_size
     }
 
-    /// Id of the token that fills up a batch.
+    /// Id of the padding token.
     pub fn pad(&self) -> u32 {
         self.pad
     }
 
-    /// The most tokens that [`encode`](Self::encode) returns.
+    /// The largest number of tokens that [`encode`](Self::encode) returns.
     pub fn max_length(&self) -> usize {
         self.max_length
     }
 
+    /// States the length only if texts are cut at their start, since a `tokenizer.json` cannot say that without it.
     fn to_json(&self) -> String {
         let mut inner = self.inner.clone();
-        inner.with_truncation(None).expect("nothing is checked where nothing is cut");
+        let direction = inner.get_truncation().map(|truncation| truncation.direction);
+        if !matches!(direction, Some(TruncationDirection::Left)) {
+            inner.with_truncation(None).expect("nothing is checked where nothing is cut");
+        }
         inner.to_string(true).expect("a tokeniser is plain data")
     }
 
@@ -130,13 +154,13 @@ impl ClassifierTokenizer {
         path: &Path,
     ) -> Result<Self, Error> {
         let special_ids = checks::check(&inner).map_err(|reason| wrong(path, reason))?;
-        let pad = &settings.specials.pad.content;
-        let pad = inner.token_to_id(pad).ok_or_else(|| wrong(path, format!("it lacks `{}`", shown(pad))))?;
+        let pad = inner.token_to_id(&settings.specials.pad.content).expect("the settings have looked for it");
         let added = inner.get_post_processor().map_or(0, |processor| processor.added_tokens(true));
         if max_length <= added {
             return Err(Error::MaximumLength { asked: max_length, least: added + 1 });
         }
-        let truncation = TruncationParams { max_length, ..TruncationParams::default() };
+        let direction = settings.truncation_side.unwrap_or_default();
+        let truncation = TruncationParams { max_length, direction, ..TruncationParams::default() };
         inner.with_padding(None);
         inner.with_truncation(Some(truncation)).expect("the length was checked");
         inner.with_decoder(Some((family.decoder)()));
@@ -144,18 +168,6 @@ impl ClassifierTokenizer {
         let vocabulary_size = highest as usize + 1;
         Ok(Self { inner, has_segments: family.has_segments, pad, max_length, vocabulary_size })
     }
-}
-
-/// transformers, too, lets `tokenizer_config.json` decide on a byte-level tokeniser's space before the text.
-fn put_space_before(inner: &mut Tokenizer, add_prefix_space: bool) {
-    if let Some(PreTokenizerWrapper::ByteLevel(byte_level)) = inner.get_pre_tokenizer() {
-        let byte_level = byte_level.add_prefix_space(add_prefix_space);
-        inner.with_pre_tokenizer(Some(byte_level));
-    }
-}
-
-fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
 fn wrong(path: &Path, reason: String) -> Error {

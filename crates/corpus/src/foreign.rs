@@ -1,4 +1,14 @@
-//! Text of files and servers in messages.
+//! Files that others wrote, and their text in messages.
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+use crate::Error;
+
+/// The most bytes of a tokeniser's file, about twice as many as the largest in use have.
+pub(crate) const MOST_BYTES: u64 = 1 << 26;
 
 /// The most characters of foreign text that a message repeats.
 const MOST: usize = 120;
@@ -6,7 +16,45 @@ const MOST: usize = 120;
 /// The most names that a message lists.
 const MOST_NAMES: usize = 30;
 
-/// `text` as a message may show it: in one line, with control characters escaped, and not at any length.
+/// Reads a file of at most `most` bytes. Pipes and devices, which may never end, are refused.
+///
+/// # Errors
+/// If it is missing, not a regular file, or longer.
+pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
+    let fault = |source| Error::Read { path: path.to_owned(), source };
+    // Before it is opened: opening a pipe waits for someone to write to it.
+    if !fs::metadata(path).map_err(fault)?.is_file() {
+        return Err(fault(io::Error::other("not a regular file")));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(fault)?;
+    file.take(most + 1).read_to_end(&mut bytes).map_err(fault)?;
+    if bytes.len() as u64 > most {
+        return Err(fault(io::Error::other(format!("longer than {most} bytes, which no such file is"))));
+    }
+    Ok(bytes)
+}
+
+/// Reads a file of at most `most` bytes of UTF-8, as [`read`] does.
+pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, Error> {
+    let text = String::from_utf8(read(path, most)?);
+    text.map_err(|_| Error::Read { path: path.to_owned(), source: io::Error::other("not valid UTF-8") })
+}
+
+/// Reads a tokeniser's JSON file; `wrong` makes an error out of what is wrong with the content.
+pub(crate) fn read_json<T: DeserializeOwned>(
+    path: &Path,
+    wrong: impl FnOnce(&Path, String) -> Error,
+) -> Result<T, Error> {
+    parse_json(&read_text(path, MOST_BYTES)?).map_err(|reason| wrong(path, reason))
+}
+
+/// Parses JSON; the error is one line.
+pub(crate) fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| shown(&error.to_string()))
+}
+
+/// `text` as a message may show it: on one line, with control characters escaped, and cut if it is long.
 pub(crate) fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(MOST).flat_map(escaped).collect();
     if text.chars().nth(MOST).is_some() {
@@ -15,7 +63,7 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
-/// Names of a foreign file as a message may list them: not more than the first few.
+/// Names from a foreign file as a message may list them: only the first few.
 pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
     let mut names = names.into_iter().map(|name| format!("`{}`", shown(name)));
     let first: Vec<String> = names.by_ref().take(MOST_NAMES).collect();
@@ -26,7 +74,7 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a String>) -> String 
 }
 
 fn escaped(letter: char) -> impl Iterator<Item = char> {
-    // These are harmless, and escapes of theirs would only be hard to read.
+    // These are harmless, and would be harder to read if escaped.
     let plain = matches!(letter, '"' | '\'' | '\\');
     let escape = (!plain).then(|| letter.escape_debug());
     plain.then_some(letter).into_iter().chain(escape.into_iter().flatten())
@@ -35,6 +83,21 @@ fn escaped(letter: char) -> impl Iterator<Item = char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_may_be_as_long_as_it_may_be_and_no_longer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "犬").unwrap();
+        assert_eq!(read_text(&path, 3).unwrap(), "犬");
+        let source = |error: Error| std::error::Error::source(&error).unwrap().to_string();
+        let error = read_text(&path, 2).unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot read `{}`", path.display()));
+        assert_eq!(source(error), "longer than 2 bytes, which no such file is");
+        fs::write(&path, [0xff]).unwrap();
+        assert_eq!(source(read_text(&path, 3).unwrap_err()), "not valid UTF-8");
+        assert_eq!(source(read(folder.path(), 3).unwrap_err()), "not a regular file");
+    }
 
     #[test]
     fn control_characters_are_escaped_and_other_text_stays() {

@@ -1,34 +1,34 @@
-//! Pieces of fairseq's translators as transformers keeps them, `fsmt`, such as facebook/wmt19-en-de: Moses splits the
-//! words, `merges.txt` cuts them into pieces (Sennrich et al. 2016, <https://aclanthology.org/P16-1162>),
-//! `vocab-src.json` and `vocab-tgt.json` number these.
+//! Pieces of fairseq's translators in the format of transformers (`fsmt`), such as facebook/wmt19-en-de. Moses splits
+//! texts into words, `merges.txt` cuts words into pieces (Sennrich et al. 2016, <https://aclanthology.org/P16-1162>),
+//! and `vocab-src.json` and `vocab-tgt.json` number the pieces.
 //!
 //! After `FSMTTokenizer` of transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/fsmt/tokenization_fsmt.py>.
-//! Differs from it in target texts, which go by the target language and its vocabulary, as in fairseq; there they go by
+//! Differs from it for target texts: as in fairseq, they go by the language and the vocabulary of the target, not by
 //! those of the source.
 mod merges;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs;
 use std::path::Path;
 
 use self::merges::{END_OF_WORD, Merges};
 use crate::Error;
 use crate::classifier_tokenizer::Name;
-use crate::foreign::shown;
+use crate::foreign::{MOST_BYTES, read_json, read_text, shown};
 use crate::marian_tokenizer::join_punctuation;
 use crate::moses::Moses;
 use crate::numbering::Numbering;
 use crate::sentence_tokenizer::SentenceTokenizer;
+use crate::special_tokens::{Part, SpecialToken, SpecialTokens};
 
-/// Pieces of a source and a target language, each under a numbering of its own.
+/// Pieces of a source and a target language, each with its own numbering.
 pub struct FsmtTokenizer {
     source: Side,
     target: Side,
     merges: Merges,
-    /// Special tokens with their ids, which both sides share.
-    specials: Vec<(String, u32)>,
+    /// The special tokens, whose ids both sides share.
+    specials: SpecialTokens,
     end: u32,
     pad: u32,
     unknown: u32,
@@ -40,7 +40,7 @@ pub struct FsmtTokenizer {
 struct Side {
     moses: Moses,
     ids: HashMap<String, u32>,
-    /// By their ids.
+    /// In the order of their ids.
     pieces: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ fn unknown() -> Name {
     Name::Plain("<unk>".into())
 }
 
-/// Sizes of the vocabularies that a model's `config.json` states.
+/// The sizes of the vocabularies according to the model's `config.json`.
 #[derive(Default, serde::Deserialize)]
 struct Sizes {
     src_vocab_size: Option<usize>,
@@ -86,12 +86,12 @@ struct Sizes {
 }
 
 impl FsmtTokenizer {
-    /// Reads `tokenizer_config.json`, `vocab-src.json`, `vocab-tgt.json` and `merges.txt` of a folder; where there is a
-    /// `config.json`, too, the vocabularies must have the sizes that it states.
+    /// Reads `tokenizer_config.json`, `vocab-src.json`, `vocab-tgt.json` and `merges.txt` of a folder. If there is a
+    /// `config.json`, the vocabularies must have the sizes that it states.
     pub fn load(folder: &Path) -> Result<Self, Error> {
-        let settings: Settings = read_json(&folder.join("tokenizer_config.json"))?;
+        let settings: Settings = read_json(&folder.join("tokenizer_config.json"), wrong)?;
         let config = folder.join("config.json");
-        let sizes: Sizes = if config.exists() { read_json(&config)? } else { Sizes::default() };
+        let sizes: Sizes = if config.exists() { read_json(&config, wrong)? } else { Sizes::default() };
         let [from, to] = &settings.langs;
         let source = Side::read(&folder.join("vocab-src.json"), from, sizes.src_vocab_size)?;
         let path = folder.join("vocab-tgt.json");
@@ -99,58 +99,41 @@ impl FsmtTokenizer {
         let special = |name: &Name| source.shared(&target, name.as_str(), folder);
         let [begin, pad, end, unknown] =
             [&settings.bos_token, &settings.pad_token, &settings.sep_token, &settings.unk_token].map(special);
-        let specials = vec![begin?, pad?, end?, unknown?];
-        let [pad, end, unknown] = [1, 2, 3].map(|place| specials[place].1);
+        let specials = [begin?, pad?, end?, unknown?];
+        let [_, pad, end, unknown] = specials.each_ref().map(|token| token.id);
+        let specials = SpecialTokens(specials.into());
         let path = folder.join("merges.txt");
-        let merges = Merges::parse(&read(&path)?).map_err(|reason| wrong(&path, reason))?;
+        let merges = Merges::parse(&read_text(&path, MOST_BYTES)?).map_err(|reason| wrong(&path, reason))?;
         let (lower_case, joins_punctuation) = (settings.do_lower_case, settings.clean_up_tokenization_spaces);
         Ok(Self { source, target, merges, specials, end, pad, unknown, lower_case, joins_punctuation })
     }
 
     fn encode_with(&self, side: &Side, text: &str) -> Vec<u32> {
-        let mut ids = Vec::new();
-        let lowered;
-        let mut rest = text;
-        if self.lower_case {
-            lowered = self.lower(text);
-            rest = &lowered;
-        }
-        while let Some((before, token, after)) = self.first_special(rest) {
-            self.push_pieces(side, before, &mut ids);
-            ids.push(token.1);
-            rest = after;
-        }
-        self.push_pieces(side, rest, &mut ids);
+        let lowered = self.lower_case.then(|| self.lower(text));
+        let mut ids = self.specials.encode(lowered.as_deref().unwrap_or(text), |text| self.cut(side, text));
         ids.push(self.end);
         ids
     }
 
-    /// `text` in small letters but for special tokens.
+    /// `text` in lower case, except for special tokens.
     fn lower(&self, text: &str) -> String {
-        // Letter by letter, since transformers knows no sigma at the end of a word.
-        let small = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<String>();
-        let (mut lowered, mut rest) = (String::new(), text);
-        while let Some((before, token, after)) = self.first_special(rest) {
-            lowered += &small(before);
-            lowered += &token.0;
-            rest = after;
-        }
-        lowered + &small(rest)
+        let lower = |part| match part {
+            // Letter by letter: transformers ignores that a sigma at the end of a word has a form of its own.
+            Part::Text(text) => text.chars().flat_map(char::to_lowercase).collect(),
+            Part::Special(token) => token.text.clone(),
+        };
+        self.specials.parts(text).into_iter().map(lower).collect()
     }
 
-    /// The first special token in `text`, the longest if several begin there, and what stands around it.
-    fn first_special<'a>(&self, text: &'a str) -> Option<(&'a str, &(String, u32), &'a str)> {
-        let places = self.specials.iter().filter_map(|token| Some((text.find(&token.0)?, token)));
-        let (place, token) = places.min_by_key(|(place, token)| (*place, usize::MAX - token.0.len()))?;
-        Some((&text[..place], token, &text[place + token.0.len()..]))
-    }
-
-    fn push_pieces(&self, side: &Side, text: &str, ids: &mut Vec<u32>) {
+    /// Ids of the pieces of a text without special tokens.
+    fn cut(&self, side: &Side, text: &str) -> Vec<u32> {
+        let mut ids = Vec::new();
         for mut word in side.moses.tokenize(&side.moses.clean(text)) {
             word += END_OF_WORD;
             let pieces = self.merges.cut(&word);
             ids.extend(pieces.map(|piece| side.ids.get(piece).copied().unwrap_or(self.unknown)));
         }
+        ids
     }
 }
 
@@ -167,21 +150,22 @@ impl SentenceTokenizer for FsmtTokenizer {
 
     /// Text of target `ids`; special tokens and ids outside the vocabulary are left out.
     fn decode(&self, ids: &[u32]) -> String {
-        let special = |id: &u32| self.specials.iter().any(|(_, special)| special == id);
-        let pieces =
-            ids.iter().filter(|id| !special(id)).filter_map(|&id| self.target.pieces.get(id as usize));
+        let pieces = ids
+            .iter()
+            .filter(|id| !self.specials.has(**id))
+            .filter_map(|&id| self.target.pieces.get(id as usize));
         let text = pieces.map(|piece| piece.replace(' ', "").replace(END_OF_WORD, " ")).collect::<String>();
         let words: Vec<&str> = crate::moses::words(&text).collect();
         let text = self.target.moses.detokenize(&words);
         if self.joins_punctuation { join_punctuation(&text) } else { text }
     }
 
-    /// Number of source pieces, which is what the encoder's embedding must have room for.
+    /// Number of source pieces, and so of rows in the encoder's embedding table.
     fn source_vocabulary_size(&self) -> usize {
         self.source.pieces.len()
     }
 
-    /// Number of target pieces, which is what the decoder's embedding must have room for.
+    /// Number of target pieces, and so of rows in the decoder's embedding table.
     fn target_vocabulary_size(&self) -> usize {
         self.target.pieces.len()
     }
@@ -191,16 +175,16 @@ impl SentenceTokenizer for FsmtTokenizer {
         self.end
     }
 
-    /// Id of what fills up a batch.
+    /// Id of the padding symbol.
     fn pad(&self) -> u32 {
         self.pad
     }
 }
 
 impl Side {
-    /// `size` is what the model's configuration states.
+    /// Reads a vocabulary; `size` is the one that the model's configuration states.
     fn read(path: &Path, language: &str, size: Option<usize>) -> Result<Self, Error> {
-        let numbering: Numbering = read_json(path)?;
+        let numbering: Numbering = read_json(path, wrong)?;
         let ids = numbering.into_unique().map_err(|reason| wrong(path, reason))?;
         let mut pieces = vec![None; ids.len()];
         for (piece, &id) in &ids {
@@ -222,15 +206,15 @@ impl Side {
         Ok(Self { moses: Moses::new(language), ids, pieces: pieces.into_iter().flatten().collect() })
     }
 
-    /// A special token of the source side and its id, which the target side must have, too.
-    fn shared(&self, target: &Self, token: &str, folder: &Path) -> Result<(String, u32), Error> {
+    /// A special token of the source side, which must have the same id on the target side.
+    fn shared(&self, target: &Self, token: &str, folder: &Path) -> Result<SpecialToken, Error> {
         let id = |side: &Self, name: &str| {
             let lacks = || wrong(&folder.join(name), format!("it lacks `{}`", shown(token)));
             side.ids.get(token).copied().filter(|_| !token.is_empty()).ok_or_else(lacks)
         };
         let (here, there) = (id(self, "vocab-src.json")?, id(target, "vocab-tgt.json")?);
         if here == there {
-            return Ok((token.to_owned(), here));
+            return Ok(SpecialToken { text: token.to_owned(), id: here });
         }
         let token = shown(token);
         let reason =
@@ -244,14 +228,6 @@ impl fmt::Debug for FsmtTokenizer {
         let sizes = [&self.source, &self.target].map(|side| side.pieces.len());
         formatter.debug_struct("FsmtTokenizer").field("pieces", &sizes).finish_non_exhaustive()
     }
-}
-
-fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
-}
-
-fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    serde_json::from_str(&read(path)?).map_err(|error| wrong(path, shown(&error.to_string())))
 }
 
 fn wrong(path: &Path, reason: String) -> Error {

@@ -1,7 +1,7 @@
 //! Models of the Hugging Face hub, kept in its usual cache and so shared with other programs.
 //!
-//! Layout of the cache: <https://huggingface.co/docs/huggingface_hub/guides/manage-cache>. What the server says is not
-//! trusted: only names of a known form become paths, and a checksum that is known is compared.
+//! Layout of the cache: <https://huggingface.co/docs/huggingface_hub/guides/manage-cache>. The server is not trusted:
+//! only names of a known form become paths, and known checksums are compared.
 mod cache;
 
 use std::fmt;
@@ -16,16 +16,17 @@ use crate::foreign::shown;
 use crate::progress::progress_bar;
 use crate::transfer::{Client, Description, Fault};
 
-/// What comes before a model of the hub where a folder could stand too.
+/// Marks a model of the hub where a folder is possible too.
 pub const PREFIX: &str = "hub:";
 
 const CONFIGURATION: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
-/// Names the shards of weights in several files, and their tensors.
+/// Lists the files of weights that are split, and the tensors in each.
 const INDEX: &str = "model.safetensors.index.json";
 
-/// What models may have: settings of generation, and tokenisers in several forms.
-pub const OPTIONAL: [&str; 12] = [
+/// Files that a model may have: settings for generating text, and tokenisers in several formats.
+pub const OPTIONAL: [&str; 13] = [
+    "added_tokens.json",
     "generation_config.json",
     "merges.txt",
     "sentencepiece.bpe.model",
@@ -58,9 +59,9 @@ pub struct HubOptions {
     pub cache: PathBuf,
     /// Address of the hub, if not the usual one.
     pub endpoint: Option<String>,
-    /// Token for models that are not public; only the hub itself gets to see it.
+    /// Token for models that are not public; it is sent to the hub itself only.
     pub token: Option<String>,
-    /// Whether only the cache is asked.
+    /// Whether to use only what is in the cache.
     pub offline: bool,
 }
 
@@ -74,11 +75,11 @@ pub struct Fetched {
 }
 
 impl HubOptions {
-    /// Reads `HF_HOME`, `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE`; the token may also lie in
-    /// the file `token` of `HF_HOME`, which is `~/.cache/huggingface` if not given.
+    /// Reads `HF_HOME`, which is `~/.cache/huggingface` if not given, `HF_ENDPOINT`, `HF_TOKEN` and
+    /// `HF_HUB_OFFLINE`. The token may also be in the file `token` of `HF_HOME`.
     pub fn from_env() -> Self {
         let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.trim().is_empty());
-        // The values of huggingface_hub that mean yes.
+        // The values that mean yes to huggingface_hub.
         let yes = |value: String| ["1", "ON", "YES", "TRUE"].contains(&value.to_uppercase().as_str());
         let usual = || std::env::home_dir().unwrap_or_default().join(".cache/huggingface");
         let home = variable("HF_HOME").map_or_else(usual, PathBuf::from);
@@ -106,7 +107,7 @@ impl FromStr for HubModel {
             None => (text, None),
         };
         let parts: Vec<&str> = repository.split('/').collect();
-        // Both become names of folders and parts of addresses.
+        // Both become part of paths and addresses.
         let fits = parts.len() == 2
             && parts.iter().all(|part| is_name(part))
             && revision.is_none_or(|revision| revision.split('/').all(is_name));
@@ -145,11 +146,11 @@ struct Sibling {
 }
 
 impl HubModel {
-    /// Brings configuration, weights and what there is of the [`OPTIONAL`] files to the cache. The weights are
-    /// `model.safetensors` or, of large models, an index and its shards.
+    /// Downloads to the cache: the configuration, the weights and those of the [`OPTIONAL`] files that there are. The
+    /// weights are `model.safetensors` or, for large models, an index and its shards.
     ///
-    /// Files that the cache has are not asked for again, but unless `options.offline` the hub is
-    /// asked which commit the revision is.
+    /// Files in the cache are not downloaded again, but unless `options.offline` the hub is asked
+    /// for the commit of the revision.
     ///
     /// # Errors
     /// If the hub does not answer, has no such model or not all of its files, or the cache cannot be written.
@@ -162,10 +163,10 @@ impl HubModel {
         let revision = download.ask()?;
         let files: Vec<&str> = revision.siblings.iter().map(|file| file.name.as_str()).collect();
         let required = required(&files).map_err(|reason| self.fault(reason))?;
-        // Required files last: a snapshot that has them is complete, which matters offline.
+        // Required files last, so that a snapshot that has them is complete; that matters offline.
         let optional = OPTIONAL.iter().copied().filter(|name| files.contains(name));
         for name in optional.chain(required) {
-            // The commit and not the branch, which may move between two files.
+            // By commit, since a branch may move between two files.
             download.bring(&revision.sha, name)?;
         }
         if self.revision() != revision.sha {
@@ -189,7 +190,7 @@ impl HubModel {
 
     /// The model as the cache has it.
     fn find(&self, cache: &Cache) -> Result<Fetched, Error> {
-        // A revision without a reference may be a commit.
+        // A revision that the cache does not know as a branch or tag may be a commit.
         let commit = cache.commit(self.revision())?.unwrap_or_else(|| self.revision().to_owned());
         let folder = cache.snapshot(&commit);
         let has = |name: &str| folder.join(name).exists();
@@ -209,7 +210,7 @@ impl HubModel {
             Fault::Status(404) => {
                 format!("the hub has no such model, or it has no revision `{}`", self.revision())
             }
-            // The hub's answer to whoever asks without a token for what does not exist.
+            // Without a token, this is also the hub's answer for models that do not exist.
             Fault::Status(401 | 403) => {
                 "the hub has no such model, or HF_TOKEN must hold a token that may read it".to_owned()
             }
@@ -236,7 +237,7 @@ impl Download<'_> {
     /// Asks the hub which commit the revision is, and which files it has.
     fn ask(&mut self) -> Result<Revision, Error> {
         let HubModel { repository, .. } = self.model;
-        // A slash would end the revision there.
+        // Otherwise the revision would end at the slash.
         let name = self.model.revision().replace('/', "%2F");
         let address = format!("{}/api/models/{repository}/revision/{name}", self.options.endpoint());
         let text = self.client.text(&address).map_err(|fault| self.model.transfer_fault(fault))?;
@@ -252,7 +253,7 @@ impl Download<'_> {
         Err(self.model.fault(reason))
     }
 
-    /// Brings one file of `commit`, unless it is there.
+    /// Downloads a file of `commit` unless the cache has it.
     fn bring(&mut self, commit: &str, name: &str) -> Result<(), Error> {
         if self.cache.snapshot(commit).join(name).exists() {
             return Ok(());
@@ -280,7 +281,7 @@ impl Download<'_> {
         blob.complete(&self.model.to_string())
     }
 
-    /// What the hub calls the content of a file; it becomes a file name.
+    /// The hub's name for the content of a file, which becomes a file name.
     fn etag(&self, name: &str, description: &Description) -> Result<String, Error> {
         let field = description.field("x-linked-etag").or_else(|| description.field("etag"));
         let field = field.ok_or_else(|| self.model.fault(format!("it names no ETag of `{name}`")))?;
@@ -296,15 +297,15 @@ impl Download<'_> {
     }
 }
 
-/// The size of a file, where the hub says it.
+/// The size of a file, if the hub states it.
 fn size(description: &Description) -> Option<u64> {
     let linked = description.field("x-linked-size");
     let own = || description.field("content-length").filter(|_| !description.is_redirection());
     linked.or_else(own)?.trim().parse().ok()
 }
 
-/// The files that a model cannot do without, of those that the hub has: the configuration, then weights, of
-/// several files the index last.
+/// The files that a model needs, of those that the hub has: the configuration, then the weights. If those are split, the
+/// index comes last.
 ///
 /// # Errors
 /// What is missing.
@@ -337,7 +338,7 @@ fn required<'a>(files: &[&'a str]) -> Result<Vec<&'a str>, String> {
     })
 }
 
-/// Of how many shards this is one, by its name: `model-00001-of-00003.safetensors`.
+/// The number of shards according to the name of one: 3 for `model-00001-of-00003.safetensors`.
 fn count_of_shards(name: &str) -> Option<usize> {
     let (place, count) = name.strip_prefix("model-")?.strip_suffix(".safetensors")?.split_once("-of-")?;
     let number = |text: &str| {

@@ -35,6 +35,7 @@ pub mod parallel;
 mod pieces;
 pub mod progress;
 pub mod sentence_tokenizer;
+mod special_tokens;
 pub mod tokenizer;
 mod transfer;
 

@@ -3,53 +3,53 @@
 //!
 //! After transformers' `MarianTokenizer`:
 //! <https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/marian/tokenization_marian.py>.
-//! Its tokeniser, too, leaves the punctuation as it is, and recognises special tokens in the text. A language code is
-//! what stands between `>>` and `<<` at the start of a text, as in transformers 5; version 4 drops codes elsewhere too.
+//! Like it, this one leaves punctuation as it is, and recognises special tokens in the text. A language code stands
+//! between `>>` and `<<` at the start of a text, as in transformers 5; version 4 also drops codes elsewhere.
 use std::collections::HashMap;
 use std::fmt;
-use std::fs;
 use std::path::Path;
 
 use crate::Error;
-use crate::foreign::shown;
+use crate::foreign::read_json;
 use crate::numbering::Numbering;
 use crate::pieces::Pieces;
 use crate::sentence_tokenizer::SentenceTokenizer;
+use crate::special_tokens::{SpecialToken, SpecialTokens};
 use crate::tokenizer::{END, PAD, UNKNOWN};
 
-/// Pieces of a source and a target language under one numbering.
+/// Pieces of a source and a target language with one numbering.
 pub struct MarianTokenizer {
     source: Pieces,
     target: Pieces,
     ids: HashMap<String, u32>,
     pieces: HashMap<u32, String>,
-    specials: [(&'static str, u32); 3],
+    specials: SpecialTokens,
     end: u32,
     pad: u32,
     unknown: u32,
     joins_punctuation: bool,
 }
 
-/// What SentencePiece writes for a space.
+/// How SentencePiece writes a space.
 const SPACE: &str = "\u{2581}";
 
 impl MarianTokenizer {
-    /// Reads `source.spm`, `target.spm` and `vocab.json` of a folder, and `tokenizer_config.json` where there is one.
+    /// Reads `source.spm`, `target.spm` and `vocab.json` of a folder, and its `tokenizer_config.json` if it has one.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let joins_punctuation = read_settings(&folder.join("tokenizer_config.json"))?;
         let path = folder.join("vocab.json");
         let ids = read_vocabulary(&path)?;
-        let id = |token: &str| {
-            let reason = || format!("it lacks `{token}`");
-            ids.get(token).copied().ok_or_else(|| Error::Vocabulary { path: path.clone(), reason: reason() })
-        };
+        let id =
+            |token: &str| ids.get(token).copied().ok_or_else(|| wrong(&path, format!("it lacks `{token}`")));
         let (end, pad, unknown) = (id(END)?, id(PAD)?, id(UNKNOWN)?);
+        let specials = [(END, end), (PAD, pad), (UNKNOWN, unknown)]
+            .map(|(text, id)| SpecialToken { text: text.to_owned(), id });
         Ok(Self {
             source: Pieces::read(&folder.join("source.spm"))?,
             target: Pieces::read(&folder.join("target.spm"))?,
             pieces: ids.iter().map(|(piece, &id)| (id, piece.clone())).collect(),
             ids,
-            specials: [(END, end), (PAD, pad), (UNKNOWN, unknown)],
+            specials: SpecialTokens(specials.into()),
             end,
             pad,
             unknown,
@@ -58,37 +58,23 @@ impl MarianTokenizer {
     }
 
     fn encode_with(&self, model: &Pieces, text: &str) -> Vec<u32> {
-        let mut ids = Vec::new();
-        let mut rest = text;
-        while let Some((before, id, after)) = self.first_special(rest) {
-            self.push_pieces(model, before, &mut ids);
-            ids.push(id);
-            rest = after;
-        }
-        self.push_pieces(model, rest, &mut ids);
+        let mut ids = self.specials.encode(text, |text| self.cut(model, text));
         ids.push(self.end);
         ids
     }
 
-    /// The first special token in `text`, and what stands around it.
-    fn first_special<'a>(&self, text: &'a str) -> Option<(&'a str, u32, &'a str)> {
-        let places = self.specials.iter().filter_map(|&(token, id)| Some((text.find(token)?, token, id)));
-        let (place, token, id) = places.min()?;
-        Some((&text[..place], id, &text[place + token.len()..]))
-    }
-
-    fn push_pieces(&self, model: &Pieces, text: &str, ids: &mut Vec<u32>) {
+    /// Ids of the pieces of a text without special tokens.
+    fn cut(&self, model: &Pieces, text: &str) -> Vec<u32> {
         let (code, text) = split_language_code(text);
-        let pieces = model.cut(text);
-        let code = code.into_iter().map(str::to_owned);
-        ids.extend(code.chain(pieces).map(|piece| self.ids.get(&piece).copied().unwrap_or(self.unknown)));
+        let pieces = code.into_iter().map(str::to_owned).chain(model.cut(text));
+        pieces.map(|piece| self.ids.get(&piece).copied().unwrap_or(self.unknown)).collect()
     }
 }
 
 impl SentenceTokenizer for MarianTokenizer {
     /// Ids of the pieces of a source text, then the end symbol.
     ///
-    /// A language code, such as `>>fra<<` at the start, is one piece.
+    /// A language code at the start, such as `>>fra<<`, is one piece.
     fn encode(&self, text: &str) -> Vec<u32> {
         self.encode_with(&self.source, text)
     }
@@ -100,14 +86,13 @@ impl SentenceTokenizer for MarianTokenizer {
 
     /// Text of `ids`; special tokens and ids outside the vocabulary are left out.
     fn decode(&self, ids: &[u32]) -> String {
-        let special = |id: &u32| [self.end, self.pad, self.unknown].contains(id);
-        let pieces = ids.iter().filter(|id| !special(id)).filter_map(|id| self.pieces.get(id));
+        let pieces = ids.iter().filter(|id| !self.specials.has(**id)).filter_map(|id| self.pieces.get(id));
         let text = pieces.map(String::as_str).collect::<String>().replace(SPACE, " ");
         let text = text.trim();
         if self.joins_punctuation { join_punctuation(text) } else { text.to_owned() }
     }
 
-    /// One more than the highest id: what an embedding table must have room for.
+    /// One more than the highest id, so the least number of rows that an embedding table needs.
     fn source_vocabulary_size(&self) -> usize {
         self.pieces.keys().max().map_or(0, |&highest| highest as usize + 1)
     }
@@ -129,7 +114,7 @@ impl fmt::Debug for MarianTokenizer {
     }
 }
 
-/// The language code that `text` begins with, and what comes after it.
+/// The language code that `text` begins with, and the rest of it.
 fn split_language_code(text: &str) -> (Option<&str>, &str) {
     match text.find("<<") {
         Some(place) if text.starts_with(">>") => {
@@ -140,7 +125,7 @@ fn split_language_code(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// The `clean_up_tokenization` of transformers, in its order:
+/// The rules of transformers' `clean_up_tokenization`, in the same order:
 /// <https://github.com/huggingface/transformers/blob/v4.46.3/src/transformers/tokenization_utils_base.py#L4052>.
 pub(crate) fn join_punctuation(text: &str) -> String {
     let rules = [
@@ -158,7 +143,7 @@ pub(crate) fn join_punctuation(text: &str) -> String {
     rules.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// Whether decoding joins punctuation to words, which older versions of transformers write into the folders they save.
+/// Whether decoding joins punctuation to words. Older versions of transformers wrote this setting into folders.
 fn read_settings(path: &Path) -> Result<bool, Error> {
     #[derive(Default, serde::Deserialize)]
     #[serde(default)]
@@ -169,26 +154,27 @@ fn read_settings(path: &Path) -> Result<bool, Error> {
     if !path.exists() {
         return Ok(false);
     }
-    let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let wrong = |reason: String| Error::Vocabulary { path: path.to_owned(), reason };
-    let settings: Settings = serde_json::from_str(&text).map_err(|error| wrong(shown(&error.to_string())))?;
+    let settings: Settings = read_json(path, wrong)?;
     if settings.separate_vocabs {
-        return Err(wrong("`separate_vocabs` is true, but one vocabulary must serve both languages".into()));
+        let reason = "`separate_vocabs` is true, but one vocabulary must serve both languages";
+        return Err(wrong(path, reason.into()));
     }
     Ok(settings.clean_up_tokenization_spaces)
 }
 
 fn read_vocabulary(path: &Path) -> Result<HashMap<String, u32>, Error> {
-    let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let wrong = |reason| Error::Vocabulary { path: path.to_owned(), reason };
-    let numbering: Numbering =
-        serde_json::from_str(&text).map_err(|error| wrong(shown(&error.to_string())))?;
-    numbering.into_unique().map_err(wrong)
+    let numbering: Numbering = read_json(path, wrong)?;
+    numbering.into_unique().map_err(|reason| wrong(path, reason))
+}
+
+fn wrong(path: &Path, reason: String) -> Error {
+    Error::Vocabulary { path: path.to_owned(), reason }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::path::PathBuf;
 
     const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../core-masking/tests/fixtures/tiny-marian");

@@ -1,4 +1,4 @@
-//! Tokens and their ids as a JSON object lists them, repetitions included.
+//! Tokens and their ids as a JSON object lists them, duplicates included.
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::foreign::shown;
 
-/// The entries in their order. A map would keep one of two entries with the same name, and say nothing.
+/// The entries in order. A map would silently keep only one of two entries with the same name.
 pub(crate) struct Numbering(Vec<(String, u32)>);
 
 impl Numbering {
-    /// The ids of the tokens; the error names two tokens that share one, since what is decoded would then depend on
-    /// chance, or a token with two.
+    /// The ids of the tokens. The error names a token with two ids, or two tokens with one id, of which decoding would
+    /// pick either.
     pub(crate) fn into_unique(self) -> Result<HashMap<String, u32>, String> {
         let (mut ids, mut tokens) = (HashMap::new(), BTreeMap::new());
         for (token, id) in self.0 {

@@ -1,15 +1,14 @@
 //! SentencePiece models: Kudo and Richardson (2018), <https://aclanthology.org/D18-2012>.
 //!
-//! The models of opus-mt are read: BPE and unigram, with the normaliser that each brings. What `sentencepiece_rust` does
-//! not do as SentencePiece does is refused.
+//! Reads models like those of opus-mt: BPE or unigrams, each with its own normaliser. Models that `sentencepiece_rust`
+//! would treat differently from SentencePiece are refused.
 use std::collections::HashSet;
-use std::fs;
 use std::path::Path;
 
 use sentencepiece_rust::{ModelType, PieceType, SentencePieceProcessor, Vocab};
 
 use crate::Error;
-use crate::foreign::shown;
+use crate::foreign::{MOST_BYTES, read, shown};
 
 /// Cuts text into the pieces of a model.
 pub(crate) struct Pieces {
@@ -19,14 +18,14 @@ pub(crate) struct Pieces {
 impl Pieces {
     /// Reads a `.spm` file.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
-        let bytes = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        Self::parse(&bytes).map_err(|reason| Error::SentencePiece { path: path.to_owned(), reason })
+        Self::parse(&read(path, MOST_BYTES)?)
+            .map_err(|reason| Error::SentencePiece { path: path.to_owned(), reason })
     }
 
     /// The error says what is wrong with the bytes.
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let model = SentencePieceProcessor::from_bytes(bytes).map_err(|error| shown(&error.to_string()))?;
-        // A file torn between two pieces is a model like any other, only without what follows the pieces.
+        // A file cut off between two pieces still reads as a model; it only lacks what follows the pieces.
         let field = |number| last_field(bytes, number);
         let (Some(_), Some(normalizer)) = (field(TRAINER_SPEC), field(NORMALIZER_SPEC)) else {
             return Err("it ends before its settings".into());
@@ -40,10 +39,10 @@ impl Pieces {
         Ok(Self { model })
     }
 
-    /// The pieces of `text` after the model's normalisation; what the model does not know stays as it is.
+    /// The pieces of `text`, normalised first; text unknown to the model stays as it is.
     pub(crate) fn cut(&self, text: &str) -> Vec<String> {
         if text.is_empty() {
-            return Vec::new(); // whatever the model puts before a text
+            return Vec::new(); // even if the model puts something before texts
         }
         self.model.encode_pieces(text).expect("`parse` has tried the model")
     }
@@ -51,17 +50,17 @@ impl Pieces {
 
 /// A unigram model taken apart.
 pub(crate) struct ScoredPieces {
-    /// The pieces in their order, each with its score.
+    /// The pieces and their scores, in the order of the model.
     pub(crate) pieces: Vec<(String, f64)>,
-    /// The table of its normaliser; empty where it has none.
+    /// The table of the normaliser; empty if there is none.
     pub(crate) charsmap: Vec<u8>,
 }
 
 impl ScoredPieces {
     /// Reads a unigram model.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
-        let bytes = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        Self::parse(&bytes).map_err(|reason| Error::SentencePiece { path: path.to_owned(), reason })
+        Self::parse(&read(path, MOST_BYTES)?)
+            .map_err(|reason| Error::SentencePiece { path: path.to_owned(), reason })
     }
 
     /// The error says what is wrong with the bytes.
@@ -79,7 +78,8 @@ impl ScoredPieces {
     }
 }
 
-/// Every piece must be of a type that the crate treats as SentencePiece does, and the unknown one where it looks for it.
+/// Every piece must be of a type that the crate treats as SentencePiece does, and the unknown piece must have the id
+/// that the model states.
 fn check_pieces(vocabulary: &Vocab) -> Result<(), String> {
     if vocabulary.byte_fallback {
         return Err("byte fallback is not supported".into());
@@ -111,7 +111,7 @@ fn check_pieces(vocabulary: &Vocab) -> Result<(), String> {
     }
 }
 
-/// SentencePiece never merges to a control piece, but the crate does.
+/// No merge may make a control piece: SentencePiece never makes one, but the crate would.
 fn check_merges(vocabulary: &Vocab) -> Result<(), String> {
     let kind = |piece: &str| vocabulary.piece_to_id(piece.as_bytes()).and_then(|id| vocabulary.kind(id));
     let occurs = |piece: &str| piece.chars().count() == 1 || kind(piece) == Some(PieceType::Normal);
@@ -127,13 +127,13 @@ fn check_merges(vocabulary: &Vocab) -> Result<(), String> {
     Ok(())
 }
 
-/// All pieces with their numbers.
+/// All pieces with their ids.
 fn pieces(vocabulary: &Vocab) -> impl Iterator<Item = (i32, &str)> {
     (0..).map_while(|id| Some((id, vocabulary.id_to_piece(id)?)))
 }
 
-/// The crate leaves out, without a word, a table of replacements that it cannot read: the size of a trie, little-endian,
-/// the trie, and texts with a zero after each.
+/// Refuses a table of replacements that the crate would silently ignore because it cannot read it. A table is the size
+/// of a trie in little-endian order, the trie, then texts that each end with a zero.
 fn check_charsmap(normalizer: &[u8]) -> Result<(), String> {
     let Some(map) = last_field(normalizer, CHARSMAP) else { return Ok(()) };
     let Some((size, rest)) = map.split_first_chunk() else {
@@ -142,7 +142,22 @@ fn check_charsmap(normalizer: &[u8]) -> Result<(), String> {
     let size = u32::from_le_bytes(*size) as usize;
     let texts =
         rest.get(size..).filter(|texts| size.is_multiple_of(4) && !texts.is_empty()).ok_or_else(torn)?;
-    str::from_utf8(texts).map(drop).map_err(|_| torn())
+    check_replacements(str::from_utf8(texts).map_err(|_| torn())?)
+}
+
+/// The longest text, in letters, that a table may put in. The longest in Unicode has 18 and stands for U+FDFA.
+pub(crate) const LONGEST_REPLACEMENT: usize = 32;
+
+/// Refuses a table that could turn a short text into an endless one. `texts` are those that it puts in, each ending with
+/// a zero.
+pub(crate) fn check_replacements(texts: &str) -> Result<(), String> {
+    let longest = texts.split('\0').map(|text| text.chars().count()).max().unwrap_or(0);
+    if longest <= LONGEST_REPLACEMENT {
+        return Ok(());
+    }
+    Err(format!(
+        "its table of normalisation puts in {longest} letters at once: {LONGEST_REPLACEMENT} are the most"
+    ))
 }
 
 fn torn() -> String {
@@ -155,18 +170,18 @@ const TRAINER_SPEC: u64 = 2;
 const NORMALIZER_SPEC: u64 = 3;
 const CHARSMAP: u64 = 2;
 
-/// A field of a protocol buffer that has a length.
+/// A length-delimited field of a protocol buffer.
 struct Field<'a> {
     number: u64,
     content: &'a [u8],
 }
 
-/// What the last field of this number holds.
+/// The content of the last field with this number.
 fn last_field(bytes: &[u8], number: u64) -> Option<&[u8]> {
     fields(bytes).into_iter().rev().find(|field| field.number == number).map(|field| field.content)
 }
 
-/// The fields of a protocol buffer that have a length, as far as they are whole.
+/// The length-delimited fields of a protocol buffer, up to the first that is not whole.
 fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
     const NUMBER: u64 = 0;
     const WITH_LENGTH: u64 = 2;
@@ -207,6 +222,7 @@ fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
     use flate2::read::GzDecoder;
+    use std::fs;
     use std::io::Read;
 
     const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/sentencepiece");

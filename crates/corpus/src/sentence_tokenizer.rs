@@ -1,7 +1,7 @@
-//! What the tokenisers of translators have in common.
+//! The interface that all tokenisers of translators share.
 use std::fmt::Debug;
 
-/// Tokens of source and target sentences.
+/// Turns source and target sentences into ids, and ids of the target back into text.
 pub trait SentenceTokenizer: Debug + Send + Sync {
     /// Ids of a source sentence, the end symbol last.
     fn encode(&self, text: &str) -> Vec<u32>;
@@ -12,10 +12,10 @@ pub trait SentenceTokenizer: Debug + Send + Sync {
     /// The text of target `ids`; special tokens and ids outside the vocabulary are left out.
     fn decode(&self, ids: &[u32]) -> String;
 
-    /// What the embedding table of the source must have room for.
+    /// The number of rows that the source's embedding table needs.
     fn source_vocabulary_size(&self) -> usize;
 
-    /// What the embedding table of the target must have room for.
+    /// The number of rows that the target's embedding table needs.
     fn target_vocabulary_size(&self) -> usize {
         self.source_vocabulary_size()
     }
@@ -23,6 +23,6 @@ pub trait SentenceTokenizer: Debug + Send + Sync {
     /// Id of the end symbol.
     fn end(&self) -> u32;
 
-    /// Id of what fills up a batch.
+    /// Id of the padding symbol.
     fn pad(&self) -> u32;
 }

@@ -1,8 +1,8 @@
 //! Subwords: byte-level byte-pair encoding (Sennrich et al. 2016, <https://aclanthology.org/P16-1162>),
 //! one vocabulary for both languages, kept as a Hugging Face `tokenizer.json`.
 //!
-//! Any text survives encoding and decoding. Special tokens are not recognised in the text: a
-//! sentence that holds the characters `</s>` is encoded as those characters.
+//! Any text survives encoding and decoding. Special tokens are not recognised in texts: `</s>` in a
+//! sentence is encoded as four characters.
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
@@ -16,14 +16,14 @@ use tokenizers::processors::template::TemplateProcessing;
 use tokenizers::{AddedToken, TokenizerImpl};
 
 use crate::Error;
-use crate::foreign::shown;
+use crate::foreign::{MOST_BYTES, read_text, shown};
 use crate::sentence_tokenizer::SentenceTokenizer;
 
 /// Ends every sentence. Id 0 in what we train.
 pub const END: &str = "</s>";
-/// What cannot be encoded; never used by a byte-level vocabulary. Id 1 in what we train.
+/// Stands for what cannot be encoded, which does not happen with bytes. Id 1 in what we train.
 pub const UNKNOWN: &str = "<unk>";
-/// Fills up a batch; also what a decoder starts from. Id 2 in what we train.
+/// Pads sentences of a batch to one length; decoders also start from it. Id 2 in what we train.
 pub const PAD: &str = "<pad>";
 
 type Inner = TokenizerImpl<BPE, NormalizerWrapper, ByteLevel, PostProcessorWrapper, ByteLevel>;
@@ -37,8 +37,8 @@ pub struct SubwordTokenizer {
 }
 
 impl SubwordTokenizer {
-    /// Learns merges from `lines`, of both languages, until the vocabulary has `vocabulary_size`
-    /// entries or nothing is left to merge. Equal lines give equal tokenisers.
+    /// Learns merges from `lines` of both languages until the vocabulary has `vocabulary_size`
+    /// entries or there is nothing left to merge. Equal lines give equal tokenisers.
     pub fn train<S: AsRef<str> + Send>(
         lines: impl Iterator<Item = S> + Send,
         vocabulary_size: usize,
@@ -61,8 +61,7 @@ impl SubwordTokenizer {
 
     /// Reads a `tokenizer.json` that [`SubwordTokenizer::save`] wrote.
     pub fn load(path: &Path) -> Result<Self, Error> {
-        let json =
-            fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let json = read_text(path, MOST_BYTES)?;
         let wrong = |reason: String| Error::Tokenizer { path: path.to_owned(), reason };
         let inner = parse(&json).map_err(|reason| wrong(shown(&reason)))?;
         Self::from_inner(inner).map_err(wrong)
@@ -101,7 +100,7 @@ impl SentenceTokenizer for SubwordTokenizer {
         ids
     }
 
-    /// As the source: both sides share their pieces.
+    /// The same as for the source, since both sides share their pieces.
     fn encode_target(&self, text: &str) -> Vec<u32> {
         self.encode(text)
     }
@@ -112,7 +111,7 @@ impl SentenceTokenizer for SubwordTokenizer {
         self.inner.decode(ids, true).expect("a byte-level decoder takes any token")
     }
 
-    /// Number of ids, special tokens included; below what was asked for if the text was small.
+    /// Number of ids, special tokens included; less than was asked for if there was little text.
     fn source_vocabulary_size(&self) -> usize {
         self.inner.get_vocab_size(true)
     }
@@ -128,17 +127,17 @@ impl SentenceTokenizer for SubwordTokenizer {
     }
 }
 
-/// A tokeniser without vocabulary, whose parts are those of every tokeniser we train.
+/// A tokeniser without a vocabulary, with the parts of every tokeniser that we train.
 fn untrained() -> Inner {
-    let byte_level = ByteLevel::new(false, true, true); // no space before the text: it would not come back
+    let byte_level = ByteLevel::new(false, true, true); // no space before the text, since decoding would not remove it
     let mut inner = Inner::new(BPE::default());
     inner.with_pre_tokenizer(Some(byte_level));
     inner.with_decoder(Some(byte_level));
     inner
 }
 
-/// Reads a `tokenizer.json` whose parts are those of every tokeniser we train. How texts are cut, filled up and ended is
-/// not taken from it: `encode` sees to that.
+/// Reads a `tokenizer.json` with the parts of every tokeniser that we train. What it says about truncation, padding and
+/// special tokens is ignored, since `encode` sees to those.
 fn parse(text: &str) -> Result<Inner, String> {
     let mut json: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     check_parts(&json)?;
@@ -150,7 +149,7 @@ fn parse(text: &str) -> Result<Inner, String> {
     serde_json::from_str(&json.to_string()).map_err(|error| error.to_string())
 }
 
-/// Others could fail in the middle of a text, change it, or draw at random, as a dropout of merges does.
+/// Refuses other parts than ours: they could fail in the middle of a text, change it, or draw at random.
 fn check_parts(json: &Value) -> Result<(), String> {
     let ours = serde_json::to_value(untrained()).map_err(|error| error.to_string())?;
     let parts =
@@ -167,7 +166,8 @@ fn check_parts(json: &Value) -> Result<(), String> {
     }
 }
 
-/// A table of embeddings has a row for each id, and a token that shares its id is not what is decoded.
+/// Ids must run from 0 without gaps, one for each token: they are rows of an embedding table, and decoding needs them
+/// to be unique.
 fn check_ids(inner: &Inner) -> Result<(), String> {
     let mut tokens: Vec<(u32, String)> =
         inner.get_vocab(true).into_iter().map(|(token, id)| (id, token)).collect();
@@ -182,7 +182,7 @@ fn check_ids(inner: &Inner) -> Result<(), String> {
     })
 }
 
-/// Appends the end symbol, as [`SubwordTokenizer::encode`] does: for other readers of the file.
+/// Appends the end symbol for other readers of the file, as [`SubwordTokenizer::encode`] does itself.
 fn append_end(end: u32) -> TemplateProcessing {
     TemplateProcessing::builder()
         .try_single(format!("$A {END}"))

@@ -1,5 +1,5 @@
-//! Files from servers that need not mean well: silence and size have limits, a token stays with the server that it is
-//! for, and a download goes on where it stopped.
+//! Downloads from servers that may be hostile: silence and size are limited, a token is only sent to the server that it
+//! is for, and a download resumes where it stopped.
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -13,26 +13,26 @@ use ureq::{Agent, Body};
 
 use crate::foreign::shown;
 
-/// Told about a download: bytes so far, and bytes in all where known.
+/// Called during a download with the bytes so far, and the bytes in all if known.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
 
 const CONNECT: Duration = Duration::from_secs(20);
-/// The longest silence, before an answer or in the middle of it. There is no limit for the whole.
+/// The longest silence before or during an answer. A whole download may take any time.
 const SILENCE: Duration = Duration::from_secs(60);
 const REDIRECTS: usize = 10;
-/// The most bytes of a file that is downloaded: more than any file that this project reads.
+/// The most bytes that are downloaded, more than any file that this project reads.
 const MOST_BYTES: u64 = 64 << 30;
-/// The most bytes of an answer that is kept in memory.
+/// The most bytes of an answer that is held in memory.
 const MOST_TEXT: u64 = 32 << 20;
 
-/// Why a file did not come.
+/// Why a file could not be downloaded.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// The server answered with this status.
     Status(u16),
-    /// What the transport says, or what is wrong with the answer.
+    /// A message of the transport, or what is wrong with the answer.
     Answer(String),
-    /// What came could not be written.
+    /// The file could not be written.
     Write {
         /// The file.
         path: PathBuf,
@@ -47,7 +47,7 @@ pub(crate) struct Client {
     token: Option<Token>,
 }
 
-/// A secret, and the only server that may see it.
+/// A secret and the only server that it may be sent to.
 struct Token {
     server: Server,
     field: String,
@@ -56,13 +56,13 @@ struct Token {
 /// Which redirects are followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Redirects {
-    /// Only what the server itself says: relative redirects are followed, as huggingface_hub does.
+    /// Only relative ones, which stay on the same server; as in huggingface_hub.
     Relative,
-    /// What any server says that the first one leads to.
+    /// All, to any server.
     All,
 }
 
-/// What an address names apart from the path; servers on two ports are two.
+/// An address without its path. Another port is another server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Server {
     scheme: Scheme,
@@ -71,14 +71,14 @@ struct Server {
 }
 
 impl Client {
-    /// Without a token.
+    /// A client without a token.
     pub(crate) fn new() -> Self {
         Self::with_silence(SILENCE)
     }
 
     fn with_silence(silence: Duration) -> Self {
-        // Without "identity" a server may compress on the way, and ranges then count other bytes. Redirects are
-        // followed here, because the transport takes the same host on another port for the same server.
+        // Without "identity" a server may compress what it sends, and ranges would count compressed bytes. Redirects are
+        // followed by us, because the transport takes another port of the same host for the same server.
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             .accept_encoding("identity")
@@ -90,7 +90,7 @@ impl Client {
         Self { agent: agent.into(), token: None }
     }
 
-    /// Shows `token` to the server of `address`, and to no other.
+    /// Sends `token` to the server of `address` and to no other.
     pub(crate) fn with_token(mut self, token: &str, address: &str) -> Result<Self, Fault> {
         let server = Server::of(&parse(address)?)?;
         self.token = Some(Token { server, field: format!("Bearer {token}") });
@@ -104,7 +104,7 @@ impl Client {
         body.read_to_string().map_err(|error| Fault::answer(&error))
     }
 
-    /// What the server of `address` says about the file there, which may itself be elsewhere.
+    /// What the server of `address` says about a file, even if it keeps it on another server.
     pub(crate) fn describe(&self, address: &str) -> Result<Description, Fault> {
         let answer = self.ask(&Method::HEAD, address, 0, Redirects::Relative)?;
         if !answer.status().is_redirection() && !answer.status().is_success() {
@@ -113,8 +113,8 @@ impl Client {
         Ok(Description { answer })
     }
 
-    /// Downloads `address` to `part`; what `part` holds already is not asked for again. `size` is that of the whole
-    /// file, if known.
+    /// Downloads `address` to `part`, and goes on from what `part` holds already. `size` is that of the whole file, if
+    /// known.
     pub(crate) fn resume(
         &self,
         address: &str,
@@ -129,12 +129,12 @@ impl Client {
         let start = if size.is_some_and(|size| present > size) { 0 } else { present };
         let mut answer = self.ask(&Method::GET, address, start, Redirects::All)?;
         if start > 0 && answer.status() == 416 {
-            // Nothing after what is there: it may be of another version.
+            // The server has nothing beyond what is there, which may be another version: start anew.
             answer = self.ask(&Method::GET, address, 0, Redirects::All)?;
         }
         let done = match answer.status().as_u16() {
             206 if start > 0 && starts_at(&answer, start) => start,
-            200 => 0, // the server, or a proxy, knows no ranges: all of it comes again
+            200 => 0, // the server or a proxy does not support ranges and sends the whole file
             206 => return Err(Fault::Answer("the server sent another part than asked for".to_owned())),
             status => return Err(Fault::Status(status)),
         };
@@ -154,7 +154,7 @@ impl Client {
         let mut place = parse(address)?;
         for _ in 0..=REDIRECTS {
             let answer = self.ask_once(method, &place, start)?;
-            // 304 and the like lead nowhere.
+            // Not every status of this group redirects; 304, for one, does not.
             let Some(location) = field(&answer, LOCATION).filter(|_| answer.status().is_redirection()) else {
                 return Ok(answer);
             };
@@ -191,7 +191,7 @@ impl Description {
         field(&self.answer, HeaderName::from_static(name))
     }
 
-    /// Whether the file itself is elsewhere, and fields about the body are not about the file.
+    /// Whether the file is elsewhere, so that fields about the body do not describe it.
     pub(crate) fn is_redirection(&self) -> bool {
         self.answer.status().is_redirection()
     }
@@ -222,7 +222,7 @@ impl Server {
 struct Incoming<'a> {
     part: &'a Path,
     file: File,
-    /// Bytes that it holds already.
+    /// Bytes in the file so far.
     done: u64,
     total: Option<u64>,
 }
@@ -249,7 +249,7 @@ impl Incoming<'_> {
         if let Some(total) = self.total.filter(|&total| self.done < total) {
             return Err(self.broke_off(&format!("of {total}")));
         }
-        // It is renamed next, and a name must not stand for less than was received.
+        // It is renamed next, and after a crash the final name must not stand for half a file.
         self.file.sync_all().map_err(|source| write_fault(self.part, source))
     }
 
@@ -272,7 +272,8 @@ fn starts_at(answer: &Response<Body>, start: u64) -> bool {
     field(answer, CONTENT_RANGE).is_some_and(|range| range.starts_with(&format!("bytes {start}-")))
 }
 
-/// A file that is compressed anyway is what it is, even where a server says that it is so only on the way.
+/// Refuses an answer that was compressed on the way. A `.gz` file is compressed in itself, but some servers call that
+/// compressed on the way too.
 fn check_encoding(answer: &Response<Body>, address: &str) -> Result<(), Fault> {
     match field(answer, CONTENT_ENCODING) {
         None | Some("" | "identity") => Ok(()),
@@ -283,7 +284,7 @@ fn check_encoding(answer: &Response<Body>, address: &str) -> Result<(), Fault> {
     }
 }
 
-/// The size of the whole file, of which `done` bytes are there; known beforehand or from the answer.
+/// The size of the whole file, given as `size` or stated in the answer. `done` bytes are there already.
 fn total(answer: &Response<Body>, done: u64, size: Option<u64>) -> Result<Option<u64>, Fault> {
     let length = answer.body().content_length().map(|length| length.saturating_add(done));
     let of_range = field(answer, CONTENT_RANGE).filter(|_| answer.status() == 206);
@@ -314,7 +315,7 @@ fn is_absolute(location: &str) -> bool {
     ["http://", "https://", "//"].iter().any(|start| location.starts_with(start))
 }
 
-/// Where a redirect leads: RFC 3986, section 5.2, but for dots in relative paths, which are left to the server.
+/// Where a redirect leads, by RFC 3986, section 5.2, except that dots in relative paths are left to the server.
 fn follow(from: &Uri, location: &str) -> Result<Uri, Fault> {
     let Server { scheme, .. } = Server::of(from)?;
     let authority = from.authority().map_or("", |authority| authority.as_str());

@@ -217,11 +217,19 @@ fn nowhere() -> String {
 
 #[test]
 fn a_model_comes_with_the_files_that_it_has_and_with_its_commit() {
-    let hub = Hub::new(&["README.md", "config.json", "model.safetensors", "vocab.txt", "pytorch_model.bin"]);
+    let files = [
+        "README.md",
+        "added_tokens.json",
+        "config.json",
+        "model.safetensors",
+        "vocab.txt",
+        "pytorch_model.bin",
+    ];
+    let hub = Hub::new(&files);
     let home = Home::new();
     let told = format!("commit {COMMIT} in `{}`", home.snapshot().display());
     home.fetch_from(&hub.start(), "toy/bert").success().stderr(contains(told));
-    assert_eq!(home.files(), ["config.json", "model.safetensors", "vocab.txt"]);
+    assert_eq!(home.files(), ["added_tokens.json", "config.json", "model.safetensors", "vocab.txt"]);
     assert_eq!(fs::read(home.snapshot().join("model.safetensors")).unwrap(), WEIGHTS);
     assert_eq!(fs::read(home.model().join("blobs").join(WEIGHTS_SHA256)).unwrap(), WEIGHTS);
     assert_eq!(fs::read_to_string(home.model().join("refs/main")).unwrap(), COMMIT);

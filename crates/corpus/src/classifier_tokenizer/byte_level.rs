@@ -1,4 +1,4 @@
-//! Byte-level BPE: `vocab.json` and `merges.txt` of RoBERTa (and of GPT-2, from which it has them).
+//! Byte-level BPE: `vocab.json` and `merges.txt` of RoBERTa, which took them from GPT-2.
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -7,34 +7,29 @@ use tokenizers::models::bpe::BPE;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
 use super::settings::Settings;
-use super::{read, wrong};
+use super::wrong;
 use crate::Error;
-use crate::foreign::shown;
+use crate::foreign::{MOST_BYTES, parse_json, read_json, read_text, shown};
 use crate::numbering::Numbering;
 
 /// Reads `vocab.json` and `merges.txt`.
 pub(super) fn load(folder: &Path, settings: &Settings) -> Result<Tokenizer, Error> {
     let path = folder.join("vocab.json");
-    let vocabulary = parse_vocabulary(&read(&path)?).map_err(|reason| wrong(&path, reason))?;
+    let numbering: Numbering = read_json(&path, wrong)?;
+    let vocabulary = numbering.into_unique().map_err(|reason| wrong(&path, reason))?;
     let path = folder.join("merges.txt");
-    let text = read(&path)?;
+    let text = read_text(&path, MOST_BYTES)?;
     let merges = parse_merges(&text, &vocabulary).map_err(|reason| wrong(&path, reason))?;
-    // The builder takes a hash table of a crate that we do not depend on.
+    // Not the builder: it takes a hash table from a crate that we do not depend on.
     let model = serde_json::json!({"type": "BPE", "vocab": vocabulary, "merges": merges});
-    let model: BPE =
-        serde_json::from_str(&model.to_string()).map_err(|error| wrong(&path, shown(&error.to_string())))?;
+    let model: BPE = parse_json(&model.to_string()).map_err(|reason| wrong(&path, reason))?;
     let mut inner = Tokenizer::new(model);
     inner.with_pre_tokenizer(Some(ByteLevel::default().add_prefix_space(settings.add_prefix_space)));
     Ok(inner)
 }
 
-fn parse_vocabulary(text: &str) -> Result<HashMap<String, u32>, String> {
-    let numbering: Numbering = serde_json::from_str(text).map_err(|error| shown(&error.to_string()))?;
-    numbering.into_unique()
-}
-
-/// Two pieces a line, after a line with the version. transformers leaves out the first line and what follows the last
-/// line break, whatever they are.
+/// Reads the merges: a line with the version, then two pieces in each line. transformers skips the first line and
+/// whatever follows the last line break without looking at them.
 fn parse_merges<'a>(text: &'a str, vocabulary: &HashMap<String, u32>) -> Result<Vec<[&'a str; 2]>, String> {
     if !text.starts_with("#version") {
         return Err("its first line must begin with `#version`".into());

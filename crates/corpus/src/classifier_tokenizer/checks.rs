@@ -1,4 +1,4 @@
-//! What encoding relies on: the library would panic or fail in the middle of the data.
+//! Checks of what encoding relies on; without them the library would panic or fail in the middle of the data.
 use std::collections::{HashMap, HashSet};
 
 use tokenizers::models::bpe::BPE;
@@ -10,8 +10,9 @@ use tokenizers::{
 };
 
 use crate::foreign::shown;
+use crate::pieces::check_replacements;
 
-/// Returns the ids of the special tokens around texts.
+/// Checks a tokeniser, and returns the ids of the special tokens that it puts around texts.
 pub(super) fn check(inner: &Tokenizer) -> Result<Vec<u32>, String> {
     match inner.get_model() {
         ModelWrapper::BPE(model) => check_bpe(model, inner.get_pre_tokenizer())?,
@@ -24,7 +25,7 @@ pub(super) fn check(inner: &Tokenizer) -> Result<Vec<u32>, String> {
     check_template(inner)
 }
 
-/// Any word must have a token.
+/// Every word must have a token, if only the unknown one.
 fn check_wordpiece(model: &WordPiece) -> Result<(), String> {
     match model.token_to_id(&model.unk_token) {
         Some(_) => Ok(()),
@@ -32,7 +33,7 @@ fn check_wordpiece(model: &WordPiece) -> Result<(), String> {
     }
 }
 
-/// Any byte must have a token: the library leaves out what has none.
+/// Every byte must have a token, since the library drops those that have none.
 fn check_bpe(model: &BPE, pre_tokenizer: Option<&PreTokenizerWrapper>) -> Result<(), String> {
     if !pre_tokenizer.is_some_and(cuts_into_bytes) {
         return Err("its pre-tokeniser must be `ByteLevel`".into());
@@ -58,9 +59,9 @@ fn cuts_into_bytes(pre_tokenizer: &PreTokenizerWrapper) -> bool {
     }
 }
 
-/// The best pieces are those of the highest sum of scores, logarithms of probabilities.
+/// Pieces must differ, and their scores must be logarithms of probabilities: the library adds them up.
 fn check_unigram(model: &Unigram) -> Result<(), String> {
-    const MOST: f64 = 1e9; // sums over any text are far from the largest number
+    const MOST: f64 = 1e9; // no sum over a text overflows
     let mut seen = HashSet::new();
     for (piece, score) in model.iter() {
         if !seen.insert(piece) {
@@ -76,7 +77,8 @@ fn check_unigram(model: &Unigram) -> Result<(), String> {
     Ok(())
 }
 
-/// The library numbers added tokens from the number of pieces on; where those leave gaps, a piece may have that id.
+/// No two tokens may share an id. The library numbers added tokens from the number of pieces on, so if the ids of the
+/// pieces have gaps, an added token can get the id of a piece.
 fn check_ids(inner: &Tokenizer) -> Result<(), String> {
     let mut tokens: Vec<(u32, String)> =
         inner.get_vocab(true).into_iter().map(|(token, id)| (id, token)).collect();
@@ -88,8 +90,8 @@ fn check_ids(inner: &Tokenizer) -> Result<(), String> {
     })
 }
 
-/// A token that normalisation leaves nothing of would be found everywhere, within letters too; and one that takes the
-/// spaces after it, in the middle of one that begins with a space.
+/// Refuses added tokens that the library would find where there are none: one that normalisation empties is found
+/// everywhere, even inside a letter; one that begins with a space is found after a token that has taken that space.
 fn check_added(inner: &Tokenizer) -> Result<(), String> {
     let tokens: Vec<AddedToken> = inner.get_added_tokens_decoder().into_values().collect();
     let taker = tokens.iter().find(|token| token.rstrip);
@@ -113,7 +115,7 @@ fn check_added(inner: &Tokenizer) -> Result<(), String> {
     Ok(())
 }
 
-/// Where special tokens go. Returns their ids; the library would panic on a template that names others.
+/// Checks where special tokens go, and returns their ids. The library panics on a template with an unknown token.
 fn check_template(inner: &Tokenizer) -> Result<Vec<u32>, String> {
     use tokenizers::PostProcessorWrapper as Processor;
     #[derive(serde::Deserialize)]
@@ -169,11 +171,11 @@ fn check_template(inner: &Tokenizer) -> Result<Vec<u32>, String> {
     }
 }
 
-/// Checks a table of replacements as SentencePiece compiles it: the size of a trie, little-endian, the trie, and texts
-/// with a zero after each. The trie is a double array of 32-bit units:
+/// Checks a table of replacements as SentencePiece compiles it: the size of a trie in little-endian order, the trie,
+/// then texts that each end with a zero. The trie is a double array of 32-bit units:
 /// <https://github.com/s-yata/darts-clone/blob/master/include/darts.h>.
 ///
-/// The library looks at units and texts wherever the trie points to.
+/// The library follows the trie wherever it points, even out of bounds.
 pub(super) fn check_charsmap(map: &[u8]) -> Result<(), String> {
     let malformed = || "its table of normalisation is malformed".to_owned();
     let (size, rest) = map.split_first_chunk().ok_or_else(malformed)?;
@@ -181,17 +183,18 @@ pub(super) fn check_charsmap(map: &[u8]) -> Result<(), String> {
     let (trie, texts) =
         rest.split_at_checked(size).filter(|_| size.is_multiple_of(4)).ok_or_else(malformed)?;
     let texts = str::from_utf8(texts).map_err(|_| malformed())?;
+    check_replacements(texts)?;
     let (units, _) = trie.as_chunks();
     let units: Vec<Unit> = units.iter().map(|unit| Unit(u32::from_le_bytes(*unit))).collect();
     check_trie(&units, texts).ok_or_else(malformed)
 }
 
-/// Follows all ways through a trie; `None` if one of them leaves it, or ends outside the texts.
+/// Follows every path through a trie; `None` if one leaves the trie or ends outside the texts.
 fn check_trie(units: &[Unit], texts: &str) -> Option<()> {
     let mut seen = vec![false; units.len()];
     let mut nodes = vec![units.first()?.offset()];
     while let Some(node) = nodes.pop() {
-        units.get(node | 0xff)?; // any byte may follow
+        units.get(node | 0xff)?; // any byte can come next
         if std::mem::replace(&mut seen[node], true) {
             continue;
         }
@@ -223,7 +226,7 @@ impl Unit {
         (self.0 & 0x7fff_ffff) as usize
     }
 
-    /// More than a byte where the unit is a leaf.
+    /// Larger than any byte if the unit is a leaf.
     fn label(self) -> usize {
         (self.0 & 0x8000_00ff) as usize
     }

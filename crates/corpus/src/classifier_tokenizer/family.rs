@@ -1,7 +1,7 @@
-//! Families of classifiers: what their tokenisers are made of where the folder does not say otherwise.
+//! Families of classifiers: what their tokenisers consist of unless the folder says otherwise.
 //!
-//! Defaults are those of transformers 4.57: `BertTokenizer`, `DistilBertTokenizer`, `RobertaTokenizer`,
-//! `XLMRobertaTokenizer`.
+//! The defaults are those of `BertTokenizer`, `DistilBertTokenizer`, `RobertaTokenizer` and `XLMRobertaTokenizer` of
+//! transformers 4.57.
 use std::path::Path;
 
 use tokenizers::decoders::byte_level::ByteLevel;
@@ -10,34 +10,41 @@ use tokenizers::pre_tokenizers::metaspace::Metaspace;
 use tokenizers::{DecoderWrapper, ModelWrapper, Tokenizer};
 
 use super::settings::Settings;
-use super::{byte_level, read, unigram, wordpiece, wrong};
+use super::{byte_level, unigram, wordpiece, wrong};
 use crate::Error;
-use crate::foreign::shown;
+use crate::foreign::{read_json, shown};
 
 /// What the tokenisers of some models have in common.
 #[derive(Debug)]
 pub(super) struct Family {
-    /// What `config.json` calls these models.
+    /// The `model_type` of these models in `config.json`.
     model_types: &'static [&'static str],
-    /// Type of the tokeniser's model in `tokenizer.json`.
+    /// The type of the tokeniser's model in `tokenizer.json`.
     algorithm: &'static str,
-    /// The files that are read where there is no `tokenizer.json`.
+    /// The files that are read if there is no `tokenizer.json`.
     pub(super) files: &'static [&'static str],
-    /// Reads them: all parts but decoder, special tokens and template.
+    /// Reads those files, and makes all but the decoder, the special tokens and the template.
     pub(super) read: fn(&Path, &Settings) -> Result<Tokenizer, Error>,
-    /// The decoder that transformers gives them.
+    /// The decoder, as in transformers.
     pub(super) decoder: fn() -> DecoderWrapper,
     /// Names of the special tokens.
     pub(super) specials: Specials<&'static str>,
-    /// Whether the mask takes the spaces before it.
+    /// Whether the mask swallows the spaces before it.
     pub(super) mask_takes_spaces: bool,
-    /// Where special tokens go in a pair; in one text, they go around it.
+    /// Where special tokens go in a pair; a single text has one at each end.
     pub(super) pair: &'static str,
     /// Whether the model tells the first text from the second.
     pub(super) has_segments: bool,
 }
 
-/// Something for each special token that every family has.
+/// What `config.json` says about the tokeniser.
+#[derive(Default, serde::Deserialize)]
+pub(super) struct Config {
+    model_type: Option<String>,
+    tokenizer_class: Option<String>,
+}
+
+/// One value for each special token that every family has.
 #[derive(Debug, Clone)]
 pub(super) struct Specials<T> {
     pub(super) unknown: T,
@@ -91,7 +98,7 @@ const ROBERTA_SPECIALS: Specials<&str> =
 const ROBERTA_PAIR: &str = "begin:0 $A:0 separator:0 separator:0 $B:0 separator:0";
 
 impl Family {
-    /// That of the model in a `tokenizer.json`: a BERT may well have the pieces of XLM-RoBERTa.
+    /// The family of the model in a `tokenizer.json`, not of the classifier: a BERT may well use XLM-RoBERTa's pieces.
     pub(super) fn of_model(model: &ModelWrapper) -> Result<&'static Self, String> {
         let algorithm = match model {
             ModelWrapper::BPE(_) => "BPE",
@@ -106,29 +113,34 @@ impl Family {
         })
     }
 
-    /// That of the `model_type` in a `config.json`; BERT's where there is none.
-    pub(super) fn of_config(path: &Path) -> Result<&'static Self, Error> {
-        #[derive(serde::Deserialize)]
-        struct Config {
-            model_type: Option<String>,
-        }
-        if !path.exists() {
-            return Ok(&BERT);
-        }
-        let config: Config =
-            serde_json::from_str(&read(path)?).map_err(|error| wrong(path, shown(&error.to_string())))?;
-        let Some(asked) = config.model_type else { return Ok(&BERT) };
+    /// The family of the classifier, or BERT's if there is no `model_type`. The error lists the known ones.
+    pub(super) fn of_config(config: &Config) -> Result<&'static Self, String> {
+        let Some(asked) = &config.model_type else { return Ok(&BERT) };
         let found = FAMILIES.into_iter().find(|family| family.model_types.contains(&asked.as_str()));
         found.ok_or_else(|| {
             let known = FAMILIES.map(|family| family.model_types.join(", ")).join(", ");
-            wrong(
-                path,
-                format!(
-                    "without `tokenizer.json`, its `model_type` must be one of {known}, not `{}`",
-                    shown(&asked)
-                ),
+            format!(
+                "without `tokenizer.json`, its `model_type` must be one of {known}, not `{}`",
+                shown(asked)
             )
         })
+    }
+}
+
+impl Config {
+    /// Reads a `config.json`; without one, nothing is stated.
+    pub(super) fn read(path: &Path) -> Result<Self, Error> {
+        if path.exists() { read_json(path, wrong) } else { Ok(Self::default()) }
+    }
+
+    /// The class of the tokeniser in transformers if `tokenizer_config.json` names none.
+    pub(super) fn tokenizer_class(self) -> Option<String> {
+        let of_model = |model_type: &str| match model_type {
+            "bert" => Some("BertTokenizer".to_owned()),
+            "distilbert" => Some("DistilBertTokenizer".to_owned()),
+            _ => None,
+        };
+        self.tokenizer_class.or_else(|| of_model(self.model_type.as_deref()?))
     }
 }
 

@@ -1,30 +1,44 @@
-//! `tokenizer.json`: what is looked at before the library reads it, since some parts make it panic.
+//! `tokenizer.json`, checked before the library reads it: some parts would make the library panic.
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use tokenizers::Tokenizer;
+use tokenizers::{Tokenizer, TruncationDirection};
 
 use super::checks::check_charsmap;
 use super::family::Family;
-use crate::foreign::shown;
+use crate::foreign::{parse_json, shown};
 use crate::numbering::Numbering;
+use crate::pieces::LONGEST_REPLACEMENT;
 
-/// What XLM-RoBERTa replaces by the sign of a space.
+/// The pattern that XLM-RoBERTa replaces with the sign for a space.
 pub(super) const SPACES: &str = " {2,}";
 
-/// Reads a `tokenizer.json` but for its decoder, on which the library panics where it is malformed, and for what it says
-/// about cutting and filling up texts.
-pub(super) fn parse(text: &str) -> Result<(Tokenizer, &'static Family), String> {
-    let mut json: Value = serde_json::from_str(text).map_err(|error| shown(&error.to_string()))?;
+/// A `tokenizer.json`.
+pub(super) struct Parsed {
+    pub(super) inner: Tokenizer,
+    pub(super) family: &'static Family,
+    /// `Left` if the file says that texts are cut at their start.
+    pub(super) truncation_side: Option<TruncationDirection>,
+}
+
+/// Reads a `tokenizer.json`. Left out are the decoder, since the library panics on a malformed one, and what the file
+/// says about padding and truncation, except for the side that texts are cut on, which counts in transformers too.
+pub(super) fn parse(text: &str) -> Result<Parsed, String> {
+    let mut json: Value = parse_json(text)?;
     for (role, part, allowed) in
         [("normaliser", "normalizer", &NORMALIZERS[..]), ("pre-tokeniser", "pre_tokenizer", &PRE_TOKENIZERS)]
     {
         json.get_mut(part).map_or(Ok(()), |part| check_part(role, part, allowed))?;
     }
+    check_growth(&json)?;
     check_model(&json["model"])?;
     if json["model"]["vocab"].is_object() {
         check_ids(text)?;
     }
+    let truncation_side = match json["truncation"]["direction"].as_str() {
+        Some("Left") => Some(TruncationDirection::Left),
+        _ => None,
+    };
     for part in ["decoder", "truncation", "padding"] {
         if let Some(part) = json.get_mut(part) {
             part.take();
@@ -32,11 +46,11 @@ pub(super) fn parse(text: &str) -> Result<(Tokenizer, &'static Family), String> 
     }
     let inner: Tokenizer = json.to_string().parse().map_err(|error| shown(&format!("{error}")))?;
     let family = Family::of_model(inner.get_model())?;
-    Ok((inner, family))
+    Ok(Parsed { inner, family, truncation_side })
 }
 
-/// What classifiers do to a text before it is cut: none of it can fail, whatever the text, once [`check_detail`] has
-/// looked at it. Others can: regular expressions in the middle of a text.
+/// The allowed steps before a text is cut into pieces. After [`check_detail`] none of these can fail on any text, as a
+/// regular expression could.
 const NORMALIZERS: [&str; 12] = [
     "BertNormalizer",
     "Lowercase",
@@ -62,7 +76,7 @@ const PRE_TOKENIZERS: [&str; 8] = [
     "WhitespaceSplit",
 ];
 
-/// Refuses a part, or a part of a sequence, whose type is not `allowed`.
+/// Refuses a part whose type is not `allowed`, also inside a sequence.
 fn check_part(role: &str, part: &mut Value, allowed: &[&str]) -> Result<(), String> {
     if part.is_null() {
         return Ok(());
@@ -83,14 +97,14 @@ fn check_part(role: &str, part: &mut Value, allowed: &[&str]) -> Result<(), Stri
     Ok(())
 }
 
-/// Refuses a table that would make the library panic, and patterns other than those known to do no harm.
+/// Refuses tables that would make the library panic, and all patterns but those known to be harmless.
 fn check_detail(kind: &str, part: &mut Value) -> Result<(), String> {
     match kind {
         "Precompiled" => {
             let encoded = part["precompiled_charsmap"].as_str().unwrap_or_default();
             let charsmap = STANDARD.decode(encoded).map_err(|_| "its table is not base64")?;
             check_charsmap(&charsmap)?;
-            // The library has a reader of base64 of its own.
+            // Encoded anew, since the library decodes base64 in its own way.
             part["precompiled_charsmap"] = STANDARD.encode(charsmap).into();
             Ok(())
         }
@@ -110,7 +124,40 @@ fn check_detail(kind: &str, part: &mut Value) -> Result<(), String> {
     }
 }
 
-/// Refuses what the library would panic on while it reads a model, or would leave to chance.
+/// How many times its length a text may grow to before it is cut into pieces. By [`growth`], ALBERT's normaliser, the
+/// strongest in use, comes to 1,728.
+const MOST_GROWTH: u64 = 10_000;
+
+/// Refuses parts that, one after another, could turn a short text into an endless one.
+fn check_growth(json: &Value) -> Result<(), String> {
+    let growth = growth(&json["normalizer"]).saturating_mul(growth(&json["pre_tokenizer"]));
+    if growth <= MOST_GROWTH {
+        return Ok(());
+    }
+    Err(format!(
+        "its normaliser and pre-tokeniser could make a text {growth} times as long: {MOST_GROWTH} times is the most"
+    ))
+}
+
+/// The most times its length that a part can make a text grow to.
+fn growth(part: &Value) -> u64 {
+    let own = match part["type"].as_str().unwrap_or_default() {
+        "Precompiled" => LONGEST_REPLACEMENT as u64,
+        "NFKC" | "NFKD" => 18, // U+FDFA
+        "BertNormalizer" | "ByteLevel" | "NFC" | "NFD" => 4,
+        "Lowercase" => 3,
+        "Replace" => {
+            let letters = |text: &Value| text.as_str().map_or(0, |text| text.chars().count() as u64);
+            let replaced = letters(&part["pattern"]["String"]).max(1);
+            letters(&part["content"]).div_ceil(replaced).max(1)
+        }
+        _ => 1,
+    };
+    let members = ["normalizers", "pretokenizers"].map(|list| part[list].as_array());
+    members.into_iter().flatten().flatten().map(growth).fold(own, u64::saturating_mul)
+}
+
+/// Refuses models on which the library would panic, or whose pieces would be left to chance.
 fn check_model(model: &Value) -> Result<(), String> {
     let is_unset = |part: &str| model[part].is_null() || model[part] == "" || model[part] == 0.0;
     if !is_unset("dropout") {
@@ -132,7 +179,7 @@ fn check_model(model: &Value) -> Result<(), String> {
     }
 }
 
-/// Refuses two pieces of one id, and two ids of one piece, of which the library would keep one or the other.
+/// Refuses two pieces with one id and two ids for one piece; the library would keep either.
 fn check_ids(text: &str) -> Result<(), String> {
     #[derive(serde::Deserialize)]
     struct Model {
@@ -142,6 +189,6 @@ fn check_ids(text: &str) -> Result<(), String> {
     struct File {
         model: Model,
     }
-    let file: File = serde_json::from_str(text).map_err(|error| shown(&error.to_string()))?;
+    let file: File = parse_json(text)?;
     file.model.vocab.into_unique().map(drop)
 }

@@ -1,27 +1,32 @@
-//! What a folder says about its tokeniser beside the pieces: `tokenizer_config.json`, and in older folders
-//! `special_tokens_map.json`.
-use std::collections::BTreeMap;
-use std::path::Path;
+//! What a folder says about its tokeniser besides the pieces: `tokenizer_config.json` and, in older folders,
+//! `special_tokens_map.json` and `added_tokens.json`.
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 
+use tokenizers::normalizers::BertNormalizer;
 use tokenizers::processors::template::TemplateProcessing;
-use tokenizers::{AddedToken, Tokenizer};
+use tokenizers::{AddedToken, Tokenizer, TruncationDirection};
 
 use super::family::{Family, Specials};
-use super::{read, wrong};
+use super::wrong;
 use crate::Error;
-use crate::foreign::shown;
+use crate::foreign::{read_json, shown};
 
-/// The settings of a folder, with the family's where it has none.
+/// The settings of a folder; those that it does not state are the family's.
 #[derive(Debug)]
 pub(super) struct Settings {
-    pub(super) do_lower_case: bool,
-    pub(super) strip_accents: Option<bool>,
-    pub(super) tokenize_chinese_chars: bool,
-    /// Whether a text is cut as if a space stood before it.
+    do_lower_case: bool,
+    strip_accents: Option<bool>,
+    tokenize_chinese_chars: bool,
+    /// Whether a text is cut into pieces as if a space stood before it.
     pub(super) add_prefix_space: bool,
+    /// Where a text that is too long is cut, if stated.
+    pub(super) truncation_side: Option<TruncationDirection>,
     pub(super) specials: Specials<AddedToken>,
-    /// Tokens beside the pieces, by their ids.
+    /// The added tokens, by id.
     added: BTreeMap<u32, AddedToken>,
+    /// The special tokens that the files name, in the order in which transformers adds them.
+    named: Vec<AddedToken>,
     pair: &'static str,
 }
 
@@ -29,23 +34,36 @@ pub(super) struct Settings {
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Stated {
+    /// The class of the tokeniser in transformers.
+    pub(super) tokenizer_class: Option<String>,
     do_lower_case: Option<bool>,
     strip_accents: Option<bool>,
     tokenize_chinese_chars: Option<bool>,
     add_prefix_space: Option<bool>,
+    truncation_side: Option<Side>,
     #[serde(flatten)]
     names: Names,
     added_tokens_decoder: Option<BTreeMap<String, Found>>,
 }
 
+#[derive(Clone, Copy, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Side {
+    Left,
+    Right,
+}
+
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 struct Names {
+    bos_token: Option<Name>,
+    eos_token: Option<Name>,
     unk_token: Option<Name>,
     sep_token: Option<Name>,
     pad_token: Option<Name>,
     cls_token: Option<Name>,
     mask_token: Option<Name>,
+    additional_special_tokens: Option<Vec<Name>>,
 }
 
 /// A special token, with or without details of how it is found.
@@ -62,6 +80,18 @@ impl Name {
             Self::Plain(name) | Self::Detailed(Found { content: name, .. }) => name,
         }
     }
+
+    /// The special token of this name. How it is found in texts is taken from `added` or from the details; without
+    /// either, it swallows the spaces before it if `lstrip`.
+    fn token(&self, lstrip: bool, added: &BTreeMap<u32, AddedToken>) -> AddedToken {
+        let listed = added.values().find(|token| token.content == self.as_str());
+        let token = match (listed, self) {
+            (Some(listed), _) => listed.clone(),
+            (None, Self::Detailed(found)) => Found { special: true, ..found.clone() }.into_token(),
+            (None, Self::Plain(name)) => AddedToken::from(name.as_str(), true).lstrip(lstrip),
+        };
+        token.special(true)
+    }
 }
 
 /// How a token is found in a text.
@@ -74,68 +104,99 @@ pub(crate) struct Found {
     lstrip: bool,
     #[serde(default)]
     rstrip: bool,
-    #[serde(default)]
-    normalized: bool,
+    /// If not stated, true for all but special tokens.
+    normalized: Option<bool>,
     #[serde(default)]
     special: bool,
 }
 
 impl Stated {
-    /// Nothing where there are no files. As in transformers, the names in `special_tokens_map.json` come first, unless
-    /// `tokenizer_config.json` lists the added tokens.
+    /// Reads the files that there are. As in transformers, the names in `special_tokens_map.json` override those in
+    /// `tokenizer_config.json`, unless the latter lists the added tokens.
     pub(super) fn read(folder: &Path) -> Result<Self, Error> {
-        let mut stated: Self = read_settings(&folder.join("tokenizer_config.json"))?;
+        let mut stated: Self = read_if_there(&folder.join("tokenizer_config.json"))?;
         if stated.added_tokens_decoder.is_none() {
-            let names: Names = read_settings(&folder.join("special_tokens_map.json"))?;
+            let names: Names = read_if_there(&folder.join("special_tokens_map.json"))?;
             stated.names = names.or(stated.names);
         }
         Ok(stated)
     }
 
-    /// The error names an added token whose id is no number.
+    /// The `added_tokens.json` of an older folder; `added_tokens_decoder` replaces it.
+    pub(super) fn older_list(&self, folder: &Path) -> Option<PathBuf> {
+        let path = folder.join("added_tokens.json");
+        (self.added_tokens_decoder.is_none() && path.exists()).then_some(path)
+    }
+
+    /// Fills in what is not stated. The error names an added token whose id is not a number.
     pub(super) fn for_family(self, family: &Family) -> Result<Settings, String> {
         let mut added = BTreeMap::new();
         for (id, found) in self.added_tokens_decoder.unwrap_or_default() {
             let number = id.parse().map_err(|_| format!("`{}` is no id of a token", shown(&id)))?;
             added.insert(number, found.into_token());
         }
-        let token = |stated: Option<Name>, usual: &str, lstrip: bool| {
-            let plain = match stated {
-                Some(Name::Detailed(found)) => return Found { special: true, ..found }.into_token(),
-                Some(Name::Plain(name)) => name,
-                None => usual.to_owned(),
-            };
-            let listed = added.values().find(|token| token.content == plain).cloned();
-            listed.unwrap_or_else(|| AddedToken::from(plain, true).lstrip(lstrip)).special(true)
-        };
-        let usual = &family.specials;
-        let specials = Specials {
-            unknown: token(self.names.unk_token, usual.unknown, false),
-            separator: token(self.names.sep_token, usual.separator, false),
-            pad: token(self.names.pad_token, usual.pad, false),
-            begin: token(self.names.cls_token, usual.begin, false),
-            mask: token(self.names.mask_token, usual.mask, family.mask_takes_spaces),
-        };
+        let (specials, named) = (self.names.specials(family, &added), self.names.named(family, &added));
         Ok(Settings {
             do_lower_case: self.do_lower_case.unwrap_or(true),
             strip_accents: self.strip_accents,
             tokenize_chinese_chars: self.tokenize_chinese_chars.unwrap_or(true),
             add_prefix_space: self.add_prefix_space.unwrap_or(false),
+            truncation_side: self.truncation_side.map(Side::into_direction),
             specials,
+            named,
             added,
             pair: family.pair,
         })
     }
 }
 
+impl Side {
+    fn into_direction(self) -> TruncationDirection {
+        match self {
+            Self::Left => TruncationDirection::Left,
+            Self::Right => TruncationDirection::Right,
+        }
+    }
+}
+
 impl Names {
+    /// The tokens that every family has, by the names stated or else by the family's.
+    fn specials(&self, family: &Family, added: &BTreeMap<u32, AddedToken>) -> Specials<AddedToken> {
+        let token = |name: &Option<Name>, usual: &str, lstrip: bool| match name {
+            Some(name) => name.token(lstrip, added),
+            None => Name::Plain(usual.to_owned()).token(lstrip, added),
+        };
+        let usual = &family.specials;
+        Specials {
+            unknown: token(&self.unk_token, usual.unknown, false),
+            separator: token(&self.sep_token, usual.separator, false),
+            pad: token(&self.pad_token, usual.pad, false),
+            begin: token(&self.cls_token, usual.begin, false),
+            mask: token(&self.mask_token, usual.mask, family.mask_takes_spaces),
+        }
+    }
+
+    /// All tokens that are named, in the order in which transformers adds them.
+    fn named(&self, family: &Family, added: &BTreeMap<u32, AddedToken>) -> Vec<AddedToken> {
+        let first = [&self.bos_token, &self.eos_token, &self.unk_token, &self.sep_token];
+        let more = [&self.pad_token, &self.cls_token];
+        let plain = first.into_iter().chain(more).flatten().map(|name| name.token(false, added));
+        let mask = self.mask_token.iter().map(|name| name.token(family.mask_takes_spaces, added));
+        let additional = self.additional_special_tokens.iter().flatten();
+        plain.chain(mask).chain(additional.map(|name| name.token(false, added))).collect()
+    }
+
     fn or(self, other: Self) -> Self {
+        let lists = [other.additional_special_tokens, self.additional_special_tokens];
         Self {
+            bos_token: self.bos_token.or(other.bos_token),
+            eos_token: self.eos_token.or(other.eos_token),
             unk_token: self.unk_token.or(other.unk_token),
             sep_token: self.sep_token.or(other.sep_token),
             pad_token: self.pad_token.or(other.pad_token),
             cls_token: self.cls_token.or(other.cls_token),
             mask_token: self.mask_token.or(other.mask_token),
+            additional_special_tokens: Some(lists.into_iter().flatten().flatten().collect()),
         }
     }
 }
@@ -146,13 +207,42 @@ impl Found {
             .single_word(self.single_word)
             .lstrip(self.lstrip)
             .rstrip(self.rstrip)
-            .normalized(self.normalized)
+            .normalized(self.normalized.unwrap_or(!self.special))
     }
 }
 
 impl Settings {
-    /// Adds special tokens, and puts them around texts and pairs; the error says what the pieces lack.
+    /// The normaliser of BERT.
+    pub(super) fn bert_normalizer(&self) -> BertNormalizer {
+        BertNormalizer::new(true, self.tokenize_chinese_chars, self.strip_accents, self.do_lower_case)
+    }
+
+    /// Gives a tokeniser made of lists its special tokens and its template. The error says what the pieces lack.
     pub(super) fn complete(&self, mut inner: Tokenizer) -> Result<Tokenizer, String> {
+        self.add_listed(&mut inner)?;
+        let specials = self.specials.all();
+        if let Some(token) = specials.iter().find(|token| inner.token_to_id(&token.content).is_none()) {
+            return Err(format!("it lacks `{}`", shown(&token.content)));
+        }
+        inner.add_special_tokens(&specials.map(Clone::clone));
+        self.add_named(&mut inner);
+        let template = self.template(&inner)?;
+        inner.with_post_processor(Some(template));
+        Ok(inner)
+    }
+
+    /// Adds the tokens that the other files name and `tokenizer.json` lacks. The error names a token whose ids differ.
+    pub(super) fn supplement(&self, inner: &mut Tokenizer) -> Result<(), String> {
+        self.add_listed(inner)?;
+        let pad = &self.specials.pad.content;
+        if inner.token_to_id(pad).is_none() {
+            return Err(format!("it lacks `{}`", shown(pad)));
+        }
+        self.add_named(inner);
+        Ok(())
+    }
+
+    fn add_listed(&self, inner: &mut Tokenizer) -> Result<(), String> {
         for (&id, token) in &self.added {
             inner.add_tokens(std::slice::from_ref(token));
             let given = inner.token_to_id(&token.content);
@@ -164,14 +254,15 @@ impl Settings {
                 ));
             }
         }
-        let specials = self.specials.all();
-        if let Some(token) = specials.iter().find(|token| inner.token_to_id(&token.content).is_none()) {
-            return Err(format!("it lacks `{}`", shown(&token.content)));
-        }
-        inner.add_special_tokens(&specials.map(Clone::clone));
-        let template = self.template(&inner)?;
-        inner.with_post_processor(Some(template));
-        Ok(inner)
+        Ok(())
+    }
+
+    /// Adds the named tokens that are not added yet.
+    fn add_named(&self, inner: &mut Tokenizer) {
+        let added = inner.get_added_tokens_decoder().into_values();
+        let mut known: HashSet<String> = added.map(|token| token.content).collect();
+        let new = self.named.iter().filter(|token| known.insert(token.content.clone()));
+        inner.add_special_tokens(&new.cloned().collect::<Vec<_>>());
     }
 
     fn template(&self, inner: &Tokenizer) -> Result<TemplateProcessing, String> {
@@ -197,10 +288,25 @@ impl Settings {
     }
 }
 
-/// The defaults where there is no file.
-fn read_settings<T: Default + serde::de::DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    if !path.exists() {
-        return Ok(T::default());
+/// Refuses tokens that only an `added_tokens.json` names: they are not supported, and without them the ids would differ.
+pub(super) fn check_older_list(path: &Path, inner: &Tokenizer) -> Result<(), Error> {
+    let listed: BTreeMap<String, u32> = read_json(path, wrong)?;
+    let known = inner.get_added_tokens_decoder();
+    let is_known = |token: &str, id: &u32| known.get(id).is_some_and(|known| known.content == token);
+    match listed.iter().find(|(token, id)| !is_known(token, id)) {
+        None => Ok(()),
+        Some((token, id)) => Err(wrong(
+            path,
+            format!(
+                "it adds `{}` with the id {id}, which no other file does: write the folder anew, with \
+                 `save_pretrained` of transformers",
+                shown(token)
+            ),
+        )),
     }
-    serde_json::from_str(&read(path)?).map_err(|error| wrong(path, shown(&error.to_string())))
+}
+
+/// Reads a file; the defaults if there is none.
+fn read_if_there<T: Default + serde::de::DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    if path.exists() { read_json(path, wrong) } else { Ok(T::default()) }
 }

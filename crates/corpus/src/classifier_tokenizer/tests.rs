@@ -122,6 +122,22 @@ fn the_longer_text_of_a_pair_is_cut_first() {
 }
 
 #[test]
+fn texts_are_cut_on_the_side_that_the_settings_name() {
+    let left = from_list(r#"{"truncation_side": "left"}"#, 8);
+    assert_eq!(left.encode("a b c d e cat sat", None).ids, [2, 19, 20, 21, 22, 6, 7, 3]);
+    assert_eq!(left.encode("a b c d e", Some("cat")).ids, [2, 19, 20, 21, 22, 3, 6, 3]);
+    // `tokenizer_config.json` has the last word
+    let mut json: serde_json::Value = serde_json::from_str(&json()).unwrap();
+    json["truncation"] =
+        serde_json::json!({"direction": "Left", "max_length": 1, "strategy": "OnlySecond", "stride": 0});
+    for (settings, first) in [("{}", 19), (r#"{"truncation_side": "right"}"#, 18)] {
+        let files = [("tokenizer.json", &*json.to_string()), ("tokenizer_config.json", settings)];
+        let tokenizer = ClassifierTokenizer::load(folder(&files).path(), 8).unwrap();
+        assert_eq!(tokenizer.encode("a b c d e cat sat", None).ids[1], first, "{settings}");
+    }
+}
+
+#[test]
 fn a_single_text_is_cut_at_its_end() {
     // room for 6 words beside 2 special tokens
     let ids = from_list("{}", 8).encode("a b c d e cat sat", None).ids;

@@ -1,4 +1,4 @@
-//! Unigrams: `sentencepiece.bpe.model` of XLM-RoBERTa, taken apart as transformers does it:
+//! Unigrams: `sentencepiece.bpe.model` of XLM-RoBERTa, converted as in transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/convert_slow_tokenizer.py#L919>.
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use crate::Error;
 use crate::foreign::shown;
 use crate::pieces::ScoredPieces;
 
-/// What the model begins with, and what fairseq numbers instead: all other pieces move up by one.
+/// The first pieces of the model, and those that fairseq puts in their place, which moves all others up by one.
 const IN_MODEL: [&str; 3] = ["<unk>", "<s>", "</s>"];
 const IN_FAIRSEQ: [&str; 4] = ["<s>", "<pad>", "</s>", "<unk>"];
 const UNKNOWN: usize = 3;
 
-/// Reads `sentencepiece.bpe.model`, which is a unigram model despite its name.
+/// Reads `sentencepiece.bpe.model`, a unigram model despite its name.
 pub(super) fn load(folder: &Path, _: &Settings) -> Result<Tokenizer, Error> {
     let path = folder.join("sentencepiece.bpe.model");
     tokenizer(ScoredPieces::read(&path)?).map_err(|reason| wrong(&path, reason))

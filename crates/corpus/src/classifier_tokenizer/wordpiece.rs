@@ -1,9 +1,8 @@
-//! WordPiece: `vocab.txt` of BERT and its like, and learning one.
+//! WordPiece: reads the `vocab.txt` of BERT and its kin, or learns a vocabulary.
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use tokenizers::models::wordpiece::{WordPiece, WordPieceTrainer};
-use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{
     AddedToken, NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString,
@@ -11,20 +10,21 @@ use tokenizers::{
 };
 
 use super::settings::Settings;
-use super::{read, wrong};
+use super::wrong;
 use crate::Error;
+use crate::foreign::{MOST_BYTES, read_text};
 
-/// Reads `vocab.txt`, a token in each line.
+/// Reads `vocab.txt`, which has one token per line.
 pub(super) fn load(folder: &Path, settings: &Settings) -> Result<Tokenizer, Error> {
     let path = folder.join("vocab.txt");
-    let text = read(&path)?;
+    let text = read_text(&path, MOST_BYTES)?;
     let numbered = text.lines().zip(0..).map(|(token, id)| (token.to_owned(), id));
     tokenizer(&numbered.collect(), settings).map_err(|reason| wrong(&path, reason))
 }
 
-/// The parts of a BERT tokeniser around a vocabulary.
+/// A BERT tokeniser with this vocabulary.
 pub(super) fn tokenizer(vocabulary: &HashMap<String, u32>, settings: &Settings) -> Result<Tokenizer, String> {
-    // The builder takes a hash table of a crate that we do not depend on; 100 is the limit of transformers.
+    // Not the builder: it takes a hash table from a crate that we do not depend on. 100 is the limit in transformers.
     let model = serde_json::json!({
         "type": "WordPiece",
         "unk_token": settings.specials.unknown.content,
@@ -34,29 +34,26 @@ pub(super) fn tokenizer(vocabulary: &HashMap<String, u32>, settings: &Settings) 
     });
     let model = WordPiece::from_bytes(model.to_string()).map_err(|error| error.to_string())?;
     let mut inner = Tokenizer::new(model);
-    inner.with_normalizer(Some(normalizer(settings)));
+    inner.with_normalizer(Some(settings.bert_normalizer()));
     inner.with_pre_tokenizer(Some(BertPreTokenizer));
     Ok(inner)
 }
 
-fn normalizer(settings: &Settings) -> BertNormalizer {
-    BertNormalizer::new(true, settings.tokenize_chinese_chars, settings.strip_accents, settings.do_lower_case)
-}
-
-/// The words of a line, as they are before they are cut into pieces.
+/// The words of a line, before they are cut into pieces.
 pub(super) fn words(line: &str, settings: &Settings) -> Vec<String> {
     let mut normalized = NormalizedString::from(line);
-    normalizer(settings).normalize(&mut normalized).expect("any text can be normalised");
+    settings.bert_normalizer().normalize(&mut normalized).expect("any text can be normalised");
     let mut split = PreTokenizedString::from(normalized);
     BertPreTokenizer.pre_tokenize(&mut split).expect("any text can be split");
     let splits = split.get_splits(OffsetReferential::Original, OffsetType::Byte);
     splits.into_iter().map(|(word, ..)| word.to_owned()).collect()
 }
 
-/// Special tokens, the letters that begin a word or go on, then the most frequent merges.
+/// Learns a vocabulary: special tokens, letters at the start of words, letters inside words, then the most frequent
+/// merges.
 ///
-/// Left alone, the library numbers the letters that go on in the order of a hash table, which differs from run to run,
-/// and ties between merges go by number. So all letters are handed to it as if they were special.
+/// On its own, the library would number the letters inside words in the order of a hash table, which differs from run
+/// to run, and ties between merges go by number. So it gets all letters as if they were special tokens.
 pub(super) fn learn_pieces(
     words: &[String],
     vocabulary_size: usize,

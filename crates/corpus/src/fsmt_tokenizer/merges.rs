@@ -1,29 +1,30 @@
-//! `merges.txt`: which pieces of a word become one, the first lines first.
+//! `merges.txt`: which pieces of a word are joined; earlier lines go first.
 //!
-//! Not the BPE of `tokenizers`: it merges a pair that comes first in the file as soon as it comes up, also amid the
-//! occurrences of another, where transformers' `FSMTTokenizer` merges all occurrences of one pair before it looks for
-//! the next; and it wants all pieces in one vocabulary, from which those of fairseq leave out the rare ones.
+//! This is not the BPE of `tokenizers`, which differs in two ways. It joins a pair of an earlier line as soon as one
+//! appears, even halfway through the occurrences of another pair; transformers' `FSMTTokenizer` joins all occurrences of
+//! a pair before it looks for the next. And it needs every piece in the vocabulary, but fairseq leaves out rare ones.
 use std::collections::{HashMap, HashSet};
 
 use crate::foreign::shown;
 
-/// What the last piece of a word ends with.
+/// The ending of the last piece of a word.
 pub(super) const END_OF_WORD: &str = "</w>";
 
 pub(super) struct Merges {
-    /// By what they make.
+    /// The merges, by the piece that they make.
     ranks: HashMap<String, Vec<Merge>>,
 }
 
 struct Merge {
-    /// Bytes of its left piece.
+    /// Length of the left piece in bytes.
     left: usize,
-    /// The line, and so the order.
+    /// The line number; lower ones go first.
     rank: usize,
 }
 
 impl Merges {
-    /// Two pieces a line; subword-nmt puts its version above, fastBPE a number after. The error says what is wrong.
+    /// Reads two pieces per line. subword-nmt puts its version above them, fastBPE a number after each. The error says
+    /// what is wrong.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if !text.is_empty() && !text.ends_with('\n') {
             return Err("its last line is not complete".into());
@@ -46,17 +47,17 @@ impl Merges {
             }
             let whole = format!("{left}{right}");
             let merges = ranks.entry(whole.clone()).or_default();
-            merges.retain(|merge| merge.left != left.len()); // of two equal lines the last one counts
+            merges.retain(|merge| merge.left != left.len()); // of equal lines the last one counts
             merges.push(Merge { left: left.len(), rank });
             known.insert(whole);
         }
         Ok(Self { ranks })
     }
 
-    /// The pieces of a word that ends with [`END_OF_WORD`], which is part of the last piece.
+    /// The pieces of a word. It ends with [`END_OF_WORD`], which stays part of the last piece.
     pub(super) fn cut<'a>(&self, word: &'a str) -> impl Iterator<Item = &'a str> {
         let letters = word.strip_suffix(END_OF_WORD).unwrap_or(word);
-        // Where pieces begin, and the end of the last.
+        // Where each piece begins, then where the last one ends.
         let mut places: Vec<usize> =
             letters.char_indices().map(|(place, _)| place).chain([word.len()]).collect();
         while let Some(best) = places.windows(3).filter_map(|places| self.rank(word, places)).min() {
@@ -72,7 +73,7 @@ impl Merges {
         (1..places.len()).map(move |at| &word[places[at - 1]..places[at]])
     }
 
-    /// The rank of the merge of two pieces, which lie between three places.
+    /// The rank of the merge of two adjacent pieces, given where they begin and end.
     fn rank(&self, word: &str, places: &[usize]) -> Option<usize> {
         let &[first, second, end] = places else { return None };
         let merges = self.ranks.get(&word[first..end])?;
@@ -92,7 +93,7 @@ fn pieces(line: &str) -> Result<[&str; 2], String> {
     }
 }
 
-/// Whether it is one letter, be it the last of a word.
+/// Whether a piece is a single letter, with or without [`END_OF_WORD`].
 fn is_letter(piece: &str) -> bool {
     piece.strip_suffix(END_OF_WORD).unwrap_or(piece).chars().count() == 1
 }

@@ -1,5 +1,5 @@
-//! The cache of the Hugging Face hub on disk: contents under `blobs/`, names that lead to them under
-//! `snapshots/<commit>/`, commits of branches under `refs/`.
+//! The cache of the Hugging Face hub on disk: contents are in `blobs/`, links to them in
+//! `snapshots/<commit>/`, and the commits of branches in `refs/`.
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -7,25 +7,25 @@ use crate::Error;
 use crate::fetch::checksum;
 use crate::foreign::shown;
 
-/// What the cache has of one model.
+/// The part of the cache that belongs to one model.
 pub(super) struct Cache {
     root: PathBuf,
     model: String,
 }
 
-/// A content, under the name that the hub gives it. Others who bring the same wait until this one is dropped.
+/// The content of a file, under the hub's name for it. Other processes that want the same wait until this is dropped.
 pub(super) struct Blob {
     path: PathBuf,
     etag: String,
     _lock: File,
 }
 
-/// Whether `text` is the name of a commit; such names become paths.
+/// Whether `text` is a commit and safe to use in a path.
 pub(super) fn is_commit(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether `text` can be the name of a content; such names become paths.
+/// Whether `text` can name a content and is safe to use in a path.
 pub(super) fn is_etag(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     (1..=128).contains(&text.len()) && text.bytes().all(allowed)
@@ -46,7 +46,7 @@ impl Cache {
         self.root.join(&self.model).join("snapshots").join(commit)
     }
 
-    /// The commit that a branch or tag was when it was last asked for.
+    /// The commit that a branch or tag stood for when it was last fetched.
     pub(super) fn commit(&self, revision: &str) -> Result<Option<String>, Error> {
         let path = self.reference(revision);
         let Ok(text) = fs::read_to_string(&path) else { return Ok(None) };
@@ -57,7 +57,7 @@ impl Cache {
         Err(Error::Reference { path, found: shown(commit) })
     }
 
-    /// Writes down which commit a branch or tag is.
+    /// Records the commit that a branch or tag stands for.
     pub(super) fn remember(&self, revision: &str, commit: &str) -> Result<(), Error> {
         let path = self.reference(revision);
         make_folder_of(&path)?;
@@ -68,11 +68,11 @@ impl Cache {
         self.root.join(&self.model).join("refs").join(revision)
     }
 
-    /// The content of this name, once nobody else is bringing it.
+    /// The content of this name. Waits while another process downloads it.
     pub(super) fn blob(&self, etag: String) -> Result<Blob, Error> {
         let path = self.root.join(&self.model).join("blobs").join(&etag);
         make_folder_of(&path)?;
-        // Where huggingface_hub has its locks, too.
+        // The same lock as huggingface_hub's.
         let place = self.root.join(".locks").join(&self.model).join(format!("{etag}.lock"));
         make_folder_of(&place)?;
         let lock = File::create(&place).and_then(|file| file.lock().map(|()| file));
@@ -80,7 +80,7 @@ impl Cache {
         Ok(Blob { path, etag, _lock: lock })
     }
 
-    /// Gives a content its file name in a commit.
+    /// Links a content to its file name in a commit.
     pub(super) fn link(&self, commit: &str, name: &str, blob: &Blob) -> Result<(), Error> {
         let path = self.snapshot(commit).join(name);
         make_folder_of(&path)?;
@@ -100,13 +100,13 @@ impl Blob {
         self.path.exists()
     }
 
-    /// Where it is until it is complete.
+    /// The file that holds the content until it is complete.
     pub(super) fn part(&self) -> PathBuf {
         self.path.with_file_name(format!("{}.incomplete", self.etag))
     }
 
-    /// Gives what is in [`part`](Self::part) its name, if that is its sha256, as it is for every large file, or none;
-    /// removes what is wrong. `model` is for the message.
+    /// Gives the content in [`part`](Self::part) its name. Large files are named by their sha256; if it does not match,
+    /// the part is removed. `model` is for the message.
     pub(super) fn complete(&self, model: &str) -> Result<(), Error> {
         let part = self.part();
         let is_sha256 = self.etag.len() == 64 && self.etag.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -94,7 +94,7 @@ pub(super) fn copied(name: &str, changed: &[(&str, &str)]) -> tempfile::TempDir 
 #[test]
 fn ids_of_all_families_are_those_of_transformers() {
     let Expected { texts, cases, results } = expected();
-    assert!(texts.len() > 200 && results.iter().flat_map(|result| &result.folders).count() == 9);
+    assert!(texts.len() > 200 && results.iter().flat_map(|result| &result.folders).count() == 13);
     for result in results {
         for name in &result.folders {
             let folder = copied(name, &[]);

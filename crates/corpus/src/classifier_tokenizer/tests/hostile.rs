@@ -327,6 +327,93 @@ fn a_template_with_a_third_segment_is_refused() {
     assert!(error.ends_with("its template has the segment 7: there are only 0 and 1"), "{error}");
 }
 
+fn replacement(replaced: &str, content: &str) -> Value {
+    json!({"type": "Replace", "pattern": {"String": replaced}, "content": content})
+}
+
+fn sequence(kind: &str, list: &str, parts: Vec<Value>) -> Value {
+    json!({"type": kind, list: parts})
+}
+
+/// Twelve of them would make 10^36 letters of one.
+#[test]
+fn normalisers_and_pre_tokenisers_that_would_make_endless_texts_are_refused() {
+    let end = "times as long: 10000 times is the most";
+    let refused = |part: &str, value: Value| {
+        let error = json_refusal("roberta-json", |json| json[part] = value);
+        assert!(error.contains("its normaliser and pre-tokeniser could make a text "), "{error}");
+        assert!(error.ends_with(end), "{error}");
+    };
+    let thousand = replacement("a", &"a".repeat(1000));
+    refused("normalizer", sequence("Sequence", "normalizers", vec![thousand.clone(); 12]));
+    let nested = sequence("Sequence", "normalizers", vec![replacement("aa", &"a".repeat(22)); 2]);
+    refused("normalizer", sequence("Sequence", "normalizers", vec![nested; 2]));
+    let unicode = [replacement("a", "\u{fdfa}"), json!({"type": "NFKC"}), replacement("\u{644}", "\u{fdfa}")];
+    refused("normalizer", sequence("Sequence", "normalizers", [&unicode[..]; 4].concat()));
+    let bytes =
+        json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
+    refused("pre_tokenizer", sequence("Sequence", "pretokenizers", vec![bytes; 40]));
+}
+
+#[test]
+fn tables_that_put_in_endless_texts_are_refused() {
+    let table = [&charsmap()[..], &[b'a'; 33], b"\0"].concat();
+    let json = fixture("xlm-roberta-json/tokenizer.json");
+    let error = refusal_of("xlm-roberta-json", "tokenizer.json", &with_charsmap(&json, &table));
+    let reason = "its table of normalisation puts in 33 letters at once: 32 are the most";
+    assert!(error.ends_with(reason), "{error}");
+}
+
+/// What ALBERT's, XLM-RoBERTa's and RoBERTa's do, all at once.
+#[test]
+fn normalisers_in_use_are_not_refused() {
+    let table = charsmap();
+    let mut json: Value = serde_json::from_str(&fixture("xlm-roberta-json/tokenizer.json")).unwrap();
+    let parts = [json!({"type": "NFKD"}), json!({"type": "StripAccents"}), json!({"type": "Lowercase"})];
+    let spaces = json!({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"});
+    let precompiled = json!({"type": "Precompiled", "precompiled_charsmap": ""});
+    let texts = [replacement("``", "\""), replacement("''", "\""), replacement(" ", "▁")];
+    let all = [&[precompiled][..], &texts, &parts, &[spaces]].concat();
+    json["normalizer"] = sequence("Sequence", "normalizers", all);
+    let folder = copied("xlm-roberta-json", &[("tokenizer.json", &with_charsmap(&json.to_string(), &table))]);
+    ClassifierTokenizer::load(folder.path(), 16).unwrap();
+}
+
+#[test]
+fn tokens_that_only_an_older_list_adds_are_refused() {
+    let refused = |name: &str, list: &str, id: u32| {
+        let error = refusal_of(name, "added_tokens.json", list);
+        let reason = format!(
+            "added_tokens.json` is not a classifier's tokeniser: it adds `new` with the id {id}, which no other file \
+             does: write the folder anew, with `save_pretrained` of transformers"
+        );
+        assert!(error.ends_with(&reason), "{error}");
+    };
+    refused("bert-list", r#"{"new": 197}"#, 197);
+    refused("distilbert-silent", r#"{"[MASK]": 4, "new": 194}"#, 194);
+    let error = refusal_of("bert-list", "added_tokens.json", r#"{"[MASK]": 5}"#);
+    assert!(error.contains("it adds `[MASK]` with the id 5, which no other"), "{error}");
+    assert!(refusal_of("bert-list", "added_tokens.json", "[").contains("added_tokens.json` is not a"));
+}
+
+/// transformers wrote an empty list once, and does not look at one where `tokenizer_config.json` has its own.
+#[test]
+fn older_lists_that_change_nothing_are_accepted() {
+    let load = |name: &str, files: &[(&str, &str)]| {
+        ClassifierTokenizer::load(copied(name, files).path(), 16).unwrap();
+    };
+    for list in ["{}", r#"{"[MASK]": 4, "<url>": 195}"#] {
+        load("bert-list", &[("added_tokens.json", list)]);
+    }
+    load("roberta-added", &[("added_tokens.json", r#"{"new": 777}"#)]);
+}
+
+#[test]
+fn a_side_to_cut_on_that_does_not_exist_is_refused() {
+    let error = refusal_of("distilbert-list", "tokenizer_config.json", r#"{"truncation_side": "up"}"#);
+    assert!(error.contains("unknown variant `up`, expected `left` or `right`"), "{error}");
+}
+
 /// The places of all parts of a JSON value, as pointers, but for the long lists of pieces.
 fn places(json: &Value, place: String, places: &mut Vec<String>) {
     let members: Vec<(String, &Value)> = match json {
