@@ -11,11 +11,6 @@ use subject::Subject;
 
 use crate::error::Error;
 
-/// Files of a folder, besides configuration and weights, that a model is used with.
-fn companions() -> impl Iterator<Item = &'static str> {
-    OPTIONAL.into_iter().chain(["added_tokens.json"])
-}
-
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
 
@@ -89,7 +84,7 @@ impl Export {
         durable::replace_folder(&self.folder, |partial| {
             save(partial)?;
             merge_config(&source.join(CONFIG), &partial.join(CONFIG))?;
-            for name in companions() {
+            for name in OPTIONAL.into_iter() {
                 copy_companion(source, name, partial)?;
             }
             if let Some(signature) = &self.about {
@@ -106,7 +101,7 @@ impl Export {
             return Ok(Vec::new());
         }
         let fault = |source| Error::Read { path: self.folder.clone(), source };
-        let ours: Vec<&str> = companions().chain([ABOUT, CONFIG, WEIGHTS]).collect();
+        let ours: Vec<&str> = OPTIONAL.into_iter().chain([ABOUT, CONFIG, WEIGHTS]).collect();
         let mut foreign = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(fault)? {
             let entry = entry.map_err(fault)?;
