@@ -6,6 +6,8 @@ use core_masking::{Attention, HeadLayout, HeadSet, Removal};
 use experiment::{Export, SharedArgs};
 use records::rules::MARGIN_PERCENT;
 use records::{PruningRow, Rule, Signature, Testing};
+use stats::Metric;
+use stats::bootstrap::LEAST_FOR_INTERVAL;
 use subject::Subject;
 use training::Precision;
 
@@ -109,14 +111,16 @@ fn masked_at(percent: u64, heads: usize, counts: &[usize]) -> anyhow::Result<usi
 }
 
 impl Exports {
-    /// Refuses to look for the largest safe share where nothing is tested.
+    /// Refuses to look for the largest safe share where no difference has an interval.
     ///
     /// # Errors
     /// If no share is named.
-    pub fn check_tested(&self, testing: Testing) -> anyhow::Result<()> {
+    pub fn check_tested(&self, testing: Testing, metric: Metric) -> anyhow::Result<()> {
+        let least = if metric.is_resampled() { LEAST_FOR_INTERVAL } else { 1 };
         ensure!(
-            self.folders.is_empty() || self.percent.is_some() || testing.resamples > 0,
-            "without tests (--resamples 0) no share is shown to be safe: give --export-percent"
+            self.folders.is_empty() || self.percent.is_some() || testing.resamples >= least,
+            "with --resamples {} no share can be shown to be safe: give {least} or more, or --export-percent",
+            testing.resamples
         );
         Ok(())
     }

@@ -128,7 +128,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     };
     let settings = (&args.shared, &machine, &args.test);
     let mut rows = MeasuredRows::open(&path, identity, pruning.subject, families, settings)?;
-    exports.check_tested(rows.testing())?;
+    exports.check_tested(rows.testing(), pruning.subject.metric())?;
     match &search {
         Some(search) => search.run(&pruning, &pools, &mut rows)?,
         None => curve::draw(&pruning, &curves, &mut rows)?,

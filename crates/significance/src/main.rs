@@ -95,7 +95,7 @@ fn described(share: &Share) -> String {
         None => "unknown".to_owned(),
     };
     let remark = if share.is_ordered_by_tested_segments {
-        " (the order was made on the segments that are tested, so chance favours it: no claim about others)"
+        " (optimistic: the order was made on the segments that are tested)"
     } else {
         ""
     };

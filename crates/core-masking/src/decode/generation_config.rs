@@ -314,7 +314,7 @@ mod tests {
                 r#""bad_words_ids": [[5], [6, 7]]"#,
                 "bad_words_ids: [6, 7] is not one token, which is not supported",
             ),
-            (r#""bad_words_ids": [[59514]]"#, "bad_words_ids: 59514 is not below vocab_size (59514)"),
+            (r#""bad_words_ids": [[59514]]"#, "bad_words_ids: 59514 is not below decoder_vocab_size (59514)"),
             (r#""early_stopping": "now""#, r#"early_stopping is "now": it must be true, false or "never""#),
             (r#""num_beams": 0"#, "num_beams must be from 1 to 1000"),
             (r#""max_length": 1"#, "max_length must be at least 2, and max_new_tokens at least 1"),

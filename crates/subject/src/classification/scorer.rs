@@ -64,6 +64,9 @@ fn bound(
     let job = |models: &Models, item: usize| {
         // Which texts are looked at must not depend on how they are batched.
         let rows: Vec<usize> = plan.batches[item].iter().copied().filter(|row| row % every == 0).collect();
+        if rows.is_empty() {
+            return Ok(0.0);
+        }
         no_grad(|| models.largest_error(texts, &rows))
     };
     let mut largest = 0.0_f64;
