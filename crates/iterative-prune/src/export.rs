@@ -111,12 +111,13 @@ fn masked_at(percent: u64, heads: usize, counts: &[usize]) -> anyhow::Result<usi
 }
 
 impl Exports {
-    /// Refuses to look for the largest safe share where no difference has an interval.
+    /// Refuses to look for the largest safe share where no difference has an interval, as far as that can be told without
+    /// the metric.
     ///
     /// # Errors
     /// If no share is named.
-    pub fn check_tested(&self, testing: Testing, metric: Metric) -> anyhow::Result<()> {
-        let least = if metric.is_resampled() { LEAST_FOR_INTERVAL } else { 1 };
+    pub fn check_tested(&self, testing: Testing, metric: Option<Metric>) -> anyhow::Result<()> {
+        let least = if metric.is_some_and(Metric::is_resampled) { LEAST_FOR_INTERVAL } else { 1 };
         ensure!(
             self.folders.is_empty() || self.percent.is_some() || testing.resamples >= least,
             "with --resamples {} no share can be shown to be safe: give {least} or more, or --export-percent",

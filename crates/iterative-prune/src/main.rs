@@ -102,6 +102,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         (&layout, pools[0].heads.len(), &steps_of(&pools[0], search.as_ref())?),
         is_of_scored,
     )?;
+    exports.check_tested(args.test.testing(None, args.shared.seed), None)?;
     let experiment = if search.is_some() { "joint-search" } else { "iterative-prune" };
     let path = args.shared.output_path(experiment, &description, &scored);
     records::check_writable(&path)?;
@@ -128,7 +129,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     };
     let settings = (&args.shared, &machine, &args.test);
     let mut rows = MeasuredRows::open(&path, identity, pruning.subject, families, settings)?;
-    exports.check_tested(rows.testing(), pruning.subject.metric())?;
+    exports.check_tested(rows.testing(), Some(pruning.subject.metric()))?;
     match &search {
         Some(search) => search.run(&pruning, &pools, &mut rows)?,
         None => curve::draw(&pruning, &curves, &mut rows)?,
