@@ -69,7 +69,7 @@ bench *args: setup
     cargo bench --locked -p experiment --bench ratios -- "$@"
     cargo bench --locked -p stats --bench bootstrap
 
-# Train the model of a subject, or go on with it
+# Train the model of a subject, or resume its training
 [group('experiments')]
 train subject="demo-translation" *args: (build "train-subject")
     {{ run }} train-subject -- "$@"

@@ -18,7 +18,7 @@ pub struct Curve<'a> {
     pub order: Option<Order>,
     /// Seed of a random order.
     pub seed: Option<u64>,
-    /// Whether the order is turned round.
+    /// Whether the order is reversed.
     pub complement: bool,
 }
 

@@ -120,7 +120,7 @@ impl Exports {
         let least = if metric.is_some_and(Metric::is_resampled) { LEAST_FOR_INTERVAL } else { 1 };
         ensure!(
             self.folders.is_empty() || self.percent.is_some() || testing.resamples >= least,
-            "with --resamples {} no share can be shown to be safe: give {least} or more, or --export-percent",
+            "with --resamples {} no share can be shown to be safe: give --export-percent, or {least} or more resamples",
             testing.resamples
         );
         Ok(())

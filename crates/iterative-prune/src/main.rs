@@ -28,7 +28,7 @@ use search::{Search, SearchArgs};
 /// Writes a row for each step as soon as it is scored, and continues what a killed run has left. Results that are there are
 /// used, and those that are missing are measured; --again measures all anew. Curves of several orders and attention types
 /// share a file, with the floor of each type (all its heads masked) and, of orders other than random, the complement: the
-/// order turned round. The model without the heads of a step can be exported. The oracle order is made of the results of
+/// order reversed. The model without the heads of a step can be exported. The oracle order is made of the results of
 /// ablate-one for the same model and data, which are measured where they are missing.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]

@@ -26,7 +26,7 @@ pub fn file_stem(pruning: &Pruning) -> &'static str {
     if is_third { "figure3" } else { "figure6" }
 }
 
-/// The curves over all heads of the model, single lines for random orders, dashed ones for orders turned round; that of
+/// The curves over all heads of the model, single lines for random orders, dashed ones for reversed orders; that of
 /// importance says which points are a significant loss and how many heads can go by either rule.
 ///
 /// Differs from the paper: there the oracle is dashed.

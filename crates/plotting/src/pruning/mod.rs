@@ -173,7 +173,7 @@ impl Pruning {
         self.series.iter().find(|series| series.curve == Curve { scope, order, is_complement: false })
     }
 
-    /// The curve over the same heads in the same order, turned round.
+    /// The curve over the same heads in the reverse order.
     pub fn complement(&self, series: &Series) -> Option<&Series> {
         let curve = Curve { is_complement: true, ..series.curve };
         self.series.iter().find(|other| other.curve == curve)

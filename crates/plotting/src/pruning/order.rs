@@ -48,7 +48,7 @@ pub struct Curve {
     pub scope: Scope,
     /// In which order.
     pub order: Order,
-    /// Whether the order is turned round: what it masks first is kept.
+    /// Whether the order is reversed: what it masks first is kept.
     pub is_complement: bool,
 }
 

@@ -16,7 +16,7 @@ pub struct PruningRow {
     pub order: String,
     /// Seed of a random order; empty for all others.
     pub order_seed: Option<u64>,
-    /// Whether the order is turned round: at the same numbers, the heads that the order masks first are kept, and the others
+    /// Whether the order is reversed: at the same numbers, the heads that the order masks first are kept, and the others
     /// masked (Prasanna et al. 2020).
     pub complement: bool,
     /// Step of the curve, counted from 0, where nothing is masked.
@@ -58,7 +58,7 @@ pub struct PruningRow {
 }
 
 impl Row for PruningRow {
-    /// Attention type, order, seed of a random order, whether it is turned round, and step.
+    /// Attention type, order, seed of a random order, whether it is reversed, and step.
     type Key = (String, String, Option<u64>, bool, usize);
 
     const COLUMNS: &'static [&'static str] = &[
