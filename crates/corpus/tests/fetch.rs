@@ -526,6 +526,7 @@ fn sources_without_one_place_or_with_a_bad_checksum_are_refused() {
     fails("", SHA256, &format!("{one} 0"));
     fails("address = \"a\"\npackage = \"b\"", SHA256, &format!("{one} 2"));
     fails("address = \"a\"", "c63b", "`a.tsv`: `c63b` is neither a sha256 nor `unverified`");
+    fails("elsewhere = \"ask\\u0000\"", SHA256, "`elsewhere` holds a control character");
 }
 
 #[test]

@@ -74,6 +74,9 @@ impl Catalogue {
             fault(format!("line {line}: {}", shown(error.message())))
         })?;
         for (name, source) in catalogue.iter() {
+            if name.contains(char::is_control) {
+                return Err(fault(format!("[{}] holds a control character in its name", shown(name))));
+            }
             if !is_path_below(source.folder(name)) {
                 return Err(fault(format!("[{}] {}", shown(name), outside(source.folder(name)))));
             }
@@ -131,6 +134,21 @@ impl Source {
             return Err(format!(
                 "needs one of `address`, `archive`, `package` and `elsewhere`, but has {count}"
             ));
+        }
+        let is_shown_safely =
+            |text: &str| !text.contains(|letter: char| letter.is_control() && letter != '\n');
+        let told = [
+            ("title", Some(&self.title)),
+            ("address", self.address.as_ref()),
+            ("archive", self.archive.as_ref()),
+            ("elsewhere", self.elsewhere.as_ref()),
+            ("licence", Some(&self.licence)),
+            ("terms", Some(&self.terms)),
+        ];
+        if let Some((entry, _)) =
+            told.iter().find(|(_, text)| text.is_some_and(|text| !is_shown_safely(text)))
+        {
+            return Err(format!("`{entry}` holds a control character"));
         }
         if let Some(file) = self.files.keys().find(|file| !is_path_below(file)) {
             return Err(outside(file));
