@@ -68,11 +68,7 @@ pub(crate) fn tame(error: &serde_json::Error) -> serde_json::Error {
 /// # Errors
 /// If it is missing, or no regular file.
 pub(crate) fn open(path: &Path) -> Result<File, Error> {
-    let fault = |source| Error::Read { path: path.to_owned(), source };
-    if !std::fs::metadata(path).map_err(fault)?.is_file() {
-        return Err(fault(std::io::Error::other("not a regular file")));
-    }
-    File::open(path).map_err(fault)
+    durable::open_regular(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
 /// Writes a JSON file; it is there whole or not at all.

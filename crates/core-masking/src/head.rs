@@ -196,6 +196,13 @@ impl HeadLayout {
         self.types().flat_map(|(attention, shape)| self.heads_in(attention, shape)).collect()
     }
 
+    /// [`heads`](Self::heads), module by module; a module without heads is left out.
+    pub fn heads_by_module(&self) -> Vec<Vec<HeadId>> {
+        let heads = self.heads();
+        let modules = heads.chunk_by(|one, next| (one.attention, one.layer) == (next.attention, next.layer));
+        modules.map(<[HeadId]>::to_vec).collect()
+    }
+
     /// The heads of one module; none is left of a module that the model does not have.
     pub fn module(&self, attention: Attention, layer: usize) -> ModuleHeads {
         let none = LayerShape::plain(0, 1, 1);

@@ -137,10 +137,7 @@ pub trait GatedModel: Debug + Send + Sized {
     fn check_gates(&self) -> Result<(), Error> {
         let layout = self.layout();
         let open = Gates::open(&layout, self.options());
-        let heads = layout.heads();
-        for module in heads.chunk_by(|one, next| {
-            (one.attention(), one.layer_index()) == (next.attention(), next.layer_index())
-        }) {
+        for module in layout.heads_by_module() {
             let id = module[module[0].layer_index() % module.len()];
             let set = HeadSet::from_iter([id]);
             let masked = Gates::masking(&layout, std::slice::from_ref(&set), self.options())?;

@@ -1,5 +1,4 @@
 //! Files that others wrote, and their text in messages.
-use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -22,12 +21,8 @@ const MOST_NAMES: usize = 30;
 /// If it is missing, not a regular file, or longer.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
     let fault = |source| Error::Read { path: path.to_owned(), source };
-    // Before it is opened: opening a pipe waits for someone to write to it.
-    if !fs::metadata(path).map_err(fault)?.is_file() {
-        return Err(fault(io::Error::other("not a regular file")));
-    }
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(fault)?;
+    let file = durable::open_regular(path).map_err(fault)?;
     file.take(most + 1).read_to_end(&mut bytes).map_err(fault)?;
     if bytes.len() as u64 > most {
         return Err(fault(io::Error::other(format!("longer than {most} bytes, which no such file is"))));
@@ -83,6 +78,7 @@ fn escaped(letter: char) -> impl Iterator<Item = char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_file_may_be_as_long_as_it_may_be_and_no_longer() {

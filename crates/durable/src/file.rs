@@ -5,6 +5,18 @@ use std::path::Path;
 
 use crate::{Error, parent, partial, rename};
 
+/// Opens a file for reading, but nothing that never ends, such as a pipe or a device.
+///
+/// # Errors
+/// If it is missing, or not a regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // Before it is opened: opening a pipe waits for someone to write to it.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    File::open(path)
+}
+
 /// Replaces the file at `path`, or creates it with its folders: all of it or, on error, nothing.
 ///
 /// # Errors

@@ -7,6 +7,8 @@
 //! What is not complete yet lies beside its place as `<name>.partial`, a fixed name where well-known crates draw a random
 //! one: what a killed process leaves behind is then reused by the next one, and never piles up. The price is that two
 //! processes must not write the same file at once; where they might, they take a [`Lock`].
+//!
+//! Files of others are opened by [`open_regular`].
 mod file;
 mod folder;
 mod lock;
@@ -16,7 +18,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use file::{publish_file, replace_file, write};
+pub use file::{open_regular, publish_file, replace_file, write};
 pub use folder::{publish_folder, replace_folder, restore_folder};
 pub use lock::Lock;
 

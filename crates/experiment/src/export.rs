@@ -84,7 +84,7 @@ impl Export {
         durable::replace_folder(&self.folder, |partial| {
             save(partial)?;
             merge_config(&source.join(CONFIG), &partial.join(CONFIG))?;
-            for name in OPTIONAL.into_iter() {
+            for name in OPTIONAL {
                 copy_companion(source, name, partial)?;
             }
             if let Some(signature) = &self.about {

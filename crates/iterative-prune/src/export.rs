@@ -93,8 +93,7 @@ fn not_run_by_transformers(layout: &HeadLayout, heads: &HeadSet) -> Option<Strin
     if heads.iter().any(|id| id.attention() != Attention::SelfAttention) {
         return Some("knows no translators with heads cut out".to_owned());
     }
-    let all = layout.heads();
-    let mut layers = all.chunk_by(|one, next| one.layer_index() == next.layer_index());
+    let mut layers = layout.heads_by_module().into_iter();
     let empty = layers.find(|layer| layer.iter().all(|&id| heads.contains(id)))?;
     Some(format!("cannot run a layer without heads, as layer {} is now", empty[0].layer_index() + 1))
 }

@@ -137,7 +137,7 @@ fn row(
     let (x, y) = (first.scores(), second.scores());
     let (pearson, spearman) = (known(pearson(&x, &y))?, known(spearman(&x, &y))?);
     let interval = correlation_interval(first.swept(), second.swept(), testing.seed)?;
-    let reliability = |side: &Side<'_>| split_half(side.base, &side.variants, SPLITS, testing.seed);
+    let reliability = |side: &Side<'_>| split_half(side.swept(), SPLITS, testing.seed);
     let reliabilities = (reliability(&first)?, reliability(&second)?);
     let top = TOP.min(names.len());
     let direction = first_base.direction();

@@ -157,12 +157,8 @@ fn shuffled(segments: usize, seed: u64, stream: u64) -> Vec<usize> {
 ///
 /// # Panics
 /// If a variant covers other segments than the base or has another metric.
-pub fn split_half(
-    base: &Segments,
-    variants: &[&Segments],
-    splits: usize,
-    seed: u64,
-) -> Result<Option<f64>, Error> {
+pub fn split_half(sweep: Swept<'_>, splits: usize, seed: u64) -> Result<Option<f64>, Error> {
+    let Swept { base, variants } = sweep;
     let half = base.len() / 2;
     if half == 0 {
         return Ok(None);
@@ -216,7 +212,7 @@ mod tests {
     }
 
     fn reliability((base, variants): &(Segments, Vec<Segments>)) -> Option<f64> {
-        split_half(base, &variants.iter().collect::<Vec<_>>(), 50, 3).unwrap()
+        split_half(Swept { base, variants: &variants.iter().collect::<Vec<_>>() }, 50, 3).unwrap()
     }
 
     /// Rates from 0.02 to 0.5 differ far more than their errors, at most 0.025; equal rates differ by chance alone.
@@ -244,7 +240,7 @@ mod tests {
         assert_eq!(reliability(&sweep(4, |_| 0.0, 1)), None);
         assert_eq!(reliability(&sweep(2, |variant| 0.2 * variant as f64, 1)), None);
         let one = Segments::Classes(vec![Outcome { gold: 0, predicted: 0 }], ClassificationMetric::Accuracy);
-        assert_eq!(split_half(&one, &[&one, &one, &one], 5, 1), Ok(None));
+        assert_eq!(split_half(Swept { base: &one, variants: &[&one, &one, &one] }, 5, 1), Ok(None));
     }
 
     type Sweep = (Segments, Vec<Segments>);

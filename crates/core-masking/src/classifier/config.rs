@@ -285,11 +285,8 @@ impl ClassifierConfig {
     }
 
     /// The row of the table of positions that the first token of a text has.
-    pub(super) fn first_position(&self) -> i64 {
-        match self.family.positions {
-            PositionStart::Zero => 0,
-            PositionStart::AfterPadding => i64::from(self.pad_token_id) + 1,
-        }
+    fn first_position(&self) -> i64 {
+        self.uncounted().map_or(0, |padding| padding + 1)
     }
 
     /// The symbol that positions do not count, wherever it stands: it has the row before that of the first token.

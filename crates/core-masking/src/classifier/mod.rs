@@ -44,7 +44,6 @@ pub struct LabelledBatch {
 struct Embeddings {
     words: Tensor,            // [vocab, d_model]
     positions: Tensor,        // [max_position, d_model]
-    first_position: i64,      // of its rows
     uncounted: Option<i64>,   // the symbol that positions skip
     segments: Option<Tensor>, // [segments, d_model]
     norm: LayerNorm,
@@ -66,7 +65,6 @@ impl Embeddings {
         Ok(Self {
             words: table(names.words)?,
             positions: table(names.positions)?,
-            first_position: config.first_position(),
             uncounted: config.uncounted(),
             segments: names.segments.map(table).transpose()?,
             norm: LayerNorm::new(weights, &names.of(names.embedding_norm), config.layer_norm_eps)?,
@@ -83,16 +81,14 @@ impl Embeddings {
         };
         self.norm.forward(&(sum + self.positions(&batch.tokens.ids)))
     }
-}
 
-impl Embeddings {
     /// Rows of the table for `ids`, `[batch, position]`: `[batch or 1, position, d_model]`.
     fn positions(&self, ids: &Tensor) -> Tensor {
         let Some(padding) = self.uncounted else {
-            return self.positions.narrow(0, self.first_position, ids.size()[1]).unsqueeze(0);
+            return self.positions.narrow(0, 0, ids.size()[1]).unsqueeze(0);
         };
         let real = ids.not_equal(padding).to_kind(Kind::Int64);
-        let rows = real.cumsum(1, Kind::Int64) * real + (self.first_position - 1);
+        let rows = real.cumsum(1, Kind::Int64) * real + padding;
         Tensor::embedding(&self.positions, &rows, -1, false, false)
     }
 }

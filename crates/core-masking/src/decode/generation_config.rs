@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{BeamSearch, OutputRules, Stopping};
+use crate::families::assume;
 use crate::message::excerpt;
 use crate::translator::TranslatorConfig;
 use crate::{Error, checkpoint};
@@ -94,7 +95,7 @@ fn read_entries(folder: &Path, model: &TranslatorConfig) -> Result<(PathBuf, Map
     let path = if is_own { own } else { folder.join("config.json") };
     let mut entries: Map<String, Value> = checkpoint::read_json(&path)?;
     if !is_own {
-        model.family.assume_generation(&mut entries);
+        assume(&mut entries, model.family.generation);
     }
     entries.retain(|_, value| !value.is_null());
     Ok((path, entries))

@@ -34,10 +34,7 @@ impl ConfigKeys {
                 json.insert((*name).to_owned(), value);
             }
         }
-        let defaults: Map<String, Value> = serde_json::from_str(self.defaults).expect("defaults are JSON");
-        for (name, value) in defaults {
-            json.entry(name).or_insert(value);
-        }
+        assume(&mut json, self.defaults);
         json
     }
 
@@ -61,6 +58,17 @@ impl ConfigKeys {
             }
         }
         json
+    }
+}
+
+/// Adds the entries of `defaults`, JSON, that are not there. One that is null says that there is none, and stays.
+///
+/// # Panics
+/// If the defaults are no JSON.
+pub(crate) fn assume(json: &mut Map<String, Value>, defaults: &str) {
+    let defaults: Map<String, Value> = serde_json::from_str(defaults).expect("defaults are JSON");
+    for (name, value) in defaults {
+        json.entry(name).or_insert(value);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::translator::TranslatorFamily;
 
 pub use bert::BERT;
 pub use config_keys::ConfigKeys;
+pub(crate) use config_keys::assume;
 pub use distilbert::DISTILBERT;
 pub use fsmt::FSMT;
 pub use marian::MARIAN;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::family::TranslatorFamily;
 use crate::encoder::LayerNames;
-use crate::families::{MARIAN, TRANSLATORS};
+use crate::families::{MARIAN, TRANSLATORS, assume};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, by_layer, named};
@@ -96,7 +96,7 @@ impl TranslatorConfig {
         let family = checkpoint::family(path, &json, TRANSLATORS, |family| family.model_type)?;
         let refusal = |fault| Error::Config { path: path.to_owned(), fault };
         family.check(&json).map_err(refusal)?;
-        family.assume_generation(&mut json);
+        assume(&mut json, family.generation);
         json.entry("architectures").or_insert_with(|| vec![family.architecture].into());
         let config: Self = checkpoint::parse(path, Value::Object(family.keys.to_common(json)))?;
         let config = Self { family, ..config };

@@ -73,18 +73,6 @@ impl Sinusoids {
 }
 
 impl TranslatorFamily {
-    /// Adds what transformers assumes of the search for translations where a `config.json` does not say. An entry that is
-    /// null says that there is none.
-    ///
-    /// # Panics
-    /// If the family's defaults are no JSON.
-    pub(crate) fn assume_generation(&self, json: &mut Map<String, Value>) {
-        let defaults: Map<String, Value> = serde_json::from_str(self.generation).expect("defaults are JSON");
-        for (name, value) in defaults {
-            json.entry(name).or_insert(value);
-        }
-    }
-
     /// Refuses variants that are not supported.
     ///
     /// # Errors

@@ -178,9 +178,15 @@ impl Names {
 
     /// All tokens that are named, in the order in which transformers adds them.
     fn named(&self, family: &Family, added: &BTreeMap<u32, AddedToken>) -> Vec<AddedToken> {
-        let first = [&self.bos_token, &self.eos_token, &self.unk_token, &self.sep_token];
-        let more = [&self.pad_token, &self.cls_token];
-        let plain = first.into_iter().chain(more).flatten().map(|name| name.token(false, added));
+        let plain = [
+            &self.bos_token,
+            &self.eos_token,
+            &self.unk_token,
+            &self.sep_token,
+            &self.pad_token,
+            &self.cls_token,
+        ];
+        let plain = plain.into_iter().flatten().map(|name| name.token(false, added));
         let mask = self.mask_token.iter().map(|name| name.token(family.mask_takes_spaces, added));
         let additional = self.additional_special_tokens.iter().flatten();
         plain.chain(mask).chain(additional.map(|name| name.token(false, added))).collect()
