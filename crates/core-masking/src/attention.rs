@@ -4,7 +4,7 @@ use tch::{Device, Kind, Tensor};
 use crate::gates::Gate;
 use crate::head::ModuleHeads;
 use crate::layers::Linear;
-use crate::{Dropout, Error, Weights};
+use crate::{Dropout, Error, Weights, causal_bias};
 
 /// What the four linear maps of an attention module are called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,17 @@ pub struct KeyValue {
     pub key: Tensor,
     /// `[batch, key-value heads, key, d_head]`
     pub value: Tensor,
+}
+
+/// Which keys a query sees.
+#[derive(Debug)]
+pub(crate) enum Visible<'a> {
+    /// Those at which this bias, which broadcasts to `[batch, heads, query, key]`, is 0; it is `-inf` at the others.
+    Under(&'a Tensor),
+    /// That of its own position and those before; as many keys as queries. Cheaper than the bias that says so.
+    Past,
+    /// All.
+    All,
 }
 
 impl MultiHeadAttention {
@@ -127,16 +138,43 @@ impl MultiHeadAttention {
         gates: Gate<'_>,
         dropout: &Dropout,
     ) -> Tensor {
-        let q = self.project(&self.query, x); // [batch, kept, query, d_head]
+        self.read(self.queries(x), memory, &Visible::Under(bias), gates, dropout)
+    }
+
+    /// Queries of `x`, `[batch, query, d_model]`: `[batch, kept, query, d_head]`.
+    pub(crate) fn queries(&self, x: &Tensor) -> Tensor {
+        self.project(&self.query, x)
+    }
+
+    /// [`context`](Self::context) of queries at hand, `[batch, kept, query, d_head]`.
+    pub(crate) fn read(
+        &self,
+        queries: Tensor,
+        memory: &KeyValue,
+        visible: &Visible<'_>,
+        gates: Gate<'_>,
+        dropout: &Dropout,
+    ) -> Tensor {
         if self.is_without_heads() {
-            return self.no_context(q, &memory.key, gates);
+            return self.no_context(queries, &memory.key, gates);
         }
         let [k, v] = [&memory.key, &memory.value].map(|shared| self.by_head(shared, 1)); // [batch, kept, key, d_head]
         // The fused kernel shows no weights, and its dropout would draw from libtorch's global generator.
-        match dropout.is_off() && !gates.is_recorded() {
-            true => Tensor::scaled_dot_product_attention(&q, &k, &v, Some(bias), 0.0, false, None, false),
-            false => dropout.apply(self.record(gates, attention_weights(&q, &k, bias))).matmul(&v),
+        if dropout.is_off() && !gates.is_recorded() {
+            let (bias, is_causal) = match visible {
+                Visible::Under(bias) => (Some(*bias), false),
+                Visible::Past => (None, true),
+                Visible::All => (None, false),
+            };
+            return Tensor::scaled_dot_product_attention(&queries, &k, &v, bias, 0.0, is_causal, None, false);
         }
+        let options = (k.kind(), k.device());
+        let bias = match visible {
+            Visible::Under(bias) => bias.shallow_clone(),
+            Visible::Past => causal_bias(k.size()[2], options),
+            Visible::All => Tensor::zeros([1], options),
+        };
+        dropout.apply(self.record(gates, attention_weights(&queries, &k, &bias))).matmul(&v)
     }
 
     /// What each head reads of what heads share; `axis` counts keys and values, then heads.

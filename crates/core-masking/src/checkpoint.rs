@@ -28,6 +28,22 @@ pub(crate) fn family<F>(
     })
 }
 
+/// Refuses variants that are not supported: entries that a `config.json` may have, and the only value that each may have.
+///
+/// # Errors
+/// The first entry at fault, in words.
+pub(crate) fn check_supported(
+    json: &Map<String, Value>,
+    supported: &[(&'static str, bool)],
+) -> Result<(), String> {
+    for (name, wanted) in supported {
+        if json.get(*name).and_then(Value::as_bool).is_some_and(|found| found != *wanted) {
+            return Err(format!("{name} is {}, which is not supported", !wanted));
+        }
+    }
+    Ok(())
+}
+
 /// Bytes of a JSON file at most: names for 65,536 classes have room.
 const LONGEST_JSON: u64 = 1 << 24;
 

@@ -73,6 +73,10 @@ pub enum Error {
     #[error("the model computes NaN: its weights are too large for the precision")]
     NotANumber,
 
+    /// A removal that leaves other numbers of heads in some layers than in others.
+    #[error("transformers loads no model with unequal layers or groups, and {fault}")]
+    NotUniform { fault: String },
+
     /// A checkpoint with a value that no training should leave behind.
     #[error("`{}`: tensor `{}` holds NaN or infinite values", path.display(), excerpt(name))]
     NotFinite { path: PathBuf, name: String },

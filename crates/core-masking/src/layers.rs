@@ -80,7 +80,29 @@ impl LayerNorm {
     }
 }
 
-/// The nonlinearity between the two linear maps of a feed-forward block.
+/// Division by the root mean square over the last axis: Zhang and Sennrich (2019), <https://arxiv.org/abs/1910.07467>.
+#[derive(Debug)]
+pub struct RmsNorm {
+    weight: Tensor,
+    epsilon: f64,
+}
+
+impl RmsNorm {
+    /// Takes `{name}.weight`, `[width]`; `epsilon` is added to the mean square.
+    ///
+    /// # Errors
+    /// If it is missing.
+    pub fn new(weights: &Weights, name: &str, epsilon: f64) -> Result<Self, Error> {
+        Ok(Self { weight: weights.get(&format!("{name}.weight"))?, epsilon })
+    }
+
+    /// `x`: `[.., width]`; returns the same shape.
+    pub fn forward(&self, x: &Tensor) -> Tensor {
+        x.rms_norm(self.weight.size(), Some(&self.weight), self.epsilon)
+    }
+}
+
+/// The nonlinearity of a feed-forward block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
@@ -97,8 +119,9 @@ pub enum Activation {
     GeluNew,
     /// max(0, x), Vaswani et al. (2017)
     Relu,
-    /// x * sigmoid(x), as in the opus-mt models
-    #[serde(alias = "silu")]
+    /// x * sigmoid(x), as in Llama
+    Silu,
+    /// The same, as the opus-mt models call it
     Swish,
 }
 
@@ -109,7 +132,7 @@ impl Activation {
             Self::Gelu => x.gelu("none"),
             Self::GeluNew => x.gelu("tanh"),
             Self::Relu => x.relu(),
-            Self::Swish => x.silu(),
+            Self::Silu | Self::Swish => x.silu(),
         }
     }
 }
@@ -140,5 +163,40 @@ impl FeedForward {
     /// Multiply-adds of one position.
     pub fn multiply_adds(&self) -> u64 {
         self.inner.multiply_adds() + self.outer.multiply_adds()
+    }
+}
+
+/// `outer(activation(gate(x)) * inner(x))`, for each position alone: Shazeer (2020), <https://arxiv.org/abs/2002.05202>.
+#[derive(Debug)]
+pub struct GatedFeedForward {
+    activation: Activation,
+    gate: Linear,
+    inner: Linear,
+    outer: Linear,
+}
+
+impl GatedFeedForward {
+    /// Takes the linear maps of these names: gate, inner and outer.
+    ///
+    /// # Errors
+    /// If one of them is missing.
+    pub fn new(
+        weights: &Weights,
+        [gate, inner, outer]: [&str; 3],
+        activation: Activation,
+    ) -> Result<Self, Error> {
+        let map = |name| Linear::new(weights, name);
+        Ok(Self { activation, gate: map(gate)?, inner: map(inner)?, outer: map(outer)? })
+    }
+
+    /// `x`: `[batch, position, d_model]`; returns the same shape.
+    pub fn forward(&self, x: &Tensor) -> Tensor {
+        let gate = self.activation.apply(&self.gate.forward(x)); // [batch, position, d_ff]
+        self.outer.forward(&(gate * self.inner.forward(x)))
+    }
+
+    /// Multiply-adds of one position.
+    pub fn multiply_adds(&self) -> u64 {
+        self.gate.multiply_adds() + self.inner.multiply_adds() + self.outer.multiply_adds()
     }
 }

@@ -105,7 +105,7 @@ impl Storage {
 }
 
 /// Whether the last parts of a map's name are these.
-fn is_called(map: &str, name: &str) -> bool {
+pub(crate) fn is_called(map: &str, name: &str) -> bool {
     map.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 

@@ -1,9 +1,16 @@
 //! Head sets that are evaluated together, and what they share.
 //!
 //! What leaves a layer depends on the gates of that layer and of those below, so sets share all that lies below the first
-//! layer in which one of them masks a head: the [`Trunk`].
-use tch::Tensor;
+//! layer in which one of them masks a head: the [`Trunk`]. Sets whose gates agree up to some layer share all below it; where
+//! they part, they still share what the heads read, since gates come after it. So the sets are a tree, layer by layer, and each
+//! of its nodes is computed once: a [`Walk`]. Where nodes are computed one by one and several of them mask a few heads of a
+//! layer, what these add is taken from what all heads add together. Exact but for rounding: of these differences and of
+//! products of other sizes.
+use std::ops::Range;
 
+use tch::{Kind, Tensor};
+
+use crate::attention::MultiHeadAttention;
 use crate::model::GatedModel;
 use crate::{Attention, Error, Gates, HeadLayout, HeadSet, to_vec};
 
@@ -92,5 +99,147 @@ impl Trunk {
         let usable = left.filter(|left| left.layer <= top && left.x.size()[..2] == *size);
         let Self { layer, x } = usable.unwrap_or_else(|| Self { layer: 0, x: enter() });
         Self { layer: top, x: (layer..top).fold(x, |x, layer| pass(layer, &x)) }
+    }
+}
+
+/// Layers of self-attention that a batch passes.
+pub(crate) trait Stack {
+    /// The attention module of a layer, counted from 0.
+    fn attention(&self, layer: usize) -> &MultiHeadAttention;
+
+    /// What each head of a layer reads, whatever its gate: `[rows, kept, position, d_head]` of `x`,
+    /// `[rows, position, d_model]`. `gates` do not matter.
+    fn context(&self, layer: usize, x: &Tensor, gates: &Gates) -> Tensor;
+
+    /// What leaves a layer from what its attention adds to `x`; all `[rows, position, d_model]`.
+    fn finish(&self, layer: usize, x: &Tensor, attended: Tensor) -> Tensor;
+}
+
+/// The variants whose gates agree so far: they are computed as one.
+pub(crate) type Node = Vec<usize>;
+
+/// A batch under all variants on its way through a stack.
+pub(crate) struct Walk<'a, S> {
+    stack: &'a S,
+    variants: &'a Variants,
+    attention: Attention,
+    batch: i64,
+    together: usize,
+}
+
+impl<'a, S: Stack> Walk<'a, S> {
+    /// - `attention`: of the stack
+    /// - `batch`: rows of the batch
+    /// - `together`: nodes that are computed as rows of one batch, which bounds the memory
+    pub(crate) fn new(
+        stack: &'a S,
+        variants: &'a Variants,
+        attention: Attention,
+        batch: i64,
+        together: usize,
+    ) -> Self {
+        Self { stack, variants, attention, batch, together }
+    }
+
+    /// Takes all variants from what enters the first of `layers`, `[batch, position, d_model]`, through the last; hands
+    /// nodes that have arrived to `arrive`, with what they have there, `[nodes * batch, position, d_model]`.
+    pub(crate) fn ascend(
+        &self,
+        layers: Range<usize>,
+        x: &Tensor,
+        arrive: &mut impl FnMut(&Tensor, Vec<Node>),
+    ) {
+        self.ascend_from(layers, x, vec![(0..self.variants.len()).collect()], arrive);
+    }
+
+    fn ascend_from(
+        &self,
+        layers: Range<usize>,
+        x: &Tensor,
+        nodes: Vec<Node>,
+        arrive: &mut impl FnMut(&Tensor, Vec<Node>),
+    ) {
+        let layer = layers.start;
+        if layers.is_empty() {
+            return arrive(x, nodes);
+        }
+        let children = self.children(layer, &nodes);
+        let attention = self.stack.attention(layer);
+        let context = self.stack.context(layer, x, &self.variants.gates);
+        // Differences of sums that were rounded to half precision would be off by more than the model itself.
+        let one_by_one = self.together == 1 && matches!(context.kind(), Kind::Float | Kind::Double);
+        let whole = if one_by_one { self.whole(layer, &context, &children) } else { None };
+        for part in children.chunks(self.together) {
+            let of_parents = |all: &Tensor| match part {
+                [(parent, _)] => self.of_node(all, *parent),
+                _ => {
+                    let parents: Vec<_> = part.iter().map(|(parent, _)| self.of_node(all, *parent)).collect();
+                    Tensor::cat(&parents, 0)
+                }
+            };
+            let nodes: Vec<Node> = part.iter().map(|(_, node)| node.clone()).collect();
+            let attended = match part {
+                [(_, node)] if one_by_one => {
+                    attention.merge_some(&context, &self.variants.values[layer][node[0]], whole.as_ref())
+                }
+                _ => attention.merge(of_parents(&context), (&self.gates(layer, &nodes)).into()),
+            };
+            let out = self.stack.finish(layer, &of_parents(x), attended);
+            self.ascend_from(layer + 1..layers.end, &out, nodes, arrive);
+        }
+    }
+
+    /// What attention adds in a layer with all heads open, `[batch, position, d_model]`, if it takes less to compute that and
+    /// to take masked heads from it in the `children` of the only node than to add up the heads that each of them keeps.
+    fn whole(&self, layer: usize, context: &Tensor, children: &[(usize, Node)]) -> Option<Tensor> {
+        let (mut with, mut without) = (context.size()[1] as usize, 0);
+        for (_, child) in children {
+            let values = &self.variants.values[layer][child[0]];
+            let kept = values.iter().filter(|&&value| value != 0.0).count();
+            with += kept.min(values.len() - kept);
+            without += kept;
+        }
+        (with < without).then(|| self.stack.attention(layer).merge_open(context))
+    }
+
+    /// The rows of one node: `[batch, ..]` of `[nodes * batch, ..]`.
+    pub(crate) fn of_node(&self, all: &Tensor, node: usize) -> Tensor {
+        all.narrow(0, node as i64 * self.batch, self.batch)
+    }
+
+    /// The nodes after a layer, with the place of the node that each comes from.
+    pub(crate) fn children(&self, layer: usize, nodes: &[Node]) -> Vec<(usize, Node)> {
+        let mut children: Vec<(usize, Node)> = Vec::new();
+        for (parent, node) in nodes.iter().enumerate() {
+            let first = children.len();
+            for &variant in node {
+                let values = &self.variants.values[layer];
+                let same = |(_, child): &&mut (usize, Node)| values[child[0]] == values[variant];
+                match children[first..].iter_mut().find(same) {
+                    Some((_, child)) => child.push(variant),
+                    None => children.push((parent, vec![variant])),
+                }
+            }
+        }
+        children
+    }
+
+    /// The gates of `nodes` in a layer: `[nodes * batch, heads]`.
+    pub(crate) fn gates(&self, layer: usize, nodes: &[Node]) -> Tensor {
+        let rows: Vec<i64> = nodes.iter().map(|node| node[0] as i64).collect();
+        let gates = self.variants.gates.of(self.attention, layer);
+        let rows = Tensor::from_slice(&rows).to_device(gates.values().device());
+        gates.values().index_select(0, &rows).repeat_interleave_self_int(self.batch, 0, None)
+    }
+
+    /// What nodes have, for each variant.
+    pub(crate) fn by_variant(&self, nodes: impl IntoIterator<Item = (Node, Tensor)>) -> Vec<Tensor> {
+        let mut by_variant: Vec<Option<Tensor>> = (0..self.variants.len()).map(|_| None).collect();
+        for (node, found) in nodes {
+            for variant in node {
+                by_variant[variant] = Some(found.shallow_clone());
+            }
+        }
+        by_variant.into_iter().map(|found| found.expect("each variant is in one node")).collect()
     }
 }

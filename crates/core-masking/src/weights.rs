@@ -32,6 +32,11 @@ pub(crate) fn norm(inventory: &mut Inventory, name: &str, width: i64) {
     inventory.push((format!("{name}.bias"), vec![width]));
 }
 
+/// Adds a normalisation that has a weight alone.
+pub(crate) fn scale(inventory: &mut Inventory, name: &str, width: i64) {
+    inventory.push((format!("{name}.weight"), vec![width]));
+}
+
 /// Refuses a number of a configuration outside its range: name, number and the greatest one allowed; the least is 1.
 ///
 /// # Errors
@@ -43,15 +48,15 @@ pub(crate) fn check_sizes(sizes: &[(&str, i64, i64)]) -> Result<(), String> {
     }
 }
 
-/// Parameters of a model at most: 16 GB, far beyond any model with heads to be counted one by one.
-const MOST_PARAMETERS: i64 = 1 << 32;
+/// Parameters of a model at most, far beyond any with heads to be masked one by one.
+const MOST_PARAMETERS: i64 = 1 << 37;
 
 /// Refuses a model that no memory holds.
 ///
 /// # Errors
 /// The fault, in words.
 pub(crate) fn check_parameters(inventory: &Inventory) -> Result<(), String> {
-    // below 2^63: a tensor has less than 2^40 elements, and a model less than 2^16 tensors
+    // below 2^63: a tensor has at most 2^40 elements, and a model less than 2^16 tensors
     let parameters: i64 = inventory.iter().map(|(_, shape)| shape.iter().product::<i64>()).sum();
     if parameters > MOST_PARAMETERS {
         return Err(format!("a model of {parameters} parameters; at most {MOST_PARAMETERS} are allowed"));

@@ -152,10 +152,11 @@ impl GatedModel for Classifier {
     fn attended(&self, batch: &LabelledBatch) -> BTreeMap<Attention, Attended> {
         let real = batch.texts.tokens.bias.isfinite().squeeze_dim(1).squeeze_dim(1); // [batch, position]
         let attended = Attended {
-            visible: real.unsqueeze(1).unsqueeze(1), // [batch, 1, 1, key]
+            visible: vec![real.unsqueeze(1).unsqueeze(1)], // [batch, 1, 1, key]
             excluded: real.zeros_like(),
             // only the first position of the last layer has a gradient
             last_by_example: true,
+            examples: None,
             queries: real,
         };
         BTreeMap::from([(Attention::SelfAttention, attended)])

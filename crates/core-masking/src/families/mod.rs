@@ -3,10 +3,13 @@ mod bert;
 mod config_keys;
 mod distilbert;
 mod fsmt;
+mod gpt2;
+mod llama;
 mod marian;
 mod roberta;
 
 use crate::classifier::ClassifierFamily;
+use crate::language_model::LanguageFamily;
 use crate::translator::TranslatorFamily;
 
 pub use bert::BERT;
@@ -14,6 +17,8 @@ pub use config_keys::ConfigKeys;
 pub(crate) use config_keys::assume;
 pub use distilbert::DISTILBERT;
 pub use fsmt::FSMT;
+pub use gpt2::GPT2;
+pub use llama::{LLAMA, MISTRAL, QWEN2, QWEN3};
 pub use marian::MARIAN;
 pub use roberta::{ROBERTA, XLM_ROBERTA};
 
@@ -22,3 +27,6 @@ pub const CLASSIFIERS: &[&ClassifierFamily] = &[&BERT, &ROBERTA, &XLM_ROBERTA, &
 
 /// Encoder-decoder models.
 pub const TRANSLATORS: &[&TranslatorFamily] = &[&MARIAN, &FSMT];
+
+/// Decoders that predict the next token.
+pub const LANGUAGE_MODELS: &[&LanguageFamily] = &[&GPT2, &LLAMA, &MISTRAL, &QWEN2, &QWEN3];

@@ -12,12 +12,14 @@ use crate::{Attention, AttentionRecord, Gates, HeadId, HeadLayout};
 pub struct Attended {
     /// `[batch, query]`, true at positions that are no padding.
     pub queries: Tensor,
-    /// Broadcasts to `[batch, 1, query, key]`, true at keys that the query sees.
-    pub visible: Tensor,
+    /// Broadcasts to `[batch, 1, query, key]`, true at keys that the query sees: of each layer, or one for all layers.
+    pub visible: Vec<Tensor>,
     /// `[batch, key]`, true at keys that are left out of confidence.
     pub excluded: Tensor,
     /// Whether the last layer's [`Measure::Token`] is divided by the number of examples.
     pub last_by_example: bool,
+    /// The example that each row of the batch belongs to, `[batch]`, if some have several rows.
+    pub examples: Option<Tensor>,
 }
 
 /// A batch to be measured.
@@ -96,8 +98,8 @@ impl Measuring<'_> {
                         Measure::AttentionGradient => &of_weights[&key],
                         _ => &weights[&key],
                     };
-                    let is_last = layer + 1 == layers;
-                    let sums = self.modules[&attention].sum(measure, source, is_last);
+                    let place = Place { layer, layers };
+                    let sums = self.modules[&attention].sum(measure, source, place);
                     add(&mut means, key, &sums, &self.layout.kept(attention, layer));
                 }
             }
@@ -105,6 +107,13 @@ impl Measuring<'_> {
         }
         measured
     }
+}
+
+/// A layer, counted from 0, of so many.
+#[derive(Clone, Copy)]
+struct Place {
+    layer: usize,
+    layers: usize,
 }
 
 /// Sums of a layer's heads, `[heads]`, and the number of their terms.
@@ -124,28 +133,29 @@ fn add(means: &mut HeadMeans, (attention, layer): (Attention, usize), found: &La
 
 impl Attended {
     /// `source`: the gradient of a layer's gates, or its attention weights, or their gradient.
-    fn sum(&self, measure: Measure, source: &Tensor, is_last: bool) -> LayerSums {
-        let examples = self.queries.size()[0] as f64;
+    fn sum(&self, measure: Measure, source: &Tensor, Place { layer, layers }: Place) -> LayerSums {
+        let examples = self.examples() as f64;
         let queries = || self.queries.sum(Kind::Double).double_value(&[]);
         let wide = source.to_kind(Kind::Double);
         match measure {
             Measure::Example => {
-                let by_example = if wide.dim() == 3 { wide.sum_dim_intlist(2, false, None) } else { wide }; // [batch, heads]
+                let by_row = if wide.dim() == 3 { wide.sum_dim_intlist(2, false, None) } else { wide }; // [batch, heads]
+                let by_example = self.by_example(by_row);
                 LayerSums { sums: by_example.abs().sum_dim_intlist(0, false, None), terms: examples }
             }
             Measure::Token => {
-                let terms = if self.last_by_example && is_last { examples } else { queries() };
+                let terms = if self.last_by_example && layer + 1 == layers { examples } else { queries() };
                 LayerSums { sums: self.over_queries(wide.abs()), terms }
             }
             Measure::AttentionGradient => {
-                let visible = wide.abs() * self.visible.to_kind(Kind::Double); // [batch, heads, query, key]
+                let visible = wide.abs() * self.visible(layer).to_kind(Kind::Double); // [batch, heads, query, key]
                 LayerSums {
                     sums: self.over_queries(visible.sum_dim_intlist(3, false, None)),
                     terms: examples,
                 }
             }
             Measure::Entropy => LayerSums { sums: self.over_queries(entropy(&wide)), terms: queries() },
-            Measure::NormalisedEntropy => self.normalised_entropy(&wide),
+            Measure::NormalisedEntropy => self.normalised_entropy(&wide, layer),
             Measure::Confidence => {
                 let excluded = self.excluded.unsqueeze(1).unsqueeze(1); // [batch, 1, 1, key]
                 let greatest = wide.masked_fill(&excluded, 0.0).amax([3], false); // [batch, heads, query]
@@ -160,9 +170,31 @@ impl Attended {
         (values * real).sum_dim_intlist([0_i64, 2].as_slice(), false, None)
     }
 
+    /// Number of examples.
+    fn examples(&self) -> i64 {
+        let rows = self.queries.size()[0];
+        self.examples.as_ref().map_or(rows, |of_rows| of_rows.max().int64_value(&[]) + 1)
+    }
+
+    /// Sums over the rows of each example: `[examples, heads]` of `[batch, heads]`. That of derivatives is the example's.
+    fn by_example(&self, by_row: Tensor) -> Tensor {
+        match &self.examples {
+            None => by_row,
+            Some(of_rows) => {
+                let size = [self.examples(), by_row.size()[1]];
+                by_row.new_zeros(size, (by_row.kind(), by_row.device())).index_add(0, of_rows, &by_row)
+            }
+        }
+    }
+
+    /// Keys that queries of a layer see.
+    fn visible(&self, layer: usize) -> &Tensor {
+        &self.visible[layer.min(self.visible.len() - 1)]
+    }
+
     /// `weights`: `[batch, heads, query, key]`.
-    fn normalised_entropy(&self, weights: &Tensor) -> LayerSums {
-        let visible = self.visible.sum_dim_intlist(3, false, Kind::Double); // [batch or 1, 1, query or 1]
+    fn normalised_entropy(&self, weights: &Tensor, layer: usize) -> LayerSums {
+        let visible = self.visible(layer).sum_dim_intlist(3, false, Kind::Double); // [batch or 1, 1, query or 1]
         let most = visible.log(); // the entropy of a query that looks everywhere alike
         let share = entropy(weights) / most.clamp_min(f64::MIN_POSITIVE); // [batch, heads, query]
         let spreads = self.queries.unsqueeze(1).logical_and(&visible.gt(1.0)); // [batch, 1, query]

@@ -95,7 +95,7 @@ impl TranslatorConfig {
         let mut json: Map<String, Value> = checkpoint::read_json(path)?;
         let family = checkpoint::family(path, &json, TRANSLATORS, |family| family.model_type)?;
         let refusal = |fault| Error::Config { path: path.to_owned(), fault };
-        family.check(&json).map_err(refusal)?;
+        checkpoint::check_supported(&json, family.supported).map_err(refusal)?;
         assume(&mut json, family.generation);
         json.entry("architectures").or_insert_with(|| vec![family.architecture].into());
         let config: Self = checkpoint::parse(path, Value::Object(family.keys.to_common(json)))?;
@@ -207,7 +207,7 @@ impl TranslatorConfig {
 
     fn validate_variant(&self) -> Result<(), String> {
         let json = serde_json::to_value(self).map_err(|error| error.to_string())?;
-        json.as_object().map_or(Ok(()), |json| self.family.check(json))
+        json.as_object().map_or(Ok(()), |json| checkpoint::check_supported(json, self.family.supported))
     }
 
     /// Pieces of the target's vocabulary.

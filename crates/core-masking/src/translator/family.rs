@@ -1,5 +1,4 @@
 //! What tells one family of translators from another: entries of `config.json`, embeddings, positions.
-use serde_json::{Map, Value};
 use tch::{Device, Kind, Tensor};
 
 use crate::families::ConfigKeys;
@@ -69,20 +68,5 @@ impl Sinusoids {
         let position = Tensor::arange_start(first, first + rows, wide);
         let angle = position.unsqueeze(1) * rate; // [rows, d_model / 2]
         Tensor::cat(&[angle.sin(), angle.cos()], 1).to_kind(options.0).to_device(options.1)
-    }
-}
-
-impl TranslatorFamily {
-    /// Refuses variants that are not supported.
-    ///
-    /// # Errors
-    /// The first entry at fault, in words.
-    pub(super) fn check(&self, json: &Map<String, Value>) -> Result<(), String> {
-        for (name, wanted) in self.supported {
-            if json.get(*name).and_then(Value::as_bool).is_some_and(|found| found != *wanted) {
-                return Err(format!("{name} is {}, which is not supported", !wanted));
-            }
-        }
-        Ok(())
     }
 }

@@ -152,9 +152,10 @@ impl GatedModel for Translator {
         let past = causal_bias(target.size()[1], self.options()).isfinite(); // [1, 1, target, target]
         let attended = |queries: &Tensor, visible: &Tensor, keys: &Tensor| Attended {
             queries: queries.shallow_clone(),
-            visible: visible.shallow_clone(),
+            visible: vec![visible.shallow_clone()],
             excluded: keys.eq(end),
             last_by_example: false,
+            examples: None,
         };
         let source_keys = source.unsqueeze(1).unsqueeze(1); // [batch, 1, 1, source]
         BTreeMap::from([

@@ -1,0 +1,116 @@
+//! Llama, Touvron et al. (2023), <https://arxiv.org/abs/2302.13971>, and what is built like it: Mistral, Jiang et al. (2023),
+//! <https://arxiv.org/abs/2310.06825>, with windows, and Qwen, <https://arxiv.org/abs/2407.10671> and
+//! <https://arxiv.org/abs/2505.09388>, with biases (2) or normalised queries and keys (3). All have rotary positions, keys and
+//! values that heads share in groups, and gated feed-forward blocks.
+//!
+//! Names follow transformers' `LlamaForCausalLM`:
+//! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/llama/modeling_llama.py>.
+use super::ConfigKeys;
+use crate::Storage;
+use crate::language_model::{
+    Bias, Biases, FeedForwardNames, LanguageFamily, LanguageNames, NormKind, Windows,
+};
+
+/// Dropout that none of these families has.
+const NO_EMBEDDING_DROPOUT: Entry = ("embd_pdrop", None);
+const NO_RESIDUAL_DROPOUT: Entry = ("resid_pdrop", None);
+/// Under its own name, since transformers refuses `pruned_heads` for these families.
+const REMOVED: Entry = ("pruned_heads", Some("pruned_query_heads"));
+
+const NO_SWITCH: Entry = ("use_sliding_window", None);
+const NO_FIRST_WINDOW: Entry = ("max_window_layers", None);
+const NO_LAYER_TYPES: Entry = ("layer_types", None);
+
+/// A common name and the family's own.
+type Entry = (&'static str, Option<&'static str>);
+
+/// Llama.
+pub static LLAMA: LanguageFamily = LIKE_LLAMA;
+
+const LIKE_LLAMA: LanguageFamily = LanguageFamily {
+    model_type: "llama",
+    architecture: "LlamaForCausalLM",
+    keys: ConfigKeys {
+        entries: &[
+            NO_EMBEDDING_DROPOUT,
+            NO_RESIDUAL_DROPOUT,
+            REMOVED,
+            ("sliding_window", None),
+            NO_SWITCH,
+            NO_FIRST_WINDOW,
+            NO_LAYER_TYPES,
+        ],
+        defaults: r#"{"hidden_act": "silu", "max_position_embeddings": 2048}"#,
+    },
+    names: LanguageNames {
+        prefix: "model",
+        words: "embed_tokens",
+        positions: None,
+        layers: "layers",
+        attention_norm: "input_layernorm",
+        projections: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"],
+        head_norms: None,
+        feed_forward_norm: "post_attention_layernorm",
+        feed_forward: FeedForwardNames::Gated(["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"]),
+        norm: "norm",
+        output: "lm_head",
+    },
+    storage: Storage::PLAIN,
+    norm: NormKind::RootMeanSquare,
+    biases: Biases {
+        inputs: Bias::OfAttention,
+        output: Bias::OfAttention,
+        feed_forward: Bias::OfFeedForward,
+    },
+    windows: Windows::Nowhere,
+    supported: &[],
+    unused: &["rotary_emb.inv_freq"],
+};
+
+/// Mistral.
+pub static MISTRAL: LanguageFamily = LanguageFamily {
+    model_type: "mistral",
+    architecture: "MistralForCausalLM",
+    keys: ConfigKeys {
+        entries: &[
+            NO_EMBEDDING_DROPOUT,
+            NO_RESIDUAL_DROPOUT,
+            REMOVED,
+            NO_SWITCH,
+            NO_FIRST_WINDOW,
+            NO_LAYER_TYPES,
+        ],
+        defaults: r#"{"hidden_act": "silu", "num_key_value_heads": 8, "max_position_embeddings": 131072,
+            "sliding_window": 4096}"#,
+    },
+    biases: Biases { inputs: Bias::Never, output: Bias::Never, feed_forward: Bias::Never },
+    windows: Windows::Everywhere,
+    ..LIKE_LLAMA
+};
+
+/// Qwen 2 and 2.5.
+pub static QWEN2: LanguageFamily = LanguageFamily {
+    model_type: "qwen2",
+    architecture: "Qwen2ForCausalLM",
+    keys: ConfigKeys { entries: &[NO_EMBEDDING_DROPOUT, NO_RESIDUAL_DROPOUT, REMOVED], defaults: OF_QWEN2 },
+    biases: Biases { inputs: Bias::Always, output: Bias::Never, feed_forward: Bias::Never },
+    windows: Windows::ByLayer,
+    ..LIKE_LLAMA
+};
+
+/// Qwen 3.
+pub static QWEN3: LanguageFamily = LanguageFamily {
+    model_type: "qwen3",
+    architecture: "Qwen3ForCausalLM",
+    keys: ConfigKeys { entries: &[NO_EMBEDDING_DROPOUT, NO_RESIDUAL_DROPOUT, REMOVED], defaults: OF_QWEN3 },
+    names: LanguageNames { head_norms: Some(["self_attn.q_norm", "self_attn.k_norm"]), ..LIKE_LLAMA.names },
+    biases: Biases { inputs: Bias::OfAttention, output: Bias::OfAttention, feed_forward: Bias::Never },
+    windows: Windows::ByLayer,
+    ..LIKE_LLAMA
+};
+
+const OF_QWEN2: &str = r#"{"hidden_act": "silu", "num_key_value_heads": 32, "max_position_embeddings": 32768,
+    "sliding_window": 4096, "max_window_layers": 28}"#;
+
+const OF_QWEN3: &str = r#"{"hidden_act": "silu", "num_key_value_heads": 32, "head_dim": 128,
+    "max_position_embeddings": 32768, "sliding_window": 4096, "max_window_layers": 28}"#;

@@ -1,0 +1,76 @@
+//! Language models' folders as they come, and models that begin anew.
+use std::path::Path;
+
+use tch::{Device, Kind, Tensor};
+
+use super::{LanguageConfig, LanguageModel};
+use crate::storage::is_called;
+use crate::tensor_file::TensorFile;
+use crate::{Error, GatedModel, Weights};
+
+impl LanguageModel {
+    /// New weights: `N(0, initializer_range²)` for linear maps and embeddings, zeros for biases. The last map of each
+    /// sublayer is smaller by the square root of the number of sublayers: Radford et al. (2019), Section 2.3.
+    ///
+    /// Draws from libtorch's global generator, seeded here.
+    ///
+    /// # Errors
+    /// If the configuration is impossible.
+    pub fn random(config: LanguageConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
+        config.validate().map_err(|fault| Error::Config { path: "config.json".into(), fault })?;
+        let sublayers = 2.0 * config.num_hidden_layers as f64;
+        let last: Vec<String> = (0..config.num_hidden_layers)
+            .map(|layer| config.family.names.layer(layer))
+            .flat_map(|names| [Some(names.projections.output), names.feed_forward.last().cloned()])
+            .flatten()
+            .map(|name| format!("{name}.weight"))
+            .collect();
+        let initial = |name: &str, shape: &[i64]| match shape {
+            [_, _] => {
+                let scale = if last.iter().any(|last| last == name) { sublayers.sqrt().recip() } else { 1.0 };
+                Tensor::randn(shape, options) * (config.initializer_range * scale)
+            }
+            _ if name.ends_with(".weight") => Tensor::ones(shape, options), // of a normalisation
+            _ => Tensor::zeros(shape, options),
+        };
+        let weights = Weights::drawn(config.inventory(), seed, initial);
+        Self::new(config, weights)
+    }
+
+    /// Loads a Hugging Face folder: `config.json` and `model.safetensors`, or shards of it.
+    ///
+    /// # Errors
+    /// If a file is missing, torn or foreign, or its tensors do not fit the configuration.
+    pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
+        let config = LanguageConfig::read(&folder.join("config.json"))?;
+        let family = config.family;
+        let is_unused = |name: &str| family.unused.iter().any(|end| is_called(name, end));
+        let rename = |name: &str| (!is_unused(name)).then(|| family.names.with_prefix(name));
+        let file = TensorFile::open_folder(folder)?.renamed(rename)?;
+        // Folders may repeat the embeddings as the output layer that is tied to them.
+        let (inventory, output) = (config.inventory(), config.output());
+        let copy = Some(&output).filter(|(name, _)| config.tie_word_embeddings && file.holds(name));
+        let mut stored = family.storage.inventory(&inventory);
+        stored.extend(copy.cloned());
+        file.check(&stored)?;
+        let mut tensors = file.read(options)?;
+        if let Some((name, _)) = copy {
+            let of = config.embeddings().0;
+            if tensors.remove(name) != Some(tensors.get(&of)?) {
+                let (path, name, of) = (folder.to_owned(), name.clone(), format!("equal to `{of}`"));
+                return Err(Error::Tied { path, name, of });
+            }
+        }
+        let weights = family.storage.unpack(tensors, &inventory);
+        Self::new(config, weights)
+    }
+
+    /// The same model as transformers loads it although heads were cut out: [`LanguageConfig::uniform`].
+    ///
+    /// # Errors
+    /// If layers or groups have unequal numbers of heads left.
+    pub fn uniform(&self) -> Result<Self, Error> {
+        let config = self.config().uniform().map_err(|fault| Error::NotUniform { fault })?;
+        Self::new(config, self.weights().share())
+    }
+}

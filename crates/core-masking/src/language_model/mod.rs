@@ -1,0 +1,223 @@
+//! A decoder that predicts each token from those before it: normalisation before each sublayer, learned or rotary positions,
+//! keys and values that heads may share in groups. Families such as Llama say what the parts are called and how they are built.
+mod batch;
+mod checkpoint;
+mod config;
+mod family;
+mod generate;
+mod layer;
+mod nats;
+mod rotary;
+mod sweep;
+
+use std::collections::BTreeMap;
+
+use tch::{Kind, Tensor};
+
+use crate::attention::Visible;
+use crate::batch::causal_bias;
+use crate::importance::Attended;
+use crate::model::GatedModel;
+use crate::{Attention, Error, Gates, ModelDropout, Weights};
+
+pub use batch::{ChoiceRows, PredictionBatch, Window};
+pub use config::{LanguageConfig, TokenIds};
+pub use family::{Bias, Biases, FeedForwardNames, LanguageFamily, LanguageNames, NormKind, Windows};
+pub use nats::training_loss;
+pub use rotary::RotaryScaling;
+
+use layer::{DecoderLayer, Norm};
+use nats::token_nats;
+use rotary::{Rotary, Turns};
+
+/// A language model.
+#[derive(Debug)]
+pub struct LanguageModel {
+    config: LanguageConfig,
+    weights: Weights,
+    words: Tensor,             // [vocab, d_model]
+    positions: Option<Tensor>, // [max_position, d_model]
+    rotary: Option<Rotary>,
+    layers: Vec<DecoderLayer>,
+    norm: Norm,
+    output: Tensor, // [vocab, d_model]
+}
+
+impl GatedModel for LanguageModel {
+    type Config = LanguageConfig;
+    type Examples = PredictionBatch;
+
+    fn new(config: LanguageConfig, weights: Weights) -> Result<Self, Error> {
+        let names = &config.family.names;
+        let words = weights.get(&config.embeddings().0)?;
+        let positions = names.positions.map(|part| weights.get(&format!("{}.weight", names.of(part))));
+        let rotary = || Rotary::new(config.d_head(), config.rope_theta, config.rope_scaling, words.device());
+        Ok(Self {
+            output: if config.tie_word_embeddings {
+                words.shallow_clone()
+            } else {
+                weights.get(&config.output().0)?
+            },
+            rotary: positions.is_none().then(rotary),
+            positions: positions.transpose()?,
+            layers: (0..config.num_hidden_layers)
+                .map(|layer| DecoderLayer::new(&config, &weights, layer))
+                .collect::<Result<_, _>>()?,
+            norm: Norm::new(&config, &weights, &names.of(names.norm))?,
+            words,
+            config,
+            weights,
+        })
+    }
+
+    fn config(&self) -> &LanguageConfig {
+        &self.config
+    }
+
+    fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// Nats of each text, summed over its predictions; where texts are choices, the cross-entropy of the right one.
+    fn losses(&self, batch: &PredictionBatch, gates: &Gates, dropout: &ModelDropout) -> Tensor {
+        let nats = batch.by_row(&self.prediction_nats(batch, gates, dropout));
+        batch.choices.as_ref().map_or_else(|| nats.shallow_clone(), |choices| choices.cross_entropy(&nats))
+    }
+
+    fn attended(&self, batch: &PredictionBatch) -> BTreeMap<Attention, Attended> {
+        let positions = batch.ids.size()[1];
+        let visible = |layer: &DecoderLayer| self.bias(positions, layer.window).isfinite(); // [1, 1, query, key]
+        let mut excluded = batch.ids.zeros_like().to_kind(Kind::Bool);
+        for &end in self.config.ends() {
+            excluded = excluded.logical_or(&batch.ids.eq(i64::from(end)));
+        }
+        let attended = Attended {
+            queries: batch.real.shallow_clone(),
+            visible: self.layers.iter().map(visible).collect(),
+            excluded,
+            last_by_example: false,
+            examples: batch.choices.as_ref().map(|choices| choices.example_of_row.shallow_clone()),
+        };
+        BTreeMap::from([(Attention::SelfAttention, attended)])
+    }
+
+    fn probe(&self, gates: &Gates) -> Tensor {
+        let most = self.config.max_position_embeddings.min(self.config.vocab_size).min(8);
+        let ids = Tensor::arange(most, (Kind::Int64, self.options().1)).unsqueeze(0);
+        self.logits(&self.hidden(&ids, gates, &ModelDropout::OFF))
+    }
+}
+
+impl LanguageModel {
+    /// What leaves the last layer, normalised: `[batch, position, d_model]` from ids `[batch, position]`.
+    pub fn hidden(&self, ids: &Tensor, gates: &Gates, dropout: &ModelDropout) -> Tensor {
+        let (count, mut x) = (ids.size()[1], self.embed(ids, 0, dropout));
+        let turns = self.turns(0, count);
+        for layer in 0..self.layers.len() {
+            x = self.layer(layer, &x, turns.as_ref(), gates, dropout);
+        }
+        self.norm.forward(&x)
+    }
+
+    /// `hidden`: `[.., d_model]`; returns `[.., vocab]`.
+    pub fn logits(&self, hidden: &Tensor) -> Tensor {
+        hidden.linear(&self.output, None::<&Tensor>)
+    }
+
+    /// Nats of each prediction of a batch: `[predictions]`.
+    pub fn prediction_nats(&self, batch: &PredictionBatch, gates: &Gates, dropout: &ModelDropout) -> Tensor {
+        let hidden = batch.predicting(&self.hidden(&batch.ids, gates, dropout)); // [predictions, d_model]
+        token_nats(&hidden, &self.output, &batch.labels)
+    }
+
+    /// A batch of windows, checked.
+    ///
+    /// # Errors
+    /// If one is longer than the model's positions, or holds a token that it does not have.
+    ///
+    /// # Panics
+    /// If a window predicts nothing.
+    pub fn batch(&self, windows: &[Window<'_>]) -> Result<PredictionBatch, Error> {
+        let (positions, size) = (self.config.max_position_embeddings as usize, self.config.vocab_size);
+        for window in windows {
+            let length = window.tokens.len() - 1; // the last one is predicted alone
+            if length > positions {
+                return Err(Error::TooLong { side: "text", length, positions });
+            }
+            if let Some(&id) = window.tokens.iter().find(|&&id| i64::from(id) >= size) {
+                return Err(Error::OutOfTable { what: "token", id, size });
+            }
+        }
+        Ok(PredictionBatch::new(windows, self.options().1))
+    }
+
+    /// Multiply-adds of the predictions of one text of so many positions: those of matrix products, which are nearly all.
+    pub fn multiply_adds(&self, positions: u64) -> u64 {
+        let layers: u64 = self.layers.iter().map(|layer| layer.multiply_adds(positions)).sum();
+        layers + positions * self.output.numel() as u64
+    }
+
+    /// Embeds ids `[batch, position]`, the first of them at position `start`: `[batch, position, d_model]`.
+    fn embed(&self, ids: &Tensor, start: i64, dropout: &ModelDropout) -> Tensor {
+        let words = Tensor::embedding(&self.words, ids, -1, false, false);
+        dropout.classifier.apply(match &self.positions {
+            Some(table) => words + table.narrow(0, start, ids.size()[1]),
+            None => words,
+        })
+    }
+
+    /// What leaves layer `layer`, counted from 0: `[batch, position, d_model]`, the shape of `x`, which enters it.
+    fn layer(
+        &self,
+        layer: usize,
+        x: &Tensor,
+        turns: Option<&Turns>,
+        gates: &Gates,
+        dropout: &ModelDropout,
+    ) -> Tensor {
+        let (module, gate) = (&self.layers[layer], gates.of(Attention::SelfAttention, layer));
+        let context = self.context(layer, x, turns, gates, dropout);
+        module.finish(x, module.attention.merge(context, gate), dropout)
+    }
+
+    /// What each head of a layer reads, whatever its gate: `[batch, kept, position, d_head]`.
+    fn context(
+        &self,
+        layer: usize,
+        x: &Tensor,
+        turns: Option<&Turns>,
+        gates: &Gates,
+        dropout: &ModelDropout,
+    ) -> Tensor {
+        let (module, count) = (&self.layers[layer], x.size()[1]);
+        let bias;
+        let visible = match module.window.filter(|window| *window < count) {
+            Some(window) => {
+                bias = self.bias(count, Some(window));
+                Visible::Under(&bias)
+            }
+            // Padding stands on the right, so no real position sees it.
+            None => Visible::Past,
+        };
+        module.context(
+            module.attending(x, turns),
+            &visible,
+            gates.of(Attention::SelfAttention, layer),
+            dropout,
+        )
+    }
+
+    /// How far `count` positions from `first` on turn, if positions are rotary.
+    fn turns(&self, first: i64, count: i64) -> Option<Turns> {
+        self.rotary.as_ref().map(|rotary| rotary.turns(first, count, self.options().0))
+    }
+
+    /// 0 where a query sees a key, `-inf` elsewhere: `[1, 1, position, position]`.
+    fn bias(&self, positions: i64, window: Option<i64>) -> Tensor {
+        let past = causal_bias(positions, self.options());
+        match window {
+            Some(window) => past.full_like(f64::NEG_INFINITY).tril(-window) + past,
+            None => past,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Cross-entropy over a large vocabulary. Logits are made for a part of the predictions at a time, gradients included, so that
+//! they never take more memory than a few parts.
+use tch::{Kind, Tensor, no_grad};
+
+use super::{LanguageModel, PredictionBatch};
+use crate::{GatedModel, Gates, ModelDropout};
+
+/// Logits that are there at once: 32 MB in single precision.
+const PART: i64 = 1 << 23;
+
+/// Nats of each prediction, `[predictions]`, in single precision at least.
+///
+/// - `hidden`: `[predictions, d_model]`
+/// - `output`: `[vocab, d_model]`
+/// - `labels`: `[predictions]`
+///
+/// A gradient flows to `hidden`, and to `output` if that requires one.
+pub(super) fn token_nats(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> Tensor {
+    if hidden.requires_grad() && output.requires_grad() {
+        return nats_of(&wide(&hidden.linear(output, None::<&Tensor>)), labels);
+    }
+    let nats = parts(hidden, output, labels).map(|(hidden, labels)| {
+        if !hidden.requires_grad() {
+            return no_grad(|| nats_of(&wide(&hidden.linear(output, None::<&Tensor>)), &labels));
+        }
+        let Slopes { nats, of_hidden, .. } = no_grad(|| slopes(&hidden.detach(), output, &labels));
+        nats + sloping(&(hidden * of_hidden).sum_dim_intlist(-1, false, None))
+    });
+    Tensor::cat(&nats.collect::<Vec<_>>(), 0)
+}
+
+/// Cross-entropy in nats, summed over the predictions of a batch: what training minimises; a scalar.
+pub fn training_loss(
+    model: &LanguageModel,
+    batch: &PredictionBatch,
+    gates: &Gates,
+    dropout: &ModelDropout,
+) -> Tensor {
+    let hidden = batch.predicting(&model.hidden(&batch.ids, gates, dropout)); // [predictions, d_model]
+    let output = &model.output;
+    let mut of_output = no_grad(|| output.zeros_like());
+    let mut nats = Tensor::zeros([], (Kind::Float, model.options().1));
+    for (hidden, labels) in parts(&hidden, output, &batch.labels) {
+        let found = no_grad(|| {
+            let read = hidden.detach();
+            let found = slopes(&read, output, &labels);
+            // d nats / d output: Σ (p - 1 at the label) hidden
+            of_output += found.probabilities.tr().matmul(&read);
+            let _ = of_output.index_add_(0, &labels, &-read);
+            found
+        });
+        nats = nats + found.nats.sum(None) + sloping(&(hidden * found.of_hidden).sum(None));
+    }
+    nats + sloping(&(output * of_output).sum(None))
+}
+
+/// What is known of a part of the predictions.
+struct Slopes {
+    nats: Tensor,          // [part]
+    probabilities: Tensor, // [part, vocab]
+    of_hidden: Tensor,     // d nats / d hidden, [part, d_model]
+}
+
+fn slopes(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> Slopes {
+    let logits = wide(&hidden.linear(output, None::<&Tensor>));
+    let normaliser = logits.logsumexp(-1, true); // [part, 1]
+    let nats = normaliser.squeeze_dim(1) - logit_of(&logits, labels);
+    let probabilities = (logits - normaliser).exp().to_kind(hidden.kind());
+    let of_hidden = probabilities.matmul(output) - output.index_select(0, labels);
+    Slopes { nats, probabilities, of_hidden }
+}
+
+/// Nothing, but its gradient is that of `x`.
+fn sloping(x: &Tensor) -> Tensor {
+    x - x.detach()
+}
+
+/// `[part]` of logits `[part, vocab]`.
+fn nats_of(logits: &Tensor, labels: &Tensor) -> Tensor {
+    logits.logsumexp(-1, false) - logit_of(logits, labels)
+}
+
+fn logit_of(logits: &Tensor, labels: &Tensor) -> Tensor {
+    logits.gather(1, &labels.unsqueeze(1), false).squeeze_dim(1)
+}
+
+/// Sums over a vocabulary need more precision than half.
+fn wide(logits: &Tensor) -> Tensor {
+    match logits.kind() {
+        Kind::Half | Kind::BFloat16 => logits.to_kind(Kind::Float),
+        _ => logits.shallow_clone(),
+    }
+}
+
+/// Rows of `hidden` with their labels, as many as there may be logits of.
+fn parts<'a>(
+    hidden: &'a Tensor,
+    output: &Tensor,
+    labels: &'a Tensor,
+) -> impl Iterator<Item = (Tensor, Tensor)> + 'a {
+    let rows = hidden.size()[0];
+    let most = (PART / output.size()[0]).max(1);
+    let part = move |first: i64| {
+        let count = most.min(rows - first);
+        (hidden.narrow(0, first, count), labels.narrow(0, first, count))
+    };
+    (0..rows).step_by(most as usize).map(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weights;
+    use tch::Device;
+
+    /// 40 parts of at most 2^23 / 3,000,017 = 2 predictions; the plain way by autograd alone.
+    #[test]
+    fn parts_give_what_the_whole_gives() {
+        let options = (Kind::Double, Device::Cpu);
+        let shapes = [("hidden", vec![5, 3]), ("output", vec![3_000_017, 3])];
+        let shapes = shapes.map(|(name, shape)| (name.to_owned(), shape)).to_vec();
+        let drawn = Weights::drawn(shapes, 3, |_, shape| Tensor::randn(shape, options));
+        let [hidden, output] = ["hidden", "output"].map(|name| drawn.get(name).unwrap());
+        let labels = Tensor::from_slice(&[7_i64, 0, 3_000_016, 7, 2]);
+        let weights = Tensor::from_slice(&[1.0, -0.5, 0.0, 2.0, 3.0]); // of the predictions
+        let of = |output: &Tensor| {
+            let hidden = hidden.detach().copy().set_requires_grad(true);
+            let nats = token_nats(&hidden, output, &labels);
+            (&nats * &weights).sum(None).backward();
+            (nats.detach(), hidden.grad())
+        };
+        let (parts, slopes) = of(&output);
+        let (whole, expected) = of(&output.detach().copy().set_requires_grad(true));
+        assert!(parts.allclose(&whole, 1e-10, 1e-10, false));
+        assert!(slopes.allclose(&expected, 1e-10, 1e-10, false));
+    }
+}

@@ -1,0 +1,208 @@
+//! Rotary positions: Su et al. (2021), <https://arxiv.org/abs/2104.09864>. As in transformers, the two halves of a head turn
+//! against each other, not its neighbouring numbers.
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tch::{Device, Kind, Tensor};
+
+use crate::message::excerpt;
+
+/// How frequencies differ from those of Su et al. (2021), for texts longer than the model was first trained on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "rope_type", rename_all = "lowercase")]
+pub enum RotaryScaling {
+    /// All are divided by the factor: Chen et al. (2023), <https://arxiv.org/abs/2306.15595>.
+    Linear {
+        /// What they are divided by.
+        factor: f64,
+    },
+    /// The slow ones are divided by the factor, the fast ones stay, and those between are in between: Llama 3.1,
+    /// <https://github.com/meta-llama/llama-models/blob/v0.0.1/models/llama3_1/api/model.py>.
+    Llama3 {
+        /// What slow ones are divided by.
+        factor: f64,
+        /// One that turns less often than this within the original length is slow.
+        low_freq_factor: f64,
+        /// One that turns more often than this is fast.
+        high_freq_factor: f64,
+        /// The length that the model was first trained on, in tokens.
+        original_max_position_embeddings: u32,
+    },
+}
+
+impl RotaryScaling {
+    /// Refuses numbers that make no sense: the fault, in words.
+    pub(super) fn validate(self) -> Result<(), String> {
+        let positive = |number: f64| number.is_finite() && number > 0.0;
+        match self {
+            Self::Linear { factor } if !positive(factor) => {
+                Err(format!("rope_scaling.factor ({factor}) must be above 0"))
+            }
+            Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings }
+                if ![factor, low_freq_factor].into_iter().all(positive)
+                    || original_max_position_embeddings == 0
+                    || !(low_freq_factor < high_freq_factor && high_freq_factor.is_finite()) =>
+            {
+                Err("rope_scaling needs numbers above 0, and low_freq_factor below high_freq_factor"
+                    .to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A frequency, in radians a token, as it is scaled.
+    fn scale(self, frequency: f64) -> f64 {
+        match self {
+            Self::Linear { factor } => frequency / factor,
+            Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings } => {
+                let turns = f64::from(original_max_position_embeddings) * frequency / std::f64::consts::TAU;
+                let share = (turns - low_freq_factor) / (high_freq_factor - low_freq_factor);
+                let share = share.clamp(0.0, 1.0); // 0 is slow, 1 is fast
+                frequency * (share + (1.0 - share) / factor)
+            }
+        }
+    }
+}
+
+/// Brings rotary settings of all ages under the names `rope_theta` and `rope_scaling`, with the scaling's `rope_type`.
+///
+/// # Errors
+/// If the type of scaling is not known.
+pub(super) fn of_one_age(json: &mut Map<String, Value>) -> Result<(), String> {
+    // transformers 5 has one entry for both
+    if let Some(Value::Object(mut settings)) = json.remove("rope_parameters") {
+        if let Some(theta) = settings.remove("rope_theta") {
+            json.insert("rope_theta".to_owned(), theta);
+        }
+        json.insert("rope_scaling".to_owned(), Value::Object(settings));
+    }
+    let Some(Value::Object(mut scaling)) = json.remove("rope_scaling") else { return Ok(()) };
+    if let Some(old) = scaling.remove("type") {
+        scaling.entry("rope_type").or_insert(old);
+    }
+    let turned = scaling.get("partial_rotary_factor").and_then(Value::as_f64).unwrap_or(1.0);
+    if turned != 1.0 {
+        return Err(format!("partial_rotary_factor is {turned}; only whole heads that turn are supported"));
+    }
+    match scaling.get("rope_type").and_then(Value::as_str).unwrap_or("default") {
+        "default" => {}
+        "linear" | "llama3" => {
+            json.insert("rope_scaling".to_owned(), Value::Object(scaling));
+        }
+        other => {
+            let found = excerpt(other);
+            return Err(format!("rope_type is `{found}`; `default`, `linear` and `llama3` are supported"));
+        }
+    }
+    Ok(())
+}
+
+/// How far each position turns.
+#[derive(Debug)]
+pub(super) struct Rotary {
+    frequencies: Tensor, // [d_head / 2], radians a token, in double precision
+}
+
+/// The turns of some neighbouring positions, `[position, d_head / 2]` each.
+#[derive(Debug)]
+pub(super) struct Turns {
+    cosines: Tensor,
+    sines: Tensor,
+}
+
+impl Rotary {
+    pub(super) fn new(d_head: i64, theta: f64, scaling: Option<RotaryScaling>, device: Device) -> Self {
+        let frequency = |place: i64| {
+            let plain = theta.powf(-2.0 * place as f64 / d_head as f64);
+            scaling.map_or(plain, |scaling| scaling.scale(plain))
+        };
+        let frequencies: Vec<f64> = (0..d_head / 2).map(frequency).collect();
+        Self { frequencies: Tensor::from_slice(&frequencies).to_device(device) }
+    }
+
+    /// Those of `count` positions from `first` on, counted from 0.
+    pub(super) fn turns(&self, first: i64, count: i64, kind: Kind) -> Turns {
+        let positions = Tensor::arange_start(first, first + count, (Kind::Double, self.frequencies.device()));
+        let angles = positions.unsqueeze(1) * &self.frequencies; // [position, d_head / 2]
+        Turns { cosines: angles.cos().to_kind(kind), sines: angles.sin().to_kind(kind) }
+    }
+}
+
+impl Turns {
+    /// Turns queries or keys: `[batch, heads, position, d_head]`.
+    pub(super) fn apply(&self, x: &Tensor) -> Tensor {
+        let half = x.size()[3] / 2;
+        let (first, second) = (x.narrow(3, 0, half), x.narrow(3, half, half));
+        let Self { cosines, sines } = self;
+        Tensor::cat(&[&first * cosines - &second * sines, second * cosines + first * sines], 3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn one_age(json: Value) -> Result<Value, String> {
+        let Value::Object(mut json) = json else { panic!("{json}") };
+        of_one_age(&mut json)?;
+        Ok(Value::Object(json))
+    }
+
+    #[test]
+    fn settings_of_all_ages_mean_the_same() {
+        let linear = json!({ "rope_theta": 5.0, "rope_scaling": { "rope_type": "linear", "factor": 2.0 } });
+        for old in [
+            json!({ "rope_theta": 5.0, "rope_scaling": { "type": "linear", "factor": 2.0 } }),
+            json!({ "rope_parameters": { "rope_type": "linear", "rope_theta": 5.0, "factor": 2.0 } }),
+            linear.clone(),
+        ] {
+            assert_eq!(one_age(old), Ok(linear.clone()));
+        }
+        let plain = json!({ "rope_theta": 5.0 });
+        for old in [
+            json!({ "rope_theta": 5.0, "rope_scaling": null }),
+            json!({ "rope_parameters": { "rope_type": "default", "rope_theta": 5.0 } }),
+        ] {
+            assert_eq!(one_age(old), Ok(plain.clone()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_by_name() {
+        let refusal = one_age(json!({ "rope_scaling": { "rope_type": "yarn", "factor": 4.0 } })).unwrap_err();
+        assert_eq!(refusal, "rope_type is `yarn`; `default`, `linear` and `llama3` are supported");
+        let part = one_age(json!({ "rope_parameters": { "partial_rotary_factor": 0.5 } })).unwrap_err();
+        assert!(part.contains("partial_rotary_factor is 0.5"), "{part}");
+    }
+
+    /// Of a length of 100 tokens, 1 turn and less is slow, 4 and more is fast; 2.5 turns are half way: (1 + 1/8) / 2.
+    #[test]
+    fn llama3_slows_down_what_hardly_turns() {
+        let scaling = RotaryScaling::Llama3 {
+            factor: 8.0,
+            low_freq_factor: 1.0,
+            high_freq_factor: 4.0,
+            original_max_position_embeddings: 100,
+        };
+        let scaled = |turns: f64| {
+            let frequency = turns * std::f64::consts::TAU / 100.0;
+            scaling.scale(frequency) / frequency
+        };
+        for (turns, expected) in [(0.5, 0.125), (1.0, 0.125), (2.5, 0.5625), (4.0, 1.0), (9.0, 1.0)] {
+            assert!((scaled(turns) - expected).abs() < 1e-12, "{turns} turns: {}", scaled(turns));
+        }
+    }
+
+    /// (1, 0) turned by one radian a token is (cos n, sin n) at position n, and the lengths of heads stay.
+    #[test]
+    fn halves_turn_against_each_other() {
+        let rotary = Rotary::new(2, 10_000.0, None, Device::Cpu);
+        let x = Tensor::from_slice(&[1.0, 0.0, 1.0, 0.0]).view([1, 1, 2, 2]);
+        let turned = Vec::<f64>::try_from(rotary.turns(3, 2, Kind::Double).apply(&x).view([4])).unwrap();
+        let expected = [3.0_f64.cos(), 3.0_f64.sin(), 4.0_f64.cos(), 4.0_f64.sin()];
+        assert!(
+            turned.iter().zip(expected).all(|(found, wanted)| (found - wanted).abs() < 1e-12),
+            "{turned:?}"
+        );
+    }
+}

@@ -1,0 +1,248 @@
+//! Agreement with Hugging Face transformers on random language models of all families: `crates/test-support/golden/README.md`
+//! says how the numbers were made. Heads and layers count from 0 there.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+mod golden;
+
+use std::collections::BTreeMap;
+
+use core_masking::language_model::{PredictionBatch, Window};
+use core_masking::{Attention, GatedModel, Gates, HeadId, HeadSet, LanguageModel, ModelDropout, Removal};
+use golden::{gap, relative_gap, tensor};
+use serde_json::Value;
+use tch::{Device, Kind, Tensor, no_grad};
+
+const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
+const FAMILIES: [&str; 6] = ["gpt2", "llama", "llama3", "mistral", "qwen2", "qwen3"];
+
+struct Golden {
+    family: &'static str,
+    model: LanguageModel,
+    numbers: Value,
+}
+
+impl Golden {
+    fn load(family: &'static str) -> Self {
+        let (folder, numbers) = golden::load(&format!("families/{family}.json"));
+        let model = LanguageModel::load(&folder.join("families").join(family), OPTIONS).unwrap();
+        Self { family, model, numbers }
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        FAMILIES.into_iter().map(Self::load)
+    }
+
+    fn texts(&self) -> Vec<Vec<u32>> {
+        let rows =
+            |name: &str| -> Vec<Vec<f64>> { serde_json::from_value(self.numbers[name].clone()).unwrap() };
+        let real = |(ids, mask): (Vec<f64>, Vec<f64>)| {
+            ids.into_iter().zip(mask).filter(|&(_, real)| real == 1.0).map(|(id, _)| id as u32).collect()
+        };
+        rows("input_ids").into_iter().zip(rows("attention_mask")).map(real).collect()
+    }
+
+    fn batch(&self) -> PredictionBatch {
+        let texts = self.texts();
+        let windows: Vec<Window<'_>> = texts.iter().map(|tokens| Window { tokens, context: 1 }).collect();
+        self.model.batch(&windows).unwrap()
+    }
+
+    fn nats(&self, gates: &Gates) -> Tensor {
+        self.model.losses(&self.batch(), gates, &ModelDropout::OFF)
+    }
+
+    fn open(&self) -> Gates {
+        Gates::open(&self.model.layout(), OPTIONS)
+    }
+}
+
+#[test]
+fn logits_agree() {
+    for golden in Golden::all() {
+        let expected = tensor(&golden.numbers["logits"]); // [text, position, vocab]
+        for (row, text) in golden.texts().iter().enumerate() {
+            let ids: Vec<i64> = text.iter().map(|&id| i64::from(id)).collect();
+            let ids = Tensor::from_slice(&ids).unsqueeze(0);
+            let hidden = golden.model.hidden(&ids, &golden.open(), &ModelDropout::OFF);
+            let expected = expected.narrow(0, row as i64, 1).narrow(1, 0, text.len() as i64);
+            let gap = gap(&golden.model.logits(&hidden), &expected);
+            assert!(gap < 1e-4, "{}: {gap:e}", golden.family);
+        }
+    }
+}
+
+#[test]
+fn nats_agree_also_with_each_head_masked_and_under_several_gates() {
+    for golden in Golden::all() {
+        let gap = |gates: &Gates, expected: &Value| relative_gap(&golden.nats(gates), &tensor(expected));
+        let open = gap(&golden.open(), &golden.numbers["nll"]);
+        assert!(open < 1e-5, "{}: {open:e}", golden.family);
+        for (name, expected) in golden.numbers["nll_with_one_head_masked"].as_object().unwrap() {
+            let (layer, head) = name.split_once(',').unwrap();
+            let [layer, head] = [layer, head].map(|place| place.parse().unwrap());
+            let set = [HeadSet::from_iter([HeadId::from_index(Attention::SelfAttention, layer, head)])];
+            let masked = gap(&Gates::masking(&golden.model.layout(), &set, OPTIONS).unwrap(), expected);
+            assert!(masked < 1e-5, "{} without {name}: {masked:e}", golden.family);
+        }
+        let several = tensor(&golden.numbers["several_gates"]).to_kind(Kind::Float);
+        let several = Gates::from_stacked(&BTreeMap::from([(Attention::SelfAttention, several)]));
+        let several = gap(&several, &golden.numbers["nll_with_several_gates"]);
+        assert!(several < 1e-5, "{} under several gates: {several:e}", golden.family);
+    }
+}
+
+#[test]
+fn derivatives_by_gates_agree() {
+    for golden in Golden::all() {
+        let expected = tensor(&golden.numbers["dnll_dxi_by_row"]);
+        let leaf = expected.ones_like().to_kind(Kind::Float).set_requires_grad(true);
+        let leaves = BTreeMap::from([(Attention::SelfAttention, leaf)]);
+        golden.nats(&Gates::from_stacked(&leaves)).sum(None).backward();
+        let gap = relative_gap(&leaves[&Attention::SelfAttention].grad(), &expected);
+        assert!(gap < 1e-4, "{}: {gap:e} of the greatest", golden.family);
+    }
+}
+
+#[test]
+fn greedy_continuations_are_equal() {
+    for golden in Golden::all() {
+        let tokens = |name: &str| -> Vec<u32> {
+            let ids: Vec<f64> = serde_json::from_value(golden.numbers["greedy"][name].clone()).unwrap();
+            ids.into_iter().map(|id| id as u32).collect()
+        };
+        let (prompt, expected) = (tokens("prompt"), tokens("continuation"));
+        let made = golden
+            .model
+            .continue_greedily(&[&prompt, &prompt], expected.len(), true, &golden.open())
+            .unwrap();
+        assert_eq!(made, [&expected[..], &expected], "{}", golden.family);
+    }
+}
+
+/// What the cache gives token by token is what the whole text gives, also beyond a window and with heads masked.
+#[test]
+fn a_continuation_is_the_most_probable_token_of_the_text_so_far() {
+    for golden in Golden::all() {
+        let set: HeadSet = "self:1:2+self:3:1".parse().unwrap();
+        let gates = Gates::masking(&golden.model.layout(), &[set], OPTIONS).unwrap();
+        let mut text = vec![9_u32, 17];
+        let made = golden.model.continue_greedily(&[&text], 12, true, &gates).unwrap();
+        for token in &made[0] {
+            let ids: Vec<i64> = text.iter().map(|&id| i64::from(id)).collect();
+            let hidden =
+                golden.model.hidden(&Tensor::from_slice(&ids).unsqueeze(0), &gates, &ModelDropout::OFF);
+            let logits = no_grad(|| golden.model.logits(&hidden)).squeeze_dim(0);
+            assert_eq!(
+                logits.get(-1).argmax(None, false).int64_value(&[]),
+                i64::from(*token),
+                "{}",
+                golden.family
+            );
+            text.push(*token);
+        }
+    }
+}
+
+#[test]
+fn a_folder_of_each_family_goes_there_and_back() {
+    for golden in Golden::all() {
+        let folder = tempfile::tempdir().unwrap();
+        golden.model.save(folder.path()).unwrap();
+        let back = LanguageModel::load(folder.path(), OPTIONS).unwrap();
+        assert_eq!(back.config(), golden.model.config());
+        assert_eq!(
+            back.losses(&golden.batch(), &golden.open(), &ModelDropout::OFF),
+            golden.nats(&golden.open())
+        );
+        let original =
+            golden::load("versions.json").0.join("families").join(golden.family).join("config.json");
+        let [original, saved] = [original, folder.path().join("config.json")].map(|path| {
+            serde_json::from_str::<BTreeMap<String, Value>>(&std::fs::read_to_string(path).unwrap()).unwrap()
+        });
+        for (name, value) in saved {
+            let as_saved = original.get(&name).is_none_or(|original| *original == value);
+            assert!(as_saved, "{}: {name} is {value}, but was {:?}", golden.family, original.get(&name));
+        }
+    }
+}
+
+/// Masked, cut out and zeroed heads give the same nats; also whole groups, whose keys and values go.
+#[test]
+fn masking_is_pruning() {
+    for golden in Golden::all() {
+        for heads in
+            ["self:1:1", "self:1:1+self:1:2+self:1:3+self:2:4", "self:2:1+self:2:2+self:2:3+self:2:4"]
+        {
+            let set: HeadSet = heads.parse().unwrap();
+            let masked =
+                golden.nats(&Gates::masking(&golden.model.layout(), &[set.clone()], OPTIONS).unwrap());
+            let folder = tempfile::tempdir().unwrap();
+            golden.model.without_heads(&set, Removal::Cut).unwrap().save(folder.path()).unwrap();
+            let cut = LanguageModel::load(folder.path(), OPTIONS).unwrap();
+            let open = Gates::open(&cut.layout(), OPTIONS);
+            let gap = relative_gap(
+                &cut.losses(&golden.batch(), &open, &ModelDropout::OFF),
+                &masked.to_kind(Kind::Double),
+            );
+            assert!(gap < 1e-5, "{} without {heads}: {gap:e}", golden.family);
+            assert!(cut.weights().parameters() < golden.model.weights().parameters());
+        }
+        golden.model.check_gates().unwrap();
+    }
+}
+
+#[test]
+fn sets_that_share_their_work_give_what_each_gives_alone() {
+    for golden in Golden::all() {
+        let layout = golden.model.layout();
+        let mut sets: Vec<HeadSet> = layout.heads().into_iter().map(|id| HeadSet::from_iter([id])).collect();
+        sets.push(HeadSet::none());
+        sets.push("self:1:1+self:1:2+self:3:4".parse().unwrap());
+        sets.push(layout.all_but("self:2:2".parse().unwrap()).unwrap());
+        let batch = golden.batch();
+        let variants = golden.model.variants(&sets, false).unwrap();
+        for together in [1, 3] {
+            let (found, trunk) = no_grad(|| golden.model.sweep(&batch, &variants, together, None));
+            let (again, _) = no_grad(|| golden.model.sweep(&batch, &variants, together, Some(trunk)));
+            for ((set, found), again) in sets.iter().zip(found).zip(again) {
+                let alone =
+                    golden.nats(&Gates::masking(&layout, std::slice::from_ref(set), OPTIONS).unwrap());
+                let gap = relative_gap(&batch.by_row(&found), &alone.to_kind(Kind::Double));
+                assert!(gap < 1e-5, "{} without {set}: {gap:e}", golden.family);
+                assert_eq!(found, again, "{} without {set}", golden.family);
+            }
+        }
+    }
+}
+
+/// Two of three heads of each group, or one of two groups, in every layer: a plain configuration with fewer heads.
+#[test]
+fn a_uniform_cut_needs_no_list_of_removed_heads() {
+    let golden = Golden::load("qwen3");
+    let cut = |removed: &dyn Fn(usize) -> bool| {
+        let heads = golden.model.layout().heads().into_iter().filter(|id| removed(id.head_index()));
+        let set: HeadSet = heads.collect();
+        (golden.model.without_heads(&set, Removal::Cut).unwrap(), set)
+    };
+    for (removed, sizes) in
+        [(&(|head: usize| head % 3 == 1) as &dyn Fn(usize) -> bool, [4, 2]), (&|head| head < 3, [3, 1])]
+    {
+        let (model, set) = cut(removed);
+        let uniform = model.uniform().unwrap();
+        let config = uniform.config();
+        assert_eq!([config.num_attention_heads, config.key_value_heads()], sizes);
+        assert!(config.pruned_heads.is_empty() && config.head_dim == Some(8));
+        let open = Gates::open(&uniform.layout(), OPTIONS);
+        let nats = uniform.losses(&golden.batch(), &open, &ModelDropout::OFF);
+        let masked = golden.nats(&Gates::masking(&golden.model.layout(), &[set], OPTIONS).unwrap());
+        assert!(relative_gap(&nats, &masked.to_kind(Kind::Double)) < 1e-5);
+    }
+    let message = cut(&|head| head < 2).0.uniform().unwrap_err().to_string();
+    assert!(message.ends_with("the groups of layer 1 have [1, 3] heads left"), "{message}");
+    let unequal =
+        golden.model.without_heads(&"self:2:1+self:2:2+self:2:3".parse().unwrap(), Removal::Cut).unwrap();
+    let message = unequal.uniform().unwrap_err().to_string();
+    assert!(
+        message.ends_with("layer 1 has 2 groups of 3 heads left, layer 2 1 groups of 3 heads"),
+        "{message}"
+    );
+}
