@@ -365,7 +365,7 @@ fn a_model_beyond_any_memory_is_refused() {
     config["num_hidden_layers"] = json!(256);
     let config: ClassifierConfig = serde_json::from_value(config).unwrap();
     let fault = Classifier::random(config, 1, OPTIONS).unwrap_err().to_string();
-    assert!(fault.ends_with("parameters; at most 4294967296 are allowed"), "{fault}");
+    assert!(fault.ends_with("parameters; at most 137438953472 are allowed"), "{fault}");
 }
 
 #[test]

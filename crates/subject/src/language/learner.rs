@@ -1,0 +1,160 @@
+//! A language model in training.
+use std::convert::Infallible;
+use std::f64::consts::PI;
+use std::path::Path;
+
+use core_masking::language_model::training_loss;
+use core_masking::{GatedModel, Gates, LanguageModel, ModelDropout, Weights};
+use corpus::batches::{length_sorted, shuffled};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use tch::{Device, Kind, Tensor};
+use training::{Learner, Validation, trainable};
+
+use super::model::{BlockSpec, PretrainingSpec};
+use super::rows::{BATCH_TOKENS, Rows};
+use crate::error::Error;
+
+/// A language model in training.
+#[derive(Debug)]
+pub(crate) struct LanguageLearner {
+    settings: PretrainingSpec,
+    model: LanguageModel,
+    open: Gates,
+    dropout: ModelDropout,
+}
+
+impl LanguageLearner {
+    /// On a copy of the model's weights.
+    pub(super) fn new(model: &LanguageModel, settings: PretrainingSpec) -> Result<Self, Error> {
+        Self::on(model, trainable(model.weights(), &[]), settings)
+    }
+
+    /// The model in the folder of an epoch.
+    pub(super) fn load(folder: &Path, device: Device, settings: PretrainingSpec) -> Result<Self, Error> {
+        Self::new(&LanguageModel::load(folder, (Kind::Float, device))?, settings)
+    }
+
+    fn on(model: &LanguageModel, weights: Weights, settings: PretrainingSpec) -> Result<Self, Error> {
+        let open = Gates::open(&model.layout(), model.options());
+        let model = LanguageModel::new(model.config().clone(), weights)?;
+        Ok(Self { settings, model, open, dropout: ModelDropout::OFF })
+    }
+}
+
+impl Learner for LanguageLearner {
+    type Examples = Rows;
+    type Outcome = Infallible;
+    type Error = Error;
+
+    fn share(&self) -> Result<Self, Error> {
+        Self::on(&self.model, self.model.weights().share(), self.settings)
+    }
+
+    fn weights(&self) -> &Weights {
+        self.model.weights()
+    }
+
+    fn save(&self, folder: &Path) -> Result<(), Error> {
+        Ok(self.model.save(folder)?)
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        self.dropout = ModelDropout::new(self.model.config().dropout(), seed);
+    }
+
+    fn predictions(split: &Rows, rows: &[usize]) -> usize {
+        rows.iter().map(|&row| split.predictions(row)).sum()
+    }
+
+    fn loss(&self, split: &Rows, rows: &[usize]) -> Result<Tensor, Error> {
+        Ok(training_loss(&self.model, &split.batch(&self.model, rows)?, &self.open, &self.dropout))
+    }
+
+    fn validate(&self, split: &Rows, rows: &[usize]) -> Result<Validation<Infallible>, Error> {
+        let batch = split.batch(&self.model, rows)?;
+        let nats = self.model.prediction_nats(&batch, &self.open, &ModelDropout::OFF);
+        Ok(Validation { loss: nats.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() })
+    }
+
+    /// The loss says all.
+    fn score(&self, _: &[Infallible]) -> Result<Option<f64>, Error> {
+        Ok(None)
+    }
+
+    fn batches(&self, train: &Rows, seed: u64) -> Vec<Vec<usize>> {
+        match self.settings.blocks {
+            Some(blocks) => drawn(blocks, train.len(), seed),
+            None => shuffled(&lengths(train), self.settings.batch_tokens.unwrap_or(BATCH_TOKENS), seed),
+        }
+    }
+
+    fn dev_batches(&self, dev: &Rows) -> Vec<Vec<usize>> {
+        length_sorted(&lengths(dev), BATCH_TOKENS)
+    }
+
+    fn learning_rate(&self, step: usize, steps: usize) -> f64 {
+        cosine(&self.settings, step, steps)
+    }
+}
+
+fn lengths(split: &Rows) -> Vec<(usize, usize)> {
+    split.lengths().map(|length| (length, 0)).collect()
+}
+
+/// Batches of rows that begin anywhere, any of them more than once.
+fn drawn(blocks: BlockSpec, rows: usize, seed: u64) -> Vec<Vec<usize>> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut batch = || (0..blocks.batch_size).map(|_| rng.gen_range(0..rows)).collect();
+    (0..blocks.steps).map(|_| batch()).collect()
+}
+
+/// Linear warm-up, then half a cosine down to the final share: Loshchilov and Hutter (2017),
+/// <https://arxiv.org/abs/1608.03983>.
+fn cosine(settings: &PretrainingSpec, step: usize, steps: usize) -> f64 {
+    let (step, warmup, steps) = (step as f64, settings.warmup_steps as f64, steps as f64);
+    if step < warmup {
+        return settings.learning_rate * step / warmup;
+    }
+    let done = ((step - warmup) / (steps - warmup).max(1.0)).min(1.0);
+    let share = settings.final_share + (1.0 - settings.final_share) * 0.5 * (1.0 + (PI * done).cos());
+    settings.learning_rate * share
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use training::Keep;
+
+    /// 2 steps of warm-up, then from 1 to 0.2 in 4 steps: half way at 0.6.
+    #[test]
+    fn the_learning_rate_rises_linearly_and_falls_with_a_cosine() {
+        let settings = PretrainingSpec {
+            seed: 0,
+            epochs: 1,
+            batch_tokens: Some(1),
+            blocks: None,
+            learning_rate: 1.0,
+            warmup_steps: 2,
+            final_share: 0.2,
+            weight_decay: 0.0,
+            adam_betas: [0.9, 0.95],
+            clip_norm: 1.0,
+            keep: Keep::Last,
+        };
+        let rates = [1, 2, 4, 6].map(|step| cosine(&settings, step, 6));
+        let expected = [0.5, 1.0, 0.6, 0.2];
+        assert!(rates.iter().zip(expected).all(|(rate, wanted)| (rate - wanted).abs() < 1e-12), "{rates:?}");
+    }
+
+    #[test]
+    fn blocks_are_drawn_from_all_rows_and_by_the_seed() {
+        let blocks = BlockSpec { length: 4, batch_size: 8, steps: 50 };
+        let batches = drawn(blocks, 10, 3);
+        assert!(batches.len() == 50 && batches.iter().all(|batch| batch.len() == 8));
+        let rows: std::collections::BTreeSet<usize> = batches.concat().into_iter().collect();
+        assert!(rows.into_iter().eq(0..10));
+        assert_eq!(drawn(blocks, 10, 3), batches);
+        assert_ne!(drawn(blocks, 10, 4), batches);
+    }
+}

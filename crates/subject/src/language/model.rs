@@ -1,0 +1,237 @@
+//! The size of a language model that is trained from nothing, its tokeniser, and how it is trained.
+use core_masking::language_model::{LanguageFamily, TokenIds};
+use core_masking::families::{GPT2, LLAMA};
+use core_masking::{Activation, LanguageConfig};
+use serde::{Deserialize, Serialize};
+use training::Keep;
+
+use crate::spec::check;
+
+/// Families that can be trained from nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FamilyName {
+    /// GPT-2.
+    Gpt2,
+    /// Llama.
+    Llama,
+}
+
+/// Size of a language model.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecoderSpec {
+    /// `gpt2` or `llama`.
+    pub family: FamilyName,
+    /// Layers.
+    pub layers: usize,
+    /// Heads in each layer.
+    pub heads: usize,
+    /// Keys and values in each layer, which heads share in groups; as many as heads if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_value_heads: Option<usize>,
+    /// Width of the residual stream.
+    pub d_model: i64,
+    /// Width of the feed-forward blocks.
+    pub d_ff: i64,
+    /// The longest text, in tokens.
+    pub positions: i64,
+    /// Dropout: everywhere in GPT-2, on attention weights in Llama.
+    #[serde(default)]
+    pub dropout: f64,
+    /// Whether the output layer is the embedding table.
+    #[serde(default = "tied")]
+    pub tied: bool,
+    /// Deviation of initial weights.
+    #[serde(default = "initializer_range")]
+    pub initializer_range: f64,
+}
+
+fn tied() -> bool {
+    true
+}
+
+fn initializer_range() -> f64 {
+    0.02
+}
+
+/// How texts become tokens.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenizerSpec {
+    /// What tokens are made of.
+    pub kind: TokenKind,
+    /// Greatest number of tokens of `bytes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocabulary: Option<usize>,
+}
+
+/// What tokens are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenKind {
+    /// Byte-level BPE.
+    Bytes,
+    /// Each character is a token.
+    Characters,
+}
+
+/// AdamW with linear warm-up and cosine decay.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PretrainingSpec {
+    /// Seed of new weights, batches and dropout.
+    pub seed: u64,
+    /// Passes over the training split or, with `steps`, so many times as many steps.
+    pub epochs: usize,
+    /// Tokens of a batch of whole documents, padding included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_tokens: Option<usize>,
+    /// Instead of documents, stretches of text that begin anywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<BlockSpec>,
+    /// Learning rate at the end of the warm-up.
+    pub learning_rate: f64,
+    /// Steps in which the learning rate rises.
+    #[serde(default)]
+    pub warmup_steps: usize,
+    /// The learning rate after the last step, as a share of the greatest.
+    #[serde(default = "final_share")]
+    pub final_share: f64,
+    /// Share of a weight that each step takes away, times the learning rate; not of biases and normalisations.
+    #[serde(default = "weight_decay")]
+    pub weight_decay: f64,
+    /// Decay rates of Adam's moments.
+    #[serde(default = "adam_betas")]
+    pub adam_betas: [f64; 2],
+    /// Greatest l2 norm of the gradient of all weights together.
+    #[serde(default = "clip_norm")]
+    pub clip_norm: f64,
+    /// Which epoch becomes the model: `best` on the development split, or `last`.
+    #[serde(default = "keep")]
+    pub keep: Keep,
+}
+
+/// Stretches of text that begin anywhere, as in nanoGPT.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlockSpec {
+    /// Tokens that each predicts.
+    pub length: usize,
+    /// How many make a batch.
+    pub batch_size: usize,
+    /// Batches of an epoch.
+    pub steps: usize,
+}
+
+fn final_share() -> f64 {
+    0.1
+}
+
+fn weight_decay() -> f64 {
+    0.1
+}
+
+fn adam_betas() -> [f64; 2] {
+    [0.9, 0.95]
+}
+
+fn clip_norm() -> f64 {
+    1.0
+}
+
+fn keep() -> Keep {
+    Keep::Best
+}
+
+impl PretrainingSpec {
+    /// Refuses values that make no sense: the fault, in words.
+    pub(super) fn validate(&self) -> Result<(), String> {
+        let rate = self.learning_rate;
+        check(&[
+            ("training.epochs must be from 1 to 10000", (1..=10_000).contains(&self.epochs)),
+            (
+                "[training] needs either batch_tokens or blocks",
+                self.batch_tokens.is_some() != self.blocks.is_some(),
+            ),
+            (
+                "training.batch_tokens must be from 1 to 16777216",
+                self.batch_tokens.is_none_or(|tokens| (1..=1 << 24).contains(&tokens)),
+            ),
+            ("training.learning_rate must be above 0 and finite", rate > 0.0 && rate.is_finite()),
+            ("training.warmup_steps must be at most 1000000", self.warmup_steps <= 1_000_000),
+            ("training.final_share must be from 0 to 1", (0.0..=1.0).contains(&self.final_share)),
+            ("training.weight_decay must be from 0 to 1", (0.0..=1.0).contains(&self.weight_decay)),
+            (
+                "training.adam_betas must be at least 0 and below 1",
+                self.adam_betas.iter().all(|beta| (0.0..1.0).contains(beta)),
+            ),
+            ("training.clip_norm must be above 0", self.clip_norm > 0.0),
+        ])?;
+        let Some(BlockSpec { length, batch_size, steps }) = self.blocks else { return Ok(()) };
+        check(&[
+            ("training.blocks.length must be from 1 to 1048576", (1..=1 << 20).contains(&length)),
+            ("training.blocks.batch_size must be from 1 to 65536", (1..=1 << 16).contains(&batch_size)),
+            ("training.blocks.steps must be from 1 to 1000000", (1..=1_000_000).contains(&steps)),
+        ])
+    }
+}
+
+impl DecoderSpec {
+    /// The configuration of the model, for the vocabulary that the tokeniser came out with.
+    pub(super) fn config(self, vocabulary: usize, symbols: Symbols) -> LanguageConfig {
+        let family: &'static LanguageFamily = match self.family {
+            FamilyName::Gpt2 => &GPT2,
+            FamilyName::Llama => &LLAMA,
+        };
+        let is_gpt2 = self.family == FamilyName::Gpt2;
+        let of_gpt2 = if is_gpt2 { self.dropout } else { 0.0 };
+        LanguageConfig {
+            family,
+            model_type: family.model_type.to_owned(),
+            architectures: vec![family.architecture.to_owned()],
+            vocab_size: vocabulary as i64,
+            hidden_size: self.d_model,
+            num_hidden_layers: self.layers,
+            num_attention_heads: self.heads,
+            num_key_value_heads: self.key_value_heads,
+            head_dim: None,
+            intermediate_size: Some(self.d_ff),
+            hidden_act: if is_gpt2 { Activation::GeluNew } else { Activation::Silu },
+            max_position_embeddings: self.positions,
+            rms_norm_eps: 1e-5,
+            rope_theta: 10_000.0,
+            rope_scaling: None,
+            tie_word_embeddings: self.tied,
+            attention_bias: false,
+            mlp_bias: false,
+            sliding_window: None,
+            use_sliding_window: false,
+            max_window_layers: None,
+            layer_types: None,
+            initializer_range: self.initializer_range,
+            embd_pdrop: of_gpt2,
+            resid_pdrop: of_gpt2,
+            attention_dropout: self.dropout,
+            bos_token_id: symbols.begin,
+            eos_token_id: symbols.end.map(TokenIds::One),
+            pruned_heads: [].into(),
+        }
+    }
+
+    /// Refuses an impossible model: the fault, in words.
+    pub(super) fn validate(self) -> Result<(), String> {
+        check(&[(
+            "model.key_value_heads is for llama: GPT-2 has keys and values of each head",
+            self.family == FamilyName::Llama || self.key_value_heads.is_none(),
+        )])?;
+        self.config(1, Symbols::default()).validate()
+    }
+}
+
+/// What texts begin and end with.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Symbols {
+    pub begin: Option<u32>,
+    pub end: Option<u32>,
+}

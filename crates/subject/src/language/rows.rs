@@ -1,0 +1,263 @@
+//! A split as a language model reads it: stretches of tokens, some of which are predicted.
+use std::ops::Range;
+
+use core_masking::language_model::{ChoiceRows, PredictionBatch, Window};
+use core_masking::{GatedModel, LanguageModel};
+use corpus::choices::Choice;
+use corpus::documents::{Document, words};
+use corpus::language_tokenizer::LanguageTokenizer;
+
+use super::spec::{ChoiceRule, SegmentKind, WindowSpec};
+use crate::error::Error;
+
+/// Tokens that are predicted together, padding included: enough for whole matrix products, few enough that what a layer
+/// computes stays in the caches.
+pub(super) const BATCH_TOKENS: usize = 1_024;
+
+/// The rows of a split, and what they belong to.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    tokens: Vec<u32>,
+    rows: Vec<Row>,
+    pub(super) segments: SegmentsOf,
+}
+
+/// A stretch of tokens.
+#[derive(Debug, Clone)]
+struct Row {
+    tokens: Range<usize>,
+    /// Tokens at its beginning that are not predicted.
+    context: usize,
+    /// The document or question that it belongs to.
+    segment: usize,
+    /// What its nats are divided by.
+    length: f64,
+}
+
+/// What is scored.
+#[derive(Debug)]
+pub(crate) enum SegmentsOf {
+    /// Documents, by their nats a token: the words of each.
+    Documents {
+        words: Vec<u32>,
+    },
+    /// Questions, by the choice that a model finds most probable: the place of the right one among the choices of each.
+    Questions {
+        answers: Vec<usize>,
+    },
+}
+
+/// How documents become rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Windowing {
+    /// Tokens that the model reads at once.
+    pub length: usize,
+    /// Tokens that a window predicts behind those of the one before.
+    pub stride: usize,
+    pub segments: SegmentKind,
+}
+
+impl Windowing {
+    /// What the description asks for, or as long as the model can and without overlap.
+    ///
+    /// # Errors
+    /// If windows are longer than the model's positions.
+    pub(super) fn of(spec: &WindowSpec, positions: i64) -> Result<Self, Error> {
+        let positions = usize::try_from(positions).unwrap_or(usize::MAX);
+        let length = spec.length.unwrap_or(positions);
+        if length > positions {
+            return Err(core_masking::Error::TooLong { side: "window", length, positions }.into());
+        }
+        let stride = spec.stride.unwrap_or(length).min(length);
+        Ok(Self { length, stride, segments: spec.segments })
+    }
+}
+
+impl Rows {
+    /// Documents, each begun by the tokeniser's symbol, if it has one. The rows of a document predict each of its tokens
+    /// once; a first token that nothing comes before is not predicted.
+    ///
+    /// # Errors
+    /// If a document holds what the tokeniser cannot encode.
+    pub(super) fn of_documents(
+        tokenizer: &LanguageTokenizer,
+        documents: &[Document],
+        windowing: Windowing,
+    ) -> Result<Self, Error> {
+        let mut split = Self { tokens: Vec::new(), rows: Vec::new(), segments: no_documents() };
+        let mut counts = Vec::new();
+        for document in documents {
+            let first = split.tokens.len();
+            split.tokens.extend(tokenizer.begin());
+            split.tokens.extend(tokenizer.encode(&document.text)?);
+            split.tokens.extend(tokenizer.end());
+            let document_words = u32::try_from(words(&document.text)).unwrap_or(u32::MAX);
+            match windowing.segments {
+                SegmentKind::Documents => {
+                    split.window(first, windowing, |_| counts.len());
+                    counts.push(document_words);
+                }
+                SegmentKind::Windows => {
+                    let windows = split.window(first, windowing, |window| counts.len() + window);
+                    // words of a document are not told apart by window
+                    counts.resize(counts.len() + windows, 0);
+                }
+            }
+        }
+        split.segments = SegmentsOf::Documents { words: counts };
+        Ok(split)
+    }
+
+    /// Cuts the tokens from `first` on into rows, and returns their number.
+    fn window(&mut self, first: usize, windowing: Windowing, segment: impl Fn(usize) -> usize) -> usize {
+        let before = self.rows.len();
+        let end = self.tokens.len();
+        let mut next = first + 1; // to be predicted
+        while next < end {
+            // The first row predicts all that it can, later ones as many tokens as the windows are apart.
+            let count = if next == first + 1 { windowing.length } else { windowing.stride };
+            let last = (next + count).min(end);
+            let start = last.saturating_sub(windowing.length + 1).max(first);
+            self.rows.push(Row {
+                tokens: start..last,
+                context: next - start,
+                segment: segment(self.rows.len() - before),
+                length: 1.0,
+            });
+            next = last;
+        }
+        self.rows.len() - before
+    }
+
+    /// A row for each stretch of `block` predictions in the documents, which follow each other: to be drawn from in training.
+    ///
+    /// # Errors
+    /// If a document holds what the tokeniser cannot encode, or there are fewer tokens.
+    pub(super) fn of_blocks(
+        tokenizer: &LanguageTokenizer,
+        documents: &[Document],
+        block: usize,
+        split: &str,
+    ) -> Result<Self, Error> {
+        let mut tokens = Vec::new();
+        for document in documents {
+            tokens.extend(tokenizer.encode(&document.text)?);
+        }
+        if tokens.len() <= block {
+            let (split, found) = (split.to_owned(), tokens.len());
+            return Err(Error::TooShort { split, found, least: block + 1 });
+        }
+        let row = |start| Row { tokens: start..start + block + 1, context: 1, segment: 0, length: 1.0 };
+        Ok(Self { rows: (0..tokens.len() - block).map(row).collect(), tokens, segments: no_documents() })
+    }
+
+    /// Questions: a row for each choice, of which the continuation is predicted.
+    ///
+    /// # Errors
+    /// If a text holds what the tokeniser cannot encode, or is longer than the model's positions.
+    pub(super) fn of_choices(
+        tokenizer: &LanguageTokenizer,
+        questions: &[Choice],
+        rule: ChoiceRule,
+        positions: i64,
+    ) -> Result<Self, Error> {
+        let (mut tokens, mut rows) = (Vec::new(), Vec::new());
+        for (segment, question) in questions.iter().enumerate() {
+            for part in question.parts() {
+                let start = tokens.len();
+                let whole = format!("{}{}", part.context, part.continuation);
+                // The pieces of the context as it is encoded alone, as lm-evaluation-harness counts them.
+                let context = tokenizer.encode(&part.context)?.len();
+                tokens.extend(tokenizer.begin());
+                let begun = tokens.len() - start;
+                tokens.extend(tokenizer.encode(&whole)?);
+                let (length, positions) = (tokens.len() - start - 1, usize::try_from(positions).unwrap_or(usize::MAX));
+                if length > positions {
+                    return Err(core_masking::Error::TooLong { side: "choice", length, positions }.into());
+                }
+                // Without a symbol before it, the first token cannot be predicted.
+                let context = (begun + context).max(1).min(tokens.len() - start - 1);
+                let length = match rule {
+                    ChoiceRule::Acc => 1.0,
+                    ChoiceRule::AccNorm => part.characters.max(1) as f64,
+                };
+                rows.push(Row { tokens: start..tokens.len(), context, segment, length });
+            }
+        }
+        let answers = questions.iter().map(|question| question.answer).collect();
+        Ok(Self { tokens, rows, segments: SegmentsOf::Questions { answers } })
+    }
+
+    /// Number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Tokens that the model reads of each row.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
+        self.rows.iter().map(|row| row.tokens.len() - 1)
+    }
+
+    /// Predictions of a row.
+    pub(super) fn predictions(&self, row: usize) -> usize {
+        self.rows[row].tokens.len() - self.rows[row].context
+    }
+
+    /// The document or question that a row belongs to.
+    pub(super) fn segment(&self, row: usize) -> usize {
+        self.rows[row].segment
+    }
+
+    /// What the nats of a row are divided by.
+    pub(super) fn length(&self, row: usize) -> f64 {
+        self.rows[row].length
+    }
+
+    /// The tokens of a row.
+    pub(super) fn tokens(&self, row: usize) -> &[u32] {
+        &self.tokens[self.rows[row].tokens.clone()]
+    }
+
+    /// These rows as tensors.
+    ///
+    /// # Errors
+    /// If a token is beyond the model's vocabulary.
+    pub(super) fn batch(&self, model: &LanguageModel, rows: &[usize]) -> Result<PredictionBatch, Error> {
+        let window = |&row: &usize| Window { tokens: self.tokens(row), context: self.rows[row].context };
+        Ok(model.batch(&rows.iter().map(window).collect::<Vec<_>>())?)
+    }
+
+    /// These rows with what their losses are made of: their nats, or, of whole questions, the choice.
+    ///
+    /// # Errors
+    /// As for [`batch`](Self::batch).
+    pub(super) fn examples(&self, model: &LanguageModel, rows: &[usize]) -> Result<PredictionBatch, Error> {
+        let mut batch = self.batch(model, rows)?;
+        if let SegmentsOf::Questions { answers } = &self.segments {
+            let questions = rows.chunk_by(|&one, &next| self.segment(one) == self.segment(next));
+            let counts: Vec<usize> = questions.clone().map(<[usize]>::len).collect();
+            let answers: Vec<usize> = questions.map(|rows| answers[self.segment(rows[0])]).collect();
+            let lengths: Vec<f64> = rows.iter().map(|&row| self.length(row)).collect();
+            batch.choices = Some(ChoiceRows::new(&counts, &answers, &lengths, model.options()));
+        }
+        Ok(batch)
+    }
+
+    /// Batches of rows of similar length, the longest first; those of a question stay together.
+    pub(super) fn batches(&self) -> Vec<Vec<usize>> {
+        let all: Vec<usize> = (0..self.rows.len()).collect();
+        let units: Vec<&[usize]> = match self.segments {
+            SegmentsOf::Documents { .. } => all.chunks(1).collect(),
+            SegmentsOf::Questions { .. } => {
+                all.chunk_by(|&one, &next| self.segment(one) == self.segment(next)).collect()
+            }
+        };
+        let tokens = |unit: &&[usize]| unit.iter().map(|&row| self.rows[row].tokens.len()).sum();
+        let batches = corpus::batches::longest_first(units.iter().map(tokens), BATCH_TOKENS);
+        batches.into_iter().map(|batch| batch.into_iter().flat_map(|unit| units[unit].to_vec()).collect()).collect()
+    }
+}
+
+fn no_documents() -> SegmentsOf {
+    SegmentsOf::Documents { words: Vec::new() }
+}
