@@ -14,6 +14,7 @@ pub mod rows;
 pub mod rules;
 pub mod segments;
 pub mod signature;
+mod sum;
 mod table;
 pub mod visible;
 pub mod writer;
@@ -28,5 +29,6 @@ pub use rows::{
 pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};
 pub use signature::{Complete, Identity, Measured, Provenance, Signature, Testing, sha256_file};
+pub use sum::Sum;
 pub use table::{read_complete, read_rows};
 pub use writer::{Existing, RowWriter};

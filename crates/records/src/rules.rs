@@ -156,18 +156,25 @@ mod tests {
         assert_eq!(SAFE.last_accepted(&gap).map(|row| row.step), Some(2), "a search makes no steps between");
     }
 
-    /// 2 % of a perplexity of 50 are 1: a rise of up to that is safe, and any fall is.
+    /// 2 % of 50 nats are 1: a rise of up to that is safe, and any fall is.
     #[test]
-    fn a_higher_perplexity_is_a_loss() {
-        let perplexity = |delta, interval: (f64, f64)| {
+    fn more_nats_are_a_loss() {
+        let nats = |delta, interval: (f64, f64)| {
             let row = row(1, delta, Some(interval.0));
-            PruningRow { metric: "perplexity".to_owned(), delta_high: Some(interval.1), ..row }
+            PruningRow { metric: "nats".to_owned(), delta_high: Some(interval.1), ..row }
         };
         let difference = |row: PruningRow| row.difference(Some(0.001));
-        assert!(SAFE.accepts(&difference(perplexity(0.5, (0.1, 1.0)))));
-        assert!(!SAFE.accepts(&difference(perplexity(0.5, (0.1, 1.01)))));
-        assert!(SAFE.accepts(&difference(perplexity(-5.0, (-6.0, -4.0)))));
-        assert!(!PAPER.accepts(&difference(perplexity(0.5, (0.1, 1.0)))));
-        assert!(PAPER.accepts(&difference(perplexity(-5.0, (-6.0, -4.0)))));
+        assert!(SAFE.accepts(&difference(nats(0.5, (0.1, 1.0)))));
+        assert!(!SAFE.accepts(&difference(nats(0.5, (0.1, 1.01)))));
+        assert!(SAFE.accepts(&difference(nats(-5.0, (-6.0, -4.0)))));
+        assert!(!PAPER.accepts(&difference(nats(0.5, (0.1, 1.0)))));
+        assert!(PAPER.accepts(&difference(nats(-5.0, (-6.0, -4.0)))));
+        let fallen = |step, delta| PruningRow { step, ..nats(delta, (delta - 0.1, delta + 0.1)) };
+        let steps = [row(0, 0.0, None), fallen(1, -8.0), fallen(2, 0.5), fallen(3, 2.0), fallen(4, 0.0)];
+        assert_eq!(
+            SAFE.last_accepted(&steps).map(|row| row.step),
+            Some(2),
+            "a fall ends no climb, a rise does"
+        );
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! `ablate-one.segments.csv.gz` has the columns `row`, `segment` and the numbers that its metric stores of a segment. The
 //! lines of a model with heads masked are those of the segments on which it differs from its base, segments counted from 1;
-//! its line for segment 0 has the sums over the whole test set, which shows whether the block is complete. NumPy and pandas
-//! read the file in one line: `pandas.read_csv("ablate-one.segments.csv.gz")`.
+//! its line for segment 0 has the sums over the whole test set, which shows whether the block is complete. Counts are digits;
+//! what cannot be counted has a point or an exponent, and is the shortest text that reads back to the same number of single
+//! precision, or of double precision in the sums. NumPy and pandas read the file in one line: `pandas.read_csv("ablate-one.segments.csv.gz")`.
 //!
 //! Each block is a gzip member of its own, so that an interruption can only tear the end of the file.
 
@@ -16,8 +17,10 @@ use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::Error;
+use stats::{Cell, Cells};
+
 use crate::file::{LockedFile, write_error};
+use crate::{Error, Sum};
 
 /// No statistics are longer than this, in bytes of text: a file that claims to be is a trap.
 const LONGEST: u64 = 1 << 28;
@@ -25,18 +28,15 @@ const LONGEST: u64 = 1 << 28;
 /// Segments of a test set beyond this are faults.
 const MOST_SEGMENTS: usize = 1 << 22;
 
-/// The numbers of a segment.
-type Cells = Vec<u32>;
-
 /// What was measured of a model with heads masked, or of a base.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Block {
     /// What it is stored under.
     pub name: String,
     /// The segments that differ from the base, all of a base: place, counted from 0, and numbers. Places ascend.
     pub segments: Vec<(usize, Cells)>,
     /// The sums of the numbers over the whole test set.
-    pub sums: Vec<u64>,
+    pub sums: Vec<Sum>,
 }
 
 impl Block {
@@ -45,9 +45,9 @@ impl Block {
     /// # Panics
     /// If the base covers another number of segments.
     pub fn new(name: String, cells: &[Cells], base: Option<&[Cells]>) -> Self {
-        let mut sums = vec![0; cells.first().map_or(0, Vec::len)];
+        let mut sums = vec![Sum::ZERO; cells.first().map_or(0, Vec::len)];
         for cells in cells {
-            sums.iter_mut().zip(cells).for_each(|(sum, &cell)| *sum += u64::from(cell));
+            sums.iter_mut().zip(cells).for_each(|(sum, &cell)| *sum = sum.plus(cell));
         }
         if let Some(base) = base {
             assert_eq!(base.len(), cells.len(), "a model and its base cover the same segments");
@@ -91,16 +91,16 @@ impl Block {
             let numbers = numbers.collect::<Vec<_>>().join(",");
             writeln!(text, "{},{segment},{numbers}", self.name).expect("memory takes every byte");
         };
-        line(0, &mut self.sums.iter().map(u64::to_string));
+        line(0, &mut self.sums.iter().map(Sum::to_string));
         for (place, cells) in &self.segments {
-            line(place + 1, &mut cells.iter().map(u32::to_string));
+            line(place + 1, &mut cells.iter().map(Cell::to_string));
         }
         text
     }
 }
 
 /// All blocks of a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Blocks {
     /// The numbers of a segment, by name.
     pub columns: Vec<String>,
@@ -237,22 +237,23 @@ fn parse(text: &str, blocks: &mut Blocks) -> Result<(), String> {
             continue;
         }
         let segment: usize = segment.parse().map_err(|_| format!("`{}` has no segment", shown()))?;
-        let numbers: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
-        let numbers = numbers.filter(|numbers| numbers.len() == blocks.columns.len());
-        let numbers = numbers.ok_or_else(|| format!("`{}` lacks a number", shown()))?;
+        let lacks = || format!("`{}` lacks a number", shown());
+        let words: Vec<&str> = words.collect();
+        if words.len() != blocks.columns.len() {
+            return Err(lacks());
+        }
         if segment == 0 {
             block.take().into_iter().for_each(|block| blocks.insert(block));
-            block = Some(Block { name: name.to_owned(), segments: Vec::new(), sums: numbers });
+            let sums = words.into_iter().map(Sum::parse).collect::<Option<_>>().ok_or_else(lacks)?;
+            block = Some(Block { name: name.to_owned(), segments: Vec::new(), sums });
             continue;
         }
-        let cells: Option<Cells> = numbers.into_iter().map(|number| number.try_into().ok()).collect();
+        let cells: Cells = words.into_iter().map(Cell::parse).collect::<Option<_>>().ok_or_else(lacks)?;
         let follows = |block: &&mut Block| {
             block.name == name && block.segments.last().is_none_or(|(last, _)| *last < segment - 1)
         };
-        match (block.as_mut().filter(follows), cells) {
-            (Some(block), Some(cells)) if segment <= MOST_SEGMENTS => {
-                block.segments.push((segment - 1, cells))
-            }
+        match block.as_mut().filter(follows) {
+            Some(block) if segment <= MOST_SEGMENTS => block.segments.push((segment - 1, cells)),
             _ => return Err(format!("`{}` does not follow the line before it", shown())),
         }
     }
@@ -302,7 +303,7 @@ mod tests {
     const COLUMNS: [&str; 2] = ["gold", "predicted"];
 
     fn cells(predicted: &[u32]) -> Vec<Cells> {
-        predicted.iter().map(|&predicted| vec![1, predicted]).collect()
+        predicted.iter().map(|&predicted| [1, predicted].map(Cell::Count).to_vec()).collect()
     }
 
     fn written(path: &Path, blocks: &[Block]) {
@@ -324,8 +325,10 @@ mod tests {
     #[test]
     fn only_what_differs_from_the_base_is_stored() {
         let [base, variant, same] = three_blocks();
-        assert_eq!((base.segments.len(), &base.sums), (3, &vec![3, 2]));
-        assert_eq!((variant.segments.as_slice(), &variant.sums), (&[(1, vec![1, 1])][..], &vec![3, 3]));
+        let sums = |sums: [u64; 2]| sums.map(Sum::Count).to_vec();
+        assert_eq!((base.segments.len(), &base.sums), (3, &sums([3, 2])));
+        let changed = [(1, cells(&[1]).remove(0))];
+        assert_eq!((variant.segments.as_slice(), &variant.sums), (&changed[..], &sums([3, 3])));
         assert!(same.segments.is_empty());
         assert_eq!(variant.text(), "self:1:1,0,3,3\nself:1:1,2,1,1\n");
         let of_base = base.cells(None).unwrap();
@@ -385,7 +388,11 @@ mod tests {
             ("row,segment,gold\nbase,1,1\n", "does not follow"),
             ("row,segment,gold\nbase,0,1\nother,1,1\n", "does not follow"),
             ("row,segment,gold\nbase,0,1\nbase,1,1\nbase,1,1\n", "does not follow"),
-            ("row,segment,gold\nbase,0,9\nbase,1,99999999999\n", "does not follow"),
+            ("row,segment,gold\nbase,0,9\nbase,1,99999999999\n", "lacks a number"),
+            ("row,segment,nats\nbase,0,9.5\nbase,1,NaN\n", "lacks a number"),
+            ("row,segment,nats\nbase,0,inf\n", "lacks a number"),
+            ("row,segment,nats\nbase,0,9.5\nbase,1,-9.5\n", "lacks a number"),
+            ("row,segment,gold\nbase,0,9\nbase,9999999,9\n", "does not follow"),
         ] {
             std::fs::write(&path, compressed(text)).unwrap();
             let message = Blocks::read(&path).unwrap_err().to_string();
@@ -395,9 +402,24 @@ mod tests {
         assert!(Blocks::read(&path).unwrap_err().to_string().ends_with("its end is torn"));
     }
 
+    /// 0.1 and 0.2 in single precision; their sum in double precision has more digits.
+    #[test]
+    fn decimal_numbers_are_stored_as_short_as_can_be() {
+        let documents = [[Cell::Decimal(0.1), Cell::Count(3)], [Cell::Decimal(0.2), Cell::Count(4)]];
+        let cells: Vec<Cells> = documents.map(|document| document.to_vec()).to_vec();
+        let block = Block::new("base".to_owned(), &cells, None);
+        assert_eq!(block.text(), "base,0,0.30000000447034836,7\nbase,1,0.1,3\nbase,2,0.2,4\n");
+        let mut blocks =
+            Blocks { columns: vec!["nats".to_owned(), "tokens".to_owned()], ..Blocks::default() };
+        blocks.insert(block);
+        let read = Readable::of(Path::new("a.gz"), &blocks.bytes()).unwrap().blocks;
+        assert_eq!(read, blocks);
+        assert_eq!(read.get("base").unwrap().cells(None), Ok(cells));
+    }
+
     proptest! {
         #[test]
-        fn no_bytes_panic(bytes: Vec<u8>, text in "[a-z0-9,\n]*") {
+        fn no_bytes_panic(bytes: Vec<u8>, text in "[a-z0-9.,\n]*") {
             let _ = Readable::of(Path::new("a.gz"), &bytes);
             let _ = Readable::of(Path::new("a.gz"), &compressed(&text));
         }

@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::{Error, SegmentStatistics};
+use crate::{Error, SegmentStatistics, score};
 
 /// Resamples that are computed together: few enough that their counts stay in the cache.
 const CHUNK: usize = 128;
@@ -36,6 +36,14 @@ pub fn changes<S: SegmentStatistics>(base: &[S], variant: &[S]) -> Vec<Change<S>
         .filter(|(_, (base, variant))| base != variant)
         .map(|(segment, (_, &statistics))| Change { segment, statistics })
         .collect()
+}
+
+/// The segments of a variant. Its score is made of these and not of what changed, so that rounding leaves the one that was
+/// measured.
+fn changed<S: SegmentStatistics>(base: &[S], changes: &[Change<S>]) -> Vec<S> {
+    let mut variant = base.to_vec();
+    changes.iter().for_each(|change| variant[change.segment] = change.statistics);
+    variant
 }
 
 /// A variant beside its base, on the test set and on its resamples.
@@ -145,12 +153,11 @@ pub fn paired_bootstrap<S: SegmentStatistics>(
     }
     let drawn = |stream: u64, times: &mut dyn FnMut(usize)| draw(base.len(), seed, stream).for_each(times);
     let scores = weighted(base, variants, resamples, drawn);
-    let whole = |_: u64, times: &mut dyn FnMut(usize)| (0..base.len()).for_each(times);
-    let observed = weighted(base, variants, 1, whole);
-    let resampled = (0..variants.len()).map(|variant| Resampled {
-        base: observed.base[0],
-        variant: observed.variants[variant][0],
-        deltas: scores.deltas(variant),
+    let base_score = score(base);
+    let resampled = variants.iter().enumerate().map(|(place, changes)| Resampled {
+        base: base_score,
+        variant: score(&changed(base, changes)),
+        deltas: scores.deltas(place),
     });
     let resampled: Vec<Resampled> = resampled.collect();
     let is_finite =

@@ -3,14 +3,14 @@
 pub enum Direction {
     /// BLEU, accuracy.
     HigherIsBetter,
-    /// Perplexity.
+    /// Nats a token.
     LowerIsBetter,
 }
 
 impl Direction {
     /// That of the metric that result files call `metric`.
     pub fn of(metric: &str) -> Self {
-        if metric == "perplexity" { Self::LowerIsBetter } else { Self::HigherIsBetter }
+        if metric == "nats" { Self::LowerIsBetter } else { Self::HigherIsBetter }
     }
 
     /// How much better a model became whose score changed by `delta`; below 0, how much worse.
@@ -32,11 +32,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_perplexity_falls_when_a_model_gets_better() {
+    fn only_nats_fall_when_a_model_gets_better() {
         for metric in ["bleu", "accuracy", "f1", "matthews"] {
             assert_eq!(Direction::of(metric), Direction::HigherIsBetter);
         }
-        assert_eq!(Direction::of("perplexity"), Direction::LowerIsBetter);
+        assert_eq!(Direction::of("nats"), Direction::LowerIsBetter);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A base and its variants, tested one by one and as a family.
 //!
-//! BLEU, F1 and Matthews correlation, which are no means over segments, by paired bootstrap; accuracies by a paired t-test,
+//! BLEU, F1, Matthews correlation and nats a token, which are no means over segments, by paired bootstrap; accuracies by a paired t-test,
 //! as in Michel et al. (2019), Section 3.2. All p-values are two-sided unless they say otherwise.
 
 use crate::adjust::{benjamini_hochberg, holm};
@@ -25,7 +25,7 @@ pub struct Comparison {
     pub base: f64,
     /// Score of the variant.
     pub variant: f64,
-    /// `variant` minus `base`; below 0 the variant is worse.
+    /// `variant` minus `base`; whether the variant is worse below 0 is in [`Metric::direction`](crate::Metric::direction).
     pub delta: f64,
     /// 95 % interval of `delta`: percentiles of the bootstrap, or the t interval, of accuracies that no example changes the
     /// exact one; absent if it was not tested, or with too few resamples for one.

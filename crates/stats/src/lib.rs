@@ -3,12 +3,13 @@
 //! A corpus score is computed from sufficient statistics: each segment of the test set is counted
 //! once, and the score of any resample is a function of a sum of segments, so resampling never
 //! looks at text again. What a score needs is a [`SegmentStatistics`]; [`bleu`] holds BLEU's, [`classification`] those of
-//! classifiers, and [`Segments`] any of them. [`family`] tests a base and its variants. How two lists of numbers go together
+//! classifiers, [`nats`] those of language models, and [`Segments`] any of them. [`family`] tests a base and its variants. How two lists of numbers go together
 //! is in [`correlation`] and [`regression`], and how far noise lets them in [`reliability`].
 
 pub mod adjust;
 pub mod bleu;
 pub mod bootstrap;
+mod cell;
 pub mod classification;
 mod confusion;
 pub mod correlation;
@@ -16,11 +17,13 @@ mod direction;
 pub mod family;
 pub mod max_t;
 pub mod mcnemar;
+pub mod nats;
 pub mod regression;
 pub mod reliability;
 mod segments;
 pub mod t_test;
 
+pub use cell::Cell;
 pub use direction::Direction;
 pub use segments::{Cells, Metric, Segments};
 
@@ -51,7 +54,7 @@ pub fn score<S: SegmentStatistics>(segments: &[S]) -> f64 {
 }
 
 /// Why a statistic could not be computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A stored segment is not one of its metric.
@@ -70,6 +73,15 @@ pub enum Error {
         class: usize,
         /// Name of the metric.
         metric: &'static str,
+    },
+
+    /// A document of a language model cannot be.
+    #[error("{nats} nats for {tokens} tokens: nats must be finite and 0 or more, and 0 without a token")]
+    Nats {
+        /// What its tokens cost.
+        nats: f64,
+        /// How many there are.
+        tokens: u32,
     },
 
     /// There is nothing to compare.

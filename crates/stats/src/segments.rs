@@ -4,7 +4,8 @@ use crate::bleu::BleuStatistics;
 use crate::bootstrap::{Change, Resampled, Scores, changes, paired_bootstrap, weighted};
 use crate::classification::{self, ClassificationMetric, Outcome, counted};
 use crate::confusion::{Accuracy, Decision, F1, Matthews};
-use crate::{Direction, Error, SegmentStatistics, score};
+use crate::nats::NatsStatistics;
+use crate::{Cell, Direction, Error, SegmentStatistics, score};
 
 /// How segments make a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,6 +15,8 @@ pub enum Metric {
     Bleu,
     /// A score of classifiers.
     Classes(ClassificationMetric),
+    /// Nats a token of a language model, the logarithm of its perplexity.
+    Nats,
 }
 
 impl Metric {
@@ -22,6 +25,7 @@ impl Metric {
         match self {
             Self::Bleu => "bleu",
             Self::Classes(metric) => metric.name(),
+            Self::Nats => "nats",
         }
     }
 
@@ -37,6 +41,7 @@ impl Metric {
                 &["hypothesis_length", "reference_length", "correct_1", "correct_2", "correct_3", "correct_4"]
             }
             Self::Classes(_) => &["gold", "predicted"],
+            Self::Nats => &["nats", "tokens", "words"],
         }
     }
 
@@ -54,34 +59,43 @@ pub enum Segments {
     Bleu(Vec<BleuStatistics>),
     /// Right and predicted classes, and what is made of them.
     Classes(Vec<Outcome>, ClassificationMetric),
+    /// Nats and lengths of documents.
+    Nats(Vec<NatsStatistics>),
 }
 
 /// A segment as it is stored: one number for each of [`Metric::columns`].
-pub type Cells = Vec<u32>;
+pub type Cells = Vec<Cell>;
 
 impl Segments {
     /// From stored segments.
     ///
     /// # Errors
-    /// [`Error::Cells`] if one has not a number for each column.
+    /// [`Error::Cells`] if one has not a number for each column, [`Error::Nats`] if a document cannot be.
     pub fn from_cells(metric: Metric, segments: &[Cells]) -> Result<Self, Error> {
-        let fault = || Error::Cells { metric: metric.name(), columns: metric.columns().len() };
+        let fault = Error::Cells { metric: metric.name(), columns: metric.columns().len() };
+        let counts = |cells: &Cells| cells.iter().map(|cell| cell.count()).collect::<Option<Vec<u32>>>();
         match metric {
             Metric::Bleu => {
-                let segment = |cells: &Cells| match cells[..] {
-                    [hypothesis, reference, c1, c2, c3, c4] => {
+                let segment = |cells| match counts(cells).as_deref() {
+                    Some(&[hypothesis, reference, c1, c2, c3, c4]) => {
                         Ok(BleuStatistics::new(hypothesis, reference, [c1, c2, c3, c4]))
                     }
-                    _ => Err(fault()),
+                    _ => Err(fault),
                 };
                 Ok(Self::Bleu(segments.iter().map(segment).collect::<Result<_, _>>()?))
             }
             Metric::Classes(metric) => {
-                let outcome = |cells: &Cells| match cells[..] {
-                    [gold, predicted] => Ok(Outcome { gold: gold as usize, predicted: predicted as usize }),
-                    _ => Err(fault()),
+                let outcome = |cells| match counts(cells).as_deref() {
+                    Some(&[gold, predicted]) => {
+                        Ok(Outcome { gold: gold as usize, predicted: predicted as usize })
+                    }
+                    _ => Err(fault),
                 };
                 Ok(Self::Classes(segments.iter().map(outcome).collect::<Result<_, _>>()?, metric))
+            }
+            Metric::Nats => {
+                let document = |cells: &Cells| NatsStatistics::from_cells(cells).unwrap_or(Err(fault));
+                Ok(Self::Nats(segments.iter().map(document).collect::<Result<_, _>>()?))
             }
         }
     }
@@ -94,12 +108,13 @@ impl Segments {
         match self {
             Self::Bleu(segments) => {
                 let BleuStatistics { hypothesis_length, reference_length, correct, .. } = segments[segment];
-                [hypothesis_length, reference_length].into_iter().chain(correct).collect()
+                [hypothesis_length, reference_length].into_iter().chain(correct).map(Cell::Count).collect()
             }
             Self::Classes(outcomes, _) => {
                 let Outcome { gold, predicted } = outcomes[segment];
-                vec![gold as u32, predicted as u32]
+                [gold, predicted].map(|class| Cell::Count(class as u32)).to_vec()
             }
+            Self::Nats(documents) => documents[segment].cells(),
         }
     }
 
@@ -108,6 +123,7 @@ impl Segments {
         match self {
             Self::Bleu(_) => Metric::Bleu,
             Self::Classes(_, metric) => Metric::Classes(*metric),
+            Self::Nats(_) => Metric::Nats,
         }
     }
 
@@ -116,6 +132,7 @@ impl Segments {
         match self {
             Self::Bleu(segments) => segments.len(),
             Self::Classes(outcomes, _) => outcomes.len(),
+            Self::Nats(documents) => documents.len(),
         }
     }
 
@@ -124,7 +141,7 @@ impl Segments {
         self.len() == 0
     }
 
-    /// The score of the test set, in points.
+    /// The score of the test set, in the unit of the metric.
     ///
     /// # Errors
     /// [`Error::Empty`] without segments, [`Error::Class`] if a metric of two classes meets a class above 1.
@@ -133,6 +150,8 @@ impl Segments {
             Self::Bleu(segments) if segments.is_empty() => Err(Error::Empty),
             Self::Bleu(segments) => Ok(score(segments)),
             Self::Classes(outcomes, metric) => classification::score(outcomes, *metric),
+            Self::Nats(documents) if documents.is_empty() => Err(Error::Empty),
+            Self::Nats(documents) => Ok(score(documents)),
         }
     }
 
@@ -155,6 +174,7 @@ impl Segments {
             Typed::Accuracy(pair) => paired_bootstrap(&pair.base, &pair.variants, resamples, seed),
             Typed::F1(pair) => paired_bootstrap(&pair.base, &pair.variants, resamples, seed),
             Typed::Matthews(pair) => paired_bootstrap(&pair.base, &pair.variants, resamples, seed),
+            Typed::Nats(pair) => paired_bootstrap(&pair.base, &pair.variants, resamples, seed),
         }
     }
 
@@ -174,6 +194,7 @@ impl Segments {
             Typed::Accuracy(pair) => weighted(&pair.base, &pair.variants, weightings, drawn),
             Typed::F1(pair) => weighted(&pair.base, &pair.variants, weightings, drawn),
             Typed::Matthews(pair) => weighted(&pair.base, &pair.variants, weightings, drawn),
+            Typed::Nats(pair) => weighted(&pair.base, &pair.variants, weightings, drawn),
         })
     }
 
@@ -187,7 +208,7 @@ impl Segments {
             Self::Bleu(base) => {
                 let segments = variants.iter().map(|variant| match variant {
                     Self::Bleu(segments) => segments.clone(),
-                    Self::Classes(..) => panic!("paired systems must have the same metric"),
+                    _ => panic!("paired systems must have the same metric"),
                 });
                 Typed::Bleu(Pair::new(base.clone(), segments))
             }
@@ -197,6 +218,13 @@ impl Segments {
                     _ => panic!("paired systems must have the same metric"),
                 });
                 Typed::of_classes(base, outcomes.collect(), *metric)
+            }
+            Self::Nats(base) => {
+                let documents = variants.iter().map(|variant| match variant {
+                    Self::Nats(documents) => paired_documents(base, documents),
+                    _ => panic!("paired systems must have the same metric"),
+                });
+                Typed::Nats(Pair::new(base.clone(), documents))
             }
         }
     }
@@ -221,6 +249,7 @@ enum Typed {
     Accuracy(Pair<Accuracy>),
     F1(Pair<F1>),
     Matthews(Pair<Matthews>),
+    Nats(Pair<NatsStatistics>),
 }
 
 impl Typed {
@@ -241,6 +270,12 @@ impl Typed {
             }
         }
     }
+}
+
+fn paired_documents(base: &[NatsStatistics], variant: &[NatsStatistics]) -> Vec<NatsStatistics> {
+    let are_paired = base.iter().zip(variant).all(|(base, variant)| base.is_paired_with(variant));
+    assert!(are_paired, "paired systems must cover the same documents");
+    variant.to_vec()
 }
 
 fn pair<S: SegmentStatistics>(
@@ -267,13 +302,42 @@ mod tests {
             BleuStatistics::new(0, 2, [0; 4]),
             BleuStatistics::new(2, 9, [2, 1, 0, 0]),
         ]);
-        for segments in [bleu, outcomes(&[1, 0, 2], ClassificationMetric::Accuracy)] {
+        let nats = documents(&[(7.1, 3), (0.0, 0), (2.0, 5)]);
+        for segments in [bleu, outcomes(&[1, 0, 2], ClassificationMetric::Accuracy), nats] {
             let cells: Vec<Cells> = (0..segments.len()).map(|segment| segments.cells(segment)).collect();
             assert!(cells.iter().all(|cells| cells.len() == segments.metric().columns().len()));
             assert_eq!(Segments::from_cells(segments.metric(), &cells), Ok(segments));
         }
-        let torn = Segments::from_cells(Metric::Bleu, &[vec![1, 2, 3]]).unwrap_err().to_string();
-        assert_eq!(torn, "a segment of bleu has 6 numbers");
+        let torn = Segments::from_cells(Metric::Bleu, &[[1, 2, 3].map(Cell::Count).to_vec()]);
+        assert_eq!(torn.unwrap_err().to_string(), "a segment of bleu has 6 numbers");
+        let class = vec![Cell::Count(1), Cell::Decimal(1.0)];
+        let accuracy = Metric::Classes(ClassificationMetric::Accuracy);
+        assert!(Segments::from_cells(accuracy, &[class]).is_err(), "a class is counted");
+        let document = vec![Cell::Decimal(1.0), Cell::Count(0), Cell::Count(0)];
+        assert_eq!(
+            Segments::from_cells(Metric::Nats, &[document]),
+            Err(Error::Nats { nats: 1.0, tokens: 0 })
+        );
+    }
+
+    fn documents(documents: &[(f64, u32)]) -> Segments {
+        let document = |&(nats, tokens): &(f64, u32)| NatsStatistics::new(nats, tokens, 2 * tokens);
+        Segments::Nats(documents.iter().map(document).collect::<Result<_, _>>().unwrap())
+    }
+
+    /// Adding what a variant changes to the sums of its base rounds otherwise than adding up the variant.
+    #[test]
+    fn a_resampled_score_is_the_measured_one_to_the_last_bit() {
+        let base = documents(&[(1e6, 7), (0.1, 2), (0.3, 3), (1e-7, 5)]);
+        let variant = documents(&[(1.7, 7), (0.2, 2), (1e-3, 3), (3e-9, 5)]);
+        let found = base.resampled(&[&variant], 9, 1).unwrap().remove(0);
+        assert_eq!((found.base, found.variant), (base.score().unwrap(), variant.score().unwrap()));
+    }
+
+    #[test]
+    #[should_panic(expected = "paired systems must cover the same documents")]
+    fn documents_of_other_lengths_panic() {
+        let _ = documents(&[(1.0, 2)]).resampled(&[&documents(&[(1.0, 3)])], 1, 1);
     }
 
     #[test]
@@ -281,6 +345,8 @@ mod tests {
         assert!(Metric::Bleu.is_resampled());
         assert!(!Metric::Classes(ClassificationMetric::Accuracy).is_resampled());
         assert!(Metric::Classes(ClassificationMetric::Matthews).is_resampled());
+        assert!(Metric::Nats.is_resampled());
+        assert_eq!((Metric::Nats.name(), Metric::Nats.direction()), ("nats", Direction::LowerIsBetter));
         assert_eq!(Metric::Classes(ClassificationMetric::F1 { positive: 1 }).name(), "f1");
     }
 
@@ -300,7 +366,9 @@ mod tests {
     fn what_cannot_be_scored_cannot_be_resampled() {
         let matthews = outcomes(&[1, 2], ClassificationMetric::Matthews);
         assert_eq!(matthews.resampled(&[], 5, 1).unwrap_err(), Error::Class { class: 2, metric: "matthews" });
-        assert_eq!(Segments::Bleu(Vec::new()).resampled(&[], 5, 1).unwrap_err(), Error::Empty);
+        for empty in [Segments::Bleu(Vec::new()), Segments::Nats(Vec::new())] {
+            assert_eq!(empty.resampled(&[], 5, 1).unwrap_err(), Error::Empty);
+        }
         assert!(Segments::Bleu(Vec::new()).is_empty());
     }
 

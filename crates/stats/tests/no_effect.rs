@@ -11,6 +11,7 @@ use stats::adjust::holm;
 use stats::classification::{ClassificationMetric, Outcome};
 use stats::family::{Comparison, Testing, test_family};
 use stats::max_t::max_t;
+use stats::nats::NatsStatistics;
 
 const FAMILIES: u64 = 1_000;
 const ALPHA: f64 = 0.05;
@@ -18,6 +19,7 @@ const ALPHA: f64 = 0.05;
 /// procedure below α.
 const CHANGED: f64 = 0.1;
 const EXAMPLES: usize = 2_000;
+const DOCUMENTS: usize = 1_000;
 /// Fewer would leave the deviations that t is made of too noisy.
 const RESAMPLES: usize = 999;
 
@@ -39,16 +41,25 @@ fn simulated(family: u64, metric: ClassificationMetric) -> Simulated {
 
 /// The share of simulated families in which a p-value is below α, by size of the family.
 ///
+/// - `draw`: makes the family of this number
 /// - `adjusted`: the adjusted p-values of the families of all sizes
-fn errors(metric: ClassificationMetric, adjusted: impl Fn(u64, &Simulated) -> [Vec<f64>; 2]) -> [f64; 2] {
+fn errors_of(
+    draw: impl Fn(u64) -> Simulated,
+    adjusted: impl Fn(u64, &Simulated) -> [Vec<f64>; 2],
+) -> [f64; 2] {
     let mut alarms = [0; 2];
     for family in 0..FAMILIES {
-        let p_values = adjusted(family, &simulated(family, metric));
+        let p_values = adjusted(family, &draw(family));
         for (alarms, p_values) in alarms.iter_mut().zip(p_values) {
             *alarms += usize::from(p_values.into_iter().any(|p| p < ALPHA));
         }
     }
     alarms.map(|alarms| alarms as f64 / FAMILIES as f64)
+}
+
+/// The same for classifiers.
+fn errors(metric: ClassificationMetric, adjusted: impl Fn(u64, &Simulated) -> [Vec<f64>; 2]) -> [f64; 2] {
+    errors_of(|family| simulated(family, metric), adjusted)
 }
 
 fn assert_within_two_standard_errors(name: &str, errors: [f64; 2]) {
@@ -78,12 +89,43 @@ fn disturbed(base: &[Outcome], lot: &mut ChaCha8Rng) -> Vec<Outcome> {
 /// Families of all sizes, tested with what the larger one's resamples say.
 #[test]
 fn families_of_bootstraps_have_the_nominal_error() {
-    let errors = errors(ClassificationMetric::Matthews, |family, simulated| {
-        let variants: Vec<&Segments> = simulated.variants.iter().collect();
-        let resampled = simulated.base.resampled(&variants, RESAMPLES, family).unwrap();
-        HEADS.map(|heads| max_t(&resampled[..heads]).into_iter().flatten().collect())
-    });
+    let errors = errors(ClassificationMetric::Matthews, by_max_t);
     assert_within_two_standard_errors("bootstraps", errors);
+}
+
+fn by_max_t(family: u64, simulated: &Simulated) -> [Vec<f64>; 2] {
+    let variants: Vec<&Segments> = simulated.variants.iter().collect();
+    let resampled = simulated.base.resampled(&variants, RESAMPLES, family).unwrap();
+    HEADS.map(|heads| max_t(&resampled[..heads]).into_iter().flatten().collect())
+}
+
+/// A test set of documents: their lengths are drawn from a Pareto distribution with shape 2, of infinite variance, from 20
+/// tokens up to what a window holds.
+fn documents(family: u64) -> Simulated {
+    let mut lot = ChaCha8Rng::seed_from_u64(family);
+    let tokens: Vec<u32> =
+        (0..DOCUMENTS).map(|_| (20.0 / (1.0 - lot.random::<f64>()).sqrt()).min(1024.0) as u32).collect();
+    let base: Vec<f64> =
+        tokens.iter().map(|&tokens| f64::from(tokens) * (2.0 + lot.random::<f64>())).collect();
+    let segments = |nats: Vec<f64>| {
+        let document = |(nats, &tokens): (f64, &u32)| NatsStatistics::new(nats, tokens, tokens).unwrap();
+        Segments::Nats(nats.into_iter().zip(&tokens).map(document).collect())
+    };
+    // A head moves the nats a token of each document up as often as down.
+    let moved = |lot: &mut ChaCha8Rng| {
+        let change = |(nats, &tokens): (&f64, &u32)| {
+            nats + f64::from(tokens) * 0.1 * (lot.random::<f64>() - lot.random::<f64>())
+        };
+        base.iter().zip(&tokens).map(change).collect()
+    };
+    let variants = (0..HEADS[1]).map(|_| segments(moved(&mut lot))).collect();
+    Simulated { variants, base: segments(base.clone()) }
+}
+
+/// Long documents dominate a score of means over tokens, so that it takes more of them than its number says.
+#[test]
+fn families_of_nats_have_the_nominal_error() {
+    assert_within_two_standard_errors("nats", errors_of(documents, by_max_t));
 }
 
 fn tested(simulated: &Simulated, heads: usize) -> Vec<Comparison> {

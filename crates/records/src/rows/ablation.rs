@@ -14,13 +14,15 @@ pub struct AblationRow {
     pub layer: usize,
     /// Head, counted from 1 as in the paper.
     pub head: usize,
-    /// Metric of the scores: `bleu`, `accuracy`, `f1` or `matthews`.
+    /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
     pub metric: String,
-    /// Score of the intact model, in the unit of the metric: points, 0 to 100, or -100 to 100 for `matthews`.
+    /// Score of the intact model, in the unit of the metric: points, 0 to 100, or -100 to 100 for `matthews`; `nats` are
+    /// nats a token, the less the better.
     pub base_score: f64,
     /// Score with the heads masked, in the unit of the metric.
     pub score: f64,
-    /// `score` minus `base_score`, in the unit of the metric; below 0 what is masked was useful.
+    /// `score` minus `base_score`, in the unit of the metric; below 0 what is masked was useful, for `nats`
+    /// above 0.
     pub score_delta: f64,
     /// Lower end of the 95 % interval of `score_delta`; empty if it was not tested.
     pub delta_low: Option<f64>,

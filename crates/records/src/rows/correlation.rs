@@ -12,11 +12,11 @@ pub struct CorrelationRow {
     pub attention: String,
     /// Number of heads.
     pub heads: usize,
-    /// Metric of the scores: `bleu`, `accuracy`, `f1` or `matthews`.
+    /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
     pub metric: String,
-    /// Score of the intact model on the first split, in points.
+    /// Score of the intact model on the first split, in the unit of the metric.
     pub first_base_score: f64,
-    /// Score of the intact model on the second split, in points.
+    /// Score of the intact model on the second split, in the unit of the metric.
     pub second_base_score: f64,
     /// Pearson's r between the scores, -1 to 1; empty if one side does not vary.
     pub pearson: Option<f64>,

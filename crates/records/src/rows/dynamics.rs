@@ -18,13 +18,13 @@ pub struct DynamicsRow {
     pub masked: usize,
     /// Number of heads of the model.
     pub heads: usize,
-    /// Metric of the scores: `bleu`, `accuracy`, `f1` or `matthews`.
+    /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
     pub metric: String,
-    /// Score of the checkpoint with all its heads, in points.
+    /// Score of the checkpoint with all its heads, in the unit of the metric.
     pub base_score: f64,
-    /// Score with the heads masked, in points.
+    /// Score with the heads masked, in the unit of the metric.
     pub score: f64,
-    /// `score` minus `base_score`, in points.
+    /// `score` minus `base_score`, in the unit of the metric.
     pub score_delta: f64,
     /// Lower end of the 95 % interval of `score_delta`; empty if it was not tested.
     pub delta_low: Option<f64>,

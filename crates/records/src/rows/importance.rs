@@ -29,7 +29,7 @@ pub struct ImportanceRow {
     pub confidence: f64,
     /// w I_h + (1 - w) entropy / log(keys), 0 to 1, where I_h is `example_normalised` or, by choice, `token_normalised`.
     pub importance_entropy: f64,
-    /// Score that is lost without the head, by `ablate-one`, in points; empty where that was not run.
+    /// Score that is lost without the head, by `ablate-one`, in the unit of the metric; empty where that was not run.
     pub oracle: Option<f64>,
 }
 

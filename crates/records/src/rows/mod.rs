@@ -86,7 +86,7 @@ pub trait TestedRow: Row {
     }
 }
 
-/// What the statistics of segments say of a row; scores in points, p-values from 0 to 1, absent where nothing was tested.
+/// What the statistics of segments say of a row; scores in the unit of the metric, p-values from 0 to 1, absent where nothing was tested.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tests {
     /// Score of the intact model.

@@ -25,13 +25,13 @@ pub struct PruningRow {
     pub masked: usize,
     /// Number of heads that could be masked: those of the attention type, or of the model.
     pub heads: usize,
-    /// Metric of the scores: `bleu`, `accuracy`, `f1` or `matthews`.
+    /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
     pub metric: String,
-    /// Score of the intact model, in points.
+    /// Score of the intact model, in the unit of the metric.
     pub base_score: f64,
-    /// Score with the heads masked, in points.
+    /// Score with the heads masked, in the unit of the metric.
     pub score: f64,
-    /// `score` minus `base_score`, in points.
+    /// `score` minus `base_score`, in the unit of the metric.
     pub score_delta: f64,
     /// Lower end of the 95 % interval of `score_delta`; empty if it was not tested.
     pub delta_low: Option<f64>,
@@ -51,7 +51,7 @@ pub struct PruningRow {
     pub p_unpaired_t: Option<f64>,
     /// Two-sided mid-p of McNemar's test, likewise.
     pub p_mcnemar: Option<f64>,
-    /// Score on the split that the heads were searched on, in points; empty for orders.
+    /// Score on the split that the heads were searched on, in the unit of the metric; empty for orders.
     pub search_score: Option<f64>,
     /// The masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
     pub masked_heads: String,

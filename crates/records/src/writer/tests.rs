@@ -36,7 +36,11 @@ const COLUMNS: [&str; 2] = ["gold", "predicted"];
 
 /// Statistics of 40 segments that depend on the head alone; those of the base are of no head.
 fn block(name: &str, head: u32) -> Block {
-    let cells = |head: u32| (0..40).map(|n: u32| vec![1, u32::from(n % 7 < head % 5)]).collect::<Vec<_>>();
+    let cells = |head: u32| {
+        (0..40)
+            .map(|n: u32| [1, u32::from(n % 7 < head % 5)].map(stats::Cell::Count).to_vec())
+            .collect::<Vec<_>>()
+    };
     Block::new(name.to_owned(), &cells(head), (name != BASE).then(|| cells(0)).as_deref())
 }
 

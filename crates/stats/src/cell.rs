@@ -1,0 +1,81 @@
+//! Numbers of a segment as result files store them.
+use std::fmt;
+
+/// One number of a segment: a count or, where nothing can be counted, a decimal number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell {
+    /// How many there are of something; digits alone.
+    Count(u32),
+    /// A finite number of 0 or more, in single precision to keep files small; always with a point or an exponent.
+    Decimal(f32),
+}
+
+impl Cell {
+    /// What [`Display`](fmt::Display) wrote; absent for any other text.
+    pub fn parse(text: &str) -> Option<Self> {
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return text.parse().ok().map(Self::Count);
+        }
+        let is_decimal = |number: &f32| number.is_finite() && number.is_sign_positive();
+        text.parse().ok().filter(is_decimal).map(Self::Decimal)
+    }
+
+    /// The count; absent for a decimal number.
+    pub fn count(self) -> Option<u32> {
+        match self {
+            Self::Count(count) => Some(count),
+            Self::Decimal(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Cell {
+    /// The shortest text that reads back to the same number.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => write!(formatter, "{count}"),
+            // Debug keeps the point of whole numbers, which tells them from counts.
+            Self::Decimal(number) => write!(formatter, "{number:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn counts_and_decimal_numbers_are_told_apart() {
+        for (cell, text) in [
+            (Cell::Count(12), "12"),
+            (Cell::Decimal(12.0), "12.0"),
+            (Cell::Decimal(0.1), "0.1"),
+            (Cell::Decimal(1e-30), "1e-30"),
+            (Cell::Decimal(f32::MAX), "3.4028235e38"),
+        ] {
+            assert_eq!(cell.to_string(), text);
+            assert_eq!(Cell::parse(text), Some(cell));
+        }
+        assert_eq!((Cell::Count(7).count(), Cell::Decimal(7.0).count()), (Some(7), None));
+    }
+
+    #[test]
+    fn other_texts_are_no_cells() {
+        for text in ["", "x", "-1", "-0.0", "+1.5.", "NaN", "inf", "1e39", "4294967296", " 1"] {
+            assert_eq!(Cell::parse(text), None, "`{text}`");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_cell_reads_back_bit_by_bit(count: u32, bits in 0..f32::INFINITY.to_bits()) {
+            let decimal = f32::from_bits(bits);
+            prop_assert_eq!(Cell::parse(&Cell::Count(count).to_string()), Some(Cell::Count(count)));
+            let Some(Cell::Decimal(read)) = Cell::parse(&Cell::Decimal(decimal).to_string()) else {
+                panic!("{decimal:?} does not read back");
+            };
+            prop_assert_eq!(read.to_bits(), bits);
+        }
+    }
+}
