@@ -98,10 +98,10 @@ impl HeadSweep {
             rows.discard(is_of_other_head)?;
         }
         rows.renew(|row| heads.iter().any(|&id| is_of(row, id)));
-        let layout = subject.layout();
+        let (layout, metric) = (subject.layout(), subject.metric(&self.scored.split));
         let mut sets = Vec::new();
         for &id in heads.iter().filter(|&&id| !rows.rows().any(|row| is_of(row, id))) {
-            sets.push(RowSet { masked: (self.masked)(&layout, id)?, rows: vec![row(id, subject.metric())] });
+            sets.push(RowSet { masked: (self.masked)(&layout, id)?, rows: vec![row(id, metric)] });
         }
         rows.measure(subject, &self.scored, BASE, sets)?;
         rows.finish()

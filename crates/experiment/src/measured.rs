@@ -57,7 +57,8 @@ impl<R: TestedRow> MeasuredRows<R> {
     ) -> Result<Self, Error> {
         let run = machine.provenance();
         let testing = test.testing(None, shared.seed);
-        let signature = Signature::new(identity, run).tested(measured(subject.metric(), families), testing);
+        let measured = measured(subject.metric(&identity.split), families);
+        let signature = Signature::new(identity, run).tested(measured, testing);
         let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;
         let testing = test.testing(writer.tested(), shared.seed);
         writer.signature_mut().testing = Some(testing);

@@ -138,7 +138,7 @@ pub fn draw(
     rows: &mut MeasuredRows<PruningRow>,
 ) -> anyhow::Result<()> {
     rows.renew(|row| curves.iter().any(|curve| curve.holds(row)));
-    let metric = pruning.subject.metric().name();
+    let metric = pruning.metric().name();
     let mut sets = Vec::new();
     let mut intact = IntactScores::new();
     for curve in curves {

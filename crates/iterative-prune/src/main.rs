@@ -17,6 +17,7 @@ use experiment::{
 };
 use records::{Identity, Order, PruningRow, TestedRow};
 use significance::TestArgs;
+use stats::Metric;
 use subject::{Description, Scored, Subject};
 
 use curve::Curve;
@@ -129,7 +130,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     };
     let settings = (&args.shared, &machine, &args.test);
     let mut rows = MeasuredRows::open(&path, identity, pruning.subject, families, settings)?;
-    exports.check_tested(rows.testing(), Some(pruning.subject.metric()))?;
+    exports.check_tested(rows.testing(), Some(pruning.metric()))?;
     match &search {
         Some(search) => search.run(&pruning, &pools, &mut rows)?,
         None => curve::draw(&pruning, &curves, &mut rows)?,
@@ -219,6 +220,11 @@ struct Pruning<'a> {
 }
 
 impl Pruning<'_> {
+    /// How the subject is scored.
+    fn metric(&self) -> Metric {
+        self.subject.metric(&self.scored.split)
+    }
+
     /// All that the rows depend on.
     fn identity(
         &self,

@@ -188,7 +188,7 @@ impl Search {
         reporter: &mut Reporter<'_, '_>,
     ) -> anyhow::Result<()> {
         let (pool, counts) = (reporter.pool, reporter.pool.counts());
-        let direction = reporter.pruning.subject.metric().direction();
+        let direction = reporter.pruning.metric().direction();
         let mut masked = HeadSet::none();
         for &step in steps {
             if let Some(found) = reporter.masked(step)? {
@@ -233,7 +233,7 @@ impl Search {
         order: &[HeadId],
         reporter: &Reporter<'_, '_>,
     ) -> anyhow::Result<(HeadSet, f64)> {
-        let direction = reporter.pruning.subject.metric().direction();
+        let direction = reporter.pruning.metric().direction();
         let mut score = self.scores(reporter.pruning, std::slice::from_ref(&start))?[0];
         let mut masked = start;
         let mut left = self.evaluations as usize - 1;
@@ -292,7 +292,7 @@ struct Reporter<'a, 'p> {
 impl Reporter<'_, '_> {
     /// The row of a step, without scores.
     fn row(&self, step: usize, masked: &HeadSet) -> PruningRow {
-        let metric = self.pruning.subject.metric().name();
+        let metric = self.pruning.metric().name();
         row(self.pool, self.method.name(), step, (masked, metric))
     }
 

@@ -37,6 +37,10 @@ pub enum Error {
     #[error("no model in `{}`: it must be a Hugging Face folder with a config.json", folder.display())]
     NoCheckpoint { folder: PathBuf },
 
+    /// A split to train on that is of questions.
+    #[error("split `{split}` holds questions, but a language model is trained on documents")]
+    NoDocuments { split: String },
+
     /// A split whose file nobody has described.
     #[error("split `{split}` has no format: [data.format] says how its file is to be read")]
     NoFormat { split: String },
@@ -98,6 +102,10 @@ pub enum Error {
     /// A model that would be fine-tuned into its own folder.
     #[error("`{}` is both the checkpoint and the folder of the trained model: copy it elsewhere", folder.display())]
     OwnBase { folder: PathBuf },
+
+    /// A text that is shorter than one stretch to train on.
+    #[error("split `{split}` has {found} tokens, but training.blocks needs at least {least}")]
+    TooShort { split: String, found: usize, least: usize },
 
     /// Logits, or derivatives, beyond the range of numbers.
     #[error(

@@ -11,6 +11,7 @@ mod description;
 mod dynamics;
 mod error;
 mod evaluation;
+mod language;
 mod locate;
 mod model;
 mod spec;

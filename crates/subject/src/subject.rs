@@ -26,8 +26,8 @@ pub trait Subject {
     /// If the split does not exist or is at fault.
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error>;
 
-    /// How the subject is scored.
-    fn metric(&self) -> Metric;
+    /// How the subject is scored on a split.
+    fn metric(&self, split: &str) -> Metric;
 
     /// Scores the model without each of these sets of heads, and hands each result to `each` with its place in
     /// `sets`, in order, as soon as it is there. Many sets in one call share what they can.

@@ -92,11 +92,11 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         is_given: bool,
     ) -> Result<(Self, Self::Model), Error>;
 
-    /// How the task is scored.
-    fn metric(&self) -> Metric;
+    /// How a split is scored.
+    fn metric(&self, split: &str) -> Metric;
 
     /// Adds to an identity how segments are scored: the metric, and settings such as those of a search.
-    fn describe(&self, identity: &mut Identity);
+    fn describe(&self, identity: &mut Identity, examples: &Self::Examples);
 
     /// The segments of a split, to be scored.
     fn prepare(
@@ -123,7 +123,14 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     ) -> Result<Self::Scorer<'a>, Error>;
 
     /// What tests need of the segments.
-    fn segments(&self, found: Vec<<Self::Scorer<'_> as Scorer>::Segment>) -> Segments;
+    ///
+    /// # Errors
+    /// If what was found is no statistic.
+    fn segments(
+        &self,
+        prepared: &Self::Prepared,
+        found: Vec<<Self::Scorer<'_> as Scorer>::Segment>,
+    ) -> Result<Segments, Error>;
 
     /// The segments of a split, to compute losses of.
     fn encode(

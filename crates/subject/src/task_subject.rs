@@ -47,14 +47,15 @@ impl<T: Task> Subject for TaskSubject<T> {
 
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
         let mut identity = scored.identity(experiment, &self.described.name, &self.machine);
-        self.task.describe(&mut identity);
+        let examples = self.read(scored)?;
+        self.task.describe(&mut identity, &examples);
         self.origin.describe(&mut identity);
-        identity.data.insert(scored.split.clone(), T::sha256(&self.read(scored)?));
+        identity.data.insert(scored.split.clone(), T::sha256(&examples));
         Ok(identity)
     }
 
-    fn metric(&self) -> Metric {
-        self.task.metric()
+    fn metric(&self, split: &str) -> Metric {
+        self.task.metric(split)
     }
 
     fn evaluate(
@@ -66,14 +67,14 @@ impl<T: Task> Subject for TaskSubject<T> {
         for id in sets.iter().flat_map(HeadSet::iter) {
             self.layout().check(id)?;
         }
-        let (prepared, metric) = (self.prepare(scored)?, self.metric().name());
+        let (prepared, metric) = (self.prepare(scored)?, self.metric(&scored.split).name());
         let plan = Plan::new(&self.machine, &self.task.load_of(&self.model, &prepared))?;
         let scorer = self.task.scorer(&self.model, &self.machine, &plan, &prepared, scored)?;
         let mut progress = Progress::new(sets.len() * plan.batches.len(), self.machine.quiet);
         let sweep = Sweep::new(plan, scorer);
         let models = of_threads(&self.model, &self.machine)?;
         sweep.run(models, sets, scored.rescale, &mut progress, |progress, index, found| {
-            let evaluation = Evaluation::new(self.task.segments(found))?;
+            let evaluation = Evaluation::new(self.task.segments(&prepared, found)?)?;
             progress.message(format!("masked {}: {metric} {:.2}", sets[index].brief(), evaluation.score));
             each(index, evaluation)
         })?;

@@ -7,14 +7,16 @@ use toml::Spanned;
 use crate::classification::Classification;
 use crate::described::AnyDescribed;
 use crate::error::Error;
+use crate::language::LanguageModelling;
 use crate::spec::{in_line, parse};
 use crate::task::{Described, Task};
 use crate::translation::Translation;
 
 /// The first is the task of files that name none.
-const TASKS: [Entry; 2] = [
+const TASKS: [Entry; 3] = [
     Entry { task: "translation", describes: "a translator", read: read_as::<Translation> },
     Entry { task: "classification", describes: "a classifier", read: read_as::<Classification> },
+    Entry { task: "language-modelling", describes: "a language model", read: read_as::<LanguageModelling> },
 ];
 
 /// A task as TOML files name it.
@@ -115,7 +117,9 @@ mod tests {
     fn a_task_that_is_not_known_is_refused_with_those_that_are() {
         let refused = refusal("minilm-mnli.toml", "task = \"classification\"", "task = \"regression\"");
         assert!(
-            refused.ends_with("unknown variant `regression`, expected `translation` or `classification`"),
+            refused.ends_with(
+                "unknown variant `regression`, expected `translation` or `classification` or `language-modelling`"
+            ),
             "{refused}"
         );
         assert!(refused.starts_with("line "), "{refused}");

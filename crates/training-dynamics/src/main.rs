@@ -134,7 +134,7 @@ impl Dynamics<'_> {
             let now = (row.step < counts.len()).then(|| set(row.step));
             check_heads(row, &row.masked_heads, now.as_ref())?;
         }
-        let metric = subject.metric().name();
+        let metric = subject.metric(&self.scored.split).name();
         let row = |&step: &usize| {
             let masked = set(step);
             RowSet { rows: vec![row(checkpoint, (step, heads), &masked, metric)], masked }

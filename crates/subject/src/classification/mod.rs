@@ -141,11 +141,11 @@ impl Task for Classification {
         Ok((Self { tokenizer, labels, metric, positive }, Models::new(model, machine.precision)?))
     }
 
-    fn metric(&self) -> Metric {
+    fn metric(&self, _: &str) -> Metric {
         Metric::Classes(self.metric)
     }
 
-    fn describe(&self, identity: &mut Identity) {
+    fn describe(&self, identity: &mut Identity, _: &Vec<Example>) {
         identity.metric = match &self.positive {
             Some(positive) => format!("{}, positive: {positive}", self.metric.name()),
             None => self.metric.name().to_owned(),
@@ -179,8 +179,8 @@ impl Task for Classification {
         Decisions::new((models, machine), plan, texts, scored)
     }
 
-    fn segments(&self, found: Vec<Outcome>) -> Segments {
-        Segments::Classes(found, self.metric)
+    fn segments(&self, _: &Texts, found: Vec<Outcome>) -> Result<Segments, Error> {
+        Ok(Segments::Classes(found, self.metric))
     }
 
     fn encode(&self, _: &Models, examples: &Vec<Example>, split: &str) -> Result<Texts, Error> {

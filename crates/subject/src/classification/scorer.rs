@@ -3,7 +3,7 @@ use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use core_masking::{Classifier, ClassifierConfig, GatedModel, HeadId, HeadSet, Trunk};
+use core_masking::{Classifier, ClassifierConfig, GatedModel, HeadSet, Trunk};
 use stats::classification::Outcome;
 use tch::no_grad;
 use training::{Machine, workers};
@@ -11,12 +11,9 @@ use training::{Machine, workers};
 use super::precision::{MARGIN, Models};
 use super::texts::{BATCH_TOKENS, Texts};
 use crate::error::Error;
-use crate::evaluation::{BySet, Load, MOST_TOGETHER, Plan, Request, Scorer, neighbours};
+use crate::evaluation::{BySet, Layers, Load, Plan, Request, Scorer, neighbours};
 use crate::model::of_threads;
 use crate::subject::Scored;
-
-/// Head sets of several layers that are evaluated together: each of them is nearly a whole pass, which rows wait for.
-const OF_SEVERAL: usize = 6;
 
 /// Texts, of all lengths, on which the error of the quick model is measured, if there are as many.
 const CALIBRATED: usize = 512;
@@ -131,36 +128,6 @@ pub(super) fn load<'a>(models: &Models, texts: &Texts) -> Load<'a> {
         segment_bytes: Box::new(move |tokens| tokens as u64 * in_exact),
         thread_bytes: 0,
         trunk_bytes: width * bytes(models.quickest()),
-    }
-}
-
-/// Where a set has heads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layers {
-    /// Nowhere: the intact model.
-    None,
-    /// In this layer alone.
-    One(usize),
-    /// In this one and some above.
-    From(usize),
-}
-
-impl Layers {
-    fn of(set: &HeadSet) -> Self {
-        let layers = || set.iter().map(HeadId::layer_index);
-        match (layers().min(), layers().max()) {
-            (Some(lowest), Some(highest)) if lowest == highest => Self::One(lowest),
-            (Some(lowest), _) => Self::From(lowest),
-            (None, _) => Self::None,
-        }
-    }
-
-    fn most_together(self) -> usize {
-        match self {
-            Self::None => 1,
-            Self::One(_) => MOST_TOGETHER,
-            Self::From(_) => OF_SEVERAL,
-        }
     }
 }
 

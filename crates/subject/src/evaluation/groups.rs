@@ -1,10 +1,14 @@
 //! Head sets that are evaluated together, batch by batch.
 use std::ops::Range;
 
-use core_masking::HeadSet;
+use core_masking::{HeadId, HeadSet};
 use training::{Progress, workers};
 
+use super::plan::MOST_TOGETHER;
 use crate::error::Error;
+
+/// Head sets of several layers that are evaluated together: each of them is nearly a whole pass, which rows wait for.
+const OF_SEVERAL: usize = 6;
 
 /// Neighbours in `sets` with the same `key`, up to `most` of them.
 pub(crate) fn neighbours<K: PartialEq + Copy>(
@@ -21,6 +25,37 @@ pub(crate) fn neighbours<K: PartialEq + Copy>(
         }
     }
     groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// Where a set has heads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layers {
+    /// Nowhere: the intact model.
+    None,
+    /// In this layer alone.
+    One(usize),
+    /// In this one and some above.
+    From(usize),
+}
+
+impl Layers {
+    pub(crate) fn of(set: &HeadSet) -> Self {
+        let layers = || set.iter().map(HeadId::layer_index);
+        match (layers().min(), layers().max()) {
+            (Some(lowest), Some(highest)) if lowest == highest => Self::One(lowest),
+            (Some(lowest), _) => Self::From(lowest),
+            (None, _) => Self::None,
+        }
+    }
+
+    /// Sets with heads there that are evaluated together.
+    pub(crate) fn most_together(self) -> usize {
+        match self {
+            Self::None => 1,
+            Self::One(_) => MOST_TOGETHER,
+            Self::From(_) => OF_SEVERAL,
+        }
+    }
 }
 
 /// Evaluates each batch under the sets of each group, on one thread for each of `states`, and hands what is found of all

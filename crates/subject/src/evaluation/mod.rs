@@ -11,10 +11,10 @@ use training::Progress;
 use crate::error::Error;
 use crate::model::Model;
 
-pub(crate) use groups::neighbours;
+pub(crate) use groups::{Layers, neighbours};
 pub(crate) use measuring::over_batches;
 use plan::Trunks;
-pub(crate) use plan::{Load, MOST_TOGETHER, Plan};
+pub(crate) use plan::{Load, Plan};
 
 /// One evaluation of a split, as all threads see it.
 pub(crate) trait Scorer: Sync {

@@ -105,7 +105,7 @@ fn lengths(split: &Rows) -> Vec<(usize, usize)> {
 /// Batches of rows that begin anywhere, any of them more than once.
 fn drawn(blocks: BlockSpec, rows: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut batch = || (0..blocks.batch_size).map(|_| rng.gen_range(0..rows)).collect();
+    let mut batch = || (0..blocks.batch_size).map(|_| rng.random_range(0..rows)).collect();
     (0..blocks.steps).map(|_| batch()).collect()
 }
 

@@ -54,6 +54,8 @@ pub(crate) struct Windowing {
     pub length: usize,
     /// Tokens that a window predicts behind those of the one before.
     pub stride: usize,
+    /// Whether the end of a document is predicted too.
+    pub end: bool,
     pub segments: SegmentKind,
 }
 
@@ -69,7 +71,7 @@ impl Windowing {
             return Err(core_masking::Error::TooLong { side: "window", length, positions }.into());
         }
         let stride = spec.stride.unwrap_or(length).min(length);
-        Ok(Self { length, stride, segments: spec.segments })
+        Ok(Self { length, stride, end: spec.end, segments: spec.segments })
     }
 }
 
@@ -90,7 +92,7 @@ impl Rows {
             let first = split.tokens.len();
             split.tokens.extend(tokenizer.begin());
             split.tokens.extend(tokenizer.encode(&document.text)?);
-            split.tokens.extend(tokenizer.end());
+            split.tokens.extend(tokenizer.end().filter(|_| windowing.end));
             let document_words = u32::try_from(words(&document.text)).unwrap_or(u32::MAX);
             match windowing.segments {
                 SegmentKind::Documents => {

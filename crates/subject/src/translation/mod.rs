@@ -149,11 +149,11 @@ impl Task for Translation {
         Ok((Self { search: search(spec), tokenizer: Arc::new(tokenizer) }, model))
     }
 
-    fn metric(&self) -> Metric {
+    fn metric(&self, _: &str) -> Metric {
         Metric::Bleu
     }
 
-    fn describe(&self, identity: &mut Identity) {
+    fn describe(&self, identity: &mut Identity, _: &ParallelText) {
         identity.metric = format!("BLEU|{}", Bleu::new().signature());
         identity.arguments.insert("decoding".to_owned(), described(&self.search));
     }
@@ -194,8 +194,8 @@ impl Task for Translation {
         Ok(Sentences { search: &self.search, tokenizer: self.tokenizer.as_ref(), prepared })
     }
 
-    fn segments(&self, found: Vec<BleuStatistics>) -> Segments {
-        Segments::Bleu(found)
+    fn segments(&self, _: &Prepared, found: Vec<BleuStatistics>) -> Result<Segments, Error> {
+        Ok(Segments::Bleu(found))
     }
 
     /// Pairs that are longer than the model's positions are left out, as in training.

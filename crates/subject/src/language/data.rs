@@ -1,0 +1,120 @@
+//! The splits of a language model.
+use std::path::{Path, PathBuf};
+
+use corpus::choices::{self, Choice};
+use corpus::documents::{self, Document};
+use corpus::grammar::{LanguageSizes, language_splits};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::spec::{LanguageData, LanguageGrammar};
+use crate::error::Error;
+
+/// A split as it is read.
+#[derive(Debug, Clone)]
+pub(crate) enum Texts {
+    /// Scored by nats a token.
+    Documents(Vec<Document>),
+    /// Scored by the share of right choices.
+    Questions(Vec<Choice>),
+}
+
+impl Texts {
+    /// Number of documents or questions.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Documents(documents) => documents.len(),
+            Self::Questions(questions) => questions.len(),
+        }
+    }
+
+    /// Those at these places.
+    pub(super) fn select(&self, places: &[usize]) -> Self {
+        fn chosen<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
+            places.iter().map(|&place| all[place].clone()).collect()
+        }
+        match self {
+            Self::Documents(documents) => Self::Documents(chosen(documents, places)),
+            Self::Questions(questions) => Self::Questions(chosen(questions, places)),
+        }
+    }
+
+    /// SHA-256 of the texts, in lower-case hexadecimal; how the files are laid out does not matter.
+    pub(super) fn sha256(&self) -> String {
+        let mut hasher = Sha256::new();
+        let mut add = |part: &str| {
+            // with its length, since texts may hold any character
+            hasher.update(part.len().to_le_bytes());
+            hasher.update(part);
+        };
+        match self {
+            Self::Documents(documents) => documents.iter().for_each(|document| add(&document.text)),
+            Self::Questions(questions) => {
+                for Choice { context, choices, answer, group } in questions {
+                    [context, &answer.to_string(), group.as_ref().unwrap_or(&String::new())]
+                        .into_iter()
+                        .chain(choices)
+                        .for_each(|part| add(part));
+                }
+            }
+        }
+        format!("{:x}", hasher.finalize())
+    }
+}
+
+/// Questions that stand together about one thing: its name and their number, in the order of questions; none unless all
+/// questions say what they are about.
+pub(super) fn groups(questions: &[Choice]) -> Vec<Value> {
+    let same = questions.chunk_by(|one, next| one.group == next.group);
+    let group = |questions: &[Choice]| {
+        let name = questions[0].group.as_ref()?;
+        Some(json!({ "name": name, "segments": questions.len() }))
+    };
+    same.map(group).collect::<Option<_>>().unwrap_or_default()
+}
+
+/// Reads one of the splits; `folder` is where data sets are.
+///
+/// # Errors
+/// If a file is missing, torn, or not as described.
+pub(super) fn read_split(spec: &LanguageData, folder: &Path, split: &str) -> Result<Texts, Error> {
+    if let Some(grammar) = spec.grammar {
+        return Ok(generate(grammar, split));
+    }
+    let described = &spec.splits[split];
+    let paths = files(spec, folder, split);
+    let missing = paths.iter().find(|path| !path.exists());
+    if let (Some(path), Some(fetch)) = (missing, described.fetch.as_ref().or(spec.fetch.as_ref())) {
+        return Err(Error::NotFetched { path: path.clone(), fetch: fetch.clone() });
+    }
+    match (&described.documents, &described.choices) {
+        (Some(format), _) => {
+            let read = paths.iter().map(|path| documents::read(path, format)).collect::<Result<Vec<_>, _>>()?;
+            Ok(Texts::Documents(read.concat()))
+        }
+        (None, Some(format)) => {
+            let read = paths.iter().map(|path| choices::read(path, format)).collect::<Result<Vec<_>, _>>()?;
+            Ok(Texts::Questions(read.concat()))
+        }
+        (None, None) => Err(Error::NoFormat { split: split.to_owned() }), // refused by validation
+    }
+}
+
+/// The files of a split; none if it is made up, or there is no such split.
+pub(super) fn files(spec: &LanguageData, folder: &Path, split: &str) -> Vec<PathBuf> {
+    let split = spec.splits.get(split).filter(|_| spec.grammar.is_none());
+    split.map_or(Vec::new(), |split| split.files.iter().map(|file| folder.join(file)).collect())
+}
+
+fn generate(grammar: LanguageGrammar, split: &str) -> Texts {
+    let LanguageGrammar { seed, train, dev, test, shifted, pairs } = grammar;
+    let splits = language_splits(LanguageSizes { train, dev, test, shifted, pairs }, seed);
+    match split {
+        "train" => Texts::Documents(splits.train),
+        "dev" => Texts::Documents(splits.dev),
+        "test" => Texts::Documents(splits.test),
+        "shifted" => Texts::Documents(splits.shifted),
+        "agreement" => Texts::Questions(splits.agreement),
+        _ => Texts::Questions(splits.agreement_shifted),
+    }
+}

@@ -1,0 +1,75 @@
+//! Texts that are predicted under many head sets.
+use std::ops::Range;
+
+use core_masking::{GatedModel, HeadSet, LanguageModel, Trunk, to_vec};
+use tch::{Kind, no_grad};
+
+use super::rows::{BATCH_TOKENS, Rows};
+use crate::error::Error;
+use crate::evaluation::{BySet, Layers, Load, Request, Scorer, neighbours};
+
+/// A split that is predicted.
+pub(crate) struct Predictions<'a> {
+    pub(super) rows: &'a Rows,
+}
+
+/// What is known of a row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowNats {
+    /// Its place.
+    pub row: usize,
+    /// Summed over its predictions.
+    pub nats: f64,
+}
+
+impl Scorer for Predictions<'_> {
+    type Model = LanguageModel;
+    type Segment = RowNats;
+
+    /// Those that first differ from the intact model in the same layer.
+    fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
+        neighbours(sets, Layers::of, Layers::most_together)
+    }
+
+    /// The nats of the rows of a batch under each set.
+    fn score(
+        &self,
+        model: &LanguageModel,
+        request: &Request<'_>,
+        left: Option<Trunk>,
+    ) -> Result<(BySet<RowNats>, Trunk), Error> {
+        let variants = model.variants(request.sets, request.rescale)?;
+        let batch = self.rows.batch(model, request.rows)?;
+        let (found, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
+        let of_set = |nats: &tch::Tensor| {
+            let nats = to_vec::<f64>(&batch.by_row(&nats.to_kind(Kind::Double)));
+            if nats.iter().any(|nats| !nats.is_finite()) {
+                return Err(Error::NotFinite);
+            }
+            Ok(request.rows.iter().zip(nats).map(|(&row, nats)| RowNats { row, nats }).collect())
+        };
+        Ok((found.iter().map(of_set).collect::<Result<_, _>>()?, trunk))
+    }
+}
+
+/// What rows take of the memory.
+pub(super) fn load<'a>(model: &LanguageModel, rows: &Rows) -> Load<'a> {
+    let config = model.config();
+    let bytes = model.options().0.elt_size_in_bytes() as u64;
+    let feed_forward = (config.feed_forward_width() as u64).div_ceil(config.hidden_size as u64);
+    // Each layer on the way keeps its input, what its heads read and what they add together; in one of them stand query,
+    // key, value, their products, the residual stream and the feed-forward block with its gate.
+    let tensors = 3 * config.num_hidden_layers as u64 + 8 + 3 * feed_forward;
+    let width = config.hidden_size as u64;
+    Load {
+        lengths: rows.lengths().collect(),
+        batch_tokens: BATCH_TOKENS,
+        segment_bytes: Box::new(move |tokens| tokens as u64 * width * tensors * bytes),
+        // logits of a part of the predictions, in single precision, their exponentials, and a copy of them
+        thread_bytes: 3 * 4 * LOGITS.max(config.vocab_size as u64),
+        trunk_bytes: width * bytes,
+    }
+}
+
+/// Logits that a thread holds at once.
+const LOGITS: u64 = 1 << 23;
