@@ -65,6 +65,13 @@ pub enum Error {
         found: String,
     },
 
+    /// A text cannot be cut into tokens.
+    #[error("a text cannot be cut into tokens: {reason}")]
+    Encoding {
+        /// What the library says.
+        reason: String,
+    },
+
     /// A file has no lines.
     #[error("`{}` is empty: it must hold one sentence a line", path.display())]
     EmptyFile {
@@ -113,6 +120,15 @@ pub enum Error {
         text: String,
     },
 
+    /// A file or folder is not what a language model's tokeniser is read from.
+    #[error("`{}` is not a language model's tokeniser: {reason}", path.display())]
+    LanguageTokenizer {
+        /// The file or folder at fault.
+        path: PathBuf,
+        /// What is missing or malformed.
+        reason: String,
+    },
+
     /// Two files that should be parallel are not.
     #[error(
         "`{}` has {source_lines} lines, but `{}` has {target_lines}: parallel files must have equally many",
@@ -154,6 +170,13 @@ pub enum Error {
         name: String,
         /// How its files can be had.
         hint: String,
+    },
+
+    /// All documents of a file are blank.
+    #[error("`{}` holds no documents but blank ones", path.display())]
+    NoDocuments {
+        /// The file at fault.
+        path: PathBuf,
     },
 
     /// A file has no labelled examples.
@@ -222,14 +245,16 @@ pub enum Error {
     },
 
     /// A sample is larger than what it is drawn from.
-    #[error("`{}`: a sample of {asked} pairs is asked for, but only {found} can be drawn", path.display())]
+    #[error("`{}`: a sample of {asked} {what} is asked for, but only {found} can be drawn", path.display())]
     SampleSize {
         /// The file at fault.
         path: PathBuf,
-        /// The size that was asked for.
+        /// The size that was asked for, with what is skipped before it.
         asked: usize,
-        /// The number of pairs that could be drawn.
+        /// How many could be drawn.
         found: usize,
+        /// What is drawn: "pairs" or "documents".
+        what: &'static str,
     },
 
     /// A file is not what a piece-based tokeniser is read from.
@@ -248,6 +273,24 @@ pub enum Error {
         path: PathBuf,
         /// What is missing or malformed.
         reason: String,
+    },
+
+    /// A character was not in the texts that a tokeniser's characters were taken from.
+    #[error("`{}` is none of the {known} characters of the tokeniser", character.escape_debug())]
+    UnknownCharacter {
+        /// The character.
+        character: char,
+        /// How many characters the tokeniser has.
+        known: usize,
+    },
+
+    /// No token has this id.
+    #[error("no token has the id {id}: ids are below {size}")]
+    UnknownToken {
+        /// The id.
+        id: u32,
+        /// One more than the highest id.
+        size: usize,
     },
 
     /// A file does not number the pieces of a translator.

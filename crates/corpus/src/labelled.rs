@@ -9,8 +9,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::Error;
 use crate::foreign::listed;
-use crate::{Error, parallel};
+use crate::rows::{self, Layout, Row, Table, kind_of};
 
 /// One example of a classification data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,8 +118,9 @@ impl Format {
         self.header.unwrap_or(true)
     }
 
-    fn has_quoting(&self) -> bool {
-        self.quoting.unwrap_or(self.kind == Kind::Csv)
+    fn layout(&self) -> Layout {
+        let quoting = self.quoting.unwrap_or(self.kind == Kind::Csv);
+        Layout { commas: self.kind == Kind::Csv, header: self.has_header(), quoting }
     }
 
     fn leaves_out(&self, label: &str) -> bool {
@@ -129,10 +131,10 @@ impl Format {
 /// Reads a file of labelled examples: UTF-8, plain or gzip (`.gz`), with or without byte-order mark
 /// and carriage returns; blank lines do not count.
 ///
-/// Lines end at `\n` only, as in [`parallel::read_lines`].
+/// Lines end at `\n` only, as in [`crate::parallel::read_lines`].
 pub fn read(path: &Path, format: &Format) -> Result<Vec<Example>, Error> {
     format.validate()?;
-    let text = read_text(path)?;
+    let text = rows::read_text(path)?;
     let reader = Reader { path, format };
     let rows = if format.kind == Kind::Jsonl { reader.objects(&text)? } else { reader.table(&text)? };
     if rows.is_empty() {
@@ -145,131 +147,43 @@ pub fn read(path: &Path, format: &Format) -> Result<Vec<Example>, Error> {
     Ok(kept)
 }
 
-fn read_text(path: &Path) -> Result<String, Error> {
-    let bytes = parallel::read_bytes(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let mut text = String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        Error::NotUtf8 { path: path.to_owned(), line: 1 + line_breaks(before) }
-    })?;
-    if text.starts_with('\u{feff}') {
-        text.drain(..'\u{feff}'.len_utf8());
-    }
-    Ok(text)
-}
-
-fn line_breaks(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|&&byte| byte == b'\n').count()
-}
-
 /// A file that is being read, for its errors.
 struct Reader<'a> {
     path: &'a Path,
     format: &'a Format,
 }
 
-/// Where in a row things are, counted from 0.
-struct Indices {
-    text: usize,
-    pair: Option<usize>,
-    label: usize,
-}
-
 impl Reader<'_> {
     /// The rows of a table; `None` for those that are left out.
     fn table(&self, text: &str) -> Result<Vec<Option<Example>>, Error> {
-        let mut records = Records::new(text, self.format);
-        let header = if self.format.has_header() { records.next() } else { None };
-        if self.format.has_header() && header.is_none() {
-            return Err(Error::NoExamples { path: self.path.to_owned() });
-        }
-        let header = header.map(|(_, cells)| cells);
-        let indices = self.indices(header.as_deref())?;
-        let mut examples = Vec::new();
-        let mut last = 1;
-        for (line, cells) in records.by_ref() {
-            last = line;
-            self.check_length(line, &cells, header.as_deref())?;
-            let cell = |index: usize| cells[index].as_str();
-            examples.push(self.example(
-                line,
-                cell(indices.text),
-                indices.pair.map(cell),
-                cell(indices.label),
-            )?);
-        }
-        if self.format.has_quoting() && records.ends_within_quotes() {
-            return Err(self.fault(last, "a quotation mark is never closed".to_owned()));
-        }
-        Ok(examples)
-    }
-
-    fn indices(&self, header: Option<&[String]>) -> Result<Indices, Error> {
-        let index = |column| self.index(column, header);
-        let pair = self.format.pair.as_ref().map(index).transpose()?;
-        Ok(Indices { text: index(&self.format.text)?, pair, label: index(&self.format.label)? })
-    }
-
-    fn index(&self, column: &Column, header: Option<&[String]>) -> Result<usize, Error> {
-        let header = header.unwrap_or_default();
-        let found: Vec<usize> = match column {
-            Column::Number(number) if !header.is_empty() && *number > header.len() => Vec::new(),
-            Column::Number(number) => vec![number - 1],
-            Column::Name(name) => (0..header.len()).filter(|&index| header[index] == *name).collect(),
+        let columns: Vec<&Column> = self.format.columns().collect();
+        let table = Table::read(text, self.path, self.format.layout(), &columns)?;
+        let example = |row: &Row| {
+            let mut cells = table.places.iter().map(|&place| row.cells[place].as_str());
+            let text = cells.next().unwrap_or_default();
+            let pair = self.format.pair.as_ref().and_then(|_| cells.next());
+            self.example(row.line, text, pair, cells.next().unwrap_or_default())
         };
-        match found[..] {
-            [index] => Ok(index),
-            _ => Err(Error::Column {
-                path: self.path.to_owned(),
-                found: if found.is_empty() { "no column" } else { "more than one column" },
-                column: column.to_string(),
-                header: listed(header),
-            }),
-        }
-    }
-
-    /// A row that is shorter or longer than the header has its texts in the wrong columns.
-    fn check_length(&self, line: usize, cells: &[String], header: Option<&[String]>) -> Result<(), Error> {
-        let highest = self.format.columns().filter_map(|column| match column {
-            Column::Number(number) => Some(*number),
-            Column::Name(_) => None,
-        });
-        let found = match cells.len() {
-            1 => "1 column".to_owned(),
-            count => format!("{count} columns"),
-        };
-        let fault = match (header, highest.max()) {
-            (Some(header), _) if cells.len() != header.len() => {
-                format!("{found}, but the header has {}", header.len())
-            }
-            (None, Some(highest)) if cells.len() < highest => {
-                format!("{found}, but column {highest} is needed")
-            }
-            _ => return Ok(()),
-        };
-        let hint = "; if quotation marks are part of the text, set `quoting = false`";
-        Err(self.fault(line, fault + if self.format.has_quoting() { hint } else { "" }))
+        table.rows.iter().map(example).collect()
     }
 
     /// The lines of a file of JSON objects; `None` for those that are left out.
     fn objects(&self, text: &str) -> Result<Vec<Option<Example>>, Error> {
-        let lines = text.split('\n').zip(1..).filter(|(text, _)| !text.trim().is_empty());
-        lines.map(|(text, line)| self.object(line, text)).collect()
+        rows::objects(text, self.path)?
+            .iter()
+            .map(|object| self.object(object.line, &object.fields))
+            .collect()
     }
 
-    fn object(&self, line: usize, text: &str) -> Result<Option<Example>, Error> {
-        let value: Value = serde_json::from_str(text)
-            .map_err(|error| self.fault(line, format!("not valid JSON ({})", json_reason(&error))))?;
-        let Value::Object(object) = value else {
-            return Err(self.fault(line, format!("{} instead of a JSON object", kind_of(&value))));
-        };
-        let label = match self.field(line, &object, &self.format.label)? {
+    fn object(&self, line: usize, object: &Map<String, Value>) -> Result<Option<Example>, Error> {
+        let label = match self.field(line, object, &self.format.label)? {
             Value::String(label) => label.clone(),
             Value::Number(label) if label.is_i64() || label.is_u64() => label.to_string(),
             other => return Err(self.wrong_type(line, &self.format.label, other, "text or a whole number")),
         };
         let pair =
-            self.format.pair.as_ref().map(|column| self.text_field(line, &object, column)).transpose()?;
-        self.example(line, self.text_field(line, &object, &self.format.text)?, pair, &label)
+            self.format.pair.as_ref().map(|column| self.text_field(line, object, column)).transpose()?;
+        self.example(line, self.text_field(line, object, &self.format.text)?, pair, &label)
     }
 
     fn field<'v>(
@@ -321,85 +235,7 @@ impl Reader<'_> {
     }
 
     fn fault(&self, line: usize, reason: String) -> Error {
-        Error::Row { path: self.path.to_owned(), line, reason }
-    }
-}
-
-/// The rows of a table, each with the number of its line, counted from 1.
-struct Records<'a> {
-    text: &'a str,
-    reader: csv::Reader<&'a [u8]>,
-    record: csv::StringRecord,
-    /// Bytes of `text` whose line breaks are in `lines` already.
-    counted: usize,
-    lines: usize,
-}
-
-impl<'a> Records<'a> {
-    fn new(text: &'a str, format: &Format) -> Self {
-        let reader = csv::ReaderBuilder::new()
-            .has_headers(false) // the header is read as a row
-            .flexible(true)
-            .delimiter(if format.kind == Kind::Tsv { b'\t' } else { b',' })
-            .quoting(format.has_quoting())
-            .terminator(csv::Terminator::Any(b'\n'))
-            .from_reader(text.as_bytes());
-        Self { text, reader, record: csv::StringRecord::new(), counted: 0, lines: 0 }
-    }
-
-    /// Whether the last record runs to the end of the file because of a quotation mark that is never closed: the reader
-    /// takes all that follows for one cell, without a word.
-    fn ends_within_quotes(&self) -> bool {
-        let record = &self.text[self.counted..];
-        record.trim_end().contains('\n') && record.matches('"').count() % 2 == 1
-    }
-
-    /// The line of the record that was just read.
-    fn line(&mut self) -> usize {
-        let start = self.record.position().map_or(0, csv::Position::byte) as usize;
-        // The reader skips blank lines, but says that the record starts before them.
-        let text = &self.text.as_bytes()[start..];
-        let start = start + text.iter().take_while(|&&byte| byte == b'\n').count();
-        self.lines += line_breaks(&self.text.as_bytes()[self.counted..start]);
-        self.counted = start;
-        self.lines + 1
-    }
-}
-
-impl Iterator for Records<'_> {
-    type Item = (usize, Vec<String>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let more = self.reader.read_record(&mut self.record);
-            if !more.expect("UTF-8 in memory, rows of any length: nothing can fail") {
-                return None;
-            }
-            let line = self.line();
-            let mut cells: Vec<String> = self.record.iter().map(str::to_owned).collect();
-            if let Some(last) = cells.last_mut().filter(|last| last.ends_with('\r')) {
-                last.pop();
-            }
-            if cells.iter().any(|cell| !cell.is_empty()) || cells.len() > 1 {
-                return Some((line, cells));
-            }
-        }
-    }
-}
-
-/// What is wrong with a line, without the number that a line has within itself.
-fn json_reason(error: &serde_json::Error) -> String {
-    error.to_string().replace(" at line 1 column ", " at column ")
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
+        rows::fault(self.path, line, reason)
     }
 }
 

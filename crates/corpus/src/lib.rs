@@ -2,7 +2,10 @@
 //!
 //! - [`grammar`] makes the demo's language pair, with gold dependency arcs.
 //! - [`labelled`] reads what classifiers are trained on.
+//! - [`choices`] reads questions with several answers, and minimal pairs.
 //! - [`classifier_tokenizer`] loads, trains and saves the tokens of classifiers: WordPiece, byte-level BPE, unigrams.
+//! - [`language_tokenizer`] loads, trains and saves the tokens of language models.
+//! - [`documents`] reads what language models are trained and measured on.
 //! - [`marian_tokenizer`] loads the pieces of opus-mt folders.
 //! - [`moses`] splits text into words and joins them as the Moses toolkit does.
 //! - [`fsmt_tokenizer`] loads the pieces of fairseq's translators.
@@ -17,15 +20,19 @@
 //! - [`progress`] draws how far downloads are.
 mod archive;
 pub mod batches;
+pub mod choices;
 pub mod classifier_tokenizer;
 mod compressed;
+pub mod documents;
 mod error;
 pub mod fetch;
 mod foreign;
+mod foreign_tokenizer;
 pub mod fsmt_tokenizer;
 pub mod grammar;
 pub mod hub;
 pub mod labelled;
+pub mod language_tokenizer;
 pub mod marian_tokenizer;
 pub mod moses;
 pub mod names;
@@ -34,6 +41,7 @@ pub mod pairs;
 pub mod parallel;
 mod pieces;
 pub mod progress;
+mod rows;
 pub mod sentence_tokenizer;
 mod special_tokens;
 pub mod tokenizer;

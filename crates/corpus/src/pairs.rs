@@ -70,18 +70,32 @@ impl PairTable {
         if !is_zip(&self.path) {
             return Ok((self.path.clone(), parallel::read_lines(&self.path)?));
         }
-        let mut archive = Archive::open(&self.path)?;
-        let (member, bytes) = match &self.inside {
-            Some(member) => (member.clone(), archive.read(member)?),
-            None => only_table(&self.path, &mut archive)?,
-        };
-        let path = PathBuf::from(format!("{}:{}", self.path.display(), shown(&member)));
+        let Member { path, bytes } = zipped(&self.path, self.inside.as_deref())?;
         let lines = parallel::lines(&bytes, &path)?;
         Ok((path, lines))
     }
 }
 
-fn is_zip(path: &Path) -> bool {
+/// A file in an archive.
+pub(crate) struct Member {
+    /// How messages name it.
+    pub(crate) path: PathBuf,
+    /// Its content.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Reads the table of this name in a zip archive, or the only one if no name is given.
+pub(crate) fn zipped(path: &Path, inside: Option<&str>) -> Result<Member, Error> {
+    let mut archive = Archive::open(path)?;
+    let (member, bytes) = match inside {
+        Some(member) => (member.to_owned(), archive.read(member)?),
+        None => only_table(path, &mut archive)?,
+    };
+    Ok(Member { path: PathBuf::from(format!("{}:{}", path.display(), shown(&member))), bytes })
+}
+
+/// Whether a file is a zip archive, by its name.
+pub(crate) fn is_zip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "zip")
 }
 
@@ -129,7 +143,8 @@ impl Selection {
         let mut kept: Vec<usize> = (0..text.len()).filter(|&index| self.fits(text, index)).collect();
         if let Some((asked, seed)) = self.sample {
             if asked > kept.len() {
-                return Err(Error::SampleSize { path: path.to_owned(), asked, found: kept.len() });
+                let (path, found) = (path.to_owned(), kept.len());
+                return Err(Error::SampleSize { path, asked, found, what: "pairs" });
             }
             kept.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
             kept.truncate(asked);

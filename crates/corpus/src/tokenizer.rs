@@ -26,7 +26,8 @@ pub const UNKNOWN: &str = "<unk>";
 /// Pads sentences of a batch to one length; decoders also start from it. Id 2 in what we train.
 pub const PAD: &str = "<pad>";
 
-type Inner = TokenizerImpl<BPE, NormalizerWrapper, ByteLevel, PostProcessorWrapper, ByteLevel>;
+/// Byte-level BPE as we train it.
+pub(crate) type Inner = TokenizerImpl<BPE, NormalizerWrapper, ByteLevel, PostProcessorWrapper, ByteLevel>;
 
 /// Subwords of a source and a target language.
 #[derive(Debug, Clone)]
@@ -43,19 +44,7 @@ impl SubwordTokenizer {
         lines: impl Iterator<Item = S> + Send,
         vocabulary_size: usize,
     ) -> Result<Self, Error> {
-        let specials = [END, UNKNOWN, PAD];
-        let least = ByteLevel::alphabet().len() + specials.len();
-        if vocabulary_size < least {
-            return Err(Error::VocabularySize { asked: vocabulary_size, least });
-        }
-        let mut trainer = BpeTrainer::builder()
-            .vocab_size(vocabulary_size)
-            .show_progress(false)
-            .special_tokens(specials.map(|token| AddedToken::from(token, true)).into())
-            .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
-            .build();
-        let mut inner = untrained();
-        inner.train(&mut trainer, lines).expect("counting strings in memory cannot fail");
+        let inner = learn(lines, vocabulary_size, &[END, UNKNOWN, PAD])?;
         Ok(Self::from_inner(inner).expect("the trainer adds the special tokens and all bytes"))
     }
 
@@ -125,6 +114,28 @@ impl SentenceTokenizer for SubwordTokenizer {
     fn pad(&self) -> u32 {
         self.pad
     }
+}
+
+/// Learns merges from `lines` until the vocabulary has `vocabulary_size` entries or there is nothing left to merge. The
+/// special tokens come first, in their order.
+pub(crate) fn learn<S: AsRef<str> + Send>(
+    lines: impl Iterator<Item = S> + Send,
+    vocabulary_size: usize,
+    specials: &[&str],
+) -> Result<Inner, Error> {
+    let least = ByteLevel::alphabet().len() + specials.len();
+    if vocabulary_size < least {
+        return Err(Error::VocabularySize { asked: vocabulary_size, least });
+    }
+    let mut trainer = BpeTrainer::builder()
+        .vocab_size(vocabulary_size)
+        .show_progress(false)
+        .special_tokens(specials.iter().map(|&token| AddedToken::from(token, true)).collect())
+        .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+        .build();
+    let mut inner = untrained();
+    inner.train(&mut trainer, lines).expect("counting strings in memory cannot fail");
+    Ok(inner)
 }
 
 /// A tokeniser without a vocabulary, with the parts of every tokeniser that we train.

@@ -1,17 +1,9 @@
 //! `tokenizer.json`, checked before the library reads it: some parts would make the library panic.
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
 use tokenizers::{Tokenizer, TruncationDirection};
 
-use super::checks::check_charsmap;
 use super::family::Family;
-use crate::foreign::{parse_json, shown};
-use crate::numbering::Numbering;
-use crate::pieces::LONGEST_REPLACEMENT;
-
-/// The pattern that XLM-RoBERTa replaces with the sign for a space.
-pub(super) const SPACES: &str = " {2,}";
+use crate::foreign::shown;
+use crate::foreign_tokenizer::parts::{self, Role};
 
 /// A `tokenizer.json`.
 pub(super) struct Parsed {
@@ -24,17 +16,7 @@ pub(super) struct Parsed {
 /// Reads a `tokenizer.json`. Left out are the decoder, since the library panics on a malformed one, and what the file
 /// says about padding and truncation, except for the side that texts are cut on, which counts in transformers too.
 pub(super) fn parse(text: &str) -> Result<Parsed, String> {
-    let mut json: Value = parse_json(text)?;
-    for (role, part, allowed) in
-        [("normaliser", "normalizer", &NORMALIZERS[..]), ("pre-tokeniser", "pre_tokenizer", &PRE_TOKENIZERS)]
-    {
-        json.get_mut(part).map_or(Ok(()), |part| check_part(role, part, allowed))?;
-    }
-    check_growth(&json)?;
-    check_model(&json["model"])?;
-    if json["model"]["vocab"].is_object() {
-        check_ids(text)?;
-    }
+    let mut json = parts::check(text, &ROLES)?;
     let truncation_side = match json["truncation"]["direction"].as_str() {
         Some("Left") => Some(TruncationDirection::Left),
         _ => None,
@@ -49,8 +31,12 @@ pub(super) fn parse(text: &str) -> Result<Parsed, String> {
     Ok(Parsed { inner, family, truncation_side })
 }
 
-/// The allowed steps before a text is cut into pieces. After [`check_detail`] none of these can fail on any text, as a
-/// regular expression could.
+/// The allowed steps before a text is cut into pieces.
+const ROLES: [Role; 2] = [
+    Role { name: "normaliser", part: "normalizer", allowed: &NORMALIZERS },
+    Role { name: "pre-tokeniser", part: "pre_tokenizer", allowed: &PRE_TOKENIZERS },
+];
+
 const NORMALIZERS: [&str; 12] = [
     "BertNormalizer",
     "Lowercase",
@@ -75,120 +61,3 @@ const PRE_TOKENIZERS: [&str; 8] = [
     "Whitespace",
     "WhitespaceSplit",
 ];
-
-/// Refuses a part whose type is not `allowed`, also inside a sequence.
-fn check_part(role: &str, part: &mut Value, allowed: &[&str]) -> Result<(), String> {
-    if part.is_null() {
-        return Ok(());
-    }
-    let kind = part["type"].as_str().unwrap_or("without a type").to_owned();
-    if !allowed.contains(&kind.as_str()) {
-        return Err(format!(
-            "its {role} `{}` is not supported: allowed are {}",
-            shown(&kind),
-            allowed.join(", ")
-        ));
-    }
-    check_detail(&kind, part).map_err(|reason| format!("its {role} `{kind}`: {reason}"))?;
-    for list in ["normalizers", "pretokenizers"] {
-        let members = part.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
-        members.into_iter().try_for_each(|member| check_part(role, member, allowed))?;
-    }
-    Ok(())
-}
-
-/// Refuses tables that would make the library panic, and all patterns but those known to be harmless.
-fn check_detail(kind: &str, part: &mut Value) -> Result<(), String> {
-    match kind {
-        "Precompiled" => {
-            let encoded = part["precompiled_charsmap"].as_str().unwrap_or_default();
-            let charsmap = STANDARD.decode(encoded).map_err(|_| "its table is not base64")?;
-            check_charsmap(&charsmap)?;
-            // Encoded anew, since the library decodes base64 in its own way.
-            part["precompiled_charsmap"] = STANDARD.encode(charsmap).into();
-            Ok(())
-        }
-        "Replace" => {
-            let pattern = &part["pattern"];
-            let is_text = pattern["String"].as_str().is_some_and(|text| !text.is_empty());
-            if is_text || pattern["Regex"] == SPACES {
-                Ok(())
-            } else {
-                Err(format!(
-                    "it replaces {}: allowed are texts and the pattern `{SPACES}`",
-                    shown(&pattern.to_string())
-                ))
-            }
-        }
-        _ => Ok(()),
-    }
-}
-
-/// How many times its length a text may grow to before it is cut into pieces. By [`growth`], ALBERT's normaliser, the
-/// strongest in use, comes to 1,728.
-const MOST_GROWTH: u64 = 10_000;
-
-/// Refuses parts that, one after another, could turn a short text into an endless one.
-fn check_growth(json: &Value) -> Result<(), String> {
-    let growth = growth(&json["normalizer"]).saturating_mul(growth(&json["pre_tokenizer"]));
-    if growth <= MOST_GROWTH {
-        return Ok(());
-    }
-    Err(format!(
-        "its normaliser and pre-tokeniser could make a text {growth} times as long: {MOST_GROWTH} times is the most"
-    ))
-}
-
-/// The most times its length that a part can make a text grow to.
-fn growth(part: &Value) -> u64 {
-    let own = match part["type"].as_str().unwrap_or_default() {
-        "Precompiled" => LONGEST_REPLACEMENT as u64,
-        "NFKC" | "NFKD" => 18, // U+FDFA
-        "BertNormalizer" | "ByteLevel" | "NFC" | "NFD" => 4,
-        "Lowercase" => 3,
-        "Replace" => {
-            let letters = |text: &Value| text.as_str().map_or(0, |text| text.chars().count() as u64);
-            let replaced = letters(&part["pattern"]["String"]).max(1);
-            letters(&part["content"]).div_ceil(replaced).max(1)
-        }
-        _ => 1,
-    };
-    let members = ["normalizers", "pretokenizers"].map(|list| part[list].as_array());
-    members.into_iter().flatten().flatten().map(growth).fold(own, u64::saturating_mul)
-}
-
-/// Refuses models on which the library would panic, or whose pieces would be left to chance.
-fn check_model(model: &Value) -> Result<(), String> {
-    let is_unset = |part: &str| model[part].is_null() || model[part] == "" || model[part] == 0.0;
-    if !is_unset("dropout") {
-        return Err(format!(
-            "its model leaves out merges at random: `dropout` is {}",
-            shown(&model["dropout"].to_string())
-        ));
-    }
-    let unsupported =
-        ["continuing_subword_prefix", "end_of_word_suffix"].into_iter().find(|part| !is_unset(part));
-    match unsupported {
-        Some(part) if model.get("merges").is_some() => {
-            Err(format!("its merges have a `{part}`, which is not supported"))
-        }
-        _ if model["vocab"].is_array() && !model["unk_id"].is_u64() => {
-            Err("its model has no `unk_id`, the unknown piece".into())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Refuses two pieces with one id and two ids for one piece; the library would keep either.
-fn check_ids(text: &str) -> Result<(), String> {
-    #[derive(serde::Deserialize)]
-    struct Model {
-        vocab: Numbering,
-    }
-    #[derive(serde::Deserialize)]
-    struct File {
-        model: Model,
-    }
-    let file: File = parse_json(text)?;
-    file.model.vocab.into_unique().map(drop)
-}

@@ -8,12 +8,12 @@ use tokenizers::normalizers::{Precompiled, Replace, Sequence, Strip};
 use tokenizers::pre_tokenizers::metaspace::Metaspace;
 use tokenizers::{NormalizerWrapper, Tokenizer};
 
-use super::checks::check_charsmap;
-use super::json::SPACES;
 use super::settings::Settings;
 use super::wrong;
 use crate::Error;
 use crate::foreign::shown;
+use crate::foreign_tokenizer::charsmap::check_charsmap;
+use crate::foreign_tokenizer::parts::SPACES;
 use crate::pieces::ScoredPieces;
 
 /// The first pieces of the model, and those that fairseq puts in their place, which moves all others up by one.

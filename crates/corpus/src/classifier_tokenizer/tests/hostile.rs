@@ -256,7 +256,7 @@ fn no_altered_unit_of_a_table_makes_the_library_panic() {
     for (turn, place) in (4..4 + size).step_by(size / 150).enumerate() {
         let mut altered = whole.clone();
         altered[place] ^= [0x01, 0x80, 0xff, 0x10][turn % 4];
-        if checks::check_charsmap(&altered).is_err() {
+        if crate::foreign_tokenizer::charsmap::check_charsmap(&altered).is_err() {
             refused += 1;
             continue;
         }

@@ -1,0 +1,128 @@
+//! Questions with several answers, and minimal pairs: what a language model would rather say.
+//!
+//! A [`ChoiceFormat`] describes how a file holds them. The rules by which a model is asked are those of EleutherAI's
+//! lm-evaluation-harness, <https://github.com/EleutherAI/lm-evaluation-harness>: the answer is the choice with the greatest
+//! log-probability after the context (`acc`), or the greatest for each of its characters (`acc_norm`).
+mod format;
+mod record;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+pub use self::format::{Answer, ChoiceFormat, ChoiceKind, Choices};
+use self::record::Record;
+use self::template::Template;
+use crate::Error;
+use crate::foreign::shown;
+use crate::labelled::Column;
+use crate::parallel;
+use crate::rows::{self, Table};
+
+/// A question, its possible answers, and the right one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// What stands before each choice; empty if nothing does, as in minimal pairs.
+    pub context: String,
+    /// The possible answers, at least two, none of them blank.
+    pub choices: Vec<String>,
+    /// Which of them is right, counted from 0.
+    pub answer: usize,
+    /// What the question is about, such as the paradigm of a minimal pair; `None` if the data do not say.
+    pub group: Option<String>,
+}
+
+/// A choice as a model scores it: by the log-probability of the continuation after the context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What is given; empty if the whole continuation is scored.
+    pub context: String,
+    /// What is scored.
+    pub continuation: String,
+    /// The characters of the choice, by which `acc_norm` divides; at least 1.
+    pub characters: usize,
+}
+
+impl Choice {
+    /// What is scored for each choice.
+    ///
+    /// As in lm-evaluation-harness, a space stands between context and choice, and white space at the end of the context
+    /// moves to the continuation, since tokens begin with spaces and do not end with them (`_encode_pair` of
+    /// <https://github.com/EleutherAI/lm-evaluation-harness/blob/04e74420b0000ea417f1d44b23c6e298b04b7977/lm_eval/api/model.py>);
+    /// characters are counted without either.
+    ///
+    /// Differs from it: without a context no space stands before the choice, which is a whole sentence then.
+    pub fn parts(&self) -> Vec<Part> {
+        let context = self.context.trim_end();
+        let spaces = &self.context[context.len()..];
+        let part = |choice: &String| {
+            let continuation =
+                if self.context.is_empty() { choice.clone() } else { format!("{spaces} {choice}") };
+            Part { context: context.to_owned(), continuation, characters: choice.chars().count() }
+        };
+        self.choices.iter().map(part).collect()
+    }
+}
+
+/// Reads the questions of a file: UTF-8, plain or gzip (`.gz`), with or without byte-order mark and carriage returns.
+///
+/// # Errors
+/// If the description contradicts itself; if a file is missing, torn, empty or not UTF-8; if a row lacks a field or its
+/// answer, has fewer than two choices, a blank one, or an answer that is none of them. Each names the file and the row.
+pub fn read(path: &Path, format: &ChoiceFormat) -> Result<Vec<Choice>, Error> {
+    let template = format.template()?;
+    let text = rows::read_text(path)?;
+    let records = records(&text, path, format, &template)?;
+    if records.is_empty() {
+        return Err(Error::NoExamples { path: path.to_owned() });
+    }
+    let answers = answers(path, format, records.len())?;
+    let choice = |(place, record): (usize, &Record)| {
+        let answer = answers.as_ref().map(|answers| answers[place].as_str());
+        format.choice(record, &template, answer).map_err(|reason| rows::fault(path, record.line, reason))
+    };
+    records.iter().enumerate().map(choice).collect()
+}
+
+fn records(
+    text: &str,
+    path: &Path,
+    format: &ChoiceFormat,
+    template: &Template,
+) -> Result<Vec<Record>, Error> {
+    if format.kind == ChoiceKind::Jsonl {
+        let objects = rows::objects(text, path)?;
+        return Ok(objects.into_iter().map(|object| Record::new(object.line, object.fields)).collect());
+    }
+    let names = format.fields(template);
+    let columns: Vec<Column> = names.iter().map(|name| format.column(name)).collect();
+    let Table { places, rows } =
+        Table::read(text, path, format.layout(), &columns.iter().collect::<Vec<_>>())?;
+    let record = |row: rows::Row| {
+        let cells = places.iter().map(|&place| row.cells[place].clone().into());
+        Record::new(row.line, names.iter().cloned().zip(cells).collect())
+    };
+    Ok(rows.into_iter().map(record).collect())
+}
+
+/// The lines of the file of answers beside the questions, if the format names one.
+fn answers(path: &Path, format: &ChoiceFormat, questions: usize) -> Result<Option<Vec<String>>, Error> {
+    let Answer::File { file, .. } = &format.answer else { return Ok(None) };
+    let beside = path.with_file_name(file);
+    let lines = parallel::read_lines(&beside)?;
+    if lines.len() != questions {
+        return Err(Error::LineCounts {
+            source_path: path.to_owned(),
+            source_lines: questions,
+            target_path: beside,
+            target_lines: lines.len(),
+        });
+    }
+    // Here, since the fault is not in the file of the questions.
+    if let Some((line, place)) = lines.iter().zip(1..).find(|(line, _)| line.trim().parse::<usize>().is_err())
+    {
+        return Err(rows::fault(&beside, place, format!("`{}` is no number of a choice", shown(line))));
+    }
+    Ok(Some(lines))
+}

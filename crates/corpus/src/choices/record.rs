@@ -1,0 +1,63 @@
+//! A row with named fields, of a table or of JSON.
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use crate::foreign::listed;
+use crate::rows::kind_of;
+
+/// A row.
+pub(super) struct Record {
+    /// Its line, counted from 1.
+    pub(super) line: usize,
+    fields: Map<String, Value>,
+}
+
+impl Record {
+    pub(super) fn new(line: usize, fields: Map<String, Value>) -> Self {
+        Self { line, fields }
+    }
+
+    /// The text of a field; a whole number counts as its digits.
+    pub(super) fn text(&self, name: &str) -> Result<String, String> {
+        text(name, &*self.value(name)?)
+    }
+
+    /// The texts of a field that is a list.
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, String> {
+        match &*self.value(name)? {
+            Value::Array(members) => members.iter().map(|member| text(name, member)).collect(),
+            other => Err(format!("field `{name}` is {}, but a list is needed", kind_of(other))),
+        }
+    }
+
+    /// A field of that name or, at dots, a field in a field; in a list of objects, those of all of them.
+    fn value(&self, name: &str) -> Result<Cow<'_, Value>, String> {
+        if let Some(value) = self.fields.get(name) {
+            return Ok(Cow::Borrowed(value));
+        }
+        let mut keys = name.split('.');
+        let first = keys.next().and_then(|key| self.fields.get(key)).map(Cow::Borrowed);
+        let found = keys.try_fold(first, |value, key| Some(Some(inside(value?, key)?))).flatten();
+        found.ok_or_else(|| format!("no field `{name}`: there are {}", listed(self.fields.keys())))
+    }
+}
+
+fn inside<'a>(value: Cow<'a, Value>, key: &str) -> Option<Cow<'a, Value>> {
+    match value {
+        Cow::Borrowed(Value::Array(members)) => {
+            let values = members.iter().map(|member| member.get(key).cloned());
+            Some(Cow::Owned(Value::Array(values.collect::<Option<_>>()?)))
+        }
+        Cow::Borrowed(value) => value.get(key).map(Cow::Borrowed),
+        Cow::Owned(value) => inside(Cow::Borrowed(&value), key).map(|found| Cow::Owned(found.into_owned())),
+    }
+}
+
+fn text(name: &str, value: &Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(number) if number.is_i64() || number.is_u64() => Ok(number.to_string()),
+        other => Err(format!("field `{name}` is {}, but text is needed", kind_of(other))),
+    }
+}

@@ -1,0 +1,219 @@
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// Reads `content` as a file of this name, with a file of answers beside it; errors are without the folder.
+fn try_read(name: &str, content: &str, answers: &str, format: &str) -> Result<Vec<Choice>, String> {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, content).unwrap();
+    fs::write(folder.path().join("answers.lst"), answers).unwrap();
+    let prefix = format!("{}/", folder.path().display());
+    read(&path, &toml::from_str(format).unwrap()).map_err(|error| error.to_string().replace(&prefix, ""))
+}
+
+fn choices(content: &str, format: &str) -> Vec<Choice> {
+    try_read("a", content, "", format).unwrap()
+}
+
+fn fault(content: &str, format: &str) -> String {
+    try_read("a", content, "", format).unwrap_err()
+}
+
+fn choice(context: &str, choices: &[&str], answer: usize) -> Choice {
+    let choices = choices.iter().map(|&choice| choice.to_owned()).collect();
+    Choice { context: context.to_owned(), choices, answer, group: None }
+}
+
+const BLIMP: &str =
+    "kind = 'jsonl'\nchoices = ['sentence_good', 'sentence_bad']\nanswer = { always = 1 }\ngroup = 'UID'";
+const PIQA: &str = "kind = 'jsonl'\ncontext = \"Question: {goal}\\nAnswer:\"\nchoices = ['sol1', 'sol2']\n\
+                    answer = { file = 'answers.lst', first = 0 }";
+const HELLASWAG: &str = "kind = 'jsonl'\ncontext = '{activity_label}: {ctx_a} {ctx_b|capitalize}'\n\
+                         choices = 'endings'\nanswer = { field = 'label', first = 0 }\nwikihow = true";
+const ARC: &str = "kind = 'jsonl'\ncontext = \"Question: {question}\\nAnswer:\"\nchoices = 'choices.text'\n\
+                   answer = { field = 'answerKey', within = 'choices.label' }";
+const TABLE: &str = "kind = 'csv'\nchoices = ['a', 'b']\nanswer = { field = 'n', first = 1 }";
+
+#[test]
+fn a_minimal_pair_has_no_context() {
+    let line = r#"{"sentence_good": "Cats sleep.", "sentence_bad": "Cats sleeps.", "UID": "agreement"}"#;
+    let expected =
+        Choice { group: Some("agreement".to_owned()), ..choice("", &["Cats sleep.", "Cats sleeps."], 0) };
+    assert_eq!(choices(line, BLIMP), [expected.clone()]);
+    let part =
+        |text: &str, characters| Part { context: String::new(), continuation: text.to_owned(), characters };
+    assert_eq!(expected.parts(), [part("Cats sleep.", 11), part("Cats sleeps.", 12)]);
+}
+
+#[test]
+fn answers_may_stand_in_a_file_of_their_own() {
+    let line = |goal: &str| format!("{{\"goal\": \"{goal}\", \"sol1\": \"a é\", \"sol2\": \"b\"}}\n");
+    let content = line("How?") + "\n" + &line("Why?");
+    let read = |answers| try_read("valid.jsonl", &content, answers, PIQA);
+    let expected = [
+        choice("Question: How?\nAnswer:", &["a é", "b"], 1),
+        choice("Question: Why?\nAnswer:", &["a é", "b"], 0),
+    ];
+    assert_eq!(read("1\n0\n").unwrap(), expected);
+    let part = Part {
+        context: "Question: How?\nAnswer:".to_owned(),
+        continuation: " a é".to_owned(),
+        characters: 3,
+    };
+    assert_eq!(expected[0].parts()[0], part);
+    assert_eq!(
+        read("1\n").unwrap_err(),
+        "`valid.jsonl` has 2 lines, but `answers.lst` has 1: parallel files must have equally many"
+    );
+    assert_eq!(read("1\nx\n").unwrap_err(), "`answers.lst`, line 2: `x` is no number of a choice");
+    let beyond = "`valid.jsonl`, line 3: its answer is `2`, but must be a number from 0 to 1";
+    assert_eq!(read("1\n2\n").unwrap_err(), beyond);
+}
+
+/// By hand from `preprocess` and `_process_doc` of lm-evaluation-harness: stripped, ` [title]` becomes `. `, other marks
+/// go, and then each pair of spaces is one.
+#[test]
+fn hellaswag_is_rid_of_its_marks() {
+    let line = r#"{"activity_label": "Tea", "ctx_a": "[header] How to brew [title] Boil.", "ctx_b": "the CUP",
+        "endings": [" is [step] hot.", "[substeps] melts."], "label": 1}"#;
+    let expected = choice("Tea: How to brew. Boil. The cup", &["is hot.", " melts."], 1);
+    assert_eq!(choices(&line.replace('\n', ""), HELLASWAG), [expected]);
+    let silent = HELLASWAG.replace("wikihow = true", "");
+    assert_eq!(choices(&line.replace('\n', ""), &silent)[0].choices[1], "[substeps] melts.");
+}
+
+#[test]
+fn lists_may_be_nested_and_answers_named() {
+    let line = |key: &str| {
+        format!(
+            r#"{{"question": "?", "choices": {{"text": ["x", "y", "z"], "label": ["A", "B", "3"]}}, "answerKey": {key}}}"#
+        )
+    };
+    let content = [line("\"B\""), line("3")].join("\n");
+    let answers: Vec<usize> = choices(&content, ARC).into_iter().map(|choice| choice.answer).collect();
+    assert_eq!(answers, [1, 2]);
+    assert_eq!(
+        fault(&line("\"D\""), ARC),
+        "`a`, line 1: its answer is `D`, which must be one of `A`, `B`, `3`"
+    );
+    let twice = line("\"A\"").replace("\"B\"", "\"A\"");
+    assert!(fault(&twice, ARC).ends_with("its answer is `A`, which must be one of `A`, `A`, `3`"));
+    let fewer = line("\"A\"").replace(", \"3\"", "");
+    assert_eq!(fault(&fewer, ARC), "`a`, line 1: it has 3 choices, but 2 names of choices");
+
+    // As the authors of ARC distribute it: a list of objects.
+    let objects = r#"{"question": {"stem": "?", "choices": [{"text": "x", "label": "A"}, {"text": "y", "label": "B"}]}, "answerKey": "B"}"#;
+    let format = ARC.replace("choices.", "question.choices.").replace("{question}", "{question.stem}");
+    assert_eq!(choices(objects, &format), [choice("Question: ?\nAnswer:", &["x", "y"], 1)]);
+}
+
+#[test]
+fn tables_have_choices_in_columns() {
+    let content = "n,a,b,c\n1,\"x, y\",z,k\n2,p,q,k\n";
+    let expected = [choice("", &["x, y", "z"], 0), choice("", &["p", "q"], 1)];
+    assert_eq!(choices(content, TABLE), expected);
+    let tsv = "kind = 'tsv'\nheader = false\ncontext = '{1}!'\nchoices = ['2', '3']\nanswer = { always = 2 }\ngroup = '1'";
+    let expected = Choice { group: Some("k".to_owned()), ..choice("k!", &["\"x", "y"], 1) };
+    assert_eq!(choices("k\t\"x\ty\n", tsv), [expected]);
+}
+
+#[test]
+fn white_space_at_the_end_of_a_context_moves_to_the_continuation() {
+    for (context, kept, continuation) in [
+        ("Q:", "Q:", " yes"),
+        ("Q: ", "Q:", "  yes"),
+        ("Q:\n\n", "Q:", "\n\n yes"),
+        (" Q", " Q", " yes"),
+        (" ", "", "  yes"),
+        ("", "", "yes"),
+    ] {
+        let part = &choice(context, &["yes", "no"], 0).parts()[0];
+        assert_eq!((part.context.as_str(), part.continuation.as_str()), (kept, continuation), "{context:?}");
+        assert_eq!(part.characters, 3);
+    }
+}
+
+#[test]
+fn faults_are_named_with_file_and_line() {
+    let good = "n,a,b\n1,x,y\n";
+    let with = |row: &str| fault(&format!("{good}{row}\n"), TABLE);
+    assert_eq!(with("3,x,y"), "`a`, line 3: its answer is `3`, but must be a number from 1 to 2");
+    assert_eq!(with("0,x,y"), "`a`, line 3: its answer is `0`, but must be a number from 1 to 2");
+    assert_eq!(with(",x,y"), "`a`, line 3: its answer is ``, but must be a number from 1 to 2");
+    assert_eq!(with("1,x, "), "`a`, line 3: its choice 2 is blank");
+    assert!(with("1,x").starts_with("`a`, line 3: 2 columns, but the header has 3"));
+    assert_eq!(fault("n,a\n1,x\n", TABLE), "`a` has no column `b`: its header names `n`, `a`");
+    assert_eq!(fault("", TABLE), "`a` holds no examples");
+    assert_eq!(fault("n,a,b\n", TABLE), "`a` holds no examples");
+    assert_eq!(fault("\n", BLIMP), "`a` holds no examples");
+
+    let list = "kind = 'jsonl'\ncontext = '{q}'\nchoices = 'c'\nanswer = { field = 'n', first = 0 }";
+    for (line, expected) in [
+        (r#"{"q": "?", "c": ["x", "y"]}"#, "no field `n`: there are `c`, `q`"),
+        (r#"{"c": ["x", "y"], "n": 0}"#, "no field `q`: there are `c`, `n`"),
+        (r#"{"q": "?", "c": ["x"], "n": 0}"#, "its choices are 1, but at least 2 are needed"),
+        (r#"{"q": "?", "c": [], "n": 0}"#, "its choices are 0, but at least 2 are needed"),
+        (r#"{"q": "?", "c": "xy", "n": 0}"#, "field `c` is text, but a list is needed"),
+        (r#"{"q": "?", "c": ["x", null], "n": 0}"#, "field `c` is null, but text is needed"),
+        (r#"{"q": "?", "c": ["x", "y"], "n": 2}"#, "its answer is `2`, but must be a number from 0 to 1"),
+        (r#"{"q": "?", "c": ["x", "y"], "n": -1}"#, "its answer is `-1`, but must be a number from 0 to 1"),
+        (r#"{"q": "?", "c": ["x", "y"], "n": 0.5}"#, "field `n` is a number, but text is needed"),
+        ("[]", "a list instead of a JSON object"),
+    ] {
+        assert_eq!(fault(&format!("\n{line}"), list), format!("`a`, line 2: {expected}"));
+    }
+}
+
+#[test]
+fn a_description_that_contradicts_itself_is_refused() {
+    let refusal = |format: &str| {
+        let error = toml::from_str::<ChoiceFormat>(format).unwrap().validate().unwrap_err().to_string();
+        error.strip_prefix("the description of a data set's format is wrong: ").unwrap().to_owned()
+    };
+    let pair = "choices = ['a', 'b']\nanswer = { always = 1 }";
+    for (format, expected) in [
+        (
+            format!("kind = 'jsonl'\nheader = true\n{pair}"),
+            "`header` and `quoting` are for tables, not for `jsonl`",
+        ),
+        (
+            format!("kind = 'tsv'\ncontext = '{{'\n{pair}"),
+            "`context` has a lone `{` before ``: a doubled one is a brace",
+        ),
+        (
+            format!("kind = 'tsv'\nheader = false\n{pair}"),
+            "without a header a column is given by its number, counted from 1, but `a` is a name",
+        ),
+        (
+            "kind = 'tsv'\nchoices = 'a'\nanswer = { always = 1 }".to_owned(),
+            "a table has no lists: `choices` must be a list of columns, and `answer` a number",
+        ),
+        (
+            "kind = 'jsonl'\nchoices = ['a']\nanswer = { always = 1 }".to_owned(),
+            "`choices` names 1 of the at least 2 fields",
+        ),
+        (
+            format!("kind = 'jsonl'\n{}", pair.replace("1", "3")),
+            "the answer is always 3, but must be from 1 to 2",
+        ),
+        (
+            "kind = 'jsonl'\nchoices = 'a'\nanswer = { always = 0 }".to_owned(),
+            "the answer is always 0: choices are counted from 1",
+        ),
+        (
+            TABLE.replace("first = 1", "first = 2"),
+            "`first`, the number of the first choice, is 2, but must be 0 or 1",
+        ),
+        (PIQA.replace("answers.lst", "../x"), "`../x` is no name of a file in the folder of the questions"),
+    ] {
+        assert_eq!(refusal(&format), expected, "{format}");
+    }
+    for wrong in ["answer = { always = 1, first = 0 }", "answer = 'label'", "answer = { field = 'a' }", ""] {
+        let error =
+            toml::from_str::<ChoiceFormat>(&format!("kind = 'jsonl'\nchoices = 'a'\n{wrong}")).unwrap_err();
+        assert!(error.message().contains("answer"), "{wrong}: {error}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Where a text is cut into documents. Lines end at `\n` only, as in [`crate::parallel::read_lines`].
+
+/// The part of `text` between two shares of its characters.
+pub(super) fn share(text: &str, [from, to]: [f64; 2]) -> &str {
+    let count = text.chars().count();
+    let place = |share: f64| {
+        let characters = (count as f64 * share) as usize; // rounds down, as Python's `int` in nanoGPT
+        text.char_indices().nth(characters).map_or(text.len(), |(place, _)| place)
+    };
+    &text[place(from)..place(to)]
+}
+
+/// The lines, without their ends.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line))
+}
+
+/// A line, and where it begins and ends in the text, in bytes; without its end.
+struct Line<'a> {
+    text: &'a str,
+    start: usize,
+    end: usize,
+}
+
+fn placed(text: &str) -> Vec<Line<'_>> {
+    let mut start = 0;
+    let line = |whole: &str| {
+        let text = whole.strip_suffix('\r').unwrap_or(whole).len();
+        let line = (start, start + text);
+        start += whole.len() + 1;
+        line
+    };
+    let places: Vec<(usize, usize)> = text.split('\n').map(line).collect();
+    places.into_iter().map(|(start, end)| Line { text: &text[start..end], start, end }).collect()
+}
+
+fn is_blank(line: &Line) -> bool {
+    line.text.trim().is_empty()
+}
+
+/// What stands between blank lines.
+pub(super) fn paragraphs(text: &str) -> Vec<&str> {
+    let lines = placed(text);
+    let groups = lines.split(is_blank).filter(|group| !group.is_empty());
+    groups.map(|group| &text[group[0].start..group[group.len() - 1].end]).collect()
+}
+
+/// The articles of WikiText's raw files, without the blank lines around them. What stands before the first title is one
+/// too.
+pub(super) fn articles(text: &str) -> Vec<&str> {
+    let lines = placed(text);
+    let is_edge = |place: Option<usize>| place.and_then(|place| lines.get(place)).is_none_or(is_blank);
+    let begins = |place: &usize| {
+        is_title(lines[*place].text) && is_edge(place.checked_sub(1)) && is_edge(Some(place + 1))
+    };
+    let titles = (0..lines.len()).filter(begins).map(|place| lines[place].start);
+    let mut edges: Vec<usize> = [0].into_iter().chain(titles).chain([text.len()]).collect();
+    edges.dedup();
+    edges.windows(2).map(|edges| text[edges[0]..edges[1]].trim_end()).collect()
+}
+
+/// Whether a line is a heading of level one, ` = Title = `; those of lower levels begin with ` = = `.
+fn is_title(line: &str) -> bool {
+    let inner = line.trim().strip_prefix("= ").and_then(|rest| rest.strip_suffix(" ="));
+    inner.is_some_and(|title| {
+        let title = title.trim();
+        !title.is_empty() && title != "=" && !title.starts_with("= ") && !title.ends_with(" =")
+    })
+}

@@ -1,0 +1,196 @@
+use std::fs;
+use std::io::Write;
+
+use flate2::{Compression, write::GzEncoder};
+use proptest::prelude::*;
+use tempfile::TempDir;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+use super::*;
+
+/// Reads `content` as a file of this name; errors begin with the name and without the folder.
+fn try_read(name: &str, content: &[u8], format: &str) -> Result<Vec<String>, String> {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, content).unwrap();
+    let prefix = format!("{}/", folder.path().display());
+    let documents = read(&path, &toml::from_str(format).unwrap());
+    let documents = documents.map_err(|error| error.to_string().replace(&prefix, ""))?;
+    Ok(documents.into_iter().map(|document| document.text).collect())
+}
+
+fn texts(content: &str, format: &str) -> Vec<String> {
+    try_read("a", content.as_bytes(), format).unwrap()
+}
+
+fn fault(content: &str, format: &str) -> String {
+    try_read("a", content.as_bytes(), format).unwrap_err()
+}
+
+#[test]
+fn a_line_a_paragraph_or_the_whole_file_is_a_document() {
+    let content = "\u{feff}one \r\ntwo\n \n\n three\u{2028}3\r\n";
+    assert_eq!(texts(content, "kind = 'lines'"), ["one ", "two", " three\u{2028}3"]);
+    assert_eq!(texts(content, "kind = 'paragraphs'"), ["one \r\ntwo", " three\u{2028}3"]);
+    assert_eq!(texts(content, "kind = 'text'"), [&content[3..]], "as it stands, but for the mark");
+}
+
+#[test]
+fn an_article_begins_at_a_title_of_level_one() {
+    let content = " \n = Robert = \n \n He acts . \n \n = = Career = = \n \n x = y \n = no = \n \n = A = B = \n \n End . \n";
+    let articles = texts(content, "kind = 'wikitext'");
+    let first = " = Robert = \n \n He acts . \n \n = = Career = = \n \n x = y \n = no =";
+    assert_eq!(articles, [first, " = A = B = \n \n End ."], "` = no = ` follows text");
+    assert_eq!(texts("Before . \n \n = T = \n", "kind = 'wikitext'"), ["Before .", " = T ="]);
+    for line in [" = = x = = ", "= =", "=", " = = = x = = = ", "=x=", " = = ", "x = y"] {
+        assert_eq!(texts(&format!("a\n\n{line}\n\nb"), "kind = 'wikitext'").len(), 1, "{line}");
+    }
+}
+
+#[test]
+fn fields_and_columns_hold_documents() {
+    let jsonl = "{\"text\": \"one\\ntwo\", \"id\": 1}\n\n{\"text\": \" \"}\n{\"text\": \"three\"}\n";
+    assert_eq!(texts(jsonl, "kind = 'jsonl'\ntext = 'text'"), ["one\ntwo", "three"]);
+    assert_eq!(texts("id\ttext\n1\t\"one\n2\ttwo\n", "kind = 'tsv'\ntext = 'text'"), ["\"one", "two"]);
+    assert_eq!(texts("one\tun\ntwo\tdeux\n", "kind = 'tsv'\nheader = false\ntext = 1"), ["one", "two"]);
+    assert_eq!(texts("id,text\n1,\"one\ntwo\"\n", "kind = 'csv'\ntext = 2"), ["one\ntwo"]);
+}
+
+/// 10 characters: ⌊0.25 · 10⌋ = 2 and ⌊0.99 · 10⌋ = 9.
+#[test]
+fn a_share_is_counted_in_characters() {
+    let share =
+        |from: f64, to: f64| texts("äbcdé\nfg犬i", &format!("kind = 'text'\nshare = [{from:?}, {to:?}]"));
+    assert_eq!(share(0.0, 0.25), ["äb"]);
+    assert_eq!(share(0.25, 0.99), ["cdé\nfg犬"]);
+    assert_eq!(share(0.99, 1.0), ["i"]);
+    assert_eq!(texts("äbcdé\nfg犬i", "kind = 'lines'\nshare = [0.5, 1.0]"), ["fg犬i"]);
+}
+
+proptest! {
+    #[test]
+    fn shares_that_meet_make_up_the_text(text in any::<String>(), middle in 0.0..1.0_f64) {
+        let parts = [cut::share(&text, [0.0, middle]), cut::share(&text, [middle, 1.0])];
+        prop_assert_eq!(parts.concat(), text);
+    }
+
+    #[test]
+    fn documents_are_parts_of_the_text_in_its_order(text in "[ab= \\n\\r]{0,40}") {
+        for parts in [cut::lines(&text).collect(), cut::paragraphs(&text), cut::articles(&text)] {
+            let mut rest = text.as_str();
+            for part in parts {
+                let place = rest.find(part).unwrap();
+                prop_assert!(rest[..place].trim().is_empty(), "{:?} is lost", &rest[..place]);
+                rest = &rest[place + part.len()..];
+            }
+            prop_assert!(rest.trim().is_empty(), "{rest:?} is lost");
+        }
+    }
+}
+
+#[test]
+fn equal_documents_can_be_dropped_before_some_are_drawn() {
+    let content: String = (0..40).map(|number| format!("{}\n", number % 20)).collect();
+    let read = |format: &str| texts(&content, &format!("kind = 'lines'\n{format}"));
+    assert_eq!(read("").len(), 40);
+    let numbers: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+    assert_eq!(read("distinct = true"), numbers);
+    let sample = |count, skip, seed| {
+        read(&format!("distinct = true\nsample = {{ count = {count}, skip = {skip}, seed = {seed} }}"))
+    };
+    let all = sample(20, 0, 1);
+    assert_ne!(all, numbers);
+    assert_eq!(all.iter().collect::<HashSet<_>>().len(), 20);
+    assert_eq!([sample(5, 0, 1), sample(12, 5, 1), sample(3, 17, 1)].concat(), all, "splits of one order");
+    assert_eq!(read("distinct = true\nsample = { count = 5, seed = 1 }"), all[..5]);
+    assert_ne!(sample(20, 0, 0), all);
+    let refusal =
+        fault(&content, "kind = 'lines'\ndistinct = true\nsample = { count = 5, skip = 16, seed = 1 }");
+    assert_eq!(refusal, "`a`: a sample of 21 documents is asked for, but only 20 can be drawn");
+}
+
+#[test]
+fn compressed_files_hold_the_same() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(b"one\ntwo\n").unwrap();
+    let gzip = encoder.finish().unwrap();
+    let lines = "kind = 'lines'";
+    assert_eq!(try_read("a.gz", &gzip, lines).unwrap(), ["one", "two"]);
+    assert_eq!(try_read("a.gz", &gzip[..gzip.len() - 3], lines).unwrap_err(), "cannot read `a.gz`");
+
+    let mut writer = ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, content) in
+        [("_about.txt", "About.\n"), ("fra.txt", "Go.\tVa !\nGo.\tMarche.\nRun!\tCours !\n")]
+    {
+        writer.start_file(name, SimpleFileOptions::default()).unwrap();
+        writer.write_all(content.as_bytes()).unwrap();
+    }
+    let zip = writer.finish().unwrap().into_inner();
+    let tsv = "kind = 'tsv'\nheader = false\ntext = 1\ndistinct = true";
+    assert_eq!(try_read("a.zip", &zip, tsv).unwrap(), ["Go.", "Run!"]);
+    assert_eq!(try_read("a.zip", &zip, "kind = 'lines'\ninside = '_about.txt'").unwrap(), ["About."]);
+    let none = try_read("a.zip", &zip, "kind = 'lines'\ninside = 'deu.txt'").unwrap_err();
+    assert_eq!(none, "`a.zip`: has no `deu.txt`");
+}
+
+#[test]
+fn faults_are_named_with_file_and_line() {
+    let lines = "kind = 'lines'";
+    for blank in ["", "\u{feff}", " \n\t\r\n"] {
+        assert_eq!(fault(blank, lines), "`a` holds no documents but blank ones");
+    }
+    let torn = try_read("a", b"one\ntw\xc3\nthree", lines).unwrap_err();
+    assert_eq!(torn, "`a`, line 2: not valid UTF-8");
+    let jsonl = "kind = 'jsonl'\ntext = 'text'";
+    assert_eq!(fault("{\"text\": 1}", jsonl), "`a`, line 1: field `text` is a number, but text is needed");
+    assert_eq!(fault("{\"text\": \"a\"}\n\n{}", jsonl), "`a`, line 3: no field `text`");
+    assert!(fault("{\"text\"", jsonl).starts_with("`a`, line 1: not valid JSON (EOF"));
+    let tsv = "kind = 'tsv'\nheader = false\ntext = 2";
+    assert_eq!(fault("a\tb\nc\n", tsv), "`a`, line 2: 1 column, but column 2 is needed");
+    assert_eq!(
+        fault("id\n1\n", "kind = 'tsv'\ntext = 'text'"),
+        "`a` has no column `text`: its header names `id`"
+    );
+}
+
+#[test]
+fn a_description_that_contradicts_itself_is_refused() {
+    let refusal = |format: &str| {
+        let error = fault("a", format);
+        error
+            .strip_prefix("the description of a data set's format is wrong: ")
+            .unwrap_or_else(|| panic!("{error}"))
+            .to_owned()
+    };
+    for kind in ["jsonl", "tsv", "csv"] {
+        assert!(refusal(&format!("kind = '{kind}'")).starts_with("`text` must name the column"), "{kind}");
+    }
+    assert_eq!(refusal("kind = 'lines'\ntext = 1"), "`text` is for tables and `jsonl`");
+    assert_eq!(refusal("kind = 'text'\nheader = true"), "`header` and `quoting` are for tables");
+    assert_eq!(refusal("kind = 'jsonl'\ntext = 1"), "`jsonl` has named fields, but `text` is a number");
+    assert_eq!(refusal("kind = 'tsv'\ntext = 0"), "there is no column 0: columns are counted from 1");
+    let named = refusal("kind = 'tsv'\nheader = false\ntext = 'a'");
+    assert_eq!(named, "without a header a column is given by its number, counted from 1");
+    assert_eq!(
+        refusal("kind = 'lines'\nsample = { count = 0, seed = 1 }"),
+        "`sample` must have a count of at least 1"
+    );
+    let shared = refusal("kind = 'tsv'\ntext = 1\nshare = [0.0, 0.5]");
+    assert_eq!(shared, "`share` counts characters of a text, not of tables and `jsonl`");
+    for share in ["[0.5, 0.5]", "[0.9, 0.1]", "[-0.1, 0.5]", "[0.0, 1.1]", "[nan, 1.0]", "[0.0, nan]"] {
+        let said = refusal(&format!("kind = 'text'\nshare = {share}"));
+        assert!(
+            said.ends_with("but must be two numbers from 0 to 1, the smaller one first"),
+            "{share}: {said}"
+        );
+    }
+    assert!(refusal("kind = 'lines'\ninside = 'a'").starts_with("`inside` is for archives"));
+    assert!(toml::from_str::<DocumentFormat>("kind = 'lines'\nshuffle = true").is_err());
+}
+
+#[test]
+fn words_are_what_white_space_separates() {
+    assert_eq!(words(" The  dog\tsees\u{a0}it .\n"), 5);
+    assert_eq!(words(" \n"), 0);
+}

@@ -1,0 +1,121 @@
+mod hostile;
+mod trained;
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/language");
+
+#[derive(serde::Deserialize)]
+struct Expected {
+    texts: Vec<String>,
+    folders: BTreeMap<String, Results>,
+}
+
+/// What transformers makes of the texts, by one folder.
+#[derive(serde::Deserialize)]
+struct Results {
+    size: usize,
+    begin: Option<u32>,
+    end: Option<u32>,
+    ids: Vec<Vec<u32>>,
+    /// The texts that decoding does not restore, by number.
+    decoded: BTreeMap<usize, String>,
+}
+
+fn fixture(name: &str) -> LanguageTokenizer {
+    LanguageTokenizer::load(&Path::new(FIXTURES).join(name)).unwrap()
+}
+
+fn expected() -> Expected {
+    serde_json::from_slice(&fs::read(Path::new(FIXTURES).join("expected.json")).unwrap()).unwrap()
+}
+
+/// A copy of a fixture in which some files are others; an empty one is left out.
+fn copied(name: &str, changed: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(Path::new(FIXTURES).join(name)).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+    }
+    for (file, text) in changed {
+        let path = folder.path().join(file);
+        if text.is_empty() { fs::remove_file(path).unwrap() } else { fs::write(path, text).unwrap() }
+    }
+    folder
+}
+
+fn check(tokenizer: &LanguageTokenizer, name: &str, texts: &[String], results: &Results) {
+    assert_eq!(tokenizer.vocabulary_size(), results.size, "{name}");
+    assert_eq!((tokenizer.begin(), tokenizer.end()), (results.begin, results.end), "{name}");
+    for (place, (text, ids)) in texts.iter().zip(&results.ids).enumerate() {
+        assert_eq!(&tokenizer.encode(text).unwrap(), ids, "{name}: {text:?}");
+        let decoded = results.decoded.get(&place).unwrap_or(text);
+        assert_eq!(&tokenizer.decode(ids).unwrap(), decoded, "{name}: {text:?}");
+    }
+}
+
+#[test]
+fn every_family_cuts_as_transformers_does() {
+    let Expected { texts, folders } = expected();
+    assert_eq!(folders.len(), 7);
+    for (name, results) in &folders {
+        check(&fixture(name), name, &texts, results);
+    }
+}
+
+#[test]
+fn what_is_saved_is_the_same_when_it_is_loaded() {
+    let Expected { texts, folders } = expected();
+    for (name, results) in &folders {
+        let folder = tempfile::tempdir().unwrap();
+        fixture(name).save(&folder.path().join("tokenizer.json")).unwrap();
+        let loaded = LanguageTokenizer::load(folder.path()).unwrap();
+        check(&loaded, name, &texts, results);
+    }
+}
+
+/// Llama 3's template puts `<|begin_of_text|>`, id 0, first, and Llama 2's settings `<s>`, id 1; other readers of a saved
+/// file must still do so.
+#[test]
+fn what_is_put_around_texts_is_saved() {
+    for (name, ids) in [("llama3", &[0][..]), ("llama2", &[1]), ("gpt2", &[]), ("qwen2", &[])] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokenizer.json");
+        fixture(name).save(&path).unwrap();
+        let foreign: Tokenizer = fs::read_to_string(&path).unwrap().parse().unwrap();
+        assert_eq!(foreign.encode("", true).unwrap().get_ids(), ids, "{name}");
+    }
+}
+
+#[test]
+fn special_tokens_are_letters_in_texts_and_nothing_in_decoded_ones() {
+    let tokenizer = fixture("gpt2");
+    let mut ids = tokenizer.encode("a<|endoftext|>").unwrap();
+    assert!(!ids.contains(&0), "{ids:?}");
+    ids.insert(1, 0);
+    assert_eq!(tokenizer.decode(&ids).unwrap(), "a<|endoftext|>");
+    let error = tokenizer.decode(&[0, 310]).unwrap_err().to_string();
+    assert_eq!(error, "no token has the id 310: ids are below 310");
+}
+
+/// The template of the file says `<s>`, id 1.
+#[test]
+fn the_first_token_is_the_one_that_is_put_there_or_named() {
+    let begin = |settings: &str, change: fn(&mut Value)| {
+        let mut json: Value =
+            serde_json::from_slice(&fs::read(Path::new(FIXTURES).join("llama2/tokenizer.json")).unwrap())
+                .unwrap();
+        change(&mut json);
+        let files = [("tokenizer.json", &*json.to_string()), ("tokenizer_config.json", settings)];
+        LanguageTokenizer::load(copied("llama2", &files).path()).unwrap().begin()
+    };
+    let without = |json: &mut Value| json["post_processor"] = Value::Null;
+    assert_eq!(begin("{}", |_| {}), Some(1), "the template's");
+    assert_eq!(begin(r#"{"bos_token": "</s>"}"#, |_| {}), Some(1), "the template's before the named one");
+    assert_eq!(begin(r#"{"bos_token": "</s>", "add_bos_token": true}"#, |_| {}), Some(2), "made anew");
+    assert_eq!(begin(r#"{"bos_token": "</s>"}"#, without), Some(2), "the named one");
+    assert_eq!(begin(r#"{"eos_token": {"content": "</s>"}}"#, without), Some(2), "the end");
+    assert_eq!(begin("{}", without), None);
+}

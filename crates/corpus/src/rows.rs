@@ -1,0 +1,222 @@
+//! Rows of data sets: those of tables, and JSON objects, one a line.
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::foreign::listed;
+use crate::labelled::Column;
+use crate::{Error, parallel};
+
+/// Reads a file of UTF-8, plain or gzip (`.gz`), and leaves out a byte-order mark.
+pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
+    let bytes = parallel::read_bytes(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    text(bytes, path)
+}
+
+/// The same of the content of a file, decompressed; `path` is for messages.
+pub(crate) fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Error> {
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        Error::NotUtf8 { path: path.to_owned(), line: 1 + line_breaks(before) }
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(text)
+}
+
+fn line_breaks(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|&&byte| byte == b'\n').count()
+}
+
+/// What is wrong with a row.
+pub(crate) fn fault(path: &Path, line: usize, reason: String) -> Error {
+    Error::Row { path: path.to_owned(), line, reason }
+}
+
+/// How a table is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    /// Whether commas separate its cells; otherwise tabs do.
+    pub(crate) commas: bool,
+    /// Whether the first row names the columns.
+    pub(crate) header: bool,
+    /// Whether cells may stand in quotation marks.
+    pub(crate) quoting: bool,
+}
+
+/// A row of a table.
+pub(crate) struct Row {
+    /// Its first line, counted from 1.
+    pub(crate) line: usize,
+    pub(crate) cells: Vec<String>,
+}
+
+/// A table whose rows have the columns that were asked for.
+pub(crate) struct Table {
+    /// Where in a row these are, in the order in which they were asked for, counted from 0.
+    pub(crate) places: Vec<usize>,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Table {
+    /// Reads the rows of `text`; `path` is for messages.
+    pub(crate) fn read(text: &str, path: &Path, layout: Layout, columns: &[&Column]) -> Result<Self, Error> {
+        let mut records = Records::new(text, layout);
+        let header = if layout.header { records.next().map(|row| row.cells) } else { None };
+        if layout.header && header.is_none() {
+            return Err(Error::NoExamples { path: path.to_owned() });
+        }
+        let header = header.unwrap_or_default();
+        let places =
+            columns.iter().map(|column| place(column, &header, path)).collect::<Result<Vec<_>, _>>()?;
+        // A row that is shorter or longer than the header has its texts in the wrong columns.
+        let least = places.iter().max().map_or(0, |place| place + 1);
+        let mut rows = Vec::new();
+        for row in records.by_ref() {
+            if let Some(reason) = misfit(row.cells.len(), header.len(), least, layout) {
+                return Err(fault(path, row.line, reason));
+            }
+            rows.push(row);
+        }
+        if layout.quoting && records.ends_within_quotes() {
+            let last = rows.last().map_or(1, |row: &Row| row.line);
+            return Err(fault(path, last, "a quotation mark is never closed".to_owned()));
+        }
+        Ok(Self { places, rows })
+    }
+}
+
+fn place(column: &Column, header: &[String], path: &Path) -> Result<usize, Error> {
+    let found: Vec<usize> = match column {
+        Column::Number(number) if !header.is_empty() && *number > header.len() => Vec::new(),
+        Column::Number(number) => vec![number - 1],
+        Column::Name(name) => (0..header.len()).filter(|&index| header[index] == *name).collect(),
+    };
+    match found[..] {
+        [index] => Ok(index),
+        _ => Err(Error::Column {
+            path: path.to_owned(),
+            found: if found.is_empty() { "no column" } else { "more than one column" },
+            column: column.to_string(),
+            header: listed(header),
+        }),
+    }
+}
+
+/// What is wrong with a row of `found` cells, in a table whose header has `header` of them, 0 if there is none.
+fn misfit(found: usize, header: usize, least: usize, layout: Layout) -> Option<String> {
+    let count = match found {
+        1 => "1 column".to_owned(),
+        found => format!("{found} columns"),
+    };
+    let fault = if layout.header && found != header {
+        format!("{count}, but the header has {header}")
+    } else if found < least {
+        format!("{count}, but column {least} is needed")
+    } else {
+        return None;
+    };
+    let hint = "; if quotation marks are part of the text, set `quoting = false`";
+    Some(fault + if layout.quoting { hint } else { "" })
+}
+
+/// A line of a file of JSON objects.
+pub(crate) struct Object {
+    /// The line, counted from 1.
+    pub(crate) line: usize,
+    pub(crate) fields: Map<String, Value>,
+}
+
+/// The objects of `text`, one a line; blank lines do not count.
+pub(crate) fn objects(text: &str, path: &Path) -> Result<Vec<Object>, Error> {
+    let lines = text.split('\n').zip(1..).filter(|(text, _)| !text.trim().is_empty());
+    lines.map(|(text, line)| object(text, path, line)).collect()
+}
+
+fn object(text: &str, path: &Path, line: usize) -> Result<Object, Error> {
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| fault(path, line, format!("not valid JSON ({})", json_reason(&error))))?;
+    match value {
+        Value::Object(fields) => Ok(Object { line, fields }),
+        other => Err(fault(path, line, format!("{} instead of a JSON object", kind_of(&other)))),
+    }
+}
+
+/// What is wrong with a line, without the number that a line has within itself.
+fn json_reason(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", " at column ")
+}
+
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// The rows of a table, each with the number of its line, counted from 1.
+struct Records<'a> {
+    text: &'a str,
+    reader: csv::Reader<&'a [u8]>,
+    record: csv::StringRecord,
+    /// Bytes of `text` whose line breaks are in `lines` already.
+    counted: usize,
+    lines: usize,
+}
+
+impl<'a> Records<'a> {
+    fn new(text: &'a str, layout: Layout) -> Self {
+        let reader = csv::ReaderBuilder::new()
+            .has_headers(false) // the header is read as a row
+            .flexible(true)
+            .delimiter(if layout.commas { b',' } else { b'\t' })
+            .quoting(layout.quoting)
+            .terminator(csv::Terminator::Any(b'\n'))
+            .from_reader(text.as_bytes());
+        Self { text, reader, record: csv::StringRecord::new(), counted: 0, lines: 0 }
+    }
+
+    /// Whether the last record runs to the end of the file because of a quotation mark that is never closed: the reader
+    /// takes all that follows for one cell, without a word.
+    fn ends_within_quotes(&self) -> bool {
+        let record = &self.text[self.counted..];
+        record.trim_end().contains('\n') && record.matches('"').count() % 2 == 1
+    }
+
+    /// The line of the record that was just read.
+    fn line(&mut self) -> usize {
+        let start = self.record.position().map_or(0, csv::Position::byte) as usize;
+        // The reader skips blank lines, but says that the record starts before them.
+        let text = &self.text.as_bytes()[start..];
+        let start = start + text.iter().take_while(|&&byte| byte == b'\n').count();
+        self.lines += line_breaks(&self.text.as_bytes()[self.counted..start]);
+        self.counted = start;
+        self.lines + 1
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = Row;
+
+    fn next(&mut self) -> Option<Row> {
+        loop {
+            let more = self.reader.read_record(&mut self.record);
+            if !more.expect("UTF-8 in memory, rows of any length: nothing can fail") {
+                return None;
+            }
+            let line = self.line();
+            let mut cells: Vec<String> = self.record.iter().map(str::to_owned).collect();
+            if let Some(last) = cells.last_mut().filter(|last| last.ends_with('\r')) {
+                last.pop();
+            }
+            if cells.iter().any(|cell| !cell.is_empty()) || cells.len() > 1 {
+                return Some(Row { line, cells });
+            }
+        }
+    }
+}
