@@ -146,31 +146,40 @@ impl DocumentFormat {
     }
 }
 
-/// Reads the documents of a file: UTF-8, plain, gzip (`.gz`) or in a zip archive (`.zip`), with or without byte-order mark
-/// and carriage returns. Blank documents are left out.
+/// Reads the documents of files that follow each other: UTF-8, plain, gzip (`.gz`) or in a zip archive (`.zip`), with or
+/// without byte-order mark and carriage returns. Blank documents are left out; which are distinct, and which are drawn, is
+/// said of all files together.
 ///
 /// # Errors
-/// If the description contradicts itself; if the file is missing, empty, torn or not UTF-8, or all its documents are
+/// If the description contradicts itself; if a file is missing, empty, torn or not UTF-8, or all its documents are
 /// blank; if there are too few for the sample.
-pub fn read(path: &Path, format: &DocumentFormat) -> Result<Vec<Document>, Error> {
+///
+/// # Panics
+/// If there are no files.
+pub fn read<P: AsRef<Path>>(files: &[P], format: &DocumentFormat) -> Result<Vec<Document>, Error> {
     format.validate()?;
-    let Member { path, bytes } = content(path, format)?;
-    if bytes.is_empty() {
-        return Err(Error::NoDocuments { path });
+    let mut all = Vec::new();
+    for path in files {
+        let Member { path, bytes } = content(path.as_ref(), format)?;
+        if bytes.is_empty() {
+            return Err(Error::NoDocuments { path });
+        }
+        let mut texts = texts(&rows::text(bytes, &path)?, &path, format)?;
+        texts.retain(|text| !text.trim().is_empty());
+        if texts.is_empty() {
+            return Err(Error::NoDocuments { path });
+        }
+        all.append(&mut texts);
     }
-    let mut texts = texts(&rows::text(bytes, &path)?, &path, format)?;
-    texts.retain(|text| !text.trim().is_empty());
     if format.distinct == Some(true) {
         let mut seen = HashSet::new();
-        texts.retain(|text| seen.insert(text.clone()));
-    }
-    if texts.is_empty() {
-        return Err(Error::NoDocuments { path });
+        all.retain(|text| seen.insert(text.clone()));
     }
     if let Some(sample) = format.sample {
-        texts = drawn(texts, sample, path)?;
+        let last = files.last().expect("documents come from files").as_ref();
+        all = drawn(all, sample, last.to_owned())?;
     }
-    Ok(texts.into_iter().map(|text| Document { text }).collect())
+    Ok(all.into_iter().map(|text| Document { text }).collect())
 }
 
 /// The number of words of a text: what white space separates. Perplexity by word divides by it.

@@ -15,7 +15,7 @@ fn try_read(name: &str, content: &[u8], format: &str) -> Result<Vec<String>, Str
     let path = folder.path().join(name);
     fs::write(&path, content).unwrap();
     let prefix = format!("{}/", folder.path().display());
-    let documents = read(&path, &toml::from_str(format).unwrap());
+    let documents = read(&[path.clone()], &toml::from_str(format).unwrap());
     let documents = documents.map_err(|error| error.to_string().replace(&prefix, ""))?;
     Ok(documents.into_iter().map(|document| document.text).collect())
 }
@@ -193,4 +193,25 @@ fn a_description_that_contradicts_itself_is_refused() {
 fn words_are_what_white_space_separates() {
     assert_eq!(words(" The  dog\tsees\u{a0}it .\n"), 5);
     assert_eq!(words(" \n"), 0);
+}
+
+/// What one file repeats of another is not kept twice, and a sample is of all of them.
+#[test]
+fn files_that_follow_each_other_are_one_text_collection() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [("a", "one\ntwo\n"), ("b", "two\nthree\nfour\n")].map(|(name, content)| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    });
+    let texts = |format: &str| {
+        let documents = read(&files, &toml::from_str(format).unwrap()).map_err(|error| error.to_string());
+        documents.map(|all| all.into_iter().map(|document| document.text).collect::<Vec<_>>())
+    };
+    assert_eq!(texts("kind = 'lines'\ndistinct = true").unwrap(), ["one", "two", "three", "four"]);
+    let mut drawn = texts("kind = 'lines'\ndistinct = true\nsample = { count = 4, seed = 1 }").unwrap();
+    drawn.sort();
+    assert_eq!(drawn, ["four", "one", "three", "two"]);
+    let refusal = texts("kind = 'lines'\ndistinct = true\nsample = { count = 5, seed = 1 }").unwrap_err();
+    assert!(refusal.ends_with("a sample of 5 documents is asked for, but only 4 can be drawn"), "{refusal}");
 }

@@ -11,7 +11,7 @@ use training::{Machine, workers};
 use super::precision::{MARGIN, Models};
 use super::texts::{BATCH_TOKENS, Texts};
 use crate::error::Error;
-use crate::evaluation::{BySet, Layers, Load, Plan, Request, Scorer, neighbours};
+use crate::evaluation::{BySet, Load, Plan, Request, Scorer, by_lowest_layer};
 use crate::model::of_threads;
 use crate::subject::Scored;
 
@@ -79,9 +79,8 @@ impl Scorer for Decisions<'_> {
     type Model = Models;
     type Segment = Outcome;
 
-    /// Those that first differ from the intact model in the same layer.
     fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
-        neighbours(sets, Layers::of, Layers::most_together)
+        by_lowest_layer(sets)
     }
 
     /// What the models say of the texts of a batch under each set.
@@ -143,29 +142,6 @@ mod tests {
 
     fn set(names: &[&str]) -> HeadSet {
         names.iter().map(|name| name.parse().unwrap()).collect()
-    }
-
-    #[test]
-    fn neighbours_with_the_same_lowest_layer_are_evaluated_together() {
-        let sets = [
-            HeadSet::none(),
-            set(&["self:1:1"]),
-            set(&["self:1:2", "self:1:3"]),
-            set(&["self:3:1", "self:2:2"]),
-            set(&["self:2:1", "self:4:1"]),
-            set(&["self:2:1"]),
-            set(&["self:1:1"]),
-        ];
-        assert_eq!(Decisions::groups(&sets, 1), [0..1, 1..3, 3..5, 5..6, 6..7]);
-    }
-
-    #[test]
-    fn a_group_is_bounded_so_that_rows_come_soon() {
-        let sizes = |names: &[&str]| {
-            let sets = vec![set(names); 2 * MOST_TOGETHER + 1];
-            Decisions::groups(&sets, 1).iter().map(ExactSizeIterator::len).max().unwrap()
-        };
-        assert_eq!((sizes(&["self:2:1"]), sizes(&["self:2:1", "self:3:1"])), (MOST_TOGETHER, OF_SEVERAL));
     }
 
     /// 3 layers of 4 heads.

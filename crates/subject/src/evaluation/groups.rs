@@ -27,9 +27,15 @@ pub(crate) fn neighbours<K: PartialEq + Copy>(
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
+/// Neighbours in `sets` that first differ from the intact model in the same layer of a single stack: what they share lies
+/// below it.
+pub(crate) fn by_lowest_layer(sets: &[HeadSet]) -> Vec<Range<usize>> {
+    neighbours(sets, Layers::of, Layers::most_together)
+}
+
 /// Where a set has heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Layers {
+enum Layers {
     /// Nowhere: the intact model.
     None,
     /// In this layer alone.
@@ -39,7 +45,7 @@ pub(crate) enum Layers {
 }
 
 impl Layers {
-    pub(crate) fn of(set: &HeadSet) -> Self {
+    fn of(set: &HeadSet) -> Self {
         let layers = || set.iter().map(HeadId::layer_index);
         match (layers().min(), layers().max()) {
             (Some(lowest), Some(highest)) if lowest == highest => Self::One(lowest),
@@ -49,7 +55,7 @@ impl Layers {
     }
 
     /// Sets with heads there that are evaluated together.
-    pub(crate) fn most_together(self) -> usize {
+    fn most_together(self) -> usize {
         match self {
             Self::None => 1,
             Self::One(_) => MOST_TOGETHER,
@@ -112,5 +118,32 @@ mod tests {
                 (0..5).map(|set| (set, (0..5).map(|place| 10 * set + place).collect())).collect();
             assert_eq!(seen, expected);
         }
+    }
+
+    fn set(names: &[&str]) -> HeadSet {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn neighbours_with_the_same_lowest_layer_are_evaluated_together() {
+        let sets = [
+            HeadSet::none(),
+            set(&["self:1:1"]),
+            set(&["self:1:2", "self:1:3"]),
+            set(&["self:3:1", "self:2:2"]),
+            set(&["self:2:1", "self:4:1"]),
+            set(&["self:2:1"]),
+            set(&["self:1:1"]),
+        ];
+        assert_eq!(by_lowest_layer(&sets), [0..1, 1..3, 3..5, 5..6, 6..7]);
+    }
+
+    #[test]
+    fn a_group_is_bounded_so_that_rows_come_soon() {
+        let sizes = |names: &[&str]| {
+            let sets = vec![set(names); 2 * MOST_TOGETHER + 1];
+            by_lowest_layer(&sets).iter().map(ExactSizeIterator::len).max().unwrap()
+        };
+        assert_eq!((sizes(&["self:2:1"]), sizes(&["self:2:1", "self:3:1"])), (MOST_TOGETHER, OF_SEVERAL));
     }
 }

@@ -11,7 +11,7 @@ use training::Progress;
 use crate::error::Error;
 use crate::model::Model;
 
-pub(crate) use groups::{Layers, neighbours};
+pub(crate) use groups::{by_lowest_layer, neighbours};
 pub(crate) use measuring::over_batches;
 use plan::Trunks;
 pub(crate) use plan::{Load, Plan};

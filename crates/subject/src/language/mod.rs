@@ -149,7 +149,8 @@ impl Task for LanguageModelling {
             Texts::Documents(_) => {
                 identity.metric = "nats".to_owned();
                 let Windowing { length, stride, end, segments } = self.windowing;
-                let protocol = json!({ "length": length, "stride": stride, "end": end, "segments": segments });
+                let protocol =
+                    json!({ "length": length, "stride": stride, "end": end, "segments": segments });
                 arguments.insert("windows".to_owned(), protocol);
             }
             Texts::Questions(questions) => {
@@ -235,7 +236,12 @@ impl Task for LanguageModelling {
     }
 
     /// Nats a prediction of each row.
-    fn outputs(model: &LanguageModel, rows: &Rows, batch: &[usize], gates: &Gates) -> Result<Vec<f64>, Error> {
+    fn outputs(
+        model: &LanguageModel,
+        rows: &Rows,
+        batch: &[usize],
+        gates: &Gates,
+    ) -> Result<Vec<f64>, Error> {
         let texts = rows.batch(model, batch)?;
         let nats = no_grad(|| model.prediction_nats(&texts, gates, &ModelDropout::OFF));
         let nats = to_vec::<f64>(&texts.by_row(&nats.to_kind(Kind::Double)));

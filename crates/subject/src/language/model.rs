@@ -1,6 +1,6 @@
 //! The size of a language model that is trained from nothing, its tokeniser, and how it is trained.
-use core_masking::language_model::{LanguageFamily, TokenIds};
 use core_masking::families::{GPT2, LLAMA};
+use core_masking::language_model::{LanguageFamily, TokenIds};
 use core_masking::{Activation, LanguageConfig};
 use serde::{Deserialize, Serialize};
 use training::Keep;

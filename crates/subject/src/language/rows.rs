@@ -38,13 +38,9 @@ struct Row {
 #[derive(Debug)]
 pub(crate) enum SegmentsOf {
     /// Documents, by their nats a token: the words of each.
-    Documents {
-        words: Vec<u32>,
-    },
+    Documents { words: Vec<u32> },
     /// Questions, by the choice that a model finds most probable: the place of the right one among the choices of each.
-    Questions {
-        answers: Vec<usize>,
-    },
+    Questions { answers: Vec<usize> },
 }
 
 /// How documents become rows.
@@ -173,7 +169,8 @@ impl Rows {
                 tokens.extend(tokenizer.begin());
                 let begun = tokens.len() - start;
                 tokens.extend(tokenizer.encode(&whole)?);
-                let (length, positions) = (tokens.len() - start - 1, usize::try_from(positions).unwrap_or(usize::MAX));
+                let (length, positions) =
+                    (tokens.len() - start - 1, usize::try_from(positions).unwrap_or(usize::MAX));
                 if length > positions {
                     return Err(core_masking::Error::TooLong { side: "choice", length, positions }.into());
                 }
@@ -256,7 +253,10 @@ impl Rows {
         };
         let tokens = |unit: &&[usize]| unit.iter().map(|&row| self.rows[row].tokens.len()).sum();
         let batches = corpus::batches::longest_first(units.iter().map(tokens), BATCH_TOKENS);
-        batches.into_iter().map(|batch| batch.into_iter().flat_map(|unit| units[unit].to_vec()).collect()).collect()
+        batches
+            .into_iter()
+            .map(|batch| batch.into_iter().flat_map(|unit| units[unit].to_vec()).collect())
+            .collect()
     }
 }
 

@@ -6,7 +6,7 @@ use tch::{Kind, no_grad};
 
 use super::rows::{BATCH_TOKENS, Rows};
 use crate::error::Error;
-use crate::evaluation::{BySet, Layers, Load, Request, Scorer, neighbours};
+use crate::evaluation::{BySet, Load, Request, Scorer, by_lowest_layer};
 
 /// A split that is predicted.
 pub(crate) struct Predictions<'a> {
@@ -26,9 +26,8 @@ impl Scorer for Predictions<'_> {
     type Model = LanguageModel;
     type Segment = RowNats;
 
-    /// Those that first differ from the intact model in the same layer.
     fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
-        neighbours(sets, Layers::of, Layers::most_together)
+        by_lowest_layer(sets)
     }
 
     /// The nats of the rows of a batch under each set.

@@ -200,10 +200,10 @@ impl LanguageSpec {
             (Some(model), Some(tokenizer), Some(training)) => {
                 self.validate_training(model, tokenizer, training)
             }
-            (None, ..) => {
-                Err("[checkpoint] takes neither [tokenizer] nor [training]: language models are not fine-tuned"
-                    .to_owned())
-            }
+            (None, ..) => Err(
+                "[checkpoint] takes neither [tokenizer] nor [training]: language models are not fine-tuned"
+                    .to_owned(),
+            ),
             (Some(_), ..) => {
                 Err("[model] needs [tokenizer] and [training]: it is trained from nothing".to_owned())
             }

@@ -7,12 +7,12 @@ use serde_json::json;
 use tch::Kind;
 use training::{AdamSettings, Machine};
 
+use super::LanguageModelling;
 use super::data::Texts;
 use super::learner::LanguageLearner;
 use super::model::{DecoderSpec, PretrainingSpec, Symbols, TokenKind, TokenizerSpec};
 use super::rows::{Rows, Windowing};
 use super::spec::{LanguageSpec, SegmentKind};
-use super::LanguageModelling;
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::task::Described;
@@ -103,7 +103,11 @@ impl Trained for LanguageModelling {
         LanguageLearner::new(&model, settings)
     }
 
-    fn resume(described: &Described<Self>, folder: &Path, machine: &Machine) -> Result<LanguageLearner, Error> {
+    fn resume(
+        described: &Described<Self>,
+        folder: &Path,
+        machine: &Machine,
+    ) -> Result<LanguageLearner, Error> {
         LanguageLearner::load(folder, machine.device, trained(described)?.1)
     }
 }
