@@ -42,7 +42,7 @@ fn a_minimal_pair_has_no_context() {
     let line = r#"{"sentence_good": "Cats sleep.", "sentence_bad": "Cats sleeps.", "UID": "agreement"}"#;
     let expected =
         Choice { group: Some("agreement".to_owned()), ..choice("", &["Cats sleep.", "Cats sleeps."], 0) };
-    assert_eq!(choices(line, BLIMP), [expected.clone()]);
+    assert_eq!(choices(line, BLIMP), std::slice::from_ref(&expected));
     let part =
         |text: &str, characters| Part { context: String::new(), continuation: text.to_owned(), characters };
     assert_eq!(expected.parts(), [part("Cats sleep.", 11), part("Cats sleeps.", 12)]);

@@ -6,8 +6,10 @@
 //! and the adjective after its noun, and inflects both. Names are many, rare and copied.
 //!
 //! From the same trees, [`inference_splits`] makes English-like pairs of a premise and a hypothesis,
-//! labelled as entailment, neutral or contradiction, in a matched and a mismatched domain.
+//! labelled as entailment, neutral or contradiction, in a matched and a mismatched domain; and
+//! [`language_splits`] and [`agreement_pairs`] make what language models learn and are asked.
 mod inference;
+mod language;
 mod lexicon;
 mod noise;
 mod sampling;
@@ -26,6 +28,7 @@ use sampling::Sampler;
 use tree::Sentence;
 
 pub use inference::{INFERENCE_LABELS, InferenceSizes, InferenceSplits, inference_splits};
+pub use language::{AGREEMENT_GROUPS, LanguageSplits, agreement_pairs, language_splits};
 
 /// What the sentences are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -184,7 +184,8 @@ fn words_of(adjective: &Adjective) -> impl Iterator<Item = &'static str> {
     adjective.degree.into_iter().chain([adjective.word]).map(|word| word.source)
 }
 
-fn auxiliary(tense: Tense, number: Number) -> &'static str {
+/// The form of "do" before a negated verb or a question.
+pub(super) fn auxiliary(tense: Tense, number: Number) -> &'static str {
     match (tense, number) {
         (Tense::Past, _) => "did",
         (Tense::Present, Number::Singular) => "does",

@@ -1,0 +1,134 @@
+//! The demo of language models: sentences of the English-like language, and minimal pairs of agreement.
+//!
+//! The pairs are those of Linzen et al. (2016), <https://aclanthology.org/Q16-1037>, and of BLiMP (Warstadt et al. 2020,
+//! <https://aclanthology.org/2020.tacl-1.25>): a sentence, and the same with a verb that does not agree with its subject.
+//! What stands between the two may hold an attractor, a noun of the other number, with which a model that only looks
+//! nearby would let the verb agree.
+use std::collections::HashSet;
+
+use sha2::{Digest, Sha256};
+
+use super::lexicon::{Number, Tense};
+use super::tree::{Clause, NounPhrase, Partner, Sentence};
+use super::{Domain, Generator, Relation, SplitSizes, source, spell};
+use crate::choices::Choice;
+use crate::documents::Document;
+
+/// The groups of [`agreement_pairs`]: what stands between the noun and its verb, and whether an attractor is in it.
+pub const AGREEMENT_GROUPS: [&str; 5] = [
+    "simple",
+    "prepositional-phrase",
+    "prepositional-phrase, attractor",
+    "relative-clause",
+    "relative-clause, attractor",
+];
+
+/// The demo's documents, a sentence each; none is in two splits, or twice in one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LanguageSplits {
+    /// Training, standard domain.
+    pub train: Vec<Document>,
+    /// Development, standard domain.
+    pub dev: Vec<Document>,
+    /// Test, standard domain.
+    pub test: Vec<Document>,
+    /// Test, shifted domain.
+    pub shifted: Vec<Document>,
+}
+
+/// The demo's splits: English-like sentences but for those that are kept for [`agreement_pairs`]. The tests do not depend
+/// on how much training data is asked for.
+pub fn language_splits(sizes: SplitSizes, seed: u64) -> LanguageSplits {
+    let mut seen = HashSet::new();
+    let mut standard = Generator::new(Domain::Standard, seed);
+    let mut shifted = Generator::new(Domain::Shifted, seed);
+    let test = documents(&mut standard, sizes.test, &mut seen);
+    let dev = documents(&mut standard, sizes.dev, &mut seen);
+    let shifted = documents(&mut shifted, sizes.shifted, &mut seen);
+    let train = documents(&mut standard, sizes.train, &mut seen);
+    LanguageSplits { train, dev, test, shifted }
+}
+
+fn documents(generator: &mut Generator, count: usize, seen: &mut HashSet<String>) -> Vec<Document> {
+    let mut documents = Vec::with_capacity(count);
+    while documents.len() < count {
+        let sentences = generator.take(count - documents.len(), seen).into_iter().map(|sample| sample.source);
+        documents.extend(sentences.filter(|text| !is_kept(text)).map(|text| Document { text }));
+    }
+    documents
+}
+
+/// Whether a sentence is kept for [`agreement_pairs`]. An eighth of all are, whatever is asked for, so that the pairs do
+/// not depend on the splits.
+fn is_kept(sentence: &str) -> bool {
+    Sha256::digest(sentence)[0] < 32
+}
+
+/// Minimal pairs of a domain, without noise: a statement, and the same with its main verb in the wrong number; the first
+/// is right. The [groups](AGREEMENT_GROUPS) take turns. Equal arguments give equal pairs, fewer are the beginning of more,
+/// and no sentence of theirs is in any of [`language_splits`].
+pub fn agreement_pairs(domain: Domain, count: usize, seed: u64) -> Vec<Choice> {
+    let mut generator = Generator::new(domain, seed);
+    let mut seen = HashSet::new();
+    let mut groups = AGREEMENT_GROUPS.map(|_| Vec::new());
+    let wanted = |group: usize| (count + AGREEMENT_GROUPS.len() - 1 - group) / AGREEMENT_GROUPS.len();
+    while (0..groups.len()).any(|group| groups[group].len() < wanted(group)) {
+        let Sentence::Statement(clause) = generator.sampler.sentence(&mut generator.rng) else { continue };
+        let Some(group) = group(&clause.subject).filter(|&group| groups[group].len() < wanted(group)) else {
+            continue;
+        };
+        if let Some(pair) = pair(clause, group)
+            && is_kept(&pair.choices[0])
+            && seen.insert(pair.choices[0].clone())
+        {
+            groups[group].push(pair);
+        }
+    }
+    let mut turns = groups.map(Vec::into_iter);
+    (0..count).filter_map(|place| turns[place % AGREEMENT_GROUPS.len()].next()).collect()
+}
+
+/// The group of a subject, by its place in [`AGREEMENT_GROUPS`]; `None` for two nouns.
+fn group(subject: &NounPhrase) -> Option<usize> {
+    let (construction, between) = match subject {
+        NounPhrase::Plain(_) => (0, None),
+        NounPhrase::Pair(..) => return None,
+        NounPhrase::WithAdposition(_, modifier) => (1, Some(&modifier.nominal)),
+        NounPhrase::WithRelative(_, relative) => match &relative.partner {
+            Partner::Object(object) => (3, object.as_ref()),
+            Partner::Subject(partner) => (3, Some(partner)),
+        },
+    };
+    let attracts = between.is_some_and(|nominal| nominal.number() != subject.number());
+    Some(construction + usize::from(attracts))
+}
+
+/// The pair of a statement; `None` if its verb does not show the number.
+fn pair(clause: Clause, group: usize) -> Option<Choice> {
+    if clause.verb.tense != Tense::Present {
+        return None;
+    }
+    let other = match clause.subject.number() {
+        Number::Singular => Number::Plural,
+        Number::Plural => Number::Singular,
+    };
+    let wrong = match clause.verb.negated {
+        true => source::auxiliary(Tense::Present, other),
+        false => clause.verb.verb.source(Tense::Present, other),
+    };
+    let source::Words { mut words, arcs } = source::read(&Sentence::Statement(clause));
+    let root = (0..words.len()).find(|&word| arcs.iter().all(|arc| arc.dependent != word))?;
+    let auxiliary = arcs.iter().find(|arc| arc.head == root && arc.relation == Relation::Auxiliary);
+    let right = spell(&words, true, ".");
+    words[auxiliary.map_or(root, |arc| arc.dependent)] = wrong.to_owned();
+    let choices = vec![right, spell(&words, true, ".")];
+    Some(Choice {
+        context: String::new(),
+        choices,
+        answer: 0,
+        group: Some(AGREEMENT_GROUPS[group].to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests;
