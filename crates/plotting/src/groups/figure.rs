@@ -9,7 +9,7 @@ use crate::figure::axes::stroke;
 use crate::figure::canvas::{Area, Figure, TEXT_INCHES, points, to_error};
 use crate::figure::color_bar::{ABOVE_BAR, BAR, BELOW_BAR, ColorBar};
 use crate::figure::diverging::{color, text_color};
-use crate::figure::palette::{GREY, INK};
+use crate::figure::palette::{GREY, INK, LIGHT};
 use crate::figure::text::{SMALL, TextStyle, fitted, width};
 use crate::number::{count, short, typeset};
 
@@ -27,8 +27,6 @@ const WIDEST: f64 = 14.0;
 const NAMES: f64 = 150.0;
 /// Room between the names and the cells, in points.
 const GAP: f64 = 4.0;
-
-const WHITE: RGBColor = RGBColor(255, 255, 255);
 
 /// Where the cells stand on the page, in points, and which heads they are of.
 struct Grid {
@@ -138,7 +136,7 @@ fn draw_group(
         let value = change.delta / grid.most;
         let area = [(left, top), (right, bottom)];
         page.draw(&Rectangle::new(area, color(value).filled())).map_err(to_error)?;
-        page.draw(&Rectangle::new(area, stroke(WHITE, 0.6))).map_err(to_error)?;
+        page.draw(&Rectangle::new(area, stroke(LIGHT, 0.5))).map_err(to_error)?;
         if Groups::is_significant(change, alpha) {
             let middle = ((left + right) / 2, (top + bottom) / 2);
             page.draw(&Circle::new(middle, points(1.3), text_color(value).filled())).map_err(to_error)?;
