@@ -122,7 +122,8 @@ impl Sweep {
     /// The names of the key-value heads of a layer, each over the heads that read it; none where each head has its own, or
     /// the `heads` of a layer are not as many for each.
     pub fn key_value_groups(&self, heads: usize) -> Vec<ColumnGroup> {
-        let key_values = self.file.origin.key_value_heads().filter(|key_values| heads % key_values == 0);
+        let key_values =
+            self.file.origin.key_value_heads().filter(|key_values| heads.is_multiple_of(*key_values));
         let key_values = key_values.filter(|&key_values| key_values < heads).unwrap_or(0);
         let group = |number| ColumnGroup { name: format!("kv {number}"), columns: heads / key_values };
         (1..=key_values).map(group).collect()
