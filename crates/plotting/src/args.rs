@@ -29,6 +29,8 @@ pub enum Command {
     Figure2(Figure2Args),
     /// Rank correlations of what heads can be ordered by, as a matrix and a table
     Agreement(AgreementArgs),
+    /// Accuracy by group of segments, such as the paradigms of BLiMP, and the heads that each group needs
+    Groups(GroupsArgs),
     /// Best single head of each layer, chosen and reported on one split; for BERT, Table 3
     #[command(visible_alias = "table3")]
     Table2(BestHeadArgs),
@@ -233,6 +235,20 @@ pub struct SummaryArgs {
 pub struct AgreementArgs {
     #[command(flatten)]
     pub source: SourceArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
+}
+
+/// Arguments of the groups of segments.
+#[derive(Debug, clap::Args)]
+pub struct GroupsArgs {
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// A p-value below this is significant
+    #[arg(long, value_name = "P", default_value_t = records::rules::ALPHA, value_parser = parse_alpha)]
+    pub alpha: f64,
+
     #[command(flatten)]
     pub format: FormatArgs,
 }

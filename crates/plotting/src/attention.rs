@@ -2,6 +2,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::origin::Model;
+
 /// Where an attention module stands in the model (Michel et al. 2019, Section 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attention {
@@ -11,7 +13,7 @@ pub enum Attention {
     EncDec,
     /// Decoder self-attention.
     DecDec,
-    /// Self-attention of a model like BERT.
+    /// Self-attention of a model like BERT, or of a language model.
     SelfAttention,
 }
 
@@ -66,15 +68,18 @@ impl FromStr for Attention {
 pub struct FileNames {
     /// For a translator; attention types other than `enc-enc` are appended.
     pub translation: &'static str,
-    /// For a model whose only attention type is `self`.
+    /// For a model like BERT, whose only attention type is `self`.
     pub bert: &'static str,
+    /// For a language model, whose only attention type is `self` too, and of which the paper has no numbers.
+    pub language_model: &'static str,
 }
 
 impl FileNames {
     /// The name for one attention type.
-    pub fn of(self, attention: Attention) -> &'static str {
-        match attention {
-            Attention::SelfAttention => self.bert,
+    pub fn of(self, attention: Attention, model: Model) -> &'static str {
+        match (attention, model) {
+            (Attention::SelfAttention, Model::Other) => self.bert,
+            (Attention::SelfAttention, Model::Language) => self.language_model,
             _ => self.translation,
         }
     }
@@ -103,10 +108,12 @@ impl Selection {
     }
 
     /// File name without extension: `table1`, `table1-enc-dec`, `table1-all`, or the name for BERT.
-    pub fn file_stem(self, names: FileNames, present: &[Attention]) -> String {
+    pub fn file_stem(self, names: FileNames, present: &[Attention], model: Model) -> String {
         let name = names.translation;
         match self {
-            _ if self.of(present) == [Attention::SelfAttention] => names.bert.to_owned(),
+            _ if self.of(present) == [Attention::SelfAttention] => {
+                names.of(Attention::SelfAttention, model).to_owned()
+            }
             Self::Paper => name.to_owned(),
             Self::One(attention) => format!("{name}-{attention}"),
             Self::All => format!("{name}-all"),
@@ -137,13 +144,17 @@ mod tests {
 
     #[test]
     fn files_are_named_after_the_paper_and_the_attention_type() {
-        let names = FileNames { translation: "figure1", bert: "figure1b" };
-        let of = |selection: Selection| selection.file_stem(names, &Attention::ALL);
+        let names = FileNames { translation: "figure1", bert: "figure1b", language_model: "figure1-self" };
+        let of = |selection: Selection| selection.file_stem(names, &Attention::ALL, Model::Other);
         assert_eq!(of(Selection::Paper), "figure1");
         assert_eq!(of(Selection::One(Attention::DecDec)), "figure1-dec-dec");
         assert_eq!(of(Selection::All), "figure1-all");
         for selection in [Selection::Paper, Selection::One(Attention::SelfAttention), Selection::All] {
-            assert_eq!(selection.file_stem(names, &[Attention::SelfAttention]), "figure1b");
+            let stem = |model| selection.file_stem(names, &[Attention::SelfAttention], model);
+            assert_eq!(
+                (stem(Model::Other).as_str(), stem(Model::Language).as_str()),
+                ("figure1b", "figure1-self")
+            );
         }
     }
 }

@@ -2,6 +2,7 @@
 //! Section 6).
 use crate::dynamics::{Checkpoint, Dynamics, share_of};
 use crate::number::tenths;
+use crate::origin::{Model, OPEN_QUESTION};
 use crate::paper::PublishedFigure5;
 use crate::table::{Cell, Row, Table};
 
@@ -16,28 +17,30 @@ pub fn tables(dynamics: &Dynamics, published: Option<&PublishedFigure5>) -> [Tab
 /// One row for each checkpoint, one column for each share of masked heads.
 fn percentages(dynamics: &Dynamics) -> Table {
     let shares = dynamics.shares();
-    let metric = dynamics.metric.label();
+    let (metric, proportional) = (dynamics.metric.label(), dynamics.metric.proportional());
     let cell = |checkpoint: &Checkpoint, masked: usize| {
         checkpoint.step(masked).map_or(String::new(), |row| {
             checkpoint.kept(row.score).map_or("n/a".to_owned(), |kept| format!("{kept:.1}"))
         })
     };
     let row = |checkpoint: &Checkpoint| Row {
-        label: format!("{} [{:.1}]", dynamics.number(checkpoint), checkpoint.base()),
+        label: format!("{} [{}]", dynamics.number(checkpoint), dynamics.unpruned(checkpoint)),
         cells: shares.iter().map(|&(masked, _)| Cell::plain(cell(checkpoint, masked))).collect(),
     };
     Table {
         name: "Figure 5",
         label: format!("figure5-{}", dynamics.file.subject),
         title: format!(
-            "{metric} with some percent of heads masked, in percent of the unpruned {metric} of the same checkpoint, which \
-             stands in brackets; {}",
+            "{proportional} with some percent of heads masked, in percent of the unpruned {proportional} of the same \
+             checkpoint, {} in brackets; {}",
+            if proportional == metric { "which stands" } else { "whose nats a token stand" },
             dynamics.title()
         ),
         row_heading: if dynamics.is_by_epoch() { "Epoch" } else { "Updates" },
         column_heading: "Masked",
         columns: shares.iter().map(|&(_, percent)| tenths(percent)).collect(),
         rows: dynamics.checkpoints().iter().map(row).collect(),
+        column_groups: Vec::new(),
         mark: None,
         summary: summary(dynamics),
         remarks: dynamics.file.remark().into_iter().collect(),
@@ -52,11 +55,15 @@ fn summary(dynamics: &Dynamics) -> Vec<String> {
 fn removable(dynamics: &Dynamics, published: Option<&PublishedFigure5>) -> Table {
     let metric = &dynamics.metric;
     let paper = published.filter(|_| metric.name() == "bleu" && dynamics.is_by_epoch());
+    let remark = match dynamics.file.origin.model() {
+        Model::Language => Some(format!("not compared with Michel et al. (2019), {OPEN_QUESTION}")),
+        Model::Other => published.map(paper_remark),
+    };
     let mut columns = vec!["unpruned".to_owned()];
     columns.extend(paper.map(|_| "paper".to_owned()));
     columns.extend(KEPT.map(|least| format!("{} % kept", tenths(least))));
     let row = |checkpoint: &Checkpoint| {
-        let mut texts = vec![format!("{:.1}", checkpoint.base())];
+        let mut texts = vec![dynamics.unpruned(checkpoint)];
         texts.extend(paper.map(|paper| paper_bleu(paper, checkpoint)));
         texts.extend(KEPT.map(|least| share_of(checkpoint.removable(least))));
         let label = format!("{}{}", dynamics.number(checkpoint), dynamics.state(checkpoint));
@@ -68,16 +75,17 @@ fn removable(dynamics: &Dynamics, published: Option<&PublishedFigure5>) -> Table
         title: format!(
             "Largest share of heads, in percent, that can be masked with {} % of the unpruned {} kept; {}",
             KEPT.map(tenths).join(" and "),
-            metric.label(),
+            metric.proportional(),
             dynamics.title()
         ),
         row_heading: if dynamics.is_by_epoch() { "Epoch" } else { "Updates" },
         column_heading: "Heads",
         columns,
         rows: dynamics.checkpoints().iter().map(row).collect(),
+        column_groups: Vec::new(),
         mark: None,
         summary: removable_summary(dynamics),
-        remarks: published.map(paper_remark).into_iter().chain(dynamics.file.remark()).collect(),
+        remarks: remark.into_iter().chain(dynamics.file.remark()).collect(),
     }
 }
 

@@ -92,6 +92,13 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// A sweep has no groups of segments, or is of no choices that could be counted in them.
+    #[error("`{}` has no groups of choices: its signature must name them, and `ablate-one` store its segments", path.display())]
+    NoGroups {
+        /// The CSV file.
+        path: PathBuf,
+    },
+
     /// The experiment has not been run on this subject.
     #[error("`{}` does not exist: make it with `{experiment} experiments/{subject}.toml`", path.display())]
     NoResults {
@@ -135,6 +142,17 @@ pub enum Error {
         found: String,
         /// What was expected.
         experiment: &'static str,
+    },
+
+    /// The groups in a signature are not those of the segments.
+    #[error("the groups of `{}` have {named} segments, but there are {segments}", path.display())]
+    OtherGroups {
+        /// The CSV file.
+        path: PathBuf,
+        /// How many segments the groups have.
+        named: usize,
+        /// How many there are.
+        segments: usize,
     },
 
     /// A file holds numbers of another run than those beside it.
@@ -206,6 +224,15 @@ pub enum Error {
         path: PathBuf,
         /// Where and why reading it failed.
         source: csv::Error,
+    },
+
+    /// The statistics of segments beside a file are damaged.
+    #[error("the segments of `{}` cannot be read", path.display())]
+    Segments {
+        /// The CSV file.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<significance::Error>,
     },
 
     /// A subject that is no plain name.
@@ -282,6 +309,7 @@ impl Error {
         match self {
             Self::Edited { .. }
             | Self::Empty { .. }
+            | Self::NoGroups { .. }
             | Self::NoPercentage { .. }
             | Self::NoResults { .. }
             | Self::NoSplits { .. }

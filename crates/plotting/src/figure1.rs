@@ -14,7 +14,8 @@ use crate::paper::{Published, PublishedFigure1b};
 use crate::sweep::Sweep;
 
 /// Names of its files: the paper has one histogram for translation and one for BERT.
-pub const FILE_NAMES: FileNames = FileNames { translation: "figure1", bert: "figure1b" };
+pub const FILE_NAMES: FileNames =
+    FileNames { translation: "figure1", bert: "figure1b", language_model: "figure1-self" };
 
 /// Margins around the plots, in points: for the numbers, labels, title and legend.
 const LEFT: f64 = 34.0;
@@ -102,7 +103,7 @@ fn draw(page: &Area<'_>, sweep: &Sweep, panels: &[Panel]) -> Result<(), Error> {
     let (Some(first), Some(last)) = (panels.first(), panels.last()) else { return Ok(()) };
     let attentions: Vec<_> = panels.iter().map(|panel| panel.attention).collect();
     draw_line(page, 0, &title(sweep, &attentions))?;
-    draw_legend(page, &format!("base {} {}", sweep.metric.label(), sweep.metric.amount(sweep.base, 2)))?;
+    draw_legend(page, &format!("base {}", sweep.metric.described(sweep.base)))?;
     let x = x_scale(sweep, &first.bins);
     // One scale for all, so that bars can be compared between panels.
     let highest = panels.iter().map(|panel| panel.bins.highest()).max().unwrap_or(0);
@@ -114,7 +115,7 @@ fn draw(page: &Area<'_>, sweep: &Sweep, panels: &[Panel]) -> Result<(), Error> {
             axes.draw_x_label(&format!("{} with one head masked", sweep.metric.axis_label()))?;
         }
         if panels.len() > 1 {
-            draw_name(page, panel)?;
+            draw_name(page, sweep, panel)?;
         }
     }
     draw_y_label(page, "number of heads", first.place.top, last.place.bottom)
@@ -162,8 +163,8 @@ fn draw_legend(page: &Area<'_>, text: &str) -> Result<(), Error> {
     TextStyle::new(SMALL, INK, HPos::Left).write(page, text, (left + points(22.0), baseline))
 }
 
-fn draw_name(page: &Area<'_>, panel: &Panel) -> Result<(), Error> {
-    let text = format!("{} ({})", panel.attention, panel.attention.description());
+fn draw_name(page: &Area<'_>, sweep: &Sweep, panel: &Panel) -> Result<(), Error> {
+    let text = format!("{} ({})", panel.attention, sweep.model().description(panel.attention));
     let at = (points(LEFT), points(panel.place.top - 5.0));
     TextStyle::new(SMALL, INK, HPos::Left).write(page, &text, at)
 }

@@ -123,7 +123,7 @@ fn keys(comparison: &CrossDomain) -> Vec<Key> {
     let heads = |&attention: &Attention| {
         let r = comparison.of_type(attention).and_then(|row| row.pearson);
         let text = match r {
-            _ if attentions.len() == 1 => attention.description().to_owned(),
+            _ if attentions.len() == 1 => comparison.first.model().description(attention).to_owned(),
             Some(r) => format!("{attention}, r = {}{}", typeset(r, 2), limit(comparison, attention)),
             None => attention.to_string(),
         };

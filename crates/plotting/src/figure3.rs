@@ -9,20 +9,24 @@ use crate::figure::legend::Entry;
 use crate::figure::lines::{Cut, Floor, Line, LinePlot, Point, Style};
 use crate::figure::mark::Shape;
 use crate::figure::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
+use crate::metric::Metric;
 use crate::number::{share, short};
-use crate::origin::is_demo;
+use crate::origin::{Model, is_demo};
 use crate::pruning::Pruning;
 use crate::pruning::curve::{Series, percent};
 use crate::pruning::order::Scope;
 use crate::significance::{Adjustment, Criterion, Which};
 
 /// Which figure of the paper a subject belongs to, without extension: `figure3` has the translator and BERT on MNLI, for
-/// which our translators, MNLI and the demos stand, and `figure6` the other classifiers.
+/// which our translators, MNLI and the demos stand, and language models, which the paper does not have; and `figure6` the other classifiers.
 ///
 /// Differs from the paper: Figure 6 also has a translator (IWSLT), which is a `figure3` here.
 pub fn file_stem(pruning: &Pruning) -> &'static str {
     let subject = &pruning.file.subject;
-    let is_third = pruning.is_translator() || is_demo(subject) || subject.contains("mnli");
+    let is_third = pruning.is_translator()
+        || pruning.model() == Model::Language
+        || is_demo(subject)
+        || subject.contains("mnli");
     if is_third { "figure3" } else { "figure6" }
 }
 
@@ -48,7 +52,9 @@ pub fn figure3(pruning: &Pruning, criterion: Criterion) -> Result<Figure, Error>
             .into_iter()
             .collect(),
         cuts: importance.map_or(Vec::new(), |series| cuts(pruning, series, criterion)),
-        hollow: importance.filter(|series| series.has_loss(criterion)).map(|_| hollow(criterion)),
+        hollow: importance
+            .filter(|series| series.has_loss(criterion))
+            .map(|_| hollow(&pruning.metric, criterion)),
         labels: ["heads masked (%)".to_owned(), pruning.metric.axis_label()],
     };
     plot.figure()
@@ -62,18 +68,18 @@ pub(crate) fn head(pruning: &Pruning) -> Vec<String> {
 /// The intact model, as a value and in words.
 pub(crate) fn base(pruning: &Pruning) -> (f64, String) {
     let metric = &pruning.metric;
-    (pruning.base, format!("base {} {}", metric.label(), metric.amount(pruning.base, 2)))
+    (pruning.base, format!("base {}", metric.described(pruning.base)))
 }
 
 /// The line of a score without any head; `heads` are named in front of it.
 pub(crate) fn floor(pruning: &Pruning, value: f64, heads: &str, color: RGBColor) -> Floor {
     let label = format!("{heads} floor").trim_start().to_owned();
-    let name = format!("{label}: all masked, {}", pruning.metric.amount(value, 2));
+    let name = format!("{label}: all masked, {}", pruning.metric.amount(value));
     Floor { value, label, name, color }
 }
 
 /// The points of all runs of a curve, in pieces between which steps are missing; `marks_loss` makes hollow what is
-/// significantly below the base.
+/// significantly worse than the base.
 pub(crate) fn pieces(series: &Series, criterion: Criterion, marks_loss: bool) -> Vec<Vec<Point>> {
     let pieces =
         series.runs.iter().flat_map(|run| run.steps.chunk_by(|left, right| right.step == left.step + 1));
@@ -83,18 +89,18 @@ pub(crate) fn pieces(series: &Series, criterion: Criterion, marks_loss: bool) ->
 }
 
 /// The words for hollow marks.
-pub(crate) fn below_base(criterion: Criterion) -> String {
+pub(crate) fn worse_than_base(metric: &Metric, criterion: Criterion) -> String {
     let adjustment = match criterion.adjustment {
         Adjustment::None => "",
         Adjustment::Family => ", adjusted",
         Adjustment::Bh => ", BH",
     };
-    format!("significantly below base (p < {}{adjustment})", short(criterion.alpha))
+    format!("significantly {} base (p < {}{adjustment})", metric.worse_side(), short(criterion.alpha))
 }
 
-fn hollow(criterion: Criterion) -> Entry {
+fn hollow(metric: &Metric, criterion: Criterion) -> Entry {
     let style = style(Order::Importance).width(0.0);
-    Entry { style, is_hollow: true, text: format!("importance, {}", below_base(criterion)) }
+    Entry { style, is_hollow: true, text: format!("importance, {}", worse_than_base(metric, criterion)) }
 }
 
 /// How many heads can go, by both rules.

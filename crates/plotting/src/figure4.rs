@@ -8,7 +8,8 @@ use crate::figure::legend::Entry;
 use crate::figure::lines::{Line, LinePlot, Style};
 use crate::figure::mark::{Mark, Shape};
 use crate::figure::palette::GREY;
-use crate::figure3::{base, below_base, floor, head, pieces, turned};
+use crate::figure3::{base, floor, head, pieces, turned, worse_than_base};
+use crate::metric::Metric;
 use crate::pruning::Pruning;
 use crate::pruning::curve::Series;
 use crate::pruning::order::Scope;
@@ -46,15 +47,15 @@ pub fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Figure, Error>
         base: base(pruning),
         floors: pruning.floors().iter().filter_map(floor).collect(),
         cuts: Vec::new(),
-        hollow: has_loss.then(|| hollow(criterion)),
+        hollow: has_loss.then(|| hollow(&pruning.metric, criterion)),
         labels: ["heads of the type masked (%)".to_owned(), pruning.metric.axis_label()],
     };
     plot.figure()
 }
 
-fn hollow(criterion: Criterion) -> Entry {
+fn hollow(metric: &Metric, criterion: Criterion) -> Entry {
     let style = Style::line(GREY).width(0.0).marked(Shape::Circle, 1.7);
-    Entry { style, is_hollow: true, text: format!("hollow: {}", below_base(criterion)) }
+    Entry { style, is_hollow: true, text: format!("hollow: {}", worse_than_base(metric, criterion)) }
 }
 
 fn style(attention: Attention) -> Style {

@@ -24,7 +24,7 @@ const WIDTHS: [f64; 2] = [0.56, 0.44];
 /// If no checkpoint has a score above 0, or drawing fails.
 pub fn figure5(dynamics: &Dynamics) -> Result<Figure, Error> {
     let comparable = dynamics.comparable()?;
-    let metric = dynamics.metric.label();
+    let (metric, proportional) = (dynamics.metric.label(), dynamics.metric.proportional());
     let mut head = vec![dynamics.title()];
     head.extend(dynamics.file.origin.estimate().of_orders());
     head.extend(dynamics.notes());
@@ -33,7 +33,7 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Figure, Error> {
         head,
         panels: vec![over_training(dynamics, &comparable), over_shares(dynamics, &comparable)],
         base: (100.0, "0 %".to_owned()),
-        label: format!("{metric} (% of unpruned)"),
+        label: format!("{proportional} (% of unpruned)"),
     };
     plot.figure()
 }
@@ -49,7 +49,7 @@ fn over_training(dynamics: &Dynamics, comparable: &[&Checkpoint]) -> Panel {
     };
     let name = |checkpoint: &&Checkpoint| {
         let number = dynamics.number(checkpoint);
-        (axis.place(number), vec![number.to_string(), format!("[{}]", base(checkpoint))])
+        (axis.place(number), vec![number.to_string(), format!("[{}]", dynamics.unpruned(checkpoint))])
     };
     Panel {
         heading: "heads masked".to_owned(),
@@ -76,7 +76,7 @@ fn over_checkpoints(dynamics: &Dynamics, axis: &LogAxis, masked: usize) -> Vec<V
 fn over_shares(dynamics: &Dynamics, comparable: &[&Checkpoint]) -> Panel {
     let chosen = first_and_last_two(comparable);
     let line = |(checkpoint, style): (&&Checkpoint, Style)| Line {
-        name: format!("{} [{}]", dynamics.name(checkpoint), base(checkpoint)),
+        name: format!("{} [{}]", dynamics.name(checkpoint), dynamics.unpruned(checkpoint)),
         style,
         pieces: over_steps(checkpoint),
     };
@@ -106,11 +106,6 @@ fn point(x: f64, y: f64) -> Point {
 fn first_and_last_two<'a>(all: &[&'a Checkpoint]) -> Vec<&'a Checkpoint> {
     let is_chosen = |index: usize| index < 2 || index + 2 >= all.len();
     all.iter().enumerate().filter(|(index, _)| is_chosen(*index)).map(|(_, checkpoint)| *checkpoint).collect()
-}
-
-/// The unpruned score, as in the paper's figure.
-fn base(checkpoint: &Checkpoint) -> String {
-    format!("{:.1}", checkpoint.base())
 }
 
 /// The looks of the checkpoints on the right.

@@ -2,7 +2,7 @@
 //!
 //! Each table and each figure of the papers is one small module ([`table1`], [`best_head`], [`table4`], [`figure1`],
 //! [`figure2`], [`figure3`], [`figure4`], [`figure5`]), and so is what the papers do not have ([`pruning_table`],
-//! [`dynamics_table`], [`agreement`], [`summary`]). What they share: [`sweep`], [`cross_domain`], [`pruning`],
+//! [`dynamics_table`], [`agreement`], [`groups`], [`summary`]). What they share: [`sweep`], [`cross_domain`], [`pruning`],
 //! [`dynamics`], [`speed`] and [`importance`] check the rows of a [`result_file`], [`origin`] and [`estimate`] read the
 //! signature,
 //! [`left_out`] notes what cannot be shown yet, [`paper`] reads the published numbers, [`table`] renders one abstract
@@ -22,6 +22,7 @@ pub mod figure2;
 pub mod figure3;
 pub mod figure4;
 pub mod figure5;
+pub mod groups;
 pub mod importance;
 pub mod left_out;
 pub mod metric;

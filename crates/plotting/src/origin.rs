@@ -2,11 +2,43 @@
 use std::path::Path;
 
 use records::rules::MARGIN_PERCENT;
-use records::{Complete, Identity, Provenance, Signature};
+use records::{Complete, Identity, Measured, Provenance, Signature};
 
 use crate::Error;
+use crate::attention::Attention;
 use crate::estimate::Estimate;
 use crate::number::count;
+
+/// Neighbouring segments of a split that belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentGroup {
+    /// Such as `adjunct_island`.
+    pub name: String,
+    /// How many there are, at least one.
+    pub segments: usize,
+}
+
+/// Which models results are of, as far as tables and figures differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Model {
+    /// A decoder-only language model: its `self` attention is causal, and the paper has no numbers of such models.
+    Language,
+    /// A translator, or a classifier like BERT.
+    Other,
+}
+
+/// What stands in the place of numbers from the paper, which has none of language models.
+pub const OPEN_QUESTION: &str = "who name language models as an open question";
+
+impl Model {
+    /// What an attention type attends from and to, for captions.
+    pub fn description(self, attention: Attention) -> &'static str {
+        match (self, attention) {
+            (Self::Language, Attention::SelfAttention) => "causal self-attention",
+            _ => attention.description(),
+        }
+    }
+}
 
 /// Where the rows of a file come from, as far as there is a signature.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +61,33 @@ impl Origin {
     /// Split that was scored, if it is known.
     pub fn split(&self) -> Option<&str> {
         self.identity().map(|identity| identity.split.as_str()).filter(|split| !split.is_empty())
+    }
+
+    /// Which model the rows are of; without a signature, none of language.
+    pub fn model(&self) -> Model {
+        let task = self.identity().and_then(|identity| identity.arguments.get("task")?.as_str());
+        if task == Some("language-modelling") { Model::Language } else { Model::Other }
+    }
+
+    /// Number of key-value heads of a layer, where several heads share one.
+    pub fn key_value_heads(&self) -> Option<usize> {
+        let argument = self.identity()?.arguments.get("key_value_heads")?;
+        argument.as_u64()?.try_into().ok().filter(|&heads| heads > 0)
+    }
+
+    /// The groups of the segments, in the order of the split; absent unless all have a name and segments.
+    pub fn groups(&self) -> Option<Vec<SegmentGroup>> {
+        let groups = self.identity()?.arguments.get("groups")?.as_array()?.iter().map(|group| {
+            let name = group.get("name")?.as_str()?.to_owned();
+            let segments = group.get("segments")?.as_u64()?.try_into().ok()?;
+            (segments > 0).then_some(SegmentGroup { name, segments })
+        });
+        groups.collect::<Option<Vec<_>>>().filter(|groups| !groups.is_empty())
+    }
+
+    /// What the statistics of segments are, if any are stored.
+    pub fn measured(&self) -> Option<&Measured> {
+        self.0.as_ref()?.measured.as_ref()
     }
 
     /// Segments scored from the start of the split; all if absent.
@@ -141,6 +200,16 @@ pub(crate) mod tests {
         Origin(signature.map(|signature| Signature { testing: Some(testing), ..signature }))
     }
 
+    /// The origin of rows of a language model with so many key-value heads.
+    pub(crate) fn of_language_model(key_value_heads: u64) -> Origin {
+        let arguments = [
+            ("task".to_owned(), "language-modelling".into()),
+            ("key_value_heads".to_owned(), key_value_heads.into()),
+        ];
+        let identity = Identity { split: "test".to_owned(), ..Identity::new("any", "tiny-lm") };
+        origin(Identity { arguments: arguments.into(), ..identity }, true)
+    }
+
     /// The origin of rows with this identity, by one run with 2 threads that took a second, or was killed.
     pub(crate) fn origin(identity: Identity, is_finished: bool) -> Origin {
         let run = Provenance {
@@ -163,6 +232,17 @@ pub(crate) mod tests {
         assert!(remark(&running).contains("`a.csv` is not finished"));
         assert_eq!(running.title("x"), "x, not finished");
         assert!(remark(&Origin::default()).contains("no signature"));
+    }
+
+    #[test]
+    fn a_language_model_is_known_by_its_task() {
+        let origin = of_language_model(2);
+        assert_eq!((origin.model(), origin.key_value_heads()), (Model::Language, Some(2)));
+        assert_eq!(of_language_model(0).key_value_heads(), None);
+        assert_eq!((Origin::default().model(), Origin::default().key_value_heads()), (Model::Other, None));
+        let descriptions =
+            [Model::Language, Model::Other].map(|model| model.description(Attention::SelfAttention));
+        assert_eq!(descriptions, ["causal self-attention", "self-attention"]);
     }
 
     #[test]

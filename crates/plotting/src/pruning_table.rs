@@ -5,8 +5,8 @@ use std::path::Path;
 use records::Order;
 
 use crate::Error;
-use crate::number::{self, signed, tenths};
-use crate::origin::is_demo;
+use crate::number::{self, tenths};
+use crate::origin::{Model, OPEN_QUESTION, is_demo};
 use crate::paper::{PublishedShare, shares};
 use crate::pruning::Pruning;
 use crate::pruning::curve::{Removable, Series, percent};
@@ -24,8 +24,6 @@ pub const ORACLE: &str = "made on the very split that is scored, so its share is
 pub const COMPLEMENT: &str =
     "as many heads masked in the opposite order, so that those which the order masks first are kept";
 
-/// Digits after the point of scores.
-const DECIMALS: usize = 2;
 /// A score is given for a share of masked heads if a step lies no further away, in percentage points.
 const NEAR: f64 = 5.0;
 
@@ -34,6 +32,7 @@ pub fn pruning_table(pruning: &Pruning, criterion: Criterion, published: &[Publi
     let metric = &pruning.metric;
     let unit = metric.difference_unit().map_or(String::new(), |unit| format!(", changes in {unit}"));
     let paper = comparable(pruning, published);
+    let published = if pruning.model() == Model::Language { &[] } else { published };
     let mut columns = vec!["safe (%)", "change", "no sig. loss (%)", "change", "score at 50 %"];
     columns.extend((!published.is_empty()).then_some("paper (%)"));
     let rules = pruning.rules(criterion);
@@ -52,6 +51,7 @@ pub fn pruning_table(pruning: &Pruning, criterion: Criterion, published: &[Publi
         column_heading: "Largest share",
         columns: columns.iter().map(|&column| column.to_owned()).collect(),
         rows,
+        column_groups: Vec::new(),
         mark: None,
         summary: summary(pruning, rules),
         remarks: remarks(pruning, published),
@@ -69,6 +69,9 @@ pub fn published(paper: &Path) -> Result<Vec<PublishedShare>, Error> {
 /// What the paper reports for the same task, or the one that a subject stands for.
 pub fn comparable<'a>(pruning: &Pruning, published: &'a [PublishedShare]) -> Option<&'a PublishedShare> {
     let subject = &pruning.file.subject;
+    if pruning.model() == Model::Language {
+        return None;
+    }
     let figure = match pruning.is_translator() {
         true if subject.contains("iwslt") => "Figure 6d",
         true => "Figure 3a",
@@ -90,7 +93,7 @@ pub fn share(removable: &Removable) -> String {
 /// The score near a share of masked heads, with the share of that step where it is another; empty if none is near.
 pub fn score_at(pruning: &Pruning, series: &Series, share: f64) -> String {
     series.score_at(share, NEAR).map_or(String::new(), |(found, score)| {
-        let amount = pruning.metric.amount(score, DECIMALS);
+        let amount = pruning.metric.amount(score);
         if (found - share).abs() < 0.05 { amount } else { format!("{amount} (at {} %)", tenths(found)) }
     })
 }
@@ -98,7 +101,7 @@ pub fn score_at(pruning: &Pruning, series: &Series, share: f64) -> String {
 fn row(pruning: &Pruning, series: &Series, rules: Rules, paper: Option<&PublishedShare>) -> Row {
     let of = |which| {
         let Some(removable) = series.removable(rules, which) else { return ["?"; 2].map(str::to_owned) };
-        let change = removable.step.map(|step| signed(step.delta, DECIMALS));
+        let change = removable.step.map(|step| pruning.metric.change(step.delta));
         [share(&removable), change.unwrap_or_default()]
     };
     let mut texts: Vec<_> = Which::BOTH.into_iter().flat_map(of).collect();
@@ -125,7 +128,7 @@ fn prefix(scope: Scope) -> String {
 /// The score with all heads masked stands in the column of scores, with its share.
 fn floors(pruning: &Pruning) -> impl Iterator<Item = Row> {
     pruning.floors().iter().map(|(&scope, row)| {
-        let score = format!("{} (at {} %)", pruning.metric.amount(row.score, DECIMALS), tenths(percent(row)));
+        let score = format!("{} (at {} %)", pruning.metric.amount(row.score), tenths(percent(row)));
         let mut cells = vec![Cell::default(); 4];
         cells.push(Cell::plain(score));
         Row { label: format!("{}floor, all masked", prefix(scope)), cells }
@@ -133,8 +136,7 @@ fn floors(pruning: &Pruning) -> impl Iterator<Item = Row> {
 }
 
 fn summary(pruning: &Pruning, rules: Rules) -> Vec<String> {
-    let base = pruning.metric.amount(pruning.base, DECIMALS);
-    let mut summary = vec![format!("base {} {base}", pruning.metric.label())];
+    let mut summary = vec![format!("base {}", pruning.metric.described(pruning.base))];
     summary.push(
         "each share is that of the last step before the first one that the rule does not accept".to_owned(),
     );
@@ -180,14 +182,22 @@ fn remarks(pruning: &Pruning, published: &[PublishedShare]) -> Vec<String> {
     if pruning.series().iter().any(|series| series.curve.order == Order::Oracle) {
         remarks.push(format!("oracle: {ORACLE}"));
     }
-    if pruning.has_blind_bert() {
-        remarks.push(
-            "at 100 % the first position, which is classified, sees only itself: every text gets the same class"
-                .to_owned(),
-        );
+    if pruning.model() == Model::Language {
+        remarks.push(format!("not compared with Michel et al. (2019), {OPEN_QUESTION}"));
     }
+    remarks.extend(without_attention(pruning).map(str::to_owned));
     remarks.extend(pruning.file.remark());
     remarks
+}
+
+/// What a model whose only attention type is `self` still sees with all heads masked, where it was scored so.
+fn without_attention(pruning: &Pruning) -> Option<&'static str> {
+    pruning.has_blind_step().then_some(match pruning.model() {
+        Model::Language => "at 100 % each position sees only itself: a token is predicted from the one before it alone",
+        Model::Other => {
+            "at 100 % the first position, which is classified, sees only itself: every text gets the same class"
+        }
+    })
 }
 
 #[cfg(test)]

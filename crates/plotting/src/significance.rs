@@ -231,6 +231,20 @@ impl Rules {
 mod tests {
     use super::*;
 
+    /// Of three changes two are significant: a fall of nats, which is better, and a rise.
+    #[test]
+    fn fewer_nats_are_better() {
+        let row = |delta: f64, p_value: f64| AblationRow {
+            p_value: Some(p_value),
+            ..AblationRow::untested("self", (1, 1), "nats", 3.0, 3.0 + delta)
+        };
+        let rows = [row(-0.5, 0.001), row(0.5, 0.001), row(-0.5, 0.5)];
+        let family: Vec<&AblationRow> = rows.iter().collect();
+        let criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
+        assert_eq!(criterion.tally(&family), Tally { tested: 3, significant: 2, better: 1 });
+        assert_eq!(rows.each_ref().map(|row| criterion.is_loss(row)), [false, true, false]);
+    }
+
     #[test]
     fn only_resampling_has_a_smallest_p_value() {
         assert_eq!(Test::PairedBootstrap(Some(99)).smallest_p_value(), 0.02);

@@ -7,9 +7,10 @@ use crate::Error;
 use crate::attention::Attention;
 use crate::metric::Metric;
 use crate::number::count;
-use crate::origin::is_demo;
+use crate::origin::{Model, is_demo};
 use crate::result_file::ResultFile;
 use crate::significance::{Criterion, Rules, Test};
+use crate::table::ColumnGroup;
 use crate::tested::implausible;
 
 /// The experiment whose results these are.
@@ -113,6 +114,21 @@ impl Sweep {
         self.file.title()
     }
 
+    /// Which model the rows are of.
+    pub fn model(&self) -> Model {
+        self.file.origin.model()
+    }
+
+    /// The names of the key-value heads of a layer, each over the heads that read it; none where each head has its own, or
+    /// the `heads` of a layer are not as many for each.
+    pub fn key_value_groups(&self, heads: usize) -> Vec<ColumnGroup> {
+        let key_values =
+            self.file.origin.key_value_heads().filter(|key_values| heads.is_multiple_of(*key_values));
+        let key_values = key_values.filter(|&key_values| key_values < heads).unwrap_or(0);
+        let group = |number| ColumnGroup { name: format!("kv {number}"), columns: heads / key_values };
+        (1..=key_values).map(group).collect()
+    }
+
     /// The file that the rows are from.
     pub fn path(&self) -> &Path {
         &self.file.path
@@ -121,7 +137,9 @@ impl Sweep {
     /// Whether the paper's Figure 1b, accuracies on MNLI, is of the same kind: those of MNLI, and of the demo that stands
     /// for it. Beside other tasks its numbers would mislead.
     pub fn is_like_figure1b(&self) -> bool {
-        self.metric.is_accuracy() && (is_demo(&self.file.subject) || self.file.subject.contains("mnli"))
+        self.model() == Model::Other
+            && self.metric.is_accuracy()
+            && (is_demo(&self.file.subject) || self.file.subject.contains("mnli"))
     }
 }
 

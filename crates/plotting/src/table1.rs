@@ -5,17 +5,19 @@ use records::AblationRow;
 
 use crate::Error;
 use crate::attention::{Attention, FileNames};
-use crate::number::{count, short, signed};
+use crate::number::{count, short};
+use crate::origin::{Model, OPEN_QUESTION};
 use crate::paper::{Published, PublishedFigure1b, PublishedTable1};
 use crate::significance::{Adjustment, Criterion, Tally};
 use crate::sweep::{EXPERIMENT, Sweep, UNFINISHED};
 use crate::table::{Cell, Row, Table};
 
-/// Digits after the point, as in the paper.
+/// Digits after the point of the paper's BLEU.
 const DECIMALS: usize = 2;
 
 /// Names of its files. The paper prints no such table for BERT, so that one is named after the experiment.
-pub const FILE_NAMES: FileNames = FileNames { translation: "table1", bert: EXPERIMENT };
+pub const FILE_NAMES: FileNames =
+    FileNames { translation: "table1", bert: EXPERIMENT, language_model: EXPERIMENT };
 
 /// The layer x head matrix of one attention type.
 ///
@@ -30,23 +32,23 @@ pub fn table1(
     let family = sweep.family(attention)?;
     let tally = criterion.tally(&family);
     let (layers, heads) = extent(&family);
-    let base = sweep.metric.amount(sweep.base, DECIMALS);
-    let mut summary = vec![format!("base {} {base}", sweep.metric.label())];
+    let mut summary = vec![format!("base {}", sweep.metric.described(sweep.base))];
     summary.extend(counts(sweep, criterion, &family, tally));
     summary.extend(missing_heads(layers * heads, family.len()));
-    summary.extend(layout(attention));
+    summary.extend(layout(sweep, attention));
     let mut remarks = adjusted_counts(sweep, criterion, &family);
     remarks.extend(other_tests(criterion, &family));
     remarks.extend(paper_remark(sweep, attention, published));
     remarks.extend(sweep.file.remark());
     Ok(Table {
         name: name(attention),
-        label: format!("{}-{}-{attention}", FILE_NAMES.of(attention), sweep.file.subject),
+        label: format!("{}-{}-{attention}", FILE_NAMES.of(attention, sweep.model()), sweep.file.subject),
         title: title(sweep, attention),
         row_heading: "Layer",
         column_heading: "Head",
         columns: (1..=heads).map(|head| head.to_string()).collect(),
-        rows: matrix(&family, criterion),
+        column_groups: sweep.key_value_groups(heads),
+        rows: matrix(sweep, &family, criterion),
         mark: (tally.tested > 0).then(|| criterion.description(sweep.test(), "heads")),
         summary,
         remarks,
@@ -65,14 +67,18 @@ fn title(sweep: &Sweep, attention: Attention) -> String {
     let unit = sweep.metric.difference_unit().map_or(String::new(), |unit| format!(", in {unit}"));
     format!(
         "{attention} ({}): {metric} with one head masked, minus the base {metric}{unit}; {subject}",
-        attention.description()
+        sweep.model().description(attention)
     )
 }
 
 /// Where the form comes from, if the paper has no such table.
-fn layout(attention: Attention) -> Option<String> {
+fn layout(sweep: &Sweep, attention: Attention) -> Option<String> {
+    let who = match sweep.model() {
+        Model::Language => OPEN_QUESTION,
+        Model::Other => "who print none for BERT",
+    };
     (attention == Attention::SelfAttention)
-        .then(|| "laid out as Table 1 of Michel et al. (2019), who print none for BERT".to_owned())
+        .then(|| format!("laid out as Table 1 of Michel et al. (2019), {who}"))
 }
 
 /// Layers and heads that the rows span.
@@ -82,12 +88,12 @@ fn extent(family: &[&AblationRow]) -> (usize, usize) {
     (layers, heads)
 }
 
-fn matrix(family: &[&AblationRow], criterion: Criterion) -> Vec<Row> {
+fn matrix(sweep: &Sweep, family: &[&AblationRow], criterion: Criterion) -> Vec<Row> {
     let (layers, heads) = extent(family);
     let by_head: BTreeMap<_, _> = family.iter().map(|row| ((row.layer, row.head), *row)).collect();
     let cell = |layer, head| {
         by_head.get(&(layer, head)).map_or_else(Cell::default, |row| Cell {
-            text: signed(row.score_delta, DECIMALS),
+            text: sweep.metric.change(row.score_delta),
             marked: criterion.holds(*row),
         })
     };

@@ -238,6 +238,29 @@ mod tests {
         }
     }
 
+    /// Twelve heads of a language model, of which ten are counted. On both sides heads 1 and 2 cost least; heads 11 and 12 cost
+    /// most on the first, 9 and 10 on the second, which would leave 8 in common if the lowest nats were the costliest.
+    #[test]
+    fn the_heads_that_cost_most_nats_are_the_costliest() {
+        use stats::nats::NatsStatistics;
+        let segments = |cost: f64| {
+            let document = |n: u32| NatsStatistics::new(f64::from(n) + cost, 10 + n, 10).unwrap();
+            Segments::Nats((1..9).map(document).collect())
+        };
+        let swept = |costs: [u32; 12]| {
+            let variants: Vec<Segments> = costs.iter().map(|&cost| segments(f64::from(cost))).collect();
+            let row = |(head, variant): (usize, &Segments)| {
+                AblationRow::untested("self", (1, head), "nats", 0.5, variant.score().unwrap())
+            };
+            let rows = (1..).zip(&variants).map(row).collect();
+            let (path, identity) = (PathBuf::from("a.csv"), Identity::new("ablate-one", "tiny"));
+            Sweep { path, identity, rows, base: segments(0.0), variants }
+        };
+        let first = swept([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        let second = swept([1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 9, 10]);
+        assert_eq!(agreement(&first, &second, TESTING).unwrap()[0].top_overlap, 10.0);
+    }
+
     #[test]
     fn a_sweep_of_anything_else_does_not_fit() {
         let mut sweep = swept("dec-dec", 12, &[1, 2, 3]);

@@ -17,7 +17,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Whether the model says the true class.
-    pub(crate) fn is_right(self) -> bool {
+    pub fn is_right(self) -> bool {
         self.gold == self.predicted
     }
 }

@@ -18,6 +18,7 @@ pub mod family;
 pub mod max_t;
 pub mod mcnemar;
 pub mod nats;
+pub mod proportion;
 pub mod regression;
 pub mod reliability;
 mod segments;

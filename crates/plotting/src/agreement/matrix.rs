@@ -1,5 +1,5 @@
 //! The matrix as a figure.
-use plotters::element::{PathElement, Rectangle};
+use plotters::element::Rectangle;
 use plotters::style::text_anchor::HPos;
 use plotters::style::{Color, RGBColor};
 
@@ -7,6 +7,7 @@ use super::{Agreement, Cell};
 use crate::Error;
 use crate::figure::axes::stroke;
 use crate::figure::canvas::{Area, COLUMN_INCHES, Figure, points, to_error};
+use crate::figure::color_bar::{ABOVE_BAR, BAR, BELOW_BAR, ColorBar};
 use crate::figure::diverging::{color, text_color};
 use crate::figure::palette::{GREY, INK, LIGHT};
 use crate::figure::text::{SIZE, SMALL, TextStyle, fitted, width};
@@ -18,13 +19,6 @@ const MARGIN: f64 = 6.0;
 const LINE: f64 = 11.0;
 /// Room between the names and the cells, in points.
 const GAP: f64 = 4.0;
-/// Height of the colour bar, and the room above it and below it for its numbers and label, in points.
-const BAR: f64 = 7.0;
-const ABOVE_BAR: f64 = 10.0;
-const BELOW_BAR: f64 = 27.0;
-/// Parts of the colour bar, an odd number so that one of them is white.
-const PARTS: i32 = 101;
-
 const WHITE: RGBColor = RGBColor(255, 255, 255);
 
 /// Where the cells stand on the page, in points.
@@ -84,7 +78,9 @@ pub fn figure(agreement: &Agreement) -> Result<Figure, Error> {
                 draw_cell(page, agreement.cell(row, column), grid, (row, column))?;
             }
         }
-        draw_bar(page, grid)
+        let top = grid.bottom() + ABOVE_BAR;
+        ColorBar { left: grid.left, right: grid.right(), top, label: "rank correlation" }
+            .draw(page, tick_label)
     })
 }
 
@@ -122,28 +118,6 @@ fn draw_cell(page: &Area<'_>, cell: Cell, grid: Grid, (row, column): (usize, usi
     let size = (SIZE * (grid.cell - 3.0) / width("\u{2212}0.00", SIZE)).min(SIZE);
     let middle = ((left + right) / 2, (top + bottom) / 2);
     TextStyle::new(size, ink, HPos::Center).write_centered(page, &text, middle)
-}
-
-/// The colours from -1 to 1 with numbers and a label, below the cells.
-fn draw_bar(page: &Area<'_>, grid: Grid) -> Result<(), Error> {
-    let (left, right) = (points(grid.left), points(grid.right()));
-    let (top, bottom) = (points(grid.bottom() + ABOVE_BAR), points(grid.bottom() + ABOVE_BAR + BAR));
-    let edge = |part: i32| left + (right - left) * part / PARTS;
-    for part in 0..PARTS {
-        let value = f64::from(2 * part + 1 - PARTS) / f64::from(PARTS - 1);
-        let area = [(edge(part), top), (edge(part + 1), bottom)];
-        page.draw(&Rectangle::new(area, color(value).filled())).map_err(to_error)?;
-    }
-    page.draw(&Rectangle::new([(left, top), (right, bottom)], stroke(INK, 0.5))).map_err(to_error)?;
-    let style = TextStyle::new(SMALL, INK, HPos::Center);
-    for quarter in 0..=4 {
-        let x = left + (right - left) * quarter / 4;
-        let tick = PathElement::new(vec![(x, bottom), (x, bottom + points(2.5))], stroke(INK, 0.6));
-        page.draw(&tick).map_err(to_error)?;
-        let label = tick_label(f64::from(quarter - 2) / 2.0);
-        style.write(page, &label, (x, bottom + points(10.5)))?;
-    }
-    style.write(page, "rank correlation", ((left + right) / 2, bottom + points(21.0)))
 }
 
 fn tick_label(value: f64) -> String {

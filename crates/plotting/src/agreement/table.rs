@@ -29,6 +29,7 @@ pub fn table(agreement: &Agreement) -> Table {
         column_heading: "Order",
         columns: (1..=size).map(|number| number.to_string()).collect(),
         rows: (0..size).map(row).collect(),
+        column_groups: Vec::new(),
         mark: None,
         summary: std::iter::once(DIRECTION.to_owned()).chain(agreement.notes.clone()).collect(),
         remarks: remarks(agreement),

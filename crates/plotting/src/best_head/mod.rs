@@ -10,6 +10,7 @@ use records::{AblationRow, TestedRow};
 use crate::Error;
 use crate::attention::{Attention, FileNames};
 use crate::number::count;
+use crate::origin::Model;
 use crate::paper::{PublishedBest, best_head_cells};
 use crate::result_file::{ResultFile, Source};
 use crate::significance::{Rules, Which};
@@ -24,9 +25,11 @@ pub const EXPERIMENT: &str = "ablate-all-but-one";
 const SELECTED: &str = "ablate-all-but-one-selected-on-";
 
 /// Tables with heads chosen and reported on one split: Table 2 for a translator, Table 3 for BERT.
-const SAME_SPLIT: FileNames = FileNames { translation: "table2", bert: "table3" };
+const SAME_SPLIT: FileNames =
+    FileNames { translation: "table2", bert: "table3", language_model: "table2-self" };
 /// Tables with heads chosen on another split: Table 5 for a translator, Table 6 for BERT.
-const OTHER_SPLIT: FileNames = FileNames { translation: "table5", bert: "table6" };
+const OTHER_SPLIT: FileNames =
+    FileNames { translation: "table5", bert: "table6", language_model: "table5-self" };
 
 /// Layers reduced to their best head.
 #[derive(Debug, Clone)]
@@ -155,10 +158,14 @@ impl BestHeads {
         types.filter_map(|attention| self.sweep.missing_heads(attention)).collect()
     }
 
-    /// Name of the table in the paper, and of its files: `table2`, `table3`, `table5` or `table6`.
+    /// Name of the table in the paper, and of its files: `table2`, `table3`, `table5` or `table6`; of language models, that
+    /// of the table whose layout it has, `table2-self` or `table5-self`.
     pub fn file_stem(&self) -> &'static str {
         let names = if self.selected_on.is_some() { OTHER_SPLIT } else { SAME_SPLIT };
-        if self.sweep.attentions() == [Attention::SelfAttention] { names.bert } else { names.translation }
+        match self.sweep.attentions()[..] {
+            [only] => names.of(only, self.sweep.model()),
+            _ => names.translation,
+        }
     }
 
     /// The published cells of the same table, from the folder `paper`; none where other metrics or tasks would make them
@@ -167,7 +174,8 @@ impl BestHeads {
     /// # Errors
     /// If the file cannot be read.
     pub fn published(&self, paper: &Path) -> Result<Vec<PublishedBest>, Error> {
-        let is_comparable = self.sweep.metric.name() == "bleu" || self.sweep.is_like_figure1b();
+        let is_translator = self.sweep.model() == Model::Other && self.sweep.metric.name() == "bleu";
+        let is_comparable = is_translator || self.sweep.is_like_figure1b();
         if is_comparable { best_head_cells(paper, self.file_stem()) } else { Ok(Vec::new()) }
     }
 }

@@ -7,12 +7,13 @@ use super::{BestHeads, Enough};
 use crate::Error;
 use crate::attention::Attention;
 use crate::number::{count, signed};
+use crate::origin::{Model, OPEN_QUESTION};
 use crate::paper::PublishedBest;
 use crate::significance::{Criterion, Which};
 use crate::sweep::Sweep;
 use crate::table::{Cell, Row, Table};
 
-/// Digits after the point, as in the paper.
+/// Digits after the point of the paper's changes.
 const DECIMALS: usize = 2;
 
 /// One row for each layer; for each attention type ours and, where there are `published` cells, the paper's.
@@ -39,6 +40,7 @@ pub fn best_head_table(
         column_heading: "Attention",
         columns: columns.iter().map(|column| column.name.clone()).collect(),
         rows: (1..=layers).map(row).collect(),
+        column_groups: Vec::new(),
         mark: mark(best, criterion)?,
         summary: summary(best, criterion)?,
         remarks: remarks(best, published),
@@ -60,7 +62,7 @@ fn columns(
     for attention in best.sweep.attentions() {
         let rows = best.of(attention)?;
         let cell = |row: &AblationRow| Cell {
-            text: format!("{} ({})", signed(row.score_delta, DECIMALS), row.head),
+            text: format!("{} ({})", best.sweep.metric.change(row.score_delta), row.head),
             marked: criterion.holds(row),
         };
         let ours = rows.iter().map(|(&layer, row)| (layer, cell(row))).collect();
@@ -85,6 +87,7 @@ fn name(stem: &str) -> &'static str {
         "table2" => "Table 2",
         "table3" => "Table 3",
         "table5" => "Table 5",
+        "table2-self" | "table5-self" => "Best head of each layer",
         _ => "Table 6",
     }
 }
@@ -114,8 +117,7 @@ fn mark(best: &BestHeads, criterion: Criterion) -> Result<Option<String>, Error>
 
 fn summary(best: &BestHeads, criterion: Criterion) -> Result<Vec<String>, Error> {
     let sweep = &best.sweep;
-    let base = sweep.metric.amount(sweep.base, DECIMALS);
-    let mut summary = vec![format!("base {} {base}", sweep.metric.label())];
+    let mut summary = vec![format!("base {}", sweep.metric.described(sweep.base))];
     let rules = sweep.rules(criterion);
     for (which, name) in Which::BOTH.into_iter().zip(["shown safe", NO_LOSS]) {
         let mut counts = Vec::new();
@@ -129,6 +131,9 @@ fn summary(best: &BestHeads, criterion: Criterion) -> Result<Vec<String>, Error>
     }
     summary.extend(rules.descriptions("heads"));
     summary.push(choice(best)?);
+    if sweep.model() == Model::Language {
+        summary.push(format!("laid out as a table of Michel et al. (2019), {OPEN_QUESTION}"));
+    }
     Ok(summary)
 }
 

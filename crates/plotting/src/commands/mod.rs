@@ -3,6 +3,7 @@ mod agreement;
 mod best_head;
 mod dynamics;
 mod figure2;
+mod groups;
 mod output;
 mod pruning;
 mod single_head;
@@ -37,6 +38,7 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Figure1(args) => single_head::run_figure1(args),
         Command::Figure2(args) => figure2::run(args),
         Command::Agreement(args) => agreement::run(args),
+        Command::Groups(args) => groups::run(args),
         Command::Table2(args) => best_head::run_same(args),
         Command::Table5(args) => best_head::run_selected(args),
         Command::Figure3(args) => pruning::run_figure3(args),
@@ -74,5 +76,6 @@ fn draw_present(setting: &Setting, left_out: &mut LeftOut) -> Result<bool> {
     has_any |= speed::run_present(setting, left_out)?;
     has_any |= dynamics::run_present(setting, left_out)?;
     has_any |= agreement::run_present(setting, left_out)?;
+    has_any |= groups::run_present(setting, left_out)?;
     Ok(has_any)
 }

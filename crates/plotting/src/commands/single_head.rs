@@ -99,13 +99,14 @@ impl Drawing {
         if print {
             print_tables(&tables)?;
         }
-        let stem = self.sweep.file.stem(&selection.file_stem(table1::FILE_NAMES, &present));
+        let stem =
+            self.sweep.file.stem(&selection.file_stem(table1::FILE_NAMES, &present, self.sweep.model()));
         write_tables(&self.sweep.file.figures(), &stem, &tables)
     }
 
     fn draw_figure1(&self, formats: &[Format], selection: Selection) -> Result<()> {
         let figure = figure1(&self.sweep, selection, self.published.as_ref())?;
-        let stem = selection.file_stem(figure1::FILE_NAMES, &self.sweep.attentions());
+        let stem = selection.file_stem(figure1::FILE_NAMES, &self.sweep.attentions(), self.sweep.model());
         report(&figure.write(&self.sweep.file.figures(), &self.sweep.file.stem(&stem), formats)?);
         Ok(())
     }

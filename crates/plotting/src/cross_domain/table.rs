@@ -26,8 +26,7 @@ pub fn figure2_table(comparison: &CrossDomain) -> Table {
         let texts = cells(row).into_iter().chain([reading(row)]);
         Row { label: row.attention.clone(), cells: texts.map(Cell::plain).collect() }
     };
-    let base =
-        |name: &str, base| format!("base {} on {name}", comparison.first.metric.amount(base, DECIMALS));
+    let base = |name: &str, base| format!("base {} on {name}", comparison.first.metric.amount(base));
     let (first, second) = (&comparison.first, &comparison.second);
     Table {
         name: "Figure 2",
@@ -41,6 +40,7 @@ pub fn figure2_table(comparison: &CrossDomain) -> Table {
         column_heading: "Agreement",
         columns: COLUMNS.into_iter().chain(["reading"]).map(str::to_owned).collect(),
         rows: comparison.rows().map(row).collect(),
+        column_groups: Vec::new(),
         mark: None,
         summary: vec![
             format!(

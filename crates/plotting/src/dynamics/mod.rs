@@ -49,7 +49,7 @@ pub struct Removable {
 }
 
 impl Checkpoint {
-    /// Score with all heads, in points.
+    /// Score with all heads, in the unit of the metric.
     pub fn base(&self) -> f64 {
         self.curve.base
     }
@@ -66,7 +66,14 @@ impl Checkpoint {
     }
 
     /// A score in percent of that with all heads; absent if the latter is 0 as printed, or below.
+    ///
+    /// Differs from the paper, which has BLEU alone: nats count as 1/perplexity = exp(-nats), the geometric mean of the
+    /// probabilities of tokens. It falls as the model gets worse and ends at 0, as other scores do; a percentage of nats
+    /// means nothing, and one of perplexities knows no bound.
     pub fn kept(&self, score: f64) -> Option<f64> {
+        if self.curve.metric.is_nats() {
+            return Some(100.0 * (self.base() - score).exp());
+        }
         (self.base() >= LEAST).then(|| 100.0 * score / self.base())
     }
 
@@ -123,6 +130,14 @@ impl Dynamics {
     /// All checkpoints, in the order of training.
     pub fn checkpoints(&self) -> &[Checkpoint] {
         &self.checkpoints
+    }
+
+    /// What stands for the unpruned score of a checkpoint: `20.1`, or `3.217` nats a token.
+    pub fn unpruned(&self, checkpoint: &Checkpoint) -> String {
+        match self.metric.is_nats() {
+            true => self.metric.amount(checkpoint.base()),
+            false => format!("{:.1}", checkpoint.base()),
+        }
     }
 
     /// Those whose score is above 0, so that others can be percentages of it.

@@ -153,3 +153,18 @@ fn what_cannot_be_is_refused() {
     );
     assert!(message(vec![]).contains("holds no rows yet"));
 }
+
+/// exp(-0.1) = 90.5 % of 1/perplexity are left of 0.1 nats a token more, exp(-0.2) = 81.9 % of 0.2; fewer nats keep more
+/// than all.
+#[test]
+fn of_nats_percentages_are_of_the_inverse_perplexity() {
+    let rows = [3.0, 2.9, 3.1, 3.2].into_iter().enumerate();
+    let nats =
+        |(step, score)| DynamicsRow { metric: "nats".to_owned(), ..row((Some(1), 100), step, 3.0, score) };
+    let dynamics = dynamics(rows.map(nats).collect());
+    let checkpoint = &dynamics.checkpoints()[0];
+    assert!((checkpoint.kept(3.1).unwrap() - 90.483_741_803_595_95).abs() < 1e-9);
+    assert_eq!(checkpoint.kept(3.0), Some(100.0));
+    assert_eq!(checkpoint.removable(90.0), Some(Removable { percent: 20.0, is_open: false }));
+    assert_eq!(dynamics.unpruned(checkpoint), "3.000");
+}

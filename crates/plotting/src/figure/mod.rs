@@ -6,6 +6,7 @@
 pub mod axes;
 pub mod bins;
 pub mod canvas;
+pub mod color_bar;
 pub mod diverging;
 #[cfg(test)]
 pub(crate) mod layout;

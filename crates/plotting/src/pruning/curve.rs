@@ -31,9 +31,9 @@ pub struct Removable {
 pub struct Step {
     /// Number of masked heads.
     pub masked: usize,
-    /// Score without them, in points.
+    /// Score without them, in the unit of the metric.
     pub score: f64,
-    /// `score` minus the base score, in points.
+    /// `score` minus the base score, in the unit of the metric.
     pub delta: f64,
 }
 
@@ -141,7 +141,7 @@ impl Series {
         })
     }
 
-    /// Share and score of the step nearest to `share`, in percent and points, if one lies within `gap` of it; of several
+    /// Share and score of the step nearest to `share`, in percent and in the unit of the metric, if one lies within `gap` of it; of several
     /// runs the median score at the same step.
     pub fn score_at(&self, share: f64, gap: f64) -> Option<(f64, f64)> {
         let distance = |row: &PruningRow| (percent(row) - share).abs();
@@ -153,7 +153,7 @@ impl Series {
         Some((percent(nearest), median(&scores)?))
     }
 
-    /// Whether a step is significantly below the base.
+    /// Whether a step is significantly worse than the base.
     pub fn has_loss(&self, criterion: Criterion) -> bool {
         self.runs.iter().flat_map(|run| &run.steps).any(|row| criterion.is_loss(row))
     }

@@ -14,6 +14,7 @@ use crate::attention::Attention;
 use crate::error::Difference;
 use crate::left_out::LeftOut;
 use crate::metric::Metric;
+use crate::origin::Model;
 use crate::result_file::ResultFile;
 use crate::significance::{Criterion, Rules};
 use curve::{Run, Series};
@@ -220,11 +221,16 @@ impl Pruning {
         if self.is_finished(series) { "" } else { ", not finished" }
     }
 
-    /// Whether a step of a model like BERT has no attention left.
-    pub fn has_blind_bert(&self) -> bool {
-        let is_bert = self.attentions.iter().eq([&Attention::SelfAttention]);
+    /// Which model the rows are of.
+    pub fn model(&self) -> Model {
+        self.file.origin.model()
+    }
+
+    /// Whether a step of a model whose only attention type is `self` has no attention left.
+    pub fn has_blind_step(&self) -> bool {
+        let is_alone = self.attentions.iter().eq([&Attention::SelfAttention]);
         let steps = self.series.iter().flat_map(|series| &series.runs).flat_map(|run| &run.steps);
-        is_bert && steps.chain(self.floors.values()).any(|row| row.masked == row.heads)
+        is_alone && steps.chain(self.floors.values()).any(|row| row.masked == row.heads)
     }
 
     /// What decides whether heads can go.

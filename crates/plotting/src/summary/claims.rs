@@ -17,8 +17,8 @@ use crate::pruning_table::{COMPLEMENT, ORACLE, published as published_shares, sc
 use crate::significance::{Adjustment, CAUTION, Criterion, Tally, Which};
 use crate::sweep::Sweep;
 
-/// Digits after the point of scores.
-pub(super) const DECIMALS: usize = 2;
+/// Digits after the point of the paper's scores.
+const DECIMALS: usize = 2;
 
 pub(super) fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
@@ -77,7 +77,7 @@ fn significantly(criterion: Criterion) -> String {
 }
 
 fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Vec<String>> {
-    let base = format!("{} {}", sweep.metric.label(), sweep.metric.amount(sweep.base, DECIMALS));
+    let base = sweep.metric.described(sweep.base);
     let counts = |attention: Attention| {
         let family = sweep.family(attention).ok()?;
         let number =
@@ -160,7 +160,7 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Result<Vec<Vec<String>>, Er
         let of_type = best.of(attention)?;
         let gain = |row: &AblationRow| row.difference(None).gain;
         let worst = of_type.values().min_by(|one, other| gain(one).total_cmp(&gain(other)));
-        let worst = worst.map_or(String::new(), |row| signed(row.score_delta, DECIMALS));
+        let worst = worst.map_or(String::new(), |row| best.sweep.metric.change(row.score_delta));
         let rules = best.sweep.rules(criterion);
         let enough = |which| Enough::of(&of_type, rules, which).in_words().unwrap_or_default();
         let [safe, no_loss] = Which::BOTH.map(enough);
@@ -260,8 +260,7 @@ pub(super) fn removable(
 /// A row for each of the orders that the paper compares.
 fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<Vec<String>> {
     let base = base(pruning);
-    let floor = pruning.floors().get(&Scope::All);
-    let floor = floor.map_or(String::new(), |row| pruning.metric.amount(row.score, DECIMALS));
+    let floor = floor(pruning, Scope::All);
     let of = |order| {
         let series = pruning.find(Scope::All, order)?;
         let heads = series.runs.first()?.steps.first()?.heads.to_string();
@@ -287,15 +286,26 @@ fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<Vec<String>> {
     [Order::Importance, Order::Oracle, Order::Random].into_iter().filter_map(of).collect()
 }
 
-fn base(pruning: &Pruning) -> String {
-    format!("{} {}", pruning.metric.label(), pruning.metric.amount(pruning.base, DECIMALS))
+/// The score with all heads masked; empty where it was not measured.
+pub(super) fn floor(pruning: &Pruning, scope: Scope) -> String {
+    let floor = pruning.floors().get(&scope);
+    floor.map_or(String::new(), |row| pruning.metric.amount(row.score))
+}
+
+pub(super) fn base(pruning: &Pruning) -> String {
+    pruning.metric.described(pruning.base)
 }
 
 /// The share by one rule and the change there, and whether the curve is not finished; empty if it is but has no share.
-fn share_of(pruning: &Pruning, series: &Series, criterion: Criterion, which: Which) -> [String; 2] {
+pub(super) fn share_of(
+    pruning: &Pruning,
+    series: &Series,
+    criterion: Criterion,
+    which: Which,
+) -> [String; 2] {
     let removable = series.removable(pruning.rules(criterion), which);
     let change = removable.as_ref().and_then(|removable| removable.step);
-    let change = change.map_or(String::new(), |step| signed(step.delta, DECIMALS));
+    let change = change.map_or(String::new(), |step| pruning.metric.change(step.delta));
     [in_words(removable.map(|removable| share(&removable)), pruning.is_finished(series)), change]
 }
 
@@ -356,8 +366,7 @@ fn sensitivity(
 ) -> Vec<String> {
     let [safe, no_loss] = Which::BOTH.map(|which| share_of(pruning, series, criterion, which)[0].clone());
     let [half, most] = [50.0, 80.0].map(|share| score_at(pruning, series, share));
-    let floor = pruning.floors().get(&Scope::One(attention));
-    let floor = floor.map_or(String::new(), |row| pruning.metric.amount(row.score, DECIMALS));
+    let floor = floor(pruning, Scope::One(attention));
     let base = base(pruning);
     row([&pruning.title(), attention.name(), &base, &safe, &no_loss, &half, &most, &floor])
 }

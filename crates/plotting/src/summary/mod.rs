@@ -1,5 +1,6 @@
 //! The paper's claims beside what was measured on other data: one Markdown table for each claim.
 mod claims;
+mod language;
 mod training;
 
 use std::path::Path;
@@ -9,6 +10,7 @@ use crate::best_head::{self, BestHeads};
 use crate::cross_domain::{CrossDomain, Pair};
 use crate::dynamics::{self, Dynamics};
 use crate::left_out::LeftOut;
+use crate::metric::Metric;
 use crate::paper::Published;
 use crate::pruning::{self, Pruning};
 use crate::result_file::{ResultFile, Source, subjects};
@@ -51,6 +53,12 @@ impl Subject {
         let dynamics = source.one(dynamics::EXPERIMENT).and_then(Dynamics::read);
         let dynamics = left_out.keep_if_there(dynamics)?;
         Ok(Self { sweep, best, agreements, pruning, dynamics })
+    }
+
+    /// Whether its scores are nats a token, and no points.
+    fn has_nats(&self) -> bool {
+        let sweeps = self.sweep.iter().map(|sweep| &sweep.metric);
+        sweeps.chain(self.pruning.iter().map(|pruning| &pruning.metric)).any(Metric::is_nats)
     }
 
     /// The files that were read.
@@ -126,12 +134,14 @@ pub fn summary(
         claims::removable(&all, paper, criterion)?,
         claims::by_type(&all, paper, criterion)?,
         training::during_training(&all, paper)?,
+        language::question(&all, criterion, left_out)?,
     ];
     let sections: Vec<_> = sections.iter().filter_map(Section::markdown).collect();
     if sections.is_empty() {
         return Err(Error::NothingMeasured { results: results.to_owned() });
     }
-    Ok(visible(&format!("{HEAD}\n{}{}", sections.join("\n"), unchecked(&all))))
+    let nats = if all.iter().any(Subject::has_nats) { NATS } else { "" };
+    Ok(visible(&format!("{HEAD}{nats}\n{}{}", sections.join("\n"), unchecked(&all))))
 }
 
 /// The files whose signatures cannot vouch for their rows.
@@ -148,6 +158,9 @@ Made by `plotting summary` from the files in this folder. M19 is Michel, Levy an
 rows are other models on other data, so numbers are there to compare patterns, not values. Demo subjects are made-up
 languages. Scores are in points.
 ";
+
+/// What the head says besides, where it is so.
+const NATS: &str = "Nats a token are no points: the less the better.\n";
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The claim of Michel et al. (2019) on training.
 use std::path::Path;
 
-use super::claims::{DECIMALS, in_words, row};
+use super::claims::{in_words, row};
 use super::{Section, Subject};
 use crate::Error;
 use crate::dynamics::{Checkpoint, Dynamics};
@@ -45,8 +45,7 @@ fn published_row(paper: &PublishedFigure5) -> Vec<String> {
 fn measured_row(dynamics: &Dynamics) -> Option<Vec<String>> {
     let comparable = dynamics.comparable().ok()?;
     let (first, last) = (comparable.first()?, comparable.last()?);
-    let metric = &dynamics.metric;
-    let base = format!("{} {}", metric.label(), metric.amount(last.base(), DECIMALS));
+    let base = dynamics.metric.described(last.base());
     let heads = last.steps().first().map_or(String::new(), |row| row.heads.to_string());
     let [most, more] = [85.0, 90.0].map(|least| share_of(dynamics, last, least));
     let before = format!("{}: {}", dynamics.name(first), share_of(dynamics, first, 85.0));

@@ -1,5 +1,5 @@
 //! Tables as LaTeX floats. They need `\usepackage{booktabs}` and no other package.
-use super::{Cell, Table};
+use super::{Cell, ColumnGroup, Table};
 
 /// With more columns than this a table spans both text columns in small type.
 const NARROW: usize = 8;
@@ -45,13 +45,29 @@ fn caption(table: &Table) -> String {
 fn head(table: &Table) -> Vec<String> {
     let columns = table.columns.len();
     let names: String = table.columns.iter().map(|name| format!(" & {}", escape(name))).collect();
-    vec![
+    let mut lines = vec![
         r"    \toprule".to_owned(),
         format!(r"    & \multicolumn{{{columns}}}{{c}}{{{}}} \\", escape(table.column_heading)),
         format!(r"    \cmidrule(l){{2-{}}}", columns + 1),
-        format!(r"    {}{names} \\", escape(table.row_heading)),
-        r"    \midrule".to_owned(),
-    ]
+    ];
+    lines.extend(groups(table));
+    lines.push(format!(r"    {}{names} \\", escape(table.row_heading)));
+    lines.push(r"    \midrule".to_owned());
+    lines
+}
+
+/// The names of the groups, with a line below each over its columns.
+fn groups(table: &Table) -> Vec<String> {
+    if table.column_groups.is_empty() {
+        return Vec::new();
+    }
+    let (mut names, mut rules, mut next) = (String::new(), String::new(), 2);
+    for ColumnGroup { name, columns } in &table.column_groups {
+        names += &format!(r" & \multicolumn{{{columns}}}{{c}}{{{}}}", escape(name));
+        rules += &format!(r"\cmidrule(lr){{{next}-{}}}", next + columns - 1);
+        next += columns;
+    }
+    vec![format!(r"   {names} \\"), format!("    {rules}")]
 }
 
 fn marked(cell: &Cell) -> String {
@@ -93,7 +109,17 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::example;
+    use crate::table::{example, grouped};
+
+    #[test]
+    fn groups_span_their_columns() {
+        let expected = r"    \cmidrule(l){2-3}
+    & \multicolumn{1}{c}{kv 1} & \multicolumn{1}{c}{kv 2} \\
+    \cmidrule(lr){2-2}\cmidrule(lr){3-3}
+    Layer & 1 & 2 \\
+";
+        assert!(grouped().latex().contains(expected), "{}", grouped().latex());
+    }
 
     #[test]
     fn every_special_character_is_escaped() {

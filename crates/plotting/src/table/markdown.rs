@@ -7,6 +7,9 @@ pub(super) fn render(table: &Table) -> String {
     let mut lines = vec![format!("**{}.** {}", table.name, escape(&table.title)), String::new()];
     lines.push(line(std::iter::once(escape(&corner)).chain(names)));
     lines.push(line((0..=table.columns.len()).map(|_| "--:".to_owned())));
+    if !table.column_groups.is_empty() {
+        lines.push(line(std::iter::once(String::new()).chain(groups(table))));
+    }
     for row in &table.rows {
         let cells = row.cells.iter().map(marked);
         lines.push(line(std::iter::once(escape(&row.label)).chain(cells)));
@@ -16,6 +19,14 @@ pub(super) fn render(table: &Table) -> String {
     let notes = mark.chain(table.summary.iter().chain(&table.remarks).cloned());
     lines.extend(notes.map(|note| format!("- {}", escape(&note))));
     lines.join("\n") + "\n"
+}
+
+/// The name of each group in its first column; pipe tables have one line of names, so that this is a row below them.
+fn groups(table: &Table) -> impl Iterator<Item = String> {
+    table.column_groups.iter().flat_map(|group| {
+        let rest = (1..group.columns).map(|_| String::new());
+        std::iter::once(format!("*{}*", escape(&group.name))).chain(rest)
+    })
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {
@@ -41,7 +52,13 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::table::example;
+    use crate::table::{example, grouped};
+
+    #[test]
+    fn groups_are_named_below_the_columns() {
+        let expected = "| --: | --: | --: |\n|  | *kv 1* | *kv 2* |\n| 1 | +0.03 |";
+        assert!(grouped().markdown().contains(expected), "{}", grouped().markdown());
+    }
 
     #[test]
     fn marked_cells_are_bold_and_special_characters_escaped() {

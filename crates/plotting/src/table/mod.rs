@@ -20,6 +20,8 @@ pub struct Table {
     pub column_heading: &'static str,
     /// Names of the columns.
     pub columns: Vec<String>,
+    /// What neighbouring columns have in common, such as a key-value head; together all columns, or none.
+    pub column_groups: Vec<ColumnGroup>,
     /// The rows, from the top.
     pub rows: Vec<Row>,
     /// What a marked cell means; absent where nothing could be marked.
@@ -28,6 +30,15 @@ pub struct Table {
     pub summary: Vec<String>,
     /// Comparisons and advice: below the table, comments in LaTeX.
     pub remarks: Vec<String>,
+}
+
+/// Some neighbouring columns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnGroup {
+    /// Its name, such as `kv 1`.
+    pub name: String,
+    /// How many columns there are, at least one.
+    pub columns: usize,
 }
 
 /// One row of a table.
@@ -101,6 +112,7 @@ pub(crate) fn example() -> Table {
         row_heading: "Layer",
         column_heading: "Head",
         columns: vec!["1".to_owned(), "2".to_owned()],
+        column_groups: Vec::new(),
         rows: vec![
             row("1", vec![cell("+0.03", false), cell("-10.53", true)]),
             row("2", vec![cell("", false), cell("0.00", false)]),
@@ -109,4 +121,11 @@ pub(crate) fn example() -> Table {
         summary: vec!["1 of 3 heads".to_owned()],
         remarks: vec!["100 % of the paper's".to_owned()],
     }
+}
+
+/// The same whose columns are of two groups.
+#[cfg(test)]
+pub(crate) fn grouped() -> Table {
+    let group = |name: &str| ColumnGroup { name: name.to_owned(), columns: 1 };
+    Table { column_groups: vec![group("kv 1"), group("kv 2")], ..example() }
 }

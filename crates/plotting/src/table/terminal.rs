@@ -11,6 +11,13 @@ pub(super) fn render(table: &Table) -> String {
     let width = cell_width(table);
     let mut text = format!("{}. {}\n\n", table.name, table.title);
     let _ = writeln!(text, "{:first$}  {:>width$}", "", table.column_heading);
+    if !table.column_groups.is_empty() {
+        let names = table.column_groups.iter().map(|group| {
+            let span = group.columns * (width + 3) - 2;
+            format!("  {:-<span$}", format!("{} ", group.name))
+        });
+        push_line(&mut text, &format!("{:first$}{}", "", names.collect::<String>()));
+    }
     let header = table.columns.iter().map(|name| format!("  {name:>width$} "));
     push_line(&mut text, &format!("{:>first$}{}", table.row_heading, header.collect::<String>()));
     for row in &table.rows {
@@ -54,7 +61,14 @@ fn styled(cell: &Cell, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::table::example;
+    use crate::table::{example, grouped};
+
+    /// Columns of six characters and a place for the mark, two spaces before each.
+    #[test]
+    fn groups_stand_above_their_columns() {
+        let expected = "       kv 1 --  kv 2 --\nLayer";
+        assert!(grouped().terminal().contains(expected), "{}", grouped().terminal());
+    }
 
     #[test]
     fn columns_line_up_and_marks_survive_without_styles() {
