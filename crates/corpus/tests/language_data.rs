@@ -22,7 +22,7 @@ fn shared(file: &str) -> Option<PathBuf> {
 
 fn texts(path: &Path, format: &str) -> Vec<String> {
     let format: DocumentFormat = toml::from_str(format).expect("a format of ours");
-    let documents = documents::read(path, &format).expect("the file is there and whole");
+    let documents = documents::read(&[path], &format).expect("the file is there and whole");
     documents.into_iter().map(|document| document.text).collect()
 }
 

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use corpus::choices::{self, Choice};
 use corpus::documents::{self, Document};
-use corpus::grammar::{LanguageSizes, language_splits};
+use corpus::grammar::{Domain, SplitSizes, agreement_pairs, language_splits};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -88,10 +88,7 @@ pub(super) fn read_split(spec: &LanguageData, folder: &Path, split: &str) -> Res
         return Err(Error::NotFetched { path: path.clone(), fetch: fetch.clone() });
     }
     match (&described.documents, &described.choices) {
-        (Some(format), _) => {
-            let read = paths.iter().map(|path| documents::read(path, format)).collect::<Result<Vec<_>, _>>()?;
-            Ok(Texts::Documents(read.concat()))
-        }
+        (Some(format), _) => Ok(Texts::Documents(documents::read(&paths, format)?)),
         (None, Some(format)) => {
             let read = paths.iter().map(|path| choices::read(path, format)).collect::<Result<Vec<_>, _>>()?;
             Ok(Texts::Questions(read.concat()))
@@ -108,13 +105,19 @@ pub(super) fn files(spec: &LanguageData, folder: &Path, split: &str) -> Vec<Path
 
 fn generate(grammar: LanguageGrammar, split: &str) -> Texts {
     let LanguageGrammar { seed, train, dev, test, shifted, pairs } = grammar;
-    let splits = language_splits(LanguageSizes { train, dev, test, shifted, pairs }, seed);
+    let splits = || language_splits(SplitSizes { train, dev, test, shifted }, seed);
     match split {
-        "train" => Texts::Documents(splits.train),
-        "dev" => Texts::Documents(splits.dev),
-        "test" => Texts::Documents(splits.test),
-        "shifted" => Texts::Documents(splits.shifted),
-        "agreement" => Texts::Questions(splits.agreement),
-        _ => Texts::Questions(splits.agreement_shifted),
+        "train" => Texts::Documents(splits().train),
+        "dev" => Texts::Documents(splits().dev),
+        "test" => Texts::Documents(splits().test),
+        "shifted" => Texts::Documents(splits().shifted),
+        "agreement" => by_group(agreement_pairs(Domain::Standard, pairs, seed)),
+        _ => by_group(agreement_pairs(Domain::Shifted, pairs, seed)),
     }
+}
+
+/// Questions about one thing side by side.
+fn by_group(mut questions: Vec<Choice>) -> Texts {
+    questions.sort_by(|one, other| one.group.cmp(&other.group));
+    Texts::Questions(questions)
 }
