@@ -77,10 +77,10 @@ train subject="demo-translation" *args: (build "train-subject")
 # An experiment trains the model if need be, uses the results that are there and fit, computes those that are missing, and
 # prints the path of its file, which is drawn; `--again` after the subject computes all anew.
 
-# Table 1 and Figure 1: mask each head of the encoder in turn; `--attention all`, after the subject, for all types
+# Table 1 and Figure 1: mask each head of the encoder in turn, or of a model that has one kind of attention; `--attention all`, after the subject, for all types
 [group('paper')]
 reproduce-table1 subject="demo-translation" *args: (build "ablate-one" "plotting")
-    file=$({{ run }} ablate-one -- --attention enc-enc "$@") && {{ run }} plotting -- table1 --with-figure "$file" {{ if args =~ attention { replace_regex(args, ".*" + attention + ".*", "$1") } else { "" } }}
+    file=$({{ run }} ablate-one -- --attention paper "$@") && {{ run }} plotting -- table1 --with-figure "$file" {{ if args =~ attention { replace_regex(args, ".*" + attention + ".*", "$1") } else { "" } }}
 
 # Figure 1b and the layer x head table of a BERT classifier: mask each head in turn
 [group('paper')]

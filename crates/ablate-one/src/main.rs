@@ -16,7 +16,8 @@ use subject::{Description, Scored};
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
-    /// Attention type whose heads are looked at: enc-enc, enc-dec, dec-dec, self or all
+    /// Attention type whose heads are looked at: enc-enc, enc-dec, dec-dec, self, all, or paper: that of Table 1, which is
+    /// enc-enc of translators and self of other models
     #[arg(long, value_name = "TYPE", default_value = "all")]
     attention: Selection,
 

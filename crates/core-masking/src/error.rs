@@ -73,8 +73,8 @@ pub enum Error {
     #[error("the model computes NaN: its weights are too large for the precision")]
     NotANumber,
 
-    /// A removal that leaves other numbers of heads in some layers than in others.
-    #[error("transformers loads no model with unequal layers or groups, and {fault}")]
+    /// A removal that leaves no model of the same kind.
+    #[error("what is left is no smaller model of the same kind: {fault}")]
     NotUniform { fault: String },
 
     /// A checkpoint with a value that no training should leave behind.

@@ -39,6 +39,15 @@ pub trait ModelConfig: Debug + Clone {
 
     /// The same model with these heads cut out, of which it has all.
     fn without_heads(&self, heads: &HeadSet) -> Self;
+
+    /// The same weights as a model that never had the heads that were cut out: those that are left are numbered anew.
+    ///
+    /// # Errors
+    /// If layers or groups have unequal numbers of heads left, or the family knows no other width of heads than their share
+    /// of the residual stream: what, in words.
+    fn uniform(&self) -> Result<Self, String> {
+        Err("this family has no entry for the width of a head".to_owned())
+    }
 }
 
 /// A model whose heads can be gated.
@@ -108,7 +117,7 @@ pub trait GatedModel: Debug + Send + Sized {
     /// The model without these heads, which gives the outputs that it gives with them masked.
     ///
     /// # Errors
-    /// If it does not have one of them, or no head would be left.
+    /// If it does not have one of them, no head would be left, or a uniform removal leaves unequal layers.
     fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, Error> {
         let config = self.config();
         let projections = |attention, layer| config.projections(attention, layer);
@@ -116,6 +125,9 @@ pub trait GatedModel: Debug + Send + Sized {
         let config = match removal {
             Removal::Cut => config.without_heads(heads),
             Removal::Zeros => config.clone(),
+            Removal::Uniform => {
+                config.without_heads(heads).uniform().map_err(|fault| Error::NotUniform { fault })?
+            }
         };
         Self::new(config, weights)
     }

@@ -16,6 +16,9 @@ pub enum Removal {
     Cut,
     /// They are zeros: the model has the old shapes, which any reader of such models takes.
     Zeros,
+    /// They are cut out, and the heads that are left are numbered anew: a smaller model of the same kind, if every layer
+    /// loses as many.
+    Uniform,
 }
 
 /// Removed heads as transformers writes them in `config.json`: by layer, both counted from 0.
@@ -97,7 +100,7 @@ impl Slices<'_> {
     fn replace(&self, weights: &mut Weights, name: String, axis: i64) -> Result<(), Error> {
         let old = weights.get(&name)?.detach();
         let new = match self.removal {
-            Removal::Cut => old.index_select(axis, &self.places(true, old.device())),
+            Removal::Cut | Removal::Uniform => old.index_select(axis, &self.places(true, old.device())),
             Removal::Zeros => old.index_fill(axis, &self.places(false, old.device()), 0.0),
         };
         weights.insert(name, new);

@@ -221,13 +221,13 @@ fn a_uniform_cut_needs_no_list_of_removed_heads() {
     let cut = |removed: &dyn Fn(usize) -> bool| {
         let heads = golden.model.layout().heads().into_iter().filter(|id| removed(id.head_index()));
         let set: HeadSet = heads.collect();
-        (golden.model.without_heads(&set, Removal::Cut).unwrap(), set)
+        (golden.model.without_heads(&set, Removal::Uniform), set)
     };
     for (removed, sizes) in
         [(&(|head: usize| head % 3 == 1) as &dyn Fn(usize) -> bool, [4, 2]), (&|head| head < 3, [3, 1])]
     {
-        let (model, set) = cut(removed);
-        let uniform = model.uniform().unwrap();
+        let (uniform, set) = cut(removed);
+        let uniform = uniform.unwrap();
         let config = uniform.config();
         assert_eq!([config.num_attention_heads, config.key_value_heads()], sizes);
         assert!(config.pruned_heads.is_empty() && config.head_dim == Some(8));
@@ -236,13 +236,16 @@ fn a_uniform_cut_needs_no_list_of_removed_heads() {
         let masked = golden.nats(&Gates::masking(&golden.model.layout(), &[set], OPTIONS).unwrap());
         assert!(relative_gap(&nats, &masked.to_kind(Kind::Double)) < 1e-5);
     }
-    let message = cut(&|head| head < 2).0.uniform().unwrap_err().to_string();
+    let message = cut(&|head| head < 2).0.unwrap_err().to_string();
     assert!(message.ends_with("the groups of layer 1 have [1, 3] heads left"), "{message}");
-    let unequal =
-        golden.model.without_heads(&"self:2:1+self:2:2+self:2:3".parse().unwrap(), Removal::Cut).unwrap();
-    let message = unequal.uniform().unwrap_err().to_string();
+    let of_one_layer = "self:2:1+self:2:2+self:2:3".parse().unwrap();
+    let message = golden.model.without_heads(&of_one_layer, Removal::Uniform).unwrap_err().to_string();
     assert!(
         message.ends_with("layer 1 has 2 groups of 3 heads left, layer 2 1 groups of 3 heads"),
         "{message}"
     );
+    let gpt2 = Golden::load("gpt2").model;
+    let message =
+        gpt2.without_heads(&"self:1:1+self:2:1+self:3:1".parse().unwrap(), Removal::Uniform).unwrap_err();
+    assert!(message.to_string().ends_with("gpt2 has no entry for the width of a head"), "{message}");
 }

@@ -33,6 +33,13 @@ pub enum Error {
     #[error(transparent)]
     Model(#[from] core_masking::Error),
 
+    /// Groups that are not whole, or not alike.
+    #[error(
+        "--unit group and --uniform need groups of one size throughout the model, and {removed} heads of this one have been \
+         removed"
+    )]
+    NoUnits { removed: usize },
+
     /// A row of a curve that came from another order of heads.
     #[error("row `{row}` masked other heads than now: compute it again with --again")]
     OtherHeads { row: String },

@@ -19,6 +19,8 @@ use crate::measured::{Finished, MeasuredRows, RowSet};
 pub enum Selection {
     /// All that the model has.
     All,
+    /// That of the paper's Table 1: of a translator's encoder, or the one that there is.
+    Paper,
     /// One of them.
     One(Attention),
 }
@@ -27,11 +29,24 @@ impl FromStr for Selection {
     type Err = core_masking::Error;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        if name == "all" { Ok(Self::All) } else { name.parse().map(Self::One) }
+        match name {
+            "all" => Ok(Self::All),
+            "paper" => Ok(Self::Paper),
+            _ => name.parse().map(Self::One),
+        }
     }
 }
 
 impl Selection {
+    /// What result files call it: `all`, or an attention type.
+    pub fn name(self, layout: &HeadLayout) -> String {
+        match self {
+            Self::One(attention) => attention.to_string(),
+            Self::Paper if layout.heads_of(Attention::EncEnc).is_ok() => Attention::EncEnc.to_string(),
+            Self::All | Self::Paper => "all".to_owned(),
+        }
+    }
+
     /// The heads of these types.
     ///
     /// # Errors
@@ -39,6 +54,10 @@ impl Selection {
     pub fn heads(self, layout: &HeadLayout) -> Result<Vec<HeadId>, core_masking::Error> {
         match self {
             Self::All => Ok(layout.heads()),
+            Self::Paper => match layout.heads_of(Attention::EncEnc) {
+                Ok(of_encoder) => Ok(of_encoder),
+                Err(_) => Ok(layout.heads()),
+            },
             Self::One(attention) => layout.heads_of(attention),
         }
     }

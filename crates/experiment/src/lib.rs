@@ -11,6 +11,7 @@ mod head_sweep;
 mod measured;
 mod order;
 mod pool;
+mod unit;
 
 pub use args::{MachineArgs, OpenRows, SharedArgs, has_duplicates};
 pub use curve::check_heads;
@@ -21,3 +22,4 @@ pub use head_sweep::{HeadSweep, Selection, is_of};
 pub use measured::{Finished, MeasuredRows, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Oracle, data_checksum, random_order};
 pub use pool::Pool;
+pub use unit::{Together, Unit};

@@ -1,7 +1,9 @@
 //! Which heads are masked at each step.
 use std::collections::BTreeMap;
 
-use core_masking::{Attention, HeadId, HeadSet};
+use core_masking::{Attention, HeadId, HeadScores, HeadSet};
+
+use crate::unit::Together;
 
 /// Heads that are ordered together.
 #[derive(Debug, Clone)]
@@ -14,18 +16,22 @@ pub struct Pool {
     pub keep_at_least: usize,
     /// Heads masked at each step, in percent, 1 to 100.
     pub step_percent: u64,
+    /// Which of them are masked together.
+    pub together: Together,
 }
 
 impl Pool {
-    /// Number of masked heads at each step: 0, then ⌈heads · step · percent / 100⌉ up to all that may be masked.
+    /// Number of masked heads at each step: 0, then ⌈heads · step · percent / 100⌉ up to all that may be masked; where heads
+    /// are masked together, as many as make that up.
     ///
     /// For steps of 10 % this is Section 4.2's `ceil(total * i / 10)`.
     pub fn counts(&self) -> Vec<usize> {
-        let most = self.most();
+        let (most, at_once) = (self.most(), self.together.at_once(&self.heads));
         let total = self.heads.len() as u64;
         let mut counts = vec![0];
         for step in 1.. {
             let count = (total * step * self.step_percent).div_ceil(100) as usize;
+            let count = count.div_ceil(at_once) * at_once;
             if count >= most {
                 break;
             }
@@ -37,6 +43,12 @@ impl Pool {
             counts.push(most);
         }
         counts
+    }
+
+    /// The heads by increasing score, those to be masked first in front. Heads of other pools are left out.
+    pub fn order(&self, scores: &HeadScores) -> Vec<HeadId> {
+        let own = scores.iter().filter(|(id, _)| self.heads.contains(id)).collect();
+        self.together.arrange(&own)
     }
 
     /// Number of heads that may be masked.
@@ -65,13 +77,14 @@ impl Pool {
     /// `masked` and the first heads of `order` that may be masked beside them, until there are `count`.
     pub fn extend(&self, masked: &HeadSet, order: &[HeadId], count: usize) -> HeadSet {
         let mut masked = masked.clone();
-        for &id in order {
+        for unit in order.chunks(self.together.unit()) {
             if masked.len() >= count {
                 break;
             }
-            if self.may_mask(id, &masked) {
-                masked = masked.with(id);
-            }
+            let with_unit = unit
+                .iter()
+                .try_fold(masked.clone(), |masked, &id| self.may_mask(id, &masked).then(|| masked.with(id)));
+            masked = with_unit.unwrap_or(masked);
         }
         masked
     }
@@ -85,7 +98,8 @@ mod tests {
     fn pool(layers: usize, heads: usize, keep_at_least: usize, step_percent: u64) -> Pool {
         let id = |layer, head| HeadId::from_index(Attention::SelfAttention, layer, head);
         let heads = (0..layers).flat_map(|layer| (0..heads).map(move |head| id(layer, head))).collect();
-        Pool { attention: "all".to_owned(), heads, keep_at_least, step_percent }
+        let together = Together::ONE_BY_ONE;
+        Pool { attention: "all".to_owned(), heads, keep_at_least, step_percent, together }
     }
 
     /// ⌈144 i / 10⌉: BERT base in the paper.

@@ -113,7 +113,10 @@ impl<'a> Curve<'a> {
     ) -> anyhow::Result<Vec<HeadId>> {
         let heads = &self.pool.heads;
         let scores = match self.order.context("a floor has no order")? {
-            Order::Random => return Ok(random_order(heads, self.seed.unwrap_or_default())),
+            Order::Random => {
+                let order = random_order(heads, self.seed.unwrap_or_default());
+                order.into_iter().zip(0..).map(|(id, place)| (id, f64::from(place))).collect()
+            }
             Order::Oracle => pruning.oracle(heads)?,
             order if masked.is_empty() => match intact.entry(order) {
                 Entry::Occupied(known) => known.get().clone(),
@@ -121,7 +124,7 @@ impl<'a> Curve<'a> {
             },
             order => pruning.scores(order, masked)?,
         };
-        Ok(scores.ascending().into_iter().filter(|id| heads.contains(id)).collect())
+        Ok(self.pool.order(&scores))
     }
 }
 

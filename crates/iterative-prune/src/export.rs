@@ -1,11 +1,14 @@
 //! The model without the heads of one step of a curve, as a Hugging Face folder.
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use core_masking::{Attention, HeadLayout, HeadSet, Removal};
+use core_masking::{HeadLayout, HeadSet, Removal};
 use experiment::{Export, SharedArgs};
 use records::rules::MARGIN_PERCENT;
 use records::{PruningRow, Rule, Signature, Testing};
+use serde_json::{Map, Value};
 use stats::Metric;
 use stats::bootstrap::LEAST_FOR_INTERVAL;
 use subject::Subject;
@@ -15,10 +18,15 @@ use training::Precision;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Export")]
 pub struct ExportArgs {
-    /// Write the model with the heads cut out of its weights to this folder. For classifiers, config.json has
-    /// `pruned_heads`, which transformers 4 knows unless a layer has no head left; of a translator only this project reads it
+    /// Write the model with the heads cut out of its weights to this folder. For classifiers and GPT-2, config.json has
+    /// `pruned_heads`, which transformers 4 knows unless a layer has no head left; of other models only this project reads it
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
+
+    /// Write the model with the heads cut out and those that are left numbered anew to this folder, which transformers loads
+    /// as a smaller Llama, Mistral or Qwen; it needs --uniform, by which every layer loses as many
+    #[arg(long, value_name = "DIR", requires = "uniform")]
+    export_uniform: Option<PathBuf>,
 
     /// Write the model with zeros for the weights of the heads to this folder, which any tool reads
     #[arg(long, value_name = "DIR")]
@@ -54,17 +62,24 @@ impl ExportArgs {
         (layout, heads, counts): (&HeadLayout, usize, &[usize]),
         is_of_scored: bool,
     ) -> anyhow::Result<Exports> {
-        let wanted = [(Removal::Cut, &self.export), (Removal::Zeros, &self.export_dense)];
-        if wanted.iter().all(|(_, folder)| folder.is_none()) {
-            ensure!(self.export_percent.is_none(), "--export-percent needs --export or --export-dense");
+        let wanted = [
+            (Removal::Cut, &self.export),
+            (Removal::Zeros, &self.export_dense),
+            (Removal::Uniform, &self.export_uniform),
+        ];
+        let folders: Vec<(Removal, &Path)> =
+            wanted.iter().filter_map(|(removal, folder)| Some((*removal, folder.as_deref()?))).collect();
+        if folders.is_empty() {
+            ensure!(
+                self.export_percent.is_none(),
+                "--export-percent needs --export, --export-dense or --export-uniform"
+            );
             return Ok(Exports { folders: Vec::new(), percent: None });
         }
         ensure!(shared.precision == Precision::F32, "models are exported in f32: leave out --precision");
         ensure!(!rescale, "--rescale scores another model than is exported: leave it out");
-        ensure!(
-            self.export != self.export_dense,
-            "--export and --export-dense name one folder: give each its own"
-        );
+        let distinct: BTreeSet<&Path> = folders.iter().map(|(_, folder)| *folder).collect();
+        ensure!(distinct.len() == folders.len(), "two exports name one folder: give each its own");
         let removed = layout.removed().len();
         ensure!(
             self.export_dense.is_none() || removed == 0,
@@ -78,20 +93,18 @@ impl ExportArgs {
                  --export-percent, or make it on another split"
             ),
         }
-        let mut folders = Vec::new();
-        for (removal, folder) in wanted {
-            if let Some(folder) = folder {
-                folders.push((removal, Export::new(folder, self.replace)?));
-            }
-        }
+        let export = |(removal, folder)| Ok((removal, Export::new(folder, self.replace)?));
+        let folders = folders.into_iter().map(export).collect::<anyhow::Result<_>>()?;
         Ok(Exports { folders, percent: self.export_percent })
     }
 }
 
-/// Why transformers cannot run the model with these heads cut out, if it cannot.
-fn not_run_by_transformers(layout: &HeadLayout, heads: &HeadSet) -> Option<String> {
-    if heads.iter().any(|id| id.attention() != Attention::SelfAttention) {
-        return Some("knows no translators with heads cut out".to_owned());
+/// Why transformers cannot run the model in `folder`, from which these heads were cut out, if it cannot.
+fn not_run_by_transformers(layout: &HeadLayout, heads: &HeadSet, folder: &Path) -> Option<String> {
+    let config = fs::read_to_string(folder.join("config.json")).unwrap_or_default();
+    let config: Map<String, Value> = serde_json::from_str(&config).unwrap_or_default();
+    if !config.contains_key("pruned_heads") {
+        return Some("knows no models of this family with heads cut out".to_owned());
     }
     let mut layers = layout.heads_by_module().into_iter();
     let empty = layers.find(|layer| layer.iter().all(|&id| heads.contains(id)))?;
@@ -152,8 +165,9 @@ impl Exports {
                 eprintln!("{}", described(row, *removal, export.folder()));
             }
         }
-        let is_cut = self.folders.iter().any(|(removal, _)| *removal == Removal::Cut);
-        if let Some(why) = not_run_by_transformers(&subject.layout(), &heads).filter(|_| is_cut && !quiet) {
+        let cut = self.folders.iter().find(|(removal, _)| *removal == Removal::Cut);
+        let why = cut.and_then(|(_, cut)| not_run_by_transformers(&subject.layout(), &heads, cut.folder()));
+        if let Some(why) = why.filter(|_| !quiet) {
             eprintln!("transformers {why}; --export-dense writes what it runs");
         }
         Ok(())
@@ -181,6 +195,7 @@ fn about(row: &PruningRow, removal: Removal, signature: &Signature) -> Signature
     let removal = match removal {
         Removal::Cut => "cut",
         Removal::Zeros => "zeros",
+        Removal::Uniform => "uniform",
     };
     signature.identity.arguments.extend([
         ("removed_heads".to_owned(), row.masked_heads.clone().into()),
@@ -196,6 +211,7 @@ fn described(row: &PruningRow, removal: Removal, folder: &Path) -> String {
     let how = match removal {
         Removal::Cut => "cut out",
         Removal::Zeros => "set to zero",
+        Removal::Uniform => "cut out of all layers alike",
     };
     format!(
         "`{}`: {} of {} heads {how}, {} {:.2} ({:+.2})",

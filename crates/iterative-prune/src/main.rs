@@ -12,8 +12,8 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout, HeadScores, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Pool, Selection, SharedArgs,
-    has_duplicates,
+    Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Pool, Selection, SharedArgs, Together,
+    Unit, has_duplicates,
 };
 use records::{Identity, Order, PruningRow, TestedRow};
 use significance::TestArgs;
@@ -53,6 +53,15 @@ struct Args {
     /// Heads that stay in each layer, whatever their score
     #[arg(long, value_name = "N", default_value_t = 0)]
     keep_at_least: usize,
+
+    /// What is masked at once
+    #[arg(long, value_enum, default_value_t = Unit::Head, conflicts_with = "search")]
+    unit: Unit,
+
+    /// Mask as many units of each layer, and as many heads of each group: what is left is a smaller model of the same kind,
+    /// see --export-uniform
+    #[arg(long, conflicts_with = "search")]
+    uniform: bool,
 
     /// Number of random orders, whose seeds count up from --seed
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -197,15 +206,19 @@ fn pools(args: &Args, layout: &HeadLayout) -> anyhow::Result<Vec<Pool>> {
     if args.keep_at_least >= most {
         bail!("--keep-at-least {} leaves nothing to mask: layers have {most} heads", args.keep_at_least);
     }
+    let together = Together::of(layout, args.unit, args.uniform)?;
+    if !args.keep_at_least.is_multiple_of(together.unit()) {
+        bail!(
+            "--keep-at-least {} is no number of whole groups of {} heads",
+            args.keep_at_least,
+            together.unit()
+        );
+    }
     let has_one_type = layout.types().count() == 1;
     let step_percent = args.step_percent.unwrap_or(if has_one_type { 5 } else { 10 });
     let pool = |selection: &Selection| {
-        let attention = match selection {
-            Selection::All => "all".to_owned(),
-            Selection::One(attention) => attention.to_string(),
-        };
-        let heads = selection.heads(layout)?;
-        Ok(Pool { attention, heads, keep_at_least: args.keep_at_least, step_percent })
+        let (attention, heads) = (selection.name(layout), selection.heads(layout)?);
+        Ok(Pool { attention, heads, keep_at_least: args.keep_at_least, step_percent, together })
     };
     args.attention.iter().map(pool).collect()
 }
@@ -241,6 +254,13 @@ impl Pruning<'_> {
             ("keep_at_least".to_owned(), self.args.keep_at_least.into()),
             ("recompute".to_owned(), self.args.recompute.into()),
         ]);
+        // Results that were made before these could be asked for do not tell them.
+        if self.args.unit == Unit::Group {
+            identity.arguments.insert("unit".to_owned(), "group".into());
+        }
+        if self.args.uniform {
+            identity.arguments.insert("uniform".to_owned(), true.into());
+        }
         if let Some(search) = search {
             search.describe(self.subject, &mut identity)?;
         }

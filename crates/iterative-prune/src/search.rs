@@ -320,6 +320,7 @@ impl Reporter<'_, '_> {
 mod tests {
     use super::*;
     use core_masking::Attention;
+    use experiment::Together;
 
     #[test]
     fn of_equal_scores_the_first_is_best() {
@@ -334,6 +335,7 @@ mod tests {
         let id = |layer, head| HeadId::from_index(Attention::SelfAttention, layer, head);
         let heads: Vec<HeadId> = (0..2).flat_map(|layer| (0..3).map(move |head| id(layer, head))).collect();
         let pool = |keep_at_least| Pool {
+            together: Together::ONE_BY_ONE,
             attention: "all".to_owned(),
             heads: heads.clone(),
             keep_at_least,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadLayout, HeadSet};
-use experiment::{Estimate, EstimateArgs, MeasuredRows, Pool, RowSet, SharedArgs, check_heads};
+use experiment::{Estimate, EstimateArgs, MeasuredRows, Pool, RowSet, SharedArgs, Together, check_heads};
 use records::{DynamicsRow, Identity, Order, TestedRow, sha256_file};
 use significance::TestArgs;
 use subject::{Description, Scored, Subject};
@@ -104,8 +104,13 @@ impl Dynamics<'_> {
     /// Number of masked heads at each step. Without any head there is nothing left to learn of a checkpoint.
     fn counts(&self, layout: &HeadLayout) -> Vec<usize> {
         let step_percent = self.args.step_percent;
-        let pool =
-            Pool { attention: "all".to_owned(), heads: layout.heads(), keep_at_least: 0, step_percent };
+        let pool = Pool {
+            attention: "all".to_owned(),
+            heads: layout.heads(),
+            keep_at_least: 0,
+            step_percent,
+            together: Together::ONE_BY_ONE,
+        };
         let mut counts = pool.counts();
         counts.pop();
         counts

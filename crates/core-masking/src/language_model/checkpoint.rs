@@ -64,13 +64,4 @@ impl LanguageModel {
         let weights = family.storage.unpack(tensors, &inventory);
         Self::new(config, weights)
     }
-
-    /// The same model as transformers loads it although heads were cut out: [`LanguageConfig::uniform`].
-    ///
-    /// # Errors
-    /// If layers or groups have unequal numbers of heads left.
-    pub fn uniform(&self) -> Result<Self, Error> {
-        let config = self.config().uniform().map_err(|fault| Error::NotUniform { fault })?;
-        Self::new(config, self.weights().share())
-    }
 }

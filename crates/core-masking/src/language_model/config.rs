@@ -283,41 +283,6 @@ impl LanguageConfig {
         self.eos_token_id.as_ref().map_or(&[], TokenIds::all)
     }
 
-    /// The same weights under a configuration that knows nothing of removed heads, if as many whole groups, or as many heads of
-    /// each group, are left in every layer: transformers loads it. Heads are numbered anew.
-    ///
-    /// # Errors
-    /// What is unequal, in words.
-    pub fn uniform(&self) -> Result<Self, String> {
-        let layout = self.layout();
-        let mut sizes: Vec<GroupSizes> = Vec::new();
-        for layer in 0..self.num_hidden_layers {
-            let module = layout.module(Attention::SelfAttention, layer);
-            let of_group =
-                |group: &i64| module.kept.iter().filter(|&&head| module.key_value_of(head) == *group).count();
-            let heads: Vec<usize> = module.kept_key_values().iter().map(of_group).collect();
-            let Some(&first) = heads.first() else {
-                return Err(format!("layer {} has no head left", layer + 1));
-            };
-            if heads.iter().any(|&other| other != first) {
-                return Err(format!("the groups of layer {} have {heads:?} heads left", layer + 1));
-            }
-            sizes.push(GroupSizes { groups: heads.len(), heads: first });
-        }
-        if let Some(layer) = sizes.iter().position(|size| *size != sizes[0]) {
-            let (first, other) = (sizes[0], sizes[layer]);
-            return Err(format!("layer 1 has {first} left, layer {} {other}", layer + 1));
-        }
-        let GroupSizes { groups, heads } = sizes[0];
-        Ok(Self {
-            num_attention_heads: groups * heads,
-            num_key_value_heads: Some(groups),
-            head_dim: Some(self.d_head()),
-            pruned_heads: PrunedHeads::new(),
-            ..self.clone()
-        })
-    }
-
     fn unpruned_layout(&self) -> HeadLayout {
         let shape = LayerShape {
             layers: self.num_hidden_layers,
@@ -441,5 +406,38 @@ impl ModelConfig for LanguageConfig {
     fn without_heads(&self, heads: &HeadSet) -> Self {
         let removed = self.layout().removed().iter().chain(heads.iter()).collect();
         Self { pruned_heads: by_layer(Attention::SelfAttention, &removed), ..self.clone() }
+    }
+
+    fn uniform(&self) -> Result<Self, String> {
+        let layout = self.layout();
+        let mut sizes: Vec<GroupSizes> = Vec::new();
+        for layer in 0..self.num_hidden_layers {
+            let module = layout.module(Attention::SelfAttention, layer);
+            let of_group =
+                |group: &i64| module.kept.iter().filter(|&&head| module.key_value_of(head) == *group).count();
+            let heads: Vec<usize> = module.kept_key_values().iter().map(of_group).collect();
+            let Some(&first) = heads.first() else {
+                return Err(format!("layer {} has no head left", layer + 1));
+            };
+            if heads.iter().any(|&other| other != first) {
+                return Err(format!("the groups of layer {} have {heads:?} heads left", layer + 1));
+            }
+            sizes.push(GroupSizes { groups: heads.len(), heads: first });
+        }
+        if let Some(layer) = sizes.iter().position(|size| *size != sizes[0]) {
+            let (first, other) = (sizes[0], sizes[layer]);
+            return Err(format!("layer 1 has {first} left, layer {} {other}", layer + 1));
+        }
+        let GroupSizes { groups, heads } = sizes[0];
+        if self.family.names.positions.is_some() {
+            return Err(format!("{} has no entry for the width of a head", self.model_type));
+        }
+        Ok(Self {
+            num_attention_heads: groups * heads,
+            num_key_value_heads: Some(groups),
+            head_dim: Some(self.d_head()),
+            pruned_heads: PrunedHeads::new(),
+            ..self.clone()
+        })
     }
 }

@@ -1,0 +1,151 @@
+//! Heads that are masked together: one by one, or those that share keys and values; and perhaps as many of each layer.
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::ValueEnum;
+use core_masking::{Attention, HeadId, HeadLayout, HeadScores};
+
+use crate::error::Error;
+
+/// What is masked at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Unit {
+    /// A head
+    Head,
+    /// All heads that read the same keys and values
+    Group,
+}
+
+/// Which heads are masked together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Together {
+    /// Heads of a unit, neighbours in a layer.
+    unit: usize,
+    /// Heads of a group.
+    group: usize,
+    /// Whether each layer loses as many units, and each group as many heads.
+    uniform: bool,
+}
+
+/// Units that take turns: those of a layer, or the heads of a group.
+type Lane = (Attention, usize, usize);
+
+impl Together {
+    /// Each head by itself.
+    pub const ONE_BY_ONE: Self = Self { unit: 1, group: 1, uniform: false };
+
+    /// Units of a model's heads.
+    ///
+    /// # Errors
+    /// If heads have been removed from it, or its attention types have groups of several sizes, where these matter.
+    pub fn of(layout: &HeadLayout, unit: Unit, uniform: bool) -> Result<Self, Error> {
+        if unit == Unit::Head && !uniform {
+            return Ok(Self::ONE_BY_ONE);
+        }
+        let groups: BTreeSet<usize> =
+            layout.types().map(|(_, shape)| shape.heads / shape.key_value_heads).collect();
+        let removed = layout.removed().len();
+        match groups.first() {
+            Some(&group) if groups.len() == 1 && removed == 0 => {
+                Ok(Self { unit: if unit == Unit::Group { group } else { 1 }, group, uniform })
+            }
+            _ => Err(Error::NoUnits { removed }),
+        }
+    }
+
+    /// Heads of a unit.
+    pub fn unit(self) -> usize {
+        self.unit
+    }
+
+    /// Heads that are masked at once, at the least.
+    pub fn at_once(self, heads: &[HeadId]) -> usize {
+        let lanes: BTreeSet<Lane> = heads.iter().map(|&id| self.lane(id)).collect();
+        self.unit * if self.uniform { lanes.len() } else { 1 }
+    }
+
+    /// The heads, unit by unit, those to be masked first in front. The score of a unit is the sum of those of its heads.
+    pub fn arrange(self, scores: &HeadScores) -> Vec<HeadId> {
+        let mut units: BTreeMap<(Lane, usize), Scored> = BTreeMap::new();
+        for (id, score) in scores.iter() {
+            let unit = units.entry((self.lane(id), id.head_index() / self.unit)).or_default();
+            unit.score += score;
+            unit.heads.push(id);
+        }
+        let mut units: Vec<(Lane, Scored)> =
+            units.into_iter().map(|((lane, _), unit)| (lane, unit)).collect();
+        units.sort_by(|(_, one), (_, other)| one.score.total_cmp(&other.score)); // stable
+        if self.uniform {
+            let mut seen: BTreeMap<Lane, usize> = BTreeMap::new();
+            for (lane, unit) in &mut units {
+                let before = seen.entry(*lane).or_default();
+                unit.turn = *before;
+                *before += 1;
+            }
+            units.sort_by_key(|(_, unit)| unit.turn); // stable
+        }
+        units.into_iter().flat_map(|(_, unit)| unit.heads).collect()
+    }
+
+    fn lane(self, id: HeadId) -> Lane {
+        let group = if self.unit == 1 { id.head_index() / self.group } else { 0 };
+        (id.attention(), id.layer_index(), group)
+    }
+}
+
+/// Heads that go together.
+#[derive(Default)]
+struct Scored {
+    score: f64,
+    heads: Vec<HeadId>,
+    /// How many of its lane go before it.
+    turn: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core_masking::LayerShape;
+
+    /// 2 layers of 4 heads in 2 groups.
+    fn layout() -> HeadLayout {
+        let shape = LayerShape { layers: 2, heads: 4, key_value_heads: 2, d_head: 3 };
+        HeadLayout::new([(Attention::SelfAttention, shape)])
+    }
+
+    fn scores(of: [[f64; 4]; 2]) -> HeadScores {
+        layout().heads().into_iter().map(|id| (id, of[id.layer_index()][id.head_index()])).collect()
+    }
+
+    fn arranged(unit: Unit, uniform: bool) -> (String, usize) {
+        let together = Together::of(&layout(), unit, uniform).unwrap();
+        let order = together.arrange(&scores([[8.0, 1.0, 3.0, 3.5], [0.0, 2.0, 5.0, 9.0]]));
+        let names = order.iter().map(|id| format!("{}{}", id.layer_number(), id.head_number()));
+        (names.collect::<Vec<_>>().join(" "), together.at_once(&layout().heads()))
+    }
+
+    #[test]
+    fn heads_go_by_their_own_scores() {
+        assert_eq!(arranged(Unit::Head, false), ("21 12 22 13 14 23 11 24".to_owned(), 1));
+    }
+
+    /// Groups of 9, 6.5, 2 and 14.
+    #[test]
+    fn a_group_goes_as_a_whole_by_the_sum_of_its_scores() {
+        assert_eq!(arranged(Unit::Group, false), ("21 22 13 14 11 12 23 24".to_owned(), 2));
+        assert_eq!(arranged(Unit::Group, true), ("21 22 13 14 11 12 23 24".to_owned(), 4));
+    }
+
+    /// Of each of the four groups the lesser head, then the others.
+    #[test]
+    fn as_many_heads_go_of_each_group() {
+        assert_eq!(arranged(Unit::Head, true), ("21 12 13 23 22 14 11 24".to_owned(), 4));
+    }
+
+    #[test]
+    fn a_model_that_lacks_heads_has_no_whole_groups() {
+        let layout = layout().without(&"self:1:1".parse().unwrap()).unwrap();
+        assert!(Together::of(&layout, Unit::Head, false).is_ok());
+        let refusal = Together::of(&layout, Unit::Group, false).unwrap_err().to_string();
+        assert!(refusal.contains("1 heads of this one have been removed"), "{refusal}");
+    }
+}
