@@ -15,7 +15,7 @@ fn try_read(name: &str, content: &[u8], format: &str) -> Result<Vec<String>, Str
     let path = folder.path().join(name);
     fs::write(&path, content).unwrap();
     let prefix = format!("{}/", folder.path().display());
-    let documents = read(&[path.clone()], &toml::from_str(format).unwrap());
+    let documents = read(std::slice::from_ref(&path), &toml::from_str(format).unwrap());
     let documents = documents.map_err(|error| error.to_string().replace(&prefix, ""))?;
     Ok(documents.into_iter().map(|document| document.text).collect())
 }
