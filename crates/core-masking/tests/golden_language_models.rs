@@ -5,7 +5,7 @@ mod golden;
 
 use std::collections::BTreeMap;
 
-use core_masking::language_model::{PredictionBatch, Window};
+use core_masking::language_model::{PredictionBatch, Stop, Window};
 use core_masking::{Attention, GatedModel, Gates, HeadId, HeadSet, LanguageModel, ModelDropout, Removal};
 use golden::{gap, relative_gap, tensor};
 use serde_json::Value;
@@ -112,7 +112,7 @@ fn greedy_continuations_are_equal() {
         let (prompt, expected) = (tokens("prompt"), tokens("continuation"));
         let made = golden
             .model
-            .continue_greedily(&[&prompt, &prompt], expected.len(), true, &golden.open())
+            .continue_greedily(&[&prompt, &prompt], expected.len(), Stop::Never, &golden.open())
             .unwrap();
         assert_eq!(made, [&expected[..], &expected], "{}", golden.family);
     }
@@ -125,7 +125,7 @@ fn a_continuation_is_the_most_probable_token_of_the_text_so_far() {
         let set: HeadSet = "self:1:2+self:3:1".parse().unwrap();
         let gates = Gates::masking(&golden.model.layout(), &[set], OPTIONS).unwrap();
         let mut text = vec![9_u32, 17];
-        let made = golden.model.continue_greedily(&[&text], 12, true, &gates).unwrap();
+        let made = golden.model.continue_greedily(&[&text], 12, Stop::Never, &gates).unwrap();
         for token in &made[0] {
             let ids: Vec<i64> = text.iter().map(|&id| i64::from(id)).collect();
             let hidden =
@@ -173,8 +173,8 @@ fn masking_is_pruning() {
             ["self:1:1", "self:1:1+self:1:2+self:1:3+self:2:4", "self:2:1+self:2:2+self:2:3+self:2:4"]
         {
             let set: HeadSet = heads.parse().unwrap();
-            let masked =
-                golden.nats(&Gates::masking(&golden.model.layout(), &[set.clone()], OPTIONS).unwrap());
+            let masked = golden
+                .nats(&Gates::masking(&golden.model.layout(), std::slice::from_ref(&set), OPTIONS).unwrap());
             let folder = tempfile::tempdir().unwrap();
             golden.model.without_heads(&set, Removal::Cut).unwrap().save(folder.path()).unwrap();
             let cut = LanguageModel::load(folder.path(), OPTIONS).unwrap();

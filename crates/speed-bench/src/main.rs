@@ -12,7 +12,7 @@ use clap::Parser;
 use core_masking::{HeadId, HeadSet};
 use experiment::{EstimateArgs, OpenRows, SharedArgs, has_duplicates, random_order};
 use records::{Order, RowWriter, Signature, SpeedRow};
-use subject::{Description, Scored, Subject};
+use subject::{Description, Scored, Subject, Work};
 use training::{Machine, Precision};
 
 use memory::PeakOf;
@@ -36,6 +36,10 @@ struct Args {
     /// Timed passes of each model; one more before them warms up
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1_000))]
     repeats: u64,
+
+    /// Instead of scoring segments, continue each by so many tokens, greedily and with a cache; for language models
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    continue_by: Option<u64>,
 
     /// What heads are ordered by; the first ones are removed
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Importance)]
@@ -65,6 +69,13 @@ fn main() -> ExitCode {
     experiment::exit_code(run(&Args::parse()))
 }
 
+impl Args {
+    /// What is timed.
+    fn work(&self) -> Work {
+        self.continue_by.map_or(Work::Score, |tokens| Work::Continue(tokens as usize))
+    }
+}
+
 fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
@@ -73,7 +84,13 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let scored = Scored::first(split, args.shared.limit, false);
     if let Some(model) = args.peak_of {
         let subject = description.open(&machine, &args.shared.results)?;
-        return memory::print_peak(model, subject, &args.removed, &scored, args.peak_batch_size);
+        return memory::print_peak(
+            model,
+            subject,
+            &args.removed,
+            &scored,
+            (args.peak_batch_size, args.work()),
+        );
     }
     let removed = removed_counts(&args.percent, description.layout(&machine)?.heads().len())?;
     ensure!(
@@ -84,17 +101,21 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let estimate = args.estimate.estimate_if(args.order.is_measured(), &description, sampling, &machine)?;
     ensure!(!has_duplicates(&args.batch_size), "a batch size is given twice in --batch-size");
     ensure!(!has_duplicates(&removed), "two of the shares in --percent remove the same number of heads");
-    let path = args.shared.output_path("speed-bench", &description, &scored);
+    let experiment = if args.continue_by.is_some() { "speed-bench-decoding" } else { "speed-bench" };
+    let path = args.shared.output_path(experiment, &description, &scored);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let mut identity = subject.identity("speed-bench", &scored)?;
+    let mut identity = subject.identity(experiment, &scored)?;
     identity.seed = Some(args.shared.seed());
     if let Some(estimate) = &estimate {
         estimate.describe(subject.as_ref(), &mut identity)?;
     }
     identity.arguments.insert("order".to_owned(), args.order.name().into());
     identity.arguments.insert("repeats".to_owned(), args.repeats.into());
+    if let Some(tokens) = args.continue_by {
+        identity.arguments.insert("continue_by".to_owned(), tokens.into());
+    }
     // times of other machines do not belong in one file
     identity.arguments.insert("device".to_owned(), machine.device_name().into());
     identity.arguments.insert("processor".to_owned(), machine.processor_name().into());
@@ -160,8 +181,8 @@ impl Bench<'_> {
         self.check(pruned.as_ref(), removed)?;
         for batch_size in missing {
             let timed = Timed::in_turn(
-                self.subject.pass(&self.scored, batch_size as usize)?.as_ref(),
-                pruned.pass(&self.scored, batch_size as usize)?.as_ref(),
+                self.subject.pass(&self.scored, batch_size as usize, self.args.work())?.as_ref(),
+                pruned.pass(&self.scored, batch_size as usize, self.args.work())?.as_ref(),
                 self.args.repeats as usize,
             )?;
             let row = self.row(&timed, pruned.as_ref(), (removed, batch_size))?;

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use core_masking::{HeadId, HeadSet};
-use subject::{Scored, Subject};
+use subject::{Scored, Subject, Work};
 use tch::Device;
 use training::{Machine, Precision};
 
@@ -65,7 +65,7 @@ pub fn print_peak(
     subject: Box<dyn Subject>,
     removed: &[HeadId],
     scored: &Scored,
-    batch_size: u64,
+    (batch_size, work): (u64, Work),
 ) -> anyhow::Result<()> {
     let subject = match model {
         PeakOf::Original => subject,
@@ -77,7 +77,7 @@ pub fn print_peak(
     };
     // Loading takes more than computing: the count begins anew, see proc_pid_clear_refs(5).
     fs::write("/proc/self/clear_refs", "5")?;
-    subject.pass(scored, batch_size as usize)?.run()?;
+    subject.pass(scored, batch_size as usize, work)?.run()?;
     let status = fs::read_to_string(STATUS)?;
     if let Some(kilobytes) = peak_kilobytes(&status) {
         println!("{}", kilobytes * 1024);

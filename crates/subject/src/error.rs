@@ -63,6 +63,14 @@ pub enum Error {
     )]
     Holdout { split: String, asked: usize, found: usize },
 
+    /// Nothing to continue, and no symbol that texts begin with.
+    #[error("an empty text cannot be continued: this model has no symbol that texts begin with")]
+    NoPrompt,
+
+    /// A subject that does not continue texts.
+    #[error("only language models continue texts")]
+    NoContinuation,
+
     /// A subject that does not translate.
     #[error("subject `{name}` is not a translator")]
     NoTranslator { name: String },

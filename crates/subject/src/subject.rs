@@ -81,8 +81,29 @@ pub trait Subject {
     /// The segments of a split in batches of `batch_size`, ready to be computed again and again by all threads together.
     ///
     /// # Errors
-    /// If the split is at fault.
-    fn pass<'a>(&'a self, scored: &Scored, batch_size: usize) -> Result<Box<dyn Pass + 'a>, Error>;
+    /// If the split is at fault, or segments are to be continued and the model does not continue texts.
+    fn pass<'a>(
+        &'a self,
+        scored: &Scored,
+        batch_size: usize,
+        work: Work,
+    ) -> Result<Box<dyn Pass + 'a>, Error>;
+
+    /// What the model makes of a text with these heads masked: its translation, its class, or the text that follows, of at
+    /// most so many tokens.
+    ///
+    /// # Errors
+    /// If `masked` names a head that the model does not have, or the model cannot take the text.
+    fn say(&self, text: &str, tokens: usize, masked: &HeadSet) -> Result<String, Error>;
+}
+
+/// What is done with segments that are timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// They are scored: read, classified, translated.
+    Score,
+    /// They are continued by so many tokens, greedily and with a cache.
+    Continue(usize),
 }
 
 /// All that a model computes over a split, to be timed.

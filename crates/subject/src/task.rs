@@ -165,6 +165,22 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
 
     /// Computes a batch; returns the number of multiply-adds that this takes, padding included.
     fn pass(&self, model: &Self::Model, batch: &Self::Batch, open: &Gates) -> Result<u64, Error>;
+
+    /// Continues these segments greedily by so many tokens, as far as the shortest of them goes; returns the number of
+    /// multiply-adds. For tasks whose models continue texts.
+    fn continue_by(
+        &self,
+        _: &Self::Model,
+        _: &Self::Prepared,
+        _rows: &[usize],
+        _tokens: usize,
+        _open: &Gates,
+    ) -> Result<u64, Error> {
+        Err(Error::NoContinuation)
+    }
+
+    /// What the model makes of a text: its translation, its class, or the text that follows, of at most so many tokens.
+    fn say(&self, model: &Self::Model, text: &str, tokens: usize, gates: &Gates) -> Result<String, Error>;
 }
 
 /// What descriptions of all tasks say.

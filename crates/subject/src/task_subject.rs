@@ -12,7 +12,7 @@ use crate::checkpoint::Origin;
 use crate::error::Error;
 use crate::evaluation::{Plan, Scorer, Sweep, over_batches};
 use crate::model::{Model, of_threads};
-use crate::subject::{Evaluation, Pass, Scored, Subject};
+use crate::subject::{Evaluation, Pass, Scored, Subject, Work};
 use crate::task::{Described, Task};
 
 /// A model with its data and its task.
@@ -133,16 +133,31 @@ impl<T: Task> Subject for TaskSubject<T> {
         self.model.parameters()
     }
 
-    fn pass<'a>(&'a self, scored: &Scored, batch_size: usize) -> Result<Box<dyn Pass + 'a>, Error> {
+    fn pass<'a>(
+        &'a self,
+        scored: &Scored,
+        batch_size: usize,
+        work: Work,
+    ) -> Result<Box<dyn Pass + 'a>, Error> {
         let prepared = self.prepare(scored)?;
         let lengths = T::lengths(&prepared);
-        let batches = longest_first_rows(lengths.iter().copied(), batch_size).into_iter();
-        Ok(Box::new(TaskPass {
-            subject: self,
-            open: Gates::open(&self.layout(), self.model.options()),
-            segments: lengths.len(),
-            batches: batches.map(|rows| T::batch(&self.model, &prepared, &rows)).collect::<Result<_, _>>()?,
-        }))
+        let batches = longest_first_rows(lengths.iter().copied(), batch_size);
+        let (open, segments) = (Gates::open(&self.layout(), self.model.options()), lengths.len());
+        Ok(match work {
+            Work::Score => {
+                let batches = batches.into_iter().map(|rows| T::batch(&self.model, &prepared, &rows));
+                let batches = batches.collect::<Result<_, _>>()?;
+                Box::new(TaskPass { subject: self, open, segments, batches })
+            }
+            Work::Continue(tokens) => {
+                Box::new(Continuations { subject: self, open, prepared, batches, tokens })
+            }
+        })
+    }
+
+    fn say(&self, text: &str, tokens: usize, masked: &HeadSet) -> Result<String, Error> {
+        let gates = Gates::masking(&self.layout(), std::slice::from_ref(masked), self.model.options())?;
+        self.task.say(&self.model, text, tokens, &gates)
     }
 }
 
@@ -163,5 +178,28 @@ impl<T: Task> Pass for TaskPass<'_, T> {
         let TaskSubject { task, model, machine, .. } = self.subject;
         tch::set_num_threads(machine.threads as i32);
         self.batches.iter().map(|batch| task.pass(model, batch, &self.open)).sum()
+    }
+}
+
+/// Segments that are continued, with the gates of the plain model.
+struct Continuations<'a, T: Task> {
+    subject: &'a TaskSubject<T>,
+    open: Gates,
+    prepared: T::Prepared,
+    batches: Vec<Vec<usize>>,
+    tokens: usize,
+}
+
+impl<T: Task> Pass for Continuations<'_, T> {
+    fn segments(&self) -> usize {
+        self.batches.iter().map(Vec::len).sum()
+    }
+
+    fn run(&self) -> Result<u64, Error> {
+        let TaskSubject { task, model, machine, .. } = self.subject;
+        tch::set_num_threads(machine.threads as i32);
+        let continued =
+            |rows: &Vec<usize>| task.continue_by(model, &self.prepared, rows, self.tokens, &self.open);
+        self.batches.iter().map(continued).sum()
     }
 }

@@ -71,6 +71,33 @@ learning_rate = 1e-2
 keep = "best"
 "#;
 
+/// A language model of the demo language, whose 4 heads share 2 keys and values in each layer.
+pub const LANGUAGE_MODEL: &str = r#"
+task = "language-modelling"
+description = "A language model for tests"
+[data]
+grammar = { seed = 3, train = 600, dev = 20, test = 30, shifted = 20, pairs = 40 }
+[windows]
+end = true
+[model]
+family = "llama"
+layers = 2
+heads = 4
+key_value_heads = 2
+d_model = 16
+d_ff = 24
+positions = 96
+[tokenizer]
+kind = "bytes"
+vocabulary = 320
+[training]
+seed = 1
+epochs = 4
+batch_tokens = 1200
+learning_rate = 1e-2
+warmup_steps = 5
+"#;
+
 /// A folder with the subject `tiny`, described by `spec`.
 pub fn folder(spec: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -97,8 +124,10 @@ pub fn trained(spec: &'static str, program: &str, arguments: &[&str]) -> TempDir
     write_reviews(folder.path());
     let model = "data/models/tiny";
     fs::create_dir_all(folder.path().join(model)).unwrap();
-    for file in ["config.json", "model.safetensors", "settings.json", "tokenizer.json"] {
-        fs::copy(trained.path().join(model).join(file), folder.path().join(model).join(file)).unwrap();
+    for entry in fs::read_dir(trained.path().join(model)).unwrap().flatten() {
+        if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), folder.path().join(model).join(entry.file_name())).unwrap();
+        }
     }
     folder
 }

@@ -6,11 +6,20 @@ use crate::attention::{KeyValue, Visible};
 use crate::model::GatedModel;
 use crate::{Attention, Error, Gates, ModelDropout, to_vec};
 
+/// When a continuation ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Before one of the symbols that texts end with: [`ends`](super::LanguageConfig::ends).
+    AtEnd,
+    /// With the last token that is asked for.
+    Never,
+}
+
 impl LanguageModel {
     /// The most probable next token, again and again, of texts of one length.
     ///
     /// - `prompts`: tokens of each text, all of one length
-    /// - `count`: tokens to be made; a text stops before one of [`ends`](super::LanguageConfig::ends) unless `fixed`
+    /// - `count`: tokens to be made at the most
     /// - `gates`: one row, or one for each text
     /// - returns what is made of each text
     ///
@@ -23,7 +32,7 @@ impl LanguageModel {
         &self,
         prompts: &[&[u32]],
         count: usize,
-        fixed: bool,
+        stop: Stop,
         gates: &Gates,
     ) -> Result<Vec<Vec<u32>>, Error> {
         let Some(first) = prompts.first() else { return Ok(Vec::new()) };
@@ -45,17 +54,17 @@ impl LanguageModel {
         }
         let ids: Vec<i64> = prompts.iter().copied().flatten().map(|&id| i64::from(id)).collect();
         let ids = Tensor::from_slice(&ids).view([prompts.len() as i64, -1]).to_device(self.options().1);
-        let made = no_grad(|| self.extend(&ids, count, fixed, gates))?;
+        let made = no_grad(|| self.extend(&ids, count, stop, gates))?;
         let ends = self.config.ends();
         let cut = |text: Vec<u32>| {
-            let is_end = |token: &u32| !fixed && ends.contains(token);
+            let is_end = |token: &u32| stop == Stop::AtEnd && ends.contains(token);
             text.iter().copied().take_while(|token| !is_end(token)).collect()
         };
         Ok(made.into_iter().map(cut).collect())
     }
 
     /// `ids`: `[batch, position]`.
-    fn extend(&self, ids: &Tensor, count: usize, fixed: bool, gates: &Gates) -> Result<Vec<Vec<u32>>, Error> {
+    fn extend(&self, ids: &Tensor, count: usize, stop: Stop, gates: &Gates) -> Result<Vec<Vec<u32>>, Error> {
         let (batch, length) = ids.size2().unwrap_or_default();
         let room =
             |layer: &super::DecoderLayer| layer.attention.room(batch, length + count as i64, self.options());
@@ -74,7 +83,7 @@ impl LanguageModel {
             }
             let ends = self.config.ends();
             if step + 1 == count
-                || (!fixed && made.iter().all(|text| text.iter().any(|id| ends.contains(id))))
+                || (stop == Stop::AtEnd && made.iter().all(|text| text.iter().any(|id| ends.contains(id))))
             {
                 break;
             }

@@ -23,6 +23,7 @@ use crate::{Attention, Error, Gates, ModelDropout, Weights};
 pub use batch::{ChoiceRows, PredictionBatch, Window};
 pub use config::{LanguageConfig, TokenIds};
 pub use family::{Bias, Biases, FeedForwardNames, LanguageFamily, LanguageNames, NormKind, Windows};
+pub use generate::Stop;
 pub use nats::training_loss;
 pub use rotary::RotaryScaling;
 

@@ -17,7 +17,7 @@ use core_masking::{
     SegmentBatch, to_vec,
 };
 use corpus::batches::longest_first;
-use corpus::classifier_tokenizer::ClassifierTokenizer;
+use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
 use records::Identity;
 use stats::classification::{ClassificationMetric, Outcome};
@@ -222,6 +222,17 @@ impl Task for Classification {
         }
         let size = batch.tokens.ids.size();
         Ok(size[0] as u64 * model.multiply_adds(size[1] as u64))
+    }
+
+    /// Its class, and how probable the model finds it.
+    fn say(&self, models: &Models, text: &str, _tokens: usize, gates: &Gates) -> Result<String, Error> {
+        let model = models.quickest();
+        let Encoded { ids, segments } = self.tokenizer.encode(text, None);
+        let batch = model.batch(&[(&ids, &segments)])?;
+        let logits = no_grad(|| model.forward(&batch, gates, &ModelDropout::OFF));
+        let class = texts::classes(&logits)?[0];
+        let shares = to_vec::<f64>(&logits.softmax(-1, Kind::Double));
+        Ok(format!("{} ({:.1} %)", self.labels[class], 100.0 * shares[class]))
     }
 }
 

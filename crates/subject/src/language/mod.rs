@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use core_masking::importance::Measured;
-use core_masking::language_model::PredictionBatch;
+use core_masking::language_model::{PredictionBatch, Stop};
 use core_masking::{
     GatedModel, Gates, HeadLayout, LanguageConfig, LanguageModel, Measure, ModelConfig, ModelDropout, to_vec,
 };
@@ -260,6 +260,31 @@ impl Task for LanguageModelling {
         }
         let [rows, positions] = batch.size();
         Ok(rows as u64 * model.multiply_adds(positions as u64))
+    }
+
+    fn continue_by(
+        &self,
+        model: &LanguageModel,
+        rows: &Rows,
+        batch: &[usize],
+        tokens: usize,
+        open: &Gates,
+    ) -> Result<u64, Error> {
+        let shortest = batch.iter().map(|&row| rows.tokens(row).len()).min().unwrap_or(0);
+        let prompts: Vec<&[u32]> = batch.iter().map(|&row| &rows.tokens(row)[..shortest]).collect();
+        model.continue_greedily(&prompts, tokens, Stop::Never, open)?;
+        Ok(batch.len() as u64 * model.continuation_multiply_adds(shortest as u64, tokens as u64))
+    }
+
+    /// The text that follows by greedy search.
+    fn say(&self, model: &LanguageModel, text: &str, tokens: usize, gates: &Gates) -> Result<String, Error> {
+        let mut prompt: Vec<u32> = self.tokenizer.begin().into_iter().collect();
+        prompt.extend(self.tokenizer.encode(text)?);
+        if prompt.is_empty() {
+            return Err(Error::NoPrompt);
+        }
+        let made = model.continue_greedily(&[&prompt], tokens, Stop::AtEnd, gates)?;
+        Ok(self.tokenizer.decode(&made.concat())?)
     }
 }
 

@@ -238,6 +238,13 @@ impl Task for Translation {
         let work = |steps| model.multiply_adds(longest, steps, self.search.beam as u64);
         Ok(translations.iter().map(|translation| work(translation.steps as u64)).sum())
     }
+
+    /// Its translation, however long that is.
+    fn say(&self, model: &Translator, text: &str, _tokens: usize, gates: &Gates) -> Result<String, Error> {
+        let source = self.tokenizer.encode(text);
+        let translations = self.search.translate(model, &[&source], gates)?;
+        Ok(translations.iter().map(|translation| self.tokenizer.decode(&translation.tokens)).collect())
+    }
 }
 
 /// How the subject's translations are searched for, where the model is trained here.
