@@ -82,12 +82,12 @@ train subject="demo-translation" *args: (build "train-subject")
 reproduce-table1 subject="demo-translation" *args: (build "ablate-one" "plotting")
     file=$({{ run }} ablate-one -- --attention paper "$@") && {{ run }} plotting -- table1 --with-figure "$file" {{ if args =~ attention { replace_regex(args, ".*" + attention + ".*", "$1") } else { "" } }}
 
-# Figure 1b and the layer x head table of a BERT classifier: mask each head in turn
+# Figure 1b and the layer x head table of a BERT classifier or a language model: mask each head in turn
 [group('paper')]
 reproduce-figure1b subject="demo-inference" *args: (build "ablate-one" "plotting")
     file=$({{ run }} ablate-one -- --attention self "$@") && {{ run }} plotting -- table1 --with-figure "$file"
 
-# Table 2: mask all heads of a layer but one, and print the best of each layer
+# Table 2: mask all heads of a layer but one, and print the best of each layer; for language models too
 [group('paper')]
 reproduce-table2 subject="demo-translation" *args: (build "ablate-all-but-one" "plotting")
     file=$({{ run }} ablate-all-but-one -- "$@") && {{ run }} plotting -- table2 "$file"
@@ -97,12 +97,12 @@ reproduce-table2 subject="demo-translation" *args: (build "ablate-all-but-one" "
 reproduce-table3 subject="demo-inference" *args: (build "ablate-all-but-one" "plotting")
     file=$({{ run }} ablate-all-but-one -- "$@") && {{ run }} plotting -- table3 "$file"
 
-# Table 4: the original and a pruned model timed in turn, half of the heads removed for real
+# Table 4: the original and a pruned model timed in turn, half of the heads removed for real; of a language model the prefill
 [group('paper')]
 reproduce-table4 subject="demo-inference" *args: (build "speed-bench" "plotting")
     file=$({{ run }} speed-bench -- --limit 512 "$@") && {{ run }} plotting -- table4 "$file"
 
-# Table 5: Table 2 with the best heads chosen on another split, dev or that of `--select-on`
+# Table 5: Table 2 with the best heads chosen on another split, dev or that of `--select-on`; for language models too
 [group('paper')]
 reproduce-table5 subject="demo-translation" *args: (build "ablate-all-but-one" "plotting")
     file=$({{ run }} ablate-all-but-one -- --select-on dev "$@") && {{ run }} plotting -- table5 "$file"
@@ -112,12 +112,12 @@ reproduce-table5 subject="demo-translation" *args: (build "ablate-all-but-one" "
 reproduce-table6 subject="demo-inference" *args: (build "ablate-all-but-one" "plotting")
     file=$({{ run }} ablate-all-but-one -- --select-on train --select-limit 5000 "$@") && {{ run }} plotting -- table6 "$file"
 
-# Figure 2: mask each head in turn on the test split and on another domain (or name it by `--against`), and correlate
+# Figure 2: mask each head in turn on the test split and on another domain (or name it by `--against`), and correlate; of a language model two splits of texts, or two of questions
 [group('paper')]
 reproduce-figure2 subject="demo-translation" *args: (build "cross-domain" "plotting")
     file=$({{ run }} cross-domain -- "$@") && {{ run }} plotting -- figure2 "$file"
 
-# Figure 3: mask more and more heads by importance, by oracle, at random
+# Figure 3: mask more and more heads by importance, by oracle, at random; `--unit group` masks heads that share keys and values together
 [group('paper')]
 reproduce-figure3 subject="demo-translation" *args: (build "iterative-prune" "plotting")
     file=$({{ run }} iterative-prune -- --order importance,oracle,random "$@") && {{ run }} plotting -- figure3 "$file"
@@ -127,7 +127,7 @@ reproduce-figure3 subject="demo-translation" *args: (build "iterative-prune" "pl
 reproduce-figure4 subject="demo-translation" *args: (build "iterative-prune" "plotting")
     file=$({{ run }} iterative-prune -- --attention enc-enc,enc-dec,dec-dec "$@") && {{ run }} plotting -- figure4 "$file"
 
-# Figure 5: the pruning curve on each checkpoint that training keeps
+# Figure 5: the pruning curve on each checkpoint that training keeps, of any model that is trained here
 [group('paper')]
 reproduce-figure5 subject="demo-translation" *args: (build "training-dynamics" "plotting")
     file=$({{ run }} training-dynamics -- "$@") && {{ run }} plotting -- figure5 "$file"
@@ -146,6 +146,11 @@ importance subject="demo-translation" *args: (build "importance" "plotting")
 [group('beyond the paper')]
 joint-search subject="demo-inference" *args: (build "iterative-prune")
     {{ run }} iterative-prune -- --search greedy-forward "$@"
+
+# Beyond the paper: accuracy by group of questions, such as BLiMP's paradigms, and the heads that each needs; a split of questions by `--split`
+[group('beyond the paper')]
+groups subject="demo-language" *args: (build "ablate-one" "plotting")
+    file=$({{ run }} ablate-one -- --split agreement "$@") && {{ run }} plotting -- groups "$file"
 
 # All p-values, intervals and shares again without the models, of a subject or of all: `--resamples`, `--margin`, `--seed`
 [group('results')]
