@@ -75,14 +75,15 @@ pub(super) fn of_one_age(json: &mut Map<String, Value>) -> Result<(), String> {
         }
         json.insert("rope_scaling".to_owned(), Value::Object(settings));
     }
-    let Some(Value::Object(mut scaling)) = json.remove("rope_scaling") else { return Ok(()) };
+    let turned = |entries: &Map<String, Value>| entries.get("partial_rotary_factor").and_then(Value::as_f64);
+    let of_model = turned(json);
+    let Some(Value::Object(mut scaling)) = json.remove("rope_scaling") else {
+        return check_turned(of_model);
+    };
     if let Some(old) = scaling.remove("type") {
         scaling.entry("rope_type").or_insert(old);
     }
-    let turned = scaling.get("partial_rotary_factor").and_then(Value::as_f64).unwrap_or(1.0);
-    if turned != 1.0 {
-        return Err(format!("partial_rotary_factor is {turned}; only whole heads that turn are supported"));
-    }
+    check_turned(of_model.or(turned(&scaling)))?;
     match scaling.get("rope_type").and_then(Value::as_str).unwrap_or("default") {
         "default" => {}
         "linear" | "llama3" => {
@@ -94,6 +95,16 @@ pub(super) fn of_one_age(json: &mut Map<String, Value>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Refuses heads of which only a part turns.
+fn check_turned(share: Option<f64>) -> Result<(), String> {
+    match share {
+        Some(share) if share != 1.0 => {
+            Err(format!("partial_rotary_factor is {share}; only heads that turn as a whole are supported"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// How far each position turns.
@@ -171,8 +182,13 @@ mod tests {
     fn what_is_not_known_is_refused_by_name() {
         let refusal = one_age(json!({ "rope_scaling": { "rope_type": "yarn", "factor": 4.0 } })).unwrap_err();
         assert_eq!(refusal, "rope_type is `yarn`; `default`, `linear` and `llama3` are supported");
-        let part = one_age(json!({ "rope_parameters": { "partial_rotary_factor": 0.5 } })).unwrap_err();
-        assert!(part.contains("partial_rotary_factor is 0.5"), "{part}");
+        for json in [
+            json!({ "rope_parameters": { "partial_rotary_factor": 0.5 } }),
+            json!({ "partial_rotary_factor": 0.5 }),
+        ] {
+            let part = one_age(json).unwrap_err();
+            assert!(part.contains("partial_rotary_factor is 0.5"), "{part}");
+        }
     }
 
     /// Of a length of 100 tokens, 1 turn and less is slow, 4 and more is fast; 2.5 turns are half way: (1 + 1/8) / 2.

@@ -34,7 +34,7 @@ use data::Texts;
 use model::Symbols;
 use rows::{Rows, SegmentsOf, Windowing};
 use scorer::{Predictions, RowNats};
-use spec::{LanguageData, LanguageSpec, ScoreSpec};
+use spec::{ChoiceRule, LanguageData, LanguageSpec, ScoreSpec};
 
 /// How a language model reads, and how it is asked.
 #[derive(Debug, Clone)]
@@ -155,7 +155,7 @@ impl Task for LanguageModelling {
             }
             Texts::Questions(questions) => {
                 identity.metric = "accuracy".to_owned();
-                arguments.insert("choices".to_owned(), self.score.choices.name().into());
+                arguments.insert("choices".to_owned(), self.rule(&identity.split).name().into());
                 let groups = data::groups(questions);
                 if !groups.is_empty() {
                     arguments.insert("groups".to_owned(), groups.into());
@@ -211,12 +211,12 @@ impl Task for LanguageModelling {
         }
     }
 
-    fn encode(&self, model: &LanguageModel, texts: &Texts, _: &str) -> Result<Rows, Error> {
+    fn encode(&self, model: &LanguageModel, texts: &Texts, split: &str) -> Result<Rows, Error> {
         match texts {
             Texts::Documents(documents) => Rows::of_documents(&self.tokenizer, documents, self.windowing),
             Texts::Questions(questions) => {
                 let positions = model.config().max_position_embeddings;
-                Rows::of_choices(&self.tokenizer, questions, self.score.choices, positions)
+                Rows::of_choices(&self.tokenizer, questions, self.rule(split), positions)
             }
         }
     }
@@ -285,6 +285,14 @@ impl Task for LanguageModelling {
         }
         let made = model.continue_greedily(&[&prompt], tokens, Stop::AtEnd, gates)?;
         Ok(self.tokenizer.decode(&made.concat())?)
+    }
+}
+
+impl LanguageModelling {
+    /// How choices of a split are made.
+    fn rule(&self, split: &str) -> ChoiceRule {
+        let own = self.data.splits.get(split).and_then(|split| split.rule);
+        own.unwrap_or(self.score.choices)
     }
 }
 

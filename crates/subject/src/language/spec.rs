@@ -100,6 +100,9 @@ pub struct LanguageSplit {
     /// How they hold questions with several answers, or minimal pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<ChoiceFormat>,
+    /// How choices are made, if not as `[score]` says.
+    #[serde(default, skip_serializing)]
+    pub rule: Option<ChoiceRule>,
     /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
     #[serde(default, skip_serializing)]
     pub fetch: Option<String>,
@@ -278,6 +281,7 @@ impl LanguageSplit {
     fn validate(&self) -> Result<(), String> {
         check(&[
             ("`files` names none", !self.files.is_empty()),
+            ("`rule` is for `choices`", self.rule.is_none() || self.choices.is_some()),
             (
                 "either `documents` or `choices` must say how its files are to be read",
                 self.documents.is_some() != self.choices.is_some(),
