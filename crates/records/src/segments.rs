@@ -322,6 +322,21 @@ mod tests {
         ]
     }
 
+    /// A text as long as is left is read whole, a longer one refused, by however much it is longer.
+    #[test]
+    fn a_member_may_be_as_long_as_what_is_left() {
+        for (text, is_read) in [("1234", true), ("12345", true), ("123456", false), ("123456789", false)] {
+            let bytes = compressed(text);
+            match member(&[bytes.as_slice(), b"more"].concat(), 5) {
+                Ok(found) => {
+                    assert!(is_read, "{text}");
+                    assert_eq!(found, Some((text.as_bytes().to_vec(), bytes.len())));
+                }
+                Err(fault) => assert!(!is_read && fault.contains("it holds more than"), "{text}: {fault}"),
+            }
+        }
+    }
+
     #[test]
     fn only_what_differs_from_the_base_is_stored() {
         let [base, variant, same] = three_blocks();
