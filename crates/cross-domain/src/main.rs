@@ -60,6 +60,15 @@ fn run(args: &Args) -> anyhow::Result<()> {
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
+    let metrics = [&first, &second].map(|split| subject.metric(split));
+    if metrics[0] != metrics[1] {
+        let names = metrics.map(stats::Metric::name);
+        bail!(
+            "split `{first}` is scored by {}, `{second}` by {}: they cannot be compared",
+            names[0],
+            names[1]
+        );
+    }
     let scored = [first, second].map(|split| Scored::first(split, args.shared.limit, args.rescale));
     let sweep = |scored: &Scored| -> anyhow::Result<PathBuf> {
         let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, TestArgs::default());

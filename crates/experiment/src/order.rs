@@ -111,8 +111,7 @@ impl Estimate {
     /// # Errors
     /// If the split is at fault.
     pub fn describe(&self, subject: &dyn Subject, identity: &mut Identity) -> Result<(), Error> {
-        let checksum = data_checksum(subject, &self.on)?;
-        identity.data.insert(format!("estimate: {}", self.on.split), checksum);
+        describe_ingredient(subject, &self.on, "estimate", identity)?;
         let granularity = match self.granularity {
             Granularity::Example => "example",
             Granularity::Token => "token",
@@ -187,11 +186,33 @@ fn importance_entropy(importance: &HeadScores, entropy: &HeadScores, weight: f64
         .map(|head, importance| weight * importance + (1.0 - weight) * entropy.get(head).unwrap_or_default())
 }
 
+/// Adds to an identity what else is scored, and in what `role`: its data, and how it is read where that is otherwise than the
+/// identity's own split.
+///
+/// # Errors
+/// If the split is at fault, or the subject does not tell.
+pub fn describe_ingredient(
+    subject: &dyn Subject,
+    scored: &Scored,
+    role: &str,
+    identity: &mut Identity,
+) -> Result<(), Error> {
+    identity.data.insert(format!("{role}: {}", scored.split), data_checksum(subject, scored)?);
+    let Identity { arguments, .. } = subject.identity("", scored)?;
+    let told = |name: &str| ["rescale", "sample", "removed_heads"].contains(&name);
+    for (name, value) in arguments {
+        if !told(&name) && identity.arguments.get(&name) != Some(&value) {
+            identity.arguments.insert(format!("{role}: {name}"), value);
+        }
+    }
+    Ok(())
+}
+
 /// SHA-256 of the segments that are scored.
 ///
 /// # Errors
 /// If the split is at fault, or the subject does not tell.
-pub fn data_checksum(subject: &dyn Subject, scored: &Scored) -> Result<String, Error> {
+fn data_checksum(subject: &dyn Subject, scored: &Scored) -> Result<String, Error> {
     let mut identity = subject.identity("", scored)?;
     let unknown = || subject::Error::NoSuchSplit { split: scored.split.clone(), known: Vec::new() };
     Ok(identity.data.remove(&scored.split).ok_or_else(unknown)?)

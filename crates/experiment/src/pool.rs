@@ -51,9 +51,11 @@ impl Pool {
         self.together.arrange(&own)
     }
 
-    /// Number of heads that may be masked.
+    /// Number of heads that may be masked, in whole steps of those that are masked together.
     fn most(&self) -> usize {
-        self.layers().values().map(|heads| heads.saturating_sub(self.keep_at_least)).sum()
+        let at_once = self.together.at_once(&self.heads);
+        let all: usize = self.layers().values().map(|heads| heads.saturating_sub(self.keep_at_least)).sum();
+        all / at_once * at_once
     }
 
     /// Heads in each layer.

@@ -129,6 +129,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let pruning = Pruning { args, subject: subject.as_ref(), scored, estimate, oracle };
     // What there is to refuse is refused before a file of rows is touched.
     if let Some(search) = &search {
+        search.check_metric(&pruning)?;
         pools.iter().try_for_each(|pool| search.steps(pool).map(drop))?;
     }
     let identity = pruning.identity(experiment, (&pools, search.as_ref()))?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use core_masking::{HeadId, HeadSet};
-use experiment::{MeasuredRows, Pool, RowSet, data_checksum};
+use experiment::{MeasuredRows, Pool, RowSet, describe_ingredient};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -99,13 +99,29 @@ pub struct Search {
 }
 
 impl Search {
+    /// Refuses to search on a split that is scored otherwise than the one that is reported.
+    ///
+    /// # Errors
+    /// If the two have different metrics.
+    pub fn check_metric(&self, pruning: &Pruning<'_>) -> anyhow::Result<()> {
+        let (on, reported) = (pruning.subject.metric(&self.on.split), pruning.metric());
+        anyhow::ensure!(
+            on == reported,
+            "the search would be on split `{}`, which is scored by {}, but `{}` is scored by {}: --search-on names another",
+            self.on.split,
+            on.name(),
+            pruning.scored.split,
+            reported.name()
+        );
+        Ok(())
+    }
+
     /// Adds what found sets depend on.
     ///
     /// # Errors
     /// If the split is at fault.
     pub fn describe(&self, subject: &dyn Subject, identity: &mut Identity) -> anyhow::Result<()> {
-        let checksum = data_checksum(subject, &self.on)?;
-        identity.data.insert(format!("search: {}", self.on.split), checksum);
+        describe_ingredient(subject, &self.on, "search", identity)?;
         identity.arguments.extend([
             ("search_on".to_owned(), self.on.split.clone().into()),
             ("search_limit".to_owned(), self.on.limit.into()),

@@ -29,6 +29,11 @@ impl Metric {
         }
     }
 
+    /// Digits behind the point that differences of scores are told with.
+    pub fn digits(self) -> usize {
+        if self == Self::Nats { 4 } else { 2 }
+    }
+
     /// Which of two scores is the better one.
     pub fn direction(self) -> Direction {
         Direction::of(self.name())

@@ -41,6 +41,22 @@ pub enum Error {
     #[error("split `{split}` holds questions, but a language model is trained on documents")]
     NoDocuments { split: String },
 
+    /// A choice of which nothing can be predicted.
+    #[error("split `{split}`, question {number}: a choice has no token that something comes before")]
+    EmptyChoice { split: String, number: usize },
+
+    /// Documents of which nothing can be predicted.
+    #[error("split `{split}` has no token to predict: documents need two, or a symbol that they begin with")]
+    NothingToPredict { split: String },
+
+    /// Windows that leave tokens out.
+    #[error("windows.stride is {stride}, but windows have {length} tokens: the stride must be at most that")]
+    Stride { stride: usize, length: usize },
+
+    /// Questions in half precision.
+    #[error("choices are made in single precision: leave out --precision")]
+    HalfPrecision,
+
     /// A split whose file nobody has described.
     #[error("split `{split}` has no format: [data.format] says how its file is to be read")]
     NoFormat { split: String },
@@ -62,6 +78,10 @@ pub enum Error {
         "data.holdout takes {asked} examples out of split `{split}`, which has {found}: none would be left"
     )]
     Holdout { split: String, asked: usize, found: usize },
+
+    /// A model that cannot be asked for so many tokens.
+    #[error("a text cannot be continued by {tokens} tokens: the model has {positions} positions")]
+    NoRoom { tokens: usize, positions: usize },
 
     /// Nothing to continue, and no symbol that texts begin with.
     #[error("an empty text cannot be continued: this model has no symbol that texts begin with")]

@@ -67,7 +67,7 @@ impl<T: Task> Subject for TaskSubject<T> {
         for id in sets.iter().flat_map(HeadSet::iter) {
             self.layout().check(id)?;
         }
-        let (prepared, metric) = (self.prepare(scored)?, self.metric(&scored.split).name());
+        let (prepared, metric) = (self.prepare(scored)?, self.metric(&scored.split));
         let plan = Plan::new(&self.machine, &self.task.load_of(&self.model, &prepared))?;
         let scorer = self.task.scorer(&self.model, &self.machine, &plan, &prepared, scored)?;
         let mut progress = Progress::new(sets.len() * plan.batches.len(), self.machine.quiet);
@@ -75,7 +75,8 @@ impl<T: Task> Subject for TaskSubject<T> {
         let models = of_threads(&self.model, &self.machine)?;
         sweep.run(models, sets, scored.rescale, &mut progress, |progress, index, found| {
             let evaluation = Evaluation::new(self.task.segments(&prepared, found)?)?;
-            progress.message(format!("masked {}: {metric} {:.2}", sets[index].brief(), evaluation.score));
+            let (name, digits) = (metric.name(), metric.digits());
+            progress.message(format!("masked {}: {name} {:.digits$}", sets[index].brief(), evaluation.score));
             each(index, evaluation)
         })?;
         if let Some(report) = sweep.scorer.report() {

@@ -103,7 +103,10 @@ impl LanguageModel {
             let mut attending = layer.attending(&x, turns.as_ref());
             let all = cache.append(index, first, &attending.memory);
             // In the first pass each position sees those before it, later a single one sees all, as far as its layer sees.
-            let bias = layer.window.filter(|_| first == 0).map(|window| self.bias(count, Some(window)));
+            let bias = layer
+                .window
+                .filter(|&window| first == 0 && window < count)
+                .map(|window| self.bias(count, Some(window)));
             let visible = match &bias {
                 Some(bias) => Visible::Under(bias),
                 None if first == 0 => Visible::Past,

@@ -24,7 +24,7 @@ pub use batch::{ChoiceRows, PredictionBatch, Window};
 pub use config::{LanguageConfig, TokenIds};
 pub use family::{Bias, Biases, FeedForwardNames, LanguageFamily, LanguageNames, NormKind, Windows};
 pub use generate::Stop;
-pub use nats::training_loss;
+pub use nats::{LOGITS_AT_ONCE, training_loss};
 pub use rotary::RotaryScaling;
 
 use layer::{DecoderLayer, Norm};
@@ -87,14 +87,17 @@ impl GatedModel for LanguageModel {
 
     fn attended(&self, batch: &PredictionBatch) -> BTreeMap<Attention, Attended> {
         let positions = batch.ids.size()[1];
-        let visible = |layer: &DecoderLayer| self.bias(positions, layer.window).isfinite(); // [1, 1, query, key]
+        let mut distinct: BTreeMap<Option<i64>, Tensor> = BTreeMap::new(); // [1, 1, query, key] by window
+        for window in self.layers.iter().map(|layer| layer.window) {
+            distinct.entry(window).or_insert_with(|| self.bias(positions, window).isfinite());
+        }
         let mut excluded = batch.ids.zeros_like().to_kind(Kind::Bool);
         for &end in self.config.ends() {
             excluded = excluded.logical_or(&batch.ids.eq(i64::from(end)));
         }
         let attended = Attended {
             queries: batch.real.shallow_clone(),
-            visible: self.layers.iter().map(visible).collect(),
+            visible: self.layers.iter().map(|layer| distinct[&layer.window].shallow_clone()).collect(),
             excluded,
             last_by_example: false,
             examples: batch.choices.as_ref().map(|choices| choices.example_of_row.shallow_clone()),
@@ -152,10 +155,11 @@ impl LanguageModel {
         Ok(PredictionBatch::new(windows, self.options().1))
     }
 
-    /// Multiply-adds of the predictions of one text of so many positions: those of matrix products, which are nearly all.
-    pub fn multiply_adds(&self, positions: u64) -> u64 {
+    /// Multiply-adds of the predictions of a batch, padding included: those of matrix products, which are nearly all.
+    pub fn multiply_adds(&self, batch: &PredictionBatch) -> u64 {
+        let [rows, positions] = batch.size().map(|extent| extent as u64);
         let layers: u64 = self.layers.iter().map(|layer| layer.multiply_adds(positions)).sum();
-        layers + positions * self.output.numel() as u64
+        rows * layers + batch.predictions() as u64 * self.output.numel() as u64
     }
 
     /// Embeds ids `[batch, position]`, the first of them at position `start`: `[batch, position, d_model]`.

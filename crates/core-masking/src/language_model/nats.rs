@@ -5,8 +5,8 @@ use tch::{Kind, Tensor, no_grad};
 use super::{LanguageModel, PredictionBatch};
 use crate::{GatedModel, Gates, ModelDropout};
 
-/// Logits that are there at once: 32 MB in single precision.
-const PART: i64 = 1 << 23;
+/// Logits that are there at once, unless a single prediction has more: 32 MB in single precision.
+pub const LOGITS_AT_ONCE: i64 = 1 << 23;
 
 /// Nats of each prediction, `[predictions]`, in single precision at least.
 ///
@@ -99,7 +99,7 @@ fn parts<'a>(
     labels: &'a Tensor,
 ) -> impl Iterator<Item = (Tensor, Tensor)> + 'a {
     let rows = hidden.size()[0];
-    let most = (PART / output.size()[0]).max(1);
+    let most = (LOGITS_AT_ONCE / output.size()[0]).max(1);
     let part = move |first: i64| {
         let count = most.min(rows - first);
         (hidden.narrow(0, first, count), labels.narrow(0, first, count))
@@ -113,7 +113,7 @@ mod tests {
     use crate::Weights;
     use tch::Device;
 
-    /// 40 parts of at most 2^23 / 3,000,017 = 2 predictions; the plain way by autograd alone.
+    /// Three parts of at most 2^23 / 3,000,017 = 2 predictions; the plain way by autograd alone.
     #[test]
     fn parts_give_what_the_whole_gives() {
         let options = (Kind::Double, Device::Cpu);

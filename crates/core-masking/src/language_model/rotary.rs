@@ -70,6 +70,9 @@ impl RotaryScaling {
 pub(super) fn of_one_age(json: &mut Map<String, Value>) -> Result<(), String> {
     // transformers 5 has one entry for both
     if let Some(Value::Object(mut settings)) = json.remove("rope_parameters") {
+        if settings.values().any(Value::is_object) {
+            return Err("rope_parameters differ from layer to layer, which is not supported".to_owned());
+        }
         if let Some(theta) = settings.remove("rope_theta") {
             json.insert("rope_theta".to_owned(), theta);
         }
@@ -77,14 +80,17 @@ pub(super) fn of_one_age(json: &mut Map<String, Value>) -> Result<(), String> {
     }
     let turned = |entries: &Map<String, Value>| entries.get("partial_rotary_factor").and_then(Value::as_f64);
     let of_model = turned(json);
-    let Some(Value::Object(mut scaling)) = json.remove("rope_scaling") else {
-        return check_turned(of_model);
+    let mut scaling = match json.remove("rope_scaling") {
+        None | Some(Value::Null) => return check_turned(of_model),
+        Some(Value::Object(scaling)) => scaling,
+        Some(_) => return Err("rope_scaling is no object".to_owned()),
     };
     if let Some(old) = scaling.remove("type") {
         scaling.entry("rope_type").or_insert(old);
     }
     check_turned(of_model.or(turned(&scaling)))?;
-    match scaling.get("rope_type").and_then(Value::as_str).unwrap_or("default") {
+    let kind = scaling.get("rope_type").map_or(Some("default"), Value::as_str);
+    match kind.ok_or("rope_type is no text")? {
         "default" => {}
         "linear" | "llama3" => {
             json.insert("rope_scaling".to_owned(), Value::Object(scaling));
@@ -189,6 +195,15 @@ mod tests {
             let part = one_age(json).unwrap_err();
             assert!(part.contains("partial_rotary_factor is 0.5"), "{part}");
         }
+    }
+
+    #[test]
+    fn settings_that_would_be_overlooked_are_refused() {
+        let refusal = |json: Value| one_age(json).unwrap_err();
+        let by_layer = json!({ "rope_parameters": { "full_attention": { "rope_theta": 5.0 } } });
+        assert!(refusal(by_layer).contains("differ from layer to layer"));
+        assert_eq!(refusal(json!({ "rope_scaling": { "rope_type": 7 } })), "rope_type is no text");
+        assert_eq!(refusal(json!({ "rope_scaling": ["linear"] })), "rope_scaling is no object");
     }
 
     /// Of a length of 100 tokens, 1 turn and less is slow, 4 and more is fast; 2.5 turns are half way: (1 + 1/8) / 2.

@@ -51,10 +51,9 @@ impl Texts {
             Self::Documents(documents) => documents.iter().for_each(|document| add(&document.text)),
             Self::Questions(questions) => {
                 for Choice { context, choices, answer, group } in questions {
-                    [context, &answer.to_string(), group.as_ref().unwrap_or(&String::new())]
-                        .into_iter()
-                        .chain(choices)
-                        .for_each(|part| add(part));
+                    add(&format!("{answer} of {}", choices.len()));
+                    add(&format!("{group:?}"));
+                    std::iter::once(context).chain(choices).for_each(|part| add(part));
                 }
             }
         }

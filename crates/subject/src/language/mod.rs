@@ -23,7 +23,7 @@ use stats::classification::{ClassificationMetric, Outcome};
 use stats::nats::NatsStatistics;
 use stats::{Metric, Segments};
 use tch::{Kind, no_grad};
-use training::Machine;
+use training::{Machine, Precision};
 
 use crate::checkpoint::Places;
 use crate::error::Error;
@@ -58,7 +58,6 @@ impl Task for LanguageModelling {
 
     const FILES: &'static [&'static str] = &[
         "config.json",
-        "generation_config.json",
         "merges.txt",
         "special_tokens_map.json",
         "tokenizer.json",
@@ -85,6 +84,14 @@ impl Task for LanguageModelling {
 
     fn files(spec: &LanguageSpec, data: &Path, split: &str) -> Vec<PathBuf> {
         data::files(&spec.data, data, split)
+    }
+
+    /// Refuses choices in half precision, which would change those that are close.
+    fn check(_: &Described<Self>, machine: &Machine, _: &str, texts: &Texts) -> Result<(), Error> {
+        match texts {
+            Texts::Questions(_) if machine.precision != Precision::F32 => Err(Error::HalfPrecision),
+            _ => Ok(()),
+        }
     }
 
     fn count(texts: &Texts) -> usize {
@@ -213,10 +220,12 @@ impl Task for LanguageModelling {
 
     fn encode(&self, model: &LanguageModel, texts: &Texts, split: &str) -> Result<Rows, Error> {
         match texts {
-            Texts::Documents(documents) => Rows::of_documents(&self.tokenizer, documents, self.windowing),
+            Texts::Documents(documents) => {
+                Rows::of_documents(&self.tokenizer, documents, self.windowing, split)
+            }
             Texts::Questions(questions) => {
-                let positions = model.config().max_position_embeddings;
-                Rows::of_choices(&self.tokenizer, questions, self.rule(split), positions)
+                let settings = (self.rule(split), model.config().max_position_embeddings);
+                Rows::of_choices(&self.tokenizer, questions, settings, split)
             }
         }
     }
@@ -258,8 +267,7 @@ impl Task for LanguageModelling {
         if nats.isfinite().all().int64_value(&[]) == 0 {
             return Err(Error::NotFinite);
         }
-        let [rows, positions] = batch.size();
-        Ok(rows as u64 * model.multiply_adds(positions as u64))
+        Ok(model.multiply_adds(batch))
     }
 
     fn continue_by(
@@ -270,7 +278,13 @@ impl Task for LanguageModelling {
         tokens: usize,
         open: &Gates,
     ) -> Result<u64, Error> {
-        let shortest = batch.iter().map(|&row| rows.tokens(row).len()).min().unwrap_or(0);
+        // Without the last token, which is there to be predicted, and with room for those that are made.
+        let shortest = batch.iter().map(|&row| rows.tokens(row).len() - 1).min().unwrap_or(0);
+        let positions = model.config().max_position_embeddings as usize;
+        let shortest = shortest.min(positions.saturating_sub(tokens));
+        if shortest == 0 {
+            return Err(Error::NoRoom { tokens, positions });
+        }
         let prompts: Vec<&[u32]> = batch.iter().map(|&row| &rows.tokens(row)[..shortest]).collect();
         model.continue_greedily(&prompts, tokens, Stop::Never, open)?;
         Ok(batch.len() as u64 * model.continuation_multiply_adds(shortest as u64, tokens as u64))
@@ -284,7 +298,9 @@ impl Task for LanguageModelling {
             return Err(Error::NoPrompt);
         }
         let made = model.continue_greedily(&[&prompt], tokens, Stop::AtEnd, gates)?;
-        Ok(self.tokenizer.decode(&made.concat())?)
+        // Models may have more embeddings than their tokeniser has tokens.
+        let known = made.concat().into_iter().filter(|&id| self.tokenizer.decode(&[id]).is_ok());
+        Ok(self.tokenizer.decode(&known.collect::<Vec<_>>())?)
     }
 }
 

@@ -66,7 +66,10 @@ impl Windowing {
         if length > positions {
             return Err(core_masking::Error::TooLong { side: "window", length, positions }.into());
         }
-        let stride = spec.stride.unwrap_or(length).min(length);
+        let stride = spec.stride.unwrap_or(length);
+        if stride > length {
+            return Err(Error::Stride { stride, length });
+        }
         Ok(Self { length, stride, end: spec.end, segments: spec.segments })
     }
 }
@@ -76,34 +79,38 @@ impl Rows {
     /// once; a first token that nothing comes before is not predicted.
     ///
     /// # Errors
-    /// If a document holds what the tokeniser cannot encode.
+    /// If a document holds what the tokeniser cannot encode, or none has a token to predict.
     pub(super) fn of_documents(
         tokenizer: &LanguageTokenizer,
         documents: &[Document],
         windowing: Windowing,
+        split: &str,
     ) -> Result<Self, Error> {
-        let mut split = Self { tokens: Vec::new(), rows: Vec::new(), segments: no_documents() };
+        let mut rows = Self { tokens: Vec::new(), rows: Vec::new(), segments: no_documents() };
         let mut counts = Vec::new();
         for document in documents {
-            let first = split.tokens.len();
-            split.tokens.extend(tokenizer.begin());
-            split.tokens.extend(tokenizer.encode(&document.text)?);
-            split.tokens.extend(tokenizer.end().filter(|_| windowing.end));
+            let first = rows.tokens.len();
+            rows.tokens.extend(tokenizer.begin());
+            rows.tokens.extend(tokenizer.encode(&document.text)?);
+            rows.tokens.extend(tokenizer.end().filter(|_| windowing.end));
             let document_words = u32::try_from(words(&document.text)).unwrap_or(u32::MAX);
             match windowing.segments {
                 SegmentKind::Documents => {
-                    split.window(first, windowing, |_| counts.len());
+                    rows.window(first, windowing, |_| counts.len());
                     counts.push(document_words);
                 }
                 SegmentKind::Windows => {
-                    let windows = split.window(first, windowing, |window| counts.len() + window);
+                    let windows = rows.window(first, windowing, |window| counts.len() + window);
                     // words of a document are not told apart by window
                     counts.resize(counts.len() + windows, 0);
                 }
             }
         }
-        split.segments = SegmentsOf::Documents { words: counts };
-        Ok(split)
+        rows.segments = SegmentsOf::Documents { words: counts };
+        if rows.rows.is_empty() {
+            return Err(Error::NothingToPredict { split: split.to_owned() });
+        }
+        Ok(rows)
     }
 
     /// Cuts the tokens from `first` on into rows, and returns their number.
@@ -149,33 +156,37 @@ impl Rows {
         Ok(Self { rows: (0..tokens.len() - block).map(row).collect(), tokens, segments: no_documents() })
     }
 
-    /// Questions: a row for each choice, of which the continuation is predicted.
+    /// Questions: a row for each choice, of which the continuation is predicted. As in lm-evaluation-harness, the symbol that
+    /// texts begin with stands before a choice that has no context, and before no other.
     ///
     /// # Errors
-    /// If a text holds what the tokeniser cannot encode, or is longer than the model's positions.
+    /// If a text holds what the tokeniser cannot encode, is longer than the model's positions, or has no token to predict.
     pub(super) fn of_choices(
         tokenizer: &LanguageTokenizer,
         questions: &[Choice],
-        rule: ChoiceRule,
-        positions: i64,
+        (rule, positions): (ChoiceRule, i64),
+        split: &str,
     ) -> Result<Self, Error> {
         let (mut tokens, mut rows) = (Vec::new(), Vec::new());
         for (segment, question) in questions.iter().enumerate() {
             for part in question.parts() {
                 let start = tokens.len();
-                let whole = format!("{}{}", part.context, part.continuation);
                 // The pieces of the context as it is encoded alone, as lm-evaluation-harness counts them.
                 let context = tokenizer.encode(&part.context)?.len();
-                tokens.extend(tokenizer.begin());
-                let begun = tokens.len() - start;
-                tokens.extend(tokenizer.encode(&whole)?);
-                let (length, positions) =
-                    (tokens.len() - start - 1, usize::try_from(positions).unwrap_or(usize::MAX));
-                if length > positions {
+                let begin = tokenizer.begin().filter(|_| part.context.is_empty());
+                tokens.extend(begin);
+                tokens.extend(tokenizer.encode(&format!("{}{}", part.context, part.continuation))?);
+                let count = tokens.len() - start;
+                if count < 2 {
+                    return Err(Error::EmptyChoice { split: split.to_owned(), number: segment + 1 });
+                }
+                let positions = usize::try_from(positions).unwrap_or(usize::MAX);
+                if count - 1 > positions {
+                    let length = count - 1;
                     return Err(core_masking::Error::TooLong { side: "choice", length, positions }.into());
                 }
-                // Without a symbol before it, the first token cannot be predicted.
-                let context = (begun + context).max(1).min(tokens.len() - start - 1);
+                // What nothing comes before cannot be predicted; where context and choice merge into one token, that is.
+                let context = (context + usize::from(begin.is_some())).clamp(1, count - 1);
                 let length = match rule {
                     ChoiceRule::Acc => 1.0,
                     ChoiceRule::AccNorm => part.characters.max(1) as f64,
@@ -251,7 +262,8 @@ impl Rows {
                 all.chunk_by(|&one, &next| self.segment(one) == self.segment(next)).collect()
             }
         };
-        let tokens = |unit: &&[usize]| unit.iter().map(|&row| self.rows[row].tokens.len()).sum();
+        let longest = |unit: &[usize]| unit.iter().map(|&row| self.rows[row].tokens.len()).max().unwrap_or(0);
+        let tokens = |unit: &&[usize]| unit.len() * longest(unit);
         let batches = corpus::batches::longest_first(units.iter().map(tokens), BATCH_TOKENS);
         batches
             .into_iter()

@@ -1,6 +1,7 @@
 //! Texts that are predicted under many head sets.
 use std::ops::Range;
 
+use core_masking::language_model::LOGITS_AT_ONCE;
 use core_masking::{GatedModel, HeadSet, LanguageModel, Trunk, to_vec};
 use tch::{Kind, no_grad};
 
@@ -55,20 +56,25 @@ impl Scorer for Predictions<'_> {
 pub(super) fn load<'a>(model: &LanguageModel, rows: &Rows) -> Load<'a> {
     let config = model.config();
     let bytes = model.options().0.elt_size_in_bytes() as u64;
-    let feed_forward = (config.feed_forward_width() as u64).div_ceil(config.hidden_size as u64);
     // Each layer on the way keeps its input, what its heads read and what they add together; in one of them stand query,
     // key, value, their products, the residual stream and the feed-forward block with its gate.
-    let tensors = 3 * config.num_hidden_layers as u64 + 8 + 3 * feed_forward;
     let width = config.hidden_size as u64;
+    let heads = width.max(config.num_attention_heads as u64 * config.d_head() as u64);
+    let token = (2 * width + heads) * config.num_hidden_layers as u64
+        + 4 * (heads + width)
+        + 3 * config.feed_forward_width() as u64;
+    // A layer with a window has a bias for each pair of positions, and makes it of some others.
+    let window = (0..config.num_hidden_layers).filter_map(|layer| config.window(layer)).min();
+    let pairs = move |tokens: u64| {
+        if window.is_some_and(|window| (window as u64) < tokens) { 4 * tokens * tokens } else { 0 }
+    };
+    let logits = (LOGITS_AT_ONCE as u64).max(config.vocab_size as u64);
     Load {
         lengths: rows.lengths().collect(),
         batch_tokens: BATCH_TOKENS,
-        segment_bytes: Box::new(move |tokens| tokens as u64 * width * tensors * bytes),
+        segment_bytes: Box::new(move |tokens| (tokens as u64 * token + pairs(tokens as u64)) * bytes),
         // logits of a part of the predictions, in single precision, their exponentials, and a copy of them
-        thread_bytes: 3 * 4 * LOGITS.max(config.vocab_size as u64),
+        thread_bytes: 3 * 4 * logits,
         trunk_bytes: width * bytes,
     }
 }
-
-/// Logits that a thread holds at once.
-const LOGITS: u64 = 1 << 23;

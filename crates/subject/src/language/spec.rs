@@ -250,10 +250,11 @@ impl LanguageData {
     fn validate(&self) -> Result<(), String> {
         check_split_names(self.splits.keys())?;
         let sizes = self.grammar.map_or([0; 5], |g| [g.train, g.dev, g.test, g.shifted, g.pairs]);
-        check(&[(
-            "sizes in data.grammar must be at most 10000000",
-            sizes.iter().all(|&size| size <= 10_000_000),
-        )])?;
+        check(&[
+            ("sizes in data.grammar must be at most 10000000", sizes.iter().all(|&size| size <= 10_000_000)),
+            // the grammar has not many more short sentences
+            ("data.grammar.pairs must be at most 10000", sizes[4] <= 10_000),
+        ])?;
         for (name, split) in &self.splits {
             split.validate().map_err(|fault| format!("data.splits.{name}: {fault}"))?;
         }

@@ -85,7 +85,7 @@ impl Trained for LanguageModelling {
                 // Stretches that begin anywhere in the text never saw its end.
                 let end = blocks.is_none();
                 let windowing = Windowing { length, stride: length, end, segments: SegmentKind::Documents };
-                Rows::of_documents(tokenizer, documents, windowing)
+                Rows::of_documents(tokenizer, documents, windowing, split)
             }
         }
     }
