@@ -63,7 +63,7 @@ check-export *args:
 check-fairseq *args:
     {{ python }} crates/core-masking/tests/fairseq_to_fsmt.py "$@"
 
-# Speed as ratios, one table: sweeps, bf16, removed heads, decoding and training beside transformers; `just bench --help`
+# Speed as ratios, one table: sweeps, bf16, removed heads; language models, decoding and training beside transformers; `just bench --help`
 [group('check')]
 bench *args: setup
     cargo bench --locked -p experiment --bench ratios -- "$@"

@@ -1,20 +1,25 @@
-"""Opens what `iterative-prune --export` and `--export-dense` write in transformers, beside the original.
+"""Opens what `iterative-prune --export`, `--export-dense` and `--export-uniform` write in transformers, beside the original.
 
     iterative-prune minilm-cola --export cut --export-dense dense --export-percent 50 --step-percent 50
     python check_export.py data/models/minilm-cola --cut cut --dense dense --split data/glue/CoLA/dev.tsv
 
-On made-up tokens each folder must give the logits of ORIGINAL whose removed heads transformers itself masks, and a
-translator also the same greedy tokens. With --split, a classifier must also get the scores that `iterative-prune`
-wrote into pruning.json.
+    iterative-prune demo-language --unit group --uniform --export-uniform uniform --export-dense dense --export-percent 50
+    python check_export.py data/models/demo-language --uniform uniform --dense dense
+
+On made-up tokens each folder must give the logits of ORIGINAL with the removed heads masked, by transformers itself or,
+in language models, by hooks before the output projections; a translator or a language model must also give the same
+greedy tokens. With --split, a classifier must also get the scores that `iterative-prune` wrote into pruning.json.
 
 Needs torch and transformers, 4 or 5. A cut folder that transformers cannot run is loaded as far as that goes, and
-reported as skipped: those of translators, all in version 5, which has dropped `pruned_heads`, and in version 4 those
-with a layer without heads. The last line says `passed`; a fault is one line, and the exit code 1.
+reported as skipped: those of translators, those of language models other than GPT-2, all in version 5, which has dropped
+`pruned_heads`, and in version 4 those with a layer without heads. The last line says `passed`; a fault is one line, and
+the exit code 1.
 """
 import argparse
 import contextlib
 import hashlib
 import inspect
+import itertools
 import json
 import math
 import platform
@@ -28,6 +33,7 @@ try:
 except ImportError as error:
     sys.exit(f"check_export.py: {error}: install torch and transformers")
 
+EXPORTS = ("dense", "uniform", "cut")
 LONGEST = 48  # made-up rows, in tokens
 SCORE_TOLERANCE = 1e-6  # points; one example more or less is at least a thousand times that
 
@@ -38,17 +44,28 @@ class Fault(Exception):
 
 @dataclass(frozen=True)
 class Attention:
-    """What transformers calls an attention type: the mask, its size in config.json, and the modules of a layer."""
+    """What transformers calls an attention type: the mask, its size in config.json, and the modules of a layer.
 
-    mask: str
+    Without the name of a mask, hooks do what it is for: language models have none, or ignore it in some versions.
+    """
+
+    mask: str | None
     layers: str
     heads: str
     module: str
     output: str
 
 
+def of_one_stack(module, output, mask):
+    return {"self": Attention(mask, "num_hidden_layers", "num_attention_heads", module, output)}
+
+
 def of_classifier(module, output="output.dense"):
-    return {"self": Attention("head_mask", "num_hidden_layers", "num_attention_heads", module, output)}
+    return of_one_stack(module, output, "head_mask")
+
+
+def of_language_model(module, output):
+    return of_one_stack(module, output, None)
 
 
 ENCODER, DECODER = "model.encoder.layers.{}.", "model.decoder.layers.{}."
@@ -64,28 +81,41 @@ OF_TRANSLATOR = {
     ),
 }
 OF_ROBERTA = of_classifier("roberta.encoder.layer.{}.attention")
+OF_LLAMA = of_language_model("model.layers.{}.self_attn", "o_proj")
+
+# Entries of config.json that name the heads cut out: that of version 4, and that of this project where version 4 has none.
+OF_TRANSFORMERS, OF_THIS_PROJECT = "pruned_heads", "pruned_query_heads"
 
 
 @dataclass(frozen=True)
 class Family:
-    """The class that transformers loads a family with, and its attention types by our names."""
+    """The class that transformers loads a family with, its attention types by our names, and what names heads cut out."""
 
     model: type
     attentions: dict
-    knows_pruned_heads: bool
+    entry: str | None
 
 
 FAMILIES = {
-    "bert": Family(transformers.BertForSequenceClassification, of_classifier("bert.encoder.layer.{}.attention"), True),
-    "roberta": Family(transformers.RobertaForSequenceClassification, OF_ROBERTA, True),
-    "xlm-roberta": Family(transformers.XLMRobertaForSequenceClassification, OF_ROBERTA, True),
+    "bert": Family(
+        transformers.BertForSequenceClassification, of_classifier("bert.encoder.layer.{}.attention"), OF_TRANSFORMERS
+    ),
+    "roberta": Family(transformers.RobertaForSequenceClassification, OF_ROBERTA, OF_TRANSFORMERS),
+    "xlm-roberta": Family(transformers.XLMRobertaForSequenceClassification, OF_ROBERTA, OF_TRANSFORMERS),
     "distilbert": Family(
         transformers.DistilBertForSequenceClassification,
         of_classifier("distilbert.transformer.layer.{}.attention", "out_lin"),
-        True,
+        OF_TRANSFORMERS,
     ),
-    "marian": Family(transformers.MarianMTModel, OF_TRANSLATOR, False),
-    "fsmt": Family(transformers.FSMTForConditionalGeneration, OF_TRANSLATOR, False),
+    "marian": Family(transformers.MarianMTModel, OF_TRANSLATOR, None),
+    "fsmt": Family(transformers.FSMTForConditionalGeneration, OF_TRANSLATOR, None),
+    "gpt2": Family(
+        transformers.GPT2LMHeadModel, of_language_model("transformer.h.{}.attn", "c_proj"), OF_TRANSFORMERS
+    ),
+    "llama": Family(transformers.LlamaForCausalLM, OF_LLAMA, OF_THIS_PROJECT),
+    "mistral": Family(transformers.MistralForCausalLM, OF_LLAMA, OF_THIS_PROJECT),
+    "qwen2": Family(transformers.Qwen2ForCausalLM, OF_LLAMA, OF_THIS_PROJECT),
+    "qwen3": Family(transformers.Qwen3ForCausalLM, OF_LLAMA, OF_THIS_PROJECT),
 }
 
 
@@ -97,7 +127,7 @@ def main():
         compared = check(arguments)
     except Fault as fault:
         sys.exit(f"check_export.py: {fault}")
-    print("passed" if compared else "skipped: no folder that this version can run; --dense writes one")
+    print("passed" if compared else "skipped: no folder that this version can run; --export-dense writes one")
 
 
 def parse_arguments():
@@ -106,38 +136,41 @@ def parse_arguments():
     add("original", type=Path, metavar="ORIGINAL", help="folder of the model that was pruned")
     add("--cut", type=Path, metavar="DIR", help="what --export wrote")
     add("--dense", type=Path, metavar="DIR", help="what --export-dense wrote")
+    add("--uniform", type=Path, metavar="DIR", help="what --export-uniform wrote")
     add("--split", type=Path, metavar="FILE.tsv", help="table that the scores are of; classifiers only")
     add("--tolerance", type=float, default=1e-5, metavar="GAP",
         help="largest gap of logits, as a part of the largest logit if that is above 1 (default %(default)s)")
     add("--seed", type=int, default=1, metavar="SEED", help="seed of the made-up tokens (default %(default)s)")
     arguments = parser.parse_args()
-    if not (arguments.cut or arguments.dense):
-        parser.error("nothing to check: give --cut or --dense or both")
+    if not any(getattr(arguments, name) for name in EXPORTS):
+        parser.error(f"nothing to check: give --{', --'.join(EXPORTS[:-1])} or --{EXPORTS[-1]}")
     return arguments
 
 
 def check(arguments):
     """Whether there was a folder to compare with the original; raises a fault if they are not the same."""
-    folders = {name: getattr(arguments, name) for name in ("dense", "cut") if getattr(arguments, name)}
+    folders = {name: getattr(arguments, name) for name in EXPORTS if getattr(arguments, name)}
     abouts = {name: read_json(folder / "pruning.json")["identity"] for name, folder in folders.items()}
     for about in abouts.values():
         check_origin(arguments.original, about)
     removed = [about["arguments"]["removed_heads"] for about in abouts.values()]
     if len(set(removed)) > 1:
-        raise Fault("the two folders lack different heads: export both in one run")
+        raise Fault("the folders lack different heads: export them in one run")
     heads = parse_heads(removed[0])
 
-    # Only eager attention takes head masks; the exports have the default, as for their users.
-    original = load(arguments.original, attn_implementation="eager")
+    original = load_original(arguments.original)
     masks = make_masks(original.config, heads)
     print(describe(masks))
     exports = {}
     for name, folder in folders.items():
+        if name == "uniform":
+            check_uniform(folder, original.config, masks)
         found = load_cut(folder, masks) if name == "cut" else load(folder)
         if found is not None:
             exports[name] = found
+    check_tied(original, exports)
     check_logits(original, exports, masks, arguments)
-    if original.config.is_encoder_decoder:
+    if original.can_generate():
         check_tokens(original, exports, masks, arguments.seed)
     if arguments.split:
         check_scores(arguments, folders, {"original": original, **exports}, next(iter(abouts.values())))
@@ -173,6 +206,13 @@ def load(folder, **settings):
     return model
 
 
+def load_original(folder):
+    """The model that was pruned. Only eager attention takes head masks; the exports have the default, as for their users."""
+    family = FAMILIES.get(read_json(folder / "config.json").get("model_type"))
+    takes_masks = family and any(attention.mask for attention in family.attentions.values())
+    return load(folder, **({"attn_implementation": "eager"} if takes_masks else {}))
+
+
 def load_loosely(folder, **settings):
     """The model of a folder, and the names of its weights that do not fit, by kind."""
     model_type = read_json(folder / "config.json").get("model_type")
@@ -199,10 +239,11 @@ def load_loosely(folder, **settings):
 def load_cut(folder, masks):
     """The model of the cut folder; none where transformers cannot run it."""
     config = read_json(folder / "config.json")
-    if FAMILIES[config["model_type"]].knows_pruned_heads:
-        pruned = {int(layer): heads for layer, heads in config.get("pruned_heads", {}).items()}
-        check_pruned_heads(folder, pruned, masks["self"])
-        if hasattr(transformers.PreTrainedModel, "prune_heads"):
+    entry = FAMILIES[config["model_type"]].entry
+    if entry:
+        pruned = {int(layer): heads for layer, heads in config.get(entry, {}).items()}
+        check_pruned_heads(folder, entry, pruned, masks["self"])
+        if entry == OF_TRANSFORMERS and hasattr(transformers.PreTrainedModel, "prune_heads"):
             model = load(folder)
             empty = [layer + 1 for layer, heads in pruned.items() if len(heads) == model.config.num_attention_heads]
             if not empty:
@@ -211,33 +252,70 @@ def load_cut(folder, masks):
             layers = ", ".join(map(str, empty))
             print(f"skipped: the cut folder: all weights fit, but transformers runs no layer without heads ({layers})")
             return None
-    check_unpruned(folder, FAMILIES[config["model_type"]].attentions, masks)
+    check_unpruned(folder, FAMILIES[config["model_type"]], masks)
     return None
 
 
-def check_pruned_heads(folder, pruned, mask):
+def check_pruned_heads(folder, entry, pruned, mask):
     """The heads of config.json are the removed ones; a layer that loses all may keep one, as zeros."""
     removed = closed(mask)
     for layer in sorted(removed.keys() | pruned.keys()):
         gone, named = set(removed.get(layer, [])), set(pruned.get(layer, []))
         may_keep = 1 if len(gone) == mask.shape[1] else 0
         if named - gone or len(gone - named) > may_keep:
-            names = f"pruned_heads {sorted(named)} in layer {layer}, but {sorted(gone)} are removed, counted from 0"
+            names = f"{entry} {sorted(named)} in layer {layer}, but {sorted(gone)} are removed, counted from 0"
             raise Fault(f"`{folder / 'config.json'}` has {names}")
 
 
-def check_unpruned(folder, attentions, masks):
+def check_unpruned(folder, family, masks):
     """Where transformers knows no pruned heads, all weights outside the layers that lost some must fit."""
     _, faults = load_loosely(folder, ignore_mismatched_sizes=True)
-    pruned = [attentions[name].module.format(layer) for name, mask in masks.items() for layer in closed(mask)]
+    pruned = [family.attentions[name].module.format(layer) for name, mask in masks.items() for layer in closed(mask)]
     pruned = tuple(f"{module}." for module in pruned)
     beyond = [key for key in faults["mismatched_keys"] if not key.startswith(pruned)]
     for key in [*faults["missing_keys"], *faults["unexpected_keys"], *beyond]:
         raise Fault(f"`{folder}`: {key} does not fit, which has nothing to do with heads")
+    why = f"transformers {transformers.__version__} knows no such models with heads cut out"
+    if family.entry == OF_THIS_PROJECT:
+        why = f"only this project reads `{OF_THIS_PROJECT}`, and builds a model whose layers differ"
     print(
-        f"skipped: the cut folder: transformers {transformers.__version__} knows no such models with heads cut out"
+        f"skipped: the cut folder: {why}"
         f" ({len(faults['mismatched_keys'])} weights of pruned layers do not fit, all others do)"
     )
+
+
+def check_uniform(folder, original, masks):
+    """All layers are smaller by as many groups or heads of a group as were removed, and heads as wide as they were."""
+    if not hasattr(original, "num_key_value_heads"):
+        raise Fault(f"`{folder}`: no {original.model_type} can have the width of its heads in config.json")
+    mask, groups = masks["self"], original.num_key_value_heads
+    by_group = mask.view(len(mask), groups, -1).sum(-1)  # [layers, groups]
+    left = [layer[layer > 0].tolist() for layer in by_group]  # heads of each group that is not gone
+    if len(set(map(len, left))) != 1 or len(set(sum(left, []))) != 1:
+        raise Fault(f"`{folder}` cannot be uniform: the removed heads leave unequal layers or groups")
+    expected = {
+        "num_attention_heads": int(sum(left[0])),
+        "num_key_value_heads": len(left[0]),
+        "head_dim": getattr(original, "head_dim", None) or original.hidden_size // original.num_attention_heads,
+    }
+    found = read_json(folder / "config.json")
+    for name, value in expected.items():
+        if found.get(name) != value:
+            raise Fault(f"`{folder / 'config.json'}` has {name} {found.get(name)}, not {value}")
+    print(f"uniform: {', '.join(f'{name} {value}' for name, value in expected.items())}")
+
+
+def check_tied(original, exports):
+    """The output layer is the table of embeddings in all models or in none."""
+    for name, model in exports.items():
+        if is_tied(model) != is_tied(original):
+            ties = {True: "tied to", False: "apart from"}
+            raise Fault(f"the output layer of {name} is {ties[is_tied(model)]} its embeddings, unlike the original's")
+
+
+def is_tied(model):
+    output = model.get_output_embeddings()
+    return output is not None and output.weight is model.get_input_embeddings().weight
 
 
 # Heads
@@ -302,6 +380,12 @@ def gate_hook(gates):
 
 # Logits and tokens
 
+def padding_of(config):
+    """A token to pad with: any will do where the model has none."""
+    token = config.pad_token_id
+    return 0 if token is None or token < 0 else token
+
+
 def longest_input(config):
     """In tokens. The positions of RoBERTa begin behind that of its padding."""
     unused = config.pad_token_id + 1 if "roberta" in config.model_type else 0
@@ -313,13 +397,14 @@ def make_batches(config, seed):
     generator = torch.Generator().manual_seed(seed)
     sizes = [getattr(config, name, None) for name in ("vocab_size", "src_vocab_size", "tgt_vocab_size")]
     vocabulary = min(size for size in sizes if size)
-    tokens = torch.tensor([token for token in range(vocabulary) if token != config.pad_token_id])
+    padding = padding_of(config)
+    tokens = torch.tensor([token for token in range(vocabulary) if token != padding])
     draw = lambda *size: tokens[torch.randint(len(tokens), size, generator=generator)]
     longest = longest_input(config)
     lengths = sorted({1, 2, 5, longest // 2, longest - 1, longest} & set(range(1, longest + 1)))
     place, length = torch.arange(longest), torch.tensor(lengths).unsqueeze(1)
     batch = {"attention_mask": (place < length).long()}  # [rows, longest]
-    batch["input_ids"] = draw(len(lengths), longest).where(place < length, config.pad_token_id)
+    batch["input_ids"] = draw(len(lengths), longest).where(place < length, padding)
     if hasattr(config, "type_vocab_size"):
         batch["token_type_ids"] = ((length // 2 <= place) & (place < length)).long() % config.type_vocab_size
     if config.is_encoder_decoder:
@@ -329,12 +414,18 @@ def make_batches(config, seed):
     return [batch, *map(alone, range(len(lengths)))]
 
 
+def is_language_model(model):
+    return model.can_generate() and not model.config.is_encoder_decoder
+
+
 @torch.inference_mode()
 def logits_of(model, batches, **arguments):
     if model.config.is_encoder_decoder:
         arguments["use_cache"] = False  # with one, the fsmt of transformers 4.57 does not run
+    # What stands at padding, behind the text, means nothing.
+    is_read = lambda batch: batch["attention_mask"].bool() if is_language_model(model) else ...
     try:
-        return torch.cat([model(**batch, **arguments).logits.flatten() for batch in batches])
+        return torch.cat([model(**batch, **arguments).logits[is_read(batch)].flatten() for batch in batches])
     except RuntimeError as error:
         raise Fault(f"transformers cannot run `{model.name_or_path}`: {error}") from error
 
@@ -352,8 +443,8 @@ def check_logits(original, exports, masks, arguments):
         raise Fault(f"masking changes the logits by {effect:.1e}: that is too little to check anything")
     count = found["masked original"].numel()
     print(f"logits: {count} in {len(batches)} batches, up to {largest:.1f}; masking changes them by {effect:.1e}")
-    pairs = [(name, "masked original") for name in exports] + ([("cut", "dense")] if len(exports) == 2 else [])
-    for one, other in pairs:
+    pairs = [(name, "masked original") for name in exports]
+    for one, other in [*pairs, *itertools.combinations(exports, 2)]:
         difference = gap(found[one], found[other])
         if not difference <= tolerance:  # not so for NaN either
             raise Fault(f"logits of {one} and {other} differ by {difference:.1e}, more than {tolerance:.1e}")
@@ -367,13 +458,13 @@ def gap(one, other):
 
 
 def check_tokens(original, exports, masks, seed):
-    batch = make_batches(original.config, seed)[0]
+    prompts = make_prompts(original, seed)
     with masked(original, masks) as how:
-        expected = generate(original, batch, **how)
-    unmasked = generate(original, batch)
+        expected = generate(original, prompts, **how)
+    unmasked = generate(original, prompts)
     changed = sum(one != other for one, other in zip(expected, unmasked))
     for name, model in exports.items():
-        found = generate(model, batch)
+        found = generate(model, prompts)
         for row, (one, other) in enumerate(zip(found, expected), 1):
             if one != other:
                 raise Fault(f"row {row}: {name} generates {one}, the masked original {other}")
@@ -383,11 +474,24 @@ def check_tokens(original, exports, masks, seed):
         )
 
 
+def make_prompts(model, seed):
+    """Batches to begin from. A language model goes on where a row ends, so it has rows alone, and room behind them."""
+    padded, *alone = make_batches(model.config, seed)
+    if not is_language_model(model):
+        return [padded]
+    return [row for row in alone if row["input_ids"].shape[1] < longest_input(model.config)]
+
+
 @torch.inference_mode()
-def generate(model, batch, **arguments):
-    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
-    length = longest_input(model.config)
-    rows = model.generate(**inputs, num_beams=1, do_sample=False, use_cache=False, max_length=length, **arguments).tolist()
+def generate(model, prompts, **arguments):
+    """The tokens of each row, without its prompt."""
+    settings = {"num_beams": 1, "do_sample": False, "use_cache": False, "pad_token_id": padding_of(model.config)}
+    rows = []
+    for batch in prompts:
+        inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+        given = inputs["input_ids"].shape[1] if is_language_model(model) else 0
+        made = model.generate(**inputs, max_length=longest_input(model.config), **settings, **arguments)
+        rows += made[:, given:].tolist()
     return [[token for token in row if token != model.config.pad_token_id] for row in rows]
 
 

@@ -9,7 +9,7 @@ use core_masking::{
 };
 use tch::{Kind, Tensor};
 
-use crate::models::{MINILM, classifier, finish, texts};
+use crate::models::{MINILM, Timed, classifier, finish};
 use crate::{Context, Row, timed};
 
 /// What the issue of importance wanted: at most 1.3 times a training step.
@@ -41,7 +41,7 @@ fn of_classifier(context: &Context) -> f64 {
     let model = classifier(MINILM, context.machine.device);
     let labels = Tensor::from_slice(&(0..32).map(|row| row % 2).collect::<Vec<i64>>());
     let labels = labels.to_device(context.machine.device);
-    let batch = LabelledBatch { texts: texts(&model, 32, 55), labels };
+    let batch = LabelledBatch { texts: model.made_up(32, 55), labels };
     let learner = Classifier::new(model.config().clone(), trainable(model.weights())).unwrap();
     let (open, measures) =
         (Gates::open(&model.layout(), model.options()), BTreeSet::from([Measure::Example]));

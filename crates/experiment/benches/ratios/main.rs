@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark has no one to report an error to")]
 mod decoding;
 mod importance;
+mod language;
 mod models;
 mod peer;
 mod precision;
@@ -67,8 +68,9 @@ struct Row {
 
 type Measurement = fn(&Context, &mut dyn FnMut(Row));
 
-const MEASUREMENTS: [(&str, Measurement); 6] = [
+const MEASUREMENTS: [(&str, Measurement); 7] = [
     ("sweep", sweep::measure),
+    ("language", language::measure),
     ("precision", precision::measure),
     ("pruning", pruning::measure),
     ("decoding", decoding::measure),
@@ -95,15 +97,24 @@ fn main() {
 
 impl Context {
     /// How many times as long `theirs` takes as `ours`; both return the seconds that they took.
-    fn ratio(&self, mut ours: impl FnMut() -> f64, mut theirs: impl FnMut() -> f64) -> f64 {
-        let mut pair = || {
+    fn ratio(&self, ours: impl FnMut() -> f64, theirs: impl FnMut() -> f64) -> f64 {
+        self.ratios(ours, &mut [Box::new(theirs)])[0]
+    }
+
+    /// The same for each of several others, all measured in turn.
+    fn ratios(&self, mut ours: impl FnMut() -> f64, theirs: &mut [Box<dyn FnMut() -> f64 + '_>]) -> Vec<f64> {
+        let mut round = || -> Vec<f64> {
             let ours = ours();
-            theirs() / ours
+            theirs.iter_mut().map(|theirs| theirs() / ours).collect()
         };
-        pair();
-        let mut ratios: Vec<f64> = (0..self.args.rounds).map(|_| pair()).collect();
-        ratios.sort_by(f64::total_cmp);
-        ratios[ratios.len() / 2]
+        round();
+        let rounds: Vec<Vec<f64>> = (0..self.args.rounds).map(|_| round()).collect();
+        let median = |other: usize| {
+            let mut ratios: Vec<f64> = rounds.iter().map(|round| round[other]).collect();
+            ratios.sort_by(f64::total_cmp);
+            ratios[ratios.len() / 2]
+        };
+        (0..rounds[0].len()).map(median).collect()
     }
 }
 

@@ -1,6 +1,9 @@
 //! Models of well-known sizes, with random weights, and texts for them.
-use core_masking::SegmentBatch;
-use core_masking::{Classifier, ClassifierConfig};
+use core_masking::families::{GPT2, LLAMA};
+use core_masking::language_model::{LanguageFamily, PredictionBatch, Window};
+use core_masking::{Classifier, ClassifierConfig, GatedModel, Gates, HeadSet, LanguageConfig, LanguageModel};
+use core_masking::{ModelDropout, SegmentBatch, Trunk};
+use serde_json::{Value, json};
 use tch::{Device, Kind, Tensor};
 
 /// Name, layers, heads and d_model; d_ff is 4 times as wide.
@@ -9,8 +12,103 @@ pub type Size = (&'static str, i64, i64, i64);
 pub const MINILM: Size = ("MiniLM", 6, 12, 384);
 pub const BERT_BASE: Size = ("BERT base", 12, 12, 768);
 
+/// A model that is timed.
+pub trait Timed: GatedModel {
+    /// Texts, ready to be read.
+    type Batch;
+
+    /// As many made-up texts, each of that length in tokens.
+    fn made_up(&self, texts: usize, length: u32) -> Self::Batch;
+
+    /// What the model makes of a batch.
+    fn output(&self, batch: &Self::Batch, gates: &Gates) -> Tensor;
+
+    /// All layers at all positions, as a model without this project's short cuts computes them.
+    fn plain(&self, batch: &Self::Batch, gates: &Gates) -> Tensor;
+
+    /// What the model makes of a batch under each of `sets`, and what is left for the next call; `together` of them are rows
+    /// of one batch.
+    fn swept(
+        &self,
+        batch: &Self::Batch,
+        sets: &[HeadSet],
+        together: usize,
+        trunk: Option<Trunk>,
+    ) -> (Vec<Tensor>, Trunk);
+
+    /// Multiply-adds of [`output`](Self::output) for a text of that length.
+    fn work(&self, length: u32) -> f64;
+}
+
+impl Timed for Classifier {
+    type Batch = SegmentBatch;
+
+    fn made_up(&self, texts: usize, length: u32) -> SegmentBatch {
+        let ids = tokens(length);
+        let segments = vec![0; ids.len()];
+        self.batch(&vec![(&ids[..], &segments[..]); texts]).unwrap()
+    }
+
+    fn output(&self, batch: &SegmentBatch, gates: &Gates) -> Tensor {
+        self.forward(batch, gates, &ModelDropout::OFF)
+    }
+
+    fn plain(&self, batch: &SegmentBatch, gates: &Gates) -> Tensor {
+        let enter = self.embed(batch, &ModelDropout::OFF);
+        let pass = |x, layer| self.layer(layer, &x, batch, gates, &ModelDropout::OFF);
+        (0..self.config().num_hidden_layers).fold(enter, pass)
+    }
+
+    fn swept(
+        &self,
+        batch: &SegmentBatch,
+        sets: &[HeadSet],
+        together: usize,
+        trunk: Option<Trunk>,
+    ) -> (Vec<Tensor>, Trunk) {
+        self.sweep(batch, &self.variants(sets, false).unwrap(), together, trunk)
+    }
+
+    fn work(&self, length: u32) -> f64 {
+        self.multiply_adds(u64::from(length)) as f64
+    }
+}
+
+/// A language model makes the nats of each text.
+impl Timed for LanguageModel {
+    type Batch = PredictionBatch;
+
+    fn made_up(&self, texts: usize, length: u32) -> PredictionBatch {
+        let tokens = tokens(length + 1); // the last one is predicted alone
+        self.batch(&vec![Window { tokens: &tokens, context: 1 }; texts]).unwrap()
+    }
+
+    fn output(&self, batch: &PredictionBatch, gates: &Gates) -> Tensor {
+        self.losses(batch, gates, &ModelDropout::OFF)
+    }
+
+    fn plain(&self, batch: &PredictionBatch, gates: &Gates) -> Tensor {
+        self.output(batch, gates)
+    }
+
+    fn swept(
+        &self,
+        batch: &PredictionBatch,
+        sets: &[HeadSet],
+        together: usize,
+        trunk: Option<Trunk>,
+    ) -> (Vec<Tensor>, Trunk) {
+        let (nats, trunk) = self.sweep(batch, &self.variants(sets, false).unwrap(), together, trunk);
+        (nats.iter().map(|nats| batch.by_row(nats)).collect(), trunk)
+    }
+
+    fn work(&self, length: u32) -> f64 {
+        self.multiply_adds(u64::from(length)) as f64
+    }
+}
+
 pub fn classifier((_, layers, heads, width): Size, device: Device) -> Classifier {
-    let json = serde_json::json!({
+    let json = json!({
         "model_type": "bert", "vocab_size": 1000, "hidden_size": width, "num_hidden_layers": layers,
         "num_attention_heads": heads, "intermediate_size": 4 * width, "hidden_act": "gelu",
         "max_position_embeddings": 128, "type_vocab_size": 2,
@@ -19,14 +117,39 @@ pub fn classifier((_, layers, heads, width): Size, device: Device) -> Classifier
     Classifier::random(config, 1, (Kind::Float, device)).unwrap()
 }
 
+/// The smallest GPT-2, under names that transformers takes for it too.
+pub fn gpt2_config() -> Value {
+    json!({
+        "model_type": "gpt2", "vocab_size": 50_257, "hidden_size": 768, "num_hidden_layers": 12,
+        "num_attention_heads": 12, "hidden_act": "gelu_new", "max_position_embeddings": 1_024,
+        "tie_word_embeddings": true,
+    })
+}
+
+pub fn gpt2(device: Device) -> LanguageModel {
+    language_model(&GPT2, gpt2_config(), device)
+}
+
+/// A small Llama with two heads in each group.
+pub fn llama(device: Device) -> LanguageModel {
+    let json = json!({
+        "model_type": "llama", "vocab_size": 8_000, "hidden_size": 512, "num_hidden_layers": 8,
+        "num_attention_heads": 16, "num_key_value_heads": 8, "intermediate_size": 1_376, "hidden_act": "silu",
+        "max_position_embeddings": 256,
+    });
+    language_model(&LLAMA, json, device)
+}
+
+fn language_model(family: &'static LanguageFamily, json: Value, device: Device) -> LanguageModel {
+    let config: LanguageConfig = serde_json::from_value(json).unwrap();
+    LanguageModel::random(LanguageConfig { family, ..config }, 1, (Kind::Float, device)).unwrap()
+}
+
+fn tokens(length: u32) -> Vec<u32> {
+    (0..length).map(|place| 1 + place * 7 % 900).collect()
+}
+
 /// Waits for a GPU.
 pub fn finish(output: &Tensor) {
     let _ = output.sum(None).double_value(&[]);
-}
-
-/// As many texts of that length.
-pub fn texts(model: &Classifier, texts: usize, length: u32) -> SegmentBatch {
-    let ids: Vec<u32> = (0..length).map(|place| 1 + place * 7 % 900).collect();
-    let segments = vec![0; ids.len()];
-    model.batch(&vec![(&ids[..], &segments[..]); texts]).unwrap()
 }

@@ -1,7 +1,8 @@
 """The other side of `just bench`: transformers and eager PyTorch do what the first line of the input asks for, once for
 each line that follows, and print the seconds that it took.
 
-The first line is JSON. `generate`: translate token ids by beam search; `train`: optimiser steps on made-up batches.
+The first line is JSON. `generate`: translate token ids by beam search; `mask`: the nats of made-up texts with one head of
+each layer masked in turn; `train`: optimiser steps on made-up batches.
 """
 import json
 import sys
@@ -36,6 +37,33 @@ def generate(folder, batches, limits, beam, length_penalty, stopping, pad, **_):
     return once
 
 
+def mask(config, texts, length, **_):
+    config = transformers.GPT2Config(**config, attn_implementation="sdpa")
+    model = transformers.GPT2LMHeadModel(config).eval()
+    tokens = torch.randint(0, config.vocab_size, (texts, length + 1))
+    read, labels = tokens[:, :-1], tokens[:, 1:]
+    width = config.n_embd // config.n_head
+
+    def without_first(_module, arguments):
+        context, *others = arguments
+        context[..., :width] = 0
+        return context, *others
+
+    def nats():
+        logits = model(input_ids=read, use_cache=False).logits
+        nats = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        return nats.view(texts, length).sum(-1).tolist()
+
+    def once():
+        for block in model.transformer.h:
+            hook = block.attn.c_proj.register_forward_pre_hook(without_first)
+            with torch.inference_mode():
+                nats()
+            hook.remove()
+
+    return once
+
+
 def train(family, config, steps, rows, lengths, labels, **_):
     if family == "bert":
         model = transformers.BertForSequenceClassification(transformers.BertConfig(**config, num_labels=labels))
@@ -64,7 +92,7 @@ def train(family, config, steps, rows, lengths, labels, **_):
 def main():
     task = json.loads(sys.stdin.readline())
     torch.set_num_threads(task["threads"])
-    once = {"generate": generate, "train": train}[task["do"]](**task)
+    once = {"generate": generate, "mask": mask, "train": train}[task["do"]](**task)
     print("ready", flush=True)
     for _ in sys.stdin:
         started = time.perf_counter()

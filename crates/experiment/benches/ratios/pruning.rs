@@ -1,9 +1,8 @@
 //! Half of the heads removed for real: the speed that is measured, beside the one that multiply-adds predict.
-use core_masking::{Classifier, GatedModel, ModelDropout};
-use core_masking::{Gates, HeadSet, Removal, SegmentBatch};
+use core_masking::{Gates, HeadSet, Removal};
 use tch::no_grad;
 
-use crate::models::{BERT_BASE, MINILM, classifier, finish, texts};
+use crate::models::{BERT_BASE, MINILM, Timed, classifier, finish, llama};
 use crate::{Context, Row, timed};
 
 /// Tokens of each text.
@@ -11,29 +10,36 @@ const LENGTH: u32 = 128;
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     tch::set_num_threads(context.machine.threads as i32);
+    let device = context.machine.device;
     for size in [MINILM, BERT_BASE] {
-        let model = classifier(size, context.machine.device);
-        // every other head, so that each layer keeps half of its own
-        let half: HeadSet =
-            model.layout().heads().into_iter().filter(|id| id.head_index() % 2 == 1).collect();
-        let pruned = model.without_heads(&half, Removal::Cut).unwrap();
-        let work = |model: &Classifier| model.multiply_adds(u64::from(LENGTH)) as f64;
-        let predicted = work(&model) / work(&pruned);
-        for batch_size in [16, 64] {
-            let batch = texts(&model, batch_size, LENGTH);
-            let ratio =
-                context.ratio(|| timed(|| forward(&pruned, &batch)), || timed(|| forward(&model, &batch)));
-            let name = format!(
-                "half of the heads of {} removed, batch {batch_size}: {ratio:.2} times as fast, beside {predicted:.2} by \
-                 multiply-adds",
-                size.0
-            );
-            row(Row { name, ratio: Ok(ratio / predicted), wanted: 0.9 });
-        }
+        let name = format!("half of the heads of {}", size.0);
+        halve(context, row, &name, &classifier(size, device), Removal::Cut);
+    }
+    halve(context, row, "half of the groups of a Llama", &llama(device), Removal::Uniform);
+}
+
+/// Times a model beside itself without every other head or, where heads share keys and values, every other group, so that
+/// each layer keeps half of its own.
+fn halve<M: Timed>(context: &Context, row: &mut dyn FnMut(Row), what: &str, model: &M, removal: Removal) {
+    let layout = model.layout();
+    let mut heads = layout.heads();
+    heads.retain(|id| {
+        let module = layout.module(id.attention(), id.layer_index());
+        module.key_value_of(id.head_index() as i64) % 2 == 1
+    });
+    let pruned = model.without_heads(&heads.into_iter().collect::<HeadSet>(), removal).unwrap();
+    let predicted = model.work(LENGTH) / pruned.work(LENGTH);
+    for batch_size in [16, 64] {
+        let batch = model.made_up(batch_size, LENGTH);
+        let ratio = context.ratio(|| seconds(&pruned, &batch), || seconds(model, &batch));
+        let name = format!(
+            "{what} removed, batch {batch_size}: {ratio:.2} times as fast, beside {predicted:.2} by multiply-adds"
+        );
+        row(Row { name, ratio: Ok(ratio / predicted), wanted: 0.9 });
     }
 }
 
-fn forward(model: &Classifier, batch: &SegmentBatch) {
+fn seconds<M: Timed>(model: &M, batch: &M::Batch) -> f64 {
     let open = Gates::open(&model.layout(), model.options());
-    finish(&no_grad(|| model.forward(batch, &open, &ModelDropout::OFF)));
+    timed(|| finish(&no_grad(|| model.output(batch, &open))))
 }

@@ -3,60 +3,50 @@
 //! One by one is the plain forward pass of each set: all layers at all positions. It is timed on one head of each layer,
 //! since all heads of a layer cost it the same. One batch, one thread, as each thread of an experiment has; on a GPU all heads
 //! of a layer are rows of one batch.
-use core_masking::{Classifier, GatedModel, ModelDropout};
-use core_masking::{Gates, HeadId, HeadSet, SegmentBatch};
+use core_masking::{GatedModel, Gates, HeadId, HeadSet};
 use tch::{Device, no_grad};
 
-use crate::models::{BERT_BASE, MINILM, classifier, finish, texts};
+use crate::models::{BERT_BASE, MINILM, Timed, classifier, finish};
 use crate::{Context, Row, timed};
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     tch::set_num_threads(1);
     for (size, count, wanted) in [(MINILM, 12, 2.4), (BERT_BASE, 4, 2.2)] {
         let model = classifier(size, context.machine.device);
-        let batch = texts(&model, count, 40);
-        let sets: Vec<HeadSet> =
-            model.layout().heads().into_iter().map(|id| HeadSet::from_iter([id])).collect();
-        let heads = size.2 as f64;
-        let ratio = context.ratio(
-            || timed(|| together(&model, &batch, &sets)),
-            || heads * timed(|| one_by_one(&model, &batch)),
-        );
+        let batch = model.made_up(count, 40);
+        let all = model.layout().heads();
+        let ratio = context.ratio(|| together(&model, &batch, &all), || one_by_one(&model, &batch));
         let name = format!("all heads of {}, one masked at a time, beside plain forward passes", size.0);
         row(Row { name, ratio: Ok(ratio), wanted });
     }
 }
 
-/// One head of each layer.
-fn one_by_one(model: &Classifier, batch: &SegmentBatch) {
+/// Seconds for each head: one of each layer is masked, in a pass of its own.
+pub fn one_by_one<M: Timed>(model: &M, batch: &M::Batch) -> f64 {
     let layout = model.layout();
-    for id in layout.heads().into_iter().filter(|id: &HeadId| id.head_index() == 0) {
-        let gates = Gates::masking(&layout, &[HeadSet::from_iter([id])], model.options()).unwrap();
-        no_grad(|| plain(model, batch, &gates));
-    }
+    let mut heads = layout.heads();
+    heads.retain(|id| id.head_index() == 0);
+    let seconds = timed(|| {
+        for &id in &heads {
+            let gates = Gates::masking(&layout, &[HeadSet::from_iter([id])], model.options()).unwrap();
+            no_grad(|| finish(&model.plain(batch, &gates)));
+        }
+    });
+    seconds / heads.len() as f64
 }
 
-/// All heads, layer by layer as a subject evaluates them.
-fn together(model: &Classifier, batch: &SegmentBatch, sets: &[HeadSet]) {
-    let rows = if model.options().1 == Device::Cpu { 1 } else { model.config().num_attention_heads };
+/// Seconds for each of these heads, layer by layer as a subject evaluates them.
+pub fn together<M: Timed>(model: &M, batch: &M::Batch, heads: &[HeadId]) -> f64 {
+    let is_on_cpu = model.options().1 == Device::Cpu;
     let mut trunk = None;
-    for layer in sets.chunk_by(|left, right| lowest(left) == lowest(right)) {
-        let variants = model.variants(layer, false).unwrap();
-        let (logits, left) = no_grad(|| model.sweep(batch, &variants, rows, trunk.take()));
-        logits.iter().for_each(finish);
-        trunk = Some(left);
-    }
-}
-
-fn lowest(set: &HeadSet) -> Option<usize> {
-    set.iter().map(HeadId::layer_index).min()
-}
-
-/// All layers at all positions, as a model without this project's short cuts computes them.
-fn plain(model: &Classifier, batch: &SegmentBatch, gates: &Gates) {
-    let mut x = model.embed(batch, &ModelDropout::OFF);
-    for layer in 0..model.config().num_hidden_layers {
-        x = model.layer(layer, &x, batch, gates, &ModelDropout::OFF);
-    }
-    finish(&x);
+    let seconds = timed(|| {
+        for layer in heads.chunk_by(|left, right| left.layer_index() == right.layer_index()) {
+            let sets: Vec<HeadSet> = layer.iter().map(|&id| HeadSet::from_iter([id])).collect();
+            let rows = if is_on_cpu { 1 } else { sets.len() };
+            let (outputs, left) = no_grad(|| model.swept(batch, &sets, rows, trunk.take()));
+            outputs.iter().for_each(finish);
+            trunk = Some(left);
+        }
+    });
+    seconds / heads.len() as f64
 }
