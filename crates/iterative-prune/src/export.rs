@@ -168,7 +168,7 @@ impl Exports {
         let cut = self.folders.iter().find(|(removal, _)| *removal == Removal::Cut);
         let why = cut.and_then(|(_, cut)| not_run_by_transformers(&subject.layout(), &heads, cut.folder()));
         if let Some(why) = why.filter(|_| !quiet) {
-            eprintln!("transformers {why}; --export-dense writes what it runs");
+            eprintln!("transformers {why}; --export-dense and --export-uniform write what it runs");
         }
         Ok(())
     }
@@ -213,8 +213,9 @@ fn described(row: &PruningRow, removal: Removal, folder: &Path) -> String {
         Removal::Zeros => "set to zero",
         Removal::Uniform => "cut out of all layers alike",
     };
+    let digits = Metric::digits_of(&row.metric);
     format!(
-        "`{}`: {} of {} heads {how}, {} {:.2} ({:+.2})",
+        "`{}`: {} of {} heads {how}, {} {:.digits$} ({:+.digits$})",
         folder.display(),
         row.masked,
         row.heads,

@@ -82,6 +82,67 @@ fn every_experiment_takes_a_language_model() {
     assert!(rows.iter().any(|row| row.score > row.base_score), "a model without a head has more nats");
 }
 
+/// A search maximises or minimises what its own split is scored by, which must be what is reported.
+#[test]
+fn splits_of_different_metrics_are_not_mixed() {
+    let folder = language_model();
+    let search = ["--search", "greedy-forward", "--step-percent", "50", "--resamples", "99"];
+    let mut mixed = command("iterative-prune", folder.path());
+    let message = refusal(mixed.args(search).args(["--split", "agreement"]));
+    assert!(
+        message.contains("`dev`, which is scored by nats, but `agreement` is scored by accuracy"),
+        "{message}"
+    );
+    let mut alike = command("iterative-prune", folder.path());
+    let arguments = ["--split", "agreement", "--search-on", "agreement-shifted"];
+    alike.args(search).args(arguments).assert().success();
+    let rows: Vec<PruningRow> = rows(folder.path(), "joint-search-agreement.csv");
+    assert!(rows.iter().all(|row| row.metric == "accuracy"));
+    let mut compared = command("cross-domain", folder.path());
+    let message = refusal(compared.args(["--against", "agreement"]));
+    assert!(message.contains("`test` is scored by nats, `agreement` by accuracy"), "{message}");
+}
+
+#[test]
+fn texts_are_continued_with_and_without_heads() {
+    let folder = language_model();
+    let mut say = assert_cmd::Command::cargo_bin("say").unwrap();
+    say.current_dir(folder.path()).args([
+        "tiny.toml",
+        "The",
+        "--quiet",
+        "--tokens",
+        "5",
+        "--mask",
+        "self:1:1+self:2:2",
+    ]);
+    let output = String::from_utf8(say.assert().success().get_output().stdout.clone()).unwrap();
+    let lines: Vec<&str> = output.lines().collect();
+    assert!(
+        lines[0].starts_with("all heads: ") && lines[1].starts_with("without self:1:1+self:2:2: "),
+        "{output}"
+    );
+    let timed = [
+        "--continue-by",
+        "8",
+        "--batch-size",
+        "2",
+        "--repeats",
+        "2",
+        "--estimate-limit",
+        "20",
+        "--limit",
+        "6",
+    ];
+    command("speed-bench", folder.path()).args(timed).assert().success();
+    let speeds: Vec<records::SpeedRow> =
+        test_support::rows(folder.path(), "speed-bench-decoding-first-6.csv");
+    assert!(speeds[0].predicted_ratio > 1.0, "{}", speeds[0].predicted_ratio);
+    let mut beyond = command("speed-bench", folder.path());
+    let message = refusal(beyond.args(timed).args(["--continue-by", "96"]));
+    assert!(message.contains("cannot be continued by 96 tokens: the model has 96 positions"), "{message}");
+}
+
 /// Without heads, the model has more nats, and orders mask what costs the fewest of them first.
 #[test]
 fn the_oracle_masks_first_what_costs_the_fewest_nats() {

@@ -31,7 +31,12 @@ impl Metric {
 
     /// Digits behind the point that differences of scores are told with.
     pub fn digits(self) -> usize {
-        if self == Self::Nats { 4 } else { 2 }
+        Self::digits_of(self.name())
+    }
+
+    /// Those of the metric that result files call so.
+    pub fn digits_of(name: &str) -> usize {
+        if name == Self::Nats.name() { 4 } else { 2 }
     }
 
     /// Which of two scores is the better one.

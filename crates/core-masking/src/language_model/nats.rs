@@ -110,7 +110,8 @@ fn parts<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Weights;
+    use crate::language_model::{ChoiceRows, LanguageConfig, Window};
+    use crate::{DropoutRates, Weights};
     use tch::Device;
 
     /// Three parts of at most 2^23 / 3,000,017 = 2 predictions; the plain way by autograd alone.
@@ -133,5 +134,78 @@ mod tests {
         let (whole, expected) = of(&output.detach().copy().set_requires_grad(true));
         assert!(parts.allclose(&whole, 1e-10, 1e-10, false));
         assert!(slopes.allclose(&expected, 1e-10, 1e-10, false));
+    }
+
+    /// The gradient of all tensors is that of autograd on the whole logits: also of an output layer that is the table of
+    /// embeddings, where a token occurs twice, and with dropout.
+    #[test]
+    fn training_goes_where_autograd_says() {
+        for is_tied in [true, false] {
+            let json = serde_json::json!({
+                "model_type": "llama", "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2,
+                "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 6,
+                "max_position_embeddings": 16, "initializer_range": 0.5, "tie_word_embeddings": is_tied,
+                "hidden_act": "silu",
+            });
+            let config: LanguageConfig = serde_json::from_value(json).unwrap();
+            let model = LanguageModel::random(config, 5, (Kind::Double, Device::Cpu)).unwrap();
+            let windows = [[7_u32, 2, 7, 7, 3].as_slice(), &[1, 7, 9]];
+            let gradients = |is_ours: bool| {
+                let leaves = model
+                    .weights()
+                    .iter()
+                    .map(|(name, tensor)| (name.to_owned(), tensor.detach().copy().set_requires_grad(true)));
+                let weights = Weights::from_tensors(leaves);
+                let model = LanguageModel::new(model.config().clone(), weights.share()).unwrap();
+                let windows = windows.map(|tokens| Window { tokens, context: 1 });
+                let batch = model.batch(&windows).unwrap();
+                let open = Gates::open(&model.layout(), model.options());
+                let rates = DropoutRates { hidden: 0.2, attention: 0.1, classifier: 0.2 };
+                let dropout = ModelDropout::new(rates, 3);
+                let loss = if is_ours {
+                    training_loss(&model, &batch, &open, &dropout)
+                } else {
+                    let hidden = batch.predicting(&model.hidden(&batch.ids, &open, &dropout));
+                    nats_of(&model.logits(&hidden), &batch.labels).sum(None)
+                };
+                loss.backward();
+                let of = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor.grad());
+                (loss.double_value(&[]), weights.iter().map(of).collect::<Vec<_>>())
+            };
+            let ((loss, ours), (expected, theirs)) = (gradients(true), gradients(false));
+            assert!((loss - expected).abs() < 1e-5, "{loss} {expected}");
+            for ((name, ours), (_, theirs)) in ours.iter().zip(&theirs) {
+                let gap = (ours - theirs).abs().max().double_value(&[]);
+                assert!(gap < 1e-9, "{name}, tied: {is_tied}: {gap:e}");
+            }
+        }
+    }
+
+    /// Of a question with three choices and one with two, by lengths of their own: the cross-entropy is that of a softmax by
+    /// hand, and its derivative by a question's gate the sum over its rows, as finite differences say.
+    #[test]
+    fn the_loss_of_a_choice_is_the_cross_entropy_of_its_log_probabilities() {
+        let options = (Kind::Double, Device::Cpu);
+        let choices = ChoiceRows::new(&[3, 2], &[2, 0], &[1.0, 2.0, 4.0, 1.0, 1.0], options);
+        let nats = Tensor::from_slice(&[3.0, 4.0, 4.0, 1.0, 2.0]); // scores -3, -2, -1; -1, -2
+        let found = Vec::<f64>::try_from(choices.cross_entropy(&nats)).unwrap();
+        let by_hand = |right: f64, all: &[f64]| all.iter().map(|score| score.exp()).sum::<f64>().ln() - right;
+        let expected = [by_hand(-1.0, &[-3.0, -2.0, -1.0]), by_hand(-1.0, &[-1.0, -2.0])];
+        assert!(
+            found.iter().zip(expected).all(|(found, wanted)| (found - wanted).abs() < 1e-12),
+            "{found:?}"
+        );
+
+        let leaf = nats.copy().set_requires_grad(true);
+        choices.cross_entropy(&leaf).sum(None).backward();
+        for row in 0..5 {
+            let moved = |step: f64| {
+                let moved = nats.copy();
+                let _ = moved.get(row).fill_(nats.double_value(&[row]) + step);
+                choices.cross_entropy(&moved).sum(None).double_value(&[])
+            };
+            let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+            assert!((leaf.grad().double_value(&[row]) - slope).abs() < 1e-8, "row {row}");
+        }
     }
 }

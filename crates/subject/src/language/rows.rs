@@ -275,3 +275,78 @@ impl Rows {
 fn no_documents() -> SegmentsOf {
     SegmentsOf::Documents { words: Vec::new() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tokenizer() -> LanguageTokenizer {
+        LanguageTokenizer::characters(["ab cd?"].into_iter())
+    }
+
+    fn documents(lengths: &[usize]) -> Vec<Document> {
+        lengths
+            .iter()
+            .map(|&length| Document { text: "abcd".chars().cycle().take(length).collect() })
+            .collect()
+    }
+
+    proptest! {
+        /// Whatever the windows, each token of a document is predicted once, from as many tokens as a window holds at most,
+        /// and behind the first window from no fewer than it can see beside the stride.
+        #[test]
+        fn every_token_is_predicted_once(
+            lengths in prop::collection::vec(1_usize..60, 1..5), length in 1_usize..20, stride in 1_usize..20, end: bool,
+        ) {
+            let stride = stride.min(length);
+            let windowing = Windowing { length, stride, end, segments: SegmentKind::Documents };
+            let rows = Rows::of_documents(&tokenizer(), &documents(&lengths), windowing, "test").unwrap();
+            for (document, &count) in lengths.iter().enumerate() {
+                let mut next = 1;
+                let own = rows.rows.iter().filter(|row| row.segment == document);
+                let first = own.clone().map(|row| row.tokens.start).min().unwrap();
+                for row in own {
+                    prop_assert!(row.tokens.len() - 1 <= length);
+                    prop_assert_eq!(row.tokens.start + row.context - first, next);
+                    next = row.tokens.end - first;
+                    let seen = row.context;
+                    prop_assert!(seen == row.tokens.start + row.context - first || seen >= length - stride);
+                }
+                prop_assert_eq!(next, 1 + count + usize::from(end), "the symbol before, the text, perhaps its end");
+            }
+        }
+    }
+
+    fn question(context: &str, choices: &[&str]) -> Choice {
+        let choices = choices.iter().map(|&choice| choice.to_owned()).collect();
+        Choice { context: context.to_owned(), choices, answer: 1, group: None }
+    }
+
+    /// A sentence is predicted from the symbol before it, a continuation from its context alone.
+    #[test]
+    fn what_is_predicted_of_a_choice_is_its_continuation() {
+        let questions = [question("", &["ab", "abcd"]), question("ab?", &["c", "cd"])];
+        let of = |rule| Rows::of_choices(&tokenizer(), &questions, (rule, 9), "test").unwrap();
+        let rows = of(ChoiceRule::AccNorm);
+        let predicted = |row: usize| (rows.tokens(row).len(), rows.predictions(row), rows.length(row));
+        let found: Vec<_> = (0..4).map(predicted).collect();
+        // with a space between context and choice
+        assert_eq!(found, [(3, 2, 2.0), (5, 4, 4.0), (5, 2, 1.0), (6, 3, 2.0)]);
+        assert!((0..4).all(|row| of(ChoiceRule::Acc).length(row) == 1.0));
+        assert_eq!(rows.batches().concat().len(), 4);
+        let long = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 4), "test").unwrap_err();
+        assert_eq!(long.to_string(), "a choice of 5 tokens is longer than the 4 positions of the model");
+    }
+
+    #[test]
+    fn questions_stay_together() {
+        let questions: Vec<Choice> = (0..40).map(|_| question("ab?", &["c", "cd", "d"])).collect();
+        let rows = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 9), "test").unwrap();
+        for batch in rows.batches() {
+            for rows_of_question in batch.chunks(3) {
+                assert!(rows_of_question.iter().all(|&row| row / 3 == rows_of_question[0] / 3), "{batch:?}");
+            }
+        }
+    }
+}
