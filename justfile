@@ -152,6 +152,11 @@ joint-search subject="demo-inference" *args: (build "iterative-prune")
 groups subject="demo-language" *args: (build "ablate-one" "plotting")
     file=$({{ run }} ablate-one -- --split agreement "$@") && {{ run }} plotting -- groups "$file"
 
+# Beyond the paper: what a model makes of a text, with all heads and without some: `just say demo-language "The dog" --mask self:1:1`
+[group('beyond the paper')]
+say subject="demo-language" text="The" *args: (build "say")
+    {{ run }} say -- "$@"
+
 # All p-values, intervals and shares again without the models, of a subject or of all: `--resamples`, `--margin`, `--seed`
 [group('results')]
 retest *args:
