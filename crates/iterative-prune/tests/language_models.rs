@@ -138,7 +138,8 @@ fn texts_are_continued_with_and_without_heads() {
     let speeds: Vec<records::SpeedRow> =
         test_support::rows(folder.path(), "speed-bench-decoding-first-6.csv");
     assert!(speeds[0].predicted_ratio > 1.0, "{}", speeds[0].predicted_ratio);
-    let mut beyond = command("speed-bench", folder.path());
+    let other = language_model();
+    let mut beyond = command("speed-bench", other.path());
     let message = refusal(beyond.args(timed).args(["--continue-by", "96"]));
     assert!(message.contains("cannot be continued by 96 tokens: the model has 96 positions"), "{message}");
 }

@@ -140,7 +140,11 @@ fn a_faulty_description_is_refused_before_training() {
             "holdout = { name = \"new\", from = \"train\", examples = 9000, seed = 1 }\n[data.splits]",
             "data.holdout takes 9000 examples out of split `train`, which has 400",
         ),
-        ("task = \"classification\"", "", "without `task = \"classification\"` it describes a translator"),
+        (
+            "task = \"classification\"",
+            "",
+            "without `task = \"classification\"` or `task = \"language-modelling\"` it describes a translator",
+        ),
         ("[model]", "[checkpoint]\nfrom = \"x\"\n[model]", "both [checkpoint] and [model] are given"),
         ("task = \"classification\"", "task = \"regression\"", "unknown variant `regression`"),
     ];
