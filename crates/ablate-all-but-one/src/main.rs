@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout};
-use experiment::{HeadSweep, Selection, SharedArgs, is_of};
+use experiment::{HeadSweep, Ingredient, Selection, SharedArgs, is_of};
 use records::{AblationRow, TestedRow};
 use significance::TestArgs;
 use subject::{Description, Scored, Subject};
@@ -72,7 +72,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let own_metric = subject.identity("", &scored)?.metric;
     let run = Run { args, machine: &machine, description: &description, subject: subject.as_ref(), layout };
     let finished = match select_on {
         None => run.sweep(scored, &run.layout.heads(), args.test.clone()).run(
@@ -88,18 +87,15 @@ fn run(args: &Args) -> anyhow::Result<()> {
                 None => Scored::first(on, None, rescale),
             };
             let best = run.select(&selection, &heads)?;
+            let own = run.subject.identity("", &scored)?;
+            let Ingredient { sha256, reading } = Ingredient::of(run.subject, &selection, "select", &own)?;
             let mut sweep = run.sweep(scored, &best, args.test.clone());
-            let mut chosen_by = run.subject.identity("", &selection)?;
-            let data = chosen_by.data.remove(&selection.split).unwrap_or_default();
             sweep.arguments = vec![
-                ("select_on", selection.split.into()),
-                ("select_limit", selection.limit.into()),
-                ("select_data", data.into()),
+                ("select_on".to_owned(), selection.split.into()),
+                ("select_limit".to_owned(), selection.limit.into()),
+                ("select_data".to_owned(), sha256.into()),
             ];
-            // How heads were chosen, where that is otherwise than how they are scored.
-            if chosen_by.metric != own_metric {
-                sweep.arguments.push(("select_metric", chosen_by.metric.into()));
-            }
+            sweep.arguments.extend(reading);
             sweep.run(run.subject, &best, &path, &args.shared, &machine)?
         }
     };

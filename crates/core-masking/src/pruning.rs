@@ -41,6 +41,11 @@ pub(crate) fn by_layer(attention: Attention, heads: &HeadSet) -> PrunedHeads {
     layers
 }
 
+/// Those of one attention type that are `pruned`, and these.
+pub(crate) fn joined(attention: Attention, pruned: &PrunedHeads, heads: &HeadSet) -> PrunedHeads {
+    by_layer(attention, &named(attention, pruned).chain(heads.iter()).collect())
+}
+
 /// The weights without `heads`. `projections` names the linear maps of a layer.
 ///
 /// Keys and values that heads share go with the last head that reads them.

@@ -7,11 +7,8 @@ mod cut;
 mod tests;
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -177,7 +174,9 @@ pub fn read<P: AsRef<Path>>(files: &[P], format: &DocumentFormat) -> Result<Vec<
     }
     if let Some(sample) = format.sample {
         let last = files.last().expect("documents come from files").as_ref();
-        all = drawn(all, sample, last.to_owned())?;
+        let DocumentSample { count, seed, skip } = sample;
+        pairs::draw(&mut all, (skip.saturating_add(count), seed), last, "documents")?;
+        all.drain(..skip);
     }
     Ok(all.into_iter().map(|text| Document { text }).collect())
 }
@@ -235,15 +234,4 @@ fn fields(content: &str, path: &Path, field: &Column) -> Result<Vec<String>, Err
         }
     };
     rows::objects(content, path)?.into_iter().map(text).collect()
-}
-
-/// A smaller sample is the beginning of a larger one with the same seed.
-fn drawn(mut texts: Vec<String>, sample: DocumentSample, path: PathBuf) -> Result<Vec<String>, Error> {
-    let asked = sample.skip.saturating_add(sample.count);
-    if asked > texts.len() {
-        return Err(Error::SampleSize { path, asked, found: texts.len(), what: "documents" });
-    }
-    texts.shuffle(&mut ChaCha8Rng::seed_from_u64(sample.seed));
-    texts.truncate(asked);
-    Ok(texts.split_off(sample.skip))
 }

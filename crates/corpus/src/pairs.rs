@@ -142,12 +142,7 @@ impl Selection {
     pub fn choose(&self, text: &ParallelText, path: &Path) -> Result<ParallelText, Error> {
         let mut kept: Vec<usize> = (0..text.len()).filter(|&index| self.fits(text, index)).collect();
         if let Some((asked, seed)) = self.sample {
-            if asked > kept.len() {
-                let (path, found) = (path.to_owned(), kept.len());
-                return Err(Error::SampleSize { path, asked, found, what: "pairs" });
-            }
-            kept.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-            kept.truncate(asked);
+            draw(&mut kept, (asked, seed), path, "pairs")?;
         }
         Ok(text.select(&kept))
     }
@@ -157,6 +152,22 @@ impl Selection {
         let longest = words(&text.source[index]).max(words(&text.target[index]));
         self.most_words.is_none_or(|most| longest <= most)
     }
+}
+
+/// Leaves so many of `all`, in the random order of the seed: a smaller sample is the beginning of a larger one. `path` and
+/// `what` are for messages.
+pub(crate) fn draw<T>(
+    all: &mut Vec<T>,
+    (asked, seed): (usize, u64),
+    path: &Path,
+    what: &'static str,
+) -> Result<(), Error> {
+    if asked > all.len() {
+        return Err(Error::SampleSize { path: path.to_owned(), asked, found: all.len(), what });
+    }
+    all.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    all.truncate(asked);
+    Ok(())
 }
 
 #[cfg(test)]

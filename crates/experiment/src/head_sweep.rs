@@ -38,13 +38,18 @@ impl FromStr for Selection {
 }
 
 impl Selection {
+    /// The attention type, if it is one of several.
+    fn one(self, layout: &HeadLayout) -> Option<Attention> {
+        match self {
+            Self::All => None,
+            Self::Paper => layout.heads_of(Attention::EncEnc).is_ok().then_some(Attention::EncEnc),
+            Self::One(attention) => Some(attention),
+        }
+    }
+
     /// What result files call it: `all`, or an attention type.
     pub fn name(self, layout: &HeadLayout) -> String {
-        match self {
-            Self::One(attention) => attention.to_string(),
-            Self::Paper if layout.heads_of(Attention::EncEnc).is_ok() => Attention::EncEnc.to_string(),
-            Self::All | Self::Paper => "all".to_owned(),
-        }
+        self.one(layout).map_or("all".to_owned(), |attention| attention.to_string())
     }
 
     /// The heads of these types.
@@ -52,14 +57,7 @@ impl Selection {
     /// # Errors
     /// If the model has no such attention.
     pub fn heads(self, layout: &HeadLayout) -> Result<Vec<HeadId>, core_masking::Error> {
-        match self {
-            Self::All => Ok(layout.heads()),
-            Self::Paper => match layout.heads_of(Attention::EncEnc) {
-                Ok(of_encoder) => Ok(of_encoder),
-                Err(_) => Ok(layout.heads()),
-            },
-            Self::One(attention) => layout.heads_of(attention),
-        }
+        self.one(layout).map_or_else(|| Ok(layout.heads()), |attention| layout.heads_of(attention))
     }
 }
 
@@ -77,7 +75,7 @@ pub struct HeadSweep {
     /// How the differences are tested.
     pub test: TestArgs,
     /// What else the rows depend on, by name.
-    pub arguments: Vec<(&'static str, serde_json::Value)>,
+    pub arguments: Vec<(String, serde_json::Value)>,
 }
 
 impl HeadSweep {
@@ -132,8 +130,7 @@ impl HeadSweep {
     /// If the split is at fault.
     pub fn identity(&self, subject: &dyn Subject) -> Result<Identity, Error> {
         let mut identity = subject.identity(self.experiment, &self.scored)?;
-        let more = self.arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        identity.arguments.extend(more);
+        identity.arguments.extend(self.arguments.iter().cloned());
         Ok(identity)
     }
 

@@ -8,6 +8,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::{AblationRow, Identity, Order, Signature, TestedRow, read_complete};
+use serde_json::Value;
 use subject::{Description, Scored, Subject};
 use training::Machine;
 
@@ -111,7 +112,7 @@ impl Estimate {
     /// # Errors
     /// If the split is at fault.
     pub fn describe(&self, subject: &dyn Subject, identity: &mut Identity) -> Result<(), Error> {
-        describe_ingredient(subject, &self.on, "estimate", identity)?;
+        Ingredient::describe(subject, &self.on, "estimate", identity)?;
         let granularity = match self.granularity {
             Granularity::Example => "example",
             Granularity::Token => "token",
@@ -186,36 +187,53 @@ fn importance_entropy(importance: &HeadScores, entropy: &HeadScores, weight: f64
         .map(|head, importance| weight * importance + (1.0 - weight) * entropy.get(head).unwrap_or_default())
 }
 
-/// Adds to an identity what else is scored, and in what `role`: its data, and how it is read where that is otherwise than the
-/// identity's own split.
-///
-/// # Errors
-/// If the split is at fault, or the subject does not tell.
-pub fn describe_ingredient(
-    subject: &dyn Subject,
-    scored: &Scored,
-    role: &str,
-    identity: &mut Identity,
-) -> Result<(), Error> {
-    identity.data.insert(format!("{role}: {}", scored.split), data_checksum(subject, scored)?);
-    let Identity { arguments, .. } = subject.identity("", scored)?;
-    let told = |name: &str| ["rescale", "sample", "removed_heads"].contains(&name);
-    for (name, value) in arguments {
-        if !told(&name) && identity.arguments.get(&name) != Some(&value) {
-            identity.arguments.insert(format!("{role}: {name}"), value);
-        }
-    }
-    Ok(())
+/// Data that an experiment depends on besides what it scores.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ingredient {
+    /// SHA-256 of its segments.
+    pub sha256: String,
+    /// How they are read where that is otherwise than what is scored: arguments, whose names begin with the role.
+    pub reading: Vec<(String, Value)>,
 }
 
-/// SHA-256 of the segments that are scored.
-///
-/// # Errors
-/// If the split is at fault, or the subject does not tell.
-fn data_checksum(subject: &dyn Subject, scored: &Scored) -> Result<String, Error> {
-    let mut identity = subject.identity("", scored)?;
-    let unknown = || subject::Error::NoSuchSplit { split: scored.split.clone(), known: Vec::new() };
-    Ok(identity.data.remove(&scored.split).ok_or_else(unknown)?)
+impl Ingredient {
+    /// - `role`: what it serves, such as `estimate`
+    /// - `identity`: that of what is scored
+    ///
+    /// # Errors
+    /// If the split is at fault, or the subject does not tell.
+    pub fn of(
+        subject: &dyn Subject,
+        scored: &Scored,
+        role: &str,
+        identity: &Identity,
+    ) -> Result<Self, Error> {
+        let Identity { mut data, arguments, .. } = subject.identity("", scored)?;
+        let unknown = || subject::Error::NoSuchSplit { split: scored.split.clone(), known: Vec::new() };
+        let sha256 = data.remove(&scored.split).ok_or_else(unknown)?;
+        // These are of the model and of the sample, and told as such.
+        let is_told = |name: &str| ["rescale", "sample", "removed_heads"].contains(&name);
+        let differs =
+            |(name, value): &(String, Value)| !is_told(name) && identity.arguments.get(name) != Some(value);
+        let named = |(name, value)| (format!("{role}: {name}"), value);
+        Ok(Self { sha256, reading: arguments.into_iter().filter(differs).map(named).collect() })
+    }
+
+    /// Adds an ingredient to the identity of an experiment.
+    ///
+    /// # Errors
+    /// As for [`of`](Self::of).
+    pub fn describe(
+        subject: &dyn Subject,
+        scored: &Scored,
+        role: &str,
+        identity: &mut Identity,
+    ) -> Result<(), Error> {
+        let Self { sha256, reading } = Self::of(subject, scored, role, identity)?;
+        identity.data.insert(format!("{role}: {}", scored.split), sha256);
+        identity.arguments.extend(reading);
+        Ok(())
+    }
 }
 
 /// These heads in an order that only the seed decides.

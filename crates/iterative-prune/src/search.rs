@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use core_masking::{HeadId, HeadSet};
-use experiment::{MeasuredRows, Pool, RowSet, describe_ingredient};
+use experiment::{Ingredient, MeasuredRows, Pool, RowSet};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -121,7 +121,7 @@ impl Search {
     /// # Errors
     /// If the split is at fault.
     pub fn describe(&self, subject: &dyn Subject, identity: &mut Identity) -> anyhow::Result<()> {
-        describe_ingredient(subject, &self.on, "search", identity)?;
+        Ingredient::describe(subject, &self.on, "search", identity)?;
         identity.arguments.extend([
             ("search_on".to_owned(), self.on.split.clone().into()),
             ("search_limit".to_owned(), self.on.limit.into()),

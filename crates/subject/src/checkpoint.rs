@@ -118,6 +118,17 @@ pub(crate) fn checksums(folder: &Path, files: &[&str]) -> Result<BTreeMap<String
     present.map(|file| Ok(((*file).to_owned(), sha256_file(&folder.join(file))?))).collect()
 }
 
+/// Refuses a tokeniser, in `folder`, with tokens that the model has no embedding for.
+///
+/// # Errors
+/// If there are more tokens than embeddings.
+pub(crate) fn check_vocabulary(folder: &Path, tokens: usize, embeddings: i64) -> Result<(), Error> {
+    if tokens as i64 > embeddings {
+        return Err(Error::Vocabulary { folder: folder.to_owned(), tokens, embeddings });
+    }
+    Ok(())
+}
+
 /// Where the model that was loaded comes from, and what signatures tell of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {

@@ -10,7 +10,7 @@ use crate::families::{BERT, CLASSIFIERS};
 use crate::layers::Activation;
 use crate::message::excerpt;
 use crate::model::ModelConfig;
-use crate::pruning::{PrunedHeads, by_layer, named};
+use crate::pruning::{PrunedHeads, joined, named};
 use crate::storage::Storage;
 use crate::weights::{Inventory, check_parameters, check_sizes, linear, norm};
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
@@ -363,8 +363,8 @@ impl ModelConfig for ClassifierConfig {
     }
 
     fn without_heads(&self, heads: &HeadSet) -> Self {
-        let removed = self.layout().removed().iter().chain(heads.iter()).collect();
-        Self { pruned_heads: by_layer(Attention::SelfAttention, &removed), ..self.clone() }
+        let pruned_heads = joined(Attention::SelfAttention, &self.pruned_heads, heads);
+        Self { pruned_heads, ..self.clone() }
     }
 }
 

@@ -11,18 +11,8 @@ use crate::language_model::{
     Bias, Biases, FeedForwardNames, LanguageFamily, LanguageNames, NormKind, Windows,
 };
 
-/// Dropout that none of these families has.
-const NO_EMBEDDING_DROPOUT: Entry = ("embd_pdrop", None);
-const NO_RESIDUAL_DROPOUT: Entry = ("resid_pdrop", None);
-/// Under its own name, since transformers refuses `pruned_heads` for these families.
-const REMOVED: Entry = ("pruned_heads", Some("pruned_query_heads"));
-
-const NO_SWITCH: Entry = ("use_sliding_window", None);
-const NO_FIRST_WINDOW: Entry = ("max_window_layers", None);
-const NO_LAYER_TYPES: Entry = ("layer_types", None);
-
-/// A common name and the family's own.
-type Entry = (&'static str, Option<&'static str>);
+/// Heads that were cut out, under a name of our own: transformers refuses `pruned_heads` for these families.
+const REMOVED: (&str, Option<&str>) = ("pruned_heads", Some("pruned_query_heads"));
 
 /// Llama.
 pub static LLAMA: LanguageFamily = LIKE_LLAMA;
@@ -32,13 +22,13 @@ const LIKE_LLAMA: LanguageFamily = LanguageFamily {
     architecture: "LlamaForCausalLM",
     keys: ConfigKeys {
         entries: &[
-            NO_EMBEDDING_DROPOUT,
-            NO_RESIDUAL_DROPOUT,
+            ("embd_pdrop", None),
+            ("resid_pdrop", None),
             REMOVED,
             ("sliding_window", None),
-            NO_SWITCH,
-            NO_FIRST_WINDOW,
-            NO_LAYER_TYPES,
+            ("use_sliding_window", None),
+            ("max_window_layers", None),
+            ("layer_types", None),
         ],
         defaults: r#"{"hidden_act": "silu", "max_position_embeddings": 2048}"#,
     },
@@ -73,12 +63,12 @@ pub static MISTRAL: LanguageFamily = LanguageFamily {
     architecture: "MistralForCausalLM",
     keys: ConfigKeys {
         entries: &[
-            NO_EMBEDDING_DROPOUT,
-            NO_RESIDUAL_DROPOUT,
+            ("embd_pdrop", None),
+            ("resid_pdrop", None),
             REMOVED,
-            NO_SWITCH,
-            NO_FIRST_WINDOW,
-            NO_LAYER_TYPES,
+            ("use_sliding_window", None),
+            ("max_window_layers", None),
+            ("layer_types", None),
         ],
         defaults: r#"{"hidden_act": "silu", "num_key_value_heads": 8, "max_position_embeddings": 131072,
             "sliding_window": 4096}"#,
@@ -92,7 +82,7 @@ pub static MISTRAL: LanguageFamily = LanguageFamily {
 pub static QWEN2: LanguageFamily = LanguageFamily {
     model_type: "qwen2",
     architecture: "Qwen2ForCausalLM",
-    keys: ConfigKeys { entries: &[NO_EMBEDDING_DROPOUT, NO_RESIDUAL_DROPOUT, REMOVED], defaults: OF_QWEN2 },
+    keys: ConfigKeys { entries: &[("embd_pdrop", None), ("resid_pdrop", None), REMOVED], defaults: OF_QWEN2 },
     biases: Biases { inputs: Bias::Always, output: Bias::Never, feed_forward: Bias::Never },
     windows: Windows::ByLayer,
     ..LIKE_LLAMA
@@ -102,7 +92,7 @@ pub static QWEN2: LanguageFamily = LanguageFamily {
 pub static QWEN3: LanguageFamily = LanguageFamily {
     model_type: "qwen3",
     architecture: "Qwen3ForCausalLM",
-    keys: ConfigKeys { entries: &[NO_EMBEDDING_DROPOUT, NO_RESIDUAL_DROPOUT, REMOVED], defaults: OF_QWEN3 },
+    keys: ConfigKeys { entries: &[("embd_pdrop", None), ("resid_pdrop", None), REMOVED], defaults: OF_QWEN3 },
     names: LanguageNames { head_norms: Some(["self_attn.q_norm", "self_attn.k_norm"]), ..LIKE_LLAMA.names },
     biases: Biases { inputs: Bias::OfAttention, output: Bias::OfAttention, feed_forward: Bias::Never },
     windows: Windows::ByLayer,

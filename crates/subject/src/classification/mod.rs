@@ -25,7 +25,7 @@ use stats::{Metric, Segments};
 use tch::{Kind, no_grad};
 use training::Machine;
 
-use crate::checkpoint::Places;
+use crate::checkpoint::{self, Places};
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
 use crate::subject::Scored;
@@ -135,7 +135,7 @@ impl Task for Classification {
         let model = Classifier::load(places.model, (Kind::Float, machine.device))?;
         model.check_gates()?;
         let tokenizer = ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?;
-        check_vocabulary(folder, &tokenizer, &model)?;
+        check_tokenizer(folder, &tokenizer, &model)?;
         let labels = labels(spec, model.config(), folder)?;
         let (metric, positive) = (metric(spec, &labels)?, spec.score.positive.clone());
         Ok((Self { tokenizer, labels, metric, positive }, Models::new(model, machine.precision)?))
@@ -275,12 +275,9 @@ fn labels(spec: &ClassificationSpec, config: &ClassifierConfig, folder: &Path) -
     }
 }
 
-/// Refuses a tokeniser with tokens that the model has no embedding for.
-fn check_vocabulary(folder: &Path, tokenizer: &ClassifierTokenizer, model: &Classifier) -> Result<(), Error> {
-    let (tokens, embeddings) = (tokenizer.vocabulary_size(), model.config().vocab_size);
-    if tokens as i64 > embeddings {
-        return Err(Error::Vocabulary { folder: folder.to_owned(), tokens, embeddings });
-    }
+/// Refuses a tokeniser of another model.
+fn check_tokenizer(folder: &Path, tokenizer: &ClassifierTokenizer, model: &Classifier) -> Result<(), Error> {
+    checkpoint::check_vocabulary(folder, tokenizer.vocabulary_size(), model.config().vocab_size)?;
     if tokenizer.pad() != model.config().pad_token_id {
         let (found, expected) = (tokenizer.pad(), model.config().pad_token_id);
         return Err(Error::Padding { folder: folder.to_owned(), found, expected });

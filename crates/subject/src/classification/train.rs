@@ -13,7 +13,7 @@ use super::encoder::FineTuningSpec;
 use super::learner::ClassifierLearner;
 use super::spec::ClassificationSpec;
 use super::texts::Texts;
-use super::{Classification, check_vocabulary, data, metric};
+use super::{Classification, check_tokenizer, data, metric};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::task::Described;
@@ -86,7 +86,7 @@ impl Trained for Classification {
         let model = match (base, spec.model) {
             (Some(base), _) => {
                 let pretrained = Classifier::load_pretrained(&base.folder, labels, settings.seed, options)?;
-                check_vocabulary(&base.folder, tokenizer, &pretrained.model)?;
+                check_tokenizer(&base.folder, tokenizer, &pretrained.model)?;
                 if !pretrained.new.is_empty() && !machine.quiet {
                     eprintln!(
                         "newly initialised, since `{}` has none that fits: {}",

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use core_masking::importance::Measured;
 use core_masking::language_model::{PredictionBatch, Stop};
 use core_masking::{
-    GatedModel, Gates, HeadLayout, LanguageConfig, LanguageModel, Measure, ModelConfig, ModelDropout, to_vec,
+    GatedModel, Gates, HeadLayout, LanguageModel, Measure, ModelConfig, ModelDropout, to_vec,
 };
 use corpus::language_tokenizer::LanguageTokenizer;
 use records::Identity;
@@ -25,7 +25,7 @@ use stats::{Metric, Segments};
 use tch::{Kind, no_grad};
 use training::{Machine, Precision};
 
-use crate::checkpoint::Places;
+use crate::checkpoint::{Places, check_vocabulary};
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
 use crate::subject::Scored;
@@ -126,7 +126,7 @@ impl Task for LanguageModelling {
         model.check_gates()?;
         let tokenizer = LanguageTokenizer::load(places.tokenizer)?;
         let config = model.config();
-        check_vocabulary(places.tokenizer, &tokenizer, config)?;
+        check_vocabulary(places.tokenizer, tokenizer.vocabulary_size(), config.vocab_size)?;
         let groups = config.key_value_heads();
         let task = Self {
             tokenizer: Arc::new(tokenizer),
@@ -327,17 +327,4 @@ impl Best {
         }
         self.seen += 1;
     }
-}
-
-/// Refuses a tokeniser with tokens that the model has no embedding for.
-fn check_vocabulary(
-    folder: &Path,
-    tokenizer: &LanguageTokenizer,
-    config: &LanguageConfig,
-) -> Result<(), Error> {
-    let (tokens, embeddings) = (tokenizer.vocabulary_size(), config.vocab_size);
-    if tokens as i64 > embeddings {
-        return Err(Error::Vocabulary { folder: folder.to_owned(), tokens, embeddings });
-    }
-    Ok(())
 }

@@ -7,6 +7,7 @@ use corpus::fsmt_tokenizer::FsmtTokenizer;
 use corpus::marian_tokenizer::MarianTokenizer;
 use corpus::sentence_tokenizer::SentenceTokenizer;
 
+use crate::checkpoint::check_vocabulary;
 use crate::error::Error;
 
 /// The tokeniser of a model's publisher; `None` in a folder that was trained here.
@@ -38,9 +39,7 @@ pub(super) fn check(
         (tokenizer.source_vocabulary_size(), config.vocab_size),
         (tokenizer.target_vocabulary_size(), config.target_vocabulary()),
     ] {
-        if tokens as i64 > embeddings {
-            return Err(Error::Vocabulary { folder: folder.to_owned(), tokens, embeddings });
-        }
+        check_vocabulary(folder, tokens, embeddings)?;
     }
     if [tokenizer.end(), tokenizer.pad()] != [config.eos_token_id, config.pad_token_id] {
         return Err(Error::OtherModel { folder: folder.to_owned(), name: name.to_owned() });
