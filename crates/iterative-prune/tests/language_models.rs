@@ -70,7 +70,21 @@ fn every_experiment_takes_a_language_model() {
         ("cross-domain", &["--resamples", "99"]),
         ("cross-domain", &["--resamples", "99", "--split", "agreement", "--against", "agreement-shifted"]),
         ("importance", &["--estimate-limit", "20"]),
-        ("speed-bench", &["--batch-size", "2", "--repeats", "2", "--estimate-limit", "20", "--limit", "6"]),
+        (
+            "speed-bench",
+            &[
+                "--batch-size",
+                "2",
+                "--repeats",
+                "2",
+                "--minutes",
+                "0",
+                "--estimate-limit",
+                "20",
+                "--limit",
+                "6",
+            ],
+        ),
         (
             "iterative-prune",
             &["--search", "greedy-forward", "--limit", "10", "--step-percent", "50", "--resamples", "99"],
@@ -129,6 +143,8 @@ fn texts_are_continued_with_and_without_heads() {
         "2",
         "--repeats",
         "2",
+        "--minutes",
+        "0",
         "--estimate-limit",
         "20",
         "--limit",
@@ -138,6 +154,7 @@ fn texts_are_continued_with_and_without_heads() {
     let speeds: Vec<records::SpeedRow> =
         test_support::rows(folder.path(), "speed-bench-decoding-first-6.csv");
     assert!(speeds[0].predicted_ratio > 1.0, "{}", speeds[0].predicted_ratio);
+    assert_eq!(speeds[0].tokens, 8 * speeds[0].segments as u64);
     let other = language_model();
     let mut beyond = command("speed-bench", other.path());
     let message = refusal(beyond.args(timed).args(["--continue-by", "96"]));

@@ -27,7 +27,8 @@ pub enum Command {
     Figure1(Figure1Args),
     /// Scores with one head masked on two splits, after `cross-domain`, and how far noise lets them agree
     Figure2(Figure2Args),
-    /// Rank correlations of what heads can be ordered by, as a matrix and a table
+    /// Rank correlations of what heads can be ordered by, as a matrix and a table; where heads share keys and values, also the
+    /// sums over such groups
     Agreement(AgreementArgs),
     /// Accuracy by group of segments, such as the paradigms of BLiMP, and the heads that each group needs
     Groups(GroupsArgs),

@@ -24,6 +24,7 @@ pub mod figure4;
 pub mod figure5;
 pub mod groups;
 pub mod importance;
+pub mod importance_by_group;
 pub mod left_out;
 pub mod metric;
 pub mod number;

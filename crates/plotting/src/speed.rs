@@ -75,6 +75,7 @@ fn check_numbers(path: &Path, row: &SpeedRow) -> Result<(), Error> {
         ("removed", row.removed as f64, 0.0..=row.heads as f64, "at most `heads`"),
         ("batch_size", row.batch_size as f64, 1.0..=MOST, "at least 1"),
         ("segments", row.segments as f64, 1.0..=MOST, "at least 1"),
+        ("tokens", row.tokens as f64, 1.0..=f64::MAX, "at least 1"),
         ("repeats", row.repeats as f64, 1.0..=MOST, "at least 1"),
         ("original_per_second", row.original_per_second, 1e-9..=MOST, "above 0 and finite"),
         ("original_deviation", row.original_deviation, 0.0..=MOST, "0 or above and finite"),
@@ -83,6 +84,7 @@ fn check_numbers(path: &Path, row: &SpeedRow) -> Result<(), Error> {
         ("ratio_low", row.ratio_low, 1e-9..=MOST, "above 0 and finite"),
         ("ratio_high", row.ratio_high, 1e-9..=MOST, "above 0 and finite"),
         ("ratio", row.ratio, low..=high, "within `ratio_low` and `ratio_high`"),
+        ("neighbours", row.neighbours.unwrap_or(0.0), 0.0..=1.0, "0 to 1"),
         ("predicted_ratio", row.predicted_ratio, 1e-9..=MOST, "above 0 and finite"),
         ("original_multiply_adds", row.original_multiply_adds as f64, 1.0..=f64::MAX, "at least 1"),
         ("original_parameters", row.original_parameters as f64, 1.0..=f64::MAX, "at least 1"),
@@ -113,6 +115,7 @@ pub(crate) mod tests {
             heads: 72,
             batch_size,
             segments: 9,
+            tokens: 45,
             repeats: 5,
             original_per_second: 100.0,
             original_deviation: 2.0,
@@ -121,6 +124,7 @@ pub(crate) mod tests {
             ratio: 1.1,
             ratio_low: 1.05,
             ratio_high: 1.15,
+            neighbours: Some(0.0),
             predicted_ratio: 1.25,
             original_multiply_adds: 9_000_000,
             pruned_multiply_adds: 7_200_000,
@@ -201,7 +205,10 @@ pub(crate) mod tests {
         assert!(faulty(|row| row.heads = 0).contains("must be 1 to 100000"));
         assert!(faulty(|row| row.batch_size = 0).contains("batch_size"));
         assert!(faulty(|row| row.segments = 0).contains("segments"));
+        assert!(faulty(|row| row.tokens = 0).contains("tokens"));
         assert!(faulty(|row| row.repeats = 0).contains("repeats"));
+        assert!(faulty(|row| row.neighbours = Some(1.5)).contains("neighbours"));
+        assert!(faulty(|row| row.neighbours = Some(f64::NAN)).contains("must be 0 to 1"));
         assert!(faulty(|row| row.original_multiply_adds = 0).contains("original_multiply_adds"));
         assert!(faulty(|row| row.original_parameters = 0).contains("original_parameters"));
         assert!(message(vec![]).contains("holds no rows yet"));

@@ -1,5 +1,6 @@
 //! Table 4: segments a second with all heads and without some (Michel et al. 2019, Section 4.3).
 use records::SpeedRow;
+use stats::Metric;
 
 use crate::number::{count, decimals, signed, tenths};
 use crate::paper::PublishedSpeed;
@@ -21,11 +22,14 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], published: &[PublishedSpeed]) -> Tab
     let mut columns = vec!["original", "pruned", "speedup (%)", "95 % interval", "predicted (%)"];
     let is_comparable = rows.iter().any(|row| paper_speedup(row, published).is_some());
     columns.extend(is_comparable.then_some("paper (%)"));
-    let slowest = rows.iter().flat_map(|row| [row.original_per_second, row.pruned_per_second]);
+    let unit = Unit::of(speed);
+    let slowest = rows.iter().flat_map(|row| {
+        [row.original_per_second, row.pruned_per_second].map(|segments| segments * unit.of_a_segment(row))
+    });
     // As many digits for all, but at least one, as in the paper.
     let digits = decimals(slowest.fold(f64::INFINITY, f64::min)).max(1);
     let row = |row: &SpeedRow| {
-        let mut cells = cells(row, digits);
+        let mut cells = cells(row, unit, digits);
         cells.push(Cell::plain(
             paper_speedup(row, published).map_or(String::new(), |speedup| signed(speedup, 1)),
         ));
@@ -35,7 +39,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], published: &[PublishedSpeed]) -> Tab
     Table {
         name: "Table 4",
         label: label(speed, rows, FILE_STEM),
-        title: format!("Segments a second, original and {}; {}", without(rows), title(speed)),
+        title: format!("{} a second, original and {}; {}", unit.name(), without(rows), title(speed)),
         row_heading: "Batch size",
         column_heading: "Speed",
         columns: columns.iter().map(|&column| column.to_owned()).collect(),
@@ -47,9 +51,48 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], published: &[PublishedSpeed]) -> Tab
     }
 }
 
-fn cells(row: &SpeedRow, digits: usize) -> Vec<Cell> {
-    let rate =
-        |mean: f64, deviation: f64| Cell::plain(format!("{mean:.digits$} \u{b1} {deviation:.digits$}"));
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    /// Texts or sentences.
+    Segments,
+    /// Tokens that a language model reads.
+    Read,
+    /// Tokens that a language model produces.
+    Produced,
+}
+
+impl Unit {
+    fn of(speed: &Speed) -> Self {
+        match speed.file.origin.identity() {
+            Some(identity) if identity.arguments.contains_key("continue_by") => Self::Produced,
+            Some(identity) if identity.metric.starts_with(Metric::Nats.name()) => Self::Read,
+            _ => Self::Segments,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Segments => "Segments",
+            Self::Read => "Tokens read",
+            Self::Produced => "Tokens produced",
+        }
+    }
+
+    /// How many a segment has, on average.
+    fn of_a_segment(self, row: &SpeedRow) -> f64 {
+        match self {
+            Self::Segments => 1.0,
+            Self::Read | Self::Produced => row.tokens as f64 / row.segments as f64,
+        }
+    }
+}
+
+fn cells(row: &SpeedRow, unit: Unit, digits: usize) -> Vec<Cell> {
+    let scale = unit.of_a_segment(row);
+    let rate = |mean: f64, deviation: f64| {
+        Cell::plain(format!("{:.digits$} \u{b1} {:.digits$}", mean * scale, deviation * scale))
+    };
     let [speedup, low, high, predicted] =
         [row.ratio, row.ratio_low, row.ratio_high, row.predicted_ratio].map(percent_more);
     vec![
@@ -71,12 +114,30 @@ fn speed_summary(speed: &Speed, rows: &[SpeedRow]) -> Vec<String> {
             .to_owned(),
         which_heads(speed),
     ];
+    summary.extend(continuation(speed));
     summary.extend(speed.file.origin.estimate().departures());
     summary.extend(speed.file.origin.machine().map(|machine| format!("measured on {machine}")));
+    summary.extend(neighbours(rows));
     if !speed.is_finished() {
         summary.push("not finished: the run was killed or is still going, so rows may be missing".to_owned());
     }
     summary
+}
+
+/// How texts were continued, if they were.
+fn continuation(speed: &Speed) -> Option<String> {
+    let tokens = speed.file.origin.identity()?.arguments.get("continue_by")?.as_u64()?;
+    Some(format!(
+        "each segment is continued by {}, greedily and with a cache",
+        count(tokens as usize, "token")
+    ))
+}
+
+/// What other processes took while the rows were timed, if that is known of all.
+fn neighbours(rows: &[SpeedRow]) -> Option<String> {
+    let shares: Vec<f64> = rows.iter().map(|row| row.neighbours).collect::<Option<_>>()?;
+    let most = shares.into_iter().fold(0.0, f64::max);
+    Some(format!("other processes took at most {} % of the machine's processor time", tenths(100.0 * most)))
 }
 
 /// Which heads were removed, as far as the signature says.
@@ -255,6 +316,7 @@ mod tests {
             original_peak_bytes: Some(3 << 20),
             pruned_peak_bytes: Some(9 << 18),
             repeats: 3,
+            neighbours: Some(0.125),
             ..row(36, 8)
         };
         let identity =
@@ -275,6 +337,7 @@ speedup: geometric mean over pairs of neighbouring passes; predicted: the speedu
 the least important heads are removed, estimated on 2000 segments of train
 importance by token
 measured on cpu with 2 threads (linux x86_64), f32
+other processes took at most 12.5 % of the machine's processor time
 paper: Michel et al. (2019), Table 4, BERT on MNLI matched, original and without half of its heads, examples a second: \
 17.0 and 17.5 in batches of 1; 60.0 and 66.0 in batches of 4
 
@@ -304,6 +367,26 @@ memory: the most that a process held which made one pass, in MiB
         };
         speed.file.origin = origin(identity, true);
         assert!(says(&speed));
+    }
+
+    /// 9 segments of 45 tokens, 5 each: 100 and 110 segments a second are 500 and 550 tokens.
+    #[test]
+    fn speed_of_a_language_model_is_in_tokens() {
+        let mut speed = speed(vec![row(36, 1)]);
+        let mut identity =
+            Identity { metric: "nats".to_owned(), ..crate::estimate::tests::identity("token", true, 0.5) };
+        speed.file.origin = origin(identity.clone(), true);
+        let read = terminal(&speed, &[]);
+        assert!(read.starts_with("Table 4. Tokens read a second, original and without 36"), "{read}");
+        assert!(read.contains("500.0 \u{b1} 10.0    550.0 \u{b1} 15.0"), "{read}");
+        identity.arguments.insert("continue_by".to_owned(), 1.into());
+        speed.file.origin = origin(identity, true);
+        let produced = terminal(&speed, &[]);
+        assert!(produced.starts_with("Table 4. Tokens produced a second"), "{produced}");
+        assert!(
+            produced.contains("each segment is continued by 1 token, greedily and with a cache"),
+            "{produced}"
+        );
     }
 
     #[test]

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 /// Half of 8 heads removed, in batches of 16 and, which the paper has not, of 3.
 const SPEED: &str = "\
-4,8,3,100,5,50.0,1.5,52.5,1.25,1.05,0.99,1.11,1.25,1000000000,800000000,4000000,3000000,,,
-4,8,16,100,5,80.0,2.0,88.0,2.5,1.1,1.04,1.16,1.25,1200000000,960000000,4000000,3000000,2097152,1048576,
+4,8,3,100,900,5,50.0,1.5,52.5,1.25,1.05,0.99,1.11,,1.25,1000000000,800000000,4000000,3000000,,,
+4,8,16,100,900,5,80.0,2.0,88.0,2.5,1.1,1.04,1.16,,1.25,1200000000,960000000,4000000,3000000,2097152,1048576,
 ";
 
 /// Ten heads. Epoch 1 has no score; 2 keeps 90 % without one head; 3 keeps 95 % without one and 88 % without two.
@@ -226,14 +226,14 @@ fn bad_rows_are_refused_in_one_line() {
         plotting(&folder, &["all", "demo-x"]).assert().code(1).stderr(contains(message));
     };
     refuses_speed(
-        "4,8,64,100,5,80.0,2.0,NaN,2.5,1.1,1.04,1.16,1.25,2,1,4000000,3000000,,,",
+        "4,8,64,100,900,5,80.0,2.0,NaN,2.5,1.1,1.04,1.16,,1.25,2,1,4000000,3000000,,,",
         "pruned_per_second of 4",
     );
     refuses_speed(
-        "4,9,64,100,5,80.0,2.0,88.0,2.5,1.1,1.04,1.16,1.25,2,1,4000000,3000000,,,",
+        "4,9,64,100,900,5,80.0,2.0,88.0,2.5,1.1,1.04,1.16,,1.25,2,1,4000000,3000000,,,",
         "heads is 8 for 4 removed",
     );
-    refuses_speed("4,8,16,100,5", "line 4");
+    refuses_speed("4,8,16,100,900,5", "line 4");
     let refuses_dynamics = |row: &str, message: &str| {
         let folder = results();
         write::<DynamicsRow>(&folder, "training-dynamics", &format!("{DYNAMICS}{row}\n"));

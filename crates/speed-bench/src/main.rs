@@ -3,9 +3,11 @@
 //! The least important heads are removed for real, and the original and the pruned model compute the same segments in
 //! turn, A B A B, so that a machine that slows down slows both.
 mod memory;
+mod neighbours;
 mod timing;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{bail, ensure};
 use clap::Parser;
@@ -16,12 +18,13 @@ use subject::{Description, Scored, Subject, Work};
 use training::{Machine, Precision};
 
 use memory::PeakOf;
-use timing::Timed;
+use timing::{Settling, Timed};
 
 /// Times a model with all its heads and one with the least important ones removed, in turn (Table 4).
 ///
 /// Writes a row for each share of removed heads and each batch size: segments a second, the ratio with its 95 % interval,
-/// the ratio that the multiply-adds predict, parameters and peak memory. Translators search with their beam.
+/// the ratio that the multiply-adds predict, parameters and peak memory. Translators search with their beam. A row is timed
+/// until the interval is narrow enough or its time is up.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -33,9 +36,17 @@ struct Args {
     #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1,4,16,64", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     batch_size: Vec<u64>,
 
-    /// Timed passes of each model; one more before them warms up
+    /// Timed passes of each model at the least; one more before them warms up
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1_000))]
     repeats: u64,
+
+    /// Time further passes until the 95 % interval of the ratio is narrower than this, in percent of the ratio
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
+    width: f64,
+
+    /// Time for each row, in minutes, after which a wider interval has to do
+    #[arg(long, value_name = "MINUTES", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    minutes: u64,
 
     /// Instead of scoring segments, continue each by so many tokens, greedily and with a cache; for language models
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..=100_000))]
@@ -70,9 +81,26 @@ fn main() -> ExitCode {
 }
 
 impl Args {
+    /// When a row has been timed for long enough.
+    fn settling(&self) -> Settling {
+        Settling {
+            repeats: self.repeats as usize,
+            width: self.width / 100.0,
+            limit: Duration::from_secs(60 * self.minutes),
+        }
+    }
+
     /// What is timed.
     fn work(&self) -> Work {
         self.continue_by.map_or(Work::Score, |tokens| Work::Continue(tokens as usize))
+    }
+}
+
+/// A number above 0.
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
+        _ => Err("must be a number above 0".to_owned()),
     }
 }
 
@@ -101,18 +129,20 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let estimate = args.estimate.estimate_if(args.order.is_measured(), &description, sampling, &machine)?;
     ensure!(!has_duplicates(&args.batch_size), "a batch size is given twice in --batch-size");
     ensure!(!has_duplicates(&removed), "two of the shares in --percent remove the same number of heads");
-    let experiment = if args.continue_by.is_some() { "speed-bench-decoding" } else { "speed-bench" };
-    let path = args.shared.output_path(experiment, &description, &scored);
+    let stem = if args.continue_by.is_some() { "speed-bench-decoding" } else { "speed-bench" };
+    let path = args.shared.output_path(stem, &description, &scored);
     records::check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let mut identity = subject.identity(experiment, &scored)?;
+    let mut identity = subject.identity("speed-bench", &scored)?;
     identity.seed = Some(args.shared.seed());
     if let Some(estimate) = &estimate {
         estimate.describe(subject.as_ref(), &mut identity)?;
     }
     identity.arguments.insert("order".to_owned(), args.order.name().into());
     identity.arguments.insert("repeats".to_owned(), args.repeats.into());
+    identity.arguments.insert("width".to_owned(), args.width.into());
+    identity.arguments.insert("minutes".to_owned(), args.minutes.into());
     if let Some(tokens) = args.continue_by {
         identity.arguments.insert("continue_by".to_owned(), tokens.into());
     }
@@ -183,7 +213,7 @@ impl Bench<'_> {
             let timed = Timed::in_turn(
                 self.subject.pass(&self.scored, batch_size as usize, self.args.work())?.as_ref(),
                 pruned.pass(&self.scored, batch_size as usize, self.args.work())?.as_ref(),
-                self.args.repeats as usize,
+                &self.args.settling(),
             )?;
             let row = self.row(&timed, pruned.as_ref(), (removed, batch_size))?;
             if !self.machine.quiet {
@@ -230,7 +260,8 @@ impl Bench<'_> {
             heads: self.subject.layout().heads().len(),
             batch_size: batch_size as usize,
             segments: timed.segments,
-            repeats: self.args.repeats as usize,
+            tokens: timed.tokens,
+            repeats: timed.original.seconds.len(),
             original_per_second: original.mean(timed.segments),
             original_deviation: original.deviation(timed.segments),
             pruned_per_second: without.mean(timed.segments),
@@ -238,6 +269,7 @@ impl Bench<'_> {
             ratio: ratio.mean,
             ratio_low: ratio.low,
             ratio_high: ratio.high,
+            neighbours: timed.neighbours,
             predicted_ratio: original.multiply_adds as f64 / without.multiply_adds as f64,
             original_multiply_adds: original.multiply_adds,
             pruned_multiply_adds: without.multiply_adds,

@@ -1,9 +1,11 @@
-//! Two models timed in turn.
-use std::time::Instant;
+//! Two models timed in turn, until the ratio of their speeds is known well enough.
+use std::time::{Duration, Instant};
 
 use stats::bootstrap::Interval;
 use stats::t_test;
 use subject::Pass;
+
+use crate::neighbours::Usage;
 
 /// What a model's passes took.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +21,10 @@ pub struct Passes {
 pub struct Timed {
     /// Segments of one pass.
     pub segments: usize,
+    /// Tokens of one pass.
+    pub tokens: u64,
+    /// Share of the machine's processor time that other processes took meanwhile, if the system tells.
+    pub neighbours: Option<f64>,
     /// With all heads.
     pub original: Passes,
     /// With heads removed.
@@ -31,6 +37,34 @@ pub struct Ratio {
     pub mean: f64,
     pub low: f64,
     pub high: f64,
+}
+
+/// When a ratio is known well enough.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settling {
+    /// Timed passes of each model at the least.
+    pub repeats: usize,
+    /// The 95 % interval of the ratio is to be narrower than this share of the ratio.
+    pub width: f64,
+    /// Time after which a wider one has to do.
+    pub limit: Duration,
+}
+
+impl Settling {
+    /// Whether what was timed is enough.
+    ///
+    /// Looking again after each pair makes the interval hold the true ratio a little less often than 95 %; the width, not the
+    /// ratio, decides when to stop, so the ratio is not drawn to either side.
+    fn is_content(&self, timed: &Timed, elapsed: Duration) -> Result<bool, stats::Error> {
+        if timed.original.seconds.len() < self.repeats {
+            return Ok(false);
+        }
+        if elapsed >= self.limit {
+            return Ok(true);
+        }
+        let ratio = timed.ratio()?;
+        Ok(ratio.high - ratio.low < self.width * ratio.mean)
+    }
 }
 
 impl Passes {
@@ -52,23 +86,27 @@ impl Passes {
 }
 
 impl Timed {
-    /// Runs each model once to warm up, and then `repeats` times in turn.
+    /// Runs each model once to warm up, and then both in turn until `settling` is content.
     ///
     /// # Errors
     /// If a model cannot take a segment.
-    pub fn in_turn(original: &dyn Pass, pruned: &dyn Pass, repeats: usize) -> Result<Self, subject::Error> {
+    pub fn in_turn(original: &dyn Pass, pruned: &dyn Pass, settling: &Settling) -> anyhow::Result<Self> {
         let mut timed = Self {
             segments: original.segments(),
+            tokens: original.tokens(),
+            neighbours: None,
             original: Passes { seconds: Vec::new(), multiply_adds: original.run()? },
             pruned: Passes { seconds: Vec::new(), multiply_adds: pruned.run()? },
         };
-        for _ in 0..repeats {
+        let (usage, started) = (Usage::now(), Instant::now());
+        while !settling.is_content(&timed, started.elapsed())? {
             for (pass, passes) in [(original, &mut timed.original), (pruned, &mut timed.pruned)] {
                 let started = Instant::now();
                 pass.run()?;
                 passes.seconds.push(started.elapsed().as_secs_f64());
             }
         }
+        timed.neighbours = usage.zip(Usage::now()).and_then(|(before, now)| now.of_others_since(&before));
         Ok(timed)
     }
 
@@ -95,12 +133,16 @@ mod tests {
         Passes { seconds: seconds.to_vec(), multiply_adds: 1 }
     }
 
+    fn timed(original: &[f64], pruned: &[f64]) -> Timed {
+        let (original, pruned) = (passes(original), passes(pruned));
+        Timed { segments: 12, tokens: 30, neighbours: None, original, pruned }
+    }
+
     /// Pairs of ratios 2 and 8: the mean of their logarithms is ln 4, its standard error ln 2, and the t distribution
     /// with one degree of freedom has 12.7062 below 97.5 %.
     #[test]
     fn the_ratio_is_that_of_neighbours() {
-        let timed = Timed { segments: 12, original: passes(&[4.0, 80.0]), pruned: passes(&[2.0, 10.0]) };
-        let ratio = timed.ratio().unwrap();
+        let ratio = timed(&[4.0, 80.0], &[2.0, 10.0]).ratio().unwrap();
         assert!((ratio.mean - 4.0).abs() < 1e-12, "{ratio:?}");
         let reach = 2_f64.powf(12.706_204_736_432_1);
         assert!((ratio.high / (4.0 * reach) - 1.0).abs() < 1e-9, "{ratio:?}");
@@ -115,6 +157,20 @@ mod tests {
         assert!((passes.deviation(12) - 0.5_f64.sqrt()).abs() < 1e-12);
     }
 
+    /// Pairs of ratios 2 and 2 have an interval without length; those of 2 and 8 one that is far wider than their ratio.
+    #[test]
+    fn pairs_are_timed_until_the_ratio_is_known_or_time_is_up() {
+        let settling = Settling { repeats: 2, width: 0.05, limit: Duration::from_secs(60) };
+        let (known, unknown) = (timed(&[4.0, 6.0], &[2.0, 3.0]), timed(&[4.0, 80.0], &[2.0, 10.0]));
+        let is_content = |settling: Settling, timed: &Timed, seconds| {
+            settling.is_content(timed, Duration::from_secs(seconds)).unwrap()
+        };
+        assert!(is_content(settling, &known, 1) && !is_content(settling, &unknown, 1));
+        assert!(is_content(settling, &unknown, 60));
+        let more = Settling { repeats: 3, ..settling };
+        assert!(!is_content(more, &known, 1) && !is_content(more, &known, 60), "a ratio needs its pairs");
+    }
+
     #[test]
     fn passes_are_taken_in_turn_after_one_that_warms_up() {
         struct Noted<'a>(&'a RefCell<String>, char);
@@ -122,15 +178,19 @@ mod tests {
             fn segments(&self) -> usize {
                 7
             }
+            fn tokens(&self) -> u64 {
+                21
+            }
             fn run(&self) -> Result<u64, subject::Error> {
                 self.0.borrow_mut().push(self.1);
                 Ok(self.1 as u64)
             }
         }
         let order = RefCell::new(String::new());
-        let timed = Timed::in_turn(&Noted(&order, 'A'), &Noted(&order, 'B'), 3).unwrap();
+        let settling = Settling { repeats: 3, width: 0.05, limit: Duration::ZERO };
+        let timed = Timed::in_turn(&Noted(&order, 'A'), &Noted(&order, 'B'), &settling).unwrap();
         assert_eq!(order.into_inner(), "ABABABAB");
         assert_eq!((timed.segments, timed.original.seconds.len(), timed.pruned.seconds.len()), (7, 3, 3));
-        assert_eq!((timed.original.multiply_adds, timed.pruned.multiply_adds), (65, 66));
+        assert_eq!((timed.tokens, timed.original.multiply_adds, timed.pruned.multiply_adds), (21, 65, 66));
     }
 }

@@ -5,7 +5,7 @@ use records::SpeedRow;
 use test_support::{CLASSIFIER, TRANSLATOR, command, refusal, rows, trained};
 
 /// One thread: several that wait for each other crawl where tests share the cores.
-const QUICK: [&str; 6] = ["--limit", "12", "--repeats", "2", "--threads", "1"];
+const QUICK: [&str; 8] = ["--limit", "12", "--repeats", "2", "--minutes", "0", "--threads", "1"];
 
 fn bench(folder: &Path, arguments: &[&str]) -> Vec<SpeedRow> {
     command("speed-bench", folder).args(QUICK).args(arguments).assert().success();
@@ -26,6 +26,7 @@ fn a_classifier_is_timed_at_each_batch_size() {
         assert_eq!(row.original_parameters - row.pruned_parameters, row.removed as u64 * head);
         assert!(row.ratio_low <= row.ratio && row.ratio <= row.ratio_high && row.ratio_low > 0.0);
         assert!(row.original_multiply_adds > row.pruned_multiply_adds);
+        assert!(row.neighbours.is_none_or(|share| (0.0..=1.0).contains(&share)));
         assert!(row.original_per_second > 0.0 && row.original_deviation >= 0.0);
         if cfg!(target_os = "linux") {
             // libtorch alone takes more than ten megabytes
@@ -59,7 +60,13 @@ fn what_cannot_be_timed_is_refused() {
     assert!(refused(&["--order", "oracle"]).contains("choose another"));
     assert!(refused(&["--batch-size", "4,4"]).contains("given twice in --batch-size"));
     assert!(refused(&["--percent", "10,12"]).contains("remove the same number of heads"));
-    for usage in [["--batch-size", "0"], ["--percent", "0"], ["--percent", "100"], ["--repeats", "1"]] {
+    for usage in [
+        ["--batch-size", "0"],
+        ["--percent", "0"],
+        ["--percent", "100"],
+        ["--repeats", "1"],
+        ["--width", "0"],
+    ] {
         command("speed-bench", folder.path()).args(usage).assert().failure().code(2);
     }
 }

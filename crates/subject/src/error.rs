@@ -53,10 +53,6 @@ pub enum Error {
     #[error("windows.stride is {stride}, but windows have {length} tokens: the stride must be at most that")]
     Stride { stride: usize, length: usize },
 
-    /// Questions in half precision.
-    #[error("choices are made in single precision: leave out --precision")]
-    HalfPrecision,
-
     /// A split whose file nobody has described.
     #[error("split `{split}` has no format: [data.format] says how its file is to be read")]
     NoFormat { split: String },

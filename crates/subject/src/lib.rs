@@ -14,6 +14,7 @@ mod evaluation;
 mod language;
 mod locate;
 mod model;
+mod precision;
 mod spec;
 mod subject;
 mod task;

@@ -111,6 +111,9 @@ pub trait Pass {
     /// Number of segments.
     fn segments(&self) -> usize;
 
+    /// Number of tokens that are read, of a translator those of the source, or that are produced if segments are continued.
+    fn tokens(&self) -> u64;
+
     /// Computes all of them once; returns the number of multiply-adds that this takes, padding included.
     ///
     /// # Errors

@@ -143,12 +143,12 @@ impl<T: Task> Subject for TaskSubject<T> {
         let prepared = self.prepare(scored)?;
         let lengths = T::lengths(&prepared);
         let batches = longest_first_rows(lengths.iter().copied(), batch_size);
-        let (open, segments) = (Gates::open(&self.layout(), self.model.options()), lengths.len());
+        let open = Gates::open(&self.layout(), self.model.options());
         Ok(match work {
             Work::Score => {
                 let batches = batches.into_iter().map(|rows| T::batch(&self.model, &prepared, &rows));
                 let batches = batches.collect::<Result<_, _>>()?;
-                Box::new(TaskPass { subject: self, open, segments, batches })
+                Box::new(TaskPass { subject: self, open, lengths, batches })
             }
             Work::Continue(tokens) => {
                 Box::new(Continuations { subject: self, open, prepared, batches, tokens })
@@ -166,13 +166,18 @@ impl<T: Task> Subject for TaskSubject<T> {
 struct TaskPass<'a, T: Task> {
     subject: &'a TaskSubject<T>,
     open: Gates,
-    segments: usize,
+    /// Of the segments, in tokens.
+    lengths: Vec<usize>,
     batches: Vec<T::Batch>,
 }
 
 impl<T: Task> Pass for TaskPass<'_, T> {
     fn segments(&self) -> usize {
-        self.segments
+        self.lengths.len()
+    }
+
+    fn tokens(&self) -> u64 {
+        self.lengths.iter().sum::<usize>() as u64
     }
 
     fn run(&self) -> Result<u64, Error> {
@@ -194,6 +199,10 @@ struct Continuations<'a, T: Task> {
 impl<T: Task> Pass for Continuations<'_, T> {
     fn segments(&self) -> usize {
         self.batches.iter().map(Vec::len).sum()
+    }
+
+    fn tokens(&self) -> u64 {
+        (self.segments() * self.tokens) as u64
     }
 
     fn run(&self) -> Result<u64, Error> {

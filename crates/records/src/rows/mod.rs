@@ -283,6 +283,7 @@ mod tests {
             heads: 2,
             batch_size: 1,
             segments: 1,
+            tokens: 1,
             repeats: 1,
             original_per_second: 1.0,
             original_deviation: 1.0,
@@ -291,6 +292,7 @@ mod tests {
             ratio: 1.0,
             ratio_low: 1.0,
             ratio_high: 1.0,
+            neighbours: None,
             predicted_ratio: 1.0,
             original_multiply_adds: 1,
             pruned_multiply_adds: 1,
@@ -300,8 +302,8 @@ mod tests {
             pruned_peak_bytes: None,
             removed_heads: String::new(),
         };
-        let header = "removed,heads,batch_size,segments,repeats,original_per_second,original_deviation,\
-                      pruned_per_second,pruned_deviation,ratio,ratio_low,ratio_high,predicted_ratio,\
+        let header = "removed,heads,batch_size,segments,tokens,repeats,original_per_second,original_deviation,\
+                      pruned_per_second,pruned_deviation,ratio,ratio_low,ratio_high,neighbours,predicted_ratio,\
                       original_multiply_adds,pruned_multiply_adds,original_parameters,pruned_parameters,\
                       original_peak_bytes,pruned_peak_bytes,removed_heads";
         assert_eq!(fields(&speed), header);

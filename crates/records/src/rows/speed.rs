@@ -16,6 +16,9 @@ pub struct SpeedRow {
     pub batch_size: usize,
     /// Segments of one pass: texts or sentences.
     pub segments: usize,
+    /// Tokens of one pass: those that are read, of a translator those of the source, or those that are produced where
+    /// segments are continued.
+    pub tokens: u64,
     /// Timed passes of each model, without the first, which warms up.
     pub repeats: usize,
     /// Segments a second of the original model, mean over passes.
@@ -32,6 +35,8 @@ pub struct SpeedRow {
     pub ratio_low: f64,
     /// Upper end of the 95 % interval of `ratio`.
     pub ratio_high: f64,
+    /// Share of the machine's processor time that other processes took while this row was timed; empty if unknown.
+    pub neighbours: Option<f64>,
     /// `original_multiply_adds` over `pruned_multiply_adds`: the ratio if time were only arithmetic.
     pub predicted_ratio: f64,
     /// Multiply-adds of one pass of the original model, padding included.
@@ -59,6 +64,7 @@ impl Row for SpeedRow {
         "heads",
         "batch_size",
         "segments",
+        "tokens",
         "repeats",
         "original_per_second",
         "original_deviation",
@@ -67,6 +73,7 @@ impl Row for SpeedRow {
         "ratio",
         "ratio_low",
         "ratio_high",
+        "neighbours",
         "predicted_ratio",
         "original_multiply_adds",
         "pruned_multiply_adds",

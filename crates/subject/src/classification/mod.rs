@@ -2,7 +2,6 @@
 mod data;
 mod encoder;
 mod learner;
-mod precision;
 mod scorer;
 mod spec;
 mod texts;
@@ -28,9 +27,9 @@ use training::Machine;
 use crate::checkpoint::{self, Places};
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
+use crate::precision::Models;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
-use precision::Models;
 use scorer::Decisions;
 use spec::{ClassificationSpec, MetricName};
 use texts::{BATCH_TOKENS, Texts};
@@ -47,7 +46,7 @@ pub(crate) struct Classification {
 
 impl Task for Classification {
     type Spec = ClassificationSpec;
-    type Model = Models;
+    type Model = Models<Classifier>;
     type Examples = Vec<Example>;
     type Prepared = Texts;
     type Encoded = Texts;
@@ -130,7 +129,7 @@ impl Task for Classification {
         machine: &Machine,
         places: Places<'_>,
         _is_given: bool,
-    ) -> Result<(Self, Models), Error> {
+    ) -> Result<(Self, Models<Classifier>), Error> {
         let (spec, folder) = (&described.spec, places.tokenizer);
         let model = Classifier::load(places.model, (Kind::Float, machine.device))?;
         model.check_gates()?;
@@ -156,7 +155,12 @@ impl Task for Classification {
         ]);
     }
 
-    fn prepare(&self, model: &Models, examples: Vec<Example>, split: &str) -> Result<Texts, Error> {
+    fn prepare(
+        &self,
+        model: &Models<Classifier>,
+        examples: Vec<Example>,
+        split: &str,
+    ) -> Result<Texts, Error> {
         self.encode(model, &examples, split)
     }
 
@@ -164,13 +168,13 @@ impl Task for Classification {
         texts.lengths().collect()
     }
 
-    fn load_of<'a>(&'a self, models: &'a Models, texts: &Texts) -> Load<'a> {
+    fn load_of<'a>(&'a self, models: &'a Models<Classifier>, texts: &Texts) -> Load<'a> {
         scorer::load(models, texts)
     }
 
     fn scorer<'a>(
         &'a self,
-        models: &Models,
+        models: &Models<Classifier>,
         machine: &Machine,
         plan: &Plan,
         texts: &'a Texts,
@@ -183,7 +187,7 @@ impl Task for Classification {
         Ok(Segments::Classes(found, self.metric))
     }
 
-    fn encode(&self, _: &Models, examples: &Vec<Example>, split: &str) -> Result<Texts, Error> {
+    fn encode(&self, _: &Models<Classifier>, examples: &Vec<Example>, split: &str) -> Result<Texts, Error> {
         let classes = data::classes(examples, &self.labels, split)?;
         Ok(Texts::encode(&self.tokenizer, examples, classes))
     }
@@ -193,7 +197,7 @@ impl Task for Classification {
     }
 
     fn measure(
-        models: &Models,
+        models: &Models<Classifier>,
         texts: &Texts,
         rows: &[usize],
         gates: &Gates,
@@ -204,16 +208,21 @@ impl Task for Classification {
     }
 
     /// The logits of each text.
-    fn outputs(models: &Models, texts: &Texts, rows: &[usize], gates: &Gates) -> Result<Vec<f64>, Error> {
+    fn outputs(
+        models: &Models<Classifier>,
+        texts: &Texts,
+        rows: &[usize],
+        gates: &Gates,
+    ) -> Result<Vec<f64>, Error> {
         let batch = texts.batch(models.quickest(), rows)?;
         Ok(to_vec(&no_grad(|| models.quickest().forward(&batch, gates, &ModelDropout::OFF))))
     }
 
-    fn batch(models: &Models, texts: &Texts, rows: &[usize]) -> Result<SegmentBatch, Error> {
+    fn batch(models: &Models<Classifier>, texts: &Texts, rows: &[usize]) -> Result<SegmentBatch, Error> {
         texts.batch(models.quickest(), rows)
     }
 
-    fn pass(&self, models: &Models, batch: &SegmentBatch, open: &Gates) -> Result<u64, Error> {
+    fn pass(&self, models: &Models<Classifier>, batch: &SegmentBatch, open: &Gates) -> Result<u64, Error> {
         let model = models.quickest();
         let logits = no_grad(|| model.forward(batch, open, &ModelDropout::OFF));
         // waits for a GPU
@@ -225,7 +234,13 @@ impl Task for Classification {
     }
 
     /// Its class, and how probable the model finds it.
-    fn say(&self, models: &Models, text: &str, _tokens: usize, gates: &Gates) -> Result<String, Error> {
+    fn say(
+        &self,
+        models: &Models<Classifier>,
+        text: &str,
+        _tokens: usize,
+        gates: &Gates,
+    ) -> Result<String, Error> {
         let model = models.quickest();
         let Encoded { ids, segments } = self.tokenizer.encode(text, None);
         let batch = model.batch(&[(&ids, &segments)])?;

@@ -1,82 +1,90 @@
 //! Texts classified under many head sets.
 use std::ops::Range;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use core_masking::{Classifier, ClassifierConfig, GatedModel, HeadSet, Trunk};
+use core_masking::{Classifier, ClassifierConfig, GatedModel, HeadSet, Trunk, to_vec};
 use stats::classification::Outcome;
-use tch::no_grad;
-use training::{Machine, workers};
+use tch::{Kind, Tensor, no_grad};
+use training::Machine;
 
-use super::precision::{MARGIN, Models};
-use super::texts::{BATCH_TOKENS, Texts};
+use super::texts::{BATCH_TOKENS, Texts, classes};
 use crate::error::Error;
 use crate::evaluation::{BySet, Load, Plan, Request, Scorer, by_lowest_layer};
-use crate::model::of_threads;
+use crate::precision::{Models, Pair, SecondLook};
 use crate::subject::Scored;
-
-/// Texts, of all lengths, on which the error of the quick model is measured, if there are as many.
-const CALIBRATED: usize = 512;
 
 /// A split that is classified.
 pub(crate) struct Decisions<'a> {
     texts: &'a Texts,
-    /// Decisions closer than this in the quick model are the exact model's, if there are two.
-    bound: Option<f64>,
-    decided: AtomicUsize,
-    /// Those that the exact model has made again.
-    rechecked: AtomicUsize,
+    second_look: Option<SecondLook>,
 }
 
 impl<'a> Decisions<'a> {
     /// # Errors
     /// If a logit is NaN or infinite.
     pub(super) fn new(
-        (models, machine): (&Models, &Machine),
+        (models, machine): (&Models<Classifier>, &Machine),
         plan: &Plan,
         texts: &'a Texts,
         scored: &Scored,
     ) -> Result<Self, Error> {
-        let bound = match &models.quick {
-            Some(_) => Some(bound((models, machine), plan, texts, scored)?),
-            None => None,
+        let error = |models: &Pair<'_, Classifier>, rows: &[usize]| {
+            let logits = |model: &Classifier| -> Result<Tensor, Error> {
+                let intact = model.variants(&[HeadSet::none()], false)?;
+                let (logits, _) = model.sweep(&texts.batch(model, rows)?, &intact, 1, None);
+                Ok(logits[0].to_kind(Kind::Float))
+            };
+            Ok(largest_gap(&logits(models.quick)?, &logits(models.exact)?))
         };
-        Ok(Self { texts, bound, decided: AtomicUsize::new(0), rechecked: AtomicUsize::new(0) })
+        let second_look = models.second_look((machine, plan, scored), texts.len(), error)?;
+        Ok(Self { texts, second_look })
+    }
+
+    /// Replaces the classes of close decisions by those of the exact model.
+    ///
+    /// - `logits`: those of the quick model, `[batch, labels]` of each set
+    /// - `found`: the class of each text under each set
+    fn look_again(
+        &self,
+        exact: &Classifier,
+        request: &Request<'_>,
+        logits: &[Tensor],
+        found: &mut [Vec<usize>],
+    ) -> Result<(), Error> {
+        let logits = Tensor::stack(logits, 0).to_kind(Kind::Float).flatten(0, 1); // [sets * batch, labels]
+        let Some(look) = self.second_look.as_ref().filter(|_| logits.size()[1] > 1) else {
+            return Ok(()); // one class leaves nothing to decide
+        };
+        let (greatest, _) = logits.topk(2, -1, true, true);
+        let leads = to_vec::<f64>(&(greatest.select(1, 0) - greatest.select(1, 1)));
+        let variants = exact.variants(request.sets, request.rescale)?;
+        let rows = request.rows;
+        look.take(&leads, |close| {
+            let (batch, mut largest) = (self.texts.batch(exact, rows)?, 0.0_f64);
+            // as many rows as the batch has at a time, for which there is memory
+            for places in close.chunks(rows.len() * request.sets_per_batch) {
+                let cells: Vec<_> =
+                    places.iter().map(|place| (place / rows.len(), place % rows.len())).collect();
+                let exact = exact.sweep_cells(&batch, &variants, &cells);
+                for (&(set, text), class) in cells.iter().zip(classes(&exact)?) {
+                    found[set][text] = class;
+                }
+                let places: Vec<i64> = places.iter().map(|&place| place as i64).collect();
+                let quick = logits.index_select(0, &Tensor::from_slice(&places).to_device(logits.device()));
+                largest = largest.max(largest_gap(&quick, &exact));
+            }
+            Ok(largest)
+        })
     }
 }
 
-/// How far apart the two greatest logits of the quick model must be for a decision to be that of the exact one. Measured
-/// once for what is scored.
-fn bound(
-    (models, machine): (&Models, &Machine),
-    plan: &Plan,
-    texts: &Texts,
-    scored: &Scored,
-) -> Result<f64, Error> {
-    let bounds = || models.bounds.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, bound)) = bounds().iter().find(|(known, _)| known == scored) {
-        return Ok(*bound);
-    }
-    let every = texts.len().div_ceil(CALIBRATED);
-    let job = |models: &Models, item: usize| {
-        // Which texts are looked at must not depend on how they are batched.
-        let rows: Vec<usize> = plan.batches[item].iter().copied().filter(|row| row % every == 0).collect();
-        if rows.is_empty() {
-            return Ok(0.0);
-        }
-        no_grad(|| models.largest_error(texts, &rows))
-    };
-    let mut largest = 0.0_f64;
-    workers::in_order(of_threads(models, machine)?, plan.batches.len(), job, |_, error| {
-        largest = largest.max(error);
-        Ok::<_, Error>(())
-    })?;
-    bounds().push((scored.clone(), MARGIN * largest));
-    Ok(MARGIN * largest)
+/// The largest error in a difference of two logits of a row; both `[.., labels]`.
+fn largest_gap(quick: &Tensor, exact: &Tensor) -> f64 {
+    let errors = quick - exact;
+    (errors.amax([-1], false) - errors.amin([-1], false)).max().double_value(&[])
 }
 
 impl Scorer for Decisions<'_> {
-    type Model = Models;
+    type Model = Models<Classifier>;
     type Segment = Outcome;
 
     fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
@@ -86,33 +94,30 @@ impl Scorer for Decisions<'_> {
     /// What the models say of the texts of a batch under each set.
     fn score(
         &self,
-        models: &Models,
+        models: &Models<Classifier>,
         request: &Request<'_>,
         left: Option<Trunk>,
     ) -> Result<(BySet<Outcome>, Trunk), Error> {
-        let (found, trunk) = no_grad(|| models.classify(self.texts, (request, self.bound), left))?;
-        self.decided.fetch_add(request.sets.len() * request.rows.len(), Ordering::Relaxed);
-        self.rechecked.fetch_add(found.rechecked, Ordering::Relaxed);
+        let model = models.quickest();
+        let variants = model.variants(request.sets, request.rescale)?;
+        let batch = self.texts.batch(model, request.rows)?;
+        let (logits, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
+        let mut found = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
+        no_grad(|| self.look_again(&models.exact, request, &logits, &mut found))?;
         let outcome =
             |(&row, predicted): (&usize, usize)| Outcome { gold: self.texts.classes[row], predicted };
         let of_set = |predicted: Vec<usize>| request.rows.iter().zip(predicted).map(outcome).collect();
-        Ok((found.by_set.into_iter().map(of_set).collect(), trunk))
+        Ok((found.into_iter().map(of_set).collect(), trunk))
     }
 
     /// What the second look did, if there is one.
     fn report(&self) -> Option<String> {
-        let [again, decided] = [&self.rechecked, &self.decided].map(|count| count.load(Ordering::Relaxed));
-        self.bound.map(|bound| {
-            format!(
-                "{again} of {decided} decisions were made again in f32: closer than {bound:.3}, {MARGIN} times the largest \
-                 error of bf16 on the intact model, or on those looked at"
-            )
-        })
+        self.second_look.as_ref().map(SecondLook::report)
     }
 }
 
 /// What texts take of the memory.
-pub(super) fn load<'a>(models: &Models, texts: &Texts) -> Load<'a> {
+pub(super) fn load<'a>(models: &Models<Classifier>, texts: &Texts) -> Load<'a> {
     let config: &ClassifierConfig = models.exact.config();
     let bytes = |model: &Classifier| model.options().0.elt_size_in_bytes() as u64;
     let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
@@ -135,10 +140,19 @@ mod tests {
     use super::super::texts::outcomes;
     use super::*;
     use crate::evaluation::Sweep;
+    use crate::model::of_threads;
     use core_masking::ModelDropout;
     use corpus::classifier_tokenizer::Encoded;
     use tch::{Device, Kind};
     use training::Progress;
+
+    /// Errors of 0.5, -0.25 and 0: the greatest difference of two logits is off by 0.75.
+    #[test]
+    fn errors_of_differences_count() {
+        let quick = Tensor::from_slice2(&[[1.0, 1.0, 1.0], [1.5, 2.75, 4.0]]);
+        let exact = Tensor::from_slice2(&[[1.0, 1.0, 1.0], [1.0, 3.0, 4.0]]);
+        assert!((largest_gap(&quick, &exact) - 0.75).abs() < 1e-12);
+    }
 
     fn set(names: &[&str]) -> HeadSet {
         names.iter().map(|name| name.parse().unwrap()).collect()
@@ -183,7 +197,7 @@ mod tests {
     }
 
     fn together(
-        models: &Models,
+        models: &Models<Classifier>,
         machine: &Machine,
         texts: &Texts,
         rescale: bool,
@@ -199,7 +213,7 @@ mod tests {
             Ok(())
         };
         sweep.run(of_threads(models, machine).unwrap(), &sets, rescale, &mut progress, each).unwrap();
-        (found, sweep.scorer.rechecked.into_inner())
+        (found, sweep.scorer.second_look.map_or(0, |look| look.made_again()))
     }
 
     /// Whatever the memory and the sets, each text has the outcome that it has when its set is evaluated alone.

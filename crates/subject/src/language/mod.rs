@@ -23,17 +23,18 @@ use stats::classification::{ClassificationMetric, Outcome};
 use stats::nats::NatsStatistics;
 use stats::{Metric, Segments};
 use tch::{Kind, no_grad};
-use training::{Machine, Precision};
+use training::Machine;
 
 use crate::checkpoint::{Places, check_vocabulary};
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
+use crate::precision::Models;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
 use data::Texts;
 use model::Symbols;
 use rows::{Rows, SegmentsOf, Windowing};
-use scorer::{Predictions, RowNats};
+use scorer::{Found, Predictions};
 use spec::{ChoiceRule, LanguageData, LanguageSpec, ScoreSpec};
 
 /// How a language model reads, and how it is asked.
@@ -49,7 +50,7 @@ pub(crate) struct LanguageModelling {
 
 impl Task for LanguageModelling {
     type Spec = LanguageSpec;
-    type Model = LanguageModel;
+    type Model = Models<LanguageModel>;
     type Examples = Texts;
     type Prepared = Rows;
     type Encoded = Rows;
@@ -86,14 +87,6 @@ impl Task for LanguageModelling {
         data::files(&spec.data, data, split)
     }
 
-    /// Refuses choices in half precision, which would change those that are close.
-    fn check(_: &Described<Self>, machine: &Machine, _: &str, texts: &Texts) -> Result<(), Error> {
-        match texts {
-            Texts::Questions(_) if machine.precision != Precision::F32 => Err(Error::HalfPrecision),
-            _ => Ok(()),
-        }
-    }
-
     fn count(texts: &Texts) -> usize {
         texts.len()
     }
@@ -120,9 +113,9 @@ impl Task for LanguageModelling {
         machine: &Machine,
         places: Places<'_>,
         _is_given: bool,
-    ) -> Result<(Self, LanguageModel), Error> {
+    ) -> Result<(Self, Models<LanguageModel>), Error> {
         let spec = &described.spec;
-        let model = LanguageModel::load(places.model, machine.options())?;
+        let model = LanguageModel::load(places.model, (Kind::Float, machine.device))?;
         model.check_gates()?;
         let tokenizer = LanguageTokenizer::load(places.tokenizer)?;
         let config = model.config();
@@ -135,7 +128,7 @@ impl Task for LanguageModelling {
             score: spec.score,
             key_value_heads: (groups < config.num_attention_heads).then_some(groups),
         };
-        Ok((task, model))
+        Ok((task, Models::new(model, machine.precision)?))
     }
 
     fn metric(&self, split: &str) -> Metric {
@@ -171,60 +164,62 @@ impl Task for LanguageModelling {
         }
     }
 
-    fn prepare(&self, model: &LanguageModel, texts: Texts, split: &str) -> Result<Rows, Error> {
+    fn prepare(&self, model: &Models<LanguageModel>, texts: Texts, split: &str) -> Result<Rows, Error> {
         self.encode(model, &texts, split)
     }
 
     fn lengths(rows: &Rows) -> Vec<usize> {
-        rows.lengths().collect()
+        let lengths: Vec<usize> = rows.lengths().collect();
+        (0..rows.units()).map(|unit| lengths[rows.unit(unit)].iter().sum()).collect()
     }
 
-    fn load_of<'a>(&'a self, model: &'a LanguageModel, rows: &Rows) -> Load<'a> {
-        scorer::load(model, rows)
+    fn load_of<'a>(&'a self, models: &'a Models<LanguageModel>, rows: &Rows) -> Load<'a> {
+        scorer::load(models, rows)
     }
 
     fn scorer<'a>(
         &'a self,
-        _: &LanguageModel,
-        _: &Machine,
-        _: &Plan,
+        models: &Models<LanguageModel>,
+        machine: &Machine,
+        plan: &Plan,
         rows: &'a Rows,
-        _: &Scored,
+        scored: &Scored,
     ) -> Result<Predictions<'a>, Error> {
-        Ok(Predictions { rows })
+        Predictions::new((models, machine), plan, rows, scored)
     }
 
-    fn segments(&self, rows: &Rows, found: Vec<RowNats>) -> Result<Segments, Error> {
+    fn segments(&self, rows: &Rows, found: Vec<Found>) -> Result<Segments, Error> {
         match &rows.segments {
             SegmentsOf::Documents { words } => {
                 let mut sums = vec![(0.0, 0_u32); words.len()];
-                for RowNats { row, nats } in found {
+                for (row, found) in found.into_iter().enumerate() {
                     let (sum, tokens) = &mut sums[rows.segment(row)];
-                    *sum += nats;
+                    if let Found::Nats(nats) = found {
+                        *sum += nats;
+                    }
                     *tokens += rows.predictions(row) as u32;
                 }
                 let document = |((nats, tokens), &words)| Ok(NatsStatistics::new(nats, tokens, words)?);
                 Ok(Segments::Nats(sums.into_iter().zip(words).map(document).collect::<Result<_, Error>>()?))
             }
-            SegmentsOf::Questions { answers } => {
-                let mut best = vec![Best { predicted: 0, score: f64::NEG_INFINITY, seen: 0 }; answers.len()];
-                for RowNats { row, nats } in found {
-                    best[rows.segment(row)].meet(-nats / rows.length(row));
-                }
-                let outcome = |(best, &gold): (Best, &usize)| Outcome { gold, predicted: best.predicted };
-                let outcomes = best.into_iter().zip(answers).map(outcome).collect();
+            SegmentsOf::Questions { answers, .. } => {
+                let outcome = |(found, &gold)| match found {
+                    Found::Choice(predicted) => Some(Outcome { gold, predicted }),
+                    Found::Nats(_) => None,
+                };
+                let outcomes = found.into_iter().zip(answers).filter_map(outcome).collect();
                 Ok(Segments::Classes(outcomes, ClassificationMetric::Accuracy))
             }
         }
     }
 
-    fn encode(&self, model: &LanguageModel, texts: &Texts, split: &str) -> Result<Rows, Error> {
+    fn encode(&self, model: &Models<LanguageModel>, texts: &Texts, split: &str) -> Result<Rows, Error> {
         match texts {
             Texts::Documents(documents) => {
                 Rows::of_documents(&self.tokenizer, documents, self.windowing, split)
             }
             Texts::Questions(questions) => {
-                let settings = (self.rule(split), model.config().max_position_embeddings);
+                let settings = (self.rule(split), model.exact.config().max_position_embeddings);
                 Rows::of_choices(&self.tokenizer, questions, settings, split)
             }
         }
@@ -235,33 +230,41 @@ impl Task for LanguageModelling {
     }
 
     fn measure(
-        model: &LanguageModel,
+        models: &Models<LanguageModel>,
         rows: &Rows,
         batch: &[usize],
         gates: &Gates,
         measures: &BTreeSet<Measure>,
     ) -> Result<Measured, Error> {
+        let model = models.quickest();
         Ok(model.measure(&rows.examples(model, batch)?, gates, measures))
     }
 
     /// Nats a prediction of each row.
     fn outputs(
-        model: &LanguageModel,
+        models: &Models<LanguageModel>,
         rows: &Rows,
         batch: &[usize],
         gates: &Gates,
     ) -> Result<Vec<f64>, Error> {
-        let texts = rows.batch(model, batch)?;
+        let (model, batch) = (models.quickest(), rows.of_units(batch));
+        let texts = rows.batch(model, &batch)?;
         let nats = no_grad(|| model.prediction_nats(&texts, gates, &ModelDropout::OFF));
         let nats = to_vec::<f64>(&texts.by_row(&nats.to_kind(Kind::Double)));
-        Ok(nats.into_iter().zip(batch).map(|(nats, &row)| nats / rows.predictions(row) as f64).collect())
+        Ok(nats.into_iter().zip(batch).map(|(nats, row)| nats / rows.predictions(row) as f64).collect())
     }
 
-    fn batch(model: &LanguageModel, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {
-        rows.batch(model, batch)
+    fn batch(models: &Models<LanguageModel>, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {
+        rows.batch(models.quickest(), &rows.of_units(batch))
     }
 
-    fn pass(&self, model: &LanguageModel, batch: &PredictionBatch, open: &Gates) -> Result<u64, Error> {
+    fn pass(
+        &self,
+        models: &Models<LanguageModel>,
+        batch: &PredictionBatch,
+        open: &Gates,
+    ) -> Result<u64, Error> {
+        let model = models.quickest();
         let nats = no_grad(|| model.prediction_nats(batch, open, &ModelDropout::OFF));
         // waits for a GPU
         if nats.isfinite().all().int64_value(&[]) == 0 {
@@ -272,12 +275,13 @@ impl Task for LanguageModelling {
 
     fn continue_by(
         &self,
-        model: &LanguageModel,
+        models: &Models<LanguageModel>,
         rows: &Rows,
         batch: &[usize],
         tokens: usize,
         open: &Gates,
     ) -> Result<u64, Error> {
+        let (model, batch) = (models.quickest(), rows.of_units(batch));
         // Without the last token, which is there to be predicted, and with room for those that are made.
         let shortest = batch.iter().map(|&row| rows.tokens(row).len() - 1).min().unwrap_or(0);
         let positions = model.config().max_position_embeddings as usize;
@@ -291,7 +295,14 @@ impl Task for LanguageModelling {
     }
 
     /// The text that follows by greedy search.
-    fn say(&self, model: &LanguageModel, text: &str, tokens: usize, gates: &Gates) -> Result<String, Error> {
+    fn say(
+        &self,
+        models: &Models<LanguageModel>,
+        text: &str,
+        tokens: usize,
+        gates: &Gates,
+    ) -> Result<String, Error> {
+        let model = models.quickest();
         let mut prompt: Vec<u32> = self.tokenizer.begin().into_iter().collect();
         prompt.extend(self.tokenizer.encode(text)?);
         if prompt.is_empty() {
@@ -309,22 +320,5 @@ impl LanguageModelling {
     fn rule(&self, split: &str) -> ChoiceRule {
         let own = self.data.splits.get(split).and_then(|split| split.rule);
         own.unwrap_or(self.score.choices)
-    }
-}
-
-/// The best choice of a question so far; of equal ones the first.
-#[derive(Debug, Clone, Copy)]
-struct Best {
-    predicted: usize,
-    score: f64,
-    seen: usize,
-}
-
-impl Best {
-    fn meet(&mut self, score: f64) {
-        if score > self.score {
-            (self.predicted, self.score) = (self.seen, score);
-        }
-        self.seen += 1;
     }
 }

@@ -39,8 +39,9 @@ struct Row {
 pub(crate) enum SegmentsOf {
     /// Documents, by their nats a token: the words of each.
     Documents { words: Vec<u32> },
-    /// Questions, by the choice that a model finds most probable: the place of the right one among the choices of each.
-    Questions { answers: Vec<usize> },
+    /// Questions, by the choice that a model finds most probable: the place of the right one among the choices of each, and
+    /// the place of its first row, behind which those of its other choices follow.
+    Questions { answers: Vec<usize>, starts: Vec<usize> },
 }
 
 /// How documents become rows.
@@ -167,8 +168,9 @@ impl Rows {
         (rule, positions): (ChoiceRule, i64),
         split: &str,
     ) -> Result<Self, Error> {
-        let (mut tokens, mut rows) = (Vec::new(), Vec::new());
+        let (mut tokens, mut rows, mut starts) = (Vec::new(), Vec::new(), Vec::new());
         for (segment, question) in questions.iter().enumerate() {
+            starts.push(rows.len());
             for part in question.parts() {
                 let start = tokens.len();
                 // The pieces of the context as it is encoded alone, as lm-evaluation-harness counts them.
@@ -195,7 +197,7 @@ impl Rows {
             }
         }
         let answers = questions.iter().map(|question| question.answer).collect();
-        Ok(Self { tokens, rows, segments: SegmentsOf::Questions { answers } })
+        Ok(Self { tokens, rows, segments: SegmentsOf::Questions { answers, starts } })
     }
 
     /// Number of rows.
@@ -211,6 +213,37 @@ impl Rows {
     /// Predictions of a row.
     pub(super) fn predictions(&self, row: usize) -> usize {
         self.rows[row].tokens.len() - self.rows[row].context
+    }
+
+    /// Number of units: rows of documents, or questions.
+    pub(super) fn units(&self) -> usize {
+        match &self.segments {
+            SegmentsOf::Documents { .. } => self.len(),
+            SegmentsOf::Questions { starts, .. } => starts.len(),
+        }
+    }
+
+    /// The rows of a unit.
+    pub(super) fn unit(&self, unit: usize) -> Range<usize> {
+        match &self.segments {
+            SegmentsOf::Documents { .. } => unit..unit + 1,
+            SegmentsOf::Questions { starts, .. } => {
+                starts[unit]..starts.get(unit + 1).copied().unwrap_or(self.len())
+            }
+        }
+    }
+
+    /// The rows of these units.
+    pub(super) fn of_units(&self, units: &[usize]) -> Vec<usize> {
+        units.iter().flat_map(|&unit| self.unit(unit)).collect()
+    }
+
+    /// Tokens that the model reads of each unit, its rows padded to the longest of them.
+    pub(super) fn padded(&self) -> impl Iterator<Item = usize> + '_ {
+        let padded = |unit: Range<usize>| {
+            unit.len() * unit.map(|row| self.rows[row].tokens.len() - 1).max().unwrap_or(0)
+        };
+        (0..self.units()).map(move |unit| padded(self.unit(unit)))
     }
 
     /// The document or question that a row belongs to.
@@ -237,38 +270,25 @@ impl Rows {
         Ok(model.batch(&rows.iter().map(window).collect::<Vec<_>>())?)
     }
 
-    /// These rows with what their losses are made of: their nats, or, of whole questions, the choice.
+    /// These units with what their losses are made of: their nats, or, of questions, the choice.
     ///
     /// # Errors
     /// As for [`batch`](Self::batch).
-    pub(super) fn examples(&self, model: &LanguageModel, rows: &[usize]) -> Result<PredictionBatch, Error> {
-        let mut batch = self.batch(model, rows)?;
-        if let SegmentsOf::Questions { answers } = &self.segments {
-            let questions = rows.chunk_by(|&one, &next| self.segment(one) == self.segment(next));
-            let counts: Vec<usize> = questions.clone().map(<[usize]>::len).collect();
-            let answers: Vec<usize> = questions.map(|rows| answers[self.segment(rows[0])]).collect();
+    pub(super) fn examples(&self, model: &LanguageModel, units: &[usize]) -> Result<PredictionBatch, Error> {
+        let rows = self.of_units(units);
+        let mut batch = self.batch(model, &rows)?;
+        if let SegmentsOf::Questions { answers, .. } = &self.segments {
+            let counts: Vec<usize> = units.iter().map(|&unit| self.unit(unit).len()).collect();
+            let answers: Vec<usize> = units.iter().map(|&unit| answers[unit]).collect();
             let lengths: Vec<f64> = rows.iter().map(|&row| self.length(row)).collect();
             batch.choices = Some(ChoiceRows::new(&counts, &answers, &lengths, model.options()));
         }
         Ok(batch)
     }
 
-    /// Batches of rows of similar length, the longest first; those of a question stay together.
+    /// Batches of units of similar length, the longest first.
     pub(super) fn batches(&self) -> Vec<Vec<usize>> {
-        let all: Vec<usize> = (0..self.rows.len()).collect();
-        let units: Vec<&[usize]> = match self.segments {
-            SegmentsOf::Documents { .. } => all.chunks(1).collect(),
-            SegmentsOf::Questions { .. } => {
-                all.chunk_by(|&one, &next| self.segment(one) == self.segment(next)).collect()
-            }
-        };
-        let longest = |unit: &[usize]| unit.iter().map(|&row| self.rows[row].tokens.len()).max().unwrap_or(0);
-        let tokens = |unit: &&[usize]| unit.len() * longest(unit);
-        let batches = corpus::batches::longest_first(units.iter().map(tokens), BATCH_TOKENS);
-        batches
-            .into_iter()
-            .map(|batch| batch.into_iter().flat_map(|unit| units[unit].to_vec()).collect())
-            .collect()
+        corpus::batches::longest_first(self.padded(), BATCH_TOKENS)
     }
 }
 
@@ -334,18 +354,21 @@ mod tests {
         // with a space between context and choice
         assert_eq!(found, [(3, 2, 2.0), (5, 4, 4.0), (5, 2, 1.0), (6, 3, 2.0)]);
         assert!((0..4).all(|row| of(ChoiceRule::Acc).length(row) == 1.0));
-        assert_eq!(rows.batches().concat().len(), 4);
+        assert_eq!(rows.padded().collect::<Vec<_>>(), [2 * 4, 2 * 5]);
         let long = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 4), "test").unwrap_err();
         assert_eq!(long.to_string(), "a choice of 5 tokens is longer than the 4 positions of the model");
     }
 
     #[test]
     fn questions_stay_together() {
-        let questions: Vec<Choice> = (0..40).map(|_| question("ab?", &["c", "cd", "d"])).collect();
+        let choices = [&["c", "cd", "d"][..], &["a", "b"]];
+        let questions: Vec<Choice> = (0..40).map(|place| question("ab?", choices[place % 2])).collect();
         let rows = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 9), "test").unwrap();
+        assert_eq!((rows.units(), rows.len()), (40, 100));
+        assert_eq!(rows.of_units(&[39, 0]), [98, 99, 0, 1, 2]);
         for batch in rows.batches() {
-            for rows_of_question in batch.chunks(3) {
-                assert!(rows_of_question.iter().all(|&row| row / 3 == rows_of_question[0] / 3), "{batch:?}");
+            for row in rows.of_units(&batch) {
+                assert!(batch.contains(&rows.segment(row)), "{batch:?}");
             }
         }
     }

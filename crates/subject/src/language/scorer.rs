@@ -3,59 +3,193 @@ use std::ops::Range;
 
 use core_masking::language_model::LOGITS_AT_ONCE;
 use core_masking::{GatedModel, HeadSet, LanguageModel, Trunk, to_vec};
-use tch::{Kind, no_grad};
+use tch::{Kind, Tensor, no_grad};
+use training::Machine;
 
-use super::rows::{BATCH_TOKENS, Rows};
+use super::rows::{BATCH_TOKENS, Rows, SegmentsOf};
 use crate::error::Error;
-use crate::evaluation::{BySet, Load, Request, Scorer, by_lowest_layer};
+use crate::evaluation::{BySet, Load, Plan, Request, Scorer, by_lowest_layer};
+use crate::precision::{Models, Pair, SecondLook};
+use crate::subject::Scored;
 
 /// A split that is predicted.
 pub(crate) struct Predictions<'a> {
-    pub(super) rows: &'a Rows,
+    rows: &'a Rows,
+    /// At choices.
+    second_look: Option<SecondLook>,
 }
 
-/// What is known of a row.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RowNats {
-    /// Its place.
-    pub row: usize,
-    /// Summed over its predictions.
-    pub nats: f64,
+/// What is known of a unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Found {
+    /// Of a row of a document: its nats, summed over its predictions.
+    Nats(f64),
+    /// Of a question: the place of the choice that the model finds most probable.
+    Choice(usize),
+}
+
+impl<'a> Predictions<'a> {
+    /// # Errors
+    /// If a number of nats is NaN or infinite.
+    pub(super) fn new(
+        (models, machine): (&Models<LanguageModel>, &Machine),
+        plan: &Plan,
+        rows: &'a Rows,
+        scored: &Scored,
+    ) -> Result<Self, Error> {
+        if matches!(rows.segments, SegmentsOf::Documents { .. }) {
+            return Ok(Self { rows, second_look: None });
+        }
+        let error = |models: &Pair<'_, LanguageModel>, units: &[usize]| {
+            let scores = |model| scores(rows, model, units, &HeadSet::none(), false);
+            let gaps = scores(models.quick)?.into_iter().zip(scores(models.exact)?);
+            Ok(gaps.map(|(quick, exact)| largest_gap(&quick, &exact)).fold(0.0, f64::max))
+        };
+        let second_look = models.second_look((machine, plan, scored), rows.units(), error)?;
+        Ok(Self { rows, second_look })
+    }
+
+    /// The choice of each question under each set, close ones by the exact model.
+    ///
+    /// `nats`: of the quick model, of each row under each set
+    fn choose(
+        &self,
+        exact: &LanguageModel,
+        request: &Request<'_>,
+        nats: &[Vec<f64>],
+    ) -> Result<Vec<Vec<usize>>, Error> {
+        let units = request.rows;
+        let quick: Vec<Vec<f64>> = nats.iter().flat_map(|nats| by_question(self.rows, units, nats)).collect();
+        let decisions: Vec<Decision> = quick.iter().map(|scores| Decision::of(scores)).collect();
+        let mut chosen: Vec<usize> = decisions.iter().map(|decision| decision.choice).collect();
+        if let Some(look) = &self.second_look {
+            let leads: Vec<f64> = decisions.iter().map(|decision| decision.lead).collect();
+            look.take(&leads, |close| {
+                let mut largest = 0.0_f64;
+                for places in close.chunk_by(|one, next| one / units.len() == next / units.len()) {
+                    let set = &request.sets[places[0] / units.len()];
+                    let questions: Vec<usize> =
+                        places.iter().map(|place| units[place % units.len()]).collect();
+                    let exact = scores(self.rows, exact, &questions, set, request.rescale)?;
+                    for (&place, exact) in places.iter().zip(exact) {
+                        chosen[place] = Decision::of(&exact).choice;
+                        largest = largest.max(largest_gap(&quick[place], &exact));
+                    }
+                }
+                Ok(largest)
+            })?;
+        }
+        Ok(chosen.chunks(units.len()).map(<[usize]>::to_vec).collect())
+    }
+}
+
+/// What a model makes of a question.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Decision {
+    /// The place of the best score; of equal ones the first.
+    choice: usize,
+    /// How much better it is than any other.
+    lead: f64,
+}
+
+impl Decision {
+    fn of(scores: &[f64]) -> Self {
+        let mut choice = 0;
+        for (place, &score) in scores.iter().enumerate() {
+            if score > scores[choice] {
+                choice = place;
+            }
+        }
+        let leads = scores.iter().enumerate().filter(|&(place, _)| place != choice);
+        let lead = leads.map(|(_, score)| scores[choice] - score).fold(f64::INFINITY, f64::min);
+        Self { choice, lead }
+    }
+}
+
+/// The largest error in a difference of two scores.
+fn largest_gap(quick: &[f64], exact: &[f64]) -> f64 {
+    let errors = || quick.iter().zip(exact).map(|(quick, exact)| quick - exact);
+    errors().fold(f64::NEG_INFINITY, f64::max) - errors().fold(f64::INFINITY, f64::min)
+}
+
+/// The scores of the choices of these questions with the heads of a set masked.
+fn scores(
+    rows: &Rows,
+    model: &LanguageModel,
+    questions: &[usize],
+    set: &HeadSet,
+    rescale: bool,
+) -> Result<Vec<Vec<f64>>, Error> {
+    let batch = rows.batch(model, &rows.of_units(questions))?;
+    let variants = model.variants(std::slice::from_ref(set), rescale)?;
+    let (found, _) = no_grad(|| model.sweep(&batch, &variants, 1, None));
+    Ok(by_question(rows, questions, &finite(&batch.by_row(&found[0].to_kind(Kind::Double)))?))
+}
+
+/// The scores of the choices of these questions: log-probabilities, divided by what the rule says.
+///
+/// `nats`: of each of their rows
+fn by_question(rows: &Rows, questions: &[usize], nats: &[f64]) -> Vec<Vec<f64>> {
+    let mut nats = nats.iter();
+    let scores = |&question: &usize| {
+        rows.unit(question).zip(&mut nats).map(|(row, nats)| -nats / rows.length(row)).collect()
+    };
+    questions.iter().map(scores).collect()
+}
+
+fn finite(nats: &Tensor) -> Result<Vec<f64>, Error> {
+    let nats = to_vec::<f64>(nats);
+    if nats.iter().all(|nats| nats.is_finite()) { Ok(nats) } else { Err(Error::NotFinite) }
 }
 
 impl Scorer for Predictions<'_> {
-    type Model = LanguageModel;
-    type Segment = RowNats;
+    type Model = Models<LanguageModel>;
+    type Segment = Found;
 
     fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
         by_lowest_layer(sets)
     }
 
-    /// The nats of the rows of a batch under each set.
+    /// What is found of the units of a batch under each set.
     fn score(
         &self,
-        model: &LanguageModel,
+        models: &Models<LanguageModel>,
         request: &Request<'_>,
         left: Option<Trunk>,
-    ) -> Result<(BySet<RowNats>, Trunk), Error> {
+    ) -> Result<(BySet<Found>, Trunk), Error> {
+        let model = models.quickest();
         let variants = model.variants(request.sets, request.rescale)?;
-        let batch = self.rows.batch(model, request.rows)?;
-        let (found, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
-        let of_set = |nats: &tch::Tensor| {
-            let nats = to_vec::<f64>(&batch.by_row(&nats.to_kind(Kind::Double)));
-            if nats.iter().any(|nats| !nats.is_finite()) {
-                return Err(Error::NotFinite);
+        let batch = self.rows.batch(model, &self.rows.of_units(request.rows))?;
+        let (nats, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
+        let nats = nats.iter().map(|nats| finite(&batch.by_row(&nats.to_kind(Kind::Double))));
+        let nats = nats.collect::<Result<Vec<_>, _>>()?;
+        let found = match self.rows.segments {
+            SegmentsOf::Documents { .. } => {
+                nats.into_iter().map(|nats| nats.into_iter().map(Found::Nats).collect()).collect()
             }
-            Ok(request.rows.iter().zip(nats).map(|(&row, nats)| RowNats { row, nats }).collect())
+            SegmentsOf::Questions { .. } => {
+                let chosen = self.choose(&models.exact, request, &nats)?.into_iter();
+                chosen.map(|choices| choices.into_iter().map(Found::Choice).collect()).collect()
+            }
         };
-        Ok((found.iter().map(of_set).collect::<Result<_, _>>()?, trunk))
+        Ok((found, trunk))
+    }
+
+    /// What the second look did, if there is one.
+    fn report(&self) -> Option<String> {
+        self.second_look.as_ref().map(SecondLook::report)
     }
 }
 
 /// What rows take of the memory.
-pub(super) fn load<'a>(model: &LanguageModel, rows: &Rows) -> Load<'a> {
-    let config = model.config();
-    let bytes = model.options().0.elt_size_in_bytes() as u64;
+pub(super) fn load<'a>(models: &Models<LanguageModel>, rows: &Rows) -> Load<'a> {
+    let config = models.exact.config();
+    let size = |model: &LanguageModel| model.options().0.elt_size_in_bytes() as u64;
+    // of the model that may look again, at questions
+    let bytes = match rows.segments {
+        SegmentsOf::Documents { .. } => size(models.quickest()),
+        SegmentsOf::Questions { .. } => size(&models.exact),
+    };
     // Each layer on the way keeps its input, what its heads read and what they add together; in one of them stand query,
     // key, value, their products, the residual stream and the feed-forward block with its gate.
     let width = config.hidden_size as u64;
@@ -70,11 +204,110 @@ pub(super) fn load<'a>(model: &LanguageModel, rows: &Rows) -> Load<'a> {
     };
     let logits = (LOGITS_AT_ONCE as u64).max(config.vocab_size as u64);
     Load {
-        lengths: rows.lengths().collect(),
+        lengths: rows.padded().collect(),
         batch_tokens: BATCH_TOKENS,
         segment_bytes: Box::new(move |tokens| (tokens as u64 * token + pairs(tokens as u64)) * bytes),
         // logits of a part of the predictions, in single precision, their exponentials, and a copy of them
         thread_bytes: 3 * 4 * logits,
-        trunk_bytes: width * bytes,
+        trunk_bytes: width * size(models.quickest()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluation::Sweep;
+    use crate::language::spec::ChoiceRule;
+    use crate::model::of_threads;
+    use core_masking::LanguageConfig;
+    use corpus::choices::Choice;
+    use corpus::language_tokenizer::LanguageTokenizer;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+    use tch::Device;
+    use training::{Precision, Progress};
+
+    #[test]
+    fn a_choice_leads_by_its_distance_to_the_next() {
+        assert_eq!(Decision::of(&[-3.0, -1.0, -1.5]), Decision { choice: 1, lead: 0.5 });
+        assert_eq!(Decision::of(&[-2.0, -2.0]), Decision { choice: 0, lead: 0.0 });
+    }
+
+    /// Errors of 0.5, -0.25 and 0.
+    #[test]
+    fn errors_of_differences_count() {
+        assert_eq!(largest_gap(&[1.5, 2.75, 4.0], &[1.0, 3.0, 4.0]), 0.75);
+    }
+
+    /// 3 layers of 4 heads that share 2 keys and values.
+    fn model() -> LanguageModel {
+        let json = serde_json::json!({
+            "model_type": "llama", "vocab_size": 9, "hidden_size": 16, "num_hidden_layers": 3,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 14, "hidden_act": "silu",
+            "max_position_embeddings": 13, "rms_norm_eps": 1e-5, "initializer_range": 0.3,
+        });
+        let config: LanguageConfig = serde_json::from_value(json).unwrap();
+        LanguageModel::random(config, 3, (Kind::Float, Device::Cpu)).unwrap()
+    }
+
+    fn questions(count: usize) -> Rows {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let mut text = || -> String {
+            let letters = (0..rng.random_range(2..6)).map(|_| b"abcd"[rng.random_range(0..4)] as char);
+            letters.collect()
+        };
+        let questions: Vec<Choice> = (0..count)
+            .map(|question| Choice {
+                context: text(),
+                choices: ["a", "b", "c"][..2 + question % 2]
+                    .iter()
+                    .map(|first| format!("{first}{}", text()))
+                    .collect(),
+                answer: 0,
+                group: None,
+            })
+            .collect();
+        let tokenizer = LanguageTokenizer::characters(["ab cd"].into_iter());
+        Rows::of_choices(&tokenizer, &questions, (ChoiceRule::Acc, 13), "test").unwrap()
+    }
+
+    fn set(names: &[&str]) -> HeadSet {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    /// Choices that bf16 alone would change are those of single precision, since only close ones are computed twice.
+    #[test]
+    fn a_second_look_gives_the_choices_of_single_precision() {
+        let rows = questions(600);
+        let sets =
+            [set(&["self:1:1"]), set(&["self:2:1", "self:3:2"]), set(&["self:3:2"]), set(&["self:3:4"])];
+        for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 202_000_000)] {
+            let machine = Machine { memory, precision: Precision::Bf16, ..crate::test_machine::machine() };
+            let models = Models::new(model(), machine.precision).unwrap();
+            let plan = Plan::new(&machine, &load(&models, &rows)).unwrap();
+            let scored = Scored::first("test".to_owned(), None, rescale);
+            let scorer = Predictions::new((&models, &machine), &plan, &rows, &scored).unwrap();
+            let sweep = Sweep::new(plan, scorer);
+            let mut changed = 0;
+            let each = |_: &mut Progress, index: usize, found: Vec<Found>| {
+                let all: Vec<usize> = (0..rows.units()).collect();
+                let choices = |model| -> Vec<Found> {
+                    let scores = scores(&rows, model, &all, &sets[index], rescale).unwrap();
+                    scores.iter().map(|scores| Found::Choice(Decision::of(scores).choice)).collect()
+                };
+                let (exact, quick) = (choices(&models.exact), choices(models.quick.as_ref().unwrap()));
+                changed += quick.iter().zip(&exact).filter(|(quick, exact)| quick != exact).count();
+                assert_eq!(found, exact, "{}, rescaled: {rescale}", sets[index]);
+                Ok(())
+            };
+            let mut progress = Progress::new(0, true);
+            sweep.run(of_threads(&models, &machine).unwrap(), &sets, rescale, &mut progress, each).unwrap();
+            let again = sweep.scorer.second_look.unwrap().made_again();
+            assert!(changed > 0, "bf16 must err for the test to mean something");
+            assert!(
+                again >= changed && again < sets.len() * 600 / 2,
+                "{again} looked at again, {changed} changed"
+            );
+        }
     }
 }

@@ -1,0 +1,71 @@
+//! How much of the machine other processes take while something is timed.
+use std::fs;
+
+/// Processor time since the system started, in ticks of the system's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Of all processors, idle or not.
+    total: u64,
+    /// Of these, that in which something ran, on this machine or on another that the processors are shared with.
+    busy: u64,
+    /// Of this process.
+    own: u64,
+}
+
+impl Usage {
+    /// As far as the system tells; Linux does.
+    pub fn now() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/stat").ok()?, &fs::read_to_string("/proc/self/stat").ok()?)
+    }
+
+    /// Share of the processor time since `before` that others took, from 0 to 1; `None` if no time has passed.
+    pub fn of_others_since(&self, before: &Self) -> Option<f64> {
+        let since = |now: u64, before: u64| now.saturating_sub(before);
+        let others = since(self.busy, before.busy).saturating_sub(since(self.own, before.own));
+        let total = since(self.total, before.total);
+        (total > 0).then(|| others as f64 / total as f64)
+    }
+
+    /// - `machine`: `/proc/stat`, whose first line has user, nice, system, idle, iowait, irq, softirq and steal
+    /// - `process`: `/proc/self/stat`, whose 14th and 15th entry are user and system; the second, a name in brackets, may
+    ///   have blanks
+    fn parse(machine: &str, process: &str) -> Option<Self> {
+        let line = machine.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        // what guests take comes after these, and is in `user` and `nice` already
+        let ticks: Vec<u64> =
+            line.split_whitespace().take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
+        let (total, waiting) = (ticks.iter().sum::<u64>(), ticks.get(3..5)?.iter().sum::<u64>());
+        let (_, entries) = process.rsplit_once(") ")?;
+        let mut own = entries.split_whitespace().skip(11).map(str::parse::<u64>);
+        let own = own.next()?.ok()? + own.next()?.ok()?;
+        Some(Self { total, busy: total - waiting, own })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(machine: &str, own: &str) -> Option<Usage> {
+        let process = format!("17 (a (b) c) S 1 17 17 0 -1 4194304 500 0 0 0 {own} 0 0 20 0 1 0 99 1 1");
+        Usage::parse(&format!("cpu  {machine}\ncpu0 1 2 3 4 5 6 7 8 9 10\nctxt 5\n"), &process)
+    }
+
+    /// 100 ticks of which 60 were busy, 45 of them for this process: others took 15.
+    #[test]
+    fn others_take_what_is_busy_and_not_ours() {
+        let before = usage("1000 10 100 5000 40 3 2 1 700 0", "300 20").unwrap();
+        let now = usage("1041 11 115 5030 50 4 3 2 800 0", "340 25").unwrap();
+        assert_eq!((before.total, before.busy, before.own), (6156, 1116, 320));
+        assert_eq!(now.of_others_since(&before), Some(0.15));
+        assert_eq!(now.of_others_since(&now), None);
+    }
+
+    #[test]
+    fn what_is_not_there_is_unknown() {
+        assert_eq!(usage("1 2 3", "4 5"), None);
+        assert_eq!(usage("1 2 3 4 5 6 7 x", "4 5"), None);
+        assert_eq!(Usage::parse("", ""), None);
+        assert_eq!(Usage::now().is_some(), cfg!(target_os = "linux"));
+    }
+}

@@ -1,0 +1,211 @@
+//! A quick model and an exact one, which looks again at decisions that are close.
+//!
+//! Decisions are those of the exact model as long as masking heads does not make the quick one err much more than it does
+//! with all heads open, where its largest error is measured.
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use core_masking::{GatedModel, HeadLayout, HeadSet, ModelConfig, Removal};
+use tch::{Device, Kind, no_grad};
+use training::{Machine, Precision, workers};
+
+use crate::error::Error;
+use crate::evaluation::Plan;
+use crate::model::{Model, of_threads};
+use crate::subject::Scored;
+
+/// A decision of the quick model counts if it is further from any other than this many times the largest error that it
+/// made on the intact model.
+const MARGIN: f64 = 1.5;
+
+/// Segments, of all lengths, on which the error of the quick model is measured, if there are as many.
+const CALIBRATED: usize = 512;
+
+/// A model as it is, and in fewer bits.
+#[derive(Debug)]
+pub(crate) struct Models<M> {
+    /// In single precision.
+    pub exact: M,
+    /// In bf16, if that is asked for.
+    pub quick: Option<M>,
+    /// How close decisions of the quick model may be, by what is scored, as far as that was measured.
+    bounds: Arc<Mutex<Vec<(Scored, f64)>>>,
+}
+
+impl<M: GatedModel> Model for Models<M> {
+    fn read_layout(config: &Path) -> Result<HeadLayout, core_masking::Error> {
+        M::Config::read_layout(config)
+    }
+
+    fn layout(&self) -> HeadLayout {
+        GatedModel::layout(&self.exact)
+    }
+
+    fn options(&self) -> (Kind, Device) {
+        GatedModel::options(self.quickest())
+    }
+
+    fn parameters(&self) -> u64 {
+        self.exact.weights().parameters()
+    }
+
+    fn share(&self) -> Result<Self, core_masking::Error> {
+        let quick = self.quick.as_ref().map(GatedModel::share).transpose()?;
+        Ok(Self { exact: GatedModel::share(&self.exact)?, quick, bounds: Arc::clone(&self.bounds) })
+    }
+
+    fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, core_masking::Error> {
+        let precision = if self.quick.is_some() { Precision::Bf16 } else { Precision::F32 };
+        Self::new(GatedModel::without_heads(&self.exact, heads, removal)?, precision)
+    }
+
+    fn save(&self, folder: &Path) -> Result<(), core_masking::Error> {
+        GatedModel::save(&self.exact, folder)
+    }
+}
+
+impl<M: GatedModel> Models<M> {
+    /// # Errors
+    /// Never, since all tensors are there.
+    pub(crate) fn new(exact: M, precision: Precision) -> Result<Self, core_masking::Error> {
+        let quick = match precision {
+            Precision::F32 => None,
+            Precision::Bf16 => Some(exact.to_kind(Kind::BFloat16)?),
+        };
+        Ok(Self { exact, quick, bounds: Arc::default() })
+    }
+
+    /// The model that does most of the work.
+    pub(crate) fn quickest(&self) -> &M {
+        self.quick.as_ref().unwrap_or(&self.exact)
+    }
+
+    /// What decides which decisions the exact model makes again; none if there is no quick one. Measured once for what is
+    /// scored.
+    ///
+    /// - `segments`: number of segments
+    /// - `largest_error`: of the quick model on some of them in the difference of two scores, all heads open
+    ///
+    /// # Errors
+    /// If `largest_error` fails, or what it returns is no number.
+    pub(crate) fn second_look(
+        &self,
+        (machine, plan, scored): (&Machine, &Plan, &Scored),
+        segments: usize,
+        largest_error: impl Fn(&Pair<'_, M>, &[usize]) -> Result<f64, Error> + Sync,
+    ) -> Result<Option<SecondLook>, Error> {
+        if self.quick.is_none() {
+            return Ok(None);
+        }
+        let bounds = || self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = bounds().iter().find(|(known, _)| known == scored).map(|&(_, bound)| bound);
+        if let Some(bound) = known {
+            return Ok(Some(SecondLook::new(bound)));
+        }
+        let every = segments.div_ceil(CALIBRATED);
+        let job = |models: &Self, item: usize| {
+            // Which segments are looked at must not depend on how they are batched.
+            let rows: Vec<usize> =
+                plan.batches[item].iter().copied().filter(|row| row % every == 0).collect();
+            let error = match &models.quick {
+                Some(quick) if !rows.is_empty() => {
+                    no_grad(|| largest_error(&Pair { exact: &models.exact, quick }, &rows))?
+                }
+                _ => 0.0,
+            };
+            if error.is_finite() { Ok(error) } else { Err(Error::NotFinite) }
+        };
+        let mut largest = 0.0_f64;
+        workers::in_order(of_threads(self, machine)?, plan.batches.len(), job, |_, error| {
+            largest = largest.max(error);
+            Ok::<_, Error>(())
+        })?;
+        bounds().push((scored.clone(), MARGIN * largest));
+        Ok(Some(SecondLook::new(MARGIN * largest)))
+    }
+}
+
+/// Both models.
+#[derive(Debug)]
+pub(crate) struct Pair<'a, M> {
+    pub exact: &'a M,
+    pub quick: &'a M,
+}
+
+/// Close decisions of a quick model are made again by an exact one.
+#[derive(Debug)]
+pub(crate) struct SecondLook {
+    /// How far apart the two best scores of the quick model must be for its decision to count.
+    bound: f64,
+    decided: AtomicUsize,
+    /// Those that the exact model has made again.
+    again: AtomicUsize,
+}
+
+impl SecondLook {
+    fn new(bound: f64) -> Self {
+        Self { bound, decided: AtomicUsize::new(0), again: AtomicUsize::new(0) }
+    }
+
+    /// Has close decisions made again. What that says of the quick model's error raises the bound of these decisions, if need
+    /// be, and more of them are close.
+    ///
+    /// - `leads`: of each decision, the difference of the two best scores
+    /// - `decide`: makes decisions again, given their places, and returns the quick model's largest error in a difference of
+    ///   two of their scores
+    pub(crate) fn take(
+        &self,
+        leads: &[f64],
+        mut decide: impl FnMut(&[usize]) -> Result<f64, Error>,
+    ) -> Result<(), Error> {
+        self.decided.fetch_add(leads.len(), Ordering::Relaxed);
+        let (mut done, mut bound) = (f64::NEG_INFINITY, self.bound);
+        loop {
+            let close = |&place: &usize| (done..bound).contains(&leads[place]);
+            let close: Vec<usize> = (0..leads.len()).filter(close).collect();
+            if close.is_empty() {
+                return Ok(());
+            }
+            self.again.fetch_add(close.len(), Ordering::Relaxed);
+            done = bound;
+            bound = bound.max(MARGIN * decide(&close)?);
+        }
+    }
+
+    /// What it did, in a line.
+    pub(crate) fn report(&self) -> String {
+        format!(
+            "{} of {} decisions were made again in f32: closer than {:.3}, {MARGIN} times the largest error of bf16 on the \
+             intact model, or on those looked at",
+            self.made_again(),
+            self.decided.load(Ordering::Relaxed),
+            self.bound,
+        )
+    }
+
+    /// Number of decisions that the exact model has made again.
+    pub(crate) fn made_again(&self) -> usize {
+        self.again.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Below 1 are the first two. The exact model finds an error of 2 there, so that up to 3 all are looked at, and one of 1
+    /// among those, which changes nothing.
+    #[test]
+    fn errors_that_are_found_make_more_decisions_close() {
+        let look = SecondLook::new(1.0);
+        let (mut seen, mut errors) = (Vec::new(), [2.0, 1.0].into_iter());
+        let decide = |places: &[usize]| {
+            seen.push(places.to_vec());
+            Ok(errors.next().unwrap())
+        };
+        look.take(&[0.0, 3.0, 0.5, 2.9, 1.0, 40.0], decide).unwrap();
+        assert_eq!(seen, [vec![0, 2], vec![3, 4]]);
+        assert_eq!((look.made_again(), look.decided.into_inner()), (4, 6));
+    }
+}
