@@ -145,12 +145,6 @@ impl BeamSearch {
         (encoder + decoder) * bytes + logits
     }
 
-    /// Bytes that the search of a batch takes whatever its sentences: the output layer in whole blocks.
-    pub fn batch_bytes(&self, model: &Translator) -> u64 {
-        let config = model.config();
-        (config.target_vocabulary() * config.d_model) as u64 * model.options().0.elt_size_in_bytes() as u64
-    }
-
     /// Translations of sentences by their encoder states.
     ///
     /// - `memory`: `[sentence, source, d_model]`; `source_bias`: `[sentence, 1, 1, source]`
@@ -218,28 +212,10 @@ struct Step<'a> {
     banned: Tensor, // [banned]
     renormalised: bool,
     position: i64,
-    output: OutputLayer,
-}
-
-/// The output layer with its vocabulary padded to whole blocks, so that the best tokens are found block by block.
-struct OutputLayer {
-    weight: Tensor, // [padded vocab, d_model]
-    bias: Tensor,   // [padded vocab], -inf at padding
 }
 
 /// Tokens whose maximum is taken at once before the search for the best ones.
 const BLOCK: i64 = 64;
-
-impl OutputLayer {
-    fn new(model: &Translator) -> Self {
-        let (weight, bias) = model.output_layer();
-        let padding = -bias.size()[0] & (BLOCK - 1);
-        Self {
-            weight: weight.constant_pad_nd([0, 0, 0, padding]),
-            bias: Tensor::cat(&[bias, &Tensor::full([padding], f64::NEG_INFINITY, model.options())], 0),
-        }
-    }
-}
 
 impl<'a> Step<'a> {
     fn new(
@@ -259,7 +235,6 @@ impl<'a> Step<'a> {
             banned: Tensor::from_slice(&banned).to_device(model.options().1),
             renormalised: rules.renormalised,
             position: 0,
-            output: OutputLayer::new(model),
         }
     }
 
@@ -274,7 +249,8 @@ impl<'a> Step<'a> {
         let scores = Tensor::from_slice(&scores).view([-1, self.beam, 1]).to_kind(kind).to_device(device);
 
         let hidden = self.hidden(&tokens); // [sentence, beam, d_model]
-        let logits = hidden.linear(&self.output.weight, Some(&self.output.bias));
+        let (weight, bias) = self.model.output_layer();
+        let logits = hidden.linear(weight, Some(bias));
         let log_probabilities = self.log_probabilities(logits.to_kind(kind)); // [sentence, beam, vocab]
         self.best(&log_probabilities, &scores)
     }
@@ -316,23 +292,24 @@ impl<'a> Step<'a> {
     ///
     /// `log_probabilities`: `[sentence, beam, vocab]`, `scores`: `[sentence, beam, 1]`.
     fn best(&self, log_probabilities: &Tensor, scores: &Tensor) -> Result<Vec<Vec<Candidate>>, Error> {
-        let sentences = log_probabilities.size()[0];
-        let blocks = log_probabilities.view([sentences, self.beam, -1, BLOCK]); // [sentence, beam, block, token]
-        let per_beam = blocks.size()[2];
-        let maxima = (blocks.amax([-1], false) + scores).view([sentences, -1]); // [sentence, beam * block]
-        let wanted = 2 * self.beam;
-        let (_, best_blocks) = maxima.topk(wanted.min(maxima.size()[1]), 1, true, true); // [sentence, chosen]
-        let index = best_blocks.unsqueeze(-1).expand([-1, -1, BLOCK], false);
-        let tokens = blocks.view([sentences, -1, BLOCK]).gather(1, &index, false); // [sentence, chosen, token]
-        let beams = best_blocks.divide_scalar_mode(per_beam, "floor"); // [sentence, chosen]
-        let scored = tokens + scores.view([sentences, -1]).gather(1, &beams, false).unsqueeze(-1);
-        let (scores, within) = scored.view([sentences, -1]).topk(wanted, 1, true, true); // [sentence, wanted]
-        let block = best_blocks.gather(1, &within.divide_scalar_mode(BLOCK, "floor"), false);
-        let flat = block * BLOCK + within.remainder(BLOCK); // [sentence, wanted], into beam * padded vocab
-        self.unpack(&scores, &flat, wanted as usize, (per_beam * BLOCK) as usize)
+        let [sentences, beam, vocabulary] = log_probabilities.size()[..] else { return Ok(Vec::new()) };
+        let maxima = block_maxima(log_probabilities) + scores; // [sentence, beam, block]
+        let (blocks, wanted) = (maxima.size()[2], 2 * beam);
+        let (_, best_blocks) = maxima.view([sentences, -1]).topk(wanted.min(beam * blocks), 1, true, true); // [sentence, chosen]
+        let beams = best_blocks.divide_scalar_mode(blocks, "floor"); // [sentence, chosen]
+        let within = Tensor::arange(BLOCK, (Kind::Int64, self.device()));
+        let tokens = best_blocks.remainder(blocks).unsqueeze(-1) * BLOCK + within; // [sentence, chosen, token]
+        // the last block may not be full
+        let places = tokens.clamp_max(vocabulary - 1) + beams.unsqueeze(-1) * vocabulary;
+        let places = places.view([sentences, -1]); // [sentence, candidate], into beam * vocab
+        let found = log_probabilities.view([sentences, -1]).gather(1, &places, false).view_as(&tokens);
+        let found = found.masked_fill(&tokens.ge(vocabulary), f64::NEG_INFINITY);
+        let scored = found + scores.view([sentences, -1]).gather(1, &beams, false).unsqueeze(-1);
+        let (scores, best) = scored.view([sentences, -1]).topk(wanted, 1, true, true); // [sentence, wanted]
+        self.unpack(&scores, &places.gather(1, &best, false), wanted as usize, vocabulary as usize)
     }
 
-    /// Splits scores and places in `[beam * padded vocab]` into candidates.
+    /// Splits scores and places in `[beam * vocab]` into candidates.
     fn unpack(
         &self,
         scores: &Tensor,
@@ -378,9 +355,34 @@ impl<'a> Step<'a> {
     }
 }
 
+/// The greatest number of each block of the last axis, of which the last may be shorter: `[.., vocab]` to `[.., block]`.
+fn block_maxima(numbers: &Tensor) -> Tensor {
+    let vocabulary = numbers.size().last().copied().unwrap_or(0);
+    let rest = vocabulary % BLOCK;
+    let mut maxima = Vec::new();
+    if vocabulary >= BLOCK {
+        maxima.push(numbers.narrow(-1, 0, vocabulary - rest).unfold(-1, BLOCK, BLOCK).amax([-1], false));
+    }
+    if rest > 0 {
+        maxima.push(numbers.narrow(-1, vocabulary - rest, rest).amax([-1], true));
+    }
+    Tensor::cat(&maxima, -1)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::without;
+    use super::{block_maxima, without};
+    use crate::to_vec;
+    use tch::{Kind, Tensor};
+
+    /// 130 numbers are two whole blocks and one of two; 64 are one block, and 5 less than one.
+    #[test]
+    fn the_last_block_may_be_shorter() {
+        let rising = |count: i64| Tensor::arange(count, (Kind::Float, tch::Device::Cpu)).view([1, 1, -1]);
+        let maxima = |count| to_vec::<f32>(&block_maxima(&rising(count)));
+        assert_eq!(maxima(130), [63.0, 127.0, 129.0]);
+        assert_eq!((maxima(64), maxima(5)), (vec![63.0], vec![4.0]));
+    }
 
     #[test]
     fn only_rows_from_the_end_move_when_others_leave() {

@@ -178,7 +178,7 @@ impl Task for Translation {
             lengths: Self::lengths(prepared),
             batch_tokens: BATCH_TOKENS,
             segment_bytes: Box::new(|tokens| search.sentence_bytes(model, tokens)),
-            thread_bytes: search.batch_bytes(model),
+            thread_bytes: 0,
             trunk_bytes: model.config().d_model as u64 * model.options().0.elt_size_in_bytes() as u64,
         }
     }
