@@ -1,0 +1,91 @@
+//! What rows are called and how they belong together: signatures, statistics and shards of results find them by it.
+use records::{
+    AblationRow, BASE, CorrelationRow, DynamicsRow, Existing, Identity, ImportanceRow, Order, Provenance,
+    PruningRow, Row, RowWriter, Signature, SpeedRow, TestedRow, TrainingRow, read_complete,
+};
+
+/// The only row of a file with this line.
+fn row<R: Row>(line: &str) -> R {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.csv");
+    std::fs::write(&path, format!("{}\n{line}\n", R::COLUMNS.join(","))).unwrap();
+    let mut rows = read_complete::<R>(&path).unwrap();
+    assert_eq!(rows.len(), 1);
+    rows.remove(0)
+}
+
+#[test]
+fn heads_are_rows_of_their_attention_type() {
+    let row: AblationRow = row("enc-enc,2,3,bleu,36.0,35.0,-1.0,,,,,,,,");
+    assert_eq!(row.name(), "enc-enc:2:3");
+    assert_eq!(row.key(), ("enc-enc".to_owned(), 2, 3, "bleu".to_owned()));
+    assert_eq!((row.family().as_str(), row.base().as_str()), ("enc-enc", BASE));
+    assert!(!row.is_intact());
+    let scores: ImportanceRow = self::row("self,1,4,0.5,0.5,0.5,0.5,0.5,0.5,0.5,0.5,");
+    assert_eq!((scores.name().as_str(), scores.key()), ("self:1:4", ("self".to_owned(), 1, 4)));
+    let correlation: CorrelationRow =
+        self::row("dec-dec,96,bleu,36.0,26.0,0.5,0.01,0.25,0.75,0.5,0.5,0.5,0.5,0.01,10,3.5,1.0");
+    assert_eq!((correlation.name().as_str(), correlation.key().as_str()), ("dec-dec", "dec-dec"));
+}
+
+#[test]
+fn steps_are_rows_of_their_curve() {
+    let of = |line: &str| row::<PruningRow>(line);
+    let step = of("all,importance,,false,3,15,144,bleu,36.0,35.0,-1.0,,,,,,,,,,self:1:1");
+    assert_eq!((step.name().as_str(), step.family().as_str()), ("all/importance/3", "all/importance"));
+    let key = |seed, complement| ("enc-dec".to_owned(), "random".to_owned(), seed, complement, 1);
+    let random = of("enc-dec,random,4,false,1,0,96,bleu,36.0,36.0,0.0,,,,,,,,,,");
+    assert_eq!((random.name().as_str(), random.key()), ("enc-dec/random-4/1", key(Some(4), false)));
+    let reversed = of("enc-dec,random,4,true,1,5,96,bleu,36.0,36.0,0.0,,,,,,,,,,");
+    assert_eq!(reversed.name(), "enc-dec/random-4/complement/1");
+    assert_eq!(reversed.key(), key(Some(4), true));
+    assert_eq!(reversed.base(), BASE);
+    assert!(random.is_intact() && !reversed.is_intact() && !step.is_intact());
+}
+
+#[test]
+fn checkpoints_have_bases_of_their_own() {
+    let masked: DynamicsRow = row("2,1200,3,15,144,bleu,36.0,35.0,-1.0,,,,,,,,,self:1:1");
+    assert_eq!((masked.name().as_str(), masked.key()), ("1200/3", (1200, 3)));
+    assert_eq!((masked.family().as_str(), masked.base().as_str()), ("1200", "1200/base"));
+    let intact: DynamicsRow = row("2,1200,0,0,144,bleu,36.0,36.0,0.0,,,,,,,,,");
+    assert!(intact.is_intact() && !masked.is_intact());
+}
+
+#[test]
+fn epochs_and_speeds_are_told_apart() {
+    let epoch: TrainingRow = row("3,1200,1.5,1.25,36.0,0.001,true");
+    assert_eq!((epoch.name().as_str(), epoch.key()), ("3/1200", (3, 1200)));
+    let speed: SpeedRow =
+        row("36,72,16,408,9000,5,50.0,1.0,60.0,1.0,1.2,1.1,1.3,0.1,1.25,9,8,7,6,5,4,self:1:1");
+    assert_eq!((speed.name().as_str(), speed.key()), ("36/16", (36, 16)));
+}
+
+#[test]
+fn only_orders_by_a_score_of_the_model_can_be_measured_again() {
+    let measured = Order::ALL.into_iter().filter(|order| order.is_measured());
+    let names: Vec<&str> = measured.map(Order::name).collect();
+    assert_eq!(
+        names,
+        ["importance", "entropy", "confidence", "attention-gradient", "importance-entropy"],
+        "the oracle, chance and searches know no score of a model without some heads"
+    );
+}
+
+#[test]
+fn a_writer_knows_its_rows_until_they_are_discarded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("training.csv");
+    let run = Provenance::collect("cpu", 1, std::collections::BTreeMap::new());
+    let signature = Signature::new(Identity::new("train-subject", "demo-x"), run);
+    let mut writer = RowWriter::<TrainingRow>::open(&path, &signature, Existing::Use).unwrap();
+    for line in ["1,400,1.5,1.25,36.0,0.001,false", "2,800,1.5,1.25,36.0,0.001,true"] {
+        writer.push(row(line)).unwrap();
+    }
+    assert!(writer.contains(&(1, 400)) && writer.contains(&(2, 800)) && !writer.contains(&(2, 400)));
+    writer.discard(|row| row.best).unwrap();
+    assert!(writer.contains(&(1, 400)) && !writer.contains(&(2, 800)));
+    let rows = writer.finish(|_, _| Ok::<(), records::Error>(())).unwrap();
+    assert_eq!(rows, read_complete::<TrainingRow>(&path).unwrap());
+    assert_eq!(rows.iter().map(Row::name).collect::<Vec<_>>(), ["1/400"]);
+}
