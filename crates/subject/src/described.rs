@@ -51,6 +51,17 @@ impl<T: Task> Described<T> {
     }
 }
 
+impl<T: Task> Described<T> {
+    /// Refuses a memory that is too small to score what a model that is yet to be trained can take: before hours of training,
+    /// not after.
+    fn check_memory(&self, machine: &Machine) -> Result<(), Error> {
+        if machine.model_folder(&self.name).join("model.safetensors").exists() {
+            return Ok(());
+        }
+        T::load_ahead(self, machine)?.map_or(Ok(()), |(load, longest)| load.check(machine, longest))
+    }
+}
+
 impl<T: Task> AnyDescribed for Described<T> {
     fn outline(&self) -> Outline<'_> {
         T::outline(&self.spec)
@@ -90,7 +101,10 @@ impl<T: Task> AnyDescribed for Described<T> {
                 let found = checkpoint.find(machine)?;
                 self.load(machine, Places::one(&found.folder), Some(found.name.clone()))
             }
-            _ => self.load(machine, Places::one(&T::train(self, machine, results, false)?), None),
+            _ => {
+                self.check_memory(machine)?;
+                self.load(machine, Places::one(&T::train(self, machine, results, false)?), None)
+            }
         }
     }
 

@@ -109,14 +109,23 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     /// Tokens of each segment.
     fn lengths(prepared: &Self::Prepared) -> Vec<usize>;
 
-    /// What segments take of the memory.
+    /// What segments take of the memory while they are scored.
     fn load_of<'a>(&'a self, model: &'a Self::Model, prepared: &Self::Prepared) -> Load<'a>;
+
+    /// What the longest segment that the model takes needs while it is scored, and its tokens, for a model that is yet to be
+    /// trained, of the sizes that `[model]` says or that its checkpoint has.
+    ///
+    /// # Errors
+    /// If the checkpoint is missing or at fault.
+    fn load_ahead(
+        described: &Described<Self>,
+        machine: &Machine,
+    ) -> Result<Option<(Load<'static>, usize)>, Error>;
 
     /// Begins an evaluation.
     fn scorer<'a>(
         &'a self,
         model: &Self::Model,
-        machine: &Machine,
         plan: &Plan,
         prepared: &'a Self::Prepared,
         scored: &Scored,
@@ -140,8 +149,17 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         split: &str,
     ) -> Result<Self::Encoded, Error>;
 
-    /// Batches of segments of similar length, the longest first.
-    fn batches(encoded: &Self::Encoded) -> Vec<Vec<usize>>;
+    /// What segments take of the memory while heads are measured; those that stay together are one.
+    fn measuring_load<'a>(
+        model: &'a Self::Model,
+        encoded: &Self::Encoded,
+        measures: &BTreeSet<Measure>,
+    ) -> Load<'a>;
+
+    /// The rows of batches of segments of [`measuring_load`](Self::measuring_load).
+    fn rows_of(_: &Self::Encoded, batches: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+        batches
+    }
 
     /// Measures all heads on these segments.
     fn measure(
@@ -152,7 +170,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         measures: &BTreeSet<Measure>,
     ) -> Result<Measured, Error>;
 
-    /// What the model says of these segments before anything is decided.
+    /// What the model says of these segments before anything is decided, as many numbers of each.
     fn outputs(
         model: &Self::Model,
         encoded: &Self::Encoded,

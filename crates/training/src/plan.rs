@@ -14,7 +14,7 @@ use crate::learner::Learner;
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::record::{self, Ingredient, Record};
-use crate::run::{Run, epoch_seed};
+use crate::run::{Run, epoch_seed, padded, shards};
 use crate::state::{Checkpoints, EpochState, Stay, TrainingCheckpoint};
 
 /// Which epoch becomes the model.
@@ -153,7 +153,6 @@ impl Plan<'_> {
     where
         L::Error: Display,
     {
-        tch::set_num_threads(1); // each shard computes alone, see `Run`
         let folder = &workplace.folder;
         let checkpoints = Checkpoints::new(folder);
         let mut states = workplace.undamaged(checkpoints.states())?;
@@ -175,13 +174,10 @@ impl Plan<'_> {
             checkpoints.save(run.learner(), &run.adam, &state)?;
             curve.push(state.row.clone()).map_err(Error::from)?;
             states.push(state);
+            self.drop_weights(&checkpoints, &states);
         }
         curve.finish(|_, _| Ok::<(), records::Error>(())).map_err(Error::from)?;
-        let kept = match self.keep {
-            Keep::Best => best(&states),
-            Keep::Last => states.last().map(|state| &state.row),
-        };
-        let Some(kept) = kept else { return Ok(()) };
+        let Some(kept) = self.kept(&states) else { return Ok(()) };
         run.progress.line(&format!("epoch {} is the model: {}", kept.epoch, described(kept)));
         checkpoints.publish(kept.epoch)?;
         durable::publish_folder(folder, &self.folder())?;
@@ -189,6 +185,23 @@ impl Plan<'_> {
             Checkpoints::new(&self.folder()).thin(self.epochs, stay.epochs);
         }
         Ok(())
+    }
+
+    /// The epoch that becomes the model, of those that there are.
+    fn kept<'s>(&self, states: &'s [EpochState]) -> Option<&'s TrainingRow> {
+        match self.keep {
+            Keep::Best => best(states),
+            Keep::Last => states.last().map(|state| &state.row),
+        }
+    }
+
+    /// Removes the weights of epochs that neither stay, nor become the model, nor are needed to go on.
+    fn drop_weights(&self, checkpoints: &Checkpoints, states: &[EpochState]) {
+        let (Some(stay), Some(kept)) = (self.stay, self.kept(states)) else { return };
+        let last = states.len();
+        for epoch in (1..last).filter(|epoch| *epoch != kept.epoch && !stay.epochs.contains(epoch)) {
+            checkpoints.drop_weights(epoch);
+        }
     }
 
     /// Model and optimiser as they were after an epoch.
@@ -230,7 +243,12 @@ impl Plan<'_> {
         let progress = Progress::new(to_go, self.machine.quiet);
         progress
             .line(&format!("training `{}`: {} epochs in all, {to_go} steps to go", self.name, self.epochs));
-        let shards = last.map_or(self.machine.workers(), |state| state.shards);
+        let threads = self.machine.workers();
+        let shards = last.map_or_else(
+            || shards(threads, mean_tokens::<L>(train, &learner.batches(train, epoch_seed(self.seed, 1)))),
+            |state| state.shards,
+        );
+        tch::set_num_threads((threads / shards).max(1) as i32); // each shard computes alone, see `Run`
         let steps = adam.steps() + to_go;
         Run::new(learner, adam, shards, (self.seed, self.clip_norm), steps, progress)
     }
@@ -301,6 +319,11 @@ pub fn checkpoints(folder: &Path, spec: &Path, stay: Stay<'_>) -> Result<Vec<Tra
 fn is_ours(folder: &Path) -> bool {
     let is_empty = || fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
     ["model.safetensors", record::FILE].iter().any(|name| folder.join(name).exists()) || is_empty()
+}
+
+/// Of these batches, padding included.
+fn mean_tokens<L: Learner>(train: &L::Examples, batches: &[Vec<usize>]) -> usize {
+    batches.iter().map(|rows| padded::<L>(train, rows)).sum::<usize>() / batches.len().max(1)
 }
 
 /// The best epoch so far; the first of equals.

@@ -147,6 +147,11 @@ impl Checkpoints {
         durable::replace_folder(&self.step(step), |partial| model.save(partial))
     }
 
+    /// Removes the weights of an epoch; its state stays, by which a killed run knows how far it came.
+    pub(crate) fn drop_weights(&self, epoch: usize) {
+        let _ = fs::remove_file(self.epoch(epoch).join(MODEL)); // only saves space
+    }
+
     /// Removes all epochs up to `last` but those of `kept`, when none is needed to go on.
     pub(crate) fn thin(&self, last: usize, kept: &[usize]) {
         for epoch in (1..=last).filter(|epoch| !kept.contains(epoch)) {

@@ -2,6 +2,7 @@
 mod data;
 mod encoder;
 mod learner;
+pub(crate) mod memory;
 mod precision;
 mod scorer;
 mod spec;
@@ -16,7 +17,6 @@ use core_masking::{
     Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, Measure, ModelConfig, ModelDropout,
     SegmentBatch, to_vec,
 };
-use corpus::batches::longest_first;
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
 use records::Identity;
@@ -30,10 +30,11 @@ use crate::error::Error;
 use crate::evaluation::{Load, Plan};
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
+use memory::Bytes;
 use precision::Models;
 use scorer::Decisions;
 use spec::{ClassificationSpec, MetricName};
-use texts::{BATCH_TOKENS, Texts};
+use texts::Texts;
 
 /// How a classifier reads, and what its classes mean.
 #[derive(Debug, Clone)]
@@ -165,18 +166,33 @@ impl Task for Classification {
     }
 
     fn load_of<'a>(&'a self, models: &'a Models, texts: &Texts) -> Load<'a> {
-        scorer::load(models, texts)
+        memory::load(models.exact.config(), Bytes::of(models), texts.lengths().collect())
+    }
+
+    fn load_ahead(
+        described: &Described<Self>,
+        machine: &Machine,
+    ) -> Result<Option<(Load<'static>, usize)>, Error> {
+        let spec = &described.spec;
+        let config = match (&spec.checkpoint, spec.model) {
+            (Some(checkpoint), _) => {
+                ClassifierConfig::read(&checkpoint.find(machine)?.folder.join("config.json"))?
+            }
+            (None, Some(model)) => model.config(spec.tokenizer, &spec.data.labels, 1),
+            (None, None) => return Ok(None),
+        };
+        let load = memory::load(&config, Bytes::single(0), Vec::new());
+        Ok(Some((load, spec.tokenizer.max_length)))
     }
 
     fn scorer<'a>(
         &'a self,
         models: &Models,
-        machine: &Machine,
         plan: &Plan,
         texts: &'a Texts,
         scored: &Scored,
     ) -> Result<Decisions<'a>, Error> {
-        Decisions::new((models, machine), plan, texts, scored)
+        Decisions::new(models, plan, texts, scored)
     }
 
     fn segments(&self, _: &Texts, found: Vec<Outcome>) -> Result<Segments, Error> {
@@ -188,8 +204,9 @@ impl Task for Classification {
         Ok(Texts::encode(&self.tokenizer, examples, classes))
     }
 
-    fn batches(texts: &Texts) -> Vec<Vec<usize>> {
-        longest_first(texts.lengths(), BATCH_TOKENS)
+    fn measuring_load<'a>(models: &'a Models, texts: &Texts, measures: &BTreeSet<Measure>) -> Load<'a> {
+        let lengths = texts.lengths().collect();
+        memory::measuring_load(models.exact.config(), Bytes::of(models), lengths, measures)
     }
 
     fn measure(

@@ -49,6 +49,12 @@ impl Model for Models {
         self.exact.weights().parameters()
     }
 
+    fn bytes(&self) -> u64 {
+        let of =
+            |model: &Classifier| GatedModel::options(model).0.elt_size_in_bytes() as u64 * self.parameters();
+        of(&self.exact) + self.quick.as_ref().map_or(0, of)
+    }
+
     fn share(&self) -> Result<Self, core_masking::Error> {
         let quick = self.quick.as_ref().map(GatedModel::share).transpose()?;
         Ok(Self { exact: GatedModel::share(&self.exact)?, quick, bounds: Arc::clone(&self.bounds) })
@@ -80,7 +86,7 @@ impl Models {
         self.quick.as_ref().unwrap_or(&self.exact)
     }
 
-    /// The class of each text of a batch under each set. Also returns what is left for the next sets and this batch.
+    /// The class of each text of a batch under each wanted set. Also returns what is left for the next sets and this batch.
     ///
     /// - `bound`: decisions closer than this take a second look
     ///
@@ -93,7 +99,7 @@ impl Models {
         left: Option<Trunk>,
     ) -> Result<(Classes, Trunk), Error> {
         let model = self.quickest();
-        let variants = model.variants(request.sets, request.rescale)?;
+        let variants = model.variants(request.sets, request.rescale)?.only(request.wanted);
         let batch = texts.batch(model, request.rows)?;
         let (logits, trunk) = model.sweep(&batch, &variants, request.sets_per_batch, left);
         let by_set = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
@@ -127,7 +133,8 @@ impl Models {
         }
         let rows = request.rows;
         let (batch, logits) = (texts.batch(&self.exact, rows)?, logits.flatten(0, 1));
-        let variants = self.exact.variants(request.sets, request.rescale)?;
+        let wanted: Vec<HeadSet> = request.wanted.iter().map(|&set| request.sets[set].clone()).collect();
+        let variants = self.exact.variants(&wanted, request.rescale)?;
         // as many rows as the batch has at a time, for which there is memory
         let at_once = rows.len() * request.sets_per_batch;
         while !close.is_empty() {
@@ -167,7 +174,7 @@ impl Models {
 /// What the models say of a batch.
 #[derive(Debug)]
 pub(super) struct Classes {
-    /// The class of each text under each set.
+    /// The class of each text under each wanted set.
     pub(super) by_set: Vec<Vec<usize>>,
     /// How many of these the exact model has decided.
     pub(super) rechecked: usize,

@@ -3,15 +3,15 @@ use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use core_masking::{Classifier, ClassifierConfig, GatedModel, HeadSet, Trunk};
+use core_masking::{HeadSet, Trunk};
 use stats::classification::Outcome;
 use tch::no_grad;
-use training::{Machine, workers};
+use training::workers;
 
 use super::precision::{MARGIN, Models};
-use super::texts::{BATCH_TOKENS, Texts};
+use super::texts::Texts;
 use crate::error::Error;
-use crate::evaluation::{BySet, Load, Plan, Request, Scorer, by_lowest_layer};
+use crate::evaluation::{BySet, Plan, Request, Scorer, by_lowest_layer};
 use crate::model::of_threads;
 use crate::subject::Scored;
 
@@ -32,13 +32,13 @@ impl<'a> Decisions<'a> {
     /// # Errors
     /// If a logit is NaN or infinite.
     pub(super) fn new(
-        (models, machine): (&Models, &Machine),
+        models: &Models,
         plan: &Plan,
         texts: &'a Texts,
         scored: &Scored,
     ) -> Result<Self, Error> {
         let bound = match &models.quick {
-            Some(_) => Some(bound((models, machine), plan, texts, scored)?),
+            Some(_) => Some(bound(models, plan, texts, scored)?),
             None => None,
         };
         Ok(Self { texts, bound, decided: AtomicUsize::new(0), rechecked: AtomicUsize::new(0) })
@@ -47,12 +47,7 @@ impl<'a> Decisions<'a> {
 
 /// How far apart the two greatest logits of the quick model must be for a decision to be that of the exact one. Measured
 /// once for what is scored.
-fn bound(
-    (models, machine): (&Models, &Machine),
-    plan: &Plan,
-    texts: &Texts,
-    scored: &Scored,
-) -> Result<f64, Error> {
+fn bound(models: &Models, plan: &Plan, texts: &Texts, scored: &Scored) -> Result<f64, Error> {
     let bounds = || models.bounds.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, bound)) = bounds().iter().find(|(known, _)| known == scored) {
         return Ok(*bound);
@@ -67,7 +62,7 @@ fn bound(
         no_grad(|| models.largest_error(texts, &rows))
     };
     let mut largest = 0.0_f64;
-    workers::in_order(of_threads(models, machine)?, plan.batches.len(), job, |_, error| {
+    workers::in_order(&mut of_threads(models, plan.workers)?, plan.batches.len(), job, |_, error| {
         largest = largest.max(error);
         Ok::<_, Error>(())
     })?;
@@ -91,7 +86,7 @@ impl Scorer for Decisions<'_> {
         left: Option<Trunk>,
     ) -> Result<(BySet<Outcome>, Trunk), Error> {
         let (found, trunk) = no_grad(|| models.classify(self.texts, (request, self.bound), left))?;
-        self.decided.fetch_add(request.sets.len() * request.rows.len(), Ordering::Relaxed);
+        self.decided.fetch_add(request.wanted.len() * request.rows.len(), Ordering::Relaxed);
         self.rechecked.fetch_add(found.rechecked, Ordering::Relaxed);
         let outcome =
             |(&row, predicted): (&usize, usize)| Outcome { gold: self.texts.classes[row], predicted };
@@ -111,34 +106,16 @@ impl Scorer for Decisions<'_> {
     }
 }
 
-/// What texts take of the memory.
-pub(super) fn load<'a>(models: &Models, texts: &Texts) -> Load<'a> {
-    let config: &ClassifierConfig = models.exact.config();
-    let bytes = |model: &Classifier| model.options().0.elt_size_in_bytes() as u64;
-    let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
-    // Each layer on the way keeps its input, what its heads read and what they add together; in one of them stand query,
-    // key, value, their products, the residual stream and the feed-forward block before and after its nonlinearity.
-    let tensors = 3 * config.num_hidden_layers as u64 + 8 + 2 * feed_forward;
-    let width = config.hidden_size as u64;
-    let in_exact = width * tensors * bytes(&models.exact);
-    Load {
-        lengths: texts.lengths().collect(),
-        batch_tokens: BATCH_TOKENS,
-        segment_bytes: Box::new(move |tokens| tokens as u64 * in_exact),
-        thread_bytes: 0,
-        trunk_bytes: width * bytes(models.quickest()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::memory::{self, Bytes};
     use super::super::texts::outcomes;
     use super::*;
-    use crate::evaluation::Sweep;
-    use core_masking::ModelDropout;
+    use crate::evaluation::{Sets, Sweep};
+    use core_masking::{Classifier, ClassifierConfig, GatedModel, ModelDropout};
     use corpus::classifier_tokenizer::Encoded;
     use tch::{Device, Kind};
-    use training::Progress;
+    use training::{Machine, Memory, Progress};
 
     fn set(names: &[&str]) -> HeadSet {
         names.iter().map(|name| name.parse().unwrap()).collect()
@@ -169,7 +146,7 @@ mod tests {
     /// What the model says under a set alone.
     fn alone(model: &Classifier, texts: &Texts, set: &HeadSet, rescale: bool) -> Vec<Outcome> {
         let scored = Scored::first("test".to_owned(), None, rescale);
-        let gates = scored.gates(&model.layout(), set, model.options()).unwrap();
+        let gates = scored.gates(&GatedModel::layout(model), set, GatedModel::options(model)).unwrap();
         let rows: Vec<usize> = (0..texts.len()).collect();
         let logits = model.forward(&texts.batch(model, &rows).unwrap(), &gates, &ModelDropout::OFF);
         outcomes(&logits, texts, &rows).unwrap()
@@ -188,18 +165,20 @@ mod tests {
         texts: &Texts,
         rescale: bool,
     ) -> (Vec<Vec<Outcome>>, usize) {
-        let plan = Plan::new(machine, &load(models, texts)).unwrap();
+        let load = memory::load(models.exact.config(), Bytes::of(models), texts.lengths().collect());
+        let plan = Plan::new(machine, &load).unwrap();
         let scored = Scored::first("test".to_owned(), None, rescale);
-        let scorer = Decisions::new((models, machine), &plan, texts, &scored).unwrap();
-        let sweep = Sweep::new(plan, scorer);
+        let scorer = Decisions::new(models, &plan, texts, &scored).unwrap();
         let (sets, mut progress, mut found) = (some_sets(), Progress::new(0, true), Vec::new());
         let each = |_: &mut Progress, index: usize, outcomes| {
             assert_eq!(index, found.len(), "in order");
             found.push(outcomes);
             Ok(())
         };
-        sweep.run(of_threads(models, machine).unwrap(), &sets, rescale, &mut progress, each).unwrap();
-        (found, sweep.scorer.rechecked.into_inner())
+        let mut models = of_threads(models, plan.workers).unwrap();
+        let all = Sets { all: &sets, wanted: &[true; 5], rescale };
+        Sweep::new(plan).run(&scorer, &mut models, all, &mut progress, each).unwrap();
+        (found, scorer.rechecked.into_inner())
     }
 
     /// Whatever the memory and the sets, each text has the outcome that it has when its set is evaluated alone.
@@ -207,6 +186,7 @@ mod tests {
     fn sharing_changes_no_outcome() {
         let texts = texts(40);
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 70_000)] {
+            let memory = Memory::BesideModel(memory);
             let machine = Machine { memory, ..crate::test_machine::machine() };
             let models = Models::new(model(0.6, Kind::Double), machine.precision).unwrap();
             let (found, again) = together(&models, &machine, &texts, rescale);
@@ -224,6 +204,7 @@ mod tests {
         let texts = texts(900);
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 100_000)] {
             let precision = training::Precision::Bf16;
+            let memory = Memory::BesideModel(memory);
             let machine = Machine { memory, precision, ..crate::test_machine::machine() };
             let models = Models::new(model(0.3, Kind::Float), machine.precision).unwrap();
             let quick = models.quick.as_ref().unwrap();

@@ -1,6 +1,7 @@
 //! Language modelling: nats a token of documents, and choices between continuations.
 mod data;
 mod learner;
+pub(crate) mod memory;
 mod model;
 mod rows;
 mod scorer;
@@ -28,9 +29,11 @@ use training::{Machine, Precision};
 use crate::checkpoint::{Places, check_vocabulary};
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
+use crate::model::Model;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
 use data::Texts;
+use memory::Sizes;
 use model::Symbols;
 use rows::{Rows, SegmentsOf, Windowing};
 use scorer::{Predictions, RowNats};
@@ -180,13 +183,20 @@ impl Task for LanguageModelling {
     }
 
     fn load_of<'a>(&'a self, model: &'a LanguageModel, rows: &Rows) -> Load<'a> {
-        scorer::load(model, rows)
+        memory::load(sizes(model), rows.lengths().collect())
+    }
+
+    fn load_ahead(described: &Described<Self>, _: &Machine) -> Result<Option<(Load<'static>, usize)>, Error> {
+        let Some(model) = described.spec.model else { return Ok(None) };
+        let vocabulary = described.spec.tokenizer.and_then(|tokenizer| tokenizer.vocabulary);
+        let config = &model.config(vocabulary.unwrap_or(1), Symbols::default());
+        let longest = config.max_position_embeddings as usize;
+        Ok(Some((memory::load(Sizes { config, bytes: 4, model_bytes: 0 }, Vec::new()), longest)))
     }
 
     fn scorer<'a>(
         &'a self,
         _: &LanguageModel,
-        _: &Machine,
         _: &Plan,
         rows: &'a Rows,
         _: &Scored,
@@ -230,8 +240,16 @@ impl Task for LanguageModelling {
         }
     }
 
-    fn batches(rows: &Rows) -> Vec<Vec<usize>> {
-        rows.batches()
+    fn measuring_load<'a>(model: &'a LanguageModel, rows: &Rows, measures: &BTreeSet<Measure>) -> Load<'a> {
+        let lengths = rows.units().iter().map(|unit| rows.padded(unit)).collect();
+        memory::measuring_load(sizes(model), lengths, measures)
+    }
+
+    /// Those of a question stay together.
+    fn rows_of(rows: &Rows, batches: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+        let units = rows.units();
+        let of_batch = |batch: Vec<usize>| batch.into_iter().flat_map(|unit| units[unit].clone()).collect();
+        batches.into_iter().map(of_batch).collect()
     }
 
     fn measure(
@@ -302,6 +320,12 @@ impl Task for LanguageModelling {
         let known = made.concat().into_iter().filter(|&id| self.tokenizer.decode(&[id]).is_ok());
         Ok(self.tokenizer.decode(&known.collect::<Vec<_>>())?)
     }
+}
+
+/// What memory depends on.
+fn sizes(model: &LanguageModel) -> Sizes<'_> {
+    let bytes = GatedModel::options(model).0.elt_size_in_bytes() as u64;
+    Sizes { config: model.config(), bytes, model_bytes: Model::bytes(model) }
 }
 
 impl LanguageModelling {

@@ -253,22 +253,24 @@ impl Rows {
         Ok(batch)
     }
 
-    /// Batches of rows of similar length, the longest first; those of a question stay together.
-    pub(super) fn batches(&self) -> Vec<Vec<usize>> {
-        let all: Vec<usize> = (0..self.rows.len()).collect();
-        let units: Vec<&[usize]> = match self.segments {
-            SegmentsOf::Documents { .. } => all.chunks(1).collect(),
+    /// Rows that stay together: those of a question, and each of documents.
+    pub(super) fn units(&self) -> Vec<Range<usize>> {
+        match self.segments {
+            SegmentsOf::Documents { .. } => (0..self.len()).map(|row| row..row + 1).collect(),
             SegmentsOf::Questions { .. } => {
-                all.chunk_by(|&one, &next| self.segment(one) == self.segment(next)).collect()
+                let mut first = 0;
+                let of_question = self.rows.chunk_by(|one, next| one.segment == next.segment).map(|rows| {
+                    first += rows.len();
+                    first - rows.len()..first
+                });
+                of_question.collect()
             }
-        };
-        let longest = |unit: &[usize]| unit.iter().map(|&row| self.rows[row].tokens.len()).max().unwrap_or(0);
-        let tokens = |unit: &&[usize]| unit.len() * longest(unit);
-        let batches = corpus::batches::longest_first(units.iter().map(tokens), BATCH_TOKENS);
-        batches
-            .into_iter()
-            .map(|batch| batch.into_iter().flat_map(|unit| units[unit].to_vec()).collect())
-            .collect()
+        }
+    }
+
+    /// Tokens of these rows, padding included.
+    pub(super) fn padded(&self, rows: &Range<usize>) -> usize {
+        rows.len() * self.rows[rows.clone()].iter().map(|row| row.tokens.len()).max().unwrap_or(0)
     }
 }
 
@@ -334,7 +336,6 @@ mod tests {
         // with a space between context and choice
         assert_eq!(found, [(3, 2, 2.0), (5, 4, 4.0), (5, 2, 1.0), (6, 3, 2.0)]);
         assert!((0..4).all(|row| of(ChoiceRule::Acc).length(row) == 1.0));
-        assert_eq!(rows.batches().concat().len(), 4);
         let long = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 4), "test").unwrap_err();
         assert_eq!(long.to_string(), "a choice of 5 tokens is longer than the 4 positions of the model");
     }
@@ -343,10 +344,7 @@ mod tests {
     fn questions_stay_together() {
         let questions: Vec<Choice> = (0..40).map(|_| question("ab?", &["c", "cd", "d"])).collect();
         let rows = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 9), "test").unwrap();
-        for batch in rows.batches() {
-            for rows_of_question in batch.chunks(3) {
-                assert!(rows_of_question.iter().all(|&row| row / 3 == rows_of_question[0] / 3), "{batch:?}");
-            }
-        }
+        assert!(rows.units().into_iter().eq((0..40).map(|question| 3 * question..3 * question + 3)));
+        assert_eq!(rows.padded(&(0..3)), 3 * 6, "`ab? cd` has six tokens");
     }
 }
