@@ -125,7 +125,7 @@ fn set(names: &[&str]) -> HeadSet {
 /// head are shared, those above are not.
 #[test]
 fn head_sets_together_translate_as_alone() {
-    let model = model(23, 9);
+    let model = loud::translator(TranslatorConfig { max_position_embeddings: 50, ..config(23) }, 9);
     let sources: [&[u32]; 3] = [&[5, 9, END], &[4, 4, 4, 21, 8, 3, 17, END], &[7, END]];
     let sets = [
         set(&[]),

@@ -153,6 +153,7 @@ impl Plan<'_> {
     where
         L::Error: Display,
     {
+        tch::set_num_threads(1); // each shard computes alone, see `Run`
         let folder = &workplace.folder;
         let checkpoints = Checkpoints::new(folder);
         let mut states = workplace.undamaged(checkpoints.states())?;
@@ -248,7 +249,8 @@ impl Plan<'_> {
             || shards(threads, mean_tokens::<L>(train, &learner.batches(train, epoch_seed(self.seed, 1)))),
             |state| state.shards,
         );
-        tch::set_num_threads((threads / shards).max(1) as i32); // each shard computes alone, see `Run`
+        // Threads that are too many for a gradient each help the others.
+        tch::set_num_threads((threads / shards).max(1) as i32);
         let steps = adam.steps() + to_go;
         Run::new(learner, adam, shards, (self.seed, self.clip_norm), steps, progress)
     }
