@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadLayout;
-use training::Machine;
+use training::{Machine, or_full_memory};
 
 use crate::checkpoint::{Origin, Places};
 use crate::error::Error;
@@ -44,7 +44,7 @@ impl<T: Task> Described<T> {
         places: Places<'_>,
         checkpoint: Option<String>,
     ) -> Result<Box<dyn Subject>, Error> {
-        let (task, model) = T::load(self, machine, places, checkpoint.is_some())?;
+        let (task, model) = or_full_memory(|| T::load(self, machine, places, checkpoint.is_some()))?;
         let origin = Origin::of(places, T::FILES, checkpoint)?;
         let (described, machine) = (self.clone(), machine.clone());
         Ok(Box::new(TaskSubject { described, machine, task, model, origin }))

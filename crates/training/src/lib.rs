@@ -7,6 +7,7 @@
 //! what is in the place is used until then.
 mod adam;
 mod error;
+mod full_memory;
 mod learner;
 mod libraries;
 mod machine;
@@ -20,6 +21,7 @@ pub mod workers;
 
 pub use adam::AdamSettings;
 pub use error::Error;
+pub use full_memory::or_full_memory;
 pub use learner::{Learner, Validation, trainable};
 pub use machine::{Machine, Precision, device, start_threads};
 pub use memory::Memory;

@@ -198,10 +198,8 @@ impl Plan<'_> {
 
     /// Removes the weights of epochs that neither stay, nor become the model, nor are needed to go on.
     fn drop_weights(&self, checkpoints: &Checkpoints, states: &[EpochState]) {
-        let (Some(stay), Some(kept)) = (self.stay, self.kept(states)) else { return };
-        let last = states.len();
-        for epoch in (1..last).filter(|epoch| *epoch != kept.epoch && !stay.epochs.contains(epoch)) {
-            checkpoints.drop_weights(epoch);
+        if let (Some(stay), Some(kept)) = (self.stay, self.kept(states)) {
+            unneeded(states.len(), kept.epoch, stay).for_each(|epoch| checkpoints.drop_weights(epoch));
         }
     }
 
@@ -323,6 +321,11 @@ fn is_ours(folder: &Path) -> bool {
     ["model.safetensors", record::FILE].iter().any(|name| folder.join(name).exists()) || is_empty()
 }
 
+/// Epochs before the `last` one, from which training goes on, that are neither `kept` as the model nor stay beside it.
+fn unneeded(last: usize, kept: usize, stay: Stay<'_>) -> impl Iterator<Item = usize> {
+    (1..last).filter(move |epoch| *epoch != kept && !stay.epochs.contains(epoch))
+}
+
 /// Of these batches, padding included.
 fn mean_tokens<L: Learner>(train: &L::Examples, batches: &[Vec<usize>]) -> usize {
     batches.iter().map(|rows| padded::<L>(train, rows)).sum::<usize>() / batches.len().max(1)
@@ -345,4 +348,17 @@ fn is_better(row: &TrainingRow, than: &TrainingRow) -> bool {
 fn described(row: &TrainingRow) -> String {
     let score = row.dev_score.map_or(String::new(), |score| format!(", score {score:.2}"));
     format!("dev loss {:.4}{score}", row.dev_loss)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_epoch_the_best_and_those_that_stay_are_needed() {
+        let stay = Stay { epochs: &[2, 9], steps: &[] };
+        assert!(unneeded(6, 4, stay).eq([1, 3, 5]));
+        assert!(unneeded(6, 6, stay).eq([1, 3, 4, 5]));
+        assert_eq!(unneeded(1, 1, stay).count(), 0);
+    }
 }

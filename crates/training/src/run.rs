@@ -9,6 +9,7 @@ use tch::{Tensor, no_grad};
 
 use crate::adam::{Adam, add, gradients};
 use crate::error::Error;
+use crate::full_memory::or_full_memory;
 use crate::learner::{Learner, Validation};
 use crate::progress::Progress;
 
@@ -97,7 +98,7 @@ impl<L: Learner> Run<L> {
         let (mut sum, mut seen) = (0.0, 0);
         for rows in &self.shards[0].batches(train, seed) {
             let predictions = L::predictions(train, rows);
-            let loss = self.step(train, rows, predictions)?;
+            let loss = or_full_memory(|| self.step(train, rows, predictions))?;
             if !loss.is_finite() {
                 return Err(Error::Diverged { epoch, step: self.adam.steps() }.into());
             }

@@ -87,7 +87,7 @@ impl Checkpoints {
             let folder = self.epoch(epoch);
             let state = fs::read(folder.join(STATE)).ok();
             let state: Option<EpochState> = state.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-            let Some(state) = state else { return Err(folder) };
+            let Some(state) = state.filter(|_| folder.join(MODEL).exists()) else { return Err(folder) };
             kept.push(TrainingCheckpoint { epoch: Some(epoch), updates: state.row.step, folder });
         }
         for &step in stay.steps {

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use crate::error::Error;
+use crate::full_memory::or_full_memory;
 
 /// Runs `items` jobs on one thread for each of `states`, and hands the results to `each` in the order of the jobs.
 ///
@@ -28,7 +29,8 @@ pub fn in_order<S: Send, T: Send, E: From<Error> + Send>(
                     let _guard = StopOnPanic(stop);
                     while !stop.load(Ordering::Relaxed) {
                         let item = next.fetch_add(1, Ordering::Relaxed);
-                        if item >= items || sender.send((item, job(state, item))).is_err() {
+                        if item >= items || sender.send((item, or_full_memory(|| job(state, item)))).is_err()
+                        {
                             return;
                         }
                     }
