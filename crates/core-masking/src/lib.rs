@@ -30,7 +30,7 @@ mod weights;
 pub use attention::Projections;
 pub use batch::{SegmentBatch, TokenBatch, causal_bias};
 pub use classifier::{Classifier, ClassifierConfig};
-pub use decode::{BeamSearch, OutputRules, Stopping, Translation};
+pub use decode::{BeamSearch, OutputRules, SentenceBytes, Stopping, Translation};
 pub use dropout::{Dropout, DropoutRates, ModelDropout};
 pub use error::Error;
 pub use gates::{AttentionRecord, Gate, Gates, RecordedWeights};

@@ -1,7 +1,12 @@
 //! Cross-entropy of translators and classifiers: for training, and of each example for importance.
-use tch::{Kind, Tensor};
+use tch::{Kind, Tensor, no_grad};
 
+use crate::language_model::LOGITS_AT_ONCE;
 use crate::{GatedModel, Gates, ModelDropout, TokenBatch, Translator};
+
+/// Logits of a translator's batch that are held all at once: 128 MiB in single precision. Of a large vocabulary they are made for
+/// a part of the tokens at a time, gradients included.
+pub const MOST_LOGITS: i64 = 1 << 25;
 
 /// One batch of sentence pairs, teacher forced.
 #[derive(Debug)]
@@ -52,38 +57,133 @@ pub fn training_loss(
     smoothing: f64,
     dropout: &ModelDropout,
 ) -> Tensor {
-    let losses = token_losses(model, batch, gates, smoothing, dropout);
-    (losses * &batch.real).sum(None)
+    let TokenLosses { losses, of_output } = token_losses(model, batch, gates, smoothing, dropout);
+    let loss = (losses * &batch.real).sum(None);
+    match of_output {
+        Some(of_output) => loss + sloping(&(model.output_layer().0 * of_output).sum(None)),
+        None => loss,
+    }
 }
 
-/// Cross-entropy in nats of each token, teacher forced, `[batch, target]`; padding has a value too, to be multiplied by 0.
+/// What is known of the tokens of a batch.
+pub(crate) struct TokenLosses {
+    /// Cross-entropy in nats of each token, teacher forced, `[batch, target]`; padding has a value too, to be multiplied by 0.
+    pub(crate) losses: Tensor,
+    /// What autograd does not know of the derivative of their sum over real tokens by the output layer, `[vocab, d_model]`.
+    of_output: Option<Tensor>,
+}
+
+/// The losses of all tokens.
 pub(crate) fn token_losses(
     model: &Translator,
     batch: &PairBatch,
     gates: &Gates,
     smoothing: f64,
     dropout: &ModelDropout,
-) -> Tensor {
+) -> TokenLosses {
     let memory = model.encode(&batch.source, gates, dropout);
     let hidden = model.decode(&batch.decoder_input, &memory, &batch.source.bias, gates, dropout);
     let (embedding, bias) = model.output_layer();
-    let normaliser = model.logits(&hidden).logsumexp(-1, false); // [batch, target]
+    let logits = batch.labels.numel() as i64 * embedding.size()[0];
+    let most = if logits > MOST_LOGITS { LOGITS_AT_ONCE } else { logits };
+    let (normaliser, of_output) = normaliser((embedding, bias), &hidden, &batch.real, most);
 
     // The logits of the label and their mean come from the embedding directly: a pass over [batch, target, vocab]
     // and its gradient cost more than the rest of a small model.
     let label_embedding = Tensor::embedding(embedding, &batch.labels, -1, false, false); // [batch, target, d_model]
     let label_logit = (&hidden * label_embedding).sum_dim_intlist(-1, false, None)
         + bias.index_select(0, &batch.labels.view([-1])).view_as(&batch.labels);
-    if smoothing == 0.0 {
-        return normaliser - label_logit;
+    let losses = if smoothing == 0.0 {
+        normaliser - label_logit
+    } else {
+        let mean_embedding = embedding.mean_dim(0, false, None); // [d_model]
+        let mean_logit = hidden.matmul(&mean_embedding) + bias.mean(None); // [batch, target]
+        normaliser - label_logit * (1.0 - smoothing) - mean_logit * smoothing
+    };
+    TokenLosses { losses, of_output }
+}
+
+/// The logarithm of the sum of the exponentials of each token's logits, `[batch, target]`, and, unless autograd knows it, the
+/// derivative of its sum over real tokens by the output layer, if that is trained.
+///
+/// - `hidden`: `[batch, target, d_model]`; `real`: `[batch, target]`
+/// - `most`: logits that are held at once
+fn normaliser(
+    (embedding, bias): (&Tensor, &Tensor),
+    hidden: &Tensor,
+    real: &Tensor,
+    most: i64,
+) -> (Tensor, Option<Tensor>) {
+    let rows = real.numel() as i64;
+    let at_once = (most / embedding.size()[0]).max(1);
+    if at_once >= rows {
+        return (hidden.linear(embedding, Some(bias)).logsumexp(-1, false), None);
     }
-    let mean_embedding = embedding.mean_dim(0, false, None); // [d_model]
-    let mean_logit = hidden.matmul(&mean_embedding) + bias.mean(None); // [batch, target]
-    normaliser - label_logit * (1.0 - smoothing) - mean_logit * smoothing
+    let (flat, real_rows) = (hidden.flatten(0, 1), real.flatten(0, 1).unsqueeze(1));
+    let mut of_output = embedding.requires_grad().then(|| no_grad(|| embedding.zeros_like()));
+    let parts = (0..rows).step_by(at_once as usize).map(|first| {
+        let count = at_once.min(rows - first);
+        let part = flat.narrow(0, first, count); // [part, d_model]
+        let (values, of_hidden) = no_grad(|| {
+            let logits = part.linear(embedding, Some(bias)); // [part, vocab]
+            let values = logits.logsumexp(-1, true); // [part, 1]
+            let probabilities = (logits - &values).exp();
+            if let Some(of_output) = &mut of_output {
+                *of_output += probabilities.tr().matmul(&(part.detach() * real_rows.narrow(0, first, count)));
+            }
+            (values.squeeze_dim(1), probabilities.matmul(embedding))
+        });
+        values + sloping(&(part * of_hidden).sum_dim_intlist(-1, false, None))
+    });
+    let values = Tensor::cat(&parts.collect::<Vec<_>>(), 0).view_as(real);
+    (values, of_output)
+}
+
+/// Nothing, but its gradient is that of `x`.
+pub(crate) fn sloping(x: &Tensor) -> Tensor {
+    x - x.detach()
 }
 
 /// Cross-entropy in nats of each row: `logits` `[batch, labels]`, `labels` `[batch]`, integers. Returns `[batch]`.
 pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Tensor {
     let log_probabilities = logits.log_softmax(-1, logits.kind());
     -log_probabilities.gather(1, &labels.unsqueeze(1), false).squeeze_dim(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weights;
+    use tch::Device;
+
+    /// 3 * 5 tokens of a vocabulary of 11, all at once and 4 at a time: the sum over real tokens, and its derivatives by what
+    /// enters the output layer and by the layer, which autograd knows of the whole.
+    #[test]
+    fn parts_of_a_vocabulary_give_what_the_whole_gives() {
+        let options = (Kind::Double, Device::Cpu);
+        let shapes = [("hidden", vec![3, 5, 7]), ("output", vec![11, 7]), ("bias", vec![11])];
+        let shapes = shapes.map(|(name, shape)| (name.to_owned(), shape)).to_vec();
+        let drawn = Weights::drawn(shapes, 3, |_, shape| Tensor::randn(shape, options));
+        let real =
+            Tensor::from_slice(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]);
+        let real = real.view([3, 5]);
+        let found = |most| {
+            let [hidden, output] = ["hidden", "output"]
+                .map(|name| drawn.get(name).unwrap().detach().copy().set_requires_grad(true));
+            let (values, of_output) =
+                normaliser((&output, &drawn.get("bias").unwrap()), &hidden, &real, most);
+            let sum = (&values * &real).sum(None);
+            match &of_output {
+                Some(of_output) => (sum + sloping(&(&output * of_output).sum(None))).backward(),
+                None => sum.backward(),
+            }
+            (of_output.is_some(), [values.detach(), hidden.grad(), output.grad()])
+        };
+        let ((in_parts, parts), (not_in_parts, whole)) = (found(4 * 11), found(15 * 11));
+        assert!(in_parts && !not_in_parts);
+        for (part, whole) in parts.iter().zip(&whole) {
+            let gap = (part - whole).abs().max().double_value(&[]);
+            assert!(gap < 1e-12, "{gap:e}");
+        }
+    }
 }

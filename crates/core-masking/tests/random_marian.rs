@@ -125,7 +125,7 @@ fn set(names: &[&str]) -> HeadSet {
 /// head are shared, those above are not.
 #[test]
 fn head_sets_together_translate_as_alone() {
-    let model = model(23, 9);
+    let model = loud::translator(TranslatorConfig { max_position_embeddings: 50, ..config(23) }, 9);
     let sources: [&[u32]; 3] = [&[5, 9, END], &[4, 4, 4, 21, 8, 3, 17, END], &[7, END]];
     let sets = [
         set(&[]),
@@ -134,7 +134,9 @@ fn head_sets_together_translate_as_alone() {
         set(&["enc-enc:1:2"]),
         set(&["dec-dec:2:2", "enc-dec:2:1"]),
     ];
-    let search = search(3, Stopping::Exact, 15);
+    // a sentence of 8 tokens is likely to end within 32
+    let search = search(3, Stopping::Exact, 40);
+    let mut longest = 0;
     for rescale in [false, true] {
         let alone: Vec<_> = sets
             .iter()
@@ -147,23 +149,26 @@ fn head_sets_together_translate_as_alone() {
         for other in 1..sets.len() {
             assert_ne!(alone[0], alone[other], "the sets must differ for the test to mean something");
         }
-        for together in [1, 2, 5] {
+        // of sentences whose translations are long, all go on at once, or two at a time
+        for (together, at_once) in [(1, 2), (2, usize::MAX), (5, 2)] {
             let mut trunk = None;
             // the last ones begin below where the others stopped
             for range in [0..1, 2..3, 1..2, 0..5, 4..5] {
                 let variants = model.variants(&sets[range.clone()], rescale).unwrap();
                 let (found, left) =
-                    search.sweep(&model, &sources, &variants, together, trunk.take()).unwrap();
+                    search.sweep(&model, &sources, &variants, together, trunk.take(), &|| at_once).unwrap();
                 trunk = Some(left);
                 for (found, expected) in found.iter().zip(&alone[range]) {
                     for (found, expected) in found.iter().zip(expected) {
                         assert_eq!((&found.tokens, found.steps), (&expected.tokens, expected.steps));
                         assert!((found.score - expected.score).abs() < 1e-5);
+                        longest = longest.max(found.steps);
                     }
                 }
             }
         }
     }
+    assert!(longest > 32, "a batch must outgrow what is likely for the test to mean something");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use records::{Existing, Row, RowWriter, Signature, Taken};
 use significance::SEED;
 use subject::{Description, Scored};
-use training::{Machine, Precision, device, start_threads};
+use training::{Machine, Memory, Precision, device, start_threads};
 
 use crate::error::Error;
 
@@ -135,9 +135,10 @@ pub struct MachineArgs {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
 
-    /// Memory that evaluating many head sets may take besides the model, such as 500M or 8G
-    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = bytes)]
-    pub memory: u64,
+    /// Memory that evaluating head sets and measuring heads may take besides the model, such as 500M or 8G; if absent 80 % of
+    /// what the machine or the GPU has free, less the model, or 2G where the system does not tell
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub memory: Option<u64>,
 
     /// No progress on stderr
     #[arg(long)]
@@ -178,12 +179,13 @@ impl MachineArgs {
     /// # Errors
     /// If there is no such device, or the threads cannot be started.
     pub fn build(&self) -> Result<Machine, Error> {
+        let device = device(&self.device)?;
         Ok(Machine {
             data: self.data.clone(),
             threads: start_threads(self.threads)?,
-            device: device(&self.device)?,
+            device,
             precision: Precision::F32,
-            memory: self.memory,
+            memory: self.memory.map_or_else(|| Memory::of_machine(device), Memory::BesideModel),
             quiet: self.quiet,
         })
     }

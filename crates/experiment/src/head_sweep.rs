@@ -117,8 +117,10 @@ impl HeadSweep {
         rows.renew(|row| heads.iter().any(|&id| is_of(row, id)));
         let (layout, metric) = (subject.layout(), subject.metric(&self.scored.split));
         let mut sets = Vec::new();
-        for &id in heads.iter().filter(|&&id| !rows.rows().any(|row| is_of(row, id))) {
-            sets.push(RowSet { masked: (self.masked)(&layout, id)?, rows: vec![row(id, metric)] });
+        for &id in &self.heads {
+            let is_missing = heads.contains(&id) && !rows.rows().any(|row| is_of(row, id));
+            let rows = is_missing.then(|| row(id, metric)).into_iter().collect();
+            sets.push(RowSet { masked: (self.masked)(&layout, id)?, rows });
         }
         rows.measure(subject, &self.scored, BASE, sets)?;
         rows.finish()

@@ -6,7 +6,7 @@ use core_masking::HeadSet;
 use records::{Identity, RowWriter, Signature, TestedRow, Testing, Tests};
 use significance::{TestArgs, block, measured, test_rows};
 use stats::Segments;
-use subject::{Evaluation, Scored, Subject};
+use subject::{Evaluation, Evaluator, Scored, Subject};
 use training::Machine;
 
 use crate::args::{OpenRows, SharedArgs};
@@ -17,16 +17,17 @@ use crate::error::Error;
 pub struct RowSet<R> {
     /// What is masked.
     pub masked: HeadSet,
-    /// The rows.
+    /// The rows; none if they are there already, and the set only says what those beside it share with it.
     pub rows: Vec<R>,
 }
 
 impl<R> RowSet<R> {
-    /// Adds a row to the set of `sets` that masks these heads, or a set for it: equal sets are measured once.
-    pub fn add(sets: &mut Vec<Self>, masked: HeadSet, row: R) {
+    /// Adds a row, unless it is there already, to the set of `sets` that masks these heads, or a set for it: equal sets are
+    /// measured once.
+    pub fn add(sets: &mut Vec<Self>, masked: HeadSet, row: Option<R>) {
         match sets.iter_mut().find(|set| set.masked == masked) {
-            Some(set) => set.rows.push(row),
-            None => sets.push(Self { masked, rows: vec![row] }),
+            Some(set) => set.rows.extend(row),
+            None => sets.push(Self { masked, rows: row.into_iter().collect() }),
         }
     }
 }
@@ -93,8 +94,9 @@ impl<R: TestedRow> MeasuredRows<R> {
         Ok(self.writer.discard(unwanted)?)
     }
 
-    /// Scores the subject under each of `sets` and adds their rows as soon as they are scored.
+    /// Scores the subject under each of `sets` whose rows are missing, and adds these as soon as they are scored.
     ///
+    /// - `sets`: all that there are, in an order that does not depend on which rows are there
     /// - `base`: what the statistics of the intact model are stored under
     ///
     /// # Errors
@@ -107,25 +109,41 @@ impl<R: TestedRow> MeasuredRows<R> {
         base: &str,
         sets: Vec<RowSet<R>>,
     ) -> Result<(), Error> {
-        if sets.is_empty() {
+        if sets.iter().all(|set| set.rows.is_empty()) {
             return Ok(());
         }
+        self.measure_on(subject.evaluator(scored)?.as_mut(), base, sets)
+    }
+
+    /// [`measure`](Self::measure) on a split that is ready.
+    ///
+    /// # Errors
+    /// As for [`measure`](Self::measure).
+    pub fn measure_on(
+        &mut self,
+        evaluator: &mut dyn Evaluator,
+        base: &str,
+        sets: Vec<RowSet<R>>,
+    ) -> Result<(), Error> {
         let is_known = self.bases.contains_key(base);
-        let first = (!is_known).then(HeadSet::none);
-        let masked: Vec<HeadSet> =
-            first.into_iter().chain(sets.iter().map(|set| set.masked.clone())).collect();
-        let mut sets = sets.into_iter();
-        let mut each = |index, evaluation: Evaluation| {
-            if index == 0 && !is_known {
+        let (mut masked, mut wanted) = (vec![HeadSet::none()], vec![!is_known]);
+        for set in &sets {
+            masked.push(set.masked.clone());
+            wanted.push(!set.rows.is_empty());
+        }
+        let mut sets: Vec<Vec<R>> = sets.into_iter().map(|set| set.rows).collect();
+        let mut each = |index, evaluation: Evaluation| match index {
+            0 => {
                 let columns = evaluation.segments.metric().columns();
                 self.writer.add_base(columns, block(base.to_owned(), &evaluation.segments, None))?;
                 self.bases.insert(base.to_owned(), evaluation.segments);
-                return Ok(());
+                Ok(())
             }
-            let rows = sets.next().map_or(Vec::new(), |set| set.rows);
-            rows.into_iter().try_for_each(|row| self.add(row, base, &evaluation.segments))
+            set => std::mem::take(&mut sets[set - 1])
+                .into_iter()
+                .try_for_each(|row| self.add(row, base, &evaluation.segments)),
         };
-        Ok(subject.evaluate(scored, &masked, &mut each)?)
+        Ok(evaluator.evaluate(&masked, &wanted, &mut each)?)
     }
 
     fn add(&mut self, mut row: R, base: &str, segments: &Segments) -> Result<(), subject::Error> {

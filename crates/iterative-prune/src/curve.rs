@@ -145,16 +145,27 @@ pub fn draw(
     let mut sets = Vec::new();
     let mut intact = IntactScores::new();
     for curve in curves {
-        let is_there = |step: usize| rows.contains(&curve.row(step, &HeadSet::none(), metric).key());
-        if (0..curve.counts().len()).all(is_there) {
-            continue;
-        }
-        for (step, masked) in curve.steps(pruning, &mut intact)?.into_iter().enumerate() {
-            let row = curve.row(step, &masked, metric);
-            match rows.rows().find(|stored| stored.key() == row.key()) {
-                Some(stored) => check_heads(stored, &stored.masked_heads, Some(&masked))?,
-                None => RowSet::add(&mut sets, masked, row),
+        let stored = |step: usize| {
+            let key = curve.row(step, &HeadSet::none(), metric).key();
+            rows.rows().find(|stored| stored.key() == key)
+        };
+        let complete: Option<Vec<&PruningRow>> = (0..curve.counts().len()).map(stored).collect();
+        let steps = match complete {
+            // Heads need not be ordered again for rows that are there.
+            Some(rows) => {
+                rows.iter().map(|row| Ok(row.masked_heads.parse()?)).collect::<anyhow::Result<_>>()?
             }
+            None => curve.steps(pruning, &mut intact)?,
+        };
+        for (step, masked) in steps.into_iter().enumerate() {
+            let row = match stored(step) {
+                Some(stored) => {
+                    check_heads(stored, &stored.masked_heads, Some(&masked))?;
+                    None
+                }
+                None => Some(curve.row(step, &masked, metric)),
+            };
+            RowSet::add(&mut sets, masked, row);
         }
     }
     Ok(rows.measure(pruning.subject, &pruning.scored, BASE, sets)?)

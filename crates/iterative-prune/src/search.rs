@@ -12,7 +12,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::{BASE, Identity, Order, PruningRow, Row, TestedRow};
 use stats::Direction;
-use subject::{Description, Scored, Subject};
+use subject::{Description, Evaluator, Scored, Subject};
 use training::Machine;
 
 use crate::Pruning;
@@ -149,13 +149,16 @@ impl Search {
         let name = self.name();
         rows.renew(|row| row.order == name && pools.iter().any(|pool| pool.attention == row.attention));
         let ascending = pruning.scores(Order::Importance, &HeadSet::none())?.ascending();
+        let [mut chosen, mut reported] =
+            [&self.on, &pruning.scored].map(|scored| Split::new(pruning.subject, scored));
         for pool in pools {
             let order: Vec<HeadId> = ascending.iter().copied().filter(|id| pool.heads.contains(id)).collect();
             let steps = self.steps(pool)?;
-            let mut reporter = Reporter { pruning, pool, method: self.method, rows: &mut *rows };
+            let mut reporter =
+                Reporter { pruning, pool, method: self.method, rows: &mut *rows, reported: &mut reported };
             match self.method {
-                Method::GreedyForward => self.greedy_forward(&steps, &order, &mut reporter)?,
-                Method::Swap => self.swap(&steps, &order, &mut reporter)?,
+                Method::GreedyForward => self.greedy_forward(&steps, &order, (&mut chosen, &mut reporter))?,
+                Method::Swap => self.swap(&steps, &order, (&mut chosen, &mut reporter))?,
             }
         }
         Ok(())
@@ -186,22 +189,12 @@ impl Search {
         }
     }
 
-    /// Scores of these sets on the split of the search.
-    fn scores(&self, pruning: &Pruning<'_>, sets: &[HeadSet]) -> anyhow::Result<Vec<f64>> {
-        let mut scores = Vec::with_capacity(sets.len());
-        pruning.subject.evaluate(&self.on, sets, &mut |_, evaluation| {
-            scores.push(evaluation.score);
-            Ok(())
-        })?;
-        Ok(scores)
-    }
-
     /// At each step the head whose masking leaves the best score; of heads that tie, the least important.
     fn greedy_forward(
         &self,
         steps: &[usize],
         order: &[HeadId],
-        reporter: &mut Reporter<'_, '_>,
+        (on, reporter): (&mut Split<'_>, &mut Reporter<'_, '_>),
     ) -> anyhow::Result<()> {
         let (pool, counts) = (reporter.pool, reporter.pool.counts());
         let direction = reporter.pruning.metric().direction();
@@ -215,7 +208,7 @@ impl Search {
             while masked.len() < counts[step] {
                 let candidates = order.iter().filter(|&&id| pool.may_mask(id, &masked));
                 let sets: Vec<HeadSet> = candidates.map(|&id| masked.with(id)).collect();
-                let best = best(&self.scores(reporter.pruning, &sets)?, direction);
+                let best = best(&on.scores(&sets)?, direction);
                 (masked, score) = (sets[best.0].clone(), Some(best.1));
             }
             reporter.report(step, &masked, score)?;
@@ -224,7 +217,12 @@ impl Search {
     }
 
     /// Exchanges masked heads for others while the score gets better, at a fixed number of heads.
-    fn swap(&self, steps: &[usize], order: &[HeadId], reporter: &mut Reporter<'_, '_>) -> anyhow::Result<()> {
+    fn swap(
+        &self,
+        steps: &[usize],
+        order: &[HeadId],
+        (on, reporter): (&mut Split<'_>, &mut Reporter<'_, '_>),
+    ) -> anyhow::Result<()> {
         let (pool, counts) = (reporter.pool, reporter.pool.counts());
         for &step in steps {
             if reporter.has(step) {
@@ -234,7 +232,7 @@ impl Search {
             match step {
                 0 => reporter.report(step, &start, None)?,
                 _ => {
-                    let (masked, score) = self.exchange(start, order, reporter)?;
+                    let (masked, score) = self.exchange(start, order, (&mut *on, reporter))?;
                     reporter.report(step, &masked, Some(score))?;
                 }
             }
@@ -247,19 +245,20 @@ impl Search {
         &self,
         start: HeadSet,
         order: &[HeadId],
-        reporter: &Reporter<'_, '_>,
+        (on, reporter): (&mut Split<'_>, &Reporter<'_, '_>),
     ) -> anyhow::Result<(HeadSet, f64)> {
         let direction = reporter.pruning.metric().direction();
-        let mut score = self.scores(reporter.pruning, std::slice::from_ref(&start))?[0];
+        let mut score = on.scores(std::slice::from_ref(&start))?[0];
         let mut masked = start;
         let mut left = self.evaluations as usize - 1;
         let mut rng = ChaCha8Rng::seed_from_u64(reporter.pruning.args.shared.seed());
         let mut untried = exchanges(reporter.pool, order, &masked, &mut rng);
         while left > 0 && !untried.is_empty() {
             let together = EXCHANGES_TOGETHER.min(left).min(untried.len());
-            let sets = untried.split_off(untried.len() - together);
+            let tried = untried.split_off(untried.len() - together);
+            let sets: Vec<HeadSet> = tried.iter().map(|exchange| exchange.of(&masked)).collect();
             left -= together;
-            let best = best(&self.scores(reporter.pruning, &sets)?, direction);
+            let best = best(&on.scores(&sets)?, direction);
             if direction.is_better(best.1, score) {
                 (masked, score) = (sets[best.0].clone(), best.1);
                 untried = exchanges(reporter.pool, order, &masked, &mut rng);
@@ -269,18 +268,60 @@ impl Search {
     }
 }
 
-/// All sets that differ from `masked` in one head, in an order that `rng` draws.
-fn exchanges(pool: &Pool, order: &[HeadId], masked: &HeadSet, rng: &mut ChaCha8Rng) -> Vec<HeadSet> {
-    let mut sets: Vec<HeadSet> = masked
-        .iter()
-        .map(|out| masked.without(out))
-        .flat_map(|rest| {
-            let others = order.iter().filter(|&&id| !masked.contains(id) && pool.may_mask(id, &rest));
-            others.map(|&id| rest.with(id)).collect::<Vec<_>>()
-        })
-        .collect();
-    sets.shuffle(rng);
-    sets
+/// A masked head, and the one that is masked instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Exchange {
+    out: HeadId,
+    into: HeadId,
+}
+
+impl Exchange {
+    fn of(self, masked: &HeadSet) -> HeadSet {
+        masked.without(self.out).with(self.into)
+    }
+}
+
+/// All exchanges of one head of `masked`, in an order that `rng` draws.
+fn exchanges(pool: &Pool, order: &[HeadId], masked: &HeadSet, rng: &mut ChaCha8Rng) -> Vec<Exchange> {
+    let mut exchanges = Vec::new();
+    for out in masked.iter() {
+        let rest = masked.without(out);
+        let others = order.iter().filter(|&&id| !masked.contains(id) && pool.may_mask(id, &rest));
+        exchanges.extend(others.map(|&into| Exchange { out, into }));
+    }
+    exchanges.shuffle(rng);
+    exchanges
+}
+
+/// A split that is read when it is first needed, and then kept.
+struct Split<'a> {
+    subject: &'a dyn Subject,
+    scored: &'a Scored,
+    evaluator: Option<Box<dyn Evaluator + 'a>>,
+}
+
+impl<'a> Split<'a> {
+    fn new(subject: &'a dyn Subject, scored: &'a Scored) -> Self {
+        Self { subject, scored, evaluator: None }
+    }
+
+    fn evaluator(&mut self) -> Result<&mut (dyn Evaluator + 'a), subject::Error> {
+        let evaluator = match self.evaluator.take() {
+            Some(evaluator) => evaluator,
+            None => self.subject.evaluator(self.scored)?,
+        };
+        Ok(self.evaluator.insert(evaluator).as_mut())
+    }
+
+    /// Scores of these sets.
+    fn scores(&mut self, sets: &[HeadSet]) -> Result<Vec<f64>, subject::Error> {
+        let mut scores = Vec::with_capacity(sets.len());
+        self.evaluator()?.evaluate(sets, &vec![true; sets.len()], &mut |_, evaluation| {
+            scores.push(evaluation.score);
+            Ok(())
+        })?;
+        Ok(scores)
+    }
 }
 
 /// Place and value of the best score; of those that tie, the first.
@@ -299,10 +340,11 @@ fn best(scores: &[f64], direction: Direction) -> (usize, f64) {
 
 /// Scores found sets on the reported split and writes their rows.
 struct Reporter<'a, 'p> {
-    pruning: &'a Pruning<'p>,
+    pruning: &'p Pruning<'p>,
     pool: &'a Pool,
     method: Method,
     rows: &'a mut MeasuredRows<PruningRow>,
+    reported: &'a mut Split<'p>,
 }
 
 impl Reporter<'_, '_> {
@@ -327,8 +369,7 @@ impl Reporter<'_, '_> {
     fn report(&mut self, step: usize, masked: &HeadSet, search_score: Option<f64>) -> anyhow::Result<()> {
         let row = PruningRow { search_score, ..self.row(step, masked) };
         let set = RowSet { masked: masked.clone(), rows: vec![row] };
-        let Pruning { subject, scored, .. } = self.pruning;
-        Ok(self.rows.measure(*subject, scored, BASE, vec![set])?)
+        Ok(self.rows.measure_on(self.reported.evaluator()?, BASE, vec![set])?)
     }
 }
 
@@ -359,7 +400,8 @@ mod tests {
         };
         let masked = HeadSet::from_iter([id(0, 0), id(0, 1)]);
         let found = |keep| {
-            let mut sets = exchanges(&pool(keep), &heads, &masked, &mut ChaCha8Rng::seed_from_u64(3));
+            let exchanges = exchanges(&pool(keep), &heads, &masked, &mut ChaCha8Rng::seed_from_u64(3));
+            let mut sets: Vec<HeadSet> = exchanges.iter().map(|exchange| exchange.of(&masked)).collect();
             sets.sort();
             sets.dedup();
             assert!(sets.iter().all(|set| set.len() == 2 && *set != masked));

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadLayout;
-use training::Machine;
+use training::{Machine, or_full_memory};
 
 use crate::checkpoint::{Origin, Places};
 use crate::error::Error;
@@ -44,10 +44,21 @@ impl<T: Task> Described<T> {
         places: Places<'_>,
         checkpoint: Option<String>,
     ) -> Result<Box<dyn Subject>, Error> {
-        let (task, model) = T::load(self, machine, places, checkpoint.is_some())?;
+        let (task, model) = or_full_memory(|| T::load(self, machine, places, checkpoint.is_some()))?;
         let origin = Origin::of(places, T::FILES, checkpoint)?;
         let (described, machine) = (self.clone(), machine.clone());
         Ok(Box::new(TaskSubject { described, machine, task, model, origin }))
+    }
+}
+
+impl<T: Task> Described<T> {
+    /// Refuses a memory that is too small to score what a model that is yet to be trained can take: before hours of training,
+    /// not after.
+    fn check_memory(&self, machine: &Machine) -> Result<(), Error> {
+        if machine.model_folder(&self.name).join("model.safetensors").exists() {
+            return Ok(());
+        }
+        T::load_ahead(self, machine)?.map_or(Ok(()), |(load, longest)| load.check(machine, longest))
     }
 }
 
@@ -90,7 +101,10 @@ impl<T: Task> AnyDescribed for Described<T> {
                 let found = checkpoint.find(machine)?;
                 self.load(machine, Places::one(&found.folder), Some(found.name.clone()))
             }
-            _ => self.load(machine, Places::one(&T::train(self, machine, results, false)?), None),
+            _ => {
+                self.check_memory(machine)?;
+                self.load(machine, Places::one(&T::train(self, machine, results, false)?), None)
+            }
         }
     }
 

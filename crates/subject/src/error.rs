@@ -26,7 +26,9 @@ pub enum Error {
     EmptySplit { split: String },
 
     /// Less memory than one text takes.
-    #[error("--memory {memory} is too small for a text of {tokens} tokens: give at least {needed} bytes")]
+    #[error(
+        "{memory} bytes of memory are too few for a text of {tokens} tokens: give at least --memory {}K", needed.div_ceil(1 << 10)
+    )]
     Memory { memory: u64, needed: u64, tokens: u64 },
 
     /// A checkpoint or a head is at fault.

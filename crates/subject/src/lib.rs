@@ -28,4 +28,4 @@ mod translation;
 pub use decoding::{Decoding, decoding};
 pub use description::Description;
 pub use error::Error;
-pub use subject::{Evaluation, Pass, Scored, Subject, Work};
+pub use subject::{Evaluation, Evaluator, Pass, Scored, Subject, Work};

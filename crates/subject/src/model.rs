@@ -3,7 +3,6 @@ use std::path::Path;
 
 use core_masking::{Error, GatedModel, HeadLayout, HeadSet, ModelConfig, Removal};
 use tch::{Device, Kind};
-use training::Machine;
 
 /// A model with heads.
 pub(crate) trait Model: Send + Sized {
@@ -18,6 +17,11 @@ pub(crate) trait Model: Send + Sized {
 
     /// Number of its parameters.
     fn parameters(&self) -> u64;
+
+    /// Bytes of its tensors.
+    fn bytes(&self) -> u64 {
+        self.parameters() * self.options().0.elt_size_in_bytes() as u64
+    }
 
     /// The same model on the same tensors, for another thread.
     fn share(&self) -> Result<Self, Error>;
@@ -60,7 +64,7 @@ impl<M: GatedModel> Model for M {
 }
 
 /// A model for each thread, each of which computes alone.
-pub(crate) fn of_threads<M: Model>(model: &M, machine: &Machine) -> Result<Vec<M>, Error> {
+pub(crate) fn of_threads<M: Model>(model: &M, workers: usize) -> Result<Vec<M>, Error> {
     tch::set_num_threads(1);
-    (0..machine.workers()).map(|_| model.share()).collect()
+    (0..workers).map(|_| model.share()).collect()
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use core_masking::{GatedModel, HeadLayout, HeadSet, ModelConfig, Removal};
 use tch::{Device, Kind, no_grad};
-use training::{Machine, Precision, workers};
+use training::{Precision, workers};
 
 use crate::error::Error;
 use crate::evaluation::Plan;
@@ -50,6 +50,10 @@ impl<M: GatedModel> Model for Models<M> {
         self.exact.weights().parameters()
     }
 
+    fn bytes(&self) -> u64 {
+        self.sizes().model
+    }
+
     fn share(&self) -> Result<Self, core_masking::Error> {
         let quick = self.quick.as_ref().map(GatedModel::share).transpose()?;
         Ok(Self { exact: GatedModel::share(&self.exact)?, quick, bounds: Arc::clone(&self.bounds) })
@@ -81,6 +85,14 @@ impl<M: GatedModel> Models<M> {
         self.quick.as_ref().unwrap_or(&self.exact)
     }
 
+    /// What its memory depends on.
+    pub(crate) fn sizes(&self) -> Bytes {
+        let of_number = |model: &M| GatedModel::options(model).0.elt_size_in_bytes() as u64;
+        let [exact, quickest] = [&self.exact, self.quickest()].map(of_number);
+        let quick = if self.quick.is_some() { quickest } else { 0 };
+        Bytes { exact, quickest, model: (exact + quick) * self.parameters() }
+    }
+
     /// What decides which decisions the exact model makes again; none if there is no quick one. Measured once for what is
     /// scored.
     ///
@@ -91,7 +103,7 @@ impl<M: GatedModel> Models<M> {
     /// If `largest_error` fails, or what it returns is no number.
     pub(crate) fn second_look(
         &self,
-        (machine, plan, scored): (&Machine, &Plan, &Scored),
+        (plan, scored): (&Plan, &Scored),
         segments: usize,
         largest_error: impl Fn(&Pair<'_, M>, &[usize]) -> Result<f64, Error> + Sync,
     ) -> Result<Option<SecondLook>, Error> {
@@ -117,12 +129,30 @@ impl<M: GatedModel> Models<M> {
             if error.is_finite() { Ok(error) } else { Err(Error::NotFinite) }
         };
         let mut largest = 0.0_f64;
-        workers::in_order(of_threads(self, machine)?, plan.batches.len(), job, |_, error| {
+        workers::in_order(&mut of_threads(self, plan.workers)?, plan.batches.len(), job, |_, error| {
             largest = largest.max(error);
             Ok::<_, Error>(())
         })?;
         bounds().push((scored.clone(), MARGIN * largest));
         Ok(Some(SecondLook::new(MARGIN * largest)))
+    }
+}
+
+/// Sizes in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bytes {
+    /// Of a number of the exact model.
+    pub exact: u64,
+    /// Of a number of the quickest one.
+    pub quickest: u64,
+    /// Of all models.
+    pub model: u64,
+}
+
+impl Bytes {
+    /// Of a model in single precision that is not there yet.
+    pub(crate) fn single(model: u64) -> Self {
+        Self { exact: 4, quickest: 4, model }
     }
 }
 

@@ -29,6 +29,12 @@ pub trait Subject {
     /// How the subject is scored on a split.
     fn metric(&self, split: &str) -> Metric;
 
+    /// Reads a split, to be scored under any number of head sets.
+    ///
+    /// # Errors
+    /// If the split is at fault, or the memory too small for one segment.
+    fn evaluator<'a>(&'a self, scored: &Scored) -> Result<Box<dyn Evaluator + 'a>, Error>;
+
     /// Scores the model without each of these sets of heads, and hands each result to `each` with its place in
     /// `sets`, in order, as soon as it is there. Many sets in one call share what they can.
     ///
@@ -39,7 +45,9 @@ pub trait Subject {
         scored: &Scored,
         sets: &[HeadSet],
         each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
-    ) -> Result<(), Error>;
+    ) -> Result<(), Error> {
+        self.evaluator(scored)?.evaluate(sets, &vec![true; sets.len()], each)
+    }
 
     /// Measures all heads on a split by gradients of the loss and by attention weights, with those of `masked` masked.
     ///
@@ -95,6 +103,21 @@ pub trait Subject {
     /// # Errors
     /// If `masked` names a head that the model does not have, or the model cannot take the text.
     fn say(&self, text: &str, tokens: usize, masked: &HeadSet) -> Result<String, Error>;
+}
+
+/// A split, read and cut into batches once, with what earlier evaluations left of them.
+pub trait Evaluator {
+    /// [`Subject::evaluate`] of the sets that are `wanted`. The others are there to say what those share with their neighbours:
+    /// so a resumed run gives what an unbroken one gives, down to the last digit.
+    ///
+    /// # Errors
+    /// If a set names a head that the model does not have, or `each` fails.
+    fn evaluate(
+        &mut self,
+        sets: &[HeadSet],
+        wanted: &[bool],
+        each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
+    ) -> Result<(), Error>;
 }
 
 /// What is done with segments that are timed.

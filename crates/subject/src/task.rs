@@ -109,14 +109,23 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     /// Tokens of each segment.
     fn lengths(prepared: &Self::Prepared) -> Vec<usize>;
 
-    /// What segments take of the memory.
+    /// What segments take of the memory while they are scored.
     fn load_of<'a>(&'a self, model: &'a Self::Model, prepared: &Self::Prepared) -> Load<'a>;
+
+    /// What the longest segment that the model takes needs while it is scored, and its tokens, for a model that is yet to be
+    /// trained, of the sizes that `[model]` says or that its checkpoint has.
+    ///
+    /// # Errors
+    /// If the checkpoint is missing or at fault.
+    fn load_ahead(
+        described: &Described<Self>,
+        machine: &Machine,
+    ) -> Result<Option<(Load<'static>, usize)>, Error>;
 
     /// Begins an evaluation.
     fn scorer<'a>(
         &'a self,
         model: &Self::Model,
-        machine: &Machine,
         plan: &Plan,
         prepared: &'a Self::Prepared,
         scored: &Scored,
@@ -140,8 +149,12 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         split: &str,
     ) -> Result<Self::Encoded, Error>;
 
-    /// Batches of segments of similar length, the longest first.
-    fn batches(encoded: &Self::Encoded) -> Vec<Vec<usize>>;
+    /// What segments take of the memory while heads are measured; those that stay together are one.
+    fn measuring_load<'a>(
+        model: &'a Self::Model,
+        encoded: &Self::Encoded,
+        measures: &BTreeSet<Measure>,
+    ) -> Load<'a>;
 
     /// Measures all heads on these segments.
     fn measure(
@@ -152,13 +165,13 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         measures: &BTreeSet<Measure>,
     ) -> Result<Measured, Error>;
 
-    /// What the model says of these segments before anything is decided.
+    /// What the model says of each of these segments before anything is decided.
     fn outputs(
         model: &Self::Model,
         encoded: &Self::Encoded,
         rows: &[usize],
         gates: &Gates,
-    ) -> Result<Vec<f64>, Error>;
+    ) -> Result<Vec<Vec<f64>>, Error>;
 
     /// These segments, to be timed.
     fn batch(model: &Self::Model, prepared: &Self::Prepared, rows: &[usize]) -> Result<Self::Batch, Error>;

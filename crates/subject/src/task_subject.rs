@@ -10,9 +10,9 @@ use training::{Machine, Progress};
 
 use crate::checkpoint::Origin;
 use crate::error::Error;
-use crate::evaluation::{Plan, Scorer, Sweep, over_batches};
+use crate::evaluation::{Plan, Scorer, Sets, Sweep, over_batches};
 use crate::model::{Model, of_threads};
-use crate::subject::{Evaluation, Pass, Scored, Subject, Work};
+use crate::subject::{Evaluation, Evaluator, Pass, Scored, Subject, Work};
 use crate::task::{Described, Task};
 
 /// A model with its data and its task.
@@ -58,31 +58,16 @@ impl<T: Task> Subject for TaskSubject<T> {
         self.task.metric(split)
     }
 
-    fn evaluate(
-        &self,
-        scored: &Scored,
-        sets: &[HeadSet],
-        each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        for id in sets.iter().flat_map(HeadSet::iter) {
-            self.layout().check(id)?;
-        }
-        let (prepared, metric) = (self.prepare(scored)?, self.metric(&scored.split));
+    fn evaluator<'a>(&'a self, scored: &Scored) -> Result<Box<dyn Evaluator + 'a>, Error> {
+        let prepared = self.prepare(scored)?;
         let plan = Plan::new(&self.machine, &self.task.load_of(&self.model, &prepared))?;
-        let scorer = self.task.scorer(&self.model, &self.machine, &plan, &prepared, scored)?;
-        let mut progress = Progress::new(sets.len() * plan.batches.len(), self.machine.quiet);
-        let sweep = Sweep::new(plan, scorer);
-        let models = of_threads(&self.model, &self.machine)?;
-        sweep.run(models, sets, scored.rescale, &mut progress, |progress, index, found| {
-            let evaluation = Evaluation::new(self.task.segments(&prepared, found)?)?;
-            let (name, digits) = (metric.name(), metric.digits());
-            progress.message(format!("masked {}: {name} {:.digits$}", sets[index].brief(), evaluation.score));
-            each(index, evaluation)
-        })?;
-        if let Some(report) = sweep.scorer.report() {
-            progress.line(&report);
-        }
-        Ok(())
+        Ok(Box::new(SplitEvaluator {
+            models: of_threads(&self.model, plan.workers)?,
+            subject: self,
+            scored: scored.clone(),
+            prepared,
+            sweep: Sweep::new(plan),
+        }))
     }
 
     fn measure(
@@ -92,23 +77,28 @@ impl<T: Task> Subject for TaskSubject<T> {
         measures: &BTreeSet<Measure>,
     ) -> Result<BTreeMap<Measure, HeadScores>, Error> {
         let encoded = self.encode(on)?;
-        let (batches, layout) = (T::batches(&encoded), self.layout());
+        let layout = self.layout();
+        let Plan { batches, workers, .. } =
+            Plan::new(&self.machine, &T::measuring_load(&self.model, &encoded, measures))?;
         let job = |model: &T::Model, item: usize| {
             let gates = on.gates(&layout, masked, model.options())?;
             T::measure(model, &encoded, &batches[item], &gates, measures)
         };
-        let models = of_threads(&self.model, &self.machine)?;
-        over_batches(models, batches.len(), self.machine.quiet, job)
+        let mut models = of_threads(&self.model, workers)?;
+        over_batches(&mut models, batches.len(), self.machine.quiet, job)
     }
 
     fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
         let encoded = self.encode(scored)?;
         let gates = scored.gates(&self.layout(), masked, self.model.options())?;
+        let load = T::measuring_load(&self.model, &encoded, &BTreeSet::new());
         let mut outputs = Vec::new();
-        for rows in T::batches(&encoded) {
-            outputs.extend(T::outputs(&self.model, &encoded, &rows, &gates)?);
+        for rows in Plan::new(&self.machine, &load)?.batches {
+            let found = T::outputs(&self.model, &encoded, &rows, &gates)?;
+            outputs.extend(rows.into_iter().zip(found));
         }
-        Ok(outputs)
+        outputs.sort_by_key(|&(row, _)| row);
+        Ok(outputs.into_iter().flat_map(|(_, found)| found).collect())
     }
 
     fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error> {
@@ -159,6 +149,44 @@ impl<T: Task> Subject for TaskSubject<T> {
     fn say(&self, text: &str, tokens: usize, masked: &HeadSet) -> Result<String, Error> {
         let gates = Gates::masking(&self.layout(), std::slice::from_ref(masked), self.model.options())?;
         self.task.say(&self.model, text, tokens, &gates)
+    }
+}
+
+/// A split that is ready to be scored.
+struct SplitEvaluator<'a, T: Task> {
+    subject: &'a TaskSubject<T>,
+    scored: Scored,
+    prepared: T::Prepared,
+    sweep: Sweep,
+    models: Vec<T::Model>,
+}
+
+impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
+    fn evaluate(
+        &mut self,
+        sets: &[HeadSet],
+        wanted: &[bool],
+        each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Self { subject: TaskSubject { task, model, machine, .. }, scored, prepared, sweep, models } =
+            self;
+        let layout = model.layout();
+        sets.iter().flat_map(HeadSet::iter).try_for_each(|id| layout.check(id))?;
+        let metric = task.metric(&scored.split);
+        let scorer = task.scorer(model, &sweep.plan, prepared, scored)?;
+        let count = wanted.iter().filter(|&&wanted| wanted).count();
+        let mut progress = Progress::new(count * sweep.plan.batches.len(), machine.quiet);
+        let all = Sets { all: sets, wanted, rescale: scored.rescale };
+        sweep.run(&scorer, models, all, &mut progress, |progress, index, found| {
+            let evaluation = Evaluation::new(task.segments(prepared, found)?)?;
+            let (name, digits) = (metric.name(), metric.digits());
+            progress.message(format!("masked {}: {name} {:.digits$}", sets[index].brief(), evaluation.score));
+            each(index, evaluation)
+        })?;
+        if let Some(report) = scorer.report() {
+            progress.line(&report);
+        }
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 use std::path::PathBuf;
 
 use tch::Device;
-use training::{Machine, Precision};
+use training::{Machine, Memory, Precision};
 
 /// Two threads on the CPU.
 pub(crate) fn machine() -> Machine {
@@ -11,7 +11,7 @@ pub(crate) fn machine() -> Machine {
         threads: 2,
         device: Device::Cpu,
         precision: Precision::F32,
-        memory: 1 << 30,
+        memory: Memory::BesideModel(1 << 30),
         quiet: true,
     }
 }

@@ -5,9 +5,9 @@
 //! which the bindings' optimiser does not offer.
 use core_masking::{Inventory, Weights};
 use rayon::prelude::*;
-use tch::{Tensor, no_grad};
+use tch::{Device, Tensor, no_grad};
 
-/// Elements that are updated at a time: few enough that all that an update reads stays in a core's cache.
+/// Elements that a core updates at a time: few enough that all that an update reads stays in its cache.
 const CHUNK: i64 = 1 << 15;
 
 /// What an optimiser does besides following the gradient.
@@ -29,9 +29,17 @@ struct Parameter {
     second: Tensor,
 }
 
+/// Both moments of the same elements.
+struct Moments {
+    first: Tensor,
+    second: Tensor,
+}
+
 /// The optimiser's state.
 pub(crate) struct Adam {
     parameters: Vec<Parameter>,
+    /// The moments of all parameters one after the other, of which theirs are views: a GPU updates them in a few kernels.
+    flat: Option<Moments>,
     settings: AdamSettings,
     step: usize,
 }
@@ -39,6 +47,10 @@ pub(crate) struct Adam {
 impl Adam {
     /// Moments of zero for all of `weights` that require a gradient.
     pub(crate) fn new(weights: &Weights, settings: &AdamSettings) -> Self {
+        Self::laid_out(weights, settings, weights.options().1 != Device::Cpu)
+    }
+
+    fn laid_out(weights: &Weights, settings: &AdamSettings, is_flat: bool) -> Self {
         let trained = weights.iter().filter(|(_, tensor)| tensor.requires_grad());
         let parameter = |(name, tensor): (&str, &Tensor)| Parameter {
             name: name.to_owned(),
@@ -46,7 +58,26 @@ impl Adam {
             first: tensor.zeros_like().detach(),
             second: tensor.zeros_like().detach(),
         };
-        Self { parameters: trained.map(parameter).collect(), settings: *settings, step: 0 }
+        let mut adam =
+            Self { parameters: trained.map(parameter).collect(), flat: None, settings: *settings, step: 0 };
+        adam.flat = is_flat.then(|| adam.flatten());
+        adam
+    }
+
+    /// Lays the moments of all parameters out one after the other.
+    fn flatten(&mut self) -> Moments {
+        let all = |moment: fn(&Parameter) -> &Tensor| {
+            Tensor::cat(&self.parameters.iter().map(|own| moment(own).flatten(0, -1)).collect::<Vec<_>>(), 0)
+        };
+        let flat = Moments { first: all(|own| &own.first), second: all(|own| &own.second) };
+        let mut start = 0;
+        for own in &mut self.parameters {
+            let size = own.value.numel() as i64;
+            own.first = flat.first.narrow(0, start, size).view_as(&own.first);
+            own.second = flat.second.narrow(0, start, size).view_as(&own.second);
+            start += size;
+        }
+        flat
     }
 
     /// Updates so far.
@@ -54,25 +85,31 @@ impl Adam {
         self.step
     }
 
-    /// One update along the sum of `shards`, gradients of the weights in the order of [`gradients`], clipped to an
-    /// l2 norm of `clip_norm`. Returns their norm before that; if it is not finite, nothing is changed.
-    pub(crate) fn update(&mut self, shards: Vec<Vec<Tensor>>, learning_rate: f64, clip_norm: f64) -> f64 {
-        let gradients = sum(shards);
-        let norm = no_grad(|| norm(&gradients));
+    /// One update along the gradients of the weights, in the order of [`gradients`], clipped to an l2 norm of `clip_norm`.
+    /// Returns their norm before that; if it is not finite, nothing is changed.
+    pub(crate) fn update(&mut self, gradients: &[Tensor], learning_rate: f64, clip_norm: f64) -> f64 {
+        let norm = no_grad(|| norm(gradients));
         if !norm.is_finite() {
             return norm;
         }
         let scale = (clip_norm / norm).min(1.0);
         self.step += 1;
         let step = Step::new(&self.settings, self.step, learning_rate, scale);
+        match &mut self.flat {
+            Some(flat) => no_grad(|| flat.update(&mut self.parameters, gradients, &step)),
+            None => self.update_in_chunks(gradients, &step),
+        }
+        norm
+    }
+
+    fn update_in_chunks(&self, gradients: &[Tensor], step: &Step) {
         let chunks: Vec<Chunk> = self
             .parameters
             .iter()
-            .zip(&gradients)
+            .zip(gradients)
             .flat_map(|(parameter, gradient)| parameter.chunks(gradient))
             .collect();
-        chunks.into_par_iter().for_each(|mut chunk| no_grad(|| chunk.update(&step)));
-        norm
+        chunks.into_par_iter().for_each(|mut chunk| no_grad(|| chunk.update(step)));
     }
 
     /// Name and shape of each moment.
@@ -98,6 +135,9 @@ impl Adam {
             parameter.first = state.get(&format!("first.{}", parameter.name))?;
             parameter.second = state.get(&format!("second.{}", parameter.name))?;
         }
+        if self.flat.is_some() {
+            self.flat = Some(self.flatten());
+        }
         Ok(())
     }
 }
@@ -117,7 +157,7 @@ impl Parameter {
         let piece = |start: i64| {
             let part = |all: &Tensor| all.narrow(0, start, CHUNK.min(size - start));
             let [value, first, second, gradient] = [&value, &first, &second, &gradient].map(part);
-            Chunk { value, first, second, gradient, decays: self.decays() }
+            Chunk { value, moments: Moments { first, second }, gradient, decays: self.decays() }
         };
         (0..size).step_by(CHUNK as usize).map(piece).collect()
     }
@@ -126,8 +166,7 @@ impl Parameter {
 /// A part of a parameter, flat; shares its storage.
 struct Chunk {
     value: Tensor,
-    first: Tensor,
-    second: Tensor,
+    moments: Moments,
     gradient: Tensor,
     decays: bool,
 }
@@ -149,19 +188,52 @@ impl Step {
     }
 }
 
-impl Chunk {
-    fn update(&mut self, step: &Step) {
-        let AdamSettings { betas, epsilon, weight_decay } = step.settings;
-        let gradient = &self.gradient.g_mul_scalar_(step.scale);
-        if self.decays && weight_decay > 0.0 {
-            let _ = self.value.g_mul_scalar_(1.0 - step.learning_rate * weight_decay);
+impl Step {
+    /// Takes weight decay from a parameter or a part of one.
+    fn decay(&self, value: &mut Tensor) {
+        if self.settings.weight_decay > 0.0 {
+            let _ = value.g_mul_scalar_(1.0 - self.learning_rate * self.settings.weight_decay);
         }
+    }
+}
+
+impl Moments {
+    /// Takes a gradient in, which is clipped in its place, and returns what it takes from the values; all of one shape.
+    fn change(&mut self, gradient: &mut Tensor, step: &Step) -> Tensor {
+        let AdamSettings { betas, epsilon, .. } = step.settings;
+        let gradient = &gradient.g_mul_scalar_(step.scale);
         let _ = self.first.lerp_(gradient, 1.0 - betas[0]);
         let _ = self.second.lerp_(&gradient.square(), 1.0 - betas[1]);
         let mut denominator = self.second.sqrt();
         let _ = denominator.g_div_scalar_(step.correction[1].sqrt()).g_add_scalar_(epsilon);
         let mut change = &self.first / denominator;
         let _ = change.g_mul_scalar_(step.learning_rate / step.correction[0]);
+        change
+    }
+
+    /// Updates all parameters, of which these are the moments.
+    fn update(&mut self, parameters: &mut [Parameter], gradients: &[Tensor], step: &Step) {
+        let flat: Vec<Tensor> = gradients.iter().map(|gradient| gradient.flatten(0, -1)).collect();
+        let change = self.change(&mut Tensor::cat(&flat, 0), step);
+        let mut start = 0;
+        for own in parameters {
+            let mut value = own.value.detach();
+            let size = value.numel() as i64;
+            if own.decays() {
+                step.decay(&mut value);
+            }
+            let _ = value.g_sub_(&change.narrow(0, start, size).view_as(&value));
+            start += size;
+        }
+    }
+}
+
+impl Chunk {
+    fn update(&mut self, step: &Step) {
+        let change = self.moments.change(&mut self.gradient, step);
+        if self.decays {
+            step.decay(&mut self.value);
+        }
         let _ = self.value.g_sub_(&change);
     }
 }
@@ -173,15 +245,16 @@ pub(crate) fn gradients(loss: &Tensor, weights: &Weights) -> Vec<Tensor> {
     Tensor::run_backward(&[loss], &trained, false, false)
 }
 
-/// Adds up the shards in their order, so that the sum does not depend on which thread was first.
-fn sum(shards: Vec<Vec<Tensor>>) -> Vec<Tensor> {
-    let add = |mut total: Vec<Tensor>, shard: Vec<Tensor>| {
-        total.par_iter_mut().zip(shard).for_each(|(total, gradient)| {
-            let _ = no_grad(|| total.g_add_(&gradient));
-        });
-        total
-    };
-    shards.into_iter().reduce(add).unwrap_or_default()
+/// Adds the gradients of parts to what there is, in their order, so that the sum does not depend on which thread was first.
+pub(crate) fn add(total: &mut Option<Vec<Tensor>>, parts: impl IntoIterator<Item = Vec<Tensor>>) {
+    for part in parts {
+        match total {
+            Some(total) => total.par_iter_mut().zip(part).for_each(|(total, gradient)| {
+                let _ = no_grad(|| total.g_add_(&gradient));
+            }),
+            None => *total = Some(part),
+        }
+    }
 }
 
 /// The l2 norm of all gradients together.
@@ -193,7 +266,7 @@ fn norm(gradients: &[Tensor]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tch::{Device, Kind};
+    use tch::Kind;
 
     const PLAIN: AdamSettings = AdamSettings { betas: [0.9, 0.98], epsilon: 1e-9, weight_decay: 0.0 };
 
@@ -211,7 +284,7 @@ mod tests {
         for _ in 0..3 {
             let w = weights.get("w").unwrap();
             let loss = (w * Tensor::from_slice(&[3.0, 4.0])).sum(None);
-            adam.update(vec![gradients(&loss, &weights)], 0.1, f64::INFINITY);
+            adam.update(&gradients(&loss, &weights), 0.1, f64::INFINITY);
         }
         let expected = Tensor::from_slice(&[0.7, 1.7]);
         let gap = (weights.get("w").unwrap() - expected).abs().max().double_value(&[]);
@@ -227,8 +300,8 @@ mod tests {
         let weights =
             Weights::from_tensors([("w".to_owned(), Tensor::from_slice(&[0.0]).set_requires_grad(true))]);
         let mut adam = Adam::new(&weights, &PLAIN);
-        adam.update(vec![vec![Tensor::from_slice(&[1.0])]], 1.0, f64::INFINITY);
-        adam.update(vec![vec![Tensor::from_slice(&[3.0])]], 1.0, f64::INFINITY);
+        adam.update(&[Tensor::from_slice(&[1.0])], 1.0, f64::INFINITY);
+        adam.update(&[Tensor::from_slice(&[3.0])], 1.0, f64::INFINITY);
         let expected = -1.0 - (0.39 / 0.19) / (0.1996_f64 / 0.0396).sqrt();
         let gap = (weights.get("w").unwrap().double_value(&[0]) - expected).abs();
         assert!(gap < 1e-7, "{gap:e}");
@@ -240,7 +313,7 @@ mod tests {
         for (clip_norm, expected) in [(1.0, [0.06, 0.08]), (6.0, [0.3, 0.4])] {
             let weights = weights([0.0, 0.0]);
             let mut adam = Adam::new(&weights, &PLAIN);
-            assert_eq!(adam.update(vec![vec![Tensor::from_slice(&[3.0, 4.0])]], 1.0, clip_norm), 5.0);
+            assert_eq!(adam.update(&[Tensor::from_slice(&[3.0, 4.0])], 1.0, clip_norm), 5.0);
             let gap =
                 (&adam.parameters[0].first - Tensor::from_slice(&expected)).abs().max().double_value(&[]);
             assert!(gap < 1e-12, "{gap:e}");
@@ -255,8 +328,8 @@ mod tests {
         let weights =
             Weights::from_tensors([("b".to_owned(), tensor(&[3])), ("w".to_owned(), tensor(&[2, 3]))]);
         let mut adam = Adam::new(&weights, &AdamSettings { weight_decay: 0.5, ..PLAIN });
-        let zeros = weights.iter().map(|(_, tensor)| tensor.zeros_like()).collect();
-        adam.update(vec![zeros], 0.1, f64::INFINITY);
+        let zeros: Vec<Tensor> = weights.iter().map(|(_, tensor)| tensor.zeros_like()).collect();
+        adam.update(&zeros, 0.1, f64::INFINITY);
         assert_eq!(weights.get("b").unwrap().detach(), Tensor::full([3], 2.0, (Kind::Double, Device::Cpu)));
         let gap = (weights.get("w").unwrap() - 1.9).abs().max().double_value(&[]);
         assert!(gap < 1e-15, "{gap:e}");
@@ -270,7 +343,7 @@ mod tests {
         let weights = Weights::from_tensors([("w".to_owned(), tensor)]);
         let mut adam = Adam::new(&weights, &PLAIN);
         let gradient = Tensor::arange(size, (Kind::Double, Device::Cpu)) + 1.0;
-        adam.update(vec![vec![gradient]], 0.1, f64::INFINITY);
+        adam.update(&[gradient], 0.1, f64::INFINITY);
         let gap = (weights.get("w").unwrap() + 0.1).abs().max().double_value(&[]);
         assert!(gap < 1e-9, "{gap:e}");
     }
@@ -279,18 +352,49 @@ mod tests {
     fn a_gradient_that_is_not_finite_changes_nothing() {
         let weights = weights([1.0, 2.0]);
         let mut adam = Adam::new(&weights, &PLAIN);
-        assert!(adam.update(vec![vec![Tensor::from_slice(&[f64::NAN, 1.0])]], 1.0, 1.0).is_nan());
+        assert!(adam.update(&[Tensor::from_slice(&[f64::NAN, 1.0])], 1.0, 1.0).is_nan());
         assert_eq!(weights.get("w").unwrap(), Tensor::from_slice(&[1.0, 2.0]));
         assert_eq!(adam.steps(), 0);
     }
 
     #[test]
-    fn shards_add_up_to_the_gradient_of_the_whole() {
-        let shards = vec![
+    fn parts_add_up_to_the_gradient_of_the_whole() {
+        let parts = [
             vec![Tensor::from_slice(&[1.0, 2.0]), Tensor::from_slice(&[3.0])],
             vec![Tensor::from_slice(&[10.0, 20.0]), Tensor::from_slice(&[30.0])],
         ];
-        assert_eq!(sum(shards), [Tensor::from_slice(&[11.0, 22.0]), Tensor::from_slice(&[33.0])]);
+        let mut total = None;
+        parts.into_iter().for_each(|part| add(&mut total, [part]));
+        assert_eq!(total.unwrap(), [Tensor::from_slice(&[11.0, 22.0]), Tensor::from_slice(&[33.0])]);
+    }
+
+    /// Three steps with clipping and decay, the last after a restart, on a matrix and a bias.
+    #[test]
+    fn moments_in_one_tensor_do_what_those_of_each_parameter_do() {
+        let trained = |is_flat| {
+            let options = (Kind::Double, Device::Cpu);
+            let tensor = |shape: &[i64]| Tensor::ones(shape, options).set_requires_grad(true);
+            let weights =
+                Weights::from_tensors([("b".to_owned(), tensor(&[3])), ("w".to_owned(), tensor(&[2, 3]))]);
+            let settings = AdamSettings { weight_decay: 0.5, ..PLAIN };
+            let mut adam = Adam::laid_out(&weights, &settings, is_flat);
+            for step in 1..=3 {
+                if step == 3 {
+                    let state = adam.state().duplicate();
+                    adam = Adam::laid_out(&weights, &settings, is_flat);
+                    adam.restore(&state, 2).unwrap();
+                }
+                let gradient = |shape: &[i64], size: i64| Tensor::arange(size, options).view(shape) * step;
+                adam.update(&[gradient(&[3], 3), gradient(&[2, 3], 6)], 0.1, 5.0);
+            }
+            Tensor::cat(
+                &weights.iter().map(|(_, value)| value.detach().flatten(0, -1)).collect::<Vec<_>>(),
+                0,
+            )
+        };
+        let (each, flat) = (trained(false), trained(true));
+        let gap = (&each - flat).abs().max().double_value(&[]);
+        assert!(gap < 1e-15 && (each - 1.0).abs().max().double_value(&[]) > 0.1, "{gap:e}");
     }
 
     #[test]
@@ -301,15 +405,15 @@ mod tests {
         };
         let unbroken = weights([1.0, 2.0]);
         let mut adam = Adam::new(&unbroken, &PLAIN);
-        adam.update(vec![gradients(&loss(&unbroken), &unbroken)], 0.1, 1.0);
+        adam.update(&gradients(&loss(&unbroken), &unbroken), 0.1, 1.0);
         let saved = (unbroken.duplicate(), adam.state().duplicate());
-        adam.update(vec![gradients(&loss(&unbroken), &unbroken)], 0.1, 1.0);
+        adam.update(&gradients(&loss(&unbroken), &unbroken), 0.1, 1.0);
 
         let copy = saved.0.get("w").unwrap().to_device(Device::Cpu).set_requires_grad(true);
         let resumed = Weights::from_tensors([("w".to_owned(), copy)]);
         let mut adam = Adam::new(&resumed, &PLAIN);
         adam.restore(&saved.1, 1).unwrap();
-        adam.update(vec![gradients(&loss(&resumed), &resumed)], 0.1, 1.0);
+        adam.update(&gradients(&loss(&resumed), &resumed), 0.1, 1.0);
         assert_eq!(resumed.get("w").unwrap(), unbroken.get("w").unwrap());
     }
 }

@@ -20,6 +20,13 @@ pub enum Error {
     )]
     Diverged { epoch: usize, step: usize },
 
+    /// Less memory than a computation asked for.
+    #[error(
+        "the memory of the {place} is full: free some of it or give less with --memory; rows that are written stay, and the same \
+         command goes on from there"
+    )]
+    FullMemory { place: &'static str },
+
     /// A model that another process is training.
     #[error("`{}` is being trained by another process: wait for it", folder.display())]
     InTraining { folder: PathBuf },

@@ -29,6 +29,9 @@ pub trait Learner: Send + Sized {
     /// Seeds dropout, for an epoch.
     fn reseed(&mut self, seed: u64);
 
+    /// Tokens of a row, of its longer side if it has two.
+    fn tokens(examples: &Self::Examples, row: usize) -> usize;
+
     /// The number of predictions in these rows, by which losses are divided: tokens, or texts.
     fn predictions(examples: &Self::Examples, rows: &[usize]) -> usize;
 

@@ -7,9 +7,11 @@
 //! what is in the place is used until then.
 mod adam;
 mod error;
+mod full_memory;
 mod learner;
 mod libraries;
 mod machine;
+mod memory;
 mod plan;
 mod progress;
 mod record;
@@ -19,8 +21,10 @@ pub mod workers;
 
 pub use adam::AdamSettings;
 pub use error::Error;
+pub use full_memory::or_full_memory;
 pub use learner::{Learner, Validation, trainable};
 pub use machine::{Machine, Precision, device, start_threads};
+pub use memory::Memory;
 pub use plan::{Keep, Material, Plan, Workplace, checkpoints};
 pub use progress::Progress;
 pub use record::Ingredient;

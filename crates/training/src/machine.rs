@@ -7,6 +7,7 @@ use tch::{Cuda, Device, Kind};
 
 use crate::error::Error;
 use crate::libraries::libraries;
+use crate::memory::Memory;
 
 /// Number format of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -45,8 +46,8 @@ pub struct Machine {
     pub device: Device,
     /// Number format of the model in experiments.
     pub precision: Precision,
-    /// Bytes that evaluating many head sets may take besides the model.
-    pub memory: u64,
+    /// What computations may take.
+    pub memory: Memory,
     /// No progress on stderr.
     pub quiet: bool,
 }

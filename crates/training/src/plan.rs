@@ -14,7 +14,7 @@ use crate::learner::Learner;
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::record::{self, Ingredient, Record};
-use crate::run::{Run, epoch_seed};
+use crate::run::{Run, epoch_seed, padded, shards};
 use crate::state::{Checkpoints, EpochState, Stay, TrainingCheckpoint};
 
 /// Which epoch becomes the model.
@@ -175,13 +175,10 @@ impl Plan<'_> {
             checkpoints.save(run.learner(), &run.adam, &state)?;
             curve.push(state.row.clone()).map_err(Error::from)?;
             states.push(state);
+            self.drop_weights(&checkpoints, &states);
         }
         curve.finish(|_, _| Ok::<(), records::Error>(())).map_err(Error::from)?;
-        let kept = match self.keep {
-            Keep::Best => best(&states),
-            Keep::Last => states.last().map(|state| &state.row),
-        };
-        let Some(kept) = kept else { return Ok(()) };
+        let Some(kept) = self.kept(&states) else { return Ok(()) };
         run.progress.line(&format!("epoch {} is the model: {}", kept.epoch, described(kept)));
         checkpoints.publish(kept.epoch)?;
         durable::publish_folder(folder, &self.folder())?;
@@ -189,6 +186,21 @@ impl Plan<'_> {
             Checkpoints::new(&self.folder()).thin(self.epochs, stay.epochs);
         }
         Ok(())
+    }
+
+    /// The epoch that becomes the model, of those that there are.
+    fn kept<'s>(&self, states: &'s [EpochState]) -> Option<&'s TrainingRow> {
+        match self.keep {
+            Keep::Best => best(states),
+            Keep::Last => states.last().map(|state| &state.row),
+        }
+    }
+
+    /// Removes the weights of epochs that neither stay, nor become the model, nor are needed to go on.
+    fn drop_weights(&self, checkpoints: &Checkpoints, states: &[EpochState]) {
+        if let (Some(stay), Some(kept)) = (self.stay, self.kept(states)) {
+            unneeded(states.len(), kept.epoch, stay).for_each(|epoch| checkpoints.drop_weights(epoch));
+        }
     }
 
     /// Model and optimiser as they were after an epoch.
@@ -230,7 +242,13 @@ impl Plan<'_> {
         let progress = Progress::new(to_go, self.machine.quiet);
         progress
             .line(&format!("training `{}`: {} epochs in all, {to_go} steps to go", self.name, self.epochs));
-        let shards = last.map_or(self.machine.workers(), |state| state.shards);
+        let threads = self.machine.workers();
+        let shards = last.map_or_else(
+            || shards(threads, mean_tokens::<L>(train, &learner.batches(train, epoch_seed(self.seed, 1)))),
+            |state| state.shards,
+        );
+        // Threads that are too many for a gradient each help the others.
+        tch::set_num_threads((threads / shards).max(1) as i32);
         let steps = adam.steps() + to_go;
         Run::new(learner, adam, shards, (self.seed, self.clip_norm), steps, progress)
     }
@@ -303,6 +321,16 @@ fn is_ours(folder: &Path) -> bool {
     ["model.safetensors", record::FILE].iter().any(|name| folder.join(name).exists()) || is_empty()
 }
 
+/// Epochs before the `last` one, from which training goes on, that are neither `kept` as the model nor stay beside it.
+fn unneeded(last: usize, kept: usize, stay: Stay<'_>) -> impl Iterator<Item = usize> {
+    (1..last).filter(move |epoch| *epoch != kept && !stay.epochs.contains(epoch))
+}
+
+/// Of these batches, padding included.
+fn mean_tokens<L: Learner>(train: &L::Examples, batches: &[Vec<usize>]) -> usize {
+    batches.iter().map(|rows| padded::<L>(train, rows)).sum::<usize>() / batches.len().max(1)
+}
+
 /// The best epoch so far; the first of equals.
 fn best(states: &[EpochState]) -> Option<&TrainingRow> {
     let rows = states.iter().map(|state| &state.row);
@@ -320,4 +348,17 @@ fn is_better(row: &TrainingRow, than: &TrainingRow) -> bool {
 fn described(row: &TrainingRow) -> String {
     let score = row.dev_score.map_or(String::new(), |score| format!(", score {score:.2}"));
     format!("dev loss {:.4}{score}", row.dev_loss)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_epoch_the_best_and_those_that_stay_are_needed() {
+        let stay = Stay { epochs: &[2, 9], steps: &[] };
+        assert!(unneeded(6, 4, stay).eq([1, 3, 5]));
+        assert!(unneeded(6, 6, stay).eq([1, 3, 4, 5]));
+        assert_eq!(unneeded(1, 1, stay).count(), 0);
+    }
 }

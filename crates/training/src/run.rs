@@ -1,13 +1,31 @@
 //! The training loop: batches divided between threads, gradients added up in a fixed order.
+//!
+//! Each thread has a gradient of all weights. So a batch is divided only into parts that are worth one, and a part that is larger
+//! than a layer's work needs to be is divided on, its pieces one after the other.
 use std::time::Instant;
 
 use rayon::prelude::*;
 use tch::{Tensor, no_grad};
 
-use crate::adam::{Adam, gradients};
+use crate::adam::{Adam, add, gradients};
 use crate::error::Error;
+use crate::full_memory::or_full_memory;
 use crate::learner::{Learner, Validation};
 use crate::progress::Progress;
+
+/// Threads that divide batches between them however small these are.
+const FEW_SHARDS: usize = 4;
+
+/// Tokens of a batch, padding included, for which it has one more shard.
+const SHARD_TOKENS: usize = 512;
+
+/// Tokens of a part at the most, padding included, unless a single text has more.
+const MOST_TOKENS: usize = 4_096;
+
+/// Parts that batches of so many tokens are divided into for so many threads.
+pub(crate) fn shards(threads: usize, batch_tokens: usize) -> usize {
+    threads.min(FEW_SHARDS.max(batch_tokens / SHARD_TOKENS))
+}
 
 /// A model in training. Each shard takes a part of each batch, on a learner of its own that shares the weights: small
 /// matrix products gain more from that than from being divided between cores themselves.
@@ -80,7 +98,7 @@ impl<L: Learner> Run<L> {
         let (mut sum, mut seen) = (0.0, 0);
         for rows in &self.shards[0].batches(train, seed) {
             let predictions = L::predictions(train, rows);
-            let loss = self.step(train, rows, predictions)?;
+            let loss = or_full_memory(|| self.step(train, rows, predictions))?;
             if !loss.is_finite() {
                 return Err(Error::Diverged { epoch, step: self.adam.steps() }.into());
             }
@@ -97,19 +115,25 @@ impl<L: Learner> Run<L> {
 
     /// One update; returns the batch's loss in nats per prediction, or NaN if the gradient is not finite.
     fn step(&mut self, train: &L::Examples, rows: &[usize], predictions: usize) -> Result<f64, L::Error> {
-        let parts = divided(rows, self.shards.len());
-        let results: Vec<(f64, Vec<Tensor>)> = self
-            .shards
-            .par_iter_mut()
-            .zip(parts)
-            .map(|(shard, rows)| {
-                let loss = shard.loss(train, rows)? / predictions as f64;
-                Ok((loss.double_value(&[]), gradients(&loss, shard.weights())))
-            })
-            .collect::<Result<_, L::Error>>()?;
-        let (losses, gradients): (Vec<f64>, Vec<Vec<Tensor>>) = results.into_iter().unzip();
+        let needed = padded::<L>(train, rows).div_ceil(MOST_TOKENS);
+        let parts = divided(rows, self.shards.len().max(needed));
+        let (mut losses, mut total) = (Vec::new(), None);
+        for together in parts.chunks(self.shards.len()) {
+            let results: Vec<(f64, Vec<Tensor>)> = self
+                .shards
+                .par_iter_mut()
+                .zip(together)
+                .map(|(shard, rows)| {
+                    let loss = shard.loss(train, rows)? / predictions as f64;
+                    Ok((loss.double_value(&[]), gradients(&loss, shard.weights())))
+                })
+                .collect::<Result<_, L::Error>>()?;
+            let (found, gradients): (Vec<f64>, Vec<Vec<Tensor>>) = results.into_iter().unzip();
+            losses.extend(found);
+            add(&mut total, gradients);
+        }
         let learning_rate = self.learning_rate(self.adam.steps() + 1);
-        let norm = self.adam.update(gradients, learning_rate, self.clip_norm);
+        let norm = self.adam.update(&total.unwrap_or_default(), learning_rate, self.clip_norm);
         Ok(if norm.is_finite() { losses.iter().sum() } else { f64::NAN })
     }
 
@@ -143,6 +167,11 @@ impl<L: Learner> Run<L> {
     }
 }
 
+/// Tokens of these rows, padding included.
+pub(crate) fn padded<L: Learner>(examples: &L::Examples, rows: &[usize]) -> usize {
+    rows.len() * rows.iter().map(|&row| L::tokens(examples, row)).max().unwrap_or(0)
+}
+
 /// Cuts `rows` into at most `parts` pieces of similar length, none of them empty.
 fn divided(rows: &[usize], parts: usize) -> Vec<&[usize]> {
     let bound = |part: usize| rows.len() * part / parts;
@@ -157,6 +186,16 @@ pub(crate) fn epoch_seed(seed: u64, epoch: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Up to four threads each have a part, as many more as there are 512 tokens each for.
+    #[test]
+    fn every_gradient_is_worth_its_memory() {
+        assert_eq!([1, 2, 4].map(|threads| shards(threads, 100)), [1, 2, 4]);
+        assert_eq!(
+            (shards(24, 100), shards(24, 4_096), shards(6, 4_096), shards(24, 100_000)),
+            (4, 8, 6, 24)
+        );
+    }
 
     #[test]
     fn rows_are_divided_without_loss_and_without_empty_pieces() {

@@ -87,7 +87,7 @@ impl Checkpoints {
             let folder = self.epoch(epoch);
             let state = fs::read(folder.join(STATE)).ok();
             let state: Option<EpochState> = state.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-            let Some(state) = state else { return Err(folder) };
+            let Some(state) = state.filter(|_| folder.join(MODEL).exists()) else { return Err(folder) };
             kept.push(TrainingCheckpoint { epoch: Some(epoch), updates: state.row.step, folder });
         }
         for &step in stay.steps {
@@ -145,6 +145,11 @@ impl Checkpoints {
     /// Writes the model after a step within an epoch, in the place of what a killed run has left.
     pub(crate) fn save_step<L: Learner>(&self, model: &L, step: usize) -> Result<(), L::Error> {
         durable::replace_folder(&self.step(step), |partial| model.save(partial))
+    }
+
+    /// Removes the weights of an epoch; its state stays, by which a killed run knows how far it came.
+    pub(crate) fn drop_weights(&self, epoch: usize) {
+        let _ = fs::remove_file(self.epoch(epoch).join(MODEL)); // only saves space
     }
 
     /// Removes all epochs up to `last` but those of `kept`, when none is needed to go on.

@@ -1,37 +1,36 @@
 //! Work for several threads, with results in order.
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use crate::error::Error;
+use crate::full_memory::or_full_memory;
 
 /// Runs `items` jobs on one thread for each of `states`, and hands the results to `each` in the order of the jobs.
 ///
-/// A thread owns its state, since a tensor cannot be looked at by two threads at once. After an error of a job or of
+/// A thread has its state to itself, since a tensor cannot be looked at by two threads at once. After an error of a job or of
 /// `each` no new job is begun.
 ///
 /// # Errors
 /// That of a job or of `each`, or if a thread panics.
 pub fn in_order<S: Send, T: Send, E: From<Error> + Send>(
-    states: Vec<S>,
+    states: &mut [S],
     items: usize,
     job: impl Fn(&S, usize) -> Result<T, E> + Sync,
     mut each: impl FnMut(usize, T) -> Result<(), E>,
 ) -> Result<(), E> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
-    let states: Vec<Mutex<S>> = states.into_iter().map(Mutex::new).collect();
     std::thread::scope(|scope| {
         let threads: Vec<_> = states
-            .iter()
+            .iter_mut()
             .map(|state| {
                 let (sender, job, next, stop) = (sender.clone(), &job, &next, &stop);
                 scope.spawn(move || {
                     let _guard = StopOnPanic(stop);
-                    let Ok(state) = state.lock() else { return };
                     while !stop.load(Ordering::Relaxed) {
                         let item = next.fetch_add(1, Ordering::Relaxed);
-                        if item >= items || sender.send((item, job(&state, item))).is_err() {
+                        if item >= items || sender.send((item, or_full_memory(|| job(state, item)))).is_err()
+                        {
                             return;
                         }
                     }
@@ -89,7 +88,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_micros(200 * (20 - item as u64)));
             Ok(item * item)
         };
-        in_order::<_, _, Error>(vec![(), (), ()], 20, job, |item, square| {
+        in_order::<_, _, Error>(&mut [(), (), ()], 20, job, |item, square| {
             seen.push((item, square));
             Ok(())
         })
@@ -106,7 +105,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(1));
             Ok(item)
         };
-        let outcome = in_order::<_, _, Error>(vec![(), ()], 10_000, job, |_, _| Ok(()));
+        let outcome = in_order::<_, _, Error>(&mut [(), ()], 10_000, job, |_, _| Ok(()));
         assert!(outcome.unwrap_err().to_string().contains("a thread panicked"));
         assert!(begun.into_inner() < 10_000, "no new job is begun");
     }
@@ -115,11 +114,11 @@ mod tests {
     fn an_error_ends_the_work_and_comes_back() {
         let fault = || Error::Worker { fault: "no".to_owned() };
         let failing_job =
-            in_order(vec![(), ()], 50, |(), i| if i == 7 { Err(fault()) } else { Ok(i) }, |_, _| Ok(()));
+            in_order(&mut [(), ()], 50, |(), i| if i == 7 { Err(fault()) } else { Ok(i) }, |_, _| Ok(()));
         assert_eq!(failing_job.unwrap_err().to_string(), "the computation failed: no");
         let mut delivered = 0;
         let failing_receiver = in_order(
-            vec![(), ()],
+            &mut [(), ()],
             50,
             |(), i| Ok(i),
             |item, _| {

@@ -13,14 +13,6 @@ struct Texts<'a> {
     bias: &'a Tensor, // [batch, 1, 1, position]
 }
 
-/// What a node has in the last layer at the position that is read, before gates are applied. Nodes wait for each other
-/// here: a few rows would hardly pay for reading the layer's weights.
-struct Last {
-    x: Tensor,       // [batch, 1, d_model]
-    context: Tensor, // [batch, kept, 1, d_head]
-    node: Node,
-}
-
 impl Stack for Texts<'_> {
     fn attention(&self, layer: usize) -> &MultiHeadAttention {
         &self.model.layers[layer].attention
@@ -73,29 +65,36 @@ impl Classifier {
         let walk =
             Walk::new(&texts, variants, Attention::SelfAttention, batch.tokens.ids.size()[0], together);
         let last = self.layers.len() - 1;
-        let mut waiting: Vec<Last> = Vec::new();
+        let mut found = Vec::new();
         walk.ascend(trunk.layer..last, &trunk.x, &mut |x, nodes| {
-            let context = self.layers[last].attention.first_context(x, &texts.bias_of(x));
-            for (parent, node) in walk.children(last, &nodes) {
-                let own = |all: &Tensor| walk.of_node(all, parent).contiguous();
-                waiting.push(Last { x: own(&x.narrow(1, 0, 1)), context: own(&context), node });
+            let context = self.layers[last].attention.first_context(x, &texts.bias_of(x)); // [nodes * batch, kept, 1, d_head]
+            for part in walk.parts(&walk.children(last, &nodes)) {
+                found.extend(self.classify(&walk, part, (&x.narrow(1, 0, 1), &context)));
             }
         });
-        (self.classify(&walk, waiting), trunk)
+        (walk.by_variant(found), trunk)
     }
 
-    /// Logits `[batch, labels]` of each variant.
-    fn classify(&self, walk: &Walk<'_, Texts<'_>>, waiting: Vec<Last>) -> Vec<Tensor> {
-        let all = |of: fn(&Last) -> &Tensor| Tensor::cat(&waiting.iter().map(of).collect::<Vec<_>>(), 0);
-        let (x, context) = (all(|last| &last.x), all(|last| &last.context));
-        let nodes: Vec<Node> = waiting.iter().map(|last| last.node.clone()).collect();
+    /// Logits `[batch, labels]` of nodes after the last layer, each with the place of the node that it comes from.
+    ///
+    /// - `x`: what enters the layer at the position that is read, of all nodes before it, `[nodes * batch, 1, d_model]`
+    /// - `context`: what its heads read there, `[nodes * batch, kept, 1, d_head]`
+    fn classify(
+        &self,
+        walk: &Walk<'_, Texts<'_>>,
+        part: &[(usize, Node)],
+        (x, context): (&Tensor, &Tensor),
+    ) -> Vec<(Node, Tensor)> {
+        let of_parents = |all: &Tensor| {
+            Tensor::cat(&part.iter().map(|(parent, _)| walk.of_node(all, *parent)).collect::<Vec<_>>(), 0)
+        };
+        let nodes: Vec<Node> = part.iter().map(|(_, node)| node.clone()).collect();
         let last = self.layers.len() - 1;
         let module = &self.layers[last];
-        let attended = module.attention.merge(context, (&walk.gates(last, &nodes)).into());
-        let out = module.finish(&x, attended, &ModelDropout::OFF);
+        let attended = module.attention.merge(of_parents(context), (&walk.gates(last, &nodes)).into());
+        let out = module.finish(&of_parents(x), attended, &ModelDropout::OFF);
         let logits = self.head.forward(&out, &ModelDropout::OFF); // [nodes * batch, labels]
-        let logits = nodes.into_iter().zip(0..).map(|(node, place)| (node, walk.of_node(&logits, place)));
-        walk.by_variant(logits)
+        nodes.into_iter().zip(0..).map(|(node, place)| (node, walk.of_node(&logits, place))).collect()
     }
 
     /// Logits `[cells, labels]` of single texts under single variants.

@@ -120,6 +120,23 @@ impl Cache {
         tensors.chain([&mut self.source_bias, &mut self.target_bias]).for_each(keep);
     }
 
+    /// The cache of some of the sentences, in the place of these until it grows.
+    pub(super) fn part(&self, first: i64, count: i64) -> Self {
+        let own = |all: &Tensor| all.narrow(0, first, count);
+        let of_layers = |all: &[KeyValue]| {
+            all.iter().map(|kv| KeyValue { key: own(&kv.key), value: own(&kv.value) }).collect()
+        };
+        Self {
+            beam: self.beam,
+            source: of_layers(&self.source),
+            source_bias: own(&self.source_bias),
+            target: of_layers(&self.target),
+            target_bias: own(&self.target_bias),
+            used: self.used,
+            own_slots: self.own_slots.shallow_clone(),
+        }
+    }
+
     /// Keys and values of the source for a layer.
     pub(super) fn source(&self, layer: usize) -> &KeyValue {
         &self.source[layer]

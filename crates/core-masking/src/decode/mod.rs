@@ -79,6 +79,29 @@ pub struct Translation {
     pub steps: usize,
 }
 
+/// Bytes that the search of a sentence takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentenceBytes {
+    /// Unless its translation is longer than nearly all are.
+    pub likely: u64,
+    /// With a translation of the greatest length.
+    pub most: u64,
+}
+
+/// What is done about a batch that takes more steps than is likely.
+#[derive(Clone, Copy)]
+pub(crate) struct Watch<'a> {
+    /// Steps that are likely.
+    pub(crate) likely: usize,
+    /// How many sentences go on at once after these, the others after them.
+    pub(crate) outgrown: &'a dyn Fn() -> usize,
+}
+
+impl Watch<'_> {
+    /// Nothing.
+    const NONE: Self = Self { likely: usize::MAX, outgrown: &|| usize::MAX };
+}
+
 impl BeamSearch {
     /// Translates a batch.
     ///
@@ -104,10 +127,11 @@ impl BeamSearch {
             return Ok(Vec::new());
         }
         let batch = self.batch(model, sources)?;
-        let limits: Vec<usize> = sources.iter().map(|source| self.limit(model, source.len())).collect();
+        let limits: Vec<usize> =
+            sources.iter().map(|source| self.limit(model.config(), source.len())).collect();
         tch::no_grad(|| {
             let memory = model.encode(&batch, gates, &ModelDropout::OFF); // [sentence, source, d_model]
-            self.search(model, &memory, &batch.bias, gates, &limits)
+            self.search(model, (&memory, &batch.bias), gates, &limits, Watch::NONE)
         })
     }
 
@@ -123,26 +147,40 @@ impl BeamSearch {
     }
 
     /// The greatest number of target tokens for a source of so many, end symbol included on both sides.
-    pub fn limit(&self, model: &Translator, source: usize) -> usize {
+    pub fn limit(&self, config: &TranslatorConfig, source: usize) -> usize {
         let (ratio, offset) = self.length_limit;
         let wanted = ((ratio * source as f64) as usize).saturating_add(offset);
-        wanted.clamp(1, model.config().max_position_embeddings as usize)
+        wanted.clamp(1, config.max_position_embeddings as usize)
     }
 
-    /// Bytes that a sentence of `source` tokens takes at most on its way through encoder and decoder.
-    pub fn sentence_bytes(&self, model: &Translator, source: usize) -> u64 {
-        let config = model.config();
-        let (bytes, width) = (model.options().0.elt_size_in_bytes() as u64, config.d_model as u64);
+    /// Target tokens that few translations of a source of so many have more of, end symbol included on both sides.
+    pub(crate) fn likely_length(&self, config: &TranslatorConfig, source: usize) -> usize {
+        (2 * source + 16).min(self.limit(config, source))
+    }
+
+    /// What a sentence of `source` tokens takes on its way through encoder and decoder; `bytes`: of a number.
+    pub fn sentence_bytes(&self, config: &TranslatorConfig, bytes: u64, source: usize) -> SentenceBytes {
+        let width = config.d_model as u64;
         // Query, key, value, their products, the residual stream and the feed-forward block before and after its
         // nonlinearity.
         let encoder = source as u64 * (8 * width + 2 * config.encoder_ffn_dim as u64);
-        // Keys and values of source and target, in whole steps, twice while they grow.
-        let step = cache::LANES as u64;
-        let slots = source as u64 + step + self.beam as u64 * (self.limit(model, source) as u64 + step);
-        let decoder = 4 * config.decoder_layers as u64 * slots * width;
-        // Logits as they are, in single precision and as log-probabilities.
-        let logits = self.beam as u64 * config.target_vocabulary() as u64 * (bytes + 8);
-        (encoder + decoder) * bytes + logits
+        let (beam, step) = (self.beam as u64, cache::LANES as u64);
+        // Logits and log-probabilities, in single precision at least; of lesser precision also as they are.
+        let wide = bytes.max(4);
+        let of_token = 2 * wide + if bytes < wide { bytes } else { 0 };
+        let logits = beam * config.target_vocabulary() as u64 * of_token;
+        let of_length = |length: usize| {
+            // Keys and values of source and target, in whole steps, and the one tensor of them that grows; biases.
+            let [source, target] = [source, length].map(|tokens| (tokens as u64).next_multiple_of(step));
+            let layers = 2 * config.decoder_layers as u64;
+            let keys_values = layers * (source + beam * target) + beam * (target + step);
+            let biases = 2 * (source + beam * beam * (target + step));
+            (encoder + keys_values * width + biases) * bytes + logits
+        };
+        SentenceBytes {
+            likely: of_length(self.likely_length(config, source)),
+            most: of_length(self.limit(config, source)),
+        }
     }
 
     /// Translations of sentences by their encoder states.
@@ -155,36 +193,61 @@ impl BeamSearch {
     pub(crate) fn search(
         &self,
         model: &Translator,
-        memory: &Tensor,
-        source_bias: &Tensor,
+        (memory, source_bias): (&Tensor, &Tensor),
         gates: &Gates,
         limits: &[usize],
+        watch: Watch<'_>,
     ) -> Result<Vec<Translation>, Error> {
         let rules = self.rules.clone().unwrap_or_else(|| OutputRules::of(model.config()));
         let mut step = Step::new(model, self.beam, &rules, memory, source_bias, gates);
-        let end = model.config().eos_token_id;
         let mut sentences: Vec<Hypotheses> = limits
             .iter()
             .map(|&limit| Hypotheses::new(self, limit, model.config().decoder_start_token_id))
             .collect();
         let mut active: Vec<usize> = (0..sentences.len()).collect();
-        let mut length = 0;
-        while !active.is_empty() {
-            length += 1;
+        let all = |length| length < watch.likely;
+        self.advance(&mut step, &mut active, &mut sentences, all)?;
+        let at_once = if active.is_empty() { 1 } else { (watch.outgrown)().clamp(1, active.len()) };
+        let rest = active.len();
+        for first in (0..rest).step_by(at_once) {
+            let mut part = active[first..rest.min(first + at_once)].to_vec();
+            if part.len() == rest {
+                self.advance(&mut step, &mut part, &mut sentences, |_| true)?;
+            } else {
+                let mut step = step.part(first as i64, part.len() as i64);
+                self.advance(&mut step, &mut part, &mut sentences, |_| true)?;
+            }
+        }
+        Ok(sentences.into_iter().map(Hypotheses::best).collect())
+    }
+
+    /// Takes step after step with the sentences that are `active`, as long as there are any and their lengths allow it.
+    fn advance(
+        &self,
+        step: &mut Step<'_>,
+        active: &mut Vec<usize>,
+        sentences: &mut [Hypotheses],
+        goes_on: impl Fn(usize) -> bool,
+    ) -> Result<(), Error> {
+        let config = step.model.config();
+        let end_forced =
+            self.rules.as_ref().map_or_else(|| OutputRules::of(config).end_forced, |rules| rules.end_forced);
+        while !active.is_empty() && goes_on(step.position as usize) {
             let running: Vec<&Hypotheses> = active.iter().map(|&index| &sentences[index]).collect();
             let candidates = step.candidates(&running)?;
+            let length = step.position as usize;
             for (&index, candidates) in active.iter().zip(candidates) {
-                sentences[index].advance(self, &candidates, length, end, rules.end_forced);
+                sentences[index].advance(self, &candidates, length, config.eos_token_id, end_forced);
             }
             let origins: Vec<&[usize]> = active.iter().map(|&index| sentences[index].origins()).collect();
             step.reorder(&origins);
             let kept = without(active.len(), |row| sentences[active[row]].is_finished());
             if kept.len() < active.len() {
                 step.keep(&kept);
-                active = kept.iter().map(|&row| active[row]).collect();
+                *active = kept.iter().map(|&row| active[row]).collect();
             }
         }
-        Ok(sentences.into_iter().map(Hypotheses::best).collect())
+        Ok(())
     }
 }
 
@@ -211,7 +274,7 @@ struct Step<'a> {
     gates: Gates,
     banned: Tensor, // [banned]
     renormalised: bool,
-    position: i64,
+    position: i64, // steps so far
 }
 
 /// Tokens whose maximum is taken at once before the search for the best ones.
@@ -235,6 +298,20 @@ impl<'a> Step<'a> {
             banned: Tensor::from_slice(&banned).to_device(model.options().1),
             renormalised: rules.renormalised,
             position: 0,
+        }
+    }
+
+    /// Some of the sentences, at the same step, which go on alone.
+    fn part(&self, first: i64, count: i64) -> Step<'a> {
+        let rows = Tensor::arange_start(first, first + count, (Kind::Int64, self.device()));
+        Step {
+            model: self.model,
+            beam: self.beam,
+            cache: self.cache.part(first, count),
+            gates: self.gates.select(&rows),
+            banned: self.banned.shallow_clone(),
+            renormalised: self.renormalised,
+            position: self.position,
         }
     }
 

@@ -51,12 +51,12 @@ impl Measure {
     }
 
     /// Whether it is made of attention weights.
-    fn is_of_weights(self) -> bool {
+    pub fn is_of_weights(self) -> bool {
         !matches!(self, Self::Example | Self::Token)
     }
 
     /// Whether it is made of gradients.
-    fn is_gradient(self) -> bool {
+    pub fn is_gradient(self) -> bool {
         matches!(self, Self::Example | Self::Token | Self::AttentionGradient)
     }
 }

@@ -3,6 +3,7 @@
 use tch::{Kind, Tensor, no_grad};
 
 use super::{LanguageModel, PredictionBatch};
+use crate::loss::sloping;
 use crate::{GatedModel, Gates, ModelDropout};
 
 /// Logits that are there at once, unless a single prediction has more: 32 MB in single precision.
@@ -68,11 +69,6 @@ fn slopes(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> Slopes {
     let probabilities = (logits - normaliser).exp().to_kind(hidden.kind());
     let of_hidden = probabilities.matmul(output) - output.index_select(0, labels);
     Slopes { nats, probabilities, of_hidden }
-}
-
-/// Nothing, but its gradient is that of `x`.
-fn sloping(x: &Tensor) -> Tensor {
-    x - x.detach()
 }
 
 /// `[part]` of logits `[part, vocab]`.

@@ -140,7 +140,7 @@ impl GatedModel for Translator {
     }
 
     fn losses(&self, batch: &PairBatch, gates: &Gates, dropout: &ModelDropout) -> Tensor {
-        let losses = token_losses(self, batch, gates, 0.0, dropout); // [batch, target]
+        let losses = token_losses(self, batch, gates, 0.0, dropout).losses; // [batch, target]
         (losses * &batch.real).sum_dim_intlist(1, false, None)
     }
 

@@ -31,7 +31,8 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     sources.sort_by_key(Vec::len);
     let batches: Vec<&[Vec<u32>]> = sources.chunks(BATCH).collect();
     let longest = |batch: &&[Vec<u32>]| batch.iter().map(Vec::len).max().unwrap();
-    let limits: Vec<usize> = batches.iter().map(|batch| search.limit(&model, longest(batch))).collect();
+    let limits: Vec<usize> =
+        batches.iter().map(|batch| search.limit(model.config(), longest(batch))).collect();
     let stopping = match search.stopping {
         Stopping::Early => json!(true),
         Stopping::Heuristic => json!(false),

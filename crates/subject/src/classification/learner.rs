@@ -76,6 +76,10 @@ impl Learner for ClassifierLearner {
         self.dropout = ModelDropout::new(self.model.config().dropout(), seed);
     }
 
+    fn tokens(texts: &Texts, row: usize) -> usize {
+        texts.tokens(row)
+    }
+
     fn predictions(_: &Texts, rows: &[usize]) -> usize {
         rows.len()
     }

@@ -2,6 +2,7 @@
 mod data;
 mod encoder;
 mod learner;
+pub(crate) mod memory;
 mod scorer;
 mod spec;
 mod texts;
@@ -15,7 +16,6 @@ use core_masking::{
     Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, Measure, ModelConfig, ModelDropout,
     SegmentBatch, to_vec,
 };
-use corpus::batches::longest_first;
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
 use records::Identity;
@@ -27,12 +27,12 @@ use training::Machine;
 use crate::checkpoint::{self, Places};
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
-use crate::precision::Models;
+use crate::precision::{Bytes, Models};
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
 use scorer::Decisions;
 use spec::{ClassificationSpec, MetricName};
-use texts::{BATCH_TOKENS, Texts};
+use texts::Texts;
 
 /// How a classifier reads, and what its classes mean.
 #[derive(Debug, Clone)]
@@ -169,18 +169,33 @@ impl Task for Classification {
     }
 
     fn load_of<'a>(&'a self, models: &'a Models<Classifier>, texts: &Texts) -> Load<'a> {
-        scorer::load(models, texts)
+        memory::load(models.exact.config(), models.sizes(), texts.lengths().collect())
+    }
+
+    fn load_ahead(
+        described: &Described<Self>,
+        machine: &Machine,
+    ) -> Result<Option<(Load<'static>, usize)>, Error> {
+        let spec = &described.spec;
+        let config = match (&spec.checkpoint, spec.model) {
+            (Some(checkpoint), _) => {
+                ClassifierConfig::read(&checkpoint.find(machine)?.folder.join("config.json"))?
+            }
+            (None, Some(model)) => model.config(spec.tokenizer, &spec.data.labels, 1),
+            (None, None) => return Ok(None),
+        };
+        let load = memory::load(&config, Bytes::single(0), Vec::new());
+        Ok(Some((load, spec.tokenizer.max_length)))
     }
 
     fn scorer<'a>(
         &'a self,
         models: &Models<Classifier>,
-        machine: &Machine,
         plan: &Plan,
         texts: &'a Texts,
         scored: &Scored,
     ) -> Result<Decisions<'a>, Error> {
-        Decisions::new((models, machine), plan, texts, scored)
+        Decisions::new(models, plan, texts, scored)
     }
 
     fn segments(&self, _: &Texts, found: Vec<Outcome>) -> Result<Segments, Error> {
@@ -192,8 +207,13 @@ impl Task for Classification {
         Ok(Texts::encode(&self.tokenizer, examples, classes))
     }
 
-    fn batches(texts: &Texts) -> Vec<Vec<usize>> {
-        longest_first(texts.lengths(), BATCH_TOKENS)
+    fn measuring_load<'a>(
+        models: &'a Models<Classifier>,
+        texts: &Texts,
+        measures: &BTreeSet<Measure>,
+    ) -> Load<'a> {
+        let lengths = texts.lengths().collect();
+        memory::measuring_load(models.exact.config(), models.sizes(), lengths, measures)
     }
 
     fn measure(
@@ -213,9 +233,11 @@ impl Task for Classification {
         texts: &Texts,
         rows: &[usize],
         gates: &Gates,
-    ) -> Result<Vec<f64>, Error> {
+    ) -> Result<Vec<Vec<f64>>, Error> {
         let batch = texts.batch(models.quickest(), rows)?;
-        Ok(to_vec(&no_grad(|| models.quickest().forward(&batch, gates, &ModelDropout::OFF))))
+        let logits = no_grad(|| models.quickest().forward(&batch, gates, &ModelDropout::OFF));
+        let labels = logits.size()[1] as usize;
+        Ok(to_vec(&logits).chunks(labels).map(<[f64]>::to_vec).collect())
     }
 
     fn batch(models: &Models<Classifier>, texts: &Texts, rows: &[usize]) -> Result<SegmentBatch, Error> {

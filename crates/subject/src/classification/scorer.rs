@@ -1,14 +1,13 @@
 //! Texts classified under many head sets.
 use std::ops::Range;
 
-use core_masking::{Classifier, ClassifierConfig, GatedModel, HeadSet, Trunk, to_vec};
+use core_masking::{Classifier, HeadSet, Trunk, to_vec};
 use stats::classification::Outcome;
 use tch::{Kind, Tensor, no_grad};
-use training::Machine;
 
-use super::texts::{BATCH_TOKENS, Texts, classes};
+use super::texts::{Texts, classes};
 use crate::error::Error;
-use crate::evaluation::{BySet, Load, Plan, Request, Scorer, by_lowest_layer};
+use crate::evaluation::{BySet, Plan, Request, Scorer, by_lowest_layer};
 use crate::precision::{Models, Pair, SecondLook};
 use crate::subject::Scored;
 
@@ -22,7 +21,7 @@ impl<'a> Decisions<'a> {
     /// # Errors
     /// If a logit is NaN or infinite.
     pub(super) fn new(
-        (models, machine): (&Models<Classifier>, &Machine),
+        models: &Models<Classifier>,
         plan: &Plan,
         texts: &'a Texts,
         scored: &Scored,
@@ -35,7 +34,7 @@ impl<'a> Decisions<'a> {
             };
             Ok(largest_gap(&logits(models.quick)?, &logits(models.exact)?))
         };
-        let second_look = models.second_look((machine, plan, scored), texts.len(), error)?;
+        let second_look = models.second_look((plan, scored), texts.len(), error)?;
         Ok(Self { texts, second_look })
     }
 
@@ -56,7 +55,8 @@ impl<'a> Decisions<'a> {
         };
         let (greatest, _) = logits.topk(2, -1, true, true);
         let leads = to_vec::<f64>(&(greatest.select(1, 0) - greatest.select(1, 1)));
-        let variants = exact.variants(request.sets, request.rescale)?;
+        let wanted: Vec<HeadSet> = request.wanted.iter().map(|&set| request.sets[set].clone()).collect();
+        let variants = exact.variants(&wanted, request.rescale)?;
         let rows = request.rows;
         look.take(&leads, |close| {
             let (batch, mut largest) = (self.texts.batch(exact, rows)?, 0.0_f64);
@@ -99,7 +99,7 @@ impl Scorer for Decisions<'_> {
         left: Option<Trunk>,
     ) -> Result<(BySet<Outcome>, Trunk), Error> {
         let model = models.quickest();
-        let variants = model.variants(request.sets, request.rescale)?;
+        let variants = model.variants(request.sets, request.rescale)?.only(request.wanted);
         let batch = self.texts.batch(model, request.rows)?;
         let (logits, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
         let mut found = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
@@ -116,35 +116,17 @@ impl Scorer for Decisions<'_> {
     }
 }
 
-/// What texts take of the memory.
-pub(super) fn load<'a>(models: &Models<Classifier>, texts: &Texts) -> Load<'a> {
-    let config: &ClassifierConfig = models.exact.config();
-    let bytes = |model: &Classifier| model.options().0.elt_size_in_bytes() as u64;
-    let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
-    // Each layer on the way keeps its input, what its heads read and what they add together; in one of them stand query,
-    // key, value, their products, the residual stream and the feed-forward block before and after its nonlinearity.
-    let tensors = 3 * config.num_hidden_layers as u64 + 8 + 2 * feed_forward;
-    let width = config.hidden_size as u64;
-    let in_exact = width * tensors * bytes(&models.exact);
-    Load {
-        lengths: texts.lengths().collect(),
-        batch_tokens: BATCH_TOKENS,
-        segment_bytes: Box::new(move |tokens| tokens as u64 * in_exact),
-        thread_bytes: 0,
-        trunk_bytes: width * bytes(models.quickest()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::memory;
     use super::super::texts::outcomes;
     use super::*;
-    use crate::evaluation::Sweep;
+    use crate::evaluation::{Sets, Sweep};
     use crate::model::of_threads;
-    use core_masking::ModelDropout;
+    use core_masking::{ClassifierConfig, GatedModel, ModelDropout};
     use corpus::classifier_tokenizer::Encoded;
     use tch::{Device, Kind};
-    use training::Progress;
+    use training::{Machine, Memory, Progress};
 
     /// Errors of 0.5, -0.25 and 0: the greatest difference of two logits is off by 0.75.
     #[test]
@@ -183,7 +165,7 @@ mod tests {
     /// What the model says under a set alone.
     fn alone(model: &Classifier, texts: &Texts, set: &HeadSet, rescale: bool) -> Vec<Outcome> {
         let scored = Scored::first("test".to_owned(), None, rescale);
-        let gates = scored.gates(&model.layout(), set, model.options()).unwrap();
+        let gates = scored.gates(&GatedModel::layout(model), set, GatedModel::options(model)).unwrap();
         let rows: Vec<usize> = (0..texts.len()).collect();
         let logits = model.forward(&texts.batch(model, &rows).unwrap(), &gates, &ModelDropout::OFF);
         outcomes(&logits, texts, &rows).unwrap()
@@ -202,18 +184,20 @@ mod tests {
         texts: &Texts,
         rescale: bool,
     ) -> (Vec<Vec<Outcome>>, usize) {
-        let plan = Plan::new(machine, &load(models, texts)).unwrap();
+        let load = memory::load(models.exact.config(), models.sizes(), texts.lengths().collect());
+        let plan = Plan::new(machine, &load).unwrap();
         let scored = Scored::first("test".to_owned(), None, rescale);
-        let scorer = Decisions::new((models, machine), &plan, texts, &scored).unwrap();
-        let sweep = Sweep::new(plan, scorer);
+        let scorer = Decisions::new(models, &plan, texts, &scored).unwrap();
         let (sets, mut progress, mut found) = (some_sets(), Progress::new(0, true), Vec::new());
         let each = |_: &mut Progress, index: usize, outcomes| {
             assert_eq!(index, found.len(), "in order");
             found.push(outcomes);
             Ok(())
         };
-        sweep.run(of_threads(models, machine).unwrap(), &sets, rescale, &mut progress, each).unwrap();
-        (found, sweep.scorer.second_look.map_or(0, |look| look.made_again()))
+        let mut models = of_threads(models, plan.workers).unwrap();
+        let all = Sets { all: &sets, wanted: &[true; 5], rescale };
+        Sweep::new(plan).run(&scorer, &mut models, all, &mut progress, each).unwrap();
+        (found, scorer.second_look.map_or(0, |look| look.made_again()))
     }
 
     /// Whatever the memory and the sets, each text has the outcome that it has when its set is evaluated alone.
@@ -221,6 +205,7 @@ mod tests {
     fn sharing_changes_no_outcome() {
         let texts = texts(40);
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 70_000)] {
+            let memory = Memory::BesideModel(memory);
             let machine = Machine { memory, ..crate::test_machine::machine() };
             let models = Models::new(model(0.6, Kind::Double), machine.precision).unwrap();
             let (found, again) = together(&models, &machine, &texts, rescale);
@@ -238,6 +223,7 @@ mod tests {
         let texts = texts(900);
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 100_000)] {
             let precision = training::Precision::Bf16;
+            let memory = Memory::BesideModel(memory);
             let machine = Machine { memory, precision, ..crate::test_machine::machine() };
             let models = Models::new(model(0.3, Kind::Float), machine.precision).unwrap();
             let quick = models.quick.as_ref().unwrap();

@@ -35,6 +35,11 @@ impl Texts {
         self.encoded.len()
     }
 
+    /// Tokens of a text.
+    pub(super) fn tokens(&self, row: usize) -> usize {
+        self.encoded[row].ids.len()
+    }
+
     /// Tokens of each text.
     pub(super) fn lengths(&self) -> impl Iterator<Item = usize> {
         self.encoded.iter().map(|text| text.ids.len())

@@ -1,5 +1,9 @@
 //! Head sets that are evaluated together, batch by batch.
+//!
+//! Groups are made of all sets that there are, whichever of them are wanted: what a set shares with the others of its group,
+//! down to the last digit of its numbers, is the same in a run that was resumed.
 use std::ops::Range;
+use std::time::Duration;
 
 use core_masking::{HeadId, HeadSet};
 use training::{Progress, workers};
@@ -7,8 +11,12 @@ use training::{Progress, workers};
 use super::plan::MOST_TOGETHER;
 use crate::error::Error;
 
-/// Head sets of several layers that are evaluated together: each of them is nearly a whole pass, which rows wait for.
+/// Head sets of several layers that are evaluated together.
 const OF_SEVERAL: usize = 6;
+
+/// Sets are finished together only if that takes no longer: half of the 10 minutes within which there is to be a row, since
+/// machines are shared.
+const ROWS_WITHIN: Duration = Duration::from_secs(300);
 
 /// Neighbours in `sets` with the same `key`, up to `most` of them.
 pub(crate) fn neighbours<K: PartialEq + Copy>(
@@ -31,6 +39,30 @@ pub(crate) fn neighbours<K: PartialEq + Copy>(
 /// below it.
 pub(crate) fn by_lowest_layer(sets: &[HeadSet]) -> Vec<Range<usize>> {
     neighbours(sets, Layers::of, Layers::most_together)
+}
+
+/// Sets that are computed together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// All sets of their group.
+    pub group: Range<usize>,
+    /// The places in the group of those that are wanted.
+    pub wanted: Vec<usize>,
+}
+
+/// The wanted sets, up to `most` of a group together.
+pub(crate) fn parts(groups: &[Range<usize>], wanted: &[bool], most: usize) -> Vec<Part> {
+    let of_group = |group: &Range<usize>| {
+        let places: Vec<usize> = (0..group.len()).filter(|place| wanted[group.start + place]).collect();
+        let part = |wanted: &[usize]| Part { group: group.clone(), wanted: wanted.to_vec() };
+        places.chunks(most).map(part).collect::<Vec<_>>()
+    };
+    groups.iter().flat_map(of_group).collect()
+}
+
+/// Sets of which each takes so long, that are finished together.
+pub(crate) fn most_together(of_one: Duration) -> usize {
+    (ROWS_WITHIN.as_secs_f64() / of_one.as_secs_f64()).max(1.0) as usize // as many as there are, if that is infinite
 }
 
 /// Where a set has heads.
@@ -64,34 +96,34 @@ impl Layers {
     }
 }
 
-/// Evaluates each batch under the sets of each group, on one thread for each of `states`, and hands what is found of all
-/// segments under a set to `each`, with the set's place, in order.
+/// Evaluates each batch under the wanted sets of each part, on one thread for each of `states`, and hands what is found of
+/// all segments under a set to `each`, with the set's place, in order.
 ///
 /// - `batches`: places of segments; each segment is in one batch
-/// - `job`: what is found of a batch's segments, in their order, under each set of a group
+/// - `job`: what is found of a batch's segments, in their order, under each wanted set of a part
 pub(crate) fn evaluate<S: Send, T: Send>(
-    states: Vec<S>,
-    groups: &[Range<usize>],
+    states: &mut [S],
+    parts: &[Part],
     batches: &[Vec<usize>],
-    job: impl Fn(&S, Range<usize>, usize) -> Result<Vec<Vec<T>>, Error> + Sync,
+    job: impl Fn(&S, &Part, usize) -> Result<Vec<Vec<T>>, Error> + Sync,
     progress: &mut Progress,
     mut each: impl FnMut(&mut Progress, usize, Vec<T>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let job = |state: &S, item: usize| job(state, groups[item / batches.len()].clone(), item % batches.len());
-    let mut segments: Vec<Vec<(usize, T)>> = Vec::new(); // of each set of the group, with their places
-    workers::in_order(states, groups.len() * batches.len(), job, |item, found| {
-        let (group, batch) = (&groups[item / batches.len()], item % batches.len());
-        segments.resize_with(group.len(), Vec::new);
+    let job = |state: &S, item: usize| job(state, &parts[item / batches.len()], item % batches.len());
+    let mut segments: Vec<Vec<(usize, T)>> = Vec::new(); // of each wanted set of the part, with their places
+    workers::in_order(states, parts.len() * batches.len(), job, |item, found| {
+        let (Part { group, wanted }, batch) = (&parts[item / batches.len()], item % batches.len());
+        segments.resize_with(wanted.len(), Vec::new);
         for (segments, found) in segments.iter_mut().zip(found) {
             segments.extend(batches[batch].iter().copied().zip(found));
         }
-        progress.advance(group.len());
+        progress.advance(wanted.len());
         if batch + 1 < batches.len() {
             return Ok(());
         }
-        group.clone().zip(segments.drain(..)).try_for_each(|(set, mut segments)| {
+        wanted.iter().zip(segments.drain(..)).try_for_each(|(place, mut segments)| {
             segments.sort_unstable_by_key(|&(place, _)| place);
-            each(progress, set, segments.into_iter().map(|(_, found)| found).collect())
+            each(progress, group.start + place, segments.into_iter().map(|(_, found)| found).collect())
         })
     })
 }
@@ -104,20 +136,42 @@ mod tests {
     #[test]
     fn all_segments_of_a_set_come_in_order() {
         let batches = [vec![4, 0], vec![2], vec![3, 1]];
-        let job = |(): &(), group: Range<usize>, batch: usize| {
-            Ok(group.map(|set| batches[batch].iter().map(|place| 10 * set + place).collect()).collect())
+        let job = |(): &(), part: &Part, batch: usize| {
+            let sets = part.wanted.iter().map(|place| part.group.start + place);
+            Ok(sets.map(|set| batches[batch].iter().map(|place| 10 * set + place).collect()).collect())
         };
-        for groups in [vec![0..1, 1..4, 4..5], vec![0..3, 3..5]] {
+        for (groups, most) in [(vec![0..1, 1..4, 4..5], 3), (vec![0..3, 3..5], 2)] {
             let mut seen = Vec::new();
             let each = |_: &mut Progress, set, found| {
                 seen.push((set, found));
                 Ok(())
             };
-            evaluate(vec![(), ()], &groups, &batches, job, &mut Progress::new(0, true), each).unwrap();
+            let parts = parts(&groups, &[true; 5], most);
+            evaluate(&mut [(), ()], &parts, &batches, job, &mut Progress::new(0, true), each).unwrap();
             let expected: Vec<(usize, Vec<usize>)> =
                 (0..5).map(|set| (set, (0..5).map(|place| 10 * set + place).collect())).collect();
             assert_eq!(seen, expected);
         }
+    }
+
+    /// Of sets that take a minute each five are finished together, of those that take a second all, of slow ones each.
+    #[test]
+    fn parts_of_a_group_are_so_small_that_rows_come_soon() {
+        let sizes = |seconds: f64| {
+            let most = most_together(Duration::from_secs_f64(seconds));
+            parts(&[0..1, 1..13], &[true; 13], most).iter().map(|part| part.wanted.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(60.0), [1, 5, 5, 2]);
+        assert_eq!((sizes(1.0), sizes(0.0)), (vec![1, 12], vec![1, 12]));
+        assert_eq!(sizes(900.0), [1; 13]);
+    }
+
+    #[test]
+    fn sets_that_are_not_wanted_stay_in_their_group() {
+        let wanted = [false, true, false, true, true, false];
+        let found = parts(&[0..1, 1..5, 5..6], &wanted, 2);
+        let part = |wanted: &[usize]| Part { group: 1..5, wanted: wanted.to_vec() };
+        assert_eq!(found, [part(&[0, 2]), part(&[3])]);
     }
 
     fn set(names: &[&str]) -> HeadSet {
@@ -139,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_bounded_so_that_rows_come_soon() {
+    fn a_group_is_bounded() {
         let sizes = |names: &[&str]| {
             let sets = vec![set(names); 2 * MOST_TOGETHER + 1];
             by_lowest_layer(&sets).iter().map(ExactSizeIterator::len).max().unwrap()

@@ -13,7 +13,7 @@ use crate::error::Error;
 /// # Errors
 /// If a batch fails, or a score is no number.
 pub(crate) fn over_batches<M: Send>(
-    models: Vec<M>,
+    models: &mut [M],
     batches: usize,
     quiet: bool,
     job: impl Fn(&M, usize) -> Result<Measured, Error> + Sync,

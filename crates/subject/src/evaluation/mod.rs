@@ -1,9 +1,15 @@
 //! Many head sets over one split: what they share is computed once, by all threads, within a bound of memory.
 mod groups;
+mod growth;
+mod measured;
 mod measuring;
 mod plan;
+#[cfg(test)]
+mod plan_table;
+mod trunks;
 
 use std::ops::Range;
+use std::time::Instant;
 
 use core_masking::{HeadSet, Trunk};
 use training::Progress;
@@ -11,10 +17,13 @@ use training::Progress;
 use crate::error::Error;
 use crate::model::Model;
 
+use groups::{Part, most_together, parts};
 pub(crate) use groups::{by_lowest_layer, neighbours};
+use growth::{Growth, Share};
+pub(crate) use measured::{Kept, Layers};
 pub(crate) use measuring::over_batches;
-use plan::Trunks;
-pub(crate) use plan::{Load, Plan};
+pub(crate) use plan::{Load, Plan, SegmentBytes};
+use trunks::Trunks;
 
 /// One evaluation of a split, as all threads see it.
 pub(crate) trait Scorer: Sync {
@@ -24,10 +33,10 @@ pub(crate) trait Scorer: Sync {
     /// What is known of a segment.
     type Segment: Send;
 
-    /// Neighbours in `sets` that are evaluated together, of which `most` are rows of one batch.
+    /// Neighbours in `sets` that are evaluated together, of which `most` are rows of one batch; the intact model alone.
     fn groups(sets: &[HeadSet], most: usize) -> Vec<Range<usize>>;
 
-    /// What is found of the segments of a batch under each set, and what is left for the next sets and this batch.
+    /// What is found of the segments of a batch under each wanted set, and what is left for the next sets and this batch.
     fn score(
         &self,
         model: &Self::Model,
@@ -49,42 +58,86 @@ pub(crate) type BySet<S> = Vec<Vec<S>>;
 pub(crate) struct Request<'a> {
     /// Places of its segments.
     pub rows: &'a [usize],
-    /// What is masked.
+    /// What is masked: all sets of a group.
     pub sets: &'a [HeadSet],
+    /// Places of those that are wanted.
+    pub wanted: &'a [usize],
     /// Whether the kept heads of a layer are multiplied by heads / kept.
     pub rescale: bool,
     /// Sets that are rows of one batch.
     pub sets_per_batch: usize,
+    /// Memory to be taken when the batch takes more than is likely.
+    pub growth: &'a Share<'a>,
+}
+
+/// Head sets, and which of them are to be evaluated: how depends on all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sets<'a> {
+    pub all: &'a [HeadSet],
+    pub wanted: &'a [bool],
+    /// Whether the kept heads of a layer are multiplied by heads / kept.
+    pub rescale: bool,
 }
 
 /// A split, ready to be evaluated under any number of head sets.
-pub(crate) struct Sweep<C> {
-    plan: Plan,
+pub(crate) struct Sweep {
+    pub plan: Plan,
     trunks: Trunks,
-    pub scorer: C,
+    growth: Growth,
 }
 
-impl<C: Scorer> Sweep<C> {
-    pub(crate) fn new(plan: Plan, scorer: C) -> Self {
-        Self { trunks: Trunks::new(&plan), plan, scorer }
+impl Sweep {
+    pub(crate) fn new(plan: Plan) -> Self {
+        Self { trunks: Trunks::new(&plan), growth: Growth::new(plan.growth), plan }
     }
 
-    /// What is found of each segment under each of these sets, handed to `each` with the set's place, in order; `models`: one
+    /// What is found of each segment under each wanted set, handed to `each` with the set's place, in order; `models`: one
     /// for each thread.
-    pub(crate) fn run(
+    ///
+    /// The first set, which is the intact model unless that is known, says how long one takes, and so how many of a group are
+    /// finished together. Where several sets are rows of one batch, all of a group are.
+    pub(crate) fn run<C: Scorer>(
         &self,
-        models: Vec<C::Model>,
-        sets: &[HeadSet],
-        rescale: bool,
+        scorer: &C,
+        models: &mut [C::Model],
+        sets: Sets<'_>,
         progress: &mut Progress,
-        each: impl FnMut(&mut Progress, usize, Vec<C::Segment>) -> Result<(), Error>,
+        mut each: impl FnMut(&mut Progress, usize, Vec<C::Segment>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Plan { batches, sets_per_batch, .. } = &self.plan;
-        let job = |model: &C::Model, group: Range<usize>, batch: usize| {
-            let (rows, sets_per_batch) = (&batches[batch], *sets_per_batch);
-            let request = Request { rows, sets: &sets[group], rescale, sets_per_batch };
-            self.trunks.with(batch, |left| self.scorer.score(model, &request, left))
+        let groups = C::groups(sets.all, self.plan.sets_per_batch);
+        let mut wanted = sets.wanted.to_vec();
+        let mut run = |parts: &[Part]| {
+            let job =
+                |model: &C::Model, part: &Part, batch: usize| self.score((scorer, model), &sets, part, batch);
+            groups::evaluate(models, parts, &self.plan.batches, job, progress, &mut each)
         };
-        groups::evaluate(models, &C::groups(sets, *sets_per_batch), batches, job, progress, each)
+        if self.plan.sets_per_batch > 1 || groups.iter().all(|group| group.len() == 1) {
+            return run(&parts(&groups, &wanted, usize::MAX));
+        }
+        let Some(first) = parts(&groups, &wanted, 1).into_iter().next() else { return Ok(()) };
+        let started = Instant::now();
+        run(std::slice::from_ref(&first))?;
+        wanted[first.group.start + first.wanted[0]] = false;
+        run(&parts(&groups, &wanted, most_together(started.elapsed())))
+    }
+
+    fn score<C: Scorer>(
+        &self,
+        (scorer, model): (&C, &C::Model),
+        sets: &Sets<'_>,
+        part: &Part,
+        batch: usize,
+    ) -> Result<BySet<C::Segment>, Error> {
+        let Plan { batches, sets_per_batch, growing, .. } = &self.plan;
+        let growth = self.growth.share(growing[batch]);
+        let request = Request {
+            rows: &batches[batch],
+            sets: &sets.all[part.group.clone()],
+            wanted: &part.wanted,
+            rescale: sets.rescale,
+            sets_per_batch: *sets_per_batch,
+            growth: &growth,
+        };
+        self.trunks.with(batch, |left| scorer.score(model, &request, left))
     }
 }

@@ -63,6 +63,10 @@ impl Learner for LanguageLearner {
         self.dropout = ModelDropout::new(self.model.config().dropout(), seed);
     }
 
+    fn tokens(split: &Rows, row: usize) -> usize {
+        split.tokens(row).len() - 1
+    }
+
     fn predictions(split: &Rows, rows: &[usize]) -> usize {
         rows.iter().map(|&row| split.predictions(row)).sum()
     }

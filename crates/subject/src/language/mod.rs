@@ -1,6 +1,7 @@
 //! Language modelling: nats a token of documents, and choices between continuations.
 mod data;
 mod learner;
+pub(crate) mod memory;
 mod model;
 mod rows;
 mod scorer;
@@ -28,7 +29,7 @@ use training::Machine;
 use crate::checkpoint::{Places, check_vocabulary};
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
-use crate::precision::Models;
+use crate::precision::{Bytes, Models};
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
 use data::Texts;
@@ -174,18 +175,25 @@ impl Task for LanguageModelling {
     }
 
     fn load_of<'a>(&'a self, models: &'a Models<LanguageModel>, rows: &Rows) -> Load<'a> {
-        scorer::load(models, rows)
+        memory::load(models.exact.config(), sizes(models, rows), rows.padded().collect())
+    }
+
+    fn load_ahead(described: &Described<Self>, _: &Machine) -> Result<Option<(Load<'static>, usize)>, Error> {
+        let Some(model) = described.spec.model else { return Ok(None) };
+        let vocabulary = described.spec.tokenizer.and_then(|tokenizer| tokenizer.vocabulary);
+        let config = &model.config(vocabulary.unwrap_or(1), Symbols::default());
+        let longest = config.max_position_embeddings as usize;
+        Ok(Some((memory::load(config, Bytes::single(0), Vec::new()), longest)))
     }
 
     fn scorer<'a>(
         &'a self,
         models: &Models<LanguageModel>,
-        machine: &Machine,
         plan: &Plan,
         rows: &'a Rows,
         scored: &Scored,
     ) -> Result<Predictions<'a>, Error> {
-        Predictions::new((models, machine), plan, rows, scored)
+        Predictions::new(models, plan, rows, scored)
     }
 
     fn segments(&self, rows: &Rows, found: Vec<Found>) -> Result<Segments, Error> {
@@ -225,8 +233,13 @@ impl Task for LanguageModelling {
         }
     }
 
-    fn batches(rows: &Rows) -> Vec<Vec<usize>> {
-        rows.batches()
+    fn measuring_load<'a>(
+        models: &'a Models<LanguageModel>,
+        rows: &Rows,
+        measures: &BTreeSet<Measure>,
+    ) -> Load<'a> {
+        let lengths = rows.padded().collect();
+        memory::measuring_load(models.exact.config(), models.sizes(), lengths, measures)
     }
 
     fn measure(
@@ -244,14 +257,18 @@ impl Task for LanguageModelling {
     fn outputs(
         models: &Models<LanguageModel>,
         rows: &Rows,
-        batch: &[usize],
+        units: &[usize],
         gates: &Gates,
-    ) -> Result<Vec<f64>, Error> {
-        let (model, batch) = (models.quickest(), rows.of_units(batch));
-        let texts = rows.batch(model, &batch)?;
+    ) -> Result<Vec<Vec<f64>>, Error> {
+        let model = models.quickest();
+        let texts = rows.batch(model, &rows.of_units(units))?;
         let nats = no_grad(|| model.prediction_nats(&texts, gates, &ModelDropout::OFF));
-        let nats = to_vec::<f64>(&texts.by_row(&nats.to_kind(Kind::Double)));
-        Ok(nats.into_iter().zip(batch).map(|(nats, row)| nats / rows.predictions(row) as f64).collect())
+        let mut nats = to_vec::<f64>(&texts.by_row(&nats.to_kind(Kind::Double))).into_iter();
+        let of_unit = |&unit: &usize| {
+            let of_rows = rows.unit(unit).zip(&mut nats);
+            of_rows.map(|(row, nats)| nats / rows.predictions(row) as f64).collect()
+        };
+        Ok(units.iter().map(of_unit).collect())
     }
 
     fn batch(models: &Models<LanguageModel>, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {
@@ -312,6 +329,15 @@ impl Task for LanguageModelling {
         // Models may have more embeddings than their tokeniser has tokens.
         let known = made.concat().into_iter().filter(|&id| self.tokenizer.decode(&[id]).is_ok());
         Ok(self.tokenizer.decode(&known.collect::<Vec<_>>())?)
+    }
+}
+
+/// What memory depends on: the exact model may look again at questions, but not at documents.
+fn sizes(models: &Models<LanguageModel>, rows: &Rows) -> Bytes {
+    let bytes = models.sizes();
+    match rows.segments {
+        SegmentsOf::Documents { .. } => Bytes { exact: bytes.quickest, ..bytes },
+        SegmentsOf::Questions { .. } => bytes,
     }
 }
 

@@ -285,11 +285,6 @@ impl Rows {
         }
         Ok(batch)
     }
-
-    /// Batches of units of similar length, the longest first.
-    pub(super) fn batches(&self) -> Vec<Vec<usize>> {
-        corpus::batches::longest_first(self.padded(), BATCH_TOKENS)
-    }
 }
 
 fn no_documents() -> SegmentsOf {
@@ -366,10 +361,5 @@ mod tests {
         let rows = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 9), "test").unwrap();
         assert_eq!((rows.units(), rows.len()), (40, 100));
         assert_eq!(rows.of_units(&[39, 0]), [98, 99, 0, 1, 2]);
-        for batch in rows.batches() {
-            for row in rows.of_units(&batch) {
-                assert!(batch.contains(&rows.segment(row)), "{batch:?}");
-            }
-        }
     }
 }

@@ -1,14 +1,12 @@
 //! Texts that are predicted under many head sets.
 use std::ops::Range;
 
-use core_masking::language_model::LOGITS_AT_ONCE;
-use core_masking::{GatedModel, HeadSet, LanguageModel, Trunk, to_vec};
+use core_masking::{HeadSet, LanguageModel, Trunk, to_vec};
 use tch::{Kind, Tensor, no_grad};
-use training::Machine;
 
-use super::rows::{BATCH_TOKENS, Rows, SegmentsOf};
+use super::rows::{Rows, SegmentsOf};
 use crate::error::Error;
-use crate::evaluation::{BySet, Load, Plan, Request, Scorer, by_lowest_layer};
+use crate::evaluation::{BySet, Plan, Request, Scorer, by_lowest_layer};
 use crate::precision::{Models, Pair, SecondLook};
 use crate::subject::Scored;
 
@@ -32,7 +30,7 @@ impl<'a> Predictions<'a> {
     /// # Errors
     /// If a number of nats is NaN or infinite.
     pub(super) fn new(
-        (models, machine): (&Models<LanguageModel>, &Machine),
+        models: &Models<LanguageModel>,
         plan: &Plan,
         rows: &'a Rows,
         scored: &Scored,
@@ -45,13 +43,13 @@ impl<'a> Predictions<'a> {
             let gaps = scores(models.quick)?.into_iter().zip(scores(models.exact)?);
             Ok(gaps.map(|(quick, exact)| largest_gap(&quick, &exact)).fold(0.0, f64::max))
         };
-        let second_look = models.second_look((machine, plan, scored), rows.units(), error)?;
+        let second_look = models.second_look((plan, scored), rows.units(), error)?;
         Ok(Self { rows, second_look })
     }
 
-    /// The choice of each question under each set, close ones by the exact model.
+    /// The choice of each question under each wanted set, close ones by the exact model.
     ///
-    /// `nats`: of the quick model, of each row under each set
+    /// `nats`: of the quick model, of each row under each wanted set
     fn choose(
         &self,
         exact: &LanguageModel,
@@ -67,7 +65,7 @@ impl<'a> Predictions<'a> {
             look.take(&leads, |close| {
                 let mut largest = 0.0_f64;
                 for places in close.chunk_by(|one, next| one / units.len() == next / units.len()) {
-                    let set = &request.sets[places[0] / units.len()];
+                    let set = &request.sets[request.wanted[places[0] / units.len()]];
                     let questions: Vec<usize> =
                         places.iter().map(|place| units[place % units.len()]).collect();
                     let exact = scores(self.rows, exact, &questions, set, request.rescale)?;
@@ -150,7 +148,7 @@ impl Scorer for Predictions<'_> {
         by_lowest_layer(sets)
     }
 
-    /// What is found of the units of a batch under each set.
+    /// What is found of the units of a batch under each wanted set.
     fn score(
         &self,
         models: &Models<LanguageModel>,
@@ -158,7 +156,7 @@ impl Scorer for Predictions<'_> {
         left: Option<Trunk>,
     ) -> Result<(BySet<Found>, Trunk), Error> {
         let model = models.quickest();
-        let variants = model.variants(request.sets, request.rescale)?;
+        let variants = model.variants(request.sets, request.rescale)?.only(request.wanted);
         let batch = self.rows.batch(model, &self.rows.of_units(request.rows))?;
         let (nats, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
         let nats = nats.iter().map(|nats| finite(&batch.by_row(&nats.to_kind(Kind::Double))));
@@ -181,51 +179,20 @@ impl Scorer for Predictions<'_> {
     }
 }
 
-/// What rows take of the memory.
-pub(super) fn load<'a>(models: &Models<LanguageModel>, rows: &Rows) -> Load<'a> {
-    let config = models.exact.config();
-    let size = |model: &LanguageModel| model.options().0.elt_size_in_bytes() as u64;
-    // of the model that may look again, at questions
-    let bytes = match rows.segments {
-        SegmentsOf::Documents { .. } => size(models.quickest()),
-        SegmentsOf::Questions { .. } => size(&models.exact),
-    };
-    // Each layer on the way keeps its input, what its heads read and what they add together; in one of them stand query,
-    // key, value, their products, the residual stream and the feed-forward block with its gate.
-    let width = config.hidden_size as u64;
-    let heads = width.max(config.num_attention_heads as u64 * config.d_head() as u64);
-    let token = (2 * width + heads) * config.num_hidden_layers as u64
-        + 4 * (heads + width)
-        + 3 * config.feed_forward_width() as u64;
-    // A layer with a window has a bias for each pair of positions, and makes it of some others.
-    let window = (0..config.num_hidden_layers).filter_map(|layer| config.window(layer)).min();
-    let pairs = move |tokens: u64| {
-        if window.is_some_and(|window| (window as u64) < tokens) { 4 * tokens * tokens } else { 0 }
-    };
-    let logits = (LOGITS_AT_ONCE as u64).max(config.vocab_size as u64);
-    Load {
-        lengths: rows.padded().collect(),
-        batch_tokens: BATCH_TOKENS,
-        segment_bytes: Box::new(move |tokens| (tokens as u64 * token + pairs(tokens as u64)) * bytes),
-        // logits of a part of the predictions, in single precision, their exponentials, and a copy of them
-        thread_bytes: 3 * 4 * logits,
-        trunk_bytes: width * size(models.quickest()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluation::Sweep;
+    use crate::evaluation::{Sets, Sweep};
+    use crate::language::memory;
     use crate::language::spec::ChoiceRule;
     use crate::model::of_threads;
-    use core_masking::LanguageConfig;
+    use core_masking::{GatedModel, LanguageConfig};
     use corpus::choices::Choice;
     use corpus::language_tokenizer::LanguageTokenizer;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use tch::Device;
-    use training::{Precision, Progress};
+    use training::{Machine, Memory, Precision, Progress};
 
     #[test]
     fn a_choice_leads_by_its_distance_to_the_next() {
@@ -282,12 +249,16 @@ mod tests {
         let sets =
             [set(&["self:1:1"]), set(&["self:2:1", "self:3:2"]), set(&["self:3:2"]), set(&["self:3:4"])];
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 202_000_000)] {
-            let machine = Machine { memory, precision: Precision::Bf16, ..crate::test_machine::machine() };
+            let machine = Machine {
+                memory: Memory::BesideModel(memory),
+                precision: Precision::Bf16,
+                ..crate::test_machine::machine()
+            };
             let models = Models::new(model(), machine.precision).unwrap();
-            let plan = Plan::new(&machine, &load(&models, &rows)).unwrap();
+            let load = memory::load(models.exact.config(), models.sizes(), rows.padded().collect());
+            let plan = Plan::new(&machine, &load).unwrap();
             let scored = Scored::first("test".to_owned(), None, rescale);
-            let scorer = Predictions::new((&models, &machine), &plan, &rows, &scored).unwrap();
-            let sweep = Sweep::new(plan, scorer);
+            let scorer = Predictions::new(&models, &plan, &rows, &scored).unwrap();
             let mut changed = 0;
             let each = |_: &mut Progress, index: usize, found: Vec<Found>| {
                 let all: Vec<usize> = (0..rows.units()).collect();
@@ -301,8 +272,10 @@ mod tests {
                 Ok(())
             };
             let mut progress = Progress::new(0, true);
-            sweep.run(of_threads(&models, &machine).unwrap(), &sets, rescale, &mut progress, each).unwrap();
-            let again = sweep.scorer.second_look.unwrap().made_again();
+            let mut threads = of_threads(&models, plan.workers).unwrap();
+            let all = Sets { all: &sets, wanted: &[true; 4], rescale };
+            Sweep::new(plan).run(&scorer, &mut threads, all, &mut progress, each).unwrap();
+            let again = scorer.second_look.unwrap().made_again();
             assert!(changed > 0, "bf16 must err for the test to mean something");
             assert!(
                 again >= changed && again < sets.len() * 600 / 2,

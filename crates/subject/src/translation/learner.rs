@@ -63,6 +63,10 @@ impl Learner for TranslatorLearner {
         self.dropout = ModelDropout::new(self.model.config().dropout(), seed);
     }
 
+    fn tokens(pairs: &Pairs, row: usize) -> usize {
+        pairs.tokens(row)
+    }
+
     fn predictions(pairs: &Pairs, rows: &[usize]) -> usize {
         pairs.target_tokens(rows)
     }

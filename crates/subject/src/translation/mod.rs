@@ -1,6 +1,7 @@
 //! Translation: beam search, BLEU.
 mod data;
 mod learner;
+pub(crate) mod memory;
 mod pairs;
 mod scorer;
 mod spec;
@@ -29,15 +30,13 @@ use training::Machine;
 use crate::checkpoint::Places;
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
+use crate::model::Model;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
+use memory::Sizes;
 use pairs::Pairs;
 use scorer::Sentences;
 use spec::{DecodingSpec, TranslationSpec};
-
-/// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
-/// waits long for the last batch.
-const BATCH_TOKENS: usize = 1_024;
 
 /// How a translator reads and searches.
 #[derive(Debug, Clone)]
@@ -173,20 +172,23 @@ impl Task for Translation {
     }
 
     fn load_of<'a>(&'a self, model: &'a Translator, prepared: &Prepared) -> Load<'a> {
-        let search = &self.search;
-        Load {
-            lengths: Self::lengths(prepared),
-            batch_tokens: BATCH_TOKENS,
-            segment_bytes: Box::new(|tokens| search.sentence_bytes(model, tokens)),
-            thread_bytes: 0,
-            trunk_bytes: model.config().d_model as u64 * model.options().0.elt_size_in_bytes() as u64,
-        }
+        let sizes =
+            Sizes { config: model.config().clone(), bytes: bytes(model), model_bytes: Model::bytes(model) };
+        memory::load(&self.search, sizes, Self::lengths(prepared))
+    }
+
+    fn load_ahead(described: &Described<Self>, _: &Machine) -> Result<Option<(Load<'static>, usize)>, Error> {
+        let spec = &described.spec;
+        let Some((model, tokenizer)) = spec.model.zip(spec.tokenizer) else { return Ok(None) };
+        let config = model.untrained_config(tokenizer.vocabulary);
+        let longest = config.max_position_embeddings as usize;
+        let sizes = Sizes { config, bytes: 4, model_bytes: 0 };
+        Ok(Some((memory::load(&search(spec), sizes, Vec::new()), longest)))
     }
 
     fn scorer<'a>(
         &'a self,
         _: &Translator,
-        _: &Machine,
         _: &Plan,
         prepared: &'a Prepared,
         _: &Scored,
@@ -205,8 +207,10 @@ impl Task for Translation {
         Pairs::encode(text, [&source, &target], model.config().max_position_embeddings, split)
     }
 
-    fn batches(pairs: &Pairs) -> Vec<Vec<usize>> {
-        pairs.batches()
+    fn measuring_load<'a>(model: &'a Translator, pairs: &Pairs, measures: &BTreeSet<Measure>) -> Load<'a> {
+        let sizes =
+            Sizes { config: model.config().clone(), bytes: bytes(model), model_bytes: Model::bytes(model) };
+        memory::measuring_load(sizes, (0..pairs.len()).map(|row| pairs.tokens(row)).collect(), measures)
     }
 
     fn measure(
@@ -220,11 +224,16 @@ impl Task for Translation {
     }
 
     /// The loss of each reference per token, in nats.
-    fn outputs(model: &Translator, pairs: &Pairs, rows: &[usize], gates: &Gates) -> Result<Vec<f64>, Error> {
+    fn outputs(
+        model: &Translator,
+        pairs: &Pairs,
+        rows: &[usize],
+        gates: &Gates,
+    ) -> Result<Vec<Vec<f64>>, Error> {
         let batch = pairs.batch(model, rows);
         let losses = tch::no_grad(|| model.losses(&batch, gates, &ModelDropout::OFF));
         let tokens = batch.real.sum_dim_intlist(1, false, Kind::Double);
-        Ok(to_vec(&(losses / tokens)))
+        Ok(to_vec(&(losses / tokens)).into_iter().map(|loss| vec![loss]).collect())
     }
 
     fn batch(_: &Translator, prepared: &Prepared, rows: &[usize]) -> Result<Vec<Vec<u32>>, Error> {
@@ -250,6 +259,11 @@ impl Task for Translation {
 /// How the subject's translations are searched for, where the model is trained here.
 pub(crate) fn search(spec: &TranslationSpec) -> BeamSearch {
     spec.decoding.over(DecodingSpec::usual())
+}
+
+/// Bytes of a number.
+fn bytes(model: &Translator) -> u64 {
+    GatedModel::options(model).0.elt_size_in_bytes() as u64
 }
 
 /// A search as signatures tell it.

@@ -1,10 +1,8 @@
 //! Sentence pairs as token ids, for whatever needs their loss.
 use core_masking::Translator;
 use core_masking::loss::PairBatch;
-use corpus::batches::longest_first;
 use corpus::parallel::ParallelText;
 
-use super::BATCH_TOKENS;
 use crate::error::Error;
 
 /// Token ids of a sentence, with the end symbol.
@@ -56,10 +54,9 @@ impl Pairs {
         self.sources.iter().zip(&self.targets).map(|(source, target)| (source.len(), target.len())).collect()
     }
 
-    /// Batches of pairs of similar length, the longest first.
-    pub(super) fn batches(&self) -> Vec<Vec<usize>> {
-        let longest = self.lengths().into_iter().map(|(source, target)| source.max(target));
-        longest_first(longest, BATCH_TOKENS)
+    /// Tokens of the longer side of a pair.
+    pub(super) fn tokens(&self, row: usize) -> usize {
+        self.sources[row].len().max(self.targets[row].len())
     }
 
     /// These pairs as tensors.

@@ -20,23 +20,25 @@ impl Scorer for Sentences<'_> {
     type Model = Translator;
     type Segment = BleuStatistics;
 
-    /// Rows of one batch share the encoder up to the same layer.
+    /// Rows of one batch share the encoder up to the same layer; the intact model is alone.
     fn groups(sets: &[HeadSet], most: usize) -> Vec<Range<usize>> {
         let of_encoder = |id: &HeadId| id.attention() == Attention::EncEnc;
         let lowest = |set: &HeadSet| set.iter().filter(of_encoder).map(HeadId::layer_index).min();
-        neighbours(sets, lowest, |_| most)
+        let key = |set: &HeadSet| (set.is_empty(), lowest(set));
+        neighbours(sets, key, |(is_intact, _)| if is_intact { 1 } else { most })
     }
 
-    /// Translates a batch under each set and counts what BLEU needs of each sentence.
+    /// Translates a batch under each wanted set and counts what BLEU needs of each sentence.
     fn score(
         &self,
         model: &Translator,
         request: &Request<'_>,
         left: Option<Trunk>,
     ) -> Result<(BySet<BleuStatistics>, Trunk), Error> {
-        let variants = model.variants(request.sets, request.rescale)?;
+        let variants = model.variants(request.sets, request.rescale)?.only(request.wanted);
         let sources = self.prepared.sources(request.rows);
-        let (found, trunk) = self.search.sweep(model, &sources, &variants, request.sets_per_batch, left)?;
+        let (together, outgrown) = (request.sets_per_batch, || request.growth.take());
+        let (found, trunk) = self.search.sweep(model, &sources, &variants, together, left, &outgrown)?;
         let bleu = Bleu::new();
         let counted = |(translation, &row): (&Translation, &usize)| {
             bleu.segment(&self.tokenizer.decode(&translation.tokens), &self.prepared.text.target[row])
@@ -62,7 +64,9 @@ mod tests {
             set(&["enc-enc:2:2", "enc-enc:5:1", "dec-dec:1:1"]),
             set(&["enc-enc:1:1", "enc-enc:2:1"]),
         ];
-        assert_eq!(Sentences::groups(&sets, 3), [0..3, 3..4, 4..6, 6..7]);
+        assert_eq!(Sentences::groups(&sets, 3), [0..1, 1..4, 4..6, 6..7]);
+        assert_eq!(Sentences::groups(&sets, 2), [0..1, 1..3, 3..4, 4..6, 6..7]);
+        assert_eq!(Sentences::groups(&[set(&[]), set(&[])], 3), [0..1, 1..2]);
         assert_eq!(Sentences::groups(&sets, 1).len(), sets.len());
         assert!(Sentences::groups(&[], 3).is_empty());
     }

@@ -1,0 +1,70 @@
+//! What measuring heads takes of the memory: what layers compute is kept until derivatives are taken.
+use std::collections::BTreeSet;
+
+use core_masking::Measure;
+
+/// Layers of a text's way through a model, all of one size.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layers {
+    pub count: u64,
+    /// Width of the residual stream.
+    pub width: u64,
+    /// Of all heads together.
+    pub heads_width: u64,
+    pub heads: u64,
+    /// Width of a feed-forward block times what it computes of that width; 0 without one.
+    pub feed_forward: u64,
+}
+
+/// What is kept of the attention weights of a layer, and whether anything else is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept {
+    has_gradients: bool,
+    /// Numbers for each weight.
+    weights: u64,
+}
+
+impl Kept {
+    /// What these measures are made of.
+    pub(crate) fn by(measures: &BTreeSet<Measure>) -> Self {
+        let of_weights = measures.iter().any(|measure| measure.is_of_weights());
+        let of_their_gradients = measures.contains(&Measure::AttentionGradient);
+        Self {
+            has_gradients: measures.iter().any(|measure| measure.is_gradient()),
+            weights: u64::from(of_weights) + u64::from(of_their_gradients),
+        }
+    }
+}
+
+impl Layers {
+    /// Numbers that so many queries, which see so many keys, take in all layers together.
+    pub(crate) fn numbers(&self, queries: u64, keys: u64, kept: Kept) -> u64 {
+        let Self { count, width, heads_width, heads, feed_forward } = *self;
+        // The residual stream before and after each sublayer and its normalisation; queries and what heads read, with gates;
+        // the sums of attention weights, gates and their gradients.
+        let of_query = 8 * width + 4 * heads_width + feed_forward + 4 * heads;
+        let of_layer = queries * of_query + keys * 2 * heads_width;
+        let pairs = heads * queries * keys;
+        // One layer more is on its way; its attention weights in double precision, with their logarithms and products.
+        let on_the_way = of_layer + if kept.weights > 0 { 8 * pairs } else { 0 };
+        let of_gradients = if kept.has_gradients { count * of_layer } else { 0 };
+        of_gradients + count * kept.weights * pairs + on_the_way
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2 layers of 3 heads with 4 numbers each, a residual stream of 10, a block of 7; 5 queries, 6 keys. Of a layer
+    /// 5 * (80 + 48 + 7 + 12) + 6 * 24 = 879, and 90 attention weights.
+    #[test]
+    fn what_is_kept_depends_on_what_is_measured() {
+        let layers = Layers { count: 2, width: 10, heads_width: 12, heads: 3, feed_forward: 7 };
+        let numbers =
+            |measures: &[Measure]| layers.numbers(5, 6, Kept::by(&measures.iter().copied().collect()));
+        assert_eq!(numbers(&[Measure::Example]), 3 * 879);
+        assert_eq!(numbers(&[Measure::Entropy]), 2 * 90 + 879 + 8 * 90);
+        assert_eq!(numbers(&[Measure::Example, Measure::AttentionGradient]), 3 * 879 + 2 * 2 * 90 + 8 * 90);
+    }
+}

@@ -1,0 +1,81 @@
+//! A machine or a GPU whose memory is full: libtorch throws, the bindings panic, and here that becomes an error.
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+use crate::error::Error;
+
+/// Does some work with tensors.
+///
+/// # Errors
+/// Those of the work, and [`Error::FullMemory`] if libtorch cannot have the memory that it asks for.
+///
+/// # Panics
+/// If the work does for another reason.
+pub fn or_full_memory<T, E: From<Error>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    keep_quiet();
+    // What the work leaves half done is not looked at again: the error ends the run.
+    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| match Full::of(payload.as_ref()) {
+        Some(Full { place }) => Err(Error::FullMemory { place }.into()),
+        None => panic::resume_unwind(payload),
+    })
+}
+
+/// Memory that is full.
+struct Full {
+    place: &'static str,
+}
+
+impl Full {
+    /// What a panic says.
+    fn of(payload: &(dyn Any + Send)) -> Option<Self> {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied())?;
+        let is_of = |what: &str| text.contains(what);
+        if is_of("CUDA out of memory") || is_of("CUDA error: out of memory") || is_of("ALLOC_FAILED") {
+            return Some(Self { place: "GPU" });
+        }
+        is_of("DefaultCPUAllocator").then_some(Self { place: "machine" })
+    }
+}
+
+/// Leaves out the message of panics that become errors.
+fn keep_quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if Full::of(panic.payload()).is_none() {
+                before(panic);
+            }
+        }));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tch::{Device, Kind, Tensor};
+
+    /// 2^48 bytes are more than a process can address.
+    #[test]
+    fn memory_that_is_not_there_is_an_error() {
+        let work = || Ok::<_, Error>(Tensor::ones([1 << 46], (Kind::Float, Device::Cpu)));
+        let message = or_full_memory(work).unwrap_err().to_string();
+        assert!(message.starts_with("the memory of the machine is full"), "{message}");
+        let work = || -> Result<(), Error> {
+            panic!(
+                "called `Result::unwrap()` on an `Err` value: Torch(\"CUDA out of memory. Tried to allocate\")"
+            )
+        };
+        let message = or_full_memory(work).unwrap_err().to_string();
+        assert!(message.starts_with("the memory of the GPU is full"), "{message}");
+    }
+
+    #[test]
+    fn any_other_panic_stays_one() {
+        let work = || or_full_memory(|| -> Result<(), Error> { panic!("this panic is part of the test") });
+        assert!(panic::catch_unwind(work).is_err());
+        assert_eq!(or_full_memory(|| Ok::<_, Error>(7)).unwrap(), 7);
+    }
+}
