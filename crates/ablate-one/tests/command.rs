@@ -49,6 +49,17 @@ fn every_head_has_one_row_with_its_test() {
     assert!(folder.path().join("results/tiny/ablate-one.json").exists());
 }
 
+/// What the refusal names is enough, whatever the sentences of the split.
+#[test]
+fn too_little_memory_is_refused_before_the_model_is_trained() {
+    let folder = test_support::folder(TRANSLATOR);
+    let message = refusal(folder.path(), &["--memory", "1K"]);
+    assert!(message.contains("1024 bytes of memory are too few for a text of 160 tokens"), "{message}");
+    assert!(!folder.path().join("data/models").exists());
+    let enough = message.trim_end().rsplit(' ').next().unwrap();
+    command(folder.path()).args(["--memory", enough, "--limit", "3"]).assert().success();
+}
+
 #[test]
 fn one_type_after_another_and_any_number_of_threads_give_the_same_file() {
     let (together, apart) = (folder(), folder());

@@ -5,6 +5,7 @@
 mod curve;
 mod export;
 mod search;
+mod split;
 
 use std::process::ExitCode;
 

@@ -12,11 +12,12 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::{BASE, Identity, Order, PruningRow, Row, TestedRow};
 use stats::Direction;
-use subject::{Description, Evaluator, Scored, Subject};
+use subject::{Description, Scored, Subject};
 use training::Machine;
 
 use crate::Pruning;
 use crate::curve::row;
+use crate::split::Split;
 
 /// Exchanges that are tried together, of which the best is made.
 const EXCHANGES_TOGETHER: usize = 16;
@@ -291,37 +292,6 @@ fn exchanges(pool: &Pool, order: &[HeadId], masked: &HeadSet, rng: &mut ChaCha8R
     }
     exchanges.shuffle(rng);
     exchanges
-}
-
-/// A split that is read when it is first needed, and then kept.
-struct Split<'a> {
-    subject: &'a dyn Subject,
-    scored: &'a Scored,
-    evaluator: Option<Box<dyn Evaluator + 'a>>,
-}
-
-impl<'a> Split<'a> {
-    fn new(subject: &'a dyn Subject, scored: &'a Scored) -> Self {
-        Self { subject, scored, evaluator: None }
-    }
-
-    fn evaluator(&mut self) -> Result<&mut (dyn Evaluator + 'a), subject::Error> {
-        let evaluator = match self.evaluator.take() {
-            Some(evaluator) => evaluator,
-            None => self.subject.evaluator(self.scored)?,
-        };
-        Ok(self.evaluator.insert(evaluator).as_mut())
-    }
-
-    /// Scores of these sets.
-    fn scores(&mut self, sets: &[HeadSet]) -> Result<Vec<f64>, subject::Error> {
-        let mut scores = Vec::with_capacity(sets.len());
-        self.evaluator()?.evaluate(sets, &vec![true; sets.len()], &mut |_, evaluation| {
-            scores.push(evaluation.score);
-            Ok(())
-        })?;
-        Ok(scores)
-    }
 }
 
 /// Place and value of the best score; of those that tie, the first.
