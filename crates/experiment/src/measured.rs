@@ -3,11 +3,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadSet;
-use records::{Identity, RowWriter, Signature, TestedRow, Testing, Tests};
+use records::{Identity, Part, RowWriter, Signature, Stored, TestedRow, Testing, Tests, shards_of};
 use significance::{TestArgs, block, measured, test_rows};
 use stats::Segments;
 use subject::{Evaluation, Scored, Subject};
 use training::Machine;
+use training::stop::Unbroken;
 
 use crate::args::{OpenRows, SharedArgs};
 use crate::error::Error;
@@ -31,19 +32,30 @@ impl<R> RowSet<R> {
     }
 }
 
+/// The rows of an experiment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plan {
+    /// Number of rows that a family of tests has when it is whole, 0 where any number does.
+    pub families: BTreeMap<String, usize>,
+    /// Those that are asked for, by name, with their places among all that there could be; by these they belong to shards.
+    pub places: BTreeMap<String, usize>,
+}
+
 /// Results that grow by measuring.
 #[derive(Debug)]
 pub struct MeasuredRows<R: TestedRow> {
     path: PathBuf,
+    /// What is asked for, where that is a shard.
+    part: Option<Part>,
     writer: RowWriter<R>,
     testing: Testing,
     bases: BTreeMap<String, Segments>,
 }
 
 impl<R: TestedRow> MeasuredRows<R> {
-    /// Opens the results at `path`, or beside it where that holds results of another run.
+    /// Opens the results at `path`, or beside it where that holds results of another run. A shard takes over those of its
+    /// rows that are there already.
     ///
-    /// - `families`: number of rows that a family of tests has when it is whole, 0 where any number does
     /// - `test`: what it does not say stays as it was in results that are there
     ///
     /// # Errors
@@ -52,17 +64,30 @@ impl<R: TestedRow> MeasuredRows<R> {
         path: &Path,
         identity: Identity,
         subject: &dyn Subject,
-        families: BTreeMap<String, usize>,
+        Plan { families, places }: Plan,
         (shared, machine, test): (&SharedArgs, &Machine, &TestArgs),
     ) -> Result<Self, Error> {
         let run = machine.provenance();
         let testing = test.testing(None, shared.seed);
         let measured = measured(subject.metric(&identity.split), families);
-        let signature = Signature::new(identity, run).tested(measured, testing);
-        let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;
-        let testing = test.testing(writer.tested(), shared.seed);
+        let part = shared.shard.map(|shard| Part { shard, again: shared.again, rows: places });
+        let signature =
+            Signature { part: part.clone(), ..Signature::new(identity, run).tested(measured, testing) };
+        let OpenRows::<R> { path, results, mut writer } = shared.open_rows(path, &signature)?;
+        let mut tested = writer.tested();
+        if let Some(part) = &part
+            && !shared.again
+        {
+            let others = others(&path, &results, &signature.identity)?;
+            tested = tested
+                .or(others.iter().find(|other| other.path == results).and_then(|r| r.signature.testing));
+            for other in others {
+                writer.adopt(other, |row| part.holds(&row.name()))?;
+            }
+        }
+        let testing = test.testing(tested, shared.seed);
         writer.signature_mut().testing = Some(testing);
-        Ok(Self { path, writer, testing, bases: BTreeMap::new() })
+        Ok(Self { path, part, writer, testing, bases: BTreeMap::new() })
     }
 
     /// How rows are tested.
@@ -78,6 +103,11 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// Whether the row with this key is there.
     pub fn contains(&self, key: &R::Key) -> bool {
         self.writer.contains(key)
+    }
+
+    /// Whether this row is to be measured: it is not there, and not another shard's.
+    pub fn is_due(&self, row: &R) -> bool {
+        !self.contains(&row.key()) && self.part.as_ref().is_none_or(|part| part.holds(&row.name()))
     }
 
     /// Takes out complete rows that are to be measured again, where --again says so.
@@ -98,8 +128,8 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// - `base`: what the statistics of the intact model are stored under
     ///
     /// # Errors
-    /// If the intact model differs from when the rows that are there were measured, the split is at fault, or the file cannot
-    /// be written.
+    /// If the intact model differs from when the rows that are there were measured, the split is at fault, the file cannot be
+    /// written, or a signal has asked for the end.
     pub fn measure(
         &mut self,
         subject: &dyn Subject,
@@ -110,6 +140,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         if sets.is_empty() {
             return Ok(());
         }
+        let _unbroken = Unbroken::begin()?;
         let is_known = self.bases.contains_key(base);
         let first = (!is_known).then(HeadSet::none);
         let masked: Vec<HeadSet> =
@@ -135,19 +166,29 @@ impl<R: TestedRow> MeasuredRows<R> {
         Ok(self.writer.push_measured(row, segments.metric().columns(), block)?)
     }
 
-    /// Tests all rows and makes them the results.
+    /// Tests all rows and makes them the results. A shard's are not tested: families need the rows of all shards.
     ///
     /// # Errors
     /// If the file cannot be written; the rows that were measured stay.
     pub fn finish(self) -> Result<Finished<R>, Error> {
-        let Self { path, mut writer, testing, .. } = self;
+        let Self { path, part, mut writer, testing, .. } = self;
         let measured = writer.signature_mut().measured.clone();
         let rows = writer.finish(|rows, blocks| match &measured {
-            Some(measured) => test_rows(rows, blocks, measured, testing),
-            None => Ok(()),
+            Some(measured) if part.is_none() => test_rows(rows, blocks, measured, testing),
+            _ => Ok(()),
         })?;
         Ok(Finished { path, rows })
     }
+}
+
+/// What other shards have of the same run, finished or not, and what is at `results` already. What cannot be read is left out:
+/// another process may be replacing it, and its rows can be measured here.
+fn others<R: TestedRow>(own: &Path, results: &Path, identity: &Identity) -> Result<Vec<Stored<R>>, Error> {
+    let shards = shards_of(results)?.into_iter().map(|shard| shard.path(results));
+    let files = shards.filter(|path| path != own).chain([results.to_owned()]);
+    let is_of_this_run =
+        |stored: &Stored<R>| stored.signature.identity == *identity && !stored.signature.is_renewal;
+    Ok(files.flat_map(|path| Stored::read(&path).unwrap_or_default()).filter(is_of_this_run).collect())
 }
 
 /// Complete results.

@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 
 use anyhow::Context;
 use core_masking::{HeadId, HeadScores, HeadSet};
-use experiment::{MeasuredRows, Pool, RowSet, check_heads, random_order};
+use experiment::{MeasuredRows, Plan, Pool, RowSet, check_heads, random_order};
 use records::{BASE, FLOOR, Order, PruningRow, Row, TestedRow};
 
 use crate::Pruning;
@@ -131,6 +131,14 @@ impl<'a> Curve<'a> {
 /// Scores on the intact model, which serve the curves of an order over all pools.
 type IntactScores = BTreeMap<Order, HeadScores>;
 
+/// The rows of these curves: each curve is a family.
+pub fn plan(curves: &[Curve<'_>]) -> Plan {
+    let names = curves
+        .iter()
+        .flat_map(|curve| (0..curve.counts().len()).map(|step| curve.row(step, &HeadSet::none(), "").name()));
+    Plan { families: curves.iter().map(Curve::family).collect(), places: names.zip(0..).collect() }
+}
+
 /// Scores all steps of `curves` that have no row yet; head sets that several curves share are scored once.
 ///
 /// # Errors
@@ -145,15 +153,16 @@ pub fn draw(
     let mut sets = Vec::new();
     let mut intact = IntactScores::new();
     for curve in curves {
-        let is_there = |step: usize| rows.contains(&curve.row(step, &HeadSet::none(), metric).key());
-        if (0..curve.counts().len()).all(is_there) {
+        let is_due = |step: usize| rows.is_due(&curve.row(step, &HeadSet::none(), metric));
+        if !(0..curve.counts().len()).any(is_due) {
             continue;
         }
         for (step, masked) in curve.steps(pruning, &mut intact)?.into_iter().enumerate() {
             let row = curve.row(step, &masked, metric);
             match rows.rows().find(|stored| stored.key() == row.key()) {
                 Some(stored) => check_heads(stored, &stored.masked_heads, Some(&masked))?,
-                None => RowSet::add(&mut sets, masked, row),
+                None if rows.is_due(&row) => RowSet::add(&mut sets, masked, row),
+                None => {}
             }
         }
     }

@@ -14,15 +14,28 @@ use stats::{Cells, Metric, Segments};
 mod agreement;
 mod args;
 mod file;
+mod merge;
 
 pub use agreement::{Sweep, agreement};
 pub use args::{SEED, TestArgs};
 pub use file::{Retested, Share, retest};
+pub use merge::{Merged, merge};
 
 /// Why rows could not be tested.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// Rows that shards were to measure are not there.
+    #[error("`{}` cannot be made yet, {rows} rows are missing: {described}", path.display())]
+    Incomplete {
+        /// The CSV file that the shards are to become.
+        path: std::path::PathBuf,
+        /// How many.
+        rows: usize,
+        /// Which, of which shards.
+        described: String,
+    },
+
     /// The signature names a metric that there is not.
     #[error("`{name}` is no metric: bleu, accuracy, f1 with its positive class, matthews, nats")]
     Metric {
@@ -35,6 +48,75 @@ pub enum Error {
     NoRow {
         /// Name of the row.
         row: String,
+    },
+
+    /// A file has the name of a shard, but is none.
+    #[error("`{}` has the name of a shard, but its signature does not say so: move it away", path.display())]
+    NoShard {
+        /// The CSV file.
+        path: std::path::PathBuf,
+    },
+
+    /// There is nothing to join.
+    #[error("there are no shards of `{}` with rows", path.display())]
+    NoShards {
+        /// The CSV file that they would become.
+        path: std::path::PathBuf,
+    },
+
+    /// Steps of a curve mask heads by different orders.
+    #[error(
+        "row `{row}` does not mask all heads of `{before}`: the shards ordered them differently, on different machines or with \
+         different libraries; measure the curve again"
+    )]
+    OtherOrder {
+        /// Name of the row.
+        row: String,
+        /// Name of an earlier step.
+        before: String,
+    },
+
+    /// Two files are of different runs.
+    #[error(
+        "`{}` and `{}` are of different runs ({differences}): remove those that are not wanted, or merge them elsewhere",
+        other.display(), path.display()
+    )]
+    OtherRun {
+        /// A CSV file.
+        path: std::path::PathBuf,
+        /// The one before it.
+        other: std::path::PathBuf,
+        /// How they differ; the file is the other one, now is this.
+        differences: String,
+    },
+
+    /// Two shards are to be tested differently.
+    #[error(
+        "`{}` and `{}` are to be tested with different --resamples, --margin or --seed: give one of the commands again with \
+         those of the other",
+        other.display(), path.display()
+    )]
+    OtherTests {
+        /// A CSV file.
+        path: std::path::PathBuf,
+        /// The one before it.
+        other: std::path::PathBuf,
+    },
+
+    /// The file of one shard, where those of all are needed.
+    #[error("`{}` is one shard: `merge` joins it with the others, and tests them together", path.display())]
+    Shard {
+        /// The CSV file.
+        path: std::path::PathBuf,
+    },
+
+    /// A shard is being written.
+    #[error("shard {shard} is still being written (`{}`): merge when its run has ended", path.display())]
+    ShardInUse {
+        /// Which.
+        shard: records::Shard,
+        /// Its growing CSV file.
+        path: std::path::PathBuf,
     },
 
     /// Two sweeps are not of one model, or not those that were compared.
@@ -95,6 +177,25 @@ pub enum Error {
     /// A statistic could not be computed.
     #[error(transparent)]
     Stats(#[from] stats::Error),
+}
+
+/// Which rows an experiment has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RowType {
+    Ablation,
+    Dynamics,
+    Pruning,
+}
+
+impl RowType {
+    /// Those of this experiment, by the name that signatures have.
+    pub(crate) fn of(experiment: &str) -> Self {
+        match experiment {
+            "iterative-prune" | "joint-search" => Self::Pruning,
+            "training-dynamics" => Self::Dynamics,
+            _ => Self::Ablation,
+        }
+    }
 }
 
 /// What a signature has of a metric.

@@ -15,6 +15,7 @@ mod progress;
 mod record;
 mod run;
 mod state;
+pub mod stop;
 pub mod workers;
 
 pub use adam::AdamSettings;

@@ -2,7 +2,7 @@
 use std::ops::Range;
 
 use core_masking::{HeadId, HeadSet};
-use training::{Progress, workers};
+use training::{Progress, stop, workers};
 
 use super::plan::MOST_TOGETHER;
 use crate::error::Error;
@@ -92,7 +92,9 @@ pub(crate) fn evaluate<S: Send, T: Send>(
         group.clone().zip(segments.drain(..)).try_for_each(|(set, mut segments)| {
             segments.sort_unstable_by_key(|&(place, _)| place);
             each(progress, set, segments.into_iter().map(|(_, found)| found).collect())
-        })
+        })?;
+        let is_last = item + 1 == groups.len() * batches.len();
+        if is_last { Ok(()) } else { Ok(stop::check()?) }
     })
 }
 
