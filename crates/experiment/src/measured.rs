@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadSet;
-use records::{Identity, Part, RowWriter, Signature, Stored, TestedRow, Testing, Tests, shards_of};
+use records::{Identity, Part, RowWriter, Signature, TestedRow, Testing, Tests};
 use significance::{TestArgs, block, measured, test_rows};
 use stats::Segments;
 use subject::{Evaluation, Scored, Subject};
@@ -73,19 +73,11 @@ impl<R: TestedRow> MeasuredRows<R> {
         let part = shared.shard.map(|shard| Part { shard, again: shared.again, rows: places });
         let signature =
             Signature { part: part.clone(), ..Signature::new(identity, run).tested(measured, testing) };
-        let OpenRows::<R> { path, results, mut writer } = shared.open_rows(path, &signature)?;
-        let mut tested = writer.tested();
-        if let Some(part) = &part
-            && !shared.again
-        {
-            let others = others(&path, &results, &signature.identity)?;
-            tested = tested
-                .or(others.iter().find(|other| other.path == results).and_then(|r| r.signature.testing));
-            for other in others {
-                writer.adopt(other, |row| part.holds(&row.name()))?;
-            }
+        let OpenRows { path, results, mut writer } = shared.open_rows(path, &signature)?;
+        if let Some(part) = part.as_ref().filter(|part| !part.again) {
+            writer.adopt_part(&results, part)?;
         }
-        let testing = test.testing(tested, shared.seed);
+        let testing = test.testing(writer.tested(), shared.seed);
         writer.signature_mut().testing = Some(testing);
         Ok(Self { path, part, writer, testing, bases: BTreeMap::new() })
     }
@@ -179,16 +171,6 @@ impl<R: TestedRow> MeasuredRows<R> {
         })?;
         Ok(Finished { path, rows })
     }
-}
-
-/// What other shards have of the same run, finished or not, and what is at `results` already. What cannot be read is left out:
-/// another process may be replacing it, and its rows can be measured here.
-fn others<R: TestedRow>(own: &Path, results: &Path, identity: &Identity) -> Result<Vec<Stored<R>>, Error> {
-    let shards = shards_of(results)?.into_iter().map(|shard| shard.path(results));
-    let files = shards.filter(|path| path != own).chain([results.to_owned()]);
-    let is_of_this_run =
-        |stored: &Stored<R>| stored.signature.identity == *identity && !stored.signature.is_renewal;
-    Ok(files.flat_map(|path| Stored::read(&path).unwrap_or_default()).filter(is_of_this_run).collect())
 }
 
 /// Complete results.

@@ -11,7 +11,7 @@ use crate::segments::SegmentsWriter;
 use crate::signature::Signature;
 use crate::stored::{Stored, untested};
 use crate::table::{header, line};
-use crate::{Error, Shard, TestedRow};
+use crate::{Error, Part, Shard, TestedRow, shards_of};
 
 impl<R: TestedRow> RowWriter<R> {
     /// Opens the results at `path` to put rows of shards into them; no run is added to their signature.
@@ -23,6 +23,27 @@ impl<R: TestedRow> RowWriter<R> {
         let mut writer = Self::open(path, &signature, existing)?;
         writer.is_revision = true;
         Ok(writer)
+    }
+
+    /// Takes over those rows of a shard that other shards of the results at `results` have, finished or not, or that are among
+    /// these already; how the latter are tested is then known too. What cannot be read is left out: another process may be
+    /// replacing it, and the rows can be measured again.
+    ///
+    /// # Errors
+    /// If the folder cannot be read, or the file not be written.
+    pub fn adopt_part(&mut self, results: &Path, part: &Part) -> Result<(), Error> {
+        let others = shards_of(results)?.into_iter().filter(|&shard| shard != part.shard);
+        let files = others.map(|shard| shard.path(results)).chain([results.to_owned()]);
+        for stored in files.flat_map(|path| Stored::<R>::read(&path).unwrap_or_default()) {
+            if stored.signature.is_renewal || stored.signature.identity != self.signature.identity {
+                continue;
+            }
+            if stored.path == results {
+                self.tested = self.tested.or(stored.signature.testing);
+            }
+            self.adopt(stored, |row| part.holds(&row.name()))?;
+        }
+        Ok(())
     }
 
     /// Takes over those rows that are wanted and not there, with their statistics and the runs that wrote them, but nothing
