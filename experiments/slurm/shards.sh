@@ -14,8 +14,12 @@ if [ $# -lt 2 ] || [ -z "${SLURM_ARRAY_TASK_ID:-}" ]; then
     echo "usage: sbatch --array=1-N experiments/slurm/shards.sh EXPERIMENT SUBJECT [OPTIONS]" >&2
     exit 2
 fi
-experiment=$1
+experiment=${PROGRAMS:-target/release}/$1
 shift
+if [ ! -x "$experiment" ]; then
+    echo "there is no $experiment: begin in the root of the repository, after cargo build --release --locked" >&2
+    exit 1
+fi
 # Some tasks alone, `--array=2,5`, do not tell how many shards there are.
 shards=${SHARDS:-$SLURM_ARRAY_TASK_COUNT}
 
@@ -30,8 +34,9 @@ end() {
 trap 'is_out_of_time=yes; end USR1' USR1
 trap 'end TERM' TERM # preempted or cancelled: Slurm requeues a preempted task itself
 
-# cargo sets the environment that the program needs, and becomes the program.
-cargo run --quiet --release --locked --bin "$experiment" -- "$@" --shard "$SLURM_ARRAY_TASK_ID/$shards" &
+# What cargo would set for the program, since the nodes need no cargo.
+eval "$(sed -n 's/^\(MALLOC_[A-Z_]*\) = /export \1=/p' .cargo/config.toml 2>/dev/null)"
+"$experiment" "$@" --shard "$SLURM_ARRAY_TASK_ID/$shards" &
 program=$!
 wait "$program"
 status=$?

@@ -29,6 +29,7 @@ fn task(folder: &Path, shards: Option<&str>) -> Child {
     let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("bash");
     command.arg(script()).args(["ablate-one", "demo", "--limit", "5"]).current_dir(folder).env("PATH", path);
+    command.env("PROGRAMS", "bin");
     command.env("SLURM_ARRAY_JOB_ID", "7").env("SLURM_ARRAY_TASK_ID", "2").env("SLURM_ARRAY_TASK_COUNT", "4");
     match shards {
         Some(shards) => command.env("SHARDS", shards),
@@ -37,12 +38,12 @@ fn task(folder: &Path, shards: Option<&str>) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// A folder in which `cargo` takes its time, and ends as experiments do when a signal comes; `scontrol` notes what it is told.
+/// A folder in which the experiment takes its time, and ends as experiments do when a signal comes; `scontrol` notes what it is told.
 fn waiting() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let cargo = "#!/bin/sh\ntrap 'echo USR1 > signal; exit 75' USR1\ntrap 'echo TERM > signal; exit 75' TERM\n\
+    let program = "#!/bin/sh\ntrap 'echo USR1 > signal; exit 75' USR1\ntrap 'echo TERM > signal; exit 75' TERM\n\
                  echo \"$@\" > begun.partial; mv begun.partial begun\nwhile :; do sleep 0.01; done\n";
-    install(folder.path(), "cargo", cargo);
+    install(folder.path(), "ablate-one", program);
     install(folder.path(), "scontrol", "#!/bin/sh\necho \"$@\" > scontrol\n");
     folder
 }
@@ -67,8 +68,7 @@ fn ended_by(folder: &TempDir, signal: &str) -> Option<i32> {
 fn a_task_that_runs_out_of_time_ends_its_program_and_requeues_itself() {
     let folder = waiting();
     assert_eq!(ended_by(&folder, "USR1"), Some(75));
-    let arguments = "run --quiet --release --locked --bin ablate-one -- demo --limit 5 --shard 2/4";
-    assert_eq!(text(&folder, "begun").as_deref(), Some(arguments));
+    assert_eq!(text(&folder, "begun").as_deref(), Some("demo --limit 5 --shard 2/4"));
     assert_eq!(text(&folder, "signal").as_deref(), Some("USR1"));
     assert_eq!(text(&folder, "scontrol").as_deref(), Some("requeue 7_2"));
 }
@@ -85,8 +85,8 @@ fn a_task_that_is_preempted_or_cancelled_ends_its_program_and_no_more() {
 fn a_task_ends_as_its_program_does() {
     for code in [0, 1, 2, 137] {
         let folder = tempfile::tempdir().unwrap();
-        let cargo = format!("#!/bin/sh\necho \"$@\" > begun\nexit {code}\n");
-        install(folder.path(), "cargo", &cargo);
+        let program = format!("#!/bin/sh\necho \"$@\" > begun\nexit {code}\n");
+        install(folder.path(), "ablate-one", &program);
         assert_eq!(task(folder.path(), Some("9")).wait().unwrap().code(), Some(code));
         assert!(text(&folder, "begun").unwrap().ends_with("--shard 2/9"), "some tasks of nine");
     }
@@ -109,24 +109,17 @@ fn an_array_of_jobs_is_merged_into_the_results_of_one_machine() {
     }
     let (whole, array) = (folder(TRANSLATOR), folder(TRANSLATOR));
     for folder in [&whole, &array] {
-        let programs = cargo_bin("ablate-one").parent().unwrap().to_owned();
-        let cargo = format!(
-            "#!/bin/sh\nshift 4; program=$2; shift 3; exec '{}'/$program \"$@\"\n",
-            programs.display()
-        );
-        install(folder.path(), "cargo", &cargo);
         let mut train = test_support::command("train-subject", folder.path());
         train.assert().success();
     }
     let options = ["tiny.toml", "--quiet", "--threads", "1", "--resamples", "99"];
-    let path = format!("{}:{}", array.path().join("bin").display(), std::env::var("PATH").unwrap());
     let submitted = Command::new("sbatch")
         .args(["--wait", "--array=1-3"])
         .arg(script())
         .arg("ablate-one")
         .args(options)
         .current_dir(array.path())
-        .env("PATH", path)
+        .env("PROGRAMS", cargo_bin("ablate-one").parent().unwrap())
         .output()
         .unwrap();
     assert!(submitted.status.success(), "{}", String::from_utf8_lossy(&submitted.stderr));
