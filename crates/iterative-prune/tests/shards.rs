@@ -65,22 +65,17 @@ fn an_oracle_needs_all_rows_of_ablate_one_before_it_is_sharded() {
 #[test]
 fn what_has_no_independent_rows_refuses_a_shard_and_says_why() {
     let folder = folder();
-    for (arguments, reason) in [
-        (&["--recompute"][..], "with --recompute each step"),
-        (&["--search", "greedy-forward"], "because of what it found before"),
-        (&["--export", "smaller"], "an export needs the whole curve"),
-    ] {
-        let arguments = [arguments, &["--shard", "1/2"]].concat();
-        let message = test_support::refusal(&mut command(folder.path(), &arguments));
-        assert!(message.starts_with("error: --shard 1/2: ") && message.contains(reason), "{message}");
-    }
-    for (program, reason) in [
-        ("importance", "scored by the same passes"),
-        ("speed-bench", "a ratio on one machine"),
-        ("cross-domain", "two sweeps of ablate-one"),
-    ] {
+    let cases: [(&str, &[&str], &str); 6] = [
+        ("iterative-prune", &["--recompute"], "with --recompute each step"),
+        ("iterative-prune", &["--search", "greedy-forward"], "because of what it found before"),
+        ("iterative-prune", &["--export", "smaller"], "an export needs the whole curve"),
+        ("importance", &[], "scored by the same passes"),
+        ("speed-bench", &[], "a ratio on one machine"),
+        ("cross-domain", &[], "two sweeps of ablate-one"),
+    ];
+    for (program, arguments, reason) in cases {
         let mut command = test_support::command(program, folder.path());
-        let message = test_support::refusal(command.args(["--shard", "1/2"]));
+        let message = test_support::refusal(command.args(arguments).args(["--shard", "1/2"]));
         assert!(message.starts_with("error: --shard 1/2: ") && message.contains(reason), "{message}");
     }
 }
