@@ -212,8 +212,8 @@ mod tests {
         fn shards_share_the_rows_out(rows in 0usize..200, of in 1usize..260) {
             let shards: Vec<Shard> = (1..=of).map(|number| format!("{number}/{of}").parse().unwrap()).collect();
             for place in 0..rows {
-                let holding: Vec<_> = shards.iter().filter(|shard| shard.holds(place)).collect();
-                prop_assert_eq!(holding, vec![&Shard::at(place, of)]);
+                let holding: Vec<Shard> = shards.iter().copied().filter(|shard| shard.holds(place)).collect();
+                prop_assert_eq!(holding, vec![Shard::at(place, of)]);
             }
             let sizes = shards.iter().map(|shard| (0..rows).filter(|&place| shard.holds(place)).count());
             let (least, most) = (sizes.clone().min().unwrap(), sizes.max().unwrap());
