@@ -124,7 +124,7 @@ impl Run {
         let mut writer = self.open();
         self.measure(&mut writer, rows);
         drop(writer);
-        let ending = if torn % 2 == 0 { "partial.csv" } else { "partial.segments.csv.gz" };
+        let ending = if torn.is_multiple_of(2) { "partial.csv" } else { "partial.segments.csv.gz" };
         if let Ok(file) = OpenOptions::new().write(true).open(self.own_path().with_extension(ending)) {
             let length = file.metadata().unwrap().len();
             file.set_len(length.saturating_sub(torn / 2)).unwrap();
