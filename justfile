@@ -162,6 +162,11 @@ say subject="demo-language" text="The" *args: (build "say")
 retest *args:
     cargo run --release --locked --bin retest -- "$@"
 
+# Join what runs with --shard have measured into the results of one run, and test them: `--experiment ablate-one`
+[group('results')]
+merge subject="demo-translation" *args:
+    cargo run --release --locked --bin merge -- "$@"
+
 # The paper's claims beside the results of all subjects
 [group('results')]
 summary *args:

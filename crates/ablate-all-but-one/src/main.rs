@@ -69,7 +69,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let rescale = args.rescale;
     let scored = Scored::first(split, args.shared.limit, rescale);
     let path = args.shared.output_path(&experiment, &description, &scored);
-    records::check_writable(&path)?;
+    args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
     let run = Run { args, machine: &machine, description: &description, subject: subject.as_ref(), layout };
@@ -127,10 +127,10 @@ impl Run<'_> {
 
     /// Scores every head as the only one of its layer on `selection`, and returns the best of each layer.
     fn select(&self, selection: &Scored, heads: &[HeadId]) -> anyhow::Result<Vec<HeadId>> {
-        let shared = self.args.shared.of_ingredients();
+        let shared = &self.args.shared;
         let path = self.description.result_path(&shared.results, EXPERIMENT, selection);
         let sweep = self.sweep(selection.clone(), &self.layout.heads(), TestArgs::default());
-        let chosen = sweep.run(self.subject, heads, &path, &shared, self.machine)?;
+        let chosen = sweep.ingredient(self.subject, heads, &path, shared, self.machine)?;
         eprintln!("chosen on `{}`: {}", selection.split, chosen.path.display());
         Ok(best_of_layers(heads, &chosen.rows))
     }

@@ -91,3 +91,28 @@ fn splits_that_make_no_sense_are_refused() {
     assert!(message.contains("no split `newstest`: this subject has train, dev, test, shifted"), "{message}");
     command(folder.path()).args(["--select-limit", "3"]).assert().code(2).stderr(contains("--select-on"));
 }
+
+/// Heads are not chosen by shards, of which each would see a part: what they are chosen by must be there.
+#[test]
+fn shards_become_the_file_of_one_machine_also_with_heads_that_are_chosen() {
+    let (whole, apart) = (folder(), folder());
+    let arguments = ["--attention", "dec-dec", "--select-on", "dev"];
+    let sharded = |shard| [&arguments[..], &["--shard", shard]].concat();
+    let message = refusal(apart.path(), &sharded("1/2"));
+    assert!(message.contains("ablate-all-but-one-dev.csv` does not have all rows yet"), "{message}");
+    let merge = || {
+        let mut command = Command::cargo_bin("merge").unwrap();
+        command.current_dir(apart.path()).arg("tiny").assert().success();
+    };
+    for shard in ["1/2", "2/2"] {
+        command(apart.path()).args(["--split", "dev", "--shard", shard]).assert().success();
+    }
+    merge();
+    for shard in ["1/2", "2/2"] {
+        command(apart.path()).args(sharded(shard)).assert().success();
+    }
+    merge();
+    command(whole.path()).args(arguments).assert().success();
+    let chosen = "results/tiny/ablate-all-but-one-selected-on-dev.csv";
+    assert_eq!(test_support::read(apart.path(), chosen), test_support::read(whole.path(), chosen));
+}

@@ -46,7 +46,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let heads = args.attention.heads(&layout)?;
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let path = args.shared.output_path("ablate-one", &description, &scored);
-    records::check_writable(&path)?;
+    args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
     let sweep = HeadSweep::one_at_a_time(scored, &layout, args.test.clone());

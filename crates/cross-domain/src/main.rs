@@ -42,6 +42,9 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
+    args.shared.refuse_shard(
+        "what is measured here are two sweeps of ablate-one: shard these, merge them, and compare them then",
+    )?;
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
@@ -57,7 +60,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let file = format!("cross-domain-{first}-{second}{limit}.csv");
     let path = args.shared.results.join(description.name()).join(file);
     let path = args.shared.output.clone().unwrap_or(path);
-    records::check_writable(&path)?;
+    args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
     let metrics = [&first, &second].map(|split| subject.metric(split));
@@ -73,13 +76,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let sweep = |scored: &Scored| -> anyhow::Result<PathBuf> {
         let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, TestArgs::default());
         let path = description.result_path(&args.shared.results, "ablate-one", scored);
-        let shared = args.shared.of_ingredients();
-        Ok(sweep.run(subject.as_ref(), &layout.heads(), &path, &shared, &machine)?.path)
+        Ok(sweep.ingredient(subject.as_ref(), &layout.heads(), &path, &args.shared, &machine)?.path)
     };
     let files = [sweep(&scored[0])?, sweep(&scored[1])?];
 
     let signature = signature(args, subject.as_ref(), (&scored, &files), &machine)?;
-    let OpenRows { path, mut writer } = args.shared.open_rows(&path, &signature)?;
+    let OpenRows { path, mut writer, .. } = args.shared.open_rows(&path, &signature)?;
     let testing = args.test.testing(writer.tested(), args.shared.seed);
     writer.signature_mut().testing = Some(testing);
     let [first, second] = files.each_ref().map(|path| Sweep::read(path));

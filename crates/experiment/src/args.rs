@@ -1,7 +1,7 @@
 //! Command-line arguments that every experiment shares.
 use std::path::{Path, PathBuf};
 
-use records::{Existing, Row, RowWriter, Signature, Taken};
+use records::{Existing, Row, RowWriter, Shard, Signature, Taken};
 use significance::SEED;
 use subject::{Description, Scored};
 use training::{Machine, Memory, Precision, device, start_threads};
@@ -37,6 +37,11 @@ pub struct SharedArgs {
     #[arg(long)]
     pub again: bool,
 
+    /// Measure every N-th row only, from the I-th on, into a file of its own, such as 2/8; `just merge` makes the results of
+    /// all shards' files. Any number of shards, one after another or at once; rows that any of them has are used
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
+
     /// Folder of the results
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub results: PathBuf,
@@ -71,7 +76,33 @@ impl SharedArgs {
 
     /// The same arguments for results of other experiments that this one is made of: what is there and fits is used.
     pub fn of_ingredients(&self) -> Self {
-        Self { again: false, output: None, seed: None, ..self.clone() }
+        Self { again: false, output: None, seed: None, shard: None, ..self.clone() }
+    }
+
+    /// Refuses --shard where rows cannot be measured apart.
+    ///
+    /// - `reason`: why not, a sentence
+    ///
+    /// # Errors
+    /// If a shard is asked for.
+    pub fn refuse_shard(&self, reason: &'static str) -> Result<(), Error> {
+        match self.shard {
+            Some(shard) => Err(Error::NotSharded { shard, reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses results at `path` that could not be written, before any long work.
+    ///
+    /// # Errors
+    /// As for [`records::check_writable`].
+    pub fn check_writable(&self, path: &Path) -> Result<(), Error> {
+        Ok(records::check_writable(&self.own_file(path))?)
+    }
+
+    /// The file that this run writes itself of the results at `path`.
+    fn own_file(&self, path: &Path) -> PathBuf {
+        self.shard.map_or_else(|| path.to_owned(), |shard| shard.path(path))
     }
 
     /// Where an experiment writes: `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is
@@ -88,7 +119,8 @@ impl SharedArgs {
     pub fn open_rows<R: Row>(&self, path: &Path, signature: &Signature) -> Result<OpenRows<R>, Error> {
         let mut path = path.to_owned();
         if !self.again && self.output.is_none() {
-            let destination = records::place_of(&path, &signature.identity)?;
+            let place_of = if self.shard.is_some() { records::place_of_shard } else { records::place_of };
+            let destination = place_of(&path, &signature.identity)?;
             if let Some(Taken { path: taken, differences }) = destination.taken {
                 eprintln!(
                     "`{}` is of another run ({differences}): this one goes to `{}`; --again would replace it",
@@ -98,6 +130,8 @@ impl SharedArgs {
             }
             path = destination.path;
         }
+        let results = path;
+        let path = self.own_file(&results);
         let writer = RowWriter::open(&path, signature, self.existing())?;
         if writer.rows().len() > 0 && !self.again && !self.machine.quiet {
             eprintln!(
@@ -106,7 +140,7 @@ impl SharedArgs {
                 writer.rows().len()
             );
         }
-        Ok(OpenRows { path, writer })
+        Ok(OpenRows { path, results, writer })
     }
 }
 
@@ -115,6 +149,8 @@ impl SharedArgs {
 pub struct OpenRows<R: Row> {
     /// Where they will be.
     pub path: PathBuf,
+    /// The results that they will be part of: of a shard those of all, of any other run the same file.
+    pub results: PathBuf,
     /// The writer.
     pub writer: RowWriter<R>,
 }

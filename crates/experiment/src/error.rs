@@ -40,6 +40,18 @@ pub enum Error {
     )]
     NoUnits { removed: usize },
 
+    /// Results that an experiment is made of, where only a shard of it is to be measured.
+    #[error(
+        "`{}` does not have all rows yet: a shard takes them as they are, so measure them first, in shards and merged or at \
+         once",
+        path.display()
+    )]
+    NoIngredient { path: PathBuf },
+
+    /// An experiment without rows that could be measured apart.
+    #[error("--shard {shard}: {reason}")]
+    NotSharded { shard: records::Shard, reason: &'static str },
+
     /// A row of a curve that came from another order of heads.
     #[error("row `{row}` masked other heads than now: compute it again with --again")]
     OtherHeads { row: String },

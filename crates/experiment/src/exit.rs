@@ -3,14 +3,20 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use core_masking::one_line;
+use training::stop;
 
-/// What a binary ends with: an error goes to stderr in one line and makes the exit code 1.
+/// Exit code where SIGUSR1 or SIGTERM has ended the measuring of rows between two groups: the same command goes on.
+/// `EX_TEMPFAIL` of sysexits.h.
+const STOPPED: u8 = 75;
+
+/// What a binary ends with: an error goes to stderr in one line and makes the exit code 1, or 75 where a signal has ended it
+/// between two groups of rows.
 pub fn exit_code(outcome: Result<(), impl Display>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{}", error_line(&error));
-            ExitCode::FAILURE
+            if stop::has_stopped() { ExitCode::from(STOPPED) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -1,18 +1,16 @@
 //! A row for each head: what masking one set of heads for each of them does to the score.
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
 use core_masking::{Attention, HeadId, HeadLayout, HeadSet};
-use records::{AblationRow, BASE, Identity};
+use records::{AblationRow, BASE, Identity, Row, Signature, read_complete};
 use significance::TestArgs;
-use stats::Metric;
 use subject::{Scored, Subject};
 use training::Machine;
 
 use crate::args::SharedArgs;
 use crate::error::Error;
-use crate::measured::{Finished, MeasuredRows, RowSet};
+use crate::measured::{Finished, MeasuredRows, Plan, RowSet};
 
 /// Which attention types to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +103,7 @@ impl HeadSweep {
     ) -> Result<Finished<AblationRow>, Error> {
         let identity = self.identity(subject)?;
         let settings = (shared, machine, &self.test);
-        let mut rows = MeasuredRows::open(path, identity, subject, self.families(), settings)?;
+        let mut rows = MeasuredRows::open(path, identity, subject, self.plan(heads), settings)?;
         let is_of_other_head = |row: &AblationRow| {
             let mut family = self.heads.iter().filter(|id| id.attention().to_string() == row.attention);
             family.clone().next().is_some() && !family.any(|&id| is_of(row, id))
@@ -118,12 +116,36 @@ impl HeadSweep {
         let (layout, metric) = (subject.layout(), subject.metric(&self.scored.split));
         let mut sets = Vec::new();
         for &id in &self.heads {
-            let is_missing = heads.contains(&id) && !rows.rows().any(|row| is_of(row, id));
-            let rows = is_missing.then(|| row(id, metric)).into_iter().collect();
+            let row = row(id, metric.name());
+            let is_due = heads.contains(&id) && rows.is_due(&row);
+            let rows = is_due.then_some(row).into_iter().collect();
             sets.push(RowSet { masked: (self.masked)(&layout, id)?, rows });
         }
         rows.measure(subject, &self.scored, BASE, sets)?;
         rows.finish()
+    }
+
+    /// The rows of `heads` as another experiment needs them, which this is an ingredient of. Those that are missing are
+    /// measured, but not by a shard: others may be at it.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run), or if a shard of the other experiment lacks rows.
+    pub fn ingredient(
+        &self,
+        subject: &dyn Subject,
+        heads: &[HeadId],
+        path: &Path,
+        shared: &SharedArgs,
+        machine: &Machine,
+    ) -> Result<Finished<AblationRow>, Error> {
+        if shared.shard.is_none() {
+            return self.run(subject, heads, path, &shared.of_ingredients(), machine);
+        }
+        let found = find(path, &self.identity(subject)?)?;
+        let has_all = |found: &Finished<AblationRow>| {
+            heads.iter().all(|&id| found.rows.iter().any(|row| is_of(row, id)))
+        };
+        found.filter(has_all).ok_or_else(|| Error::NoIngredient { path: path.to_owned() })
     }
 
     /// All that the scores depend on.
@@ -136,20 +158,37 @@ impl HeadSweep {
         Ok(identity)
     }
 
-    /// The number of heads of each attention type that can have a row.
-    fn families(&self) -> BTreeMap<String, usize> {
-        let mut families = BTreeMap::new();
-        for id in &self.heads {
-            *families.entry(id.attention().to_string()).or_default() += 1;
+    /// The number of heads of each attention type that can have a row, and the rows of `heads`.
+    fn plan(&self, heads: &[HeadId]) -> Plan {
+        let mut plan = Plan::default();
+        for (place, &id) in self.heads.iter().enumerate() {
+            *plan.families.entry(id.attention().to_string()).or_default() += 1;
+            if heads.contains(&id) {
+                plan.places.insert(row(id, "").name(), place);
+            }
         }
-        families
+        plan
     }
 }
 
+/// Complete results of `ablate-one` or its like with this identity, at `path` or where they have a name of their own.
+///
+/// # Errors
+/// If they cannot be read.
+pub(crate) fn find(path: &Path, identity: &Identity) -> Result<Option<Finished<AblationRow>>, Error> {
+    for path in [path.to_owned(), identity.own_path(path)] {
+        let stored = Signature::read(&Signature::path_beside(&path))?;
+        if stored.is_some_and(|stored| stored.complete.is_some() && stored.identity == *identity) {
+            return Ok(Some(Finished { rows: read_complete(&path)?, path }));
+        }
+    }
+    Ok(None)
+}
+
 /// The row of a head, without scores.
-fn row(id: HeadId, metric: Metric) -> AblationRow {
+fn row(id: HeadId, metric: &str) -> AblationRow {
     let (attention, head) = (id.attention().to_string(), (id.layer_number(), id.head_number()));
-    AblationRow::untested(&attention, head, metric.name(), 0.0, 0.0)
+    AblationRow::untested(&attention, head, metric, 0.0, 0.0)
 }
 
 /// Whether a row is that of a head.
@@ -161,6 +200,8 @@ pub fn is_of(row: &AblationRow, id: HeadId) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use core_masking::LayerShape;
 
@@ -169,13 +210,17 @@ mod tests {
         let shape = LayerShape::plain(2, 3, 6);
         let layout = HeadLayout::new([(Attention::EncEnc, shape), (Attention::DecDec, shape)]);
         let scored = Scored::first("test".to_owned(), None, false);
-        let families = HeadSweep::one_at_a_time(scored, &layout, TestArgs::default()).families();
+        let sweep = HeadSweep::one_at_a_time(scored, &layout, TestArgs::default());
+        let heads = layout.heads_of(Attention::DecDec).unwrap();
+        let Plan { families, places } = sweep.plan(&heads[1..3]);
         assert_eq!(families, BTreeMap::from([("enc-enc".to_owned(), 6), ("dec-dec".to_owned(), 6)]));
+        // the places of heads do not depend on which of them are asked for
+        assert_eq!(places, BTreeMap::from([("dec-dec:1:2".to_owned(), 7), ("dec-dec:1:3".to_owned(), 8)]));
     }
 
     #[test]
     fn a_row_belongs_to_its_head_alone() {
-        let row = row("enc-enc:1:2".parse().unwrap(), Metric::Bleu);
+        let row = row("enc-enc:1:2".parse().unwrap(), "bleu");
         assert!(is_of(&row, "enc-enc:1:2".parse().unwrap()));
         for other in ["enc-enc:1:1", "enc-enc:2:2", "dec-dec:1:2"] {
             assert!(!is_of(&row, other.parse().unwrap()), "{other}");

@@ -3,11 +3,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadSet;
-use records::{Identity, RowWriter, Signature, TestedRow, Testing, Tests};
+use records::{Identity, Part, RowWriter, Signature, TestedRow, Testing, Tests};
 use significance::{TestArgs, block, measured, test_rows};
 use stats::Segments;
 use subject::{Evaluation, Evaluator, Scored, Subject};
 use training::Machine;
+use training::stop::Unbroken;
 
 use crate::args::{OpenRows, SharedArgs};
 use crate::error::Error;
@@ -32,19 +33,30 @@ impl<R> RowSet<R> {
     }
 }
 
+/// The rows of an experiment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plan {
+    /// Number of rows that a family of tests has when it is whole, 0 where any number does.
+    pub families: BTreeMap<String, usize>,
+    /// Those that are asked for, by name, with their places among all that there could be; by these they belong to shards.
+    pub places: BTreeMap<String, usize>,
+}
+
 /// Results that grow by measuring.
 #[derive(Debug)]
 pub struct MeasuredRows<R: TestedRow> {
     path: PathBuf,
+    /// What is asked for, where that is a shard.
+    part: Option<Part>,
     writer: RowWriter<R>,
     testing: Testing,
     bases: BTreeMap<String, Segments>,
 }
 
 impl<R: TestedRow> MeasuredRows<R> {
-    /// Opens the results at `path`, or beside it where that holds results of another run.
+    /// Opens the results at `path`, or beside it where that holds results of another run. A shard takes over those of its
+    /// rows that are there already.
     ///
-    /// - `families`: number of rows that a family of tests has when it is whole, 0 where any number does
     /// - `test`: what it does not say stays as it was in results that are there
     ///
     /// # Errors
@@ -53,17 +65,22 @@ impl<R: TestedRow> MeasuredRows<R> {
         path: &Path,
         identity: Identity,
         subject: &dyn Subject,
-        families: BTreeMap<String, usize>,
+        Plan { families, places }: Plan,
         (shared, machine, test): (&SharedArgs, &Machine, &TestArgs),
     ) -> Result<Self, Error> {
         let run = machine.provenance();
         let testing = test.testing(None, shared.seed);
         let measured = measured(subject.metric(&identity.split), families);
-        let signature = Signature::new(identity, run).tested(measured, testing);
-        let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;
+        let part = shared.shard.map(|shard| Part { shard, again: shared.again, rows: places });
+        let signature =
+            Signature { part: part.clone(), ..Signature::new(identity, run).tested(measured, testing) };
+        let OpenRows { path, results, mut writer } = shared.open_rows(path, &signature)?;
+        if let Some(part) = part.as_ref().filter(|part| !part.again) {
+            writer.adopt_part(&results, part)?;
+        }
         let testing = test.testing(writer.tested(), shared.seed);
         writer.signature_mut().testing = Some(testing);
-        Ok(Self { path, writer, testing, bases: BTreeMap::new() })
+        Ok(Self { path, part, writer, testing, bases: BTreeMap::new() })
     }
 
     /// How rows are tested.
@@ -79,6 +96,11 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// Whether the row with this key is there.
     pub fn contains(&self, key: &R::Key) -> bool {
         self.writer.contains(key)
+    }
+
+    /// Whether this row is to be measured: it is not there, and not another shard's.
+    pub fn is_due(&self, row: &R) -> bool {
+        !self.contains(&row.key()) && self.part.as_ref().is_none_or(|part| part.holds(&row.name()))
     }
 
     /// Takes out complete rows that are to be measured again, where --again says so.
@@ -100,8 +122,8 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// - `base`: what the statistics of the intact model are stored under
     ///
     /// # Errors
-    /// If the intact model differs from when the rows that are there were measured, the split is at fault, or the file cannot
-    /// be written.
+    /// If the intact model differs from when the rows that are there were measured, the split is at fault, the file cannot be
+    /// written, or a signal has asked for the end.
     pub fn measure(
         &mut self,
         subject: &dyn Subject,
@@ -125,6 +147,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         base: &str,
         sets: Vec<RowSet<R>>,
     ) -> Result<(), Error> {
+        let _unbroken = Unbroken::begin()?;
         let is_known = self.bases.contains_key(base);
         let (mut masked, mut wanted) = (vec![HeadSet::none()], vec![!is_known]);
         for set in &sets {
@@ -153,16 +176,16 @@ impl<R: TestedRow> MeasuredRows<R> {
         Ok(self.writer.push_measured(row, segments.metric().columns(), block)?)
     }
 
-    /// Tests all rows and makes them the results.
+    /// Tests all rows and makes them the results. A shard's are not tested: families need the rows of all shards.
     ///
     /// # Errors
     /// If the file cannot be written; the rows that were measured stay.
     pub fn finish(self) -> Result<Finished<R>, Error> {
-        let Self { path, mut writer, testing, .. } = self;
+        let Self { path, part, mut writer, testing, .. } = self;
         let measured = writer.signature_mut().measured.clone();
         let rows = writer.finish(|rows, blocks| match &measured {
-            Some(measured) => test_rows(rows, blocks, measured, testing),
-            None => Ok(()),
+            Some(measured) if part.is_none() => test_rows(rows, blocks, measured, testing),
+            _ => Ok(()),
         })?;
         Ok(Finished { path, rows })
     }

@@ -7,14 +7,14 @@ use core_masking::{HeadId, HeadScores, HeadSet, Measure};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use records::{AblationRow, Identity, Order, Signature, TestedRow, read_complete};
+use records::{AblationRow, Identity, Order, TestedRow};
 use serde_json::Value;
 use subject::{Description, Scored, Subject};
 use training::Machine;
 
 use crate::args::positive;
 use crate::error::Error;
-use crate::head_sweep::is_of;
+use crate::head_sweep::{find, is_of};
 
 /// How the derivative of Equation 2 is averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -262,14 +262,7 @@ impl Oracle {
     ) -> Result<Option<Self>, Error> {
         let identity = subject.identity("ablate-one", scored)?;
         let path = description.result_path(results, "ablate-one", scored);
-        let own = identity.own_path(&path);
-        for path in [path, own] {
-            let stored = Signature::read(&Signature::path_beside(&path))?;
-            if stored.is_some_and(|stored| stored.complete.is_some() && stored.identity == identity) {
-                return Ok(Some(Self { rows: read_complete(&path)? }));
-            }
-        }
-        Ok(None)
+        Ok(find(&path, &identity)?.map(|found| Self::of(found.rows)))
     }
 
     /// Of these rows.

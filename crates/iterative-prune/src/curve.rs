@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 
 use anyhow::Context;
 use core_masking::{HeadId, HeadScores, HeadSet};
-use experiment::{MeasuredRows, Pool, RowSet, check_heads, random_order};
+use experiment::{MeasuredRows, Plan, Pool, RowSet, check_heads, random_order};
 use records::{BASE, FLOOR, Order, PruningRow, Row, TestedRow};
 
 use crate::Pruning;
@@ -131,6 +131,14 @@ impl<'a> Curve<'a> {
 /// Scores on the intact model, which serve the curves of an order over all pools.
 type IntactScores = BTreeMap<Order, HeadScores>;
 
+/// The rows of these curves: each curve is a family.
+pub fn plan(curves: &[Curve<'_>]) -> Plan {
+    let names = curves
+        .iter()
+        .flat_map(|curve| (0..curve.counts().len()).map(|step| curve.row(step, &HeadSet::none(), "").name()));
+    Plan { families: curves.iter().map(Curve::family).collect(), places: names.zip(0..).collect() }
+}
+
 /// Scores all steps of `curves` that have no row yet; head sets that several curves share are scored once.
 ///
 /// # Errors
@@ -145,26 +153,24 @@ pub fn draw(
     let mut sets = Vec::new();
     let mut intact = IntactScores::new();
     for curve in curves {
-        let stored = |step: usize| {
-            let key = curve.row(step, &HeadSet::none(), metric).key();
-            rows.rows().find(|stored| stored.key() == key)
-        };
+        let of_step = |step: usize| curve.row(step, &HeadSet::none(), metric);
+        let stored = |step: usize| rows.rows().find(|stored| stored.key() == of_step(step).key());
         let complete: Option<Vec<&PruningRow>> = (0..curve.counts().len()).map(stored).collect();
         let steps = match complete {
             // Heads need not be ordered again for rows that are there.
             Some(rows) => {
                 rows.iter().map(|row| Ok(row.masked_heads.parse()?)).collect::<anyhow::Result<_>>()?
             }
-            None => curve.steps(pruning, &mut intact)?,
+            None if (0..curve.counts().len()).any(|step| rows.is_due(&of_step(step))) => {
+                curve.steps(pruning, &mut intact)?
+            }
+            None => continue, // what is missing is another shard's
         };
         for (step, masked) in steps.into_iter().enumerate() {
-            let row = match stored(step) {
-                Some(stored) => {
-                    check_heads(stored, &stored.masked_heads, Some(&masked))?;
-                    None
-                }
-                None => Some(curve.row(step, &masked, metric)),
-            };
+            if let Some(stored) = stored(step) {
+                check_heads(stored, &stored.masked_heads, Some(&masked))?;
+            }
+            let row = Some(curve.row(step, &masked, metric)).filter(|row| rows.is_due(row));
             RowSet::add(&mut sets, masked, row);
         }
     }

@@ -50,6 +50,12 @@ pub struct Exports {
 }
 
 impl ExportArgs {
+    /// Whether anything of it was given.
+    pub fn is_asked_for(&self) -> bool {
+        [&self.export, &self.export_uniform, &self.export_dense].iter().any(|folder| folder.is_some())
+            || self.export_percent.is_some()
+    }
+
     /// Refuses what could not be written at the end. `counts`: numbers of heads that the first curve masks, of `layout`.
     ///
     /// # Errors

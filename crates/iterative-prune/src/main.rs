@@ -13,8 +13,8 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout, HeadScores, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Pool, Selection, SharedArgs, Together,
-    Unit, has_duplicates,
+    Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Plan, Pool, Selection, SharedArgs,
+    Together, Unit, has_duplicates,
 };
 use records::{Identity, Order, PruningRow, TestedRow};
 use significance::TestArgs;
@@ -94,6 +94,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
+    check_shard(args)?;
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
@@ -116,14 +117,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
     exports.check_tested(args.test.testing(None, args.shared.seed), None)?;
     let experiment = if search.is_some() { "joint-search" } else { "iterative-prune" };
     let path = args.shared.output_path(experiment, &description, &scored);
-    records::check_writable(&path)?;
+    args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
     let oracle = if needs_oracle {
         let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, TestArgs::default());
         let path = description.result_path(&args.shared.results, "ablate-one", &scored);
-        let shared = args.shared.of_ingredients();
-        Some(Oracle::of(sweep.run(subject.as_ref(), &layout.heads(), &path, &shared, &machine)?.rows))
+        let found = sweep.ingredient(subject.as_ref(), &layout.heads(), &path, &args.shared, &machine)?;
+        Some(Oracle::of(found.rows))
     } else {
         None
     };
@@ -135,12 +136,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
     }
     let identity = pruning.identity(experiment, (&pools, search.as_ref()))?;
     let curves = pruning.curves(&pools);
-    let families = match &search {
-        Some(search) => search.families(&pools),
-        None => curves.iter().map(Curve::family).collect(),
+    let plan = match &search {
+        Some(search) => Plan { families: search.families(&pools), ..Plan::default() },
+        None => curve::plan(&curves),
     };
     let settings = (&args.shared, &machine, &args.test);
-    let mut rows = MeasuredRows::open(&path, identity, pruning.subject, families, settings)?;
+    let mut rows = MeasuredRows::open(&path, identity, pruning.subject, plan, settings)?;
     exports.check_tested(rows.testing(), Some(pruning.metric()))?;
     match &search {
         Some(search) => search.run(&pruning, &pools, &mut rows)?,
@@ -151,6 +152,27 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let steps: Vec<&PruningRow> = rows.iter().filter(|row| row.family() == first).collect();
     exports.write(pruning.subject, &steps, &path, machine.quiet)?;
     println!("{}", path.display());
+    Ok(())
+}
+
+/// Refuses --shard where a step needs those before it, or a whole curve is asked for.
+///
+/// # Errors
+/// If that is so.
+fn check_shard(args: &Args) -> anyhow::Result<()> {
+    if args.search.search.is_some() {
+        args.shared.refuse_shard("a search measures each set of heads because of what it found before")?;
+    }
+    if args.recompute {
+        args.shared.refuse_shard(
+            "with --recompute each step is scored on the model without the heads of those before it",
+        )?;
+    }
+    if args.export.is_asked_for() {
+        args.shared.refuse_shard(
+            "an export needs the whole curve and its tests: merge the shards, and export then",
+        )?;
+    }
     Ok(())
 }
 

@@ -180,6 +180,15 @@ pub enum Error {
         results: PathBuf,
     },
 
+    /// Rows of one shard, of which nothing can be said without the others.
+    #[error("`{}` has the rows of shard {shard} only: `just merge` joins it with the others", path.display())]
+    Shard {
+        /// The CSV file.
+        path: PathBuf,
+        /// Which.
+        shard: records::Shard,
+    },
+
     /// A published number is missing.
     #[error("`{}` has no row `{what}`", path.display())]
     Published {

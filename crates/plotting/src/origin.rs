@@ -48,9 +48,13 @@ impl Origin {
     /// Of the rows in the CSV file `path`.
     ///
     /// # Errors
-    /// If there is a signature that cannot be read.
+    /// If there is a signature that cannot be read, or it says that these are the rows of one shard.
     pub fn beside(path: &Path) -> Result<Self, Error> {
-        Ok(Self(Signature::read(&Signature::path_beside(path))?))
+        let signature = Signature::read(&Signature::path_beside(path))?;
+        match signature.as_ref().and_then(|signature| signature.part.as_ref()) {
+            Some(part) => Err(Error::Shard { path: path.to_owned(), shard: part.shard }),
+            None => Ok(Self(signature)),
+        }
     }
 
     /// What the numbers depend on; absent without a signature.

@@ -2,7 +2,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use records::{Row, read_rows, sha256_file};
+use records::{Row, is_shard, read_rows, sha256_file};
 
 use crate::Error;
 use crate::origin::Origin;
@@ -220,11 +220,12 @@ fn by_size(folder: &Path, stem: &str, named: Option<&str>) -> Result<Vec<(PathBu
     Ok(found.into_iter().map(|(_, is_named, name)| (folder.join(name), is_named)).collect())
 }
 
-/// Names of the files in a folder.
+/// Names of the files in a folder, but for those of shards, which are parts of results.
 fn names(folder: &Path) -> Result<Vec<String>, Error> {
     let entries =
         std::fs::read_dir(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })?;
-    Ok(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    Ok(names.filter(|name| !is_shard(Path::new(name))).collect())
 }
 
 /// The folder of a subject, if it is there; `experiment` would make it.

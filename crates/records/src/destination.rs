@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::Error;
 use crate::file::LockedFile;
 use crate::place::Place;
+use crate::shard::shards_of;
 use crate::signature::{Identity, Signature};
 
 /// Where the results of a run go: to `path`, or beside it to a [name of their own](Identity::own_path) where results of
@@ -26,6 +27,30 @@ pub fn place_of(path: &Path, identity: &Identity) -> Result<Destination, Error> 
         break; // what fits is used, whatever lies beside it
     }
     Ok(Destination { path: path.to_owned(), taken: None })
+}
+
+/// The same for a shard, which leaves the shards of another run alone too. What it names is the file that all shards make.
+///
+/// # Errors
+/// As for [`place_of`], or if the folder cannot be read.
+pub fn place_of_shard(path: &Path, identity: &Identity) -> Result<Destination, Error> {
+    let destination = place_of(path, identity)?;
+    let mut taken = None;
+    for shard in shards_of(&destination.path)? {
+        let csv = shard.path(&destination.path);
+        for place in [Place::of(&csv), Place::partial(&csv)] {
+            let Some(stored) = Signature::read(&place.signature)? else { continue };
+            let differences = identity.differences(&stored.identity);
+            if differences.is_empty() {
+                return Ok(destination); // what fits is used, whatever lies beside it
+            }
+            taken.get_or_insert(Taken { path: place.csv, differences: differences.join("; ") });
+        }
+    }
+    match taken {
+        Some(_) => Ok(Destination { path: identity.own_path(path), taken }),
+        None => Ok(destination),
+    }
 }
 
 /// Where results go.

@@ -7,6 +7,21 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// Two files of one experiment were measured on models that differ, though nothing was masked.
+    #[error(
+        "the intact model is not the same in `{}` and `{}` ({fault}): shards must be measured on machines of one kind, with \
+         the same libraries",
+        other.display(), path.display()
+    )]
+    BasesDiffer {
+        /// A CSV file.
+        path: PathBuf,
+        /// The one before it.
+        other: PathBuf,
+        /// How they differ.
+        fault: String,
+    },
+
     /// A row with this key is in the file already.
     #[error("`{}` has a row for {key} already: each row is written once", path.display())]
     DuplicateRow {
@@ -131,6 +146,17 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         fault: String,
+    },
+
+    /// Two files of one experiment have a row that is not the same.
+    #[error("row `{row}` is not the same in `{}` and `{}`: remove the one that is wrong", other.display(), path.display())]
+    RowsDiffer {
+        /// Name of the row.
+        row: String,
+        /// A CSV file.
+        path: PathBuf,
+        /// The one before it.
+        other: PathBuf,
     },
 
     /// A signature has settings that no test can be made with.

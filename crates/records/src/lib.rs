@@ -13,13 +13,15 @@ mod place;
 pub mod rows;
 pub mod rules;
 pub mod segments;
+mod shard;
 pub mod signature;
+mod stored;
 mod sum;
 mod table;
 pub mod visible;
 pub mod writer;
 
-pub use destination::{Destination, Taken, check_writable, place_of};
+pub use destination::{Destination, Taken, check_writable, place_of, place_of_shard};
 pub use error::Error;
 pub use order::{FLOOR, Order};
 pub use rows::{
@@ -28,7 +30,9 @@ pub use rows::{
 };
 pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};
+pub use shard::{Part, Shard, is_shard, shards_in, shards_of};
 pub use signature::{Complete, Identity, Measured, Provenance, Signature, Testing, sha256_file};
+pub use stored::{Stored, check_agreement};
 pub use sum::Sum;
 pub use table::{read_complete, read_rows};
-pub use writer::{Existing, RowWriter};
+pub use writer::{Existing, RowWriter, ShardLock};

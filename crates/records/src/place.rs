@@ -86,6 +86,11 @@ impl Place {
         Ok(())
     }
 
+    /// Removes all files, the rows first: without them the others are nothing.
+    pub(crate) fn remove(&self) -> Result<(), Error> {
+        [&self.csv, &self.signature, &self.segments].into_iter().try_for_each(|path| remove(path))
+    }
+
     /// Removes statistics that belong to no rows.
     pub(crate) fn remove_segments(&self) -> Result<(), Error> {
         remove(&self.segments)

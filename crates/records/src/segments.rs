@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -20,6 +20,7 @@ use flate2::write::GzEncoder;
 use stats::{Cell, Cells};
 
 use crate::file::{LockedFile, write_error};
+use crate::stored::bytes;
 use crate::{Error, Sum};
 
 /// No statistics are longer than this, in bytes of text: a file that claims to be is a trap.
@@ -157,16 +158,21 @@ impl Blocks {
     /// # Errors
     /// If it cannot be read, is torn, or is not such a file.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(crate::file::read_error(path, source)),
-        };
+        let Some(bytes) = bytes(path)? else { return Ok(None) };
         let read = Readable::of(path, &bytes)?;
         if read.complete < bytes.len() {
             return Err(Error::Segments { path: path.to_owned(), fault: "its end is torn".to_owned() });
         }
         Ok(Some(read.blocks))
+    }
+
+    /// The same of a file that may be growing: what is torn at its end is left out.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not such a file.
+    pub(crate) fn read_untorn(path: &Path) -> Result<Option<Self>, Error> {
+        let Some(bytes) = bytes(path)? else { return Ok(None) };
+        Ok(Some(Readable::of(path, &bytes)?.blocks))
     }
 
     /// The whole file, in the order of names: equal statistics give equal bytes.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::visible::excerpt;
-use crate::{Error, file};
+use crate::{Error, Part, file};
 
 /// What a result file holds, and the runs that wrote it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Signature {
     /// What the statistics of segments are; absent where none are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
-    /// How the rows were tested from them, the last time; absent where nothing was.
+    /// How the rows were tested from them, the last time, or of a shard are to be; absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub testing: Option<Testing>,
     /// Whether an unfinished run computes rows again that are there already.
@@ -36,6 +36,9 @@ pub struct Signature {
     /// Complete rows that an unfinished run has discarded, by name: they do not come back, successor or not.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub discarded: BTreeSet<String>,
+    /// What a shard's file is a part of; absent for all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
     /// The runs that added rows, oldest first. Recorded, never compared.
     pub runs: Vec<Provenance>,
     /// What the file held when it was complete; absent before.
@@ -265,6 +268,7 @@ impl Signature {
             is_renewal: false,
             old: BTreeSet::new(),
             discarded: BTreeSet::new(),
+            part: None,
             runs: vec![run],
             complete: None,
         }

@@ -14,6 +14,8 @@ use crate::signature::{Complete, Signature, Testing, sha256};
 use crate::table::{header, line};
 use crate::{Error, Row};
 
+pub use joining::ShardLock;
+
 /// What to do with complete results that are there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
@@ -46,7 +48,7 @@ pub struct RowWriter<R: Row> {
     is_resumed: bool,
     /// Whether complete rows are to be computed again.
     is_again: bool,
-    /// Whether the rows are only tested again, by no run of their own.
+    /// Whether the rows are only tested again or joined, by no run of their own.
     is_revision: bool,
     /// Why nothing can be added: an unfinished run of other numbers is in the way.
     obstacle: Option<Error>,
@@ -129,13 +131,12 @@ impl<R: Row> RowWriter<R> {
         }
         self.added.retain(|name| !unwanted.contains(name));
         self.signature.old.retain(|name| !unwanted.contains(name));
-        if let Some(this) = self.signature.runs.pop() {
-            for run in &mut self.signature.runs {
-                run.rows.retain(|name| !unwanted.contains(name));
-            }
-            self.signature.runs.retain(|run| !run.rows.is_empty());
-            self.signature.runs.push(this);
+        let this = if self.is_revision { None } else { self.signature.runs.pop() };
+        for run in &mut self.signature.runs {
+            run.rows.retain(|name| !unwanted.contains(name));
         }
+        self.signature.runs.retain(|run| !run.rows.is_empty());
+        self.signature.runs.extend(this);
     }
 
     /// Replaces the growing CSV file.
@@ -278,7 +279,9 @@ impl<R: Row> RowWriter<R> {
     /// Whether the complete results are all that there would be.
     fn has_nothing_new(&self, lines: &[String]) -> Result<bool, Error> {
         let Some(stored) = Signature::read(&self.place.signature)? else { return Ok(false) };
-        let is_same = |now: &Signature| stored.measured == now.measured && stored.testing == now.testing;
+        let is_same = |now: &Signature| {
+            stored.measured == now.measured && stored.testing == now.testing && stored.part == now.part
+        };
         Ok(self.kept == lines && stored.complete.is_some() && is_same(&self.signature))
     }
 
@@ -330,6 +333,7 @@ impl<R: Row> Drop for RowWriter<R> {
 }
 
 mod complete;
+mod joining;
 mod opening;
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use stats::Metric;
 use stats::bootstrap::smallest_p_value;
 
-use crate::{Error, Sweep, agreement, metric_of, test_rows};
+use crate::{Error, RowType, Sweep, agreement, metric_of, test_rows};
 
 /// What testing a file came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +59,9 @@ pub struct Share {
 /// comparison also if the sweeps that it was made of are not beside it, or are others now.
 pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retested, Error> {
     let signature = Signature::read(&Signature::path_beside(path))?;
+    if signature.as_ref().is_some_and(|signature| signature.part.is_some()) {
+        return Err(Error::Shard { path: path.to_owned() });
+    }
     std::fs::metadata(path).map_err(|source| records::Error::Read { path: path.to_owned(), source })?;
     if let Some(signature) =
         signature.as_ref().filter(|signature| signature.identity.experiment == CROSS_DOMAIN)
@@ -72,15 +75,17 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
     };
     let testing = change(testing);
     let tested = |rows, shares| Retested::Tested { path: path.to_owned(), rows, shares };
-    match signature.identity.experiment.as_str() {
-        "iterative-prune" | "joint-search" => {
+    match RowType::of(&signature.identity.experiment) {
+        RowType::Pruning => {
             let rows = retest_rows::<PruningRow>(path, &measured, testing)?;
             Ok(tested(rows.len(), shares(&rows, testing, &measured)))
         }
-        "training-dynamics" => {
+        RowType::Dynamics => {
             Ok(tested(retest_rows::<DynamicsRow>(path, &measured, testing)?.len(), Vec::new()))
         }
-        _ => Ok(tested(retest_rows::<AblationRow>(path, &measured, testing)?.len(), Vec::new())),
+        RowType::Ablation => {
+            Ok(tested(retest_rows::<AblationRow>(path, &measured, testing)?.len(), Vec::new()))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Testing, the second of two steps: measuring runs the model and stores the statistics of every segment, and all p-values,
 //! intervals and adjustments are made from these, again whenever someone asks for other resamples or margins.
 //!
-//! Needs neither the model nor libtorch; `retest` is the command.
+//! Needs neither the model nor libtorch; `retest` is the command, and `merge`, which joins shards before they are tested.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,88 +13,33 @@ use stats::{Cells, Metric, Segments};
 
 mod agreement;
 mod args;
+mod error;
 mod file;
+mod merge;
 
 pub use agreement::{Sweep, agreement};
 pub use args::{SEED, TestArgs};
+pub use error::Error;
 pub use file::{Retested, Share, retest};
+pub use merge::{Merged, merge};
 
-/// Why rows could not be tested.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The signature names a metric that there is not.
-    #[error("`{name}` is no metric: bleu, accuracy, f1 with its positive class, matthews, nats")]
-    Metric {
-        /// What it says.
-        name: String,
-    },
+/// Which rows an experiment has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RowType {
+    Ablation,
+    Dynamics,
+    Pruning,
+}
 
-    /// A head of one split has no row on the other.
-    #[error("there is no row for `{row}` on the second split")]
-    NoRow {
-        /// Name of the row.
-        row: String,
-    },
-
-    /// Two sweeps are not of one model, or not those that were compared.
-    #[error(
-        "`{}` is of another model, other data or other settings than `{}`: --again measures it",
-        path.display(), other.display()
-    )]
-    OtherSweep {
-        /// The CSV file of a sweep.
-        path: std::path::PathBuf,
-        /// What it does not fit.
-        other: std::path::PathBuf,
-    },
-
-    /// A comparison does not lie beside the sweeps that it was made of.
-    #[error(
-        "`{}` compares `{}`, which is not beside it: move it there, or give the command that made it again",
-        path.display(), sweep.display()
-    )]
-    SweepElsewhere {
-        /// The CSV file of the comparison.
-        path: std::path::PathBuf,
-        /// Name of the CSV file of a sweep.
-        sweep: std::path::PathBuf,
-    },
-
-    /// A result file has no statistics of segments.
-    #[error("`{}` has no statistics of segments: --again measures them", path.display())]
-    NotMeasured {
-        /// The CSV file.
-        path: std::path::PathBuf,
-    },
-
-    /// A row has no statistics, or broken ones.
-    #[error("row `{row}` cannot be tested: {fault}")]
-    Row {
-        /// Name of the row.
-        row: String,
-        /// What is wrong.
-        fault: String,
-    },
-
-    /// A stored score is not that of the stored segments.
-    #[error("row `{row}` has the score {stored}, but its segments make {found}")]
-    Score {
-        /// Name of the row.
-        row: String,
-        /// In the CSV file.
-        stored: f64,
-        /// From the segments.
-        found: f64,
-    },
-
-    /// A file could not be read or written.
-    #[error(transparent)]
-    Records(#[from] records::Error),
-
-    /// A statistic could not be computed.
-    #[error(transparent)]
-    Stats(#[from] stats::Error),
+impl RowType {
+    /// Those of this experiment, by the name that signatures have.
+    pub(crate) fn of(experiment: &str) -> Self {
+        match experiment {
+            "iterative-prune" | "joint-search" => Self::Pruning,
+            "training-dynamics" => Self::Dynamics,
+            _ => Self::Ablation,
+        }
+    }
 }
 
 /// What a signature has of a metric.

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
+use records::is_shard;
 use records::signature::Testing;
 use records::visible::one_line;
 use significance::{Retested, Share, TestArgs, retest};
@@ -124,6 +125,7 @@ fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
                 ["ablate-", "cross-domain", "iterative-prune", "joint-search", "training-dynamics"];
             name.ends_with(".csv")
                 && !name.ends_with(".partial.csv")
+                && !is_shard(path)
                 && !name.contains(".old") // such as what --again could not use
                 && experiments.iter().any(|experiment| name.starts_with(experiment))
         };

@@ -105,6 +105,8 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
+    args.shared
+        .refuse_shard("what is timed is a ratio on one machine, which other machines have no part in")?;
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
@@ -131,7 +133,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     ensure!(!has_duplicates(&removed), "two of the shares in --percent remove the same number of heads");
     let stem = if args.continue_by.is_some() { "speed-bench-decoding" } else { "speed-bench" };
     let path = args.shared.output_path(stem, &description, &scored);
-    records::check_writable(&path)?;
+    args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
     let mut identity = subject.identity("speed-bench", &scored)?;
@@ -151,7 +153,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     identity.arguments.insert("processor".to_owned(), machine.processor_name().into());
     identity.arguments.insert("threads".to_owned(), machine.threads.into());
     let run = machine.provenance();
-    let OpenRows { path, writer: mut rows } =
+    let OpenRows { path, writer: mut rows, .. } =
         args.shared.open_rows::<SpeedRow>(&path, &Signature::new(identity, run))?;
     let is_asked_for =
         |row: &SpeedRow| removed.contains(&row.removed) && args.batch_size.contains(&(row.batch_size as u64));

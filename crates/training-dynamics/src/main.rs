@@ -7,11 +7,13 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadLayout, HeadSet};
-use experiment::{Estimate, EstimateArgs, MeasuredRows, Pool, RowSet, SharedArgs, Together, check_heads};
-use records::{DynamicsRow, Identity, Order, TestedRow, sha256_file};
+use experiment::{
+    Estimate, EstimateArgs, MeasuredRows, Plan, Pool, RowSet, SharedArgs, Together, check_heads,
+};
+use records::{DynamicsRow, Identity, Order, Row, TestedRow, sha256_file};
 use significance::TestArgs;
 use subject::{Description, Scored, Subject};
-use training::{Machine, TrainingCheckpoint};
+use training::{Machine, TrainingCheckpoint, stop};
 
 /// Masks more and more heads of each checkpoint of the training, the least important first (Figure 5).
 ///
@@ -52,18 +54,17 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let estimate = args.estimate.estimate(&description, (args.shared.seed(), args.rescale), &machine)?;
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let path = args.shared.output_path("training-dynamics", &description, &scored);
-    records::check_writable(&path)?;
+    args.shared.check_writable(&path)?;
     description.train(&machine, &args.shared.results, false)?;
     let checkpoints = description.checkpoints(&machine)?;
 
     let dynamics = Dynamics { args, machine: &machine, description: &description, scored, estimate };
     let Some(last) = checkpoints.last() else { bail!("training has left no checkpoint") };
     let subject = description.open_at(last, &machine)?;
-    let steps = dynamics.counts(&subject.layout()).len();
-    let families = checkpoints.iter().map(|checkpoint| (checkpoint.updates.to_string(), steps)).collect();
+    let plan = plan(&checkpoints, dynamics.counts(&subject.layout()).len());
     let identity = dynamics.identity(subject.as_ref(), &checkpoints)?;
     let settings = (&args.shared, &machine, &args.test);
-    let mut rows = MeasuredRows::open(&path, identity, subject.as_ref(), families, settings)?;
+    let mut rows = MeasuredRows::open(&path, identity, subject.as_ref(), plan, settings)?;
     drop(subject);
     rows.renew(|_| true);
     for checkpoint in &checkpoints {
@@ -125,11 +126,13 @@ impl Dynamics<'_> {
         let subject = self.description.open_at(checkpoint, self.machine)?;
         let layout = subject.layout();
         let (counts, heads) = (self.counts(&layout), layout.heads().len());
-        let is_missing = |step: &usize| !rows.contains(&(checkpoint.updates, *step));
-        let missing: Vec<usize> = (0..counts.len()).filter(is_missing).collect();
+        let metric = subject.metric(&self.scored.split).name();
+        let is_due = |&step: &usize| rows.is_due(&row(checkpoint, (step, heads), &HeadSet::none(), metric));
+        let missing: Vec<usize> = (0..counts.len()).filter(is_due).collect();
         if missing.is_empty() {
             return Ok(());
         }
+        stop::check()?;
         if !self.machine.quiet {
             eprintln!("{}", described(checkpoint));
         }
@@ -139,7 +142,6 @@ impl Dynamics<'_> {
             let now = (row.step < counts.len()).then(|| set(row.step));
             check_heads(row, &row.masked_heads, now.as_ref())?;
         }
-        let metric = subject.metric(&self.scored.split).name();
         let row = |&step: &usize| {
             let masked = set(step);
             RowSet { rows: vec![row(checkpoint, (step, heads), &masked, metric)], masked }
@@ -148,6 +150,14 @@ impl Dynamics<'_> {
         let Some(base) = sets.first().map(|set| set.rows[0].base()) else { return Ok(()) };
         Ok(rows.measure(subject.as_ref(), &self.scored, &base, sets)?)
     }
+}
+
+/// The rows of all checkpoints, each of which has a curve of `steps`.
+fn plan(checkpoints: &[TrainingCheckpoint], steps: usize) -> Plan {
+    let families = checkpoints.iter().map(|checkpoint| (checkpoint.updates.to_string(), steps)).collect();
+    let all = checkpoints.iter().flat_map(|checkpoint| (0..steps).map(move |step| (checkpoint, step)));
+    let name = |(checkpoint, step)| row(checkpoint, (step, 0), &HeadSet::none(), "").name();
+    Plan { families, places: all.map(name).zip(0..).collect() }
 }
 
 /// A row without scores, which follow when it is measured.

@@ -105,3 +105,19 @@ fn a_checkpoint_that_was_not_kept_is_named_with_the_command_that_makes_it() {
     assert!(message.contains("dynamics.steps has 101, but training ends after 100 updates"), "{message}");
     assert!(!beyond.path().join("data/models/tiny").exists(), "before any training");
 }
+
+/// Rows of one checkpoint in several shards are compared with its base, which each measures.
+#[test]
+fn curves_in_shards_become_the_file_of_one_machine() {
+    let (whole, apart) =
+        (classifier("[dynamics]\nepochs = [1, 4]\n"), classifier("[dynamics]\nepochs = [1, 4]\n"));
+    command(whole.path()).assert().success();
+    for shard in ["1/4", "2/4", "3/4", "4/4"] {
+        command(apart.path()).args(["--shard", shard]).assert().success();
+    }
+    let mut merge = Command::cargo_bin("merge").unwrap();
+    merge.current_dir(apart.path()).arg("tiny").assert().success();
+    for file in [TABLE, &TABLE.replace(".csv", ".segments.csv.gz")] {
+        assert_eq!(read(apart.path(), file), read(whole.path(), file), "{file}");
+    }
+}

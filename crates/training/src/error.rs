@@ -63,6 +63,14 @@ pub enum Error {
     #[error(transparent)]
     Records(#[from] records::Error),
 
+    /// Signals cannot be caught.
+    #[error("cannot wait for signals")]
+    Signals { source: std::io::Error },
+
+    /// A signal has asked the process to end.
+    #[error("stopped by a signal: the rows that are finished stay, and the same command goes on from them")]
+    Stopped,
+
     /// The state of an epoch that no training wrote.
     #[error("`{}`: {fault}", path.display())]
     State { path: PathBuf, fault: String },

@@ -17,6 +17,7 @@ mod progress;
 mod record;
 mod run;
 mod state;
+pub mod stop;
 pub mod workers;
 
 pub use adam::AdamSettings;

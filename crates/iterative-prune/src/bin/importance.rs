@@ -32,6 +32,9 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
+    args.shared.refuse_shard(
+        "all heads are scored by the same passes over the data, so that no row can be had by itself",
+    )?;
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
@@ -39,14 +42,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let estimate = args.estimate.estimate(&description, (args.shared.seed(), args.rescale), &machine)?;
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let path = args.shared.output_path("importance", &description, &scored);
-    records::check_writable(&path)?;
+    args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
     let mut identity = subject.identity("importance", &scored)?;
     identity.seed = Some(args.shared.seed());
     estimate.describe(subject.as_ref(), &mut identity)?;
     let provenance = machine.provenance();
-    let OpenRows { path, writer: mut rows } =
+    let OpenRows { path, writer: mut rows, .. } =
         args.shared.open_rows(&path, &Signature::new(identity, provenance))?;
     rows.renew(|_| true);
     let heads = subject.layout().heads();

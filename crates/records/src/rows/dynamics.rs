@@ -98,5 +98,9 @@ impl TestedRow for DynamicsRow {
         self.masked == 0
     }
 
+    fn masked_heads(&self) -> Option<&str> {
+        Some(&self.masked_heads)
+    }
+
     super::tested_columns!();
 }

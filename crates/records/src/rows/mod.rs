@@ -55,6 +55,11 @@ pub trait TestedRow: Row {
         false
     }
 
+    /// The masked heads, joined by `+`, where the rows of a family are steps of a curve.
+    fn masked_heads(&self) -> Option<&str> {
+        None
+    }
+
     /// The name of the metric.
     fn metric(&self) -> &str;
 

@@ -111,5 +111,9 @@ impl TestedRow for PruningRow {
         self.masked == 0
     }
 
+    fn masked_heads(&self) -> Option<&str> {
+        Some(&self.masked_heads)
+    }
+
     super::tested_columns!();
 }

@@ -1,53 +1,29 @@
 //! Complete results: what of them is used, and what becomes of them when their successors are complete.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::ErrorKind;
 
 use super::RowWriter;
-use super::opening::{check_identity, check_measured, no_signature, with_names};
-use crate::file::read_error;
+use super::opening::{check_identity, check_measured, with_names};
 use crate::place::Place;
 use crate::segments::Blocks;
 use crate::signature::{Provenance, Signature};
+use crate::stored::{Stored, bytes};
 use crate::table::parse;
 use crate::{Error, Row};
-
-/// Complete results that this run can use.
-pub(super) struct Results<R: Row> {
-    pub(super) rows: BTreeMap<R::Key, R>,
-    pub(super) blocks: Blocks,
-    pub(super) signature: Signature,
-}
 
 impl<R: Row> RowWriter<R> {
     /// The complete results; absent where there are no rows.
     ///
     /// # Errors
     /// If they are of another run, of an older version, edited, or no results.
-    pub(super) fn complete(&self) -> Result<Option<Results<R>>, Error> {
+    pub(super) fn complete(&self) -> Result<Option<Stored<R>>, Error> {
         let csv = &self.place.csv;
-        let Some(bytes) = self.complete_bytes()? else { return Ok(None) };
-        let signature = Signature::read(&self.place.signature)?;
-        let table = parse::<R>(csv, &bytes)?;
-        if table.rows.is_empty() {
-            return Ok(None);
-        }
-        let signature = signature.ok_or_else(|| no_signature(csv))?;
-        check_identity(csv, &signature.identity, &self.signature.identity)?;
-        self.place.check_complete(&signature, &bytes)?;
-        check_measured(csv, &signature, &self.signature)?;
-        let blocks = Blocks::read(&self.place.segments)?.unwrap_or_default();
-        Ok(Some(Results { rows: table.rows, blocks, signature }))
-    }
-
-    /// The CSV file, if there is one that is not empty.
-    fn complete_bytes(&self) -> Result<Option<Vec<u8>>, Error> {
-        match fs::read(&self.place.csv) {
-            Ok(bytes) => Ok((!bytes.is_empty()).then_some(bytes)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(read_error(&self.place.csv, source)),
-        }
+        let is_of_this_run =
+            |stored: &Signature| check_identity(csv, &stored.identity, &self.signature.identity);
+        let there = Stored::complete(&self.place, is_of_this_run)?;
+        let Some(there) = there.filter(|there| !there.rows.is_empty()) else { return Ok(None) };
+        check_measured(csv, &there.signature, &self.signature)?;
+        Ok(Some(there))
     }
 
     /// Puts complete rows back that are missing: an unfinished run was to compute them again, and this one was not asked to.
@@ -57,26 +33,38 @@ impl<R: Row> RowWriter<R> {
             Err(error @ Error::Read { .. }) => return Err(error),
             there => there.ok().flatten(),
         };
-        let Some(Results { mut rows, blocks, signature }) = there else { return Ok(()) };
-        let runs = with_names(signature.runs, &rows);
-        let names: BTreeSet<String> = rows.values().map(Row::name).collect();
-        let discarded = &self.signature.discarded;
-        rows.retain(|key, row| !self.rows.contains_key(key) && !discarded.contains(&row.name()));
-        if rows.is_empty() || !self.fit(&blocks, &names) {
-            return Ok(());
-        }
-        let carried: BTreeSet<String> = rows.values().map(Row::name).collect();
-        self.blocks.add(&blocks, |name| carried.contains(name) || !names.contains(name));
-        self.inherit_families(signature.measured);
-        self.name_again(runs, &carried);
-        if self.is_resumed {
+        let Some(there) = there else { return Ok(()) };
+        let discarded = self.signature.discarded.clone();
+        let mut rows = self.take_over(there, |row| !discarded.contains(&row.name()));
+        if self.is_resumed && !rows.is_empty() {
             // Lest a kill while publishing makes them pass for new ones.
             self.begin()?;
-            self.signature.old.extend(carried);
+            self.signature.old.extend(rows.values().map(Row::name));
             self.signature.write(&self.partial.signature)?;
         }
         self.rows.append(&mut rows);
         Ok(())
+    }
+
+    /// Rows that are missing here and wanted, to be put among the others; their statistics, families and runs are then known
+    /// here. None where the bases are not those of the rows that are there.
+    pub(super) fn take_over(
+        &mut self,
+        stored: Stored<R>,
+        is_wanted: impl Fn(&R) -> bool,
+    ) -> BTreeMap<R::Key, R> {
+        let Stored { mut rows, blocks, signature, .. } = stored;
+        let runs = with_names(signature.runs, &rows);
+        let names: BTreeSet<String> = rows.values().map(Row::name).collect();
+        rows.retain(|key, row| !self.rows.contains_key(key) && is_wanted(row));
+        if rows.is_empty() || !self.fit(&blocks, &names) {
+            return BTreeMap::new();
+        }
+        let taken: BTreeSet<String> = rows.values().map(Row::name).collect();
+        self.blocks.add(&blocks, |name| taken.contains(name) || !names.contains(name));
+        self.inherit_families(signature.measured);
+        self.name_again(runs, &taken);
+        rows
     }
 
     /// Whether the bases of complete results, which are blocks that are no row's, are those of the rows that are there.
@@ -90,7 +78,8 @@ impl<R: Row> RowWriter<R> {
         let without_rows = |run: &Provenance| Provenance { rows: Vec::new(), ..run.clone() };
         for mut run in stored {
             run.rows.retain(|name| carried.contains(name));
-            let earlier = self.signature.runs.len().saturating_sub(1); // the last one is this run
+            // The last one is this run, unless it only revises.
+            let earlier = self.signature.runs.len().saturating_sub(usize::from(!self.is_revision));
             let runs = &mut self.signature.runs[..earlier];
             if run.rows.is_empty() {
                 continue;
@@ -111,7 +100,7 @@ impl<R: Row> RowWriter<R> {
     ///
     /// - `keys`: of the new results
     pub(super) fn spare_rows_without_successors(&self, keys: &[R::Key]) -> Result<(), Error> {
-        let Some(bytes) = self.complete_bytes()? else { return Ok(()) };
+        let Some(bytes) = bytes(&self.place.csv)? else { return Ok(()) };
         let signature = Signature::read(&self.place.signature).ok().flatten();
         let other = signature.filter(|stored| stored.identity != self.signature.identity);
         let table = parse::<R>(&self.place.csv, &bytes);

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use super::complete::Results;
 use super::{Existing, RowWriter};
 use crate::destination::check_extension;
 use crate::file::{LockedFile, read_error, write_error};
 use crate::place::Place;
 use crate::segments::{Blocks, SegmentsWriter};
 use crate::signature::{Identity, Measured, Provenance, Signature};
+use crate::stored::{Stored, no_signature};
 use crate::table::{Table, header, line, parse};
 use crate::{Error, Row};
 
@@ -151,7 +151,7 @@ impl<R: Row> RowWriter<R> {
             Err(error) if self.is_again && self.can_be_replaced(&error) => None,
             there => there?,
         };
-        let Some(Results { rows, blocks, signature }) = there else { return Ok(self) };
+        let Some(Stored { rows, blocks, signature, .. }) = there else { return Ok(self) };
         self.blocks = blocks;
         self.kept = rows.values().map(line).collect();
         self.tested = signature.testing;
@@ -174,6 +174,9 @@ impl<R: Row> RowWriter<R> {
     /// Takes over the rows of earlier runs, and the families that they belong to.
     fn inherit(&mut self, rows: BTreeMap<R::Key, R>, stored: Signature) {
         self.inherit_families(stored.measured);
+        if let (Some(now), Some(stored)) = (&mut self.signature.part, stored.part) {
+            now.inherit(stored);
+        }
         let mut runs = with_names(stored.runs, &rows);
         runs.append(&mut self.signature.runs);
         self.signature.runs = runs;
@@ -204,7 +207,7 @@ pub(super) fn with_names<R: Row>(mut runs: Vec<Provenance>, rows: &BTreeMap<R::K
 }
 
 /// Takes the lock of the growing file, when what a killed run was publishing has its name.
-fn locked(place: &Place, partial: &Place) -> Result<LockedFile, Error> {
+pub(super) fn locked(place: &Place, partial: &Place) -> Result<LockedFile, Error> {
     let file = LockedFile::open(&partial.csv)?;
     if !partial.finish_publishing(place)? {
         return Ok(file);
@@ -233,8 +236,4 @@ pub(super) fn check_measured(path: &Path, stored: &Signature, now: &Signature) -
         return Err(Error::NotMeasured { path: path.to_owned() });
     }
     Ok(())
-}
-
-pub(super) fn no_signature(csv: &Path) -> Error {
-    Error::NoSignature { path: csv.to_owned(), signature: Signature::path_beside(csv) }
 }

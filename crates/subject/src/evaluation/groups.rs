@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use core_masking::{HeadId, HeadSet};
-use training::{Progress, workers};
+use training::{Progress, stop, workers};
 
 use super::plan::MOST_TOGETHER;
 use crate::error::Error;
@@ -124,7 +124,9 @@ pub(crate) fn evaluate<S: Send, T: Send>(
         wanted.iter().zip(segments.drain(..)).try_for_each(|(place, mut segments)| {
             segments.sort_unstable_by_key(|&(place, _)| place);
             each(progress, group.start + place, segments.into_iter().map(|(_, found)| found).collect())
-        })
+        })?;
+        let is_last = item + 1 == parts.len() * batches.len();
+        if is_last { Ok(()) } else { Ok(stop::check()?) }
     })
 }
 

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use core_masking::{HeadSet, Trunk};
-use training::Progress;
+use training::{Progress, stop};
 
 use crate::error::Error;
 use crate::model::Model;
@@ -118,7 +118,12 @@ impl Sweep {
         let started = Instant::now();
         run(std::slice::from_ref(&first))?;
         wanted[first.group.start + first.wanted[0]] = false;
-        run(&parts(&groups, &wanted, most_together(started.elapsed())))
+        let rest = parts(&groups, &wanted, most_together(started.elapsed()));
+        if rest.is_empty() {
+            return Ok(());
+        }
+        stop::check()?;
+        run(&rest)
     }
 
     fn score<C: Scorer>(

@@ -1,0 +1,232 @@
+//! Parts of an experiment that several runs measure, each into files of its own.
+//!
+//! A row belongs to a shard by its place among all rows that the experiment could have, whatever is there already: shards of
+//! any number share the rows out without knowing of each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::file::read_error;
+
+/// One of several runs that share the rows of an experiment: `2/8`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Shard {
+    of: usize,
+    number: usize,
+}
+
+impl Shard {
+    /// The shard of `of` that the row at this place belongs to; places count from 0.
+    ///
+    /// # Panics
+    /// If `of` is 0.
+    pub fn at(place: usize, of: usize) -> Self {
+        Self { of, number: place % of + 1 }
+    }
+
+    /// Whether the row at this place, counted from 0, belongs to it.
+    pub fn holds(self, place: usize) -> bool {
+        Self::at(place, self.of) == self
+    }
+
+    /// How many shards there are.
+    pub fn of(self) -> usize {
+        self.of
+    }
+
+    /// Where it writes what is to become part of a result file: `ablate-one.shard-2-of-8.csv` for `ablate-one.csv`.
+    pub fn path(self, csv: &Path) -> PathBuf {
+        csv.with_extension(format!("{MARK}{}-of-{}.csv", self.number, self.of))
+    }
+}
+
+/// What stands before the number in a file name.
+const MARK: &str = "shard-";
+
+impl fmt::Display for Shard {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.number, self.of)
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = |text: &str| text.parse().ok().filter(|_| !text.starts_with('+'));
+        let parts = text.split_once('/').and_then(|(first, last)| Some((number(first)?, number(last)?)));
+        match parts {
+            Some((number, of)) if (1..=of).contains(&number) => Ok(Self { of, number }),
+            Some((number, of)) if of > 0 => {
+                Err(format!("there is no shard {number} of {of}: they are counted from 1 to {of}"))
+            }
+            _ => Err("must be a shard and the number of shards, such as 2/8".to_owned()),
+        }
+    }
+}
+
+impl TryFrom<String> for Shard {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Shard> for String {
+    fn from(shard: Shard) -> Self {
+        shard.to_string()
+    }
+}
+
+/// What the file of a shard is a part of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// Whose file it is.
+    pub shard: Shard,
+    /// Whether it was measured to take the place of results that are there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
+    /// The rows that all shards together are to have, by name, with their places among all that there could be.
+    pub rows: BTreeMap<String, usize>,
+}
+
+impl Part {
+    /// Whether the row of this name is the shard's.
+    pub fn holds(&self, name: &str) -> bool {
+        self.rows.get(name).is_some_and(|&place| self.shard.holds(place))
+    }
+
+    /// Adds the rows that an earlier run of the shard was to have: one file holds those of both.
+    pub(crate) fn inherit(&mut self, earlier: Self) {
+        self.again |= earlier.again;
+        for (name, place) in earlier.rows {
+            self.rows.entry(name).or_insert(place);
+        }
+    }
+}
+
+/// The result files of a folder that have shards, finished or not, with these; none if there is no such folder.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn shards_in(folder: &Path) -> Result<BTreeMap<PathBuf, BTreeSet<Shard>>, Error> {
+    let mut found: BTreeMap<PathBuf, BTreeSet<Shard>> = BTreeMap::new();
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
+        Err(source) => return Err(read_error(folder, source)),
+    };
+    for entry in entries {
+        let name = entry.map_err(|source| read_error(folder, source))?.file_name();
+        if let Some((csv, shard)) = name.to_str().and_then(parts_of_name) {
+            found.entry(folder.join(csv)).or_default().insert(shard);
+        }
+    }
+    Ok(found)
+}
+
+/// The shards of a result file, finished or not.
+///
+/// # Errors
+/// If their folder cannot be read.
+pub fn shards_of(csv: &Path) -> Result<BTreeSet<Shard>, Error> {
+    let folder = csv.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut found = shards_in(folder)?;
+    Ok(found.remove(&folder.join(csv.file_name().unwrap_or_default())).unwrap_or_default())
+}
+
+/// Whether a file is one of a shard's.
+pub fn is_shard(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).and_then(parts_of_name).is_some()
+}
+
+/// The result file and the shard that a file belongs to, by its name: `ablate-one.shard-2-of-8.partial.json`.
+fn parts_of_name(name: &str) -> Option<(String, Shard)> {
+    let (stem, rest) = name.split_once(&format!(".{MARK}"))?;
+    let (shard, _) = rest.split_once('.')?;
+    let shard: Shard = shard.replacen("-of-", "/", 1).parse().ok()?;
+    let csv = format!("{stem}.csv");
+    let begins = shard.path(Path::new(&csv)).with_extension("");
+    name.strip_prefix(begins.to_str()?)?.starts_with('.').then_some((csv, shard))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_no_shard_is_refused_with_what_is() {
+        for (wrong, expected) in [
+            ("0/4", "there is no shard 0 of 4: they are counted from 1 to 4"),
+            ("5/4", "there is no shard 5 of 4: they are counted from 1 to 4"),
+            ("a/b", "such as 2/8"),
+            ("1/0", "such as 2/8"),
+            ("3", "such as 2/8"),
+            ("-1/4", "such as 2/8"),
+            ("+1/4", "such as 2/8"),
+            ("1/99999999999999999999999", "such as 2/8"),
+        ] {
+            let message = wrong.parse::<Shard>().unwrap_err();
+            assert!(message.contains(expected), "{wrong}: {message}");
+        }
+    }
+
+    #[test]
+    fn files_of_shards_are_known_by_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let csv = folder.path().join("ablate-one-first-9.csv");
+        for name in [
+            "ablate-one-first-9.csv",
+            "ablate-one-first-9.shard-2-of-3.csv",
+            "ablate-one-first-9.shard-2-of-3.json",
+            "ablate-one-first-9.shard-10-of-12.partial.csv",
+            "ablate-one-first-9.shard-4-of-3.csv",
+            "ablate-one-first-9.shard-01-of-3.csv",
+            "ablate-one-first-9.shard-1-of-3",
+            "cross.shard-1-of-1.segments.csv.gz",
+        ] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let names = |shards: &BTreeSet<Shard>| shards.iter().map(Shard::to_string).collect::<Vec<_>>();
+        assert_eq!(names(&shards_of(&csv).unwrap()), ["2/3", "10/12"]);
+        let all = shards_in(folder.path()).unwrap();
+        assert_eq!(all.len(), 2);
+        assert_eq!(names(&all[&folder.path().join("cross.csv")]), ["1/1"]);
+        assert!(shards_in(&folder.path().join("none")).unwrap().is_empty());
+    }
+
+    proptest! {
+        /// Of any number, also of more shards than rows: each row belongs to exactly one.
+        #[test]
+        fn shards_share_the_rows_out(rows in 0usize..200, of in 1usize..260) {
+            let shards: Vec<Shard> = (1..=of).map(|number| format!("{number}/{of}").parse().unwrap()).collect();
+            for place in 0..rows {
+                let holding: Vec<Shard> = shards.iter().copied().filter(|shard| shard.holds(place)).collect();
+                prop_assert_eq!(holding, vec![Shard::at(place, of)]);
+            }
+            let sizes = shards.iter().map(|shard| (0..rows).filter(|&place| shard.holds(place)).count());
+            let (least, most) = (sizes.clone().min().unwrap(), sizes.max().unwrap());
+            prop_assert!(most - least <= 1, "{} to {} rows", least, most);
+        }
+
+        #[test]
+        fn a_shard_reads_back_from_its_name_and_its_text(number in 1usize..50, more in 0usize..50) {
+            let shard: Shard = format!("{number}/{}", number + more).parse().unwrap();
+            let path = shard.path(Path::new("a-b.csv"));
+            prop_assert_eq!(parts_of_name(path.to_str().unwrap()), Some(("a-b.csv".to_owned(), shard)));
+            let json = serde_json::to_string(&shard).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Shard>(&json).unwrap(), shard);
+        }
+    }
+}

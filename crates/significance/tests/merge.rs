@@ -1,0 +1,475 @@
+//! Shards joined, on rows made by hand: what runs leave, killed or not, and what is refused.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use predicates::str::contains;
+use proptest::prelude::*;
+use records::{
+    AblationRow, BASE, Existing, Identity, Part, Provenance, PruningRow, Row, RowWriter, Shard, ShardLock,
+    Signature, TestedRow, Testing, Tests, shards_of,
+};
+use significance::{block, merge, test_rows};
+use stats::Segments;
+use stats::bleu::BleuStatistics;
+
+const TESTING: Testing = Testing { resamples: 19, seed: 1, margin_percent: 2.0 };
+
+/// Of two attention types.
+const HEADS: usize = 10;
+
+/// 12 sentences of 10 words, of whose n-grams fewer are right the more `worse` it is.
+fn translated(worse: usize) -> Segments {
+    let segment =
+        |n: u32| BleuStatistics::new(10, 10, [9, 7, 5, 4].map(|right| right - (n * worse as u32) % 4));
+    Segments::Bleu((0..12).map(segment).collect())
+}
+
+fn row(place: usize) -> AblationRow {
+    let attention = if place < HEADS / 2 { "enc-enc" } else { "dec-dec" };
+    let [base, score] = [0, place].map(|worse| translated(worse).score().unwrap());
+    AblationRow::untested(attention, (1 + place % 2, 1 + place / 2 % 5), "bleu", base, score)
+}
+
+/// One run: what it measures, and under which signature.
+#[derive(Clone)]
+struct Run {
+    path: PathBuf,
+    shard: Option<Shard>,
+    places: Vec<usize>,
+    seed: u64,
+    testing: Testing,
+    again: bool,
+    /// Stands for a machine that computes otherwise.
+    machine: usize,
+}
+
+impl Run {
+    /// All rows of `results/demo/ablate-one.csv`.
+    fn of(folder: &Path) -> Self {
+        Self {
+            path: folder.join("results/demo/ablate-one.csv"),
+            shard: None,
+            places: (0..HEADS).collect(),
+            seed: 1,
+            testing: TESTING,
+            again: false,
+            machine: 0,
+        }
+    }
+
+    fn shard(folder: &Path, shard: &str) -> Self {
+        Self { shard: Some(shard.parse().unwrap()), ..Self::of(folder) }
+    }
+
+    fn part(&self) -> Option<Part> {
+        let rows = self.places.iter().map(|&place| (row(place).name(), place)).collect();
+        self.shard.map(|shard| Part { shard, again: self.again, rows })
+    }
+
+    fn own_path(&self) -> PathBuf {
+        self.shard.map_or(self.path.clone(), |shard| shard.path(&self.path))
+    }
+
+    fn open(&self) -> RowWriter<AblationRow> {
+        let families = BTreeMap::from([("enc-enc".to_owned(), HEADS / 2), ("dec-dec".to_owned(), HEADS / 2)]);
+        let measured = significance::measured(translated(0).metric(), families);
+        let identity = Identity { seed: Some(self.seed), ..Identity::new("ablate-one", "demo") };
+        let run = Provenance::collect("cpu", 1, BTreeMap::new());
+        let signature = Signature::new(identity, run).tested(measured, self.testing);
+        let existing = if self.again { Existing::Again } else { Existing::Use };
+        let signature = Signature { part: self.part(), ..signature };
+        let mut writer = RowWriter::open(&self.own_path(), &signature, existing).unwrap();
+        writer.renew(|_| true);
+        if let Some(part) = self.part().filter(|part| !part.again) {
+            writer.adopt_part(&self.path, &part).unwrap();
+        }
+        writer
+    }
+
+    /// Measures what is due, up to so many rows; says how many that were.
+    fn measure(&self, writer: &mut RowWriter<AblationRow>, most: usize) -> usize {
+        let (base, columns) = (translated(self.machine), translated(0).metric().columns());
+        let part = self.part();
+        let is_mine = |row: &AblationRow| part.as_ref().is_none_or(|part| part.holds(&row.name()));
+        let rows = self.places.iter().map(|&place| (place, row(place))).filter(|(_, row)| is_mine(row));
+        let due: Vec<_> = rows.filter(|(_, row)| !writer.contains(&row.key())).take(most).collect();
+        for (place, mut row) in due.iter().cloned() {
+            writer.add_base(columns, block(BASE.to_owned(), &base, None)).unwrap();
+            row.record(&Tests::untested(base.score().unwrap(), row.score));
+            let variant = block(row.name(), &translated(place), Some(&base));
+            writer.push_measured(row, columns, variant).unwrap();
+        }
+        due.len()
+    }
+
+    /// A whole run; says how many rows it measured.
+    fn go(&self) -> usize {
+        let mut writer = self.open();
+        let measured = self.measure(&mut writer, usize::MAX);
+        let of_run = writer.signature_mut().measured.clone().unwrap();
+        let is_shard = self.shard.is_some();
+        writer
+            .finish(
+                |rows, blocks| if is_shard { Ok(()) } else { test_rows(rows, blocks, &of_run, self.testing) },
+            )
+            .unwrap();
+        measured
+    }
+
+    /// A run that is killed after so many rows, within the next: `torn` bytes are missing at the end of a growing file.
+    fn killed(&self, rows: usize, torn: u64) {
+        let mut writer = self.open();
+        self.measure(&mut writer, rows);
+        drop(writer);
+        let ending = if torn.is_multiple_of(2) { "partial.csv" } else { "partial.segments.csv.gz" };
+        if let Ok(file) = OpenOptions::new().write(true).open(self.own_path().with_extension(ending)) {
+            let length = file.metadata().unwrap().len();
+            file.set_len(length.saturating_sub(torn / 2)).unwrap();
+        }
+    }
+}
+
+/// The rows and the statistics of results.
+fn bytes(path: &Path) -> [Vec<u8>; 2] {
+    [path.to_owned(), path.with_extension("segments.csv.gz")].map(|path| fs::read(path).unwrap())
+}
+
+/// The files of one run of all rows.
+fn unsharded() -> [Vec<u8>; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let run = Run::of(folder.path());
+    run.go();
+    bytes(&run.path)
+}
+
+fn all_shards(folder: &Path, of: usize) {
+    for number in 1..=of {
+        Run::shard(folder, &format!("{number}/{of}")).go();
+    }
+}
+
+/// All files below the results, with their bytes.
+fn everything(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = fs::read_dir(folder.join("results/demo")).unwrap();
+    entries.map(|entry| entry.unwrap().path()).map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+/// The message of a merge that is refused, which must have changed nothing.
+fn refusal(folder: &Path) -> String {
+    let before = everything(folder);
+    let message = merge(&Run::of(folder).path).unwrap_err().to_string();
+    assert_eq!(everything(folder), before, "{message}");
+    assert!(!message.contains('\n'), "not one line: {message}");
+    message
+}
+
+/// Up to more shards than heads.
+#[test]
+fn shards_of_any_number_become_the_file_of_one_run() {
+    let expected = unsharded();
+    for of in [1, 2, 3, 7, HEADS, HEADS + 3] {
+        let folder = tempfile::tempdir().unwrap();
+        all_shards(folder.path(), of);
+        let path = Run::of(folder.path()).path;
+        let merged = merge(&path).unwrap();
+        assert_eq!((merged.rows, merged.shards), (HEADS, of));
+        assert_eq!(bytes(&path), expected, "{of} shards");
+        assert_eq!(everything(folder.path()).len(), 3, "the files of shards are gone");
+        let signature = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
+        let mut named: Vec<String> = signature.runs.iter().flat_map(|run| run.rows.clone()).collect();
+        named.sort();
+        let mut rows: Vec<String> = (0..HEADS).map(|place| row(place).name()).collect();
+        rows.sort();
+        assert_eq!(named, if of == 1 { Vec::new() } else { rows }, "each row has its run");
+        assert!(signature.part.is_none() && signature.complete.is_some());
+        assert_eq!(signature.testing, Some(TESTING));
+    }
+}
+
+#[test]
+fn rows_of_shards_are_not_tested_before_all_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = Run::shard(folder.path(), "1/2");
+    run.go();
+    let rows: Vec<AblationRow> = records::read_rows(&run.own_path()).unwrap();
+    assert_eq!(rows.len(), HEADS / 2);
+    assert!(rows.iter().all(|row| row.p_value.is_none() && row.p_adjusted.is_none()));
+}
+
+/// What 3 shards have left serves 2, of which nothing is measured twice.
+#[test]
+fn another_number_of_shards_goes_on_with_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    Run::shard(folder.path(), "1/3").go(); // 0, 3, 6, 9
+    Run::shard(folder.path(), "2/3").killed(2, 0); // 1, 4 of 1, 4, 7
+    assert_eq!(Run::shard(folder.path(), "1/2").go(), 2, "2 and 8 of 0, 2, 4, 6, 8");
+    assert_eq!(Run::shard(folder.path(), "2/2").go(), 2, "5 and 7 of 1, 3, 5, 7, 9");
+    let path = Run::of(folder.path()).path;
+    assert_eq!(merge(&path).unwrap().shards, 4);
+    assert_eq!(bytes(&path), unsharded());
+}
+
+#[test]
+fn results_that_are_there_are_part_of_the_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    Run { places: (0..HEADS / 2).collect(), ..Run::of(folder.path()) }.go();
+    assert_eq!(Run::shard(folder.path(), "1/2").go(), 2, "6 and 8");
+    Run::shard(folder.path(), "2/2").go();
+    let path = Run::of(folder.path()).path;
+    merge(&path).unwrap();
+    assert_eq!(bytes(&path), unsharded());
+}
+
+/// One type after another, into the same files.
+#[test]
+fn shards_grow_by_other_selections() {
+    let folder = tempfile::tempdir().unwrap();
+    for places in [HEADS / 2..HEADS, 0..HEADS / 2] {
+        for shard in ["1/2", "2/2"] {
+            Run { places: places.clone().collect(), ..Run::shard(folder.path(), shard) }.go();
+        }
+    }
+    let path = Run::of(folder.path()).path;
+    merge(&path).unwrap();
+    assert_eq!(bytes(&path), unsharded());
+}
+
+#[test]
+fn shards_that_measure_again_replace_results() {
+    let folder = tempfile::tempdir().unwrap();
+    Run { machine: 1, ..Run::of(folder.path()) }.go();
+    let path = Run::of(folder.path()).path;
+    assert_ne!(bytes(&path), unsharded());
+    for shard in ["1/2", "2/2"] {
+        let measured = Run { again: true, ..Run::shard(folder.path(), shard) }.go();
+        assert_eq!(measured, HEADS / 2);
+    }
+    merge(&path).unwrap();
+    assert_eq!(bytes(&path), unsharded());
+}
+
+/// Such a merge has published the results, but not removed all shards.
+#[test]
+fn a_merge_that_was_killed_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    all_shards(folder.path(), 3);
+    let shards = everything(folder.path());
+    let path = Run::of(folder.path()).path;
+    merge(&path).unwrap();
+    for (file, bytes) in shards.iter().filter(|(file, _)| !file.to_string_lossy().contains("shard-1-")) {
+        fs::write(file, bytes).unwrap();
+    }
+    fs::remove_file(Shard::at(1, 3).path(&path)).unwrap();
+    assert_eq!(merge(&path).unwrap().rows, HEADS);
+    assert_eq!(bytes(&path), unsharded());
+    assert!(shards_of(&path).unwrap().is_empty());
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    Run::shard(folder.path(), "1/4").go();
+    Run::shard(folder.path(), "2/4").killed(1, 0); // of 1, 5, 9
+    Run::shard(folder.path(), "4/4").go();
+    let message = refusal(folder.path());
+    let name = |place| row(place).name();
+    for expected in [
+        "4 rows are missing".to_owned(),
+        format!("{}, {} of shard 2/4, which is unfinished", name(5), name(9)),
+        format!("{}, {} of shard 3/4, of which there is no file", name(2), name(6)),
+    ] {
+        assert!(message.contains(&expected), "{expected}: {message}");
+    }
+    // a shard with the other number of shards fills the gap
+    Run::shard(folder.path(), "1/1").go();
+    merge(&Run::of(folder.path()).path).unwrap();
+    assert_eq!(bytes(&Run::of(folder.path()).path), unsharded());
+}
+
+#[test]
+fn a_shard_that_is_being_written_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    all_shards(folder.path(), 2);
+    let lock = ShardLock::take(&Run::of(folder.path()).path, "2/2".parse().unwrap()).unwrap();
+    let message = merge(&Run::of(folder.path()).path).unwrap_err().to_string();
+    assert!(message.starts_with("shard 2/2 is still being written (`"), "{message}");
+    drop(lock);
+    merge(&Run::of(folder.path()).path).unwrap();
+}
+
+#[test]
+fn shards_of_different_runs_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    Run::shard(folder.path(), "1/2").go();
+    Run { seed: 2, ..Run::shard(folder.path(), "2/2") }.go();
+    let message = refusal(folder.path());
+    assert!(message.contains("are of different runs (seed: "), "{message}");
+}
+
+#[test]
+fn shards_of_different_tests_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    Run::shard(folder.path(), "1/2").go();
+    let testing = Testing { resamples: 29, ..TESTING };
+    Run { testing, ..Run::shard(folder.path(), "2/2") }.go();
+    let message = refusal(folder.path());
+    assert!(message.contains("different --resamples, --margin or --seed"), "{message}");
+    // the command again with the settings of the other, which measures nothing
+    assert_eq!(Run::shard(folder.path(), "2/2").go(), 0);
+    merge(&Run::of(folder.path()).path).unwrap();
+    assert_eq!(bytes(&Run::of(folder.path()).path), unsharded());
+}
+
+#[test]
+fn shards_of_different_bases_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    Run::shard(folder.path(), "1/2").go();
+    Run { machine: 1, again: true, ..Run::shard(folder.path(), "2/2") }.go();
+    let message = refusal(folder.path());
+    assert!(message.starts_with("the intact model is not the same in `"), "{message}");
+}
+
+/// The same shard twice, of 2 and of 4, which measured one row otherwise.
+#[test]
+fn a_row_that_is_not_the_same_twice_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    all_shards(folder.path(), 2);
+    let other = Run { again: true, ..Run::shard(folder.path(), "1/4") };
+    let mut writer = other.open();
+    let (base, columns) = (translated(0), translated(0).metric().columns());
+    writer.add_base(columns, block(BASE.to_owned(), &base, None)).unwrap();
+    let wrong = AblationRow { score: translated(3).score().unwrap(), ..row(0) };
+    let statistics = block(wrong.name(), &translated(3), Some(&base));
+    writer.push_measured(wrong, columns, statistics).unwrap();
+    writer.finish(|_, _| Ok::<(), records::Error>(())).unwrap();
+    let message = refusal(folder.path());
+    assert!(message.starts_with(&format!("row `{}` is not the same in `", row(0).name())), "{message}");
+    assert!(message.contains("shard-1-of-2.csv") && message.contains("shard-1-of-4.csv"), "{message}");
+}
+
+#[test]
+fn a_shard_that_was_edited_or_renamed_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    all_shards(folder.path(), 2);
+    let path = Run::of(folder.path()).path;
+    let shard = Shard::at(0, 2).path(&path);
+    let text = fs::read_to_string(&shard).unwrap();
+    fs::write(&shard, text.replace("bleu,100.0", "bleu,99.0").replacen("0.", "1.", 1)).unwrap();
+    let message = refusal(folder.path());
+    assert!(message.contains("was edited"), "{message}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let run = Run::of(folder.path());
+    run.go();
+    for ending in ["csv", "json", "segments.csv.gz"] {
+        let shard = Shard::at(0, 2).path(&run.path).with_extension(ending);
+        fs::copy(run.path.with_extension(ending), shard).unwrap();
+    }
+    let message = refusal(folder.path());
+    assert!(message.contains("its signature does not say so"), "{message}");
+}
+
+/// A step of one curve, measured by a shard that ordered heads `a` and `b` the other way round.
+#[test]
+fn curves_of_different_orders_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("iterative-prune.csv");
+    let steps = [("1/2", 0, ""), ("2/2", 1, "a"), ("1/2", 2, "b+c")];
+    for number in ["1/2", "2/2"] {
+        let part = Part {
+            shard: number.parse().unwrap(),
+            again: false,
+            rows: (0..3).map(|step| (format!("all/importance/{step}"), step)).collect(),
+        };
+        let measured = significance::measured(translated(0).metric(), BTreeMap::new());
+        let run = Provenance::collect("cpu", 1, BTreeMap::new());
+        let signature =
+            Signature::new(Identity::new("iterative-prune", "demo"), run).tested(measured, TESTING);
+        let signature = Signature { part: Some(part.clone()), ..signature };
+        let mut writer = RowWriter::open(&part.shard.path(&path), &signature, Existing::Use).unwrap();
+        let (base, columns) = (translated(0), translated(0).metric().columns());
+        writer.add_base(columns, block(BASE.to_owned(), &base, None)).unwrap();
+        for (_, step, masked) in steps.iter().filter(|(shard, ..)| *shard == number) {
+            let score = base.score().unwrap();
+            let mut row = PruningRow {
+                attention: "all".to_owned(),
+                order: "importance".to_owned(),
+                step: *step,
+                masked: *step,
+                metric: "bleu".to_owned(),
+                masked_heads: (*masked).to_owned(),
+                ..PruningRow::default()
+            };
+            row.record(&Tests::untested(score, score));
+            let statistics = block(row.name(), &base, Some(&base));
+            writer.push_measured(row, columns, statistics).unwrap();
+        }
+        writer.finish(|_, _| Ok::<(), records::Error>(())).unwrap();
+    }
+    let message = merge(&path).unwrap_err().to_string();
+    assert!(
+        message.starts_with("row `all/importance/2` does not mask all heads of `all/importance/1`"),
+        "{message}"
+    );
+}
+
+fn command(folder: &Path, program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin(program).unwrap();
+    command.current_dir(folder).args(arguments);
+    command
+}
+
+#[test]
+fn the_command_joins_the_shards_of_a_subject_and_says_where() {
+    let folder = tempfile::tempdir().unwrap();
+    all_shards(folder.path(), 2);
+    let other = folder.path().join("results/demo/ablate-one-first-9.csv");
+    Run { path: other.clone(), ..Run::shard(folder.path(), "1/2") }.go();
+    let merge = |arguments: &[&str]| command(folder.path(), "merge", arguments);
+    merge(&["nobody"]).assert().code(1).stderr(contains("there are no results in `results/nobody`"));
+    merge(&["demo", "--experiment", "cross-domain"])
+        .assert()
+        .code(1)
+        .stderr(contains("there are no shards to join"));
+    let shard = "results/demo/ablate-one.shard-1-of-2.csv";
+    merge(&[shard]).assert().code(1).stderr(contains("is one shard: name the subject"));
+    command(folder.path(), "retest", &[shard])
+        .assert()
+        .code(1)
+        .stderr(contains("is one shard: `merge` joins it"));
+    // one can be joined, the other not
+    merge(&["experiments/demo.toml"])
+        .assert()
+        .code(1)
+        .stdout("results/demo/ablate-one.csv: 10 rows of 2 shards\n")
+        .stderr(contains("`results/demo/ablate-one-first-9.csv` cannot be made yet, 5 rows are missing"))
+        .stderr(contains("the shards of 1 of 2 results could not be joined"));
+    Run { path: other, ..Run::shard(folder.path(), "2/2") }.go();
+    merge(&["--results", "results", "results/demo/ablate-one-first-9.csv"]).assert().success();
+    merge(&["demo"]).assert().code(1).stderr(contains("there are no shards to join"));
+    command(folder.path(), "retest", &["demo"]).assert().success();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// 25 kills a case, 100 in all, over shards of several numbers: after any row, in the middle of a line or of statistics.
+    #[test]
+    fn shards_that_were_killed_at_random_end_in_the_file_of_one_run(
+        kills in proptest::collection::vec((1usize..13, 0usize..13, 0usize..4, 0u64..60), 25),
+        of in 1usize..13,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        for (of, place, rows, torn) in kills {
+            Run::shard(folder.path(), &Shard::at(place, of).to_string()).killed(rows, torn);
+        }
+        all_shards(folder.path(), of);
+        let path = Run::of(folder.path()).path;
+        prop_assert_eq!(merge(&path).unwrap().rows, HEADS);
+        prop_assert_eq!(bytes(&path), unsharded());
+        prop_assert_eq!(everything(folder.path()).len(), 3);
+    }
+}

@@ -1,0 +1,104 @@
+//! Ending between two pieces of work, where a cluster asks for it by a signal.
+//!
+//! While rows are being measured, SIGUSR1 and SIGTERM let the process finish the group of rows that it is on; at all other
+//! times they end it at once, as they would without this module. Ctrl-C always does.
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::error::Error;
+
+/// Work that is finished before a signal ends the process, for as long as this lives.
+#[derive(Debug)]
+pub struct Unbroken(());
+
+impl Unbroken {
+    /// Begins such work.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] if a signal has come already, or if signals cannot be caught.
+    pub fn begin() -> Result<Self, Error> {
+        let signals = SIGNALS
+            .get_or_init(Signals::catch)
+            .as_ref()
+            .map_err(|error| Error::Signals { source: io::Error::new(error.kind(), error.to_string()) })?;
+        signals.is_idle.store(false, Ordering::SeqCst);
+        let this = Self(());
+        check().map(|()| this)
+    }
+}
+
+impl Drop for Unbroken {
+    fn drop(&mut self) {
+        if let Some(Ok(signals)) = SIGNALS.get() {
+            signals.is_idle.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Asked between two pieces of work.
+///
+/// # Errors
+/// [`Error::Stopped`] if a signal has come.
+pub fn check() -> Result<(), Error> {
+    let is_asked = SIGNALS.get().and_then(|signals| signals.as_ref().ok());
+    if is_asked.is_some_and(|signals| signals.has_come.load(Ordering::SeqCst)) {
+        HAS_STOPPED.store(true, Ordering::SeqCst);
+        return Err(Error::Stopped);
+    }
+    Ok(())
+}
+
+/// Whether [`check`] has ended the work.
+pub fn has_stopped() -> bool {
+    HAS_STOPPED.load(Ordering::SeqCst)
+}
+
+static SIGNALS: OnceLock<io::Result<Signals>> = OnceLock::new();
+static HAS_STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// What signal handlers set and read.
+struct Signals {
+    has_come: Arc<AtomicBool>,
+    is_idle: Arc<AtomicBool>,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    fn catch() -> io::Result<Self> {
+        use signal_hook::consts::{SIGTERM, SIGUSR1};
+        use signal_hook::flag::{register, register_conditional_default};
+
+        let signals = Self { has_come: Arc::default(), is_idle: Arc::default() };
+        for signal in [SIGUSR1, SIGTERM] {
+            register_conditional_default(signal, Arc::clone(&signals.is_idle))?;
+            register(signal, Arc::clone(&signals.has_come))?;
+        }
+        Ok(signals)
+    }
+
+    /// There are no such signals.
+    #[cfg(not(unix))]
+    fn catch() -> io::Result<Self> {
+        Ok(Self { has_come: Arc::default(), is_idle: Arc::default() })
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use signal_hook::consts::SIGTERM;
+    use signal_hook::low_level::raise;
+
+    /// One test, since a signal reaches the whole process: what is not caught would end it.
+    #[test]
+    fn work_is_finished_before_a_signal_ends_it() {
+        let work = Unbroken::begin().unwrap();
+        assert!(check().is_ok() && !has_stopped());
+        raise(SIGTERM).unwrap();
+        assert!(matches!(check(), Err(Error::Stopped)));
+        assert!(has_stopped());
+        drop(work);
+        assert!(matches!(Unbroken::begin(), Err(Error::Stopped)), "no new work is begun");
+    }
+}
