@@ -1,4 +1,5 @@
 //! What rows are called and how they belong together: signatures, statistics and shards of results find them by it.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use records::{
     AblationRow, BASE, CorrelationRow, DynamicsRow, Existing, Identity, ImportanceRow, Order, Provenance,
     PruningRow, Row, RowWriter, Signature, SpeedRow, TestedRow, TrainingRow, read_complete,
