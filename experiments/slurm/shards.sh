@@ -36,6 +36,12 @@ trap 'end TERM' TERM # preempted or cancelled: Slurm requeues a preempted task i
 
 # What cargo would set for the program, since the nodes need no cargo.
 eval "$(sed -n 's/^\(MALLOC_[A-Z_]*\) = /export \1=/p' .cargo/config.toml 2>/dev/null)"
+# Tasks of one node must not each plan with all that is free there. A part is left for the model and the program; what the
+# user asks for comes later, and counts.
+memory=${SLURM_MEM_PER_NODE:-$((${SLURM_MEM_PER_CPU:-0} * ${SLURM_CPUS_PER_TASK:-1}))} # in MiB, 0 if there is no limit
+if [ "$memory" -gt 0 ]; then
+    set -- --memory "$((memory * 3 / 5))M" "$@"
+fi
 "$experiment" "$@" --shard "$SLURM_ARRAY_TASK_ID/$shards" &
 program=$!
 wait "$program"

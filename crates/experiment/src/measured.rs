@@ -134,7 +134,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         if sets.iter().all(|set| set.rows.is_empty()) {
             return Ok(());
         }
-        self.measure_on(subject.evaluator(scored)?.as_mut(), base, sets)
+        self.measure_on(subject.evaluator(scored, 0)?.as_mut(), base, sets)
     }
 
     /// [`measure`](Self::measure) on a split that is ready.

@@ -150,23 +150,25 @@ pub fn draw(
 ) -> anyhow::Result<()> {
     rows.renew(|row| curves.iter().any(|curve| curve.holds(row)));
     let metric = pruning.metric().name();
+    let of_step = |curve: &Curve<'_>, step: usize| curve.row(step, &HeadSet::none(), metric);
+    let is_due = |curve: &Curve<'_>| (0..curve.counts().len()).any(|step| rows.is_due(&of_step(curve, step)));
+    if !curves.iter().any(is_due) {
+        return Ok(());
+    }
+    // All sets of all curves, whichever rows are there: what sets share, down to the last digit, must not depend on that.
     let mut sets = Vec::new();
     let mut intact = IntactScores::new();
     for curve in curves {
-        let of_step = |step: usize| curve.row(step, &HeadSet::none(), metric);
-        let stored = |step: usize| rows.rows().find(|stored| stored.key() == of_step(step).key());
+        let stored = |step: usize| rows.rows().find(|stored| stored.key() == of_step(curve, step).key());
         let complete: Option<Vec<&PruningRow>> = (0..curve.counts().len()).map(stored).collect();
-        let steps = match complete {
+        if let Some(complete) = complete {
             // Heads need not be ordered again for rows that are there.
-            Some(rows) => {
-                rows.iter().map(|row| Ok(row.masked_heads.parse()?)).collect::<anyhow::Result<_>>()?
+            for row in complete {
+                RowSet::add(&mut sets, row.masked_heads.parse()?, None);
             }
-            None if (0..curve.counts().len()).any(|step| rows.is_due(&of_step(step))) => {
-                curve.steps(pruning, &mut intact)?
-            }
-            None => continue, // what is missing is another shard's
-        };
-        for (step, masked) in steps.into_iter().enumerate() {
+            continue;
+        }
+        for (step, masked) in curve.steps(pruning, &mut intact)?.into_iter().enumerate() {
             if let Some(stored) = stored(step) {
                 check_heads(stored, &stored.masked_heads, Some(&masked))?;
             }

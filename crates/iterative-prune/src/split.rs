@@ -2,7 +2,7 @@
 use core_masking::HeadSet;
 use subject::{Evaluator, Scored, Subject};
 
-/// A split that is read when it is first needed, and then kept.
+/// A split that is read when it is first needed, and then kept, beside one other.
 pub struct Split<'a> {
     subject: &'a dyn Subject,
     scored: &'a Scored,
@@ -21,7 +21,7 @@ impl<'a> Split<'a> {
     pub fn evaluator(&mut self) -> Result<&mut (dyn Evaluator + 'a), subject::Error> {
         let evaluator = match self.evaluator.take() {
             Some(evaluator) => evaluator,
-            None => self.subject.evaluator(self.scored)?,
+            None => self.subject.evaluator(self.scored, 1)?,
         };
         Ok(self.evaluator.insert(evaluator).as_mut())
     }

@@ -39,7 +39,9 @@ pub fn place_of_shard(path: &Path, identity: &Identity) -> Result<Destination, E
     for shard in shards_of(&destination.path)? {
         let csv = shard.path(&destination.path);
         for place in [Place::of(&csv), Place::partial(&csv)] {
-            let Some(stored) = Signature::read(&place.signature)? else { continue };
+            let Some(stored) = Signature::read(&place.signature)?.filter(|_| place.csv.exists()) else {
+                continue;
+            };
             let differences = identity.differences(&stored.identity);
             if differences.is_empty() {
                 return Ok(destination); // what fits is used, whatever lies beside it

@@ -35,4 +35,4 @@ pub use signature::{Complete, Identity, Measured, Provenance, Signature, Testing
 pub use stored::{Stored, check_agreement};
 pub use sum::Sum;
 pub use table::{read_complete, read_rows};
-pub use writer::{Existing, RowWriter, ShardLock};
+pub use writer::{Existing, RowWriter, ShardLock, finish_publishing};

@@ -96,7 +96,7 @@ pub struct Part {
     /// Whether it was measured to take the place of results that are there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
-    /// The rows that all shards together are to have, by name, with their places among all that there could be.
+    /// The rows that all shards together are to have, by name, with their places among all that were asked for.
     pub rows: BTreeMap<String, usize>,
 }
 

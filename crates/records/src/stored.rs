@@ -1,6 +1,6 @@
 //! Rows that are there, finished or not, with what belongs to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::place::Place;
 use crate::segments::{Block, Blocks};
 use crate::signature::Signature;
 use crate::table::parse;
-use crate::{Error, Row, TestedRow, Tests};
+use crate::{BASE, Error, Row, TestedRow, Tests};
 
 /// The rows of a result file, or of an unfinished one.
 #[derive(Debug, Clone)]
@@ -66,10 +66,18 @@ impl<R: Row> Stored<R> {
         let mut rows = parse::<R>(&place.csv, &bytes)?.rows;
         let signature = Signature::read(&place.signature)?;
         let Some(signature) = signed(&place.csv, signature, &rows)? else { return Ok(None) };
-        let blocks = Blocks::read_untorn(&place.segments)?.unwrap_or_default();
+        let mut blocks = Blocks::read_untorn(&place.segments)?.unwrap_or_default();
         rows.retain(|_, row| signature.measured.is_none() || blocks.get(&row.name()).is_some());
+        // Statistics come before their row, which a kill may have prevented.
+        let names: BTreeSet<String> = rows.values().map(Row::name).collect();
+        blocks.retain(|name| names.contains(name) || is_base(name));
         Ok(Some(Self { path: place.csv.clone(), rows, blocks, signature }))
     }
+}
+
+/// Whether statistics are those of an intact model: `base`, or of a checkpoint `1200/base`.
+fn is_base(name: &str) -> bool {
+    name.rsplit('/').next() == Some(BASE)
 }
 
 /// The signature, without which there must be no rows.

@@ -14,7 +14,7 @@ use crate::signature::{Complete, Signature, Testing, sha256};
 use crate::table::{header, line};
 use crate::{Error, Row};
 
-pub use joining::ShardLock;
+pub use joining::{ShardLock, finish_publishing};
 
 /// What to do with complete results that are there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +92,9 @@ impl<R: Row> RowWriter<R> {
         }
         let discarded = self.names(unwanted);
         self.signature.discarded.extend(discarded.iter().cloned());
+        if let Some(part) = &mut self.signature.part {
+            part.rows.retain(|name, _| !discarded.contains(name));
+        }
         if self.is_begun {
             // First of all, lest a kill brings them back.
             self.signature.write(&self.partial.signature)?;

@@ -38,6 +38,13 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// Rows of a shard that would be lost.
+    #[error("rows of `{}` cannot be joined with those of other shards: they were compared with another base", path.display())]
+    NotJoined {
+        /// The CSV file.
+        path: PathBuf,
+    },
+
     /// There is nothing to join.
     #[error("there are no shards of `{}` with rows", path.display())]
     NoShards {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use records::{
-    AblationRow, DynamicsRow, Existing, Part, PruningRow, Row, RowWriter, Shard, ShardLock, Signature,
-    Stored, TestedRow, check_agreement, shards_of,
+    AblationRow, DynamicsRow, Existing, Part, Provenance, PruningRow, Row, RowWriter, Shard, ShardLock,
+    Signature, Stored, TestedRow, check_agreement, finish_publishing, shards_of,
 };
 
 use crate::{Error, RowType, test_rows};
@@ -31,6 +31,7 @@ pub struct Merged {
 /// If a shard is being written, is of another run or another base than the others, or has a row that is not the same
 /// elsewhere; if rows are missing; or if a file cannot be read or written. Results and shards are then as they were.
 pub fn merge(path: &Path) -> Result<Merged, Error> {
+    finish_publishing(path)?;
     let locks: Vec<ShardLock> =
         shards_of(path)?.into_iter().map(|shard| locked(path, shard)).collect::<Result<_, _>>()?;
     let signatures =
@@ -40,13 +41,16 @@ pub fn merge(path: &Path) -> Result<Merged, Error> {
         return Err(Error::NoShards { path: path.to_owned() });
     };
     let rows = match RowType::of(&first.identity.experiment) {
-        RowType::Pruning => Shards::<PruningRow>::read(path, &locks)?.join(path)?,
-        RowType::Dynamics => Shards::<DynamicsRow>::read(path, &locks)?.join(path)?,
-        RowType::Ablation => Shards::<AblationRow>::read(path, &locks)?.join(path)?,
+        RowType::Pruning => Shards::<PruningRow>::read(path, &locks)?.join(path),
+        RowType::Dynamics => Shards::<DynamicsRow>::read(path, &locks)?.join(path),
+        RowType::Ablation => Shards::<AblationRow>::read(path, &locks)?.join(path),
     };
     let shards = locks.len();
-    locks.into_iter().try_for_each(ShardLock::remove)?;
-    Ok(Merged { path: path.to_owned(), rows, shards })
+    // What a killed merge has left of a shard when its rows were gone is of no use either.
+    if matches!(rows, Ok(_) | Err(Error::NoShards { .. })) {
+        locks.into_iter().try_for_each(ShardLock::remove)?;
+    }
+    Ok(Merged { path: path.to_owned(), rows: rows?, shards })
 }
 
 fn locked(path: &Path, shard: Shard) -> Result<ShardLock, Error> {
@@ -87,6 +91,9 @@ impl<R: TestedRow + Clone + PartialEq> Shards<R> {
 
     /// Makes one file of all and tests its rows; says how many there are.
     fn join(self, path: &Path) -> Result<usize, Error> {
+        if let Some(published) = self.published() {
+            return Ok(published);
+        }
         let signature = self.checked(path)?;
         let existing = if self.again { Existing::Again } else { Existing::Use };
         let mut writer = RowWriter::<R>::join(path, &signature, existing)?;
@@ -94,7 +101,11 @@ impl<R: TestedRow + Clone + PartialEq> Shards<R> {
         let keys: BTreeSet<R::Key> = self.shards.iter().flat_map(|s| s.rows.values().map(Row::key)).collect();
         writer.renew(|row| keys.contains(&row.key()));
         for shard in self.shards {
+            let (path, keys) = (shard.path.clone(), shard.rows.values().map(Row::key).collect::<Vec<_>>());
             writer.adopt(shard, |_| true)?;
+            if !keys.iter().all(|key| writer.contains(key)) {
+                return Err(Error::NotJoined { path });
+            }
         }
         let (measured, testing) = (writer.signature_mut().measured.clone(), signature.testing);
         let rows = writer.finish(|rows, blocks| match (&measured, testing) {
@@ -102,6 +113,17 @@ impl<R: TestedRow + Clone + PartialEq> Shards<R> {
             _ => Ok(()),
         })?;
         Ok(rows.len())
+    }
+
+    /// The number of rows, where a merge that was killed has published those that were measured again and only not removed the
+    /// shards: the results name all their runs.
+    fn published(&self) -> Option<usize> {
+        let without_rows = |run: &Provenance| Provenance { rows: Vec::new(), ..run.clone() };
+        let known: Vec<Provenance> =
+            self.results.iter().flat_map(|there| there.signature.runs.iter().map(without_rows)).collect();
+        let mut runs = self.shards.iter().flat_map(|shard| &shard.signature.runs);
+        let is_known = |run: &Provenance| run.rows.is_empty() || known.contains(&without_rows(run));
+        (self.again && runs.all(is_known)).then(|| self.results.iter().map(|there| there.rows.len()).sum())
     }
 
     /// The signature that all have, but for their runs.
@@ -125,7 +147,9 @@ impl<R: TestedRow + Clone + PartialEq> Shards<R> {
 
     /// Refuses gaps, by name.
     fn check_whole(&self, path: &Path) -> Result<(), Error> {
-        let files = self.shards.iter().chain(&self.results);
+        // What is to be measured again is not there yet.
+        let results = self.results.iter().filter(|_| !self.again);
+        let files = self.shards.iter().chain(results);
         let there: BTreeSet<String> = files.flat_map(|file| file.rows.values().map(Row::name)).collect();
         let mut parts = Vec::new();
         for shard in &self.shards {

@@ -51,14 +51,18 @@ impl<T: Task> Described<T> {
     }
 }
 
+/// Tokens of a text of ordinary length.
+const ORDINARY: usize = 32;
+
 impl<T: Task> Described<T> {
-    /// Refuses a memory that is too small to score what a model that is yet to be trained can take: before hours of training,
-    /// not after.
+    /// Refuses a memory that is too small to score even texts of ordinary length by a model that is yet to be trained: before
+    /// hours of training, not after.
     fn check_memory(&self, machine: &Machine) -> Result<(), Error> {
         if machine.model_folder(&self.name).join("model.safetensors").exists() {
             return Ok(());
         }
-        T::load_ahead(self, machine)?.map_or(Ok(()), |(load, longest)| load.check(machine, longest))
+        T::load_ahead(self, machine)?
+            .map_or(Ok(()), |(load, longest)| load.check(machine, longest.min(ORDINARY)))
     }
 }
 

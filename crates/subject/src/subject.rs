@@ -31,9 +31,11 @@ pub trait Subject {
 
     /// Reads a split, to be scored under any number of head sets.
     ///
+    /// - `beside`: other splits that are held at the same time, with which this one shares the memory
+    ///
     /// # Errors
     /// If the split is at fault, or the memory too small for one segment.
-    fn evaluator<'a>(&'a self, scored: &Scored) -> Result<Box<dyn Evaluator + 'a>, Error>;
+    fn evaluator<'a>(&'a self, scored: &Scored, beside: u64) -> Result<Box<dyn Evaluator + 'a>, Error>;
 
     /// Scores the model without each of these sets of heads, and hands each result to `each` with its place in
     /// `sets`, in order, as soon as it is there. Many sets in one call share what they can.
@@ -46,7 +48,7 @@ pub trait Subject {
         sets: &[HeadSet],
         each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.evaluator(scored)?.evaluate(sets, &vec![true; sets.len()], each)
+        self.evaluator(scored, 0)?.evaluate(sets, &vec![true; sets.len()], each)
     }
 
     /// Measures all heads on a split by gradients of the loss and by attention weights, with those of `masked` masked.

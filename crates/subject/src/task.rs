@@ -109,6 +109,11 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     /// Tokens of each segment.
     fn lengths(prepared: &Self::Prepared) -> Vec<usize>;
 
+    /// Number of texts that the model reads, several of a segment where that is a question.
+    fn texts(prepared: &Self::Prepared) -> usize {
+        Self::lengths(prepared).len()
+    }
+
     /// What segments take of the memory while they are scored.
     fn load_of<'a>(&'a self, model: &'a Self::Model, prepared: &Self::Prepared) -> Load<'a>;
 

@@ -6,7 +6,7 @@ use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal};
 use corpus::batches::longest_first_rows;
 use records::Identity;
 use stats::Metric;
-use training::{Machine, Progress};
+use training::{Machine, Memory, Progress};
 
 use crate::checkpoint::Origin;
 use crate::error::Error;
@@ -58,9 +58,11 @@ impl<T: Task> Subject for TaskSubject<T> {
         self.task.metric(split)
     }
 
-    fn evaluator<'a>(&'a self, scored: &Scored) -> Result<Box<dyn Evaluator + 'a>, Error> {
+    fn evaluator<'a>(&'a self, scored: &Scored, beside: u64) -> Result<Box<dyn Evaluator + 'a>, Error> {
         let prepared = self.prepare(scored)?;
-        let plan = Plan::new(&self.machine, &self.task.load_of(&self.model, &prepared))?;
+        let load = self.task.load_of(&self.model, &prepared);
+        let memory = Memory::BesideModel(self.machine.memory.beside(load.model_bytes) / (1 + beside));
+        let plan = Plan::new(&Machine { memory, ..self.machine.clone() }, &load)?;
         Ok(Box::new(SplitEvaluator {
             models: of_threads(&self.model, plan.workers)?,
             subject: self,
@@ -230,7 +232,7 @@ impl<T: Task> Pass for Continuations<'_, T> {
     }
 
     fn tokens(&self) -> u64 {
-        (self.segments() * self.tokens) as u64
+        (T::texts(&self.prepared) * self.tokens) as u64
     }
 
     fn run(&self) -> Result<u64, Error> {

@@ -117,7 +117,7 @@ impl Dynamics<'_> {
         counts
     }
 
-    /// The steps of a checkpoint that have no row yet.
+    /// Measures the steps of a checkpoint that have no row yet.
     fn curve(
         &self,
         checkpoint: &TrainingCheckpoint,
@@ -129,9 +129,11 @@ impl Dynamics<'_> {
         let metric = subject.metric(&self.scored.split).name();
         let is_due = |&step: &usize| rows.is_due(&row(checkpoint, (step, heads), &HeadSet::none(), metric));
         let missing: Vec<usize> = (0..counts.len()).filter(is_due).collect();
-        if missing.is_empty() {
+        let Some(base) =
+            missing.first().map(|&step| row(checkpoint, (step, heads), &HeadSet::none(), metric).base())
+        else {
             return Ok(());
-        }
+        };
         stop::check()?;
         if !self.machine.quiet {
             eprintln!("{}", described(checkpoint));
@@ -142,12 +144,12 @@ impl Dynamics<'_> {
             let now = (row.step < counts.len()).then(|| set(row.step));
             check_heads(row, &row.masked_heads, now.as_ref())?;
         }
-        let row = |&step: &usize| {
+        let row_set = |step: usize| {
             let masked = set(step);
-            RowSet { rows: vec![row(checkpoint, (step, heads), &masked, metric)], masked }
+            let due = missing.contains(&step).then(|| row(checkpoint, (step, heads), &masked, metric));
+            RowSet { rows: due.into_iter().collect(), masked }
         };
-        let sets: Vec<RowSet<DynamicsRow>> = missing.iter().map(row).collect();
-        let Some(base) = sets.first().map(|set| set.rows[0].base()) else { return Ok(()) };
+        let sets: Vec<RowSet<DynamicsRow>> = (0..counts.len()).map(row_set).collect();
         Ok(rows.measure(subject.as_ref(), &self.scored, &base, sets)?)
     }
 }

@@ -22,8 +22,8 @@ pub enum Error {
 
     /// Less memory than a computation asked for.
     #[error(
-        "the memory of the {place} is full: free some of it or give less with --memory; rows that are written stay, and the same \
-         command goes on from there"
+        "the memory of the {place} is full: free some of it, or use fewer --threads or less --memory; what is finished stays, and \
+         the same command goes on from there"
     )]
     FullMemory { place: &'static str },
 

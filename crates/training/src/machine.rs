@@ -14,7 +14,7 @@ use crate::memory::Memory;
 pub enum Precision {
     /// Single precision
     F32,
-    /// bfloat16, quick on machines that have units for it; a classifier looks again in f32 at close decisions
+    /// bfloat16, quick on machines that have units for it; classes and choices are decided again in f32 where they are close
     Bf16,
 }
 

@@ -166,7 +166,7 @@ impl Plan<'_> {
             }
         };
         let mut run = self.begin_loop(learner, adam, &material.train, states.last())?;
-        self.check_steps(&run, &checkpoints)?;
+        self.check_stay(&run, &checkpoints, states.len())?;
         let mut curve = self.open_curve(material.identity.clone(), &states)?;
         workplace.record.write(folder)?;
         save_tokenizer(folder)?;
@@ -216,16 +216,22 @@ impl Plan<'_> {
         Ok((learner, adam))
     }
 
-    /// Refuses checkpoints of `[dynamics]` that this training would not leave.
-    fn check_steps<L: Learner>(&self, run: &Run<L>, checkpoints: &Checkpoints) -> Result<(), Error> {
+    /// Refuses checkpoints of `[dynamics]` that this training, of which so many epochs are `done`, would not leave.
+    fn check_stay<L: Learner>(
+        &self,
+        run: &Run<L>,
+        checkpoints: &Checkpoints,
+        done: usize,
+    ) -> Result<(), Error> {
         let Some(stay) = self.stay else { return Ok(()) };
         if let Some(&step) = stay.steps.iter().find(|&&step| step > run.steps()) {
             return Err(Error::NoSuchStep { spec: self.path.to_owned(), step, steps: run.steps() });
         }
         let passed: Vec<usize> =
             stay.steps.iter().copied().filter(|&step| step <= run.adam.steps()).collect();
+        let epochs: Vec<usize> = stay.epochs.iter().copied().filter(|&epoch| epoch <= done).collect();
         let missing = |folder| Error::NoTrainingCheckpoint { folder, spec: self.path.to_owned() };
-        checkpoints.kept(Stay { epochs: &[], steps: &passed }).map(drop).map_err(missing)
+        checkpoints.kept(Stay { epochs: &epochs, steps: &passed }).map(drop).map_err(missing)
     }
 
     /// The training loop after the epoch `last`, with as many shards as it had.

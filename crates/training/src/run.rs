@@ -115,7 +115,7 @@ impl<L: Learner> Run<L> {
 
     /// One update; returns the batch's loss in nats per prediction, or NaN if the gradient is not finite.
     fn step(&mut self, train: &L::Examples, rows: &[usize], predictions: usize) -> Result<f64, L::Error> {
-        let needed = padded::<L>(train, rows).div_ceil(MOST_TOKENS);
+        let needed = rows.len().div_ceil((MOST_TOKENS / longest::<L>(train, rows).max(1)).max(1));
         let parts = divided(rows, self.shards.len().max(needed));
         let (mut losses, mut total) = (Vec::new(), None);
         for together in parts.chunks(self.shards.len()) {
@@ -169,7 +169,12 @@ impl<L: Learner> Run<L> {
 
 /// Tokens of these rows, padding included.
 pub(crate) fn padded<L: Learner>(examples: &L::Examples, rows: &[usize]) -> usize {
-    rows.len() * rows.iter().map(|&row| L::tokens(examples, row)).max().unwrap_or(0)
+    rows.len() * longest::<L>(examples, rows)
+}
+
+/// Tokens of the longest of these rows.
+fn longest<L: Learner>(examples: &L::Examples, rows: &[usize]) -> usize {
+    rows.iter().map(|&row| L::tokens(examples, row)).max().unwrap_or(0)
 }
 
 /// Cuts `rows` into at most `parts` pieces of similar length, none of them empty.

@@ -74,6 +74,14 @@ impl<R: TestedRow> RowWriter<R> {
     }
 }
 
+/// Gives results their names that a killed process was publishing.
+///
+/// # Errors
+/// [`Error::InUse`] if a run is writing them, or if a file cannot be read or written.
+pub fn finish_publishing(csv: &Path) -> Result<(), Error> {
+    ShardLock::at(csv).map(drop)
+}
+
 /// A shard that no run is writing, nor can begin to as long as this lives.
 #[derive(Debug)]
 pub struct ShardLock {
@@ -88,8 +96,11 @@ impl ShardLock {
     /// # Errors
     /// [`Error::InUse`] if a run is writing it, or if its files cannot be read or written.
     pub fn take(csv: &Path, shard: Shard) -> Result<Self, Error> {
-        let csv = shard.path(csv);
-        let (place, partial) = (Place::of(&csv), Place::partial(&csv));
+        Self::at(&shard.path(csv))
+    }
+
+    fn at(csv: &Path) -> Result<Self, Error> {
+        let (place, partial) = (Place::of(csv), Place::partial(csv));
         let file = locked(&place, &partial)?;
         Ok(Self { place, partial, _file: file })
     }

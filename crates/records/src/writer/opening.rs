@@ -174,7 +174,8 @@ impl<R: Row> RowWriter<R> {
     /// Takes over the rows of earlier runs, and the families that they belong to.
     fn inherit(&mut self, rows: BTreeMap<R::Key, R>, stored: Signature) {
         self.inherit_families(stored.measured);
-        if let (Some(now), Some(stored)) = (&mut self.signature.part, stored.part) {
+        if let (Some(now), Some(mut stored)) = (&mut self.signature.part, stored.part) {
+            stored.rows.retain(|name, _| !self.signature.discarded.contains(name));
             now.inherit(stored);
         }
         let mut runs = with_names(stored.runs, &rows);

@@ -38,10 +38,11 @@ impl<'a> Decisions<'a> {
         Ok(Self { texts, second_look })
     }
 
-    /// Replaces the classes of close decisions by those of the exact model.
+    /// Replaces the classes of close decisions by those of the exact model, set by set: what one set tells of the quick model's
+    /// error must not change what is found under another, which may not be wanted the next time.
     ///
-    /// - `logits`: those of the quick model, `[batch, labels]` of each set
-    /// - `found`: the class of each text under each set
+    /// - `logits`: those of the quick model, `[batch, labels]` of each wanted set
+    /// - `found`: the class of each text under each wanted set
     fn look_again(
         &self,
         exact: &Classifier,
@@ -49,31 +50,28 @@ impl<'a> Decisions<'a> {
         logits: &[Tensor],
         found: &mut [Vec<usize>],
     ) -> Result<(), Error> {
-        let logits = Tensor::stack(logits, 0).to_kind(Kind::Float).flatten(0, 1); // [sets * batch, labels]
-        let Some(look) = self.second_look.as_ref().filter(|_| logits.size()[1] > 1) else {
-            return Ok(()); // one class leaves nothing to decide
-        };
-        let (greatest, _) = logits.topk(2, -1, true, true);
-        let leads = to_vec::<f64>(&(greatest.select(1, 0) - greatest.select(1, 1)));
-        let wanted: Vec<HeadSet> = request.wanted.iter().map(|&set| request.sets[set].clone()).collect();
-        let variants = exact.variants(&wanted, request.rescale)?;
+        let Some(look) = &self.second_look else { return Ok(()) };
         let rows = request.rows;
-        look.take(&leads, |close| {
-            let (batch, mut largest) = (self.texts.batch(exact, rows)?, 0.0_f64);
-            // as many rows as the batch has at a time, for which there is memory
-            for places in close.chunks(rows.len() * request.sets_per_batch) {
-                let cells: Vec<_> =
-                    places.iter().map(|place| (place / rows.len(), place % rows.len())).collect();
-                let exact = exact.sweep_cells(&batch, &variants, &cells);
-                for (&(set, text), class) in cells.iter().zip(classes(&exact)?) {
-                    found[set][text] = class;
-                }
-                let places: Vec<i64> = places.iter().map(|&place| place as i64).collect();
-                let quick = logits.index_select(0, &Tensor::from_slice(&places).to_device(logits.device()));
-                largest = largest.max(largest_gap(&quick, &exact));
+        for ((&set, logits), found) in request.wanted.iter().zip(logits).zip(found) {
+            let logits = logits.to_kind(Kind::Float); // [batch, labels]
+            if logits.size()[1] < 2 {
+                return Ok(()); // one class leaves nothing to decide
             }
-            Ok(largest)
-        })
+            let (greatest, _) = logits.topk(2, -1, true, true);
+            let leads = to_vec::<f64>(&(greatest.select(1, 0) - greatest.select(1, 1)));
+            let variants = exact.variants(std::slice::from_ref(&request.sets[set]), request.rescale)?;
+            look.take(&leads, |close| {
+                let cells: Vec<(usize, usize)> = close.iter().map(|&text| (0, text)).collect();
+                let exact = exact.sweep_cells(&self.texts.batch(exact, rows)?, &variants, &cells);
+                for (&text, class) in close.iter().zip(classes(&exact)?) {
+                    found[text] = class;
+                }
+                let places: Vec<i64> = close.iter().map(|&text| text as i64).collect();
+                let places = Tensor::from_slice(&places).to_device(logits.device());
+                Ok(largest_gap(&logits.index_select(0, &places), &exact))
+            })?;
+        }
+        Ok(())
     }
 }
 

@@ -1,8 +1,8 @@
 //! How much of a split is computed at once, and by how many threads, within a bound of memory.
 //!
 //! Batches have their full size unless the memory is too small, and then only those shrink that do not fit; before they get
-//! too small for quick matrix products there are fewer threads. Numbers depend on batches in their last digits, and on the
-//! threads not at all.
+//! too small for quick matrix products there are fewer threads. Numbers depend on batches in their last digits, and so on the
+//! threads where the memory is too small for full batches on all of them.
 use corpus::batches::longest_first;
 use tch::Device;
 use training::Machine;
@@ -176,7 +176,7 @@ impl Load<'_> {
         };
         // The batch that takes most is not always the one that may grow most.
         let room = growth(&batches);
-        let batches = cut(&batches, most_pieces, |batch| self.least_growth(batch) <= room)?;
+        let batches = cut(whole, most_pieces, |batch| fits(batch) && self.least_growth(batch) <= room)?;
         Some(Fitting { growth: growth(&batches), batches })
     }
 

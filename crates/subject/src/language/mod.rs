@@ -174,6 +174,10 @@ impl Task for LanguageModelling {
         (0..rows.units()).map(|unit| lengths[rows.unit(unit)].iter().sum()).collect()
     }
 
+    fn texts(rows: &Rows) -> usize {
+        rows.len()
+    }
+
     fn load_of<'a>(&'a self, models: &'a Models<LanguageModel>, rows: &Rows) -> Load<'a> {
         memory::load(models.exact.config(), sizes(models, rows), rows.padded().collect())
     }

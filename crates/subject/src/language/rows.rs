@@ -238,12 +238,12 @@ impl Rows {
         units.iter().flat_map(|&unit| self.unit(unit)).collect()
     }
 
-    /// Tokens that the model reads of each unit, its rows padded to the longest of them.
+    /// Tokens that the model reads of each unit, if all are as long as its longest row and all units have as many rows as the
+    /// largest: so much each takes in a batch at the most, in which rows are padded to the longest of all.
     pub(super) fn padded(&self) -> impl Iterator<Item = usize> + '_ {
-        let padded = |unit: Range<usize>| {
-            unit.len() * unit.map(|row| self.rows[row].tokens.len() - 1).max().unwrap_or(0)
-        };
-        (0..self.units()).map(move |unit| padded(self.unit(unit)))
+        let most_rows = (0..self.units()).map(|unit| self.unit(unit).len()).max().unwrap_or(0);
+        let longest = |unit: Range<usize>| unit.map(|row| self.rows[row].tokens.len() - 1).max().unwrap_or(0);
+        (0..self.units()).map(move |unit| most_rows * longest(self.unit(unit)))
     }
 
     /// The document or question that a row belongs to.

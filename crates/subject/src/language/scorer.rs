@@ -47,7 +47,8 @@ impl<'a> Predictions<'a> {
         Ok(Self { rows, second_look })
     }
 
-    /// The choice of each question under each wanted set, close ones by the exact model.
+    /// The choice of each question under each wanted set, close ones by the exact model, set by set: what one set tells of the
+    /// quick model's error must not change what is found under another, which may not be wanted the next time.
     ///
     /// `nats`: of the quick model, of each row under each wanted set
     fn choose(
@@ -56,28 +57,26 @@ impl<'a> Predictions<'a> {
         request: &Request<'_>,
         nats: &[Vec<f64>],
     ) -> Result<Vec<Vec<usize>>, Error> {
-        let units = request.rows;
-        let quick: Vec<Vec<f64>> = nats.iter().flat_map(|nats| by_question(self.rows, units, nats)).collect();
-        let decisions: Vec<Decision> = quick.iter().map(|scores| Decision::of(scores)).collect();
-        let mut chosen: Vec<usize> = decisions.iter().map(|decision| decision.choice).collect();
-        if let Some(look) = &self.second_look {
+        let questions = request.rows;
+        let under_set = |(&set, nats): (&usize, &Vec<f64>)| {
+            let quick = by_question(self.rows, questions, nats);
+            let decisions: Vec<Decision> = quick.iter().map(|scores| Decision::of(scores)).collect();
+            let mut chosen: Vec<usize> = decisions.iter().map(|decision| decision.choice).collect();
+            let Some(look) = &self.second_look else { return Ok(chosen) };
             let leads: Vec<f64> = decisions.iter().map(|decision| decision.lead).collect();
             look.take(&leads, |close| {
+                let again: Vec<usize> = close.iter().map(|&place| questions[place]).collect();
+                let exact = scores(self.rows, exact, &again, &request.sets[set], request.rescale)?;
                 let mut largest = 0.0_f64;
-                for places in close.chunk_by(|one, next| one / units.len() == next / units.len()) {
-                    let set = &request.sets[request.wanted[places[0] / units.len()]];
-                    let questions: Vec<usize> =
-                        places.iter().map(|place| units[place % units.len()]).collect();
-                    let exact = scores(self.rows, exact, &questions, set, request.rescale)?;
-                    for (&place, exact) in places.iter().zip(exact) {
-                        chosen[place] = Decision::of(&exact).choice;
-                        largest = largest.max(largest_gap(&quick[place], &exact));
-                    }
+                for (&place, exact) in close.iter().zip(exact) {
+                    chosen[place] = Decision::of(&exact).choice;
+                    largest = largest.max(largest_gap(&quick[place], &exact));
                 }
                 Ok(largest)
             })?;
-        }
-        Ok(chosen.chunks(units.len()).map(<[usize]>::to_vec).collect())
+            Ok(chosen)
+        };
+        request.wanted.iter().zip(nats).map(under_set).collect()
     }
 }
 
