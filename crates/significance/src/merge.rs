@@ -66,6 +66,9 @@ struct Shards<R: Row> {
     results: Vec<Stored<R>>,
     /// Whether the rows of shards take the place of those that are there.
     again: bool,
+    /// The number of rows of the results, where these are what shards that measure again make: a merge was killed before it
+    /// could remove the shards.
+    published: Option<usize>,
 }
 
 impl<R: TestedRow + Clone + PartialEq> Shards<R> {
@@ -79,19 +82,22 @@ impl<R: TestedRow + Clone + PartialEq> Shards<R> {
             Err(_) if again => Vec::new(), // what cannot be used is replaced
             there => there?,
         };
+        let mut published = None;
         if again {
+            published =
+                results.iter().find(|there| names_all_runs(there, &shards)).map(|there| there.rows.len());
             let names: BTreeSet<String> =
                 shards.iter().flat_map(|s| s.rows.values().map(Row::name)).collect();
             let identity = shards.first().map(|shard| shard.signature.identity.clone());
             results.retain(|there| Some(&there.signature.identity) == identity.as_ref());
             results.iter_mut().for_each(|there| there.rows.retain(|_, row| !names.contains(&row.name())));
         }
-        Ok(Self { shards, results, again })
+        Ok(Self { shards, results, again, published })
     }
 
     /// Makes one file of all and tests its rows; says how many there are.
     fn join(self, path: &Path) -> Result<usize, Error> {
-        if let Some(published) = self.published() {
+        if let Some(published) = self.published {
             return Ok(published);
         }
         let signature = self.checked(path)?;
@@ -113,17 +119,6 @@ impl<R: TestedRow + Clone + PartialEq> Shards<R> {
             _ => Ok(()),
         })?;
         Ok(rows.len())
-    }
-
-    /// The number of rows, where a merge that was killed has published those that were measured again and only not removed the
-    /// shards: the results name all their runs.
-    fn published(&self) -> Option<usize> {
-        let without_rows = |run: &Provenance| Provenance { rows: Vec::new(), ..run.clone() };
-        let known: Vec<Provenance> =
-            self.results.iter().flat_map(|there| there.signature.runs.iter().map(without_rows)).collect();
-        let mut runs = self.shards.iter().flat_map(|shard| &shard.signature.runs);
-        let is_known = |run: &Provenance| run.rows.is_empty() || known.contains(&without_rows(run));
-        (self.again && runs.all(is_known)).then(|| self.results.iter().map(|there| there.rows.len()).sum())
     }
 
     /// The signature that all have, but for their runs.
@@ -175,6 +170,15 @@ impl<R: TestedRow + Clone + PartialEq> Shards<R> {
             missing.into_iter().map(|(shard, rows)| described(shard, rows, &known)).collect();
         Err(Error::Incomplete { path: path.to_owned(), rows, described: described.join("; ") })
     }
+}
+
+/// Whether results name all runs that have written rows of the shards.
+fn names_all_runs<R: Row>(results: &Stored<R>, shards: &[Stored<R>]) -> bool {
+    let without_rows = |run: &Provenance| Provenance { rows: Vec::new(), ..run.clone() };
+    let known: Vec<Provenance> = results.signature.runs.iter().map(without_rows).collect();
+    let mut written = shards.iter().filter(|shard| !shard.rows.is_empty()).peekable();
+    written.peek().is_some()
+        && written.flat_map(|shard| &shard.signature.runs).all(|run| known.contains(&without_rows(run)))
 }
 
 /// What a shard lacks: `self:1:3, self:2:3 of shard 3/8, which is unfinished`.
