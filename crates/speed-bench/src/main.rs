@@ -45,7 +45,7 @@ struct Args {
     width: f64,
 
     /// Time for each row, in minutes, after which a wider interval has to do
-    #[arg(long, value_name = "MINUTES", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    #[arg(long, value_name = "MINUTES", default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     minutes: u64,
 
     /// Instead of scoring segments, continue each by so many tokens, greedily and with a cache; for language models
