@@ -216,6 +216,19 @@ mod tests {
     }
 
     /// Rates from 0.02 to 0.5 differ far more than their errors, at most 0.025; equal rates differ by chance alone.
+    /// Two groups, of which only those of the first side change r: the jackknife's (2 - 1) / 2 times the squares, which are
+    /// 2 (d / 2)² for a difference of d.
+    #[test]
+    fn the_jackknife_scales_with_its_groups() {
+        let second = vec![1.0, 2.0, 3.0, 5.0];
+        let [one, other] = [vec![1.0, 3.0, 2.0, 5.0], vec![2.0, 1.0, 3.0, 4.0]];
+        let difference = fisher_z(&one, &second).unwrap() - fisher_z(&other, &second).unwrap();
+        let first = WithoutGroups { whole: vec![1.0, 2.0, 2.5, 5.0], without: vec![one, other] };
+        let second = WithoutGroups { whole: second.clone(), without: vec![second.clone(), second] };
+        let found = variance(&first, &second).unwrap();
+        assert!((found - difference.powi(2) / 4.0).abs() < 1e-12, "{found}");
+    }
+
     #[test]
     fn real_differences_are_reliable_and_noise_is_not() {
         let real = reliability(&sweep(25, |variant| 0.02 * (variant + 1) as f64, 1)).unwrap();
