@@ -1,8 +1,9 @@
 //! What rows are called and how they belong together: signatures, statistics and shards of results find them by it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use records::{
-    AblationRow, BASE, CorrelationRow, DynamicsRow, Existing, Identity, ImportanceRow, Order, Provenance,
-    PruningRow, Row, RowWriter, Signature, SpeedRow, TestedRow, TrainingRow, read_complete,
+    AblationRow, BASE, CorrelationRow, DynamicsRow, Existing, Identity, ImportanceRow, Measured, Order,
+    Provenance, PruningRow, Row, RowWriter, Signature, SpeedRow, TestedRow, Testing, TrainingRow,
+    read_complete,
 };
 
 /// The only row of a file with this line.
@@ -89,4 +90,16 @@ fn a_writer_knows_its_rows_until_they_are_discarded() {
     let rows = writer.finish(|_, _| Ok::<(), records::Error>(())).unwrap();
     assert_eq!(rows, read_complete::<TrainingRow>(&path).unwrap());
     assert_eq!(rows.iter().map(Row::name).collect::<Vec<_>>(), ["1/400"]);
+}
+
+#[test]
+fn a_signature_says_what_is_tested_and_how() {
+    let run = Provenance::collect("cpu", 1, std::collections::BTreeMap::new());
+    let families = std::collections::BTreeMap::from([("self".to_owned(), 32)]);
+    let measured = Measured { metric: "nats".to_owned(), positive: None, families };
+    let testing = Testing { resamples: 99, seed: 7, margin_percent: 1.0 };
+    let signature = Signature::new(Identity::new("ablate-one", "demo-x"), run);
+    assert_eq!((&signature.measured, &signature.testing), (&None, &None));
+    let signature = signature.tested(measured.clone(), testing);
+    assert_eq!((signature.measured, signature.testing), (Some(measured), Some(testing)));
 }
