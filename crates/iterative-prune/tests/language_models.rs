@@ -37,6 +37,10 @@ fn score_of(folder: &Path, export: &str, spec: &str) -> f64 {
     row.base_score
 }
 
+/// As little as speed-bench can time.
+const TIMED: [&str; 10] =
+    ["--batch-size", "2", "--repeats", "2", "--minutes", "0", "--estimate-limit", "20", "--limit", "6"];
+
 #[test]
 fn heads_of_a_language_model_are_scored_by_nats_and_by_choices() {
     let folder = language_model();
@@ -70,21 +74,7 @@ fn every_experiment_takes_a_language_model() {
         ("cross-domain", &["--resamples", "99"]),
         ("cross-domain", &["--resamples", "99", "--split", "agreement", "--against", "agreement-shifted"]),
         ("importance", &["--estimate-limit", "20"]),
-        (
-            "speed-bench",
-            &[
-                "--batch-size",
-                "2",
-                "--repeats",
-                "2",
-                "--minutes",
-                "0",
-                "--estimate-limit",
-                "20",
-                "--limit",
-                "6",
-            ],
-        ),
+        ("speed-bench", &TIMED),
         (
             "iterative-prune",
             &["--search", "greedy-forward", "--limit", "10", "--step-percent", "50", "--resamples", "99"],
@@ -136,28 +126,14 @@ fn texts_are_continued_with_and_without_heads() {
         lines[0].starts_with("all heads: ") && lines[1].starts_with("without self:1:1+self:2:2: "),
         "{output}"
     );
-    let timed = [
-        "--continue-by",
-        "8",
-        "--batch-size",
-        "2",
-        "--repeats",
-        "2",
-        "--minutes",
-        "0",
-        "--estimate-limit",
-        "20",
-        "--limit",
-        "6",
-    ];
-    command("speed-bench", folder.path()).args(timed).assert().success();
+    command("speed-bench", folder.path()).args(TIMED).args(["--continue-by", "8"]).assert().success();
     let speeds: Vec<records::SpeedRow> =
         test_support::rows(folder.path(), "speed-bench-decoding-first-6.csv");
     assert!(speeds[0].predicted_ratio > 1.0, "{}", speeds[0].predicted_ratio);
     assert_eq!(speeds[0].tokens, 8 * speeds[0].segments as u64);
     let other = language_model();
     let mut beyond = command("speed-bench", other.path());
-    let message = refusal(beyond.args(timed).args(["--continue-by", "96"]));
+    let message = refusal(beyond.args(TIMED).args(["--continue-by", "96"]));
     assert!(message.contains("cannot be continued by 96 tokens: the model has 96 positions"), "{message}");
 }
 

@@ -13,6 +13,7 @@ use stats::{Cells, Metric, Segments};
 
 mod agreement;
 mod args;
+pub mod command;
 mod error;
 mod file;
 mod merge;

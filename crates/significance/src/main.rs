@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use records::is_shard;
 use records::signature::Testing;
-use records::visible::one_line;
+use significance::command::{exit_code, print_fault, start_threads};
 use significance::{Retested, Share, TestArgs, retest};
 
 /// Makes all p-values, intervals, adjustments and shares of heads that can go again, from the stored statistics of segments.
@@ -37,19 +37,11 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", one_line(&format!("{error:#}")));
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
-    if let Some(threads) = args.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
-    }
+    start_threads(args.threads)?;
     let change = |before: Testing| args.test.testing(Some(before), args.seed);
     let files = files(args)?;
     if let [path] = files.as_slice() {
@@ -67,7 +59,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
             Err(error) => {
                 faults += 1;
                 let error = anyhow::Error::from(error);
-                eprintln!("error: {}", one_line(&format!("`{}`: {error:#}", path.display())));
+                print_fault(&error.context(format!("`{}`", path.display())));
             }
         }
     }

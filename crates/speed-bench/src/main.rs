@@ -12,8 +12,8 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 use clap::Parser;
 use core_masking::{HeadId, HeadSet};
-use experiment::{EstimateArgs, OpenRows, SharedArgs, has_duplicates, random_order};
-use records::{Order, RowWriter, Signature, SpeedRow};
+use experiment::{Estimate, EstimateArgs, OpenRows, SharedArgs, has_duplicates, random_order};
+use records::{Identity, Order, RowWriter, Signature, SpeedRow};
 use subject::{Description, Scored, Subject, Work};
 use training::{Machine, Precision};
 
@@ -136,22 +136,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let mut identity = subject.identity("speed-bench", &scored)?;
-    identity.seed = Some(args.shared.seed());
-    if let Some(estimate) = &estimate {
-        estimate.describe(subject.as_ref(), &mut identity)?;
-    }
-    identity.arguments.insert("order".to_owned(), args.order.name().into());
-    identity.arguments.insert("repeats".to_owned(), args.repeats.into());
-    identity.arguments.insert("width".to_owned(), args.width.into());
-    identity.arguments.insert("minutes".to_owned(), args.minutes.into());
-    if let Some(tokens) = args.continue_by {
-        identity.arguments.insert("continue_by".to_owned(), tokens.into());
-    }
-    // times of other machines do not belong in one file
-    identity.arguments.insert("device".to_owned(), machine.device_name().into());
-    identity.arguments.insert("processor".to_owned(), machine.processor_name().into());
-    identity.arguments.insert("threads".to_owned(), machine.threads.into());
+    let identity = identity(args, subject.as_ref(), &scored, estimate.as_ref(), &machine)?;
     let run = machine.provenance();
     let OpenRows { path, writer: mut rows, .. } =
         args.shared.open_rows::<SpeedRow>(&path, &Signature::new(identity, run))?;
@@ -172,6 +157,35 @@ fn run(args: &Args) -> anyhow::Result<()> {
     rows.finish(|_, _| Ok::<(), records::Error>(()))?;
     println!("{}", path.display());
     Ok(())
+}
+
+/// All that the times depend on.
+fn identity(
+    args: &Args,
+    subject: &dyn Subject,
+    scored: &Scored,
+    estimate: Option<&Estimate>,
+    machine: &Machine,
+) -> anyhow::Result<Identity> {
+    let mut identity = subject.identity("speed-bench", scored)?;
+    identity.seed = Some(args.shared.seed());
+    if let Some(estimate) = estimate {
+        estimate.describe(subject, &mut identity)?;
+    }
+    identity.arguments.extend([
+        ("order".to_owned(), args.order.name().into()),
+        ("repeats".to_owned(), args.repeats.into()),
+        ("width".to_owned(), args.width.into()),
+        ("minutes".to_owned(), args.minutes.into()),
+        // times of other machines do not belong in one file
+        ("device".to_owned(), machine.device_name().into()),
+        ("processor".to_owned(), machine.processor_name().into()),
+        ("threads".to_owned(), machine.threads.into()),
+    ]);
+    if let Some(tokens) = args.continue_by {
+        identity.arguments.insert("continue_by".to_owned(), tokens.into());
+    }
+    Ok(identity)
 }
 
 /// Numbers of heads that are removed: ⌈heads · percent / 100⌉.

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use records::visible::one_line;
 use records::{is_shard, shards_in};
+use significance::command::{exit_code, print_fault, start_threads};
 use significance::merge;
 
 /// Joins what runs with --shard have measured into the results that one run would have written, byte for byte, and tests them.
@@ -35,19 +35,11 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", one_line(&format!("{error:#}")));
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
-    if let Some(threads) = args.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
-    }
+    start_threads(args.threads)?;
     let files = files(args)?;
     let mut faults = 0;
     for path in &files {
@@ -58,7 +50,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
             Err(error) if files.len() == 1 => return Err(error.into()),
             Err(error) => {
                 faults += 1;
-                eprintln!("error: {}", one_line(&format!("{:#}", anyhow::Error::from(error))));
+                print_fault(&error.into());
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use core_masking::{ClassifierConfig, Measure};
 
 use super::texts::BATCH_TOKENS;
-use crate::evaluation::{Kept, Layers, Load, SegmentBytes};
+use crate::evaluation::{Layers, Load, SegmentBytes, while_measuring};
 use crate::precision::Bytes;
 
 /// What texts of these lengths take of the memory while they are scored by a model whose numbers have so many `bytes`.
@@ -38,9 +38,6 @@ pub(crate) fn measuring_load(
         heads: config.num_attention_heads as u64,
         feed_forward: 2 * config.intermediate_size as u64,
     };
-    let kept = Kept::by(measures);
-    let segment = move |tokens| {
-        SegmentBytes::exactly(layers.numbers(tokens as u64, tokens as u64, kept) * bytes.quickest)
-    };
-    Load { segment: Box::new(segment), trunk_bytes: 0, ..load(config, bytes, lengths) }
+    let segment = while_measuring(vec![layers], measures, bytes.quickest);
+    Load { segment, trunk_bytes: 0, ..load(config, bytes, lengths) }
 }

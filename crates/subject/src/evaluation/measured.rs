@@ -3,6 +3,8 @@ use std::collections::BTreeSet;
 
 use core_masking::Measure;
 
+use super::plan::SegmentBytes;
+
 /// Layers of a text's way through a model, all of one size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layers {
@@ -16,9 +18,22 @@ pub(crate) struct Layers {
     pub feed_forward: u64,
 }
 
+/// What a segment of so many tokens takes on its way through these layers; `bytes`: of a number.
+pub(crate) fn while_measuring(
+    stacks: Vec<Layers>,
+    measures: &BTreeSet<Measure>,
+    bytes: u64,
+) -> Box<dyn Fn(usize) -> SegmentBytes> {
+    let kept = Kept::by(measures);
+    Box::new(move |tokens| {
+        let numbers = stacks.iter().map(|layers| layers.numbers(tokens as u64, tokens as u64, kept));
+        SegmentBytes::exactly(numbers.sum::<u64>() * bytes)
+    })
+}
+
 /// What is kept of the attention weights of a layer, and whether anything else is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kept {
+struct Kept {
     has_gradients: bool,
     /// Numbers for each weight.
     weights: u64,
@@ -26,7 +41,7 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// What these measures are made of.
-    pub(crate) fn by(measures: &BTreeSet<Measure>) -> Self {
+    fn by(measures: &BTreeSet<Measure>) -> Self {
         let of_weights = measures.iter().any(|measure| measure.is_of_weights());
         let of_their_gradients = measures.contains(&Measure::AttentionGradient);
         Self {
@@ -38,7 +53,7 @@ impl Kept {
 
 impl Layers {
     /// Numbers that so many queries, which see so many keys, take in all layers together.
-    pub(crate) fn numbers(&self, queries: u64, keys: u64, kept: Kept) -> u64 {
+    fn numbers(&self, queries: u64, keys: u64, kept: Kept) -> u64 {
         let Self { count, width, heads_width, heads, feed_forward } = *self;
         // The residual stream before and after each sublayer and its normalisation; queries and what heads read, with gates;
         // the sums of attention weights, gates and their gradients.

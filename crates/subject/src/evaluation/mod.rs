@@ -20,7 +20,7 @@ use crate::model::Model;
 use groups::{Part, most_together, parts};
 pub(crate) use groups::{by_lowest_layer, neighbours};
 use growth::{Growth, Share};
-pub(crate) use measured::{Kept, Layers};
+pub(crate) use measured::{Layers, while_measuring};
 pub(crate) use measuring::over_batches;
 pub(crate) use plan::{Load, Plan, SegmentBytes};
 use trunks::Trunks;

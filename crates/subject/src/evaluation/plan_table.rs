@@ -61,25 +61,21 @@ struct Case {
     load: Load<'static>,
 }
 
-fn sizes(config: TranslatorConfig) -> translation::Sizes {
-    translation::Sizes { config, bytes: 4, model_bytes: 0 }
-}
-
 /// Scored and, where heads are measured on such texts, all measures at once.
 fn cases() -> Vec<Case> {
     let all = Measure::ALL.into_iter().collect();
     let example = [Measure::Example].into_iter().collect();
-    let opus = || sizes(translator(512, 8, 2048, 59_514, 512));
-    let wmt_big = || sizes(translator(1024, 16, 4096, 44_512, 1024));
+    let opus = &translator(512, 8, 2048, 59_514, 512);
+    let wmt_big = &translator(1024, 16, 4096, 44_512, 1024);
     let sentences = || lengths(1997, 32.0, [3, 200]);
     let single = Bytes::single(0);
     let qwen = &half_a_billion();
     let to_512 = || lengths(2000, 250.0, [128, 512]);
     [
-        ("opus-mt-en-fr", translation::load(&search(4, (0.0, 511)), opus(), sentences())),
-        ("opus-mt-en-fr, measured", translation::measuring_load(opus(), sentences(), &all)),
-        ("WMT big", translation::load(&search(5, (0.0, 200)), wmt_big(), sentences())),
-        ("WMT big, measured", translation::measuring_load(wmt_big(), sentences(), &all)),
+        ("opus-mt-en-fr", translation::load(&search(4, (0.0, 511)), opus, single, sentences())),
+        ("opus-mt-en-fr, measured", translation::measuring_load(opus, single, sentences(), &all)),
+        ("WMT big", translation::load(&search(5, (0.0, 200)), wmt_big, single, sentences())),
+        ("WMT big, measured", translation::measuring_load(wmt_big, single, sentences(), &all)),
         ("BERT base on MNLI", classifier::load(&bert(12, 768, 12), single, lengths(9815, 36.0, [8, 128]))),
         ("BERT base to 512", classifier::load(&bert(12, 768, 12), single, to_512())),
         (

@@ -5,7 +5,7 @@ use core_masking::language_model::LOGITS_AT_ONCE;
 use core_masking::{LanguageConfig, Measure};
 
 use super::rows::BATCH_TOKENS;
-use crate::evaluation::{Kept, Layers, Load, SegmentBytes};
+use crate::evaluation::{Layers, Load, SegmentBytes, while_measuring};
 use crate::precision::Bytes;
 
 /// While rows of so many tokens are predicted.
@@ -50,11 +50,8 @@ pub(crate) fn measuring_load(
         // before and after the nonlinearity, the gate, and their product
         feed_forward: 4 * config.feed_forward_width() as u64,
     };
-    let kept = Kept::by(measures);
-    let segment = move |tokens| {
-        SegmentBytes::exactly(layers.numbers(tokens as u64, tokens as u64, kept) * bytes.quickest)
-    };
-    Load { segment: Box::new(segment), trunk_bytes: 0, ..load(config, bytes, lengths) }
+    let segment = while_measuring(vec![layers], measures, bytes.quickest);
+    Load { segment, trunk_bytes: 0, ..load(config, bytes, lengths) }
 }
 
 /// Of all heads of a layer together.

@@ -5,32 +5,29 @@ use core_masking::language_model::LOGITS_AT_ONCE;
 use core_masking::loss::MOST_LOGITS;
 use core_masking::{BeamSearch, Measure, SentenceBytes, TranslatorConfig};
 
-use crate::evaluation::{Kept, Layers, Load, SegmentBytes};
+use crate::evaluation::{Layers, Load, SegmentBytes, while_measuring};
+use crate::precision::Bytes;
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
 /// waits long for the last batch.
 const BATCH_TOKENS: usize = 1_024;
 
-/// Of a model.
-pub(crate) struct Sizes {
-    pub config: TranslatorConfig,
-    /// Of a number.
-    pub bytes: u64,
-    pub model_bytes: u64,
-}
-
 /// While sentences with so many source tokens are translated.
-pub(crate) fn load(search: &BeamSearch, sizes: Sizes, lengths: Vec<usize>) -> Load<'static> {
-    let Sizes { config, bytes, model_bytes } = sizes;
-    let search = search.clone();
+pub(crate) fn load(
+    search: &BeamSearch,
+    config: &TranslatorConfig,
+    bytes: Bytes,
+    lengths: Vec<usize>,
+) -> Load<'static> {
+    let (search, of_sentences) = (search.clone(), config.clone());
     Load {
         lengths,
         batch_tokens: BATCH_TOKENS,
         thread_bytes: 0,
-        trunk_bytes: config.d_model as u64 * bytes,
-        model_bytes,
+        trunk_bytes: config.d_model as u64 * bytes.quickest,
+        model_bytes: bytes.model,
         segment: Box::new(move |tokens| {
-            let SentenceBytes { likely, most } = search.sentence_bytes(&config, bytes, tokens);
+            let SentenceBytes { likely, most } = search.sentence_bytes(&of_sentences, bytes.quickest, tokens);
             SegmentBytes { likely, most }
         }),
     }
@@ -38,11 +35,11 @@ pub(crate) fn load(search: &BeamSearch, sizes: Sizes, lengths: Vec<usize>) -> Lo
 
 /// While heads are measured on pairs, by the tokens of their longer sides.
 pub(crate) fn measuring_load(
-    sizes: Sizes,
+    config: &TranslatorConfig,
+    bytes: Bytes,
     lengths: Vec<usize>,
     measures: &BTreeSet<Measure>,
 ) -> Load<'static> {
-    let Sizes { config, bytes, model_bytes } = sizes;
     let layers = |count: usize, heads: usize, feed_forward: i64| Layers {
         count: count as u64,
         width: config.d_model as u64,
@@ -50,28 +47,23 @@ pub(crate) fn measuring_load(
         heads: heads as u64,
         feed_forward: 2 * feed_forward as u64,
     };
-    let stacks = [
+    let stacks = vec![
         layers(config.encoder_layers, config.encoder_attention_heads, config.encoder_ffn_dim),
         layers(config.decoder_layers, config.decoder_attention_heads, config.decoder_ffn_dim),
         layers(config.decoder_layers, config.decoder_attention_heads, 0), // attention to the encoder
     ];
     let vocabulary = config.target_vocabulary();
-    let kept = Kept::by(measures);
     // The logits of a batch, their exponentials and what derivatives are made of: all at once, or of a part of the tokens.
     let logits = match vocabulary * BATCH_TOKENS as i64 {
         all if all <= MOST_LOGITS => all,
         _ => MOST_LOGITS.max(LOGITS_AT_ONCE.max(vocabulary)),
     };
-    let segment = move |tokens: usize| {
-        let numbers = stacks.iter().map(|layers| layers.numbers(tokens as u64, tokens as u64, kept));
-        SegmentBytes::exactly(numbers.sum::<u64>() * bytes)
-    };
     Load {
         lengths,
         batch_tokens: BATCH_TOKENS,
-        segment: Box::new(segment),
-        thread_bytes: 3 * logits as u64 * bytes.max(4),
+        segment: while_measuring(stacks, measures, bytes.quickest),
+        thread_bytes: 3 * logits as u64 * bytes.quickest.max(4),
         trunk_bytes: 0,
-        model_bytes,
+        model_bytes: bytes.model,
     }
 }

@@ -31,9 +31,9 @@ use crate::checkpoint::Places;
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
 use crate::model::Model;
+use crate::precision::Bytes;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
-use memory::Sizes;
 use pairs::Pairs;
 use scorer::Sentences;
 use spec::{DecodingSpec, TranslationSpec};
@@ -172,9 +172,7 @@ impl Task for Translation {
     }
 
     fn load_of<'a>(&'a self, model: &'a Translator, prepared: &Prepared) -> Load<'a> {
-        let sizes =
-            Sizes { config: model.config().clone(), bytes: bytes(model), model_bytes: Model::bytes(model) };
-        memory::load(&self.search, sizes, Self::lengths(prepared))
+        memory::load(&self.search, model.config(), bytes(model), Self::lengths(prepared))
     }
 
     fn load_ahead(described: &Described<Self>, _: &Machine) -> Result<Option<(Load<'static>, usize)>, Error> {
@@ -182,8 +180,7 @@ impl Task for Translation {
         let Some((model, tokenizer)) = spec.model.zip(spec.tokenizer) else { return Ok(None) };
         let config = model.untrained_config(tokenizer.vocabulary);
         let longest = config.max_position_embeddings as usize;
-        let sizes = Sizes { config, bytes: 4, model_bytes: 0 };
-        Ok(Some((memory::load(&search(spec), sizes, Vec::new()), longest)))
+        Ok(Some((memory::load(&search(spec), &config, Bytes::single(0), Vec::new()), longest)))
     }
 
     fn scorer<'a>(
@@ -208,9 +205,8 @@ impl Task for Translation {
     }
 
     fn measuring_load<'a>(model: &'a Translator, pairs: &Pairs, measures: &BTreeSet<Measure>) -> Load<'a> {
-        let sizes =
-            Sizes { config: model.config().clone(), bytes: bytes(model), model_bytes: Model::bytes(model) };
-        memory::measuring_load(sizes, (0..pairs.len()).map(|row| pairs.tokens(row)).collect(), measures)
+        let lengths = (0..pairs.len()).map(|row| pairs.tokens(row)).collect();
+        memory::measuring_load(model.config(), bytes(model), lengths, measures)
     }
 
     fn measure(
@@ -261,9 +257,10 @@ pub(crate) fn search(spec: &TranslationSpec) -> BeamSearch {
     spec.decoding.over(DecodingSpec::usual())
 }
 
-/// Bytes of a number.
-fn bytes(model: &Translator) -> u64 {
-    GatedModel::options(model).0.elt_size_in_bytes() as u64
+/// What memory depends on: a translator never looks again.
+fn bytes(model: &Translator) -> Bytes {
+    let of_number = GatedModel::options(model).0.elt_size_in_bytes() as u64;
+    Bytes { exact: of_number, quickest: of_number, model: Model::bytes(model) }
 }
 
 /// A search as signatures tell it.
