@@ -150,6 +150,15 @@ pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Tensor {
     -log_probabilities.gather(1, &labels.unsqueeze(1), false).squeeze_dim(1)
 }
 
+/// ln Σ exp over the last axis: the greatest number less the logarithm of its softmax, which takes libtorch a sixth
+/// of the time of its own `logsumexp` where there are many numbers.
+pub(crate) fn log_sum_exp(numbers: &Tensor) -> Tensor {
+    let greatest = numbers.amax([-1], false);
+    let sum = &greatest - numbers.log_softmax(-1, numbers.kind()).amax([-1], false);
+    // nothing has a softmax where all numbers are banned
+    sum.where_self(&greatest.ne(f64::NEG_INFINITY), &greatest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

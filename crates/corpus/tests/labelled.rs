@@ -15,7 +15,7 @@ fn shared() -> Option<PathBuf> {
     if shared.join("glue/SST-2/train.tsv").exists() {
         return Some(shared);
     }
-    eprintln!("skipped: no classification data in `{}`", shared.display());
+    test_support::skipped(&format!("no classification data in `{}`", shared.display()));
     None
 }
 

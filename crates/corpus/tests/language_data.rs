@@ -16,7 +16,7 @@ fn shared(file: &str) -> Option<PathBuf> {
     if shared.join(file).exists() {
         return Some(shared);
     }
-    eprintln!("skipped: no `{file}` in `{}`", shared.display());
+    test_support::skipped(&format!("no `{file}` in `{}`", shared.display()));
     None
 }
 

@@ -17,7 +17,7 @@ fn shared() -> Option<PathBuf> {
     if shared.join("multi30k/train.en.gz").exists() {
         return Some(shared);
     }
-    eprintln!("skipped: no Multi30k in `{}`", shared.display());
+    test_support::skipped(&format!("no Multi30k in `{}`", shared.display()));
     None
 }
 

@@ -15,7 +15,7 @@ fn shared() -> Option<PathBuf> {
     if shared.join("tatoeba/fra-eng.zip").exists() {
         return Some(shared);
     }
-    eprintln!("skipped: no Tatoeba in `{}`", shared.display());
+    test_support::skipped(&format!("no Tatoeba in `{}`", shared.display()));
     None
 }
 

@@ -24,7 +24,7 @@ pub struct SharedArgs {
     #[arg(long, value_name = "SPLIT")]
     pub split: Option<String>,
 
-    /// First segments of the split to score; all if absent
+    /// First segments of the split to score, of a split in groups the first of each in proportion; all if absent
     #[arg(long, value_name = "N", value_parser = positive)]
     pub limit: Option<usize>,
 

@@ -10,7 +10,7 @@ use training::Machine;
 
 use crate::args::SharedArgs;
 use crate::error::Error;
-use crate::measured::{Finished, MeasuredRows, Plan, RowSet};
+use crate::measured::{Finished, MeasuredRows, RowPlan, RowSet};
 
 /// Which attention types to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,8 +159,8 @@ impl HeadSweep {
     }
 
     /// The number of heads of each attention type that can have a row, and the rows of `heads`.
-    fn plan(&self, heads: &[HeadId]) -> Plan {
-        let mut plan = Plan::default();
+    fn plan(&self, heads: &[HeadId]) -> RowPlan {
+        let mut plan = RowPlan::default();
         for (place, &id) in self.heads.iter().enumerate() {
             *plan.families.entry(id.attention().to_string()).or_default() += 1;
             if heads.contains(&id) {
@@ -212,7 +212,7 @@ mod tests {
         let scored = Scored::first("test".to_owned(), None, false);
         let sweep = HeadSweep::one_at_a_time(scored, &layout, TestArgs::default());
         let heads = layout.heads_of(Attention::DecDec).unwrap();
-        let Plan { families, places } = sweep.plan(&heads[1..3]);
+        let RowPlan { families, places } = sweep.plan(&heads[1..3]);
         assert_eq!(families, BTreeMap::from([("enc-enc".to_owned(), 6), ("dec-dec".to_owned(), 6)]));
         // the places of heads do not depend on which of them are asked for
         assert_eq!(places, BTreeMap::from([("dec-dec:1:2".to_owned(), 7), ("dec-dec:1:3".to_owned(), 8)]));

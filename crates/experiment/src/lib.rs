@@ -19,7 +19,7 @@ pub use error::Error;
 pub use exit::exit_code;
 pub use export::Export;
 pub use head_sweep::{HeadSweep, Selection, is_of};
-pub use measured::{Finished, MeasuredRows, Plan, RowSet};
+pub use measured::{Finished, MeasuredRows, RowPlan, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Ingredient, Oracle, random_order};
 pub use pool::Pool;
 pub use unit::{Together, Unit};

@@ -35,7 +35,7 @@ impl<R> RowSet<R> {
 
 /// The rows of an experiment.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Plan {
+pub struct RowPlan {
     /// Number of rows that a family of tests has when it is whole, 0 where any number does.
     pub families: BTreeMap<String, usize>,
     /// Those that are asked for, by name, with their places among all that there could be; by these they belong to shards.
@@ -65,7 +65,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         path: &Path,
         identity: Identity,
         subject: &dyn Subject,
-        Plan { families, places }: Plan,
+        RowPlan { families, places }: RowPlan,
         (shared, machine, test): (&SharedArgs, &Machine, &TestArgs),
     ) -> Result<Self, Error> {
         let run = machine.provenance();

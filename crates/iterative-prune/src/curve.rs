@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 
 use anyhow::Context;
 use core_masking::{HeadId, HeadScores, HeadSet};
-use experiment::{MeasuredRows, Plan, Pool, RowSet, check_heads, random_order};
+use experiment::{MeasuredRows, Pool, RowPlan, RowSet, check_heads, random_order};
 use records::{BASE, FLOOR, Order, PruningRow, Row, TestedRow};
 
 use crate::Pruning;
@@ -132,11 +132,11 @@ impl<'a> Curve<'a> {
 type IntactScores = BTreeMap<Order, HeadScores>;
 
 /// The rows of these curves: each curve is a family.
-pub fn plan(curves: &[Curve<'_>]) -> Plan {
+pub fn plan(curves: &[Curve<'_>]) -> RowPlan {
     let names = curves
         .iter()
         .flat_map(|curve| (0..curve.counts().len()).map(|step| curve.row(step, &HeadSet::none(), "").name()));
-    Plan { families: curves.iter().map(Curve::family).collect(), places: names.zip(0..).collect() }
+    RowPlan { families: curves.iter().map(Curve::family).collect(), places: names.zip(0..).collect() }
 }
 
 /// Scores all steps of `curves` that have no row yet; head sets that several curves share are scored once.

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout, HeadScores, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Plan, Pool, Selection, SharedArgs,
+    Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Pool, RowPlan, Selection, SharedArgs,
     Together, Unit, has_duplicates,
 };
 use records::{Identity, Order, PruningRow, TestedRow};
@@ -137,7 +137,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let identity = pruning.identity(experiment, (&pools, search.as_ref()))?;
     let curves = pruning.curves(&pools);
     let plan = match &search {
-        Some(search) => Plan { families: search.families(&pools), ..Plan::default() },
+        Some(search) => RowPlan { families: search.families(&pools), ..RowPlan::default() },
         None => curve::plan(&curves),
     };
     let settings = (&args.shared, &machine, &args.test);

@@ -10,49 +10,73 @@ use crate::shard::shards_of;
 use crate::signature::{Identity, Signature};
 
 /// Where the results of a run go: to `path`, or beside it to a [name of their own](Identity::own_path) where results of
-/// another run are, complete or not.
+/// another run are, complete or not, or its shards.
 ///
 /// # Errors
-/// If a signature that is there cannot be read.
+/// If a signature that is there cannot be read, or the folder cannot.
 pub fn place_of(path: &Path, identity: &Identity) -> Result<Destination, Error> {
-    for place in [Place::of(path), Place::partial(path)] {
-        let Some(stored) = Signature::read(&place.signature)?.filter(|_| place.csv.exists()) else {
-            continue;
-        };
-        let differences = identity.differences(&stored.identity);
-        if !differences.is_empty() {
-            let taken = Taken { path: place.csv, differences: differences.join("; ") };
-            return Ok(Destination { path: identity.own_path(path), taken: Some(taken) });
-        }
-        break; // what fits is used, whatever lies beside it
+    match results_at(path, identity)?.into_iter().next() {
+        Some(found) => Ok(found.place(path, identity)),
+        None => place_beside_shards(path, identity),
     }
-    Ok(Destination { path: path.to_owned(), taken: None })
 }
 
-/// The same for a shard, which leaves the shards of another run alone too. What it names is the file that all shards make.
+/// The same for a shard, whose file must not be another run's even where the results of all are its own. What it names is
+/// the file that all shards make.
 ///
 /// # Errors
-/// As for [`place_of`], or if the folder cannot be read.
+/// As for [`place_of`].
 pub fn place_of_shard(path: &Path, identity: &Identity) -> Result<Destination, Error> {
-    let destination = place_of(path, identity)?;
-    let mut taken = None;
-    for shard in shards_of(&destination.path)? {
-        let csv = shard.path(&destination.path);
-        for place in [Place::of(&csv), Place::partial(&csv)] {
-            let Some(stored) = Signature::read(&place.signature)?.filter(|_| place.csv.exists()) else {
-                continue;
-            };
-            let differences = identity.differences(&stored.identity);
-            if differences.is_empty() {
-                return Ok(destination); // what fits is used, whatever lies beside it
-            }
-            taken.get_or_insert(Taken { path: place.csv, differences: differences.join("; ") });
+    match results_at(path, identity)?.into_iter().next() {
+        Some(found) if !found.is_same() => Ok(found.place(path, identity)),
+        _ => place_beside_shards(path, identity),
+    }
+}
+
+/// At `path` if it has no shards, or one of the same run.
+fn place_beside_shards(path: &Path, identity: &Identity) -> Result<Destination, Error> {
+    let mut all = Vec::new();
+    for shard in shards_of(path)? {
+        all.extend(results_at(&shard.path(path), identity)?);
+    }
+    let decides = all.iter().position(Found::is_same).unwrap_or(0);
+    match all.into_iter().nth(decides) {
+        Some(found) => Ok(found.place(path, identity)),
+        None => Ok(Destination { path: path.to_owned(), taken: None }),
+    }
+}
+
+/// Results that are there.
+struct Found {
+    csv: PathBuf,
+    /// How their run differs from the one that asks.
+    differences: Vec<String>,
+}
+
+impl Found {
+    fn is_same(&self) -> bool {
+        self.differences.is_empty()
+    }
+
+    /// Where the results go that are to be at `path`, as far as these are concerned.
+    fn place(self, path: &Path, identity: &Identity) -> Destination {
+        if self.is_same() {
+            return Destination { path: path.to_owned(), taken: None };
+        }
+        let taken = Taken { path: self.csv, differences: self.differences.join("; ") };
+        Destination { path: identity.own_path(path), taken: Some(taken) }
+    }
+}
+
+/// The results of a file, complete ones before unfinished ones.
+fn results_at(csv: &Path, identity: &Identity) -> Result<Vec<Found>, Error> {
+    let mut found = Vec::new();
+    for place in [Place::of(csv), Place::partial(csv)] {
+        if let Some(stored) = Signature::read(&place.signature)?.filter(|_| place.csv.exists()) {
+            found.push(Found { csv: place.csv, differences: identity.differences(&stored.identity) });
         }
     }
-    match taken {
-        Some(_) => Ok(Destination { path: identity.own_path(path), taken }),
-        None => Ok(destination),
-    }
+    Ok(found)
 }
 
 /// Where results go.

@@ -160,7 +160,7 @@ pub struct Scored {
 }
 
 impl Scored {
-    /// The first segments of a split, or all.
+    /// The first segments of a split, or all; of a split in groups the first of each, in proportion.
     pub fn first(split: String, limit: Option<usize>, rescale: bool) -> Self {
         Self { split, limit, sample: None, rescale }
     }
@@ -170,10 +170,13 @@ impl Scored {
         Self { split, limit: Some(size), sample: Some(seed), rescale }
     }
 
-    /// Places of the segments in a split of `length`, in their order.
-    pub(crate) fn places(&self, length: usize) -> Vec<usize> {
+    /// Places of the segments in a split, in their order.
+    ///
+    /// `groups`: how many segments each group of the split has, which stand together
+    pub(crate) fn places(&self, groups: &[usize]) -> Vec<usize> {
+        let length = groups.iter().sum();
         let size = self.limit.unwrap_or(length).min(length);
-        let Some(seed) = self.sample else { return (0..size).collect() };
+        let Some(seed) = self.sample else { return first_of_each(groups, size) };
         let mut places: Vec<usize> = (0..length).collect();
         places.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
         places.truncate(size);
@@ -206,6 +209,21 @@ impl Scored {
     }
 }
 
+/// Places of the first segments of each group, `size` in all: as many of each as its share of the whole, rounded so that
+/// the sum is right.
+fn first_of_each(groups: &[usize], size: usize) -> Vec<usize> {
+    let length: usize = groups.iter().sum();
+    let share = |end: usize| (size as u128 * end as u128 / length.max(1) as u128) as usize;
+    let mut start = 0;
+    let mut places = Vec::with_capacity(size);
+    for group in groups {
+        let end = start + group;
+        places.extend(start..start + share(end) - share(start));
+        start = end;
+    }
+    places
+}
+
 /// A score with what significance tests need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
@@ -231,13 +249,24 @@ mod tests {
 
     #[test]
     fn a_sample_is_drawn_once_from_the_whole_split() {
-        let sample = |size, seed| Scored::sample("train".to_owned(), size, seed, false).places(100);
+        let sample = |size, seed| Scored::sample("train".to_owned(), size, seed, false).places(&[100]);
         let places = sample(30, 7);
         assert_eq!(places.len(), 30);
         assert!(places.windows(2).all(|pair| pair[0] < pair[1]) && places[29] > 60, "{places:?}");
         assert_eq!(places, sample(30, 7));
         assert_ne!(places, sample(30, 8));
         assert_eq!(sample(200, 7), (0..100).collect::<Vec<_>>());
-        assert_eq!(Scored::first("test".to_owned(), Some(3), false).places(100), [0, 1, 2]);
+        assert_eq!(Scored::first("test".to_owned(), Some(3), false).places(&[100]), [0, 1, 2]);
+    }
+
+    /// Of groups of 2, 6 and 4 segments, 6 are 1, 3 and 2; 5 are 0, 3 and 2 by rounding the ends 5/6, 40/12 and 5 down.
+    #[test]
+    fn a_limit_takes_the_first_segments_of_each_group() {
+        let places = |size| Scored::first("test".to_owned(), Some(size), false).places(&[2, 6, 4]);
+        assert_eq!(places(6), [0, 2, 3, 4, 8, 9]);
+        assert_eq!(places(5), [2, 3, 4, 8, 9]);
+        assert_eq!(places(0), [0; 0]);
+        assert_eq!(places(20), (0..12).collect::<Vec<_>>());
+        assert!(Scored::first("test".to_owned(), Some(3), false).places(&[]).is_empty());
     }
 }

@@ -68,6 +68,11 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     /// Number of segments.
     fn count(examples: &Self::Examples) -> usize;
 
+    /// How many segments each group has, in their order; all are one group unless the task knows of others.
+    fn groups(examples: &Self::Examples) -> Vec<usize> {
+        vec![Self::count(examples)]
+    }
+
     /// The segments at these places.
     fn select(examples: &Self::Examples, places: &[usize]) -> Self::Examples;
 

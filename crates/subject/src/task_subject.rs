@@ -28,7 +28,7 @@ pub(crate) struct TaskSubject<T: Task> {
 impl<T: Task> TaskSubject<T> {
     fn read(&self, scored: &Scored) -> Result<T::Examples, Error> {
         let examples = self.described.read(&self.machine, &scored.split)?;
-        Ok(T::select(&examples, &scored.places(T::count(&examples))))
+        Ok(T::select(&examples, &scored.places(&T::groups(&examples))))
     }
 
     fn prepare(&self, scored: &Scored) -> Result<T::Prepared, Error> {

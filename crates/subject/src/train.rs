@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use core_masking::weight_files;
 use records::{Identity, sha256_file};
 use serde_json::Value;
-use training::{AdamSettings, Ingredient, Keep, Learner, Machine, Material, Plan, Workplace, write_once};
+use training::{
+    AdamSettings, Ingredient, Keep, Learner, Machine, Material, TrainingPlan, Workplace, write_once,
+};
 
 use crate::checkpoint::{Checkpoint, checksums, sha256_of_weights};
 use crate::dynamics::DynamicsSpec;
@@ -111,7 +113,7 @@ pub(crate) fn train<T: Trained>(
 }
 
 impl<T: Trained> Training<'_, T> {
-    fn run(&self, plan: &Plan<'_>, again: bool) -> Result<(), Error> {
+    fn run(&self, plan: &TrainingPlan<'_>, again: bool) -> Result<(), Error> {
         let Self { described, machine, .. } = self;
         let (spec, outline) = (&described.spec, T::outline(&described.spec));
         let base = outline.checkpoint.map(|checkpoint| checkpoint.find(machine)).transpose()?;
@@ -179,9 +181,9 @@ impl<T: Trained> Training<'_, T> {
         splits.into_iter().chain(of_base).collect()
     }
 
-    fn plan<'a>(&'a self, results: &Path) -> Plan<'a> {
+    fn plan<'a>(&'a self, results: &Path) -> TrainingPlan<'a> {
         let Described { name, path, spec } = self.described;
-        Plan {
+        TrainingPlan {
             name,
             path,
             machine: self.machine,

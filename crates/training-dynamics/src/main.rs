@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadLayout, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, MeasuredRows, Plan, Pool, RowSet, SharedArgs, Together, check_heads,
+    Estimate, EstimateArgs, MeasuredRows, Pool, RowPlan, RowSet, SharedArgs, Together, check_heads,
 };
 use records::{DynamicsRow, Identity, Order, Row, TestedRow, sha256_file};
 use significance::TestArgs;
@@ -155,11 +155,11 @@ impl Dynamics<'_> {
 }
 
 /// The rows of all checkpoints, each of which has a curve of `steps`.
-fn plan(checkpoints: &[TrainingCheckpoint], steps: usize) -> Plan {
+fn plan(checkpoints: &[TrainingCheckpoint], steps: usize) -> RowPlan {
     let families = checkpoints.iter().map(|checkpoint| (checkpoint.updates.to_string(), steps)).collect();
     let all = checkpoints.iter().flat_map(|checkpoint| (0..steps).map(move |step| (checkpoint, step)));
     let name = |(checkpoint, step)| row(checkpoint, (step, 0), &HeadSet::none(), "").name();
-    Plan { families, places: all.map(name).zip(0..).collect() }
+    RowPlan { families, places: all.map(name).zip(0..).collect() }
 }
 
 /// A row without scores, which follow when it is measured.

@@ -1,7 +1,7 @@
 //! Training of any model, from nothing or from a pretrained checkpoint, and what any long computation needs: the machine,
 //! ordered work on its threads, progress, the versions of its libraries.
 //!
-//! A [`Plan`] says how a model is trained, a [`Learner`] is the model with its loss. An epoch's batches and dropout are
+//! A [`TrainingPlan`] says how a model is trained, a [`Learner`] is the model with its loss. An epoch's batches and dropout are
 //! functions of the seed and its number, and it is saved whole, so a run that is killed goes on from its last epoch with the
 //! losses of an unbroken run. A model is trained beside its place, in `<name>.partial`, and goes there when it is complete:
 //! what is in the place is used until then.
@@ -26,7 +26,7 @@ pub use full_memory::or_full_memory;
 pub use learner::{Learner, Validation, trainable};
 pub use machine::{Machine, Precision, device, start_threads};
 pub use memory::Memory;
-pub use plan::{Keep, Material, Plan, Workplace, checkpoints};
+pub use plan::{Keep, Material, TrainingPlan, Workplace, checkpoints};
 pub use progress::Progress;
 pub use record::Ingredient;
 pub use state::{Stay, TrainingCheckpoint, write_once};

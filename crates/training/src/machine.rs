@@ -64,6 +64,12 @@ impl Machine {
         if self.device == Device::Cpu { self.threads } else { 1 }
     }
 
+    /// Threads that evaluate: as many as there are workers, but two for a GPU, which computes for one while the other
+    /// prepares texts or scores.
+    pub fn evaluators(&self) -> usize {
+        if self.device == Device::Cpu { self.workers() } else { 2 }
+    }
+
     /// `cpu` or `cuda:N`, for signatures.
     pub fn device_name(&self) -> String {
         match self.device {

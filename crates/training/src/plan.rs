@@ -29,7 +29,7 @@ pub enum Keep {
 
 /// How a model is trained.
 #[derive(Debug)]
-pub struct Plan<'a> {
+pub struct TrainingPlan<'a> {
     /// What the model is called.
     pub name: &'a str,
     /// The file that describes the training, for messages.
@@ -83,7 +83,7 @@ impl Workplace {
     }
 }
 
-impl Plan<'_> {
+impl TrainingPlan<'_> {
     /// Where the model is or will be.
     pub fn folder(&self) -> PathBuf {
         self.machine.model_folder(self.name)

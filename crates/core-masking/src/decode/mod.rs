@@ -7,13 +7,15 @@
 mod cache;
 mod generation_config;
 mod hypotheses;
+mod output;
+mod step;
 
-use tch::{Device, Kind, Tensor};
+use tch::Tensor;
 
-use crate::translator::{DecoderMemory, Translator, TranslatorConfig};
-use crate::{Attention, Error, GatedModel, Gates, ModelDropout, TokenBatch, to_vec};
-use cache::Cache;
-use hypotheses::{Candidate, Hypotheses};
+use crate::translator::{Translator, TranslatorConfig};
+use crate::{Error, GatedModel, Gates, ModelDropout, TokenBatch};
+use hypotheses::Hypotheses;
+use step::Step;
 
 /// When the search of a sentence ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -266,200 +268,9 @@ fn without(rows: usize, leaves: impl Fn(usize) -> bool) -> Vec<usize> {
     kept
 }
 
-/// All tensors that one step of decoding needs; the first axis of each is the sentences still in the batch.
-struct Step<'a> {
-    model: &'a Translator,
-    beam: i64,
-    cache: Cache,
-    gates: Gates,
-    banned: Tensor, // [banned]
-    renormalised: bool,
-    position: i64, // steps so far
-}
-
-/// Tokens whose maximum is taken at once before the search for the best ones.
-const BLOCK: i64 = 64;
-
-impl<'a> Step<'a> {
-    fn new(
-        model: &'a Translator,
-        beam: usize,
-        rules: &OutputRules,
-        memory: &Tensor,
-        source_bias: &Tensor,
-        gates: &Gates,
-    ) -> Self {
-        let banned: Vec<i64> = rules.banned.iter().map(|&token| i64::from(token)).collect();
-        Self {
-            model,
-            beam: beam as i64,
-            cache: Cache::new(model, beam as i64, memory, source_bias),
-            gates: gates.share(),
-            banned: Tensor::from_slice(&banned).to_device(model.options().1),
-            renormalised: rules.renormalised,
-            position: 0,
-        }
-    }
-
-    /// Some of the sentences, at the same step, which go on alone.
-    fn part(&self, first: i64, count: i64) -> Step<'a> {
-        let rows = Tensor::arange_start(first, first + count, (Kind::Int64, self.device()));
-        Step {
-            model: self.model,
-            beam: self.beam,
-            cache: self.cache.part(first, count),
-            gates: self.gates.select(&rows),
-            banned: self.banned.shallow_clone(),
-            renormalised: self.renormalised,
-            position: self.position,
-        }
-    }
-
-    /// The `2 * beam` best continuations of each sentence, best first: enough for `beam` that do not end.
-    fn candidates(&mut self, running: &[&Hypotheses]) -> Result<Vec<Vec<Candidate>>, Error> {
-        let tokens: Vec<i64> = running.iter().flat_map(|sentence| sentence.last_tokens()).collect();
-        let scores: Vec<f32> = running.iter().flat_map(|sentence| sentence.log_probabilities()).collect();
-        let (kind, device) = self.model.options();
-        // Sums of log-probabilities need more precision than a bf16 model computes with.
-        let kind = if kind == Kind::Double { kind } else { Kind::Float };
-        let tokens = Tensor::from_slice(&tokens).view([-1, self.beam]).to_device(device); // [sentence, beam]
-        let scores = Tensor::from_slice(&scores).view([-1, self.beam, 1]).to_kind(kind).to_device(device);
-
-        let hidden = self.hidden(&tokens); // [sentence, beam, d_model]
-        let (weight, bias) = self.model.output_layer();
-        let logits = hidden.linear(weight, Some(bias));
-        let log_probabilities = self.log_probabilities(logits.to_kind(kind)); // [sentence, beam, vocab]
-        self.best(&log_probabilities, &scores)
-    }
-
-    /// Log-probabilities of the tokens that may be generated, `-inf` for all others; of the shape of `logits`, whose last
-    /// axis is the vocabulary.
-    fn log_probabilities(&self, mut logits: Tensor) -> Tensor {
-        let ban = |all: &mut Tensor| all.index_fill_(-1, &self.banned, f64::NEG_INFINITY);
-        if self.renormalised {
-            return ban(&mut logits).log_softmax(-1, logits.kind());
-        }
-        ban(&mut logits.log_softmax(-1, logits.kind()))
-    }
-
-    /// Decoder states of the newest tokens. `tokens`: `[sentence, beam]`; returns `[sentence, beam, d_model]`.
-    fn hidden(&mut self, tokens: &Tensor) -> Tensor {
-        // One token for each hypothesis, all at the same position: the beam takes the place of the queries.
-        let mut x =
-            self.model.embed_target(&tokens.view([-1, 1]), self.position).view([-1, self.beam, self.width()]);
-        self.cache.extend();
-        let target_bias = &self.cache.target_bias();
-        for (index, layer) in self.model.decoder_layers().iter().enumerate() {
-            let target = self.cache.append(index, &layer.self_attention.keys_values(&x));
-            let memory = DecoderMemory {
-                target: &target,
-                target_bias,
-                source: self.cache.source(index),
-                source_bias: self.cache.source_bias(),
-            };
-            let gates = [self.gates.of(Attention::DecDec, index), self.gates.of(Attention::EncDec, index)];
-            x = layer.forward(&x, &memory, gates, &ModelDropout::OFF);
-        }
-        self.position += 1;
-        x
-    }
-
-    /// The best of `log_probabilities + scores` in each sentence: first the blocks with the greatest maxima, then the
-    /// tokens in them. Exact, since a token among the best `n` lies in a block among the best `n`.
-    ///
-    /// `log_probabilities`: `[sentence, beam, vocab]`, `scores`: `[sentence, beam, 1]`.
-    fn best(&self, log_probabilities: &Tensor, scores: &Tensor) -> Result<Vec<Vec<Candidate>>, Error> {
-        let [sentences, beam, vocabulary] = log_probabilities.size()[..] else { return Ok(Vec::new()) };
-        let maxima = block_maxima(log_probabilities) + scores; // [sentence, beam, block]
-        let (blocks, wanted) = (maxima.size()[2], 2 * beam);
-        let (_, best_blocks) = maxima.view([sentences, -1]).topk(wanted.min(beam * blocks), 1, true, true); // [sentence, chosen]
-        let beams = best_blocks.divide_scalar_mode(blocks, "floor"); // [sentence, chosen]
-        let within = Tensor::arange(BLOCK, (Kind::Int64, self.device()));
-        let tokens = best_blocks.remainder(blocks).unsqueeze(-1) * BLOCK + within; // [sentence, chosen, token]
-        // the last block may not be full
-        let places = tokens.clamp_max(vocabulary - 1) + beams.unsqueeze(-1) * vocabulary;
-        let places = places.view([sentences, -1]); // [sentence, candidate], into beam * vocab
-        let found = log_probabilities.view([sentences, -1]).gather(1, &places, false).view_as(&tokens);
-        let found = found.masked_fill(&tokens.ge(vocabulary), f64::NEG_INFINITY);
-        let scored = found + scores.view([sentences, -1]).gather(1, &beams, false).unsqueeze(-1);
-        let (scores, best) = scored.view([sentences, -1]).topk(wanted, 1, true, true); // [sentence, wanted]
-        self.unpack(&scores, &places.gather(1, &best, false), wanted as usize, vocabulary as usize)
-    }
-
-    /// Splits scores and places in `[beam * vocab]` into candidates.
-    fn unpack(
-        &self,
-        scores: &Tensor,
-        places: &Tensor,
-        wanted: usize,
-        vocabulary: usize,
-    ) -> Result<Vec<Vec<Candidate>>, Error> {
-        let scores = to_vec::<f32>(scores);
-        // which counts as the greatest of all scores, so that it is among the best wherever it is
-        if scores.iter().any(|score| score.is_nan()) {
-            return Err(Error::NotANumber);
-        }
-        let places = to_vec::<i64>(places);
-        // Where fewer words are possible than wanted, the rest are impossible, and perhaps beyond the vocabulary.
-        let impossible = self.model.config().pad_token_id;
-        let candidate = |(&score, &place): (&f32, &i64)| {
-            let token =
-                if score == f32::NEG_INFINITY { impossible } else { (place as usize % vocabulary) as u32 };
-            Candidate { log_probability: score, beam: place as usize / vocabulary, token }
-        };
-        let sentences = scores.chunks(wanted).zip(places.chunks(wanted));
-        Ok(sentences.map(|(scores, places)| scores.iter().zip(places).map(candidate).collect()).collect())
-    }
-
-    /// Hypothesis `i` of a sentence continues `origins[i]` of the step before.
-    fn reorder(&mut self, origins: &[&[usize]]) {
-        self.cache.reorder(origins);
-    }
-
-    /// Sentence `rows[i]` is the `i`-th from now on; those that are not named leave.
-    fn keep(&mut self, rows: &[usize]) {
-        self.cache.keep(rows);
-        let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-        self.gates = self.gates.select(&Tensor::from_slice(&rows).to_device(self.device()));
-    }
-
-    fn width(&self) -> i64 {
-        self.model.config().d_model
-    }
-
-    fn device(&self) -> Device {
-        self.model.options().1
-    }
-}
-
-/// The greatest number of each block of the last axis, of which the last may be shorter: `[.., vocab]` to `[.., block]`.
-fn block_maxima(numbers: &Tensor) -> Tensor {
-    let vocabulary = numbers.size().last().copied().unwrap_or(0);
-    let rest = vocabulary % BLOCK;
-    let mut maxima = Vec::new();
-    if vocabulary >= BLOCK {
-        maxima.push(numbers.narrow(-1, 0, vocabulary - rest).unfold(-1, BLOCK, BLOCK).amax([-1], false));
-    }
-    if rest > 0 {
-        maxima.push(numbers.narrow(-1, vocabulary - rest, rest).amax([-1], true));
-    }
-    Tensor::cat(&maxima, -1)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{block_maxima, without};
-    use crate::to_vec;
-    use tch::{Kind, Tensor};
-
-    /// 130 numbers are two whole blocks and one of two; 64 are one block, and 5 less than one.
-    #[test]
-    fn the_last_block_may_be_shorter() {
-        let rising = |count: i64| Tensor::arange(count, (Kind::Float, tch::Device::Cpu)).view([1, 1, -1]);
-        let maxima = |count| to_vec::<f32>(&block_maxima(&rising(count)));
-        assert_eq!(maxima(130), [63.0, 127.0, 129.0]);
-        assert_eq!((maxima(64), maxima(5)), (vec![63.0], vec![4.0]));
-    }
+    use super::without;
 
     #[test]
     fn only_rows_from_the_end_move_when_others_leave() {

@@ -3,11 +3,17 @@
 use tch::{Kind, Tensor, no_grad};
 
 use super::{LanguageModel, PredictionBatch};
-use crate::loss::sloping;
+use crate::loss::{log_sum_exp, sloping};
 use crate::{GatedModel, Gates, ModelDropout};
 
 /// Logits that are there at once, unless a single prediction has more: 32 MB in single precision.
 pub const LOGITS_AT_ONCE: i64 = 1 << 23;
+
+/// Tokens of a large vocabulary whose logits are summed up before those of the next are made: while caches hold them.
+const TILE: i64 = 1_024;
+
+/// A vocabulary is large from so many tiles on.
+const LEAST_TILES: i64 = 16;
 
 /// Nats of each prediction, `[predictions]`, in single precision at least.
 ///
@@ -20,6 +26,9 @@ pub(super) fn token_nats(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> T
     if hidden.requires_grad() && output.requires_grad() {
         return nats_of(&wide(&hidden.linear(output, None::<&Tensor>)), labels);
     }
+    if !hidden.requires_grad() && output.size()[0] >= LEAST_TILES * TILE {
+        return no_grad(|| tiled_nats(hidden, output, labels));
+    }
     let nats = parts(hidden, output, labels).map(|(hidden, labels)| {
         if !hidden.requires_grad() {
             return no_grad(|| nats_of(&wide(&hidden.linear(output, None::<&Tensor>)), &labels));
@@ -28,6 +37,20 @@ pub(super) fn token_nats(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> T
         nats + sloping(&(hidden * of_hidden).sum_dim_intlist(-1, false, None))
     });
     Tensor::cat(&nats.collect::<Vec<_>>(), 0)
+}
+
+/// [`token_nats`] without a gradient: logits of a large vocabulary do not leave the caches before they are summed up.
+fn tiled_nats(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> Tensor {
+    let rows = LOGITS_AT_ONCE / TILE;
+    let of_part = |(hidden, labels): (Tensor, Tensor)| {
+        let tiles = output.split(TILE, 0);
+        let sums = tiles.iter().map(|tile| log_sum_exp(&wide(&hidden.linear(tile, None::<&Tensor>))));
+        let sums = Tensor::stack(&sums.collect::<Vec<_>>(), -1); // [part, tile]
+        let of_label = wide(&hidden) * wide(&output.index_select(0, &labels)); // [part, d_model]
+        log_sum_exp(&sums) - of_label.sum_dim_intlist(-1, false, None)
+    };
+    let parts = hidden.split(rows, 0).into_iter().zip(labels.split(rows, 0));
+    Tensor::cat(&parts.map(of_part).collect::<Vec<_>>(), 0)
 }
 
 /// Cross-entropy in nats, summed over the predictions of a batch: what training minimises; a scalar.
@@ -110,7 +133,8 @@ mod tests {
     use crate::{DropoutRates, Weights};
     use tch::Device;
 
-    /// Three parts of at most 2^23 / 3,000,017 = 2 predictions; the plain way by autograd alone.
+    /// Three parts of at most 2^23 / 3,000,017 = 2 predictions, and tiles of 1,024 tokens of which the last is smaller; the plain
+    /// way by autograd alone.
     #[test]
     fn parts_give_what_the_whole_gives() {
         let options = (Kind::Double, Device::Cpu);
@@ -129,6 +153,8 @@ mod tests {
         let (parts, slopes) = of(&output);
         let (whole, expected) = of(&output.detach().copy().set_requires_grad(true));
         assert!(parts.allclose(&whole, 1e-10, 1e-10, false));
+        let tiled = token_nats(&hidden, &output, &labels);
+        assert!(tiled.allclose(&whole, 1e-10, 1e-10, false));
         assert!(slopes.allclose(&expected, 1e-10, 1e-10, false));
     }
 

@@ -342,7 +342,7 @@ fn minilm() -> Option<PathBuf> {
     let usual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/minilm");
     let folder = PathBuf::from(std::env::var_os("MINILM").unwrap_or_else(|| usual.into()));
     if !folder.join("tokenizer.json").exists() {
-        eprintln!("skipped: no MiniLM tokeniser in {}", folder.display());
+        test_support::skipped(&format!("no MiniLM tokeniser in {}", folder.display()));
         return None;
     }
     Some(folder)

@@ -1,5 +1,7 @@
 //! Beam search over a test set, beside `generate` of transformers on the same weights, tokens, batches and threads, with the
 //! same rule for stopping; the limit of a batch is that of its longest sentence there, and each sentence has its own here.
+//! Beside CTranslate2 too, in f32 and with as many workers of one thread each, which sorts and batches on its own and
+//! stops as soon as there are enough hypotheses: so does ours there.
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +10,7 @@ use core_masking::{GatedModel, Translator};
 use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 use rayon::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use subject::{Decoding, Description, decoding};
 use training::Machine;
 
@@ -30,7 +32,55 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
         text.source.iter().take(SENTENCES).map(|line| tokenizer.encode(line)).collect();
     sources.sort_by_key(Vec::len);
     let batches: Vec<&[Vec<u32>]> = sources.chunks(BATCH).collect();
-    let longest = |batch: &&[Vec<u32>]| batch.iter().map(Vec::len).max().unwrap();
+    tch::set_num_threads(1);
+    for Other { task, name, wanted, search: beside } in OTHERS {
+        let search = beside(&search);
+        let told = told(&model, &folder, &search, &batches, (task, machine.threads));
+        let ratio = Peer::start(&context.args.python, machine.device, &told).map(|mut peer| {
+            let ours = || timed(|| translate(&search, &model, &batches, machine.threads));
+            context.ratio(ours, || peer.seconds())
+        });
+        let (beam, sentences) = (search.beam, sources.len());
+        let name = format!("beam {beam} over {sentences} sentences of {}, beside {name}", description.name());
+        row(Row { name, ratio, wanted });
+    }
+}
+
+/// Who translates beside ours.
+struct Other {
+    /// What `peer.py` calls the task.
+    task: &'static str,
+    name: &'static str,
+    wanted: f64,
+    /// How, where the subject searches like this.
+    search: fn(&BeamSearch) -> BeamSearch,
+}
+
+const OTHERS: [Other; 3] = [
+    Other { task: "generate", name: "generate of transformers", wanted: 3.0, search: BeamSearch::clone },
+    Other { task: "ctranslate2", name: "CTranslate2", wanted: 1.0, search: early },
+    Other {
+        task: "ctranslate2",
+        name: "CTranslate2",
+        wanted: 0.9,
+        search: |search| BeamSearch { beam: 1, ..early(search) },
+    },
+];
+
+/// CTranslate2 ends a search as soon as there are enough hypotheses.
+fn early(search: &BeamSearch) -> BeamSearch {
+    BeamSearch { stopping: Stopping::Early, ..search.clone() }
+}
+
+/// What `peer.py` is told.
+fn told(
+    model: &Translator,
+    folder: &Path,
+    search: &BeamSearch,
+    batches: &[&[Vec<u32>]],
+    (task, threads): (&str, usize),
+) -> Value {
+    let longest = |batch: &&[Vec<u32>]| batch.iter().map(Vec::len).max().unwrap_or(0);
     let limits: Vec<usize> =
         batches.iter().map(|batch| search.limit(model.config(), longest(batch))).collect();
     let stopping = match search.stopping {
@@ -38,19 +88,10 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
         Stopping::Heuristic => json!(false),
         Stopping::Exact => json!("never"),
     };
-    let task = json!({
-        "do": "generate", "threads": machine.threads, "folder": folder, "batches": batches, "limits": limits,
+    json!({
+        "do": task, "threads": threads, "folder": folder, "batches": batches, "limits": limits,
         "beam": search.beam, "length_penalty": search.length_penalty, "stopping": stopping, "pad": model.config().pad_token_id,
-    });
-    let peer = Peer::start(&context.args.python, machine.device, &task);
-    let ratio = peer.map(|mut peer| {
-        tch::set_num_threads(1);
-        let ours = || timed(|| translate(&search, &model, &batches, machine.threads));
-        context.ratio(ours, || peer.seconds())
-    });
-    let (beam, sentences) = (search.beam, sources.len());
-    let name = format!("beam {beam} over {sentences} sentences of {}, beside generate", description.name());
-    row(Row { name, ratio, wanted: 3.0 });
+    })
 }
 
 /// Each thread takes the longest batch that is left.

@@ -8,6 +8,7 @@ mod decoding;
 mod importance;
 mod language;
 mod models;
+mod opus_size;
 mod peer;
 mod precision;
 mod pruning;
@@ -68,12 +69,13 @@ struct Row {
 
 type Measurement = fn(&Context, &mut dyn FnMut(Row));
 
-const MEASUREMENTS: [(&str, Measurement); 7] = [
+const MEASUREMENTS: [(&str, Measurement); 8] = [
     ("sweep", sweep::measure),
     ("language", language::measure),
     ("precision", precision::measure),
     ("pruning", pruning::measure),
     ("decoding", decoding::measure),
+    ("opus-size", opus_size::measure),
     ("training", train::measure),
     ("importance", importance::measure),
 ];

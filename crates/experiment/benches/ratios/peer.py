@@ -1,11 +1,13 @@
-"""The other side of `just bench`: transformers and eager PyTorch do what the first line of the input asks for, once for
-each line that follows, and print the seconds that it took.
+"""The other side of `just bench`: transformers, CTranslate2 and eager PyTorch do what the first line of the input asks
+for, once for each line that follows, and print the seconds that it took.
 
-The first line is JSON. `generate`: translate token ids by beam search; `mask`: the nats of made-up texts with one head of
-each layer masked in turn; `train`: optimiser steps on made-up batches.
+The first line is JSON. `generate` and `ctranslate2`: translate token ids by beam search; `opus_size`: translate texts with a
+model of that size, which is made if it is not there; `mask`: the nats of made-up texts
+with one head of each layer masked in turn; `train`: optimiser steps on made-up batches.
 """
 import json
 import sys
+import tempfile
 import time
 
 try:
@@ -33,6 +35,65 @@ def generate(folder, batches, limits, beam, length_penalty, stopping, pad, **_):
                     early_stopping=stopping,
                     max_new_tokens=limit,
                 )
+
+    return once
+
+
+def opus_size(folder, pieces, texts, rows, **_):
+    import opus_size as folder_of_size
+
+    folder_of_size.make(folder, pieces)
+    model = transformers.MarianMTModel.from_pretrained(folder).eval()
+    tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
+    parts = [texts[first : first + rows] for first in range(0, len(texts), rows)]
+
+    def once():
+        for part in parts:
+            with torch.inference_mode():
+                model.generate(**tokenizer(part, return_tensors="pt", padding=True))
+
+    return once
+
+
+def ctranslate2(folder, batches, limits, beam, length_penalty, pad, threads, **_):
+    try:
+        import ctranslate2
+        from ctranslate2.converters.transformers import BartLoader, MarianMTLoader
+    except ImportError as error:
+        sys.exit(print(f"{error}: install ctranslate2, or name a Python that has it by --python"))
+
+    class Loader(MarianMTLoader):
+        """Keeps the padding symbol, which need not be the last one, and its embedding, with which decoding starts."""
+
+        def _remove_pad_weights(self, spec):
+            pass
+
+        def set_decoder(self, spec, decoder):
+            BartLoader.set_decoder(self, spec, decoder)
+
+    model = transformers.MarianMTModel.from_pretrained(folder)
+    spec = Loader().get_model_spec(model)
+    names = [str(token) for token in range(model.config.vocab_size)]
+    spec.register_source_vocabulary(names)
+    spec.register_target_vocabulary(names)
+    spec.config.eos_token = spec.config.unk_token = spec.config.bos_token = names[model.config.eos_token_id]
+    spec.config.decoder_start_token = names[model.config.decoder_start_token_id]
+    spec.validate()
+    spec.optimize()
+    with tempfile.TemporaryDirectory() as converted:
+        spec.save(converted)
+        translator = ctranslate2.Translator(converted, inter_threads=threads, intra_threads=1, compute_type="float32")
+    sources = [[names[token] for token in row] for rows in batches for row in rows]
+
+    def once():
+        translator.translate_batch(
+            sources,
+            max_batch_size=max(map(len, batches)),
+            beam_size=beam,
+            length_penalty=length_penalty,
+            max_decoding_length=max(limits),
+            suppress_sequences=[[names[pad]]],
+        )
 
     return once
 
@@ -92,7 +153,8 @@ def train(family, config, steps, rows, lengths, labels, **_):
 def main():
     task = json.loads(sys.stdin.readline())
     torch.set_num_threads(task["threads"])
-    once = {"generate": generate, "mask": mask, "train": train}[task["do"]](**task)
+    tasks = {"generate": generate, "ctranslate2": ctranslate2, "opus_size": opus_size, "mask": mask, "train": train}
+    once = tasks[task["do"]](**task)
     print("ready", flush=True)
     for _ in sys.stdin:
         started = time.perf_counter()

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 
 use super::*;
 use crate::{
-    AblationRow, BASE, Destination, Identity, Measured, Provenance, Taken, TrainingRow, check_writable,
-    place_of, read_rows,
+    AblationRow, BASE, Destination, Identity, Measured, Provenance, Shard, Taken, TrainingRow,
+    check_writable, place_of, place_of_shard, read_rows,
 };
 
 type Writer = RowWriter<AblationRow>;

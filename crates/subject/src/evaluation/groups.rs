@@ -43,26 +43,32 @@ pub(crate) fn by_lowest_layer(sets: &[HeadSet]) -> Vec<Range<usize>> {
 
 /// Sets that are computed together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct Round {
     /// All sets of their group.
     pub group: Range<usize>,
     /// The places in the group of those that are wanted.
     pub wanted: Vec<usize>,
 }
 
-/// The wanted sets, up to `most` of a group together.
-pub(crate) fn parts(groups: &[Range<usize>], wanted: &[bool], most: usize) -> Vec<Part> {
+/// The wanted sets, those of up to `most` neighbours of a group together.
+pub(crate) fn rounds(groups: &[Range<usize>], wanted: &[bool], most: usize) -> Vec<Round> {
     let of_group = |group: &Range<usize>| {
-        let places: Vec<usize> = (0..group.len()).filter(|place| wanted[group.start + place]).collect();
-        let part = |wanted: &[usize]| Part { group: group.clone(), wanted: wanted.to_vec() };
-        places.chunks(most).map(part).collect::<Vec<_>>()
+        let round = |first: usize| {
+            let places = first..group.len().min(first.saturating_add(most));
+            let wanted: Vec<usize> = places.filter(|place| wanted[group.start + place]).collect();
+            Round { group: group.clone(), wanted }
+        };
+        let rounds = (0..group.len()).step_by(most).map(round);
+        rounds.filter(|round| !round.wanted.is_empty()).collect::<Vec<_>>()
     };
     groups.iter().flat_map(of_group).collect()
 }
 
-/// Sets of which each takes so long, that are finished together.
-pub(crate) fn most_together(of_one: Duration) -> usize {
-    (ROWS_WITHIN.as_secs_f64() / of_one.as_secs_f64()).max(1.0) as usize // as many as there are, if that is infinite
+/// Sets of which each takes so long, that are finished together: whole batches of them.
+pub(crate) fn most_together(of_one: Duration, per_batch: usize) -> usize {
+    // as many as there are, if that is infinite
+    let most = (ROWS_WITHIN.as_secs_f64() / of_one.as_secs_f64()) as usize;
+    (most / per_batch).max(1).saturating_mul(per_batch)
 }
 
 /// Where a set has heads.
@@ -96,23 +102,23 @@ impl Layers {
     }
 }
 
-/// Evaluates each batch under the wanted sets of each part, on one thread for each of `states`, and hands what is found of
+/// Evaluates each batch under the wanted sets of each round, on one thread for each of `states`, and hands what is found of
 /// all segments under a set to `each`, with the set's place, in order.
 ///
 /// - `batches`: places of segments; each segment is in one batch
-/// - `job`: what is found of a batch's segments, in their order, under each wanted set of a part
+/// - `job`: what is found of a batch's segments, in their order, under each wanted set of a round
 pub(crate) fn evaluate<S: Send, T: Send>(
     states: &mut [S],
-    parts: &[Part],
+    rounds: &[Round],
     batches: &[Vec<usize>],
-    job: impl Fn(&S, &Part, usize) -> Result<Vec<Vec<T>>, Error> + Sync,
+    job: impl Fn(&S, &Round, usize) -> Result<Vec<Vec<T>>, Error> + Sync,
     progress: &mut Progress,
     mut each: impl FnMut(&mut Progress, usize, Vec<T>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let job = |state: &S, item: usize| job(state, &parts[item / batches.len()], item % batches.len());
-    let mut segments: Vec<Vec<(usize, T)>> = Vec::new(); // of each wanted set of the part, with their places
-    workers::in_order(states, parts.len() * batches.len(), job, |item, found| {
-        let (Part { group, wanted }, batch) = (&parts[item / batches.len()], item % batches.len());
+    let job = |state: &S, item: usize| job(state, &rounds[item / batches.len()], item % batches.len());
+    let mut segments: Vec<Vec<(usize, T)>> = Vec::new(); // of each wanted set of the round, with their places
+    workers::in_order(states, rounds.len() * batches.len(), job, |item, found| {
+        let (Round { group, wanted }, batch) = (&rounds[item / batches.len()], item % batches.len());
         segments.resize_with(wanted.len(), Vec::new);
         for (segments, found) in segments.iter_mut().zip(found) {
             segments.extend(batches[batch].iter().copied().zip(found));
@@ -125,7 +131,7 @@ pub(crate) fn evaluate<S: Send, T: Send>(
             segments.sort_unstable_by_key(|&(place, _)| place);
             each(progress, group.start + place, segments.into_iter().map(|(_, found)| found).collect())
         })?;
-        let is_last = item + 1 == parts.len() * batches.len();
+        let is_last = item + 1 == rounds.len() * batches.len();
         if is_last { Ok(()) } else { Ok(stop::check()?) }
     })
 }
@@ -138,8 +144,8 @@ mod tests {
     #[test]
     fn all_segments_of_a_set_come_in_order() {
         let batches = [vec![4, 0], vec![2], vec![3, 1]];
-        let job = |(): &(), part: &Part, batch: usize| {
-            let sets = part.wanted.iter().map(|place| part.group.start + place);
+        let job = |(): &(), round: &Round, batch: usize| {
+            let sets = round.wanted.iter().map(|place| round.group.start + place);
             Ok(sets.map(|set| batches[batch].iter().map(|place| 10 * set + place).collect()).collect())
         };
         for (groups, most) in [(vec![0..1, 1..4, 4..5], 3), (vec![0..3, 3..5], 2)] {
@@ -148,8 +154,8 @@ mod tests {
                 seen.push((set, found));
                 Ok(())
             };
-            let parts = parts(&groups, &[true; 5], most);
-            evaluate(&mut [(), ()], &parts, &batches, job, &mut Progress::new(0, true), each).unwrap();
+            let rounds = rounds(&groups, &[true; 5], most);
+            evaluate(&mut [(), ()], &rounds, &batches, job, &mut Progress::new(0, true), each).unwrap();
             let expected: Vec<(usize, Vec<usize>)> =
                 (0..5).map(|set| (set, (0..5).map(|place| 10 * set + place).collect())).collect();
             assert_eq!(seen, expected);
@@ -159,21 +165,26 @@ mod tests {
     /// Of sets that take a minute each five are finished together, of those that take a second all, of slow ones each.
     #[test]
     fn parts_of_a_group_are_so_small_that_rows_come_soon() {
-        let sizes = |seconds: f64| {
-            let most = most_together(Duration::from_secs_f64(seconds));
-            parts(&[0..1, 1..13], &[true; 13], most).iter().map(|part| part.wanted.len()).collect::<Vec<_>>()
+        let sizes = |seconds: f64, per_batch| {
+            let most = most_together(Duration::from_secs_f64(seconds), per_batch);
+            rounds(&[0..1, 1..13], &[true; 13], most)
+                .iter()
+                .map(|round| round.wanted.len())
+                .collect::<Vec<_>>()
         };
-        assert_eq!(sizes(60.0), [1, 5, 5, 2]);
-        assert_eq!((sizes(1.0), sizes(0.0)), (vec![1, 12], vec![1, 12]));
-        assert_eq!(sizes(900.0), [1; 13]);
+        assert_eq!(sizes(60.0, 1), [1, 5, 5, 2]);
+        assert_eq!((sizes(1.0, 1), sizes(0.0, 1)), (vec![1, 12], vec![1, 12]));
+        assert_eq!(sizes(900.0, 1), [1; 13]);
+        // two at once
+        assert_eq!((sizes(60.0, 2), sizes(900.0, 2)), (vec![1, 4, 4, 4], vec![1, 2, 2, 2, 2, 2, 2]));
     }
 
     #[test]
     fn sets_that_are_not_wanted_stay_in_their_group() {
         let wanted = [false, true, false, true, true, false];
-        let found = parts(&[0..1, 1..5, 5..6], &wanted, 2);
-        let part = |wanted: &[usize]| Part { group: 1..5, wanted: wanted.to_vec() };
-        assert_eq!(found, [part(&[0, 2]), part(&[3])]);
+        let found = rounds(&[0..1, 1..5, 5..6], &wanted, 2);
+        let round = |wanted: &[usize]| Round { group: 1..5, wanted: wanted.to_vec() };
+        assert_eq!(found, [round(&[0]), round(&[2, 3])]);
     }
 
     fn set(names: &[&str]) -> HeadSet {

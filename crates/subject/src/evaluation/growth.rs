@@ -13,7 +13,7 @@ pub(crate) struct Growth {
 
 /// What a batch may take of them, from when it needs it until it is done.
 #[derive(Debug)]
-pub(crate) struct Share<'a> {
+pub(crate) struct Loan<'a> {
     growth: &'a Growth,
     growing: Growing,
     is_taken: Cell<bool>,
@@ -25,8 +25,8 @@ impl Growth {
     }
 
     /// For a batch that takes none of them, or as much as this, not more than there are.
-    pub(crate) fn share(&self, growing: Growing) -> Share<'_> {
-        Share { growth: self, growing, is_taken: Cell::new(false) }
+    pub(crate) fn loan(&self, growing: Growing) -> Loan<'_> {
+        Loan { growth: self, growing, is_taken: Cell::new(false) }
     }
 
     fn free(&self) -> MutexGuard<'_, u64> {
@@ -34,7 +34,7 @@ impl Growth {
     }
 }
 
-impl Share<'_> {
+impl Loan<'_> {
     /// Waits until the bytes are there, the first time; returns the rows that they are for. A batch that has them waits for no
     /// other, so one goes on always.
     pub(crate) fn take(&self) -> usize {
@@ -47,7 +47,7 @@ impl Share<'_> {
     }
 }
 
-impl Drop for Share<'_> {
+impl Drop for Loan<'_> {
     fn drop(&mut self) {
         if self.is_taken.get() {
             *self.growth.free() += self.growing.bytes;
@@ -74,9 +74,9 @@ mod tests {
                 let (growth, used) = (&growth, &used);
                 scope.spawn(move || {
                     for _ in 0..20 {
-                        let share = growth.share(of(30 + thread));
-                        share.take();
-                        share.take();
+                        let loan = growth.loan(of(30 + thread));
+                        loan.take();
+                        loan.take();
                         assert!(used.fetch_add(30 + thread, Ordering::SeqCst) + 30 + thread <= 100);
                         std::thread::yield_now();
                         used.fetch_sub(30 + thread, Ordering::SeqCst);
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn a_batch_that_does_not_grow_takes_nothing() {
         let growth = Growth::new(10);
-        drop(growth.share(of(10)));
-        growth.share(of(10)).take();
+        drop(growth.loan(of(10)));
+        growth.loan(of(10)).take();
         assert_eq!(*growth.free(), 10);
     }
 }

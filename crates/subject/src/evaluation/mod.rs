@@ -17,9 +17,9 @@ use training::{Progress, stop};
 use crate::error::Error;
 use crate::model::Model;
 
-use groups::{Part, most_together, parts};
+use groups::{Round, most_together, rounds};
 pub(crate) use groups::{by_lowest_layer, neighbours};
-use growth::{Growth, Share};
+use growth::{Growth, Loan};
 pub(crate) use measured::{Layers, while_measuring};
 pub(crate) use measuring::over_batches;
 pub(crate) use plan::{Load, Plan, SegmentBytes};
@@ -67,7 +67,7 @@ pub(crate) struct Request<'a> {
     /// Sets that are rows of one batch.
     pub sets_per_batch: usize,
     /// Memory to be taken when the batch takes more than is likely.
-    pub growth: &'a Share<'a>,
+    pub growth: &'a Loan<'a>,
 }
 
 /// Head sets, and which of them are to be evaluated: how depends on all.
@@ -95,7 +95,7 @@ impl Sweep {
     /// for each thread.
     ///
     /// The first set, which is the intact model unless that is known, says how long one takes, and so how many of a group are
-    /// finished together. Where several sets are rows of one batch, all of a group are.
+    /// finished together.
     pub(crate) fn run<C: Scorer>(
         &self,
         scorer: &C,
@@ -106,19 +106,20 @@ impl Sweep {
     ) -> Result<(), Error> {
         let groups = C::groups(sets.all, self.plan.sets_per_batch);
         let mut wanted = sets.wanted.to_vec();
-        let mut run = |parts: &[Part]| {
-            let job =
-                |model: &C::Model, part: &Part, batch: usize| self.score((scorer, model), &sets, part, batch);
-            groups::evaluate(models, parts, &self.plan.batches, job, progress, &mut each)
+        let mut run = |rounds: &[Round]| {
+            let job = |model: &C::Model, round: &Round, batch: usize| {
+                self.score((scorer, model), &sets, round, batch)
+            };
+            groups::evaluate(models, rounds, &self.plan.batches, job, progress, &mut each)
         };
-        if self.plan.sets_per_batch > 1 || groups.iter().all(|group| group.len() == 1) {
-            return run(&parts(&groups, &wanted, usize::MAX));
+        if groups.iter().all(|group| group.len() == 1) {
+            return run(&rounds(&groups, &wanted, usize::MAX));
         }
-        let Some(first) = parts(&groups, &wanted, 1).into_iter().next() else { return Ok(()) };
+        let Some(first) = rounds(&groups, &wanted, 1).into_iter().next() else { return Ok(()) };
         let started = Instant::now();
         run(std::slice::from_ref(&first))?;
         wanted[first.group.start + first.wanted[0]] = false;
-        let rest = parts(&groups, &wanted, most_together(started.elapsed()));
+        let rest = rounds(&groups, &wanted, most_together(started.elapsed(), self.plan.sets_per_batch));
         if rest.is_empty() {
             return Ok(());
         }
@@ -130,15 +131,15 @@ impl Sweep {
         &self,
         (scorer, model): (&C, &C::Model),
         sets: &Sets<'_>,
-        part: &Part,
+        round: &Round,
         batch: usize,
     ) -> Result<BySet<C::Segment>, Error> {
         let Plan { batches, sets_per_batch, growing, .. } = &self.plan;
-        let growth = self.growth.share(growing[batch]);
+        let growth = self.growth.loan(growing[batch]);
         let request = Request {
             rows: &batches[batch],
-            sets: &sets.all[part.group.clone()],
-            wanted: &part.wanted,
+            sets: &sets.all[round.group.clone()],
+            wanted: &round.wanted,
             rescale: sets.rescale,
             sets_per_batch: *sets_per_batch,
             growth: &growth,

@@ -99,7 +99,7 @@ impl Plan {
         let whole = longest_first(load.lengths.iter().copied(), load.batch_tokens);
         let trunks = load.trunk_bytes * whole.iter().map(|batch| load.padded(batch) as u64).sum::<u64>();
         let may_keep = trunks > 0 && trunks <= memory / 2;
-        for workers in (1..=machine.workers()).rev() {
+        for workers in (1..=machine.evaluators()).rev() {
             for most_pieces in [1, load.batch_tokens / LEAST_TOKENS] {
                 for kept in may_keep.then_some(trunks).into_iter().chain([0]) {
                     if let Some(fitting) = load.fitting(&whole, memory - kept, workers, most_pieces) {
@@ -120,16 +120,16 @@ impl Plan {
         (workers, keeps_trunks): (usize, bool),
     ) -> Self {
         let most = |of: &dyn Fn(&[usize]) -> u64| batches.iter().map(|batch| of(batch)).max().unwrap_or(0);
-        let likely = most(&|batch| load.bytes(batch).likely);
+        let of_set = workers as u64 * most(&|batch| load.bytes(batch).likely);
         let sets_per_batch = match device {
             Device::Cpu => 1, // whose caches one set fills
             // A power of two, so that a little more or less memory changes nothing.
             _ => {
-                let more = growth.saturating_sub(most(&|batch| load.least_growth(batch))) / likely.max(1);
+                let more = growth.saturating_sub(most(&|batch| load.least_growth(batch))) / of_set.max(1);
                 1 << (1 + more).min(MOST_TOGETHER as u64).ilog2()
             }
         };
-        let growth = growth - (sets_per_batch as u64 - 1) * likely;
+        let growth = growth - (sets_per_batch as u64 - 1) * of_set;
         let growing = batches.iter().map(|batch| load.growing(batch, sets_per_batch, growth)).collect();
         Self { batches, workers, sets_per_batch, keeps_trunks, growth, growing }
     }
@@ -294,11 +294,13 @@ mod tests {
         assert_eq!(sizes, [5, 5, 100]);
     }
 
-    /// One thread has 979,000 bytes for batches of 400,000 and for segments that grow, at least 32,000.
+    /// Two threads take 2,000 bytes, batches of 400,000 for each set, 20,000 for trunks and 32,000 for segments that grow:
+    /// 854,000 bytes for one set, and 800,000 for each more.
     #[test]
     fn a_gpu_computes_several_sets_at_once() {
         let sets = |memory| plan(memory, Device::Cuda(0)).unwrap().sets_per_batch;
-        assert_eq!((sets(800_000), sets(1_000_000), sets(6_000_000)), (1, 2, 8));
+        assert_eq!((sets(854_000), sets(1_653_999), sets(1_654_000)), (1, 1, 2));
+        assert_eq!((sets(6_453_999), sets(6_454_000)), (4, 8));
         assert_eq!(sets(100_000_000), MOST_TOGETHER);
     }
 

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use corpus::choices::{self, Choice};
 use corpus::documents::{self, Document};
 use corpus::grammar::{Domain, SplitSizes, agreement_pairs, language_splits};
-use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::spec::{LanguageData, LanguageGrammar};
@@ -26,6 +25,15 @@ impl Texts {
             Self::Documents(documents) => documents.len(),
             Self::Questions(questions) => questions.len(),
         }
+    }
+
+    /// How many questions each group has; all texts are one group where there are none.
+    pub(super) fn group_sizes(&self) -> Vec<usize> {
+        let groups = match self {
+            Self::Documents(_) => Vec::new(),
+            Self::Questions(questions) => groups(questions),
+        };
+        if groups.is_empty() { vec![self.len()] } else { groups.iter().map(|group| group.segments).collect() }
     }
 
     /// Those at these places.
@@ -61,14 +69,21 @@ impl Texts {
     }
 }
 
-/// Questions that stand together about one thing: its name and their number, in the order of questions; none unless all
-/// questions say what they are about.
-pub(super) fn groups(questions: &[Choice]) -> Vec<Value> {
-    let same = questions.chunk_by(|one, next| one.group == next.group);
-    let group = |questions: &[Choice]| {
+/// Questions that stand together about one thing.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub(super) struct Group<'a> {
+    name: &'a str,
+    /// Their number.
+    pub(super) segments: usize,
+}
+
+/// The groups of questions in their order; none unless all questions say what they are about.
+pub(super) fn groups(questions: &[Choice]) -> Vec<Group<'_>> {
+    fn group(questions: &[Choice]) -> Option<Group<'_>> {
         let name = questions[0].group.as_ref()?;
-        Some(json!({ "name": name, "segments": questions.len() }))
-    };
+        Some(Group { name, segments: questions.len() })
+    }
+    let same = questions.chunk_by(|one, next| one.group == next.group);
     same.map(group).collect::<Option<_>>().unwrap_or_default()
 }
 

@@ -92,6 +92,10 @@ impl Task for LanguageModelling {
         texts.len()
     }
 
+    fn groups(texts: &Texts) -> Vec<usize> {
+        texts.group_sizes()
+    }
+
     fn select(texts: &Texts, places: &[usize]) -> Texts {
         texts.select(places)
     }
@@ -159,7 +163,7 @@ impl Task for LanguageModelling {
                 arguments.insert("choices".to_owned(), self.rule(&identity.split).name().into());
                 let groups = data::groups(questions);
                 if !groups.is_empty() {
-                    arguments.insert("groups".to_owned(), groups.into());
+                    arguments.insert("groups".to_owned(), json!(groups));
                 }
             }
         }
@@ -206,20 +210,15 @@ impl Task for LanguageModelling {
                 let mut sums = vec![(0.0, 0_u32); words.len()];
                 for (row, found) in found.into_iter().enumerate() {
                     let (sum, tokens) = &mut sums[rows.segment(row)];
-                    if let Found::Nats(nats) = found {
-                        *sum += nats;
-                    }
+                    *sum += found.nats();
                     *tokens += rows.predictions(row) as u32;
                 }
                 let document = |((nats, tokens), &words)| Ok(NatsStatistics::new(nats, tokens, words)?);
                 Ok(Segments::Nats(sums.into_iter().zip(words).map(document).collect::<Result<_, Error>>()?))
             }
             SegmentsOf::Questions { answers, .. } => {
-                let outcome = |(found, &gold)| match found {
-                    Found::Choice(predicted) => Some(Outcome { gold, predicted }),
-                    Found::Nats(_) => None,
-                };
-                let outcomes = found.into_iter().zip(answers).filter_map(outcome).collect();
+                let outcome = |(found, &gold): (Found, _)| Outcome { gold, predicted: found.choice() };
+                let outcomes = found.into_iter().zip(answers).map(outcome).collect();
                 Ok(Segments::Classes(outcomes, ClassificationMetric::Accuracy))
             }
         }

@@ -26,6 +26,24 @@ pub(crate) enum Found {
     Choice(usize),
 }
 
+impl Found {
+    /// Those of a row of a document.
+    pub(super) fn nats(self) -> f64 {
+        match self {
+            Self::Nats(nats) => nats,
+            Self::Choice(_) => unreachable!("a row of a document is not a question"),
+        }
+    }
+
+    /// That of a question.
+    pub(super) fn choice(self) -> usize {
+        match self {
+            Self::Choice(choice) => choice,
+            Self::Nats(_) => unreachable!("a question is not a row of a document"),
+        }
+    }
+}
+
 impl<'a> Predictions<'a> {
     /// # Errors
     /// If a number of nats is NaN or infinite.

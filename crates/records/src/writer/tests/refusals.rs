@@ -152,6 +152,22 @@ fn another_run_gets_a_name_of_its_own() {
     assert_ne!(own, place(3).path);
 }
 
+/// A run of all rows leaves the shards of another alone, and so do its shards; a run of the same settings belongs there.
+#[test]
+fn shards_of_another_run_keep_the_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ablate-one.csv");
+    let shard: Shard = "2/3".parse().unwrap();
+    run(&shard.path(&path), &work());
+    for place in [place_of, place_of_shard] {
+        let place = |seed| place(&path, &signature(seed).identity).unwrap();
+        assert_eq!(place(1), Destination { path: path.clone(), taken: None });
+        let Destination { path: own, taken } = place(2);
+        assert_eq!(taken.unwrap().path, shard.path(&path));
+        assert_ne!(own, path);
+    }
+}
+
 /// Permissions do not bind the superuser, but nobody can put a file below a file.
 #[test]
 fn unusable_folders_are_named() {

@@ -1,0 +1,170 @@
+//! The output layer of a decoder, a tile of the vocabulary at a time.
+//!
+//! Products with a whole table of embeddings write rows so far apart that a CPU waits for its page tables: in tiles they
+//! take half to three quarters of the time, and the logits of a tile are summed up while caches hold them.
+use tch::{Device, Kind, Tensor};
+
+use super::OutputRules;
+use crate::loss::log_sum_exp;
+
+/// Tokens whose maximum is taken at once before the search for the best ones.
+pub(super) const BLOCK: i64 = 64;
+
+/// Tokens of a tile on a CPU; whole blocks.
+const TILE: i64 = 1_024;
+
+/// A part of the vocabulary.
+struct Tile {
+    weight: Tensor,         // [d_model, tokens]
+    bias: Option<Tensor>,   // [tokens]; absent if it is 0
+    banned: Option<Tensor>, // [banned], places in the tile
+    tokens: i64,
+}
+
+/// The output layer, with the tokens that may not be generated.
+pub(super) struct OutputLayer {
+    tiles: Vec<Tile>,
+    renormalised: bool,
+}
+
+/// Unnormalised log-probabilities of all tokens after each row.
+pub(super) struct Logits {
+    /// `[tile, row, token]`; `-inf` for banned tokens, and for those beyond the vocabulary, with which the last tile is filled up.
+    pub(super) tiles: Tensor,
+    /// `[row]`: what is subtracted from logits to make log-probabilities of them.
+    pub(super) normaliser: Tensor,
+}
+
+impl OutputLayer {
+    /// `weight`: `[vocab, d_model]`; `bias`: `[vocab]`
+    pub(super) fn new(weight: &Tensor, bias: &Tensor, rules: &OutputRules) -> Self {
+        let vocabulary = weight.size()[0];
+        // A GPU prefers few large products.
+        let width = match weight.device() {
+            Device::Cpu => TILE,
+            _ => whole_blocks(vocabulary),
+        };
+        let bias = (bias.count_nonzero(0).int64_value(&[]) > 0).then_some(bias);
+        let tile = |first: i64| {
+            let tokens = width.min(vocabulary - first);
+            let inside = rules.banned.iter().map(|&token| i64::from(token) - first);
+            let banned: Vec<i64> = inside.filter(|place| (0..tokens).contains(place)).collect();
+            let places = || Tensor::from_slice(&banned).to_device(weight.device());
+            Tile {
+                weight: weight.narrow(0, first, tokens).tr(),
+                bias: bias.map(|bias| bias.narrow(0, first, tokens)),
+                banned: (!banned.is_empty()).then(places),
+                tokens,
+            }
+        };
+        let tiles = (0..vocabulary).step_by(width as usize).map(tile).collect();
+        Self { tiles, renormalised: rules.renormalised }
+    }
+
+    /// The same, on the same tensors.
+    pub(super) fn share(&self) -> Self {
+        let shared = |tensor: &Option<Tensor>| tensor.as_ref().map(Tensor::shallow_clone);
+        let tile = |Tile { weight, bias, banned, tokens }: &Tile| Tile {
+            weight: weight.shallow_clone(),
+            bias: shared(bias),
+            banned: shared(banned),
+            tokens: *tokens,
+        };
+        Self { tiles: self.tiles.iter().map(tile).collect(), renormalised: self.renormalised }
+    }
+
+    /// `hidden`: `[row, d_model]`. Sums over a vocabulary are made in single precision at least.
+    pub(super) fn logits(&self, hidden: &Tensor) -> Logits {
+        let kind = if hidden.kind() == Kind::Double { Kind::Double } else { Kind::Float };
+        let width = whole_blocks(self.tiles.iter().map(|tile| tile.tokens).max().unwrap_or(0));
+        let size = [self.tiles.len() as i64, hidden.size()[0], width];
+        let all = Tensor::empty(size, (kind, hidden.device()));
+        let sums: Vec<Tensor> =
+            (0..).zip(&self.tiles).map(|(place, tile)| self.fill(&all.get(place), tile, hidden)).collect();
+        Logits { tiles: all, normaliser: log_sum_exp(&Tensor::stack(&sums, -1)) }
+    }
+
+    /// Writes the logits of a tile to `room`, `[row, token]`; returns the logarithm of the sum of their exponentials, `[row]`.
+    fn fill(&self, room: &Tensor, tile: &Tile, hidden: &Tensor) -> Tensor {
+        let mut logits = room.narrow(1, 0, tile.tokens);
+        let beyond = room.size()[1] - tile.tokens;
+        if beyond > 0 {
+            let _ = room.narrow(1, tile.tokens, beyond).fill_(f64::NEG_INFINITY);
+        }
+        match &tile.bias {
+            _ if hidden.kind() != logits.kind() => {
+                logits.copy_(&hidden.linear(&tile.weight.tr(), tile.bias.as_ref()));
+            }
+            Some(bias) => drop(bias.addmm_out(&logits, hidden, &tile.weight)),
+            None => drop(hidden.mm_out(&logits, &tile.weight)),
+        }
+        if self.renormalised {
+            tile.ban(&mut logits);
+            return log_sum_exp(&logits);
+        }
+        let sum = log_sum_exp(&logits);
+        tile.ban(&mut logits);
+        sum
+    }
+}
+
+impl Tile {
+    fn ban(&self, logits: &mut Tensor) {
+        if let Some(banned) = &self.banned {
+            let _ = logits.index_fill_(1, banned, f64::NEG_INFINITY);
+        }
+    }
+}
+
+/// As many tokens or a few more.
+fn whole_blocks(tokens: i64) -> i64 {
+    (tokens + BLOCK - 1) / BLOCK * BLOCK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gap(found: &Tensor, expected: &Tensor) -> f64 {
+        (found - expected).nan_to_num(0.0, None, None).abs().max().double_value(&[])
+    }
+
+    /// Three tiles, of which the last has 65 tokens; two tiles, of which the last is one banned token; and one that is no whole
+    /// block. With a bias and without.
+    #[test]
+    fn tiles_give_what_the_whole_vocabulary_gives() {
+        let options = (Kind::Double, Device::Cpu);
+        for (vocabulary, banned) in
+            [(2 * TILE + 65, vec![3, 1_024, 1_025, 2_112]), (TILE + 1, vec![1_024]), (70, vec![])]
+        {
+            let numbers = |shape: &[i64], step: f64| {
+                let count: i64 = shape.iter().product();
+                (Tensor::arange(count, options) * step).sin().view(shape) * 4.0
+            };
+            let (weight, hidden) = (numbers(&[vocabulary, 5], 0.7), numbers(&[3, 5], 1.3));
+            for bias in [numbers(&[vocabulary], 0.3), Tensor::zeros([vocabulary], options)] {
+                for renormalised in [true, false] {
+                    let rules = OutputRules { banned: banned.clone(), renormalised, end_forced: false };
+                    let found = OutputLayer::new(&weight, &bias, &rules).logits(&hidden);
+                    let ban = |all: &Tensor| {
+                        let banned: Vec<i64> = banned.iter().map(|&token| i64::from(token)).collect();
+                        all.index_fill(1, &Tensor::from_slice(&banned), f64::NEG_INFINITY)
+                    };
+                    let whole = hidden.linear(&weight, Some(&bias));
+                    let expected = if renormalised {
+                        ban(&whole).log_softmax(1, Kind::Double)
+                    } else {
+                        ban(&whole.log_softmax(1, Kind::Double))
+                    };
+                    let all = found.tiles.transpose(0, 1).flatten(1, 2) - found.normaliser.unsqueeze(1);
+                    let (inside, beyond) =
+                        (all.narrow(1, 0, vocabulary), all.narrow(1, vocabulary, all.size()[1] - vocabulary));
+                    assert!(beyond.eq(f64::NEG_INFINITY).all().int64_value(&[]) == 1);
+                    assert_eq!(inside.isinf(), expected.isinf(), "{vocabulary}");
+                    let gap = gap(&inside, &expected);
+                    assert!(gap < 1e-12, "{vocabulary} tokens, renormalised: {renormalised}: {gap:e}");
+                }
+            }
+        }
+    }
+}

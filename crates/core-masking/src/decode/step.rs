@@ -1,0 +1,159 @@
+//! One step of decoding: from the newest token of each hypothesis to the best ways to go on.
+use tch::{Device, Kind, Tensor};
+
+use super::OutputRules;
+use super::cache::Cache;
+use super::hypotheses::{Candidate, Hypotheses};
+use super::output::{BLOCK, Logits, OutputLayer};
+use crate::translator::{DecoderMemory, Translator};
+use crate::{Attention, Error, GatedModel, Gates, ModelDropout, to_vec};
+
+/// All tensors that one step of decoding needs; the first axis of each is the sentences still in the batch.
+pub(super) struct Step<'a> {
+    pub(super) model: &'a Translator,
+    beam: i64,
+    cache: Cache,
+    gates: Gates,
+    output: OutputLayer,
+    pub(super) position: i64, // steps so far
+}
+
+impl<'a> Step<'a> {
+    pub(super) fn new(
+        model: &'a Translator,
+        beam: usize,
+        rules: &OutputRules,
+        memory: &Tensor,
+        source_bias: &Tensor,
+        gates: &Gates,
+    ) -> Self {
+        let (weight, bias) = model.output_layer();
+        Self {
+            model,
+            beam: beam as i64,
+            cache: Cache::new(model, beam as i64, memory, source_bias),
+            gates: gates.share(),
+            output: OutputLayer::new(weight, bias, rules),
+            position: 0,
+        }
+    }
+
+    /// Some of the sentences, at the same step, which go on alone.
+    pub(super) fn part(&self, first: i64, count: i64) -> Step<'a> {
+        let rows = Tensor::arange_start(first, first + count, (Kind::Int64, self.device()));
+        Step {
+            model: self.model,
+            beam: self.beam,
+            cache: self.cache.part(first, count),
+            gates: self.gates.select(&rows),
+            output: self.output.share(),
+            position: self.position,
+        }
+    }
+
+    /// The `2 * beam` best continuations of each sentence, best first: enough for `beam` that do not end.
+    pub(super) fn candidates(&mut self, running: &[&Hypotheses]) -> Result<Vec<Vec<Candidate>>, Error> {
+        let tokens: Vec<i64> = running.iter().flat_map(|sentence| sentence.last_tokens()).collect();
+        let scores: Vec<f32> = running.iter().flat_map(|sentence| sentence.log_probabilities()).collect();
+        let tokens = Tensor::from_slice(&tokens).view([-1, self.beam]).to_device(self.device()); // [sentence, beam]
+        let hidden = self.hidden(&tokens).flatten(0, 1); // [row, d_model]
+        let logits = self.output.logits(&hidden);
+        let (kind, device) = (logits.tiles.kind(), logits.tiles.device());
+        self.best(&logits, &Tensor::from_slice(&scores).to_kind(kind).to_device(device))
+    }
+
+    /// Decoder states of the newest tokens. `tokens`: `[sentence, beam]`; returns `[sentence, beam, d_model]`.
+    fn hidden(&mut self, tokens: &Tensor) -> Tensor {
+        // One token for each hypothesis, all at the same position: the beam takes the place of the queries.
+        let mut x =
+            self.model.embed_target(&tokens.view([-1, 1]), self.position).view([-1, self.beam, self.width()]);
+        self.cache.extend();
+        let target_bias = &self.cache.target_bias();
+        for (index, layer) in self.model.decoder_layers().iter().enumerate() {
+            let target = self.cache.append(index, &layer.self_attention.keys_values(&x));
+            let memory = DecoderMemory {
+                target: &target,
+                target_bias,
+                source: self.cache.source(index),
+                source_bias: self.cache.source_bias(),
+            };
+            let gates = [self.gates.of(Attention::DecDec, index), self.gates.of(Attention::EncDec, index)];
+            x = layer.forward(&x, &memory, gates, &ModelDropout::OFF);
+        }
+        self.position += 1;
+        x
+    }
+
+    /// The best of log-probability and score in each sentence: first the blocks with the greatest maxima, then the tokens in
+    /// them. Exact, since a token among the best `n` lies in a block among the best `n`.
+    ///
+    /// `scores`: of the hypotheses so far, `[row]`
+    fn best(&self, logits: &Logits, scores: &Tensor) -> Result<Vec<Vec<Candidate>>, Error> {
+        let Logits { tiles, normaliser } = logits;
+        let [_, rows, width] = tiles.size()[..] else { return Ok(Vec::new()) };
+        let maxima = tiles.unflatten(2, [-1, BLOCK]).amax([-1], false); // [tile, row, block]
+        let maxima = maxima.transpose(0, 1).flatten(1, 2); // [row, block]
+        let maxima = maxima - normaliser.unsqueeze(1) + scores.unsqueeze(1);
+        let (blocks, wanted) = (maxima.size()[1], 2 * self.beam);
+        let (_, chosen) =
+            maxima.view([-1, self.beam * blocks]).topk(wanted.min(self.beam * blocks), 1, true, true); // [sentence, chosen]
+        let block = chosen.remainder(blocks);
+        let options = (Kind::Int64, self.device());
+        let first = Tensor::arange_start_step(0, rows, self.beam, options).unsqueeze(1); // [sentence, 1]
+        let row = first + chosen.divide_scalar_mode(blocks, "floor");
+        let tile = block.divide_scalar_mode(width / BLOCK, "floor");
+        // Of a token in a row of a tile: its tile and row, then its place in the tile.
+        let start = (&tile * rows + &row) * width + &block * BLOCK - &tile * width;
+        let within = Tensor::arange(BLOCK, options);
+        let found = tiles.take(&(start.unsqueeze(-1) + &within)); // [sentence, chosen, token]
+        let of_row = |all: &Tensor| all.take(&row).unsqueeze(-1);
+        let scored = found - of_row(normaliser) + of_row(scores);
+        let (scores, best) = scored.flatten(1, 2).topk(wanted, 1, true, true); // [sentence, wanted]
+        let tokens = (block.unsqueeze(-1) * BLOCK + within).flatten(1, 2).gather(1, &best, false);
+        let rows = row.gather(1, &best.divide_scalar_mode(BLOCK, "floor"), false);
+        self.unpack(&scores, &tokens, &rows)
+    }
+
+    /// The candidates of each sentence; all `[sentence, wanted]`.
+    fn unpack(&self, scores: &Tensor, tokens: &Tensor, rows: &Tensor) -> Result<Vec<Vec<Candidate>>, Error> {
+        let wanted = scores.size()[1] as usize;
+        let scores = to_vec::<f32>(scores);
+        // which counts as the greatest of all scores, so that it is among the best wherever it is
+        if scores.iter().any(|score| score.is_nan()) {
+            return Err(Error::NotANumber);
+        }
+        let (tokens, rows) = (to_vec::<i64>(tokens), to_vec::<i64>(rows));
+        // Where fewer words are possible than wanted, the rest are impossible, and perhaps beyond the vocabulary.
+        let impossible = self.model.config().pad_token_id;
+        let candidate = |place: usize| Candidate {
+            log_probability: scores[place],
+            beam: (rows[place] % self.beam) as usize,
+            token: if scores[place] == f32::NEG_INFINITY { impossible } else { tokens[place] as u32 },
+        };
+        let places: Vec<usize> = (0..scores.len()).collect();
+        Ok(places
+            .chunks(wanted)
+            .map(|places| places.iter().map(|&place| candidate(place)).collect())
+            .collect())
+    }
+
+    /// Hypothesis `i` of a sentence continues `origins[i]` of the step before.
+    pub(super) fn reorder(&mut self, origins: &[&[usize]]) {
+        self.cache.reorder(origins);
+    }
+
+    /// Sentence `rows[i]` is the `i`-th from now on; those that are not named leave.
+    pub(super) fn keep(&mut self, rows: &[usize]) {
+        self.cache.keep(rows);
+        let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        self.gates = self.gates.select(&Tensor::from_slice(&rows).to_device(self.device()));
+    }
+
+    fn width(&self) -> i64 {
+        self.model.config().d_model
+    }
+
+    fn device(&self) -> Device {
+        self.model.options().1
+    }
+}
