@@ -142,6 +142,11 @@ reproduce-figure6 subject="demo-inference" *args: (build "iterative-prune" "plot
 importance subject="demo-translation" *args: (build "importance" "plotting")
     file=$({{ run }} importance -- "$@") && {{ run }} plotting -- agreement "$file"
 
+# What heads do (Voita et al. 2019): positions, dependencies, rare tokens, each with an interval; `--trees FILE` for gold trees in CoNLL-U
+[group('beyond the paper')]
+head-functions subject="demo-translation" *args: (build "head-functions")
+    {{ run }} head-functions -- "$@"
+
 # Beyond the paper: search for better sets of heads than importance gives; Figure 3 then shows them; `--search swap` exchanges heads
 [group('beyond the paper')]
 joint-search subject="demo-inference" *args: (build "iterative-prune")

@@ -129,6 +129,14 @@ pub enum Error {
     #[error("`{}` is both the checkpoint and the folder of the trained model: copy it elsewhere", folder.display())]
     OwnBase { folder: PathBuf },
 
+    /// A tokeniser that only knows ids.
+    #[error(
+        "the tokeniser in `{}` does not say where in a text its tokens stand, so that words cannot be told from pieces: this \
+         takes byte-level BPE, WordPiece or another `tokenizer.json`",
+        folder.display()
+    )]
+    NoPlaces { folder: PathBuf },
+
     /// A text that is shorter than one stretch to train on.
     #[error("split `{split}` has {found} tokens, but training.blocks needs at least {least}")]
     TooShort { split: String, found: usize, least: usize },

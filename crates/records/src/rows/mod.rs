@@ -3,6 +3,7 @@
 mod ablation;
 mod correlation;
 mod dynamics;
+pub mod functions;
 mod importance;
 mod pruning;
 mod speed;
@@ -19,6 +20,7 @@ use crate::Difference;
 pub use ablation::AblationRow;
 pub use correlation::CorrelationRow;
 pub use dynamics::DynamicsRow;
+pub use functions::HeadFunctionRow;
 pub use importance::ImportanceRow;
 pub use pruning::PruningRow;
 pub use speed::SpeedRow;
