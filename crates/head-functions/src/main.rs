@@ -192,7 +192,7 @@ impl Args {
         let lost: usize = sentences.iter().map(|sentence| sentence.lost_arcs).sum();
         if lost > 0 {
             eprintln!(
-                "{lost} dependencies are left out: the tokeniser drops one of their words, or cuts it off"
+                "{lost} dependencies are left out: one of their words has no token of its own, as it is cut off, or taken with its neighbour"
             );
         }
     }

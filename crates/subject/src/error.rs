@@ -63,6 +63,13 @@ pub enum Error {
     #[error("no class `{label}`: there are {}", quoted(known))]
     NoSuchLabel { label: String, known: Vec<String> },
 
+    /// A model through which relevance cannot be followed.
+    #[error(
+        "relevance is followed through translators and classifiers alone: for language models, with norms before each block, \
+         rotary positions and products of gates, its source has no rules"
+    )]
+    NoRelevance,
+
     /// No subject of that name.
     #[error("no subject `{name}`: `{}` is not a file{}", path.display(), listed(known))]
     NoSuchSubject { name: String, path: PathBuf, known: Vec<String> },

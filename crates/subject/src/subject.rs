@@ -2,7 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal};
+use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal, Rule};
 use corpus::placed::PlacedToken;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -14,6 +14,7 @@ use training::Machine;
 
 use crate::error::Error;
 use crate::reading::{Reading, TextAttention};
+use crate::relevant::SegmentRelevance;
 
 /// What an experiment is done to: a model, its data, its loss and its score.
 ///
@@ -66,6 +67,12 @@ pub trait Subject {
         masked: &HeadSet,
         measures: &BTreeSet<Measure>,
     ) -> Result<BTreeMap<Measure, HeadScores>, Error>;
+
+    /// The relevance of all heads for what the intact model says of each segment of a split, in double precision.
+    ///
+    /// # Errors
+    /// If relevance cannot be followed through the model, the split is at fault, or a number is none.
+    fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error>;
 
     /// What the model says of the segments before anything is decided, with the heads of `masked` masked: the logits of
     /// each text, or the loss of each reference per token in nats.

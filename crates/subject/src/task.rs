@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use core_masking::importance::Measured;
-use core_masking::{Gates, HeadLayout, Measure};
+use core_masking::{Gates, HeadLayout, Measure, Relevance, Rule};
 use corpus::placed::PlacedToken;
 use corpus::trees::Tree;
 use records::Identity;
@@ -179,6 +179,16 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         gates: &Gates,
         measures: &BTreeSet<Measure>,
     ) -> Result<Measured, Error>;
+
+    /// The same model in double precision, if relevance can be followed through it.
+    fn exact(_: &Self::Model) -> Result<Self::Model, Error> {
+        Err(Error::NoRelevance)
+    }
+
+    /// The relevance of all heads for what the model says of a segment.
+    fn relevance(_: &Self::Model, _: &Self::Encoded, _row: usize, _: Rule) -> Result<Relevance, Error> {
+        Err(Error::NoRelevance)
+    }
 
     /// What the model says of each of these segments before anything is decided.
     fn outputs(

@@ -2,7 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use core_masking::{AttentionRecord, Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal, to_vec};
+use core_masking::{AttentionRecord, Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal, Rule, to_vec};
 use corpus::batches::longest_first_rows;
 use corpus::placed::PlacedToken;
 use records::Identity;
@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::evaluation::{Plan, Scorer, Sets, Sweep, over_batches};
 use crate::model::{Model, of_threads};
 use crate::reading::{Reading, TextAttention};
+use crate::relevant::SegmentRelevance;
 use crate::subject::{Evaluation, Evaluator, Pass, Scored, Subject, Work};
 use crate::task::{Described, Task};
 
@@ -98,6 +99,28 @@ impl<T: Task> Subject for TaskSubject<T> {
         };
         let mut models = of_threads(&self.model, workers)?;
         over_batches(&mut models, batches.len(), self.machine.quiet, job)
+    }
+
+    fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error> {
+        let exact = T::exact(&self.model)?;
+        let encoded = self.encode(on)?;
+        // as much as derivatives take, which are handed down alike
+        let load = T::measuring_load(&exact, &encoded, &BTreeSet::from([Measure::AttentionGradient]));
+        let Plan { batches, workers, .. } = Plan::new(&self.machine, &load)?;
+        let mut models = of_threads(&exact, workers)?;
+        let mut progress = Progress::new(batches.len(), self.machine.quiet);
+        progress.message("following relevance".to_owned());
+        let job = |model: &T::Model, item: usize| {
+            let of_row = |&row: &usize| SegmentRelevance::new(&T::relevance(model, &encoded, row, rule)?);
+            batches[item].iter().map(of_row).collect::<Result<Vec<_>, Error>>()
+        };
+        let mut found = BTreeMap::new();
+        workers::in_order(&mut models, batches.len(), job, |item, relevance| {
+            progress.advance(1);
+            found.extend(batches[item].iter().copied().zip(relevance));
+            Ok::<_, Error>(())
+        })?;
+        Ok(found.into_values().collect())
     }
 
     fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {

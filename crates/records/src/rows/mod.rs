@@ -6,6 +6,7 @@ mod dynamics;
 pub mod functions;
 mod importance;
 mod pruning;
+mod relevance;
 mod speed;
 mod training;
 
@@ -23,6 +24,7 @@ pub use dynamics::DynamicsRow;
 pub use functions::HeadFunctionRow;
 pub use importance::ImportanceRow;
 pub use pruning::PruningRow;
+pub use relevance::RelevanceRow;
 pub use speed::SpeedRow;
 pub use training::TrainingRow;
 

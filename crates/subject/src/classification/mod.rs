@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use core_masking::importance::Measured;
 use core_masking::{
     Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, Measure, ModelConfig,
-    ModelDropout, SegmentBatch, to_vec,
+    ModelDropout, Relevance, Rule, SegmentBatch, to_vec,
 };
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
@@ -24,7 +24,7 @@ use records::Identity;
 use stats::classification::{ClassificationMetric, Outcome};
 use stats::{Metric, Segments};
 use tch::{Kind, no_grad};
-use training::Machine;
+use training::{Machine, Precision};
 
 use crate::checkpoint::{self, Places};
 use crate::error::Error;
@@ -237,6 +237,19 @@ impl Task for Classification {
     ) -> Result<Measured, Error> {
         let model = models.quickest();
         Ok(model.measure(&texts.labelled_batch(model, rows)?, gates, measures))
+    }
+
+    fn exact(models: &Models<Classifier>) -> Result<Models<Classifier>, Error> {
+        Ok(Models::new(models.exact.to_kind(Kind::Double)?, Precision::F32)?)
+    }
+
+    fn relevance(
+        models: &Models<Classifier>,
+        texts: &Texts,
+        row: usize,
+        rule: Rule,
+    ) -> Result<Relevance, Error> {
+        Ok(models.exact.relevance(&texts.labelled_batch(&models.exact, &[row])?, rule))
     }
 
     /// The logits of each text.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use core_masking::importance::Measured;
 use core_masking::{
     Attention, BeamSearch, GatedModel, Gates, HeadLayout, Measure, ModelConfig, ModelDropout, OutputRules,
-    TokenBatch, Translator, to_vec,
+    Relevance, Rule, TokenBatch, Translator, to_vec,
 };
 use corpus::parallel::ParallelText;
 use corpus::placed::PlacedToken;
@@ -228,6 +228,14 @@ impl Task for Translation {
         measures: &BTreeSet<Measure>,
     ) -> Result<Measured, Error> {
         Ok(model.measure(&pairs.batch(model, rows), gates, measures))
+    }
+
+    fn exact(model: &Translator) -> Result<Translator, Error> {
+        Ok(model.to_kind(Kind::Double)?)
+    }
+
+    fn relevance(model: &Translator, pairs: &Pairs, row: usize, rule: Rule) -> Result<Relevance, Error> {
+        Ok(model.relevance(&pairs.batch(model, &[row]), rule))
     }
 
     /// The loss of each reference per token, in nats.

@@ -1,0 +1,155 @@
+//! How single steps divide relevance; `n` counts target positions, whose relevance is handed down together.
+use tch::Tensor;
+
+use super::Rule;
+use super::alpha_beta::by_position;
+use crate::layers::{LayerNorm, Linear};
+use crate::to_vec;
+
+/// ε of the alpha-beta rule.
+pub(super) const EPSILON: f64 = 1e-5;
+
+impl Rule {
+    /// `W x + b`, at each position alone.
+    ///
+    /// - `relevance`: of the outputs, `[n, position, out]`
+    /// - `x`: `[position, in]`
+    /// - returns that of `x`, `[n, position, in]`
+    pub(super) fn linear(self, relevance: &Tensor, x: &Tensor, map: &Linear) -> Tensor {
+        self.affine(relevance, x, map.weight(), &map.bias())
+    }
+
+    /// The same with weights `[out, in]` and bias `[out]` at hand.
+    pub(super) fn affine(self, relevance: &Tensor, x: &Tensor, weight: &Tensor, bias: &Tensor) -> Tensor {
+        match self {
+            Self::Paper => {
+                let sum = x.matmul(&weight.tr()); // Σ z of each output, [position, out]
+                divided(relevance, &sum).matmul(weight) * x + equal_shares(relevance, &sum, x.size()[1])
+            }
+            Self::AlphaBeta => {
+                let width = x.size()[1] as usize;
+                let [x, weight, bias] = [x, weight, bias].map(to_vec::<f64>);
+                let z = |position: usize, output: usize, z: &mut [f64]| {
+                    let own = x[position * width..].iter().zip(&weight[output * width..]);
+                    let of_bias = bias[output] / width as f64;
+                    z.iter_mut().zip(own).for_each(|(z, (x, weight))| *z = weight * x + of_bias);
+                };
+                each_rescaled(relevance, by_position(relevance, width, z))
+            }
+        }
+    }
+
+    /// `x + y`: relevance of both.
+    ///
+    /// - `relevance`: `[n, position, width]`; `x`, `y`: `[position, width]`
+    pub(super) fn residual(self, relevance: &Tensor, x: &Tensor, y: &Tensor) -> [Tensor; 2] {
+        match self {
+            Self::Paper => {
+                let sum = x + y;
+                let each = divided(relevance, &sum);
+                let equal = equal_each(relevance, &sum, 2);
+                [x, y].map(|term| &each * term + &equal)
+            }
+            Self::AlphaBeta => {
+                let terms = Tensor::stack(&[x, y], -1); // [position, width, 2]
+                let shares = shares(&terms, &[-1]) * relevance.unsqueeze(-1); // [n, position, width, 2]
+                rescaled(relevance, shares.unbind(-1).try_into().expect("two terms"))
+            }
+        }
+    }
+
+    /// Layer normalisation `γ (x - mean) / σ + β`, at each position alone; `[n, position, width]` of the same.
+    pub(super) fn norm(self, relevance: &Tensor, x: &Tensor, norm: &LayerNorm) -> Tensor {
+        let width = x.size()[1];
+        let centred = x - x.mean_dim(-1, true, None); // [position, width]
+        match self {
+            // z_ij = γ_i (δ_ij - 1 / width) x_j / σ, whose sum over j is γ_i (x_i - mean) / σ: γ and σ cancel
+            Self::Paper => {
+                let each = divided(relevance, &centred); // [n, position, width]
+                x * (&each - each.mean_dim(-1, true, None)) + equal_shares(relevance, &centred, width)
+            }
+            // z_ij = γ_i / σ (δ_ij - 1 / width - x̂_i x̂_j / width) x_j + β_i / width, as f(0) = β
+            Self::AlphaBeta => {
+                let (weight, bias, epsilon) = norm.parts();
+                let deviation = (centred.square().mean_dim(-1, true, None) + epsilon).sqrt(); // [position, 1]
+                let scaled: Vec<f64> = to_vec(&(&centred / &deviation)); // x̂
+                let slopes: Vec<f64> = to_vec(&(weight / &deviation)); // γ / σ, [position, width]
+                let [x, bias] = [x, bias].map(to_vec::<f64>);
+                let width = width as usize;
+                let z = |position: usize, output: usize, z: &mut [f64]| {
+                    let start = position * width;
+                    let slope = slopes[start + output];
+                    let (even, own) = (slope / width as f64, slope / width as f64 * scaled[start + output]);
+                    let of_bias = bias[output] / width as f64;
+                    for ((z, x), scaled) in z.iter_mut().zip(&x[start..]).zip(&scaled[start..]) {
+                        *z = of_bias - (even + own * scaled) * x;
+                    }
+                    z[output] += slope * x[start + output];
+                };
+                each_rescaled(relevance, by_position(relevance, width, z))
+            }
+        }
+    }
+
+    /// The start: 1 at the greatest logit of each position, of which each makes a row of its own.
+    ///
+    /// - `hidden`: `[position, d_model]`; the output layer: `[vocab, d_model]` and `[vocab]`
+    /// - returns the relevance of `hidden`, `[position, position, d_model]`
+    pub(super) fn greatest_logit(self, hidden: &Tensor, (embedding, bias): (&Tensor, &Tensor)) -> Tensor {
+        let positions = hidden.size()[0];
+        let top = hidden.linear(embedding, Some(bias)).argmax(-1, false); // [position]
+        let z = hidden * embedding.index_select(0, &top); // [position, d_model]
+        let each = match self {
+            Self::Paper => &z / z.sum_dim_intlist(-1, true, None),
+            Self::AlphaBeta => {
+                let of_bias = bias.index_select(0, &top).unsqueeze(1) / z.size()[1] as f64;
+                let found = shares(&(z + of_bias), &[-1]);
+                let size = found.abs().sum_dim_intlist(-1, true, None);
+                found / size.clamp_min(f64::MIN_POSITIVE)
+            }
+        };
+        Tensor::eye(positions, (hidden.kind(), hidden.device())).unsqueeze(-1) * each.unsqueeze(1)
+    }
+}
+
+/// Relevance over the sum of what inputs add, 0 where that is 0.
+fn divided(relevance: &Tensor, sum: &Tensor) -> Tensor {
+    let is_zero = sum.eq(0.0);
+    (relevance / sum.masked_fill(&is_zero, 1.0)).masked_fill(&is_zero, 0.0)
+}
+
+/// What each input of an output gets whose inputs add nothing: as much as any other, so that nothing is lost.
+fn equal_each(relevance: &Tensor, sum: &Tensor, inputs: i64) -> Tensor {
+    relevance * sum.eq(0.0).to_kind(sum.kind()) / inputs as f64
+}
+
+/// The same summed over outputs, `[n, position, 1]`.
+fn equal_shares(relevance: &Tensor, sum: &Tensor, inputs: i64) -> Tensor {
+    equal_each(relevance, sum, inputs).sum_dim_intlist(-1, true, None)
+}
+
+/// Half of z⁺ / (Σ z⁺ + ε) and half of z⁻ / (Σ z⁻ - ε), sums over the axes of inputs.
+fn shares(z: &Tensor, inputs: &[i64]) -> Tensor {
+    let (positive, negative) = (z.clamp_min(0.0), z.clamp_max(0.0));
+    let sum = |part: &Tensor| part.sum_dim_intlist(inputs, true, None);
+    (&positive / (sum(&positive) + EPSILON) + &negative / (sum(&negative) - EPSILON)) * 0.5
+}
+
+/// Relevance of the inputs, `[n, position, in]`, rescaled at each position so that the sum of absolute values is that of the
+/// outputs, `[n, position, out]`.
+fn each_rescaled(relevance: &Tensor, found: Tensor) -> Tensor {
+    let size = |of: &Tensor| of.abs().sum_dim_intlist(-1, true, None); // [n, position, 1]
+    &found * (size(relevance) / size(&found).clamp_min(f64::MIN_POSITIVE))
+}
+
+/// Several tensors, `[n, ..]`, scaled together so that of each row the sum of absolute values is that of `relevance`.
+pub(super) fn rescaled<const PARTS: usize>(relevance: &Tensor, parts: [Tensor; PARTS]) -> [Tensor; PARTS] {
+    let size = |of: &Tensor| of.abs().flatten(1, -1).sum_dim_intlist(1, false, None); // [n]
+    let all = parts.iter().map(size).reduce(|sum, next| sum + next).expect("one part or more");
+    let factor = size(relevance) / all.clamp_min(f64::MIN_POSITIVE);
+    parts.map(|part| {
+        let mut shape = vec![1; part.dim()];
+        shape[0] = -1;
+        part * factor.view(shape.as_slice())
+    })
+}
