@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn every_word_has_pieces_and_every_piece_of_letters_a_word() {
         let words: Vec<Range<usize>> = TEXT
-            .match_indices(|letter: char| letter == ' ' || letter == '.')
+            .match_indices([' ', '.'])
             .map(|(place, _)| place)
             .scan(0, |start, end| Some(std::mem::replace(start, end + 1)..end))
             .collect();

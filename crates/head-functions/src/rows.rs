@@ -97,12 +97,12 @@ mod tests {
     /// gives 30.
     #[test]
     fn a_row_has_the_share_its_interval_and_the_margin() {
-        let verb = |number: usize| if number % 4 == 0 { 1 } else { 2 };
+        let verb = |number: usize| if number.is_multiple_of(4) { 1 } else { 2 };
         let sentences: Vec<_> =
             (0..40).map(|number| of_words(3, &[(0, "nsubj", verb(number))], true)).collect();
         let heads: Vec<HeadId> = ["self:1:1", "self:1:2"].map(|name| name.parse().unwrap()).to_vec();
         let looks = [1, 2].map(|every| {
-            let key = |number: usize| if number % every == 0 { 0 } else { verb(number) };
+            let key = |number: usize| if number.is_multiple_of(every) { 0 } else { verb(number) };
             let of = |(number, sentence)| looking_at(sentence, &[key(number); 4]);
             sentences.iter().enumerate().map(of).collect::<Vec<_>>()
         });

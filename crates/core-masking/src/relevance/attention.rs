@@ -6,7 +6,7 @@ use super::rules::{EPSILON, rescaled};
 use crate::attention::{AttentionMaps, MultiHeadAttention};
 
 /// Numbers that some heads have of a query, a key and a neuron, held at once: few enough that they stay in the caches.
-const AT_ONCE: i64 = 1 << 17;
+const AT_ONCE: i64 = 1 << 16;
 
 /// What a module computes for one example.
 pub(super) struct AttentionTrace<'a> {
@@ -96,24 +96,39 @@ impl<'a> AttentionTrace<'a> {
             + self.weights.transpose(-2, -1).matmul(&equal)
     }
 
-    /// Relevance of queries, keys and values before it is rescaled, some heads at a time.
+    /// Relevance of queries, keys and values before it is rescaled: some heads at a time, and of large ones some queries.
     fn alpha_beta(&self, relevance: &Tensor) -> [Tensor; 3] {
         let size = self.weights.size();
         let [heads, queries, keys] = [size[0], size[1], size[2]];
-        let at_once = (AT_ONCE / (queries * keys * self.maps.d_head)).clamp(1, heads.max(1));
-        let part = |start: i64| {
-            let count = at_once.min(heads - start);
-            let some = |of: &Tensor| of.narrow(0, start, count);
-            let [query, key, value] = [&self.query, &self.key, &self.value].map(some);
-            let heads =
-                Heads { query, key, value, weights: some(&self.weights), context: some(&self.context) };
-            heads.alpha_beta(&relevance.narrow(1, start, count))
+        let of_query = keys * self.maps.d_head;
+        let (heads_at_once, queries_at_once) =
+            ((AT_ONCE / (queries * of_query)).max(1), (AT_ONCE / of_query).max(1));
+        let of_heads = |start: i64| {
+            let some = (start, heads_at_once.min(heads - start));
+            let parts = (0..queries).step_by(queries_at_once as usize).map(|first| {
+                let part = self.part(some, (first, queries_at_once.min(queries - first)));
+                part.alpha_beta(&relevance.narrow(1, start, some.1).narrow(2, first, part.query.size()[1]))
+            });
+            together(parts.collect())
         };
-        let parts: Vec<[Tensor; 3]> = (0..heads).step_by(at_once as usize).map(part).collect();
-        if parts.is_empty() {
+        let found: Vec<[Tensor; 3]> = (0..heads).step_by(heads_at_once as usize).map(of_heads).collect();
+        if found.is_empty() {
             return [&self.query, &self.key, &self.value].map(|none| none.unsqueeze(0) * 0.0);
         }
-        [0, 1, 2].map(|which| Tensor::cat(&parts.iter().map(|part| &part[which]).collect::<Vec<_>>(), 1))
+        [0, 1, 2].map(|which| Tensor::cat(&found.iter().map(|part| &part[which]).collect::<Vec<_>>(), 1))
+    }
+
+    /// Some heads and some of their queries: of both the first and the number.
+    fn part(&self, heads: (i64, i64), queries: (i64, i64)) -> Heads {
+        let of_heads = |of: &Tensor| of.narrow(0, heads.0, heads.1);
+        let of_queries = |of: &Tensor| of_heads(of).narrow(1, queries.0, queries.1);
+        Heads {
+            query: of_queries(&self.query),
+            key: of_heads(&self.key),
+            value: of_heads(&self.value),
+            weights: of_queries(&self.weights),
+            context: of_queries(&self.context),
+        }
     }
 
     /// Through W_q, W_k and W_v: relevance of what is attended from, and of the memory, if that is another.
@@ -148,7 +163,17 @@ impl<'a> AttentionTrace<'a> {
     }
 }
 
-/// What some heads compute.
+/// What keys and values get of several queries is added up.
+fn together(parts: Vec<[Tensor; 3]>) -> [Tensor; 3] {
+    let queries = Tensor::cat(&parts.iter().map(|[query, ..]| query).collect::<Vec<_>>(), 2);
+    let sum = |which: usize| {
+        let parts = parts.iter().map(|part| part[which].shallow_clone());
+        parts.reduce(|sum, next| sum + next).expect("there is a query")
+    };
+    [queries, sum(1), sum(2)]
+}
+
+/// What some heads compute for some queries.
 struct Heads {
     query: Tensor,   // [heads, query, d_head]
     key: Tensor,     // [heads, key, d_head]

@@ -153,3 +153,93 @@ pub(super) fn rescaled<const PARTS: usize>(relevance: &Tensor, parts: [Tensor; P
         part * factor.view(shape.as_slice())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weights;
+    use tch::{Device, Kind};
+
+    const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
+
+    /// Numbers of either sign without a generator.
+    fn noise(shape: &[i64], seed: f64) -> Tensor {
+        let count = shape.iter().product::<i64>();
+        (Tensor::arange(count, OPTIONS) * 12.9 + seed).sin().view(shape)
+    }
+
+    /// Two target positions, three positions.
+    fn given(width: i64) -> Tensor {
+        noise(&[2, 3, width], 5.0)
+    }
+
+    fn weights() -> Weights {
+        let tensor = |name: &str, shape: &[i64]| (name.to_owned(), noise(shape, name.len() as f64));
+        Weights::from_tensors([
+            tensor("map.weight", &[5, 4]),
+            tensor("map.bias", &[5]),
+            tensor("norm.weight", &[4]),
+            tensor("norm.bias", &[4]),
+        ])
+    }
+
+    fn map() -> Linear {
+        Linear::new(&weights(), "map").unwrap()
+    }
+
+    fn norm() -> LayerNorm {
+        LayerNorm::new(&weights(), "norm", 1e-5).unwrap()
+    }
+
+    fn assert_equal(found: &Tensor, expected: &Tensor, what: &str) {
+        let gap = (found - expected).abs().max().double_value(&[]);
+        assert!(gap < 1e-6, "{what}: {gap:e}");
+    }
+
+    /// Relevance of what goes into a linear map, a norm, and a sum.
+    fn handed_down(rule: Rule, x: &Tensor, y: &Tensor) -> [(Tensor, Vec<Tensor>); 3] {
+        let linear = rule.linear(&given(5), x, &map());
+        let normed = rule.norm(&given(4), x, &norm());
+        let sum = rule.residual(&given(4), x, y);
+        [(given(5), vec![linear]), (given(4), vec![normed]), (given(4), sum.into())]
+    }
+
+    /// At each position, whatever its inputs are: also where they add nothing at all, or cancel.
+    #[test]
+    fn the_papers_rule_hands_on_the_sum() {
+        let x = noise(&[3, 4], 2.0);
+        let _ = x.get(1).zero_();
+        for y in [noise(&[3, 4], 1.0), -&x] {
+            for (given, found) in handed_down(Rule::Paper, &x, &y) {
+                let sum = |of: &Tensor| of.sum_dim_intlist(-1, false, None);
+                let found = found.iter().map(sum).reduce(|one, other| one + other).unwrap();
+                assert_equal(&found, &sum(&given), "sum");
+            }
+        }
+    }
+
+    /// Of absolute values: at each position for maps and norms, of all positions together for sums.
+    #[test]
+    fn the_alpha_beta_rule_hands_on_the_size() {
+        let (x, y) = (noise(&[3, 4], 2.0), noise(&[3, 4], 1.0));
+        let [linear, normed, sum] = handed_down(Rule::AlphaBeta, &x, &y);
+        let at_each = |of: &Tensor| of.abs().sum_dim_intlist(-1, false, None);
+        for (given, found) in [linear, normed] {
+            assert_equal(&at_each(&found[0]), &at_each(&given), "at each position");
+        }
+        let whole = |of: &Tensor| at_each(of).sum_dim_intlist(-1, false, None);
+        assert_equal(&(whole(&sum.1[0]) + whole(&sum.1[1])), &whole(&sum.0), "of all");
+    }
+
+    /// x = (1, 2), W = ((3, 1), (1, -1)), b = (1, 0), R = (1, 0): z = (3, 2) to the first output, without its bias. In shares
+    /// 3/5 and 2/5; with half of the bias each 3.5 and 2.5: 7/12 and 5/12, all of it positive.
+    #[test]
+    fn a_linear_map_divides_by_what_inputs_add() {
+        let tensor = |values: &[f64], shape: &[i64]| Tensor::from_slice(values).view(shape);
+        let (x, weight) = (tensor(&[1.0, 2.0], &[1, 2]), tensor(&[3.0, 1.0, 1.0, -1.0], &[2, 2]));
+        let (bias, given) = (tensor(&[1.0, 0.0], &[2]), tensor(&[1.0, 0.0], &[1, 1, 2]));
+        let found = |rule: Rule| rule.affine(&given, &x, &weight, &bias);
+        assert_equal(&found(Rule::Paper), &tensor(&[0.6, 0.4], &[1, 1, 2]), "paper");
+        assert_equal(&found(Rule::AlphaBeta), &tensor(&[7.0 / 12.0, 5.0 / 12.0], &[1, 1, 2]), "alpha-beta");
+    }
+}

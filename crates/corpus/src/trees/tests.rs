@@ -1,5 +1,5 @@
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proptest::prelude::*;
 
@@ -117,7 +117,7 @@ fn what_is_no_tree_is_refused_by_its_line() {
 #[test]
 fn a_missing_file_is_named() {
     let error = read(Path::new("nowhere.conllu")).unwrap_err();
-    assert!(matches!(error, Error::Read { path, .. } if path == PathBuf::from("nowhere.conllu")));
+    assert!(matches!(error, Error::Read { path, .. } if path == *"nowhere.conllu"));
 }
 
 /// All words of the grammar but the final mark have their place, and its arcs lie between the words that it means.
