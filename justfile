@@ -147,6 +147,11 @@ importance subject="demo-translation" *args: (build "importance" "plotting")
 head-functions subject="demo-translation" *args: (build "head-functions")
     {{ run }} head-functions -- "$@"
 
+# What heads add to what a model says, followed back layer by layer (Voita et al. 2019): `--lrp paper` or `alpha-beta`; translators and classifiers
+[group('beyond the paper')]
+relevance subject="demo-translation" *args: (build "relevance")
+    {{ run }} relevance -- "$@"
+
 # Beyond the paper: search for better sets of heads than importance gives; Figure 3 then shows them; `--search swap` exchanges heads
 [group('beyond the paper')]
 joint-search subject="demo-inference" *args: (build "iterative-prune")

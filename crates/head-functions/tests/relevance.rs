@@ -1,5 +1,4 @@
 //! The command that follows relevance, on subjects that train in a second.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 use tch::Tensor;
 
 use super::Rule;
-use super::alpha_beta::by_position;
+use super::alpha_beta::{Divided, by_position};
 use crate::layers::{LayerNorm, Linear};
 use crate::to_vec;
 
@@ -28,13 +28,18 @@ impl Rule {
             }
             Self::AlphaBeta => {
                 let width = x.size()[1] as usize;
-                let [x, weight, bias] = [x, weight, bias].map(to_vec::<f64>);
+                let [xs, weights, biases] = [x, weight, bias].map(to_vec::<f64>);
                 let z = |position: usize, output: usize, z: &mut [f64]| {
-                    let own = x[position * width..].iter().zip(&weight[output * width..]);
-                    let of_bias = bias[output] / width as f64;
-                    z.iter_mut().zip(own).for_each(|(z, (x, weight))| *z = weight * x + of_bias);
+                    let (x, weights) =
+                        (&xs[position * width..][..width], &weights[output * width..][..width]);
+                    let of_bias = biases[output] / width as f64;
+                    for ((z, x), weight) in z.iter_mut().zip(x).zip(weights) {
+                        *z = weight * x + of_bias;
+                    }
                 };
-                each_rescaled(relevance, by_position(relevance, width, z))
+                let Divided { above, factors } = by_position(relevance, width, z);
+                let of_bias = factors.matmul(bias).unsqueeze(-1) / width as f64; // [n, position, 1]
+                each_rescaled(relevance, above + factors.matmul(weight) * x + of_bias)
             }
         }
     }
@@ -72,21 +77,26 @@ impl Rule {
             Self::AlphaBeta => {
                 let (weight, bias, epsilon) = norm.parts();
                 let deviation = (centred.square().mean_dim(-1, true, None) + epsilon).sqrt(); // [position, 1]
-                let scaled: Vec<f64> = to_vec(&(&centred / &deviation)); // x̂
-                let slopes: Vec<f64> = to_vec(&(weight / &deviation)); // γ / σ, [position, width]
-                let [x, bias] = [x, bias].map(to_vec::<f64>);
-                let width = width as usize;
+                let (scaled, slopes) = (&centred / &deviation, weight / &deviation); // x̂ and γ / σ
+                let [xs, biases, scaleds, slope] = [x, bias, &scaled, &slopes].map(to_vec::<f64>);
+                let size = width as usize;
                 let z = |position: usize, output: usize, z: &mut [f64]| {
-                    let start = position * width;
-                    let slope = slopes[start + output];
-                    let (even, own) = (slope / width as f64, slope / width as f64 * scaled[start + output]);
-                    let of_bias = bias[output] / width as f64;
-                    for ((z, x), scaled) in z.iter_mut().zip(&x[start..]).zip(&scaled[start..]) {
+                    let start = position * size;
+                    let slope = slope[start + output];
+                    let (even, own) = (slope / width as f64, slope / width as f64 * scaleds[start + output]);
+                    let of_bias = biases[output] / width as f64;
+                    for ((z, x), scaled) in
+                        z.iter_mut().zip(&xs[start..][..size]).zip(&scaleds[start..][..size])
+                    {
                         *z = of_bias - (even + own * scaled) * x;
                     }
-                    z[output] += slope * x[start + output];
+                    z[output] += slope * xs[start + output];
                 };
-                each_rescaled(relevance, by_position(relevance, width, z))
+                let Divided { above, factors } = by_position(relevance, size, z);
+                let by_slope = &factors * &slopes; // [n, position, width]
+                let mean = |of: &Tensor| of.mean_dim(-1, true, None); // [n, position, 1]
+                let linear = (&by_slope - mean(&by_slope) - &scaled * mean(&(&by_slope * &scaled))) * x;
+                each_rescaled(relevance, above + linear + mean(&(factors * bias)))
             }
         }
     }

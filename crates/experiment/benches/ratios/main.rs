@@ -11,6 +11,7 @@ mod models;
 mod peer;
 mod precision;
 mod pruning;
+mod relevance;
 mod sweep;
 mod train;
 
@@ -68,7 +69,7 @@ struct Row {
 
 type Measurement = fn(&Context, &mut dyn FnMut(Row));
 
-const MEASUREMENTS: [(&str, Measurement); 7] = [
+const MEASUREMENTS: [(&str, Measurement); 8] = [
     ("sweep", sweep::measure),
     ("language", language::measure),
     ("precision", precision::measure),
@@ -76,6 +77,7 @@ const MEASUREMENTS: [(&str, Measurement); 7] = [
     ("decoding", decoding::measure),
     ("training", train::measure),
     ("importance", importance::measure),
+    ("relevance", relevance::measure),
 ];
 
 fn main() {
