@@ -450,7 +450,7 @@ fn relevance_in_a_translator_is_that_of_written_out_jacobians() {
             let one = Tensor::from_slice(&[1.0_f64]);
             let start = brute.step(logit, &[y.get(target as i64)], &one).remove(0);
             let mut relevance = Tensor::zeros([3, 6], OPTIONS);
-            let _ = relevance.get(target as i64).copy_(&start);
+            relevance.get(target as i64).copy_(&start);
             let mut of_memory = memory.zeros_like();
             for layer in (0..2).rev() {
                 let names = marian_names("decoder", layer);
