@@ -142,6 +142,16 @@ reproduce-figure6 subject="demo-inference" *args: (build "iterative-prune" "plot
 importance subject="demo-translation" *args: (build "importance" "plotting")
     file=$({{ run }} importance -- "$@") && {{ run }} plotting -- agreement "$file"
 
+# What heads do (Voita et al. 2019): positions, dependencies, rare tokens, each with an interval; `--trees FILE` for gold trees in CoNLL-U
+[group('beyond the paper')]
+head-functions subject="demo-translation" *args: (build "head-functions")
+    {{ run }} head-functions -- "$@"
+
+# What heads add to what a model says, followed back layer by layer (Voita et al. 2019): `--lrp paper` or `alpha-beta`; translators and classifiers
+[group('beyond the paper')]
+relevance subject="demo-translation" *args: (build "relevance")
+    {{ run }} relevance -- "$@"
+
 # Beyond the paper: search for better sets of heads than importance gives; Figure 3 then shows them; `--search swap` exchanges heads
 [group('beyond the paper')]
 joint-search subject="demo-inference" *args: (build "iterative-prune")

@@ -48,6 +48,16 @@ pub struct KeyValue {
     pub value: Tensor,
 }
 
+/// The linear maps of a module, with the width of its heads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttentionMaps<'a> {
+    pub(crate) query: &'a Linear,
+    pub(crate) key: &'a Linear,
+    pub(crate) value: &'a Linear,
+    pub(crate) output: &'a Linear,
+    pub(crate) d_head: i64,
+}
+
 /// Which keys a query sees.
 #[derive(Debug)]
 pub(crate) enum Visible<'a> {
@@ -81,6 +91,12 @@ impl MultiHeadAttention {
             value: Linear::new(weights, &names.value)?,
             output,
         })
+    }
+
+    /// Its linear maps, which hold the heads that are kept.
+    pub(crate) fn maps(&self) -> AttentionMaps<'_> {
+        let Self { query, key, value, output, d_head, .. } = self;
+        AttentionMaps { query, key, value, output, d_head: *d_head }
     }
 
     /// Attends from `x` to `memory`; pass the same tensor twice for self-attention.

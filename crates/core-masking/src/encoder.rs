@@ -36,9 +36,9 @@ pub struct LayerSettings {
 #[derive(Debug)]
 pub struct EncoderLayer {
     pub(crate) attention: MultiHeadAttention,
-    attention_norm: LayerNorm,
-    feed_forward: FeedForward,
-    norm: LayerNorm,
+    pub(crate) attention_norm: LayerNorm,
+    pub(crate) feed_forward: FeedForward,
+    pub(crate) norm: LayerNorm,
 }
 
 impl EncoderLayer {

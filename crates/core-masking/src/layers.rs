@@ -74,6 +74,11 @@ impl LayerNorm {
         })
     }
 
+    /// γ and β, both `[d_model]`, and what is added to the variance.
+    pub(crate) fn parts(&self) -> (&Tensor, &Tensor, f64) {
+        (&self.weight, &self.bias, self.epsilon)
+    }
+
     /// `x`: `[.., d_model]`; returns the same shape.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         x.layer_norm(self.weight.size(), Some(&self.weight), Some(&self.bias), self.epsilon, false)
@@ -140,9 +145,9 @@ impl Activation {
 /// `outer(activation(inner(x)))`, for each position alone.
 #[derive(Debug)]
 pub struct FeedForward {
-    activation: Activation,
-    inner: Linear,
-    outer: Linear,
+    pub(crate) activation: Activation,
+    pub(crate) inner: Linear,
+    pub(crate) outer: Linear,
 }
 
 impl FeedForward {

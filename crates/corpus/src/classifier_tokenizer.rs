@@ -24,6 +24,7 @@ pub(crate) use self::settings::Name;
 use self::settings::{Settings, Stated};
 use crate::Error;
 use crate::foreign::{MOST_BYTES, read_text};
+use crate::placed::PlacedToken;
 
 /// Tokens of one text or a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +119,12 @@ impl ClassifierTokenizer {
         let ids = encoding.get_ids().to_vec();
         let segments = if self.has_segments { encoding.get_type_ids().to_vec() } else { vec![0; ids.len()] };
         Encoded { ids, segments }
+    }
+
+    /// The tokens of a text with their places in it.
+    pub fn encode_placed(&self, text: &str) -> Vec<PlacedToken> {
+        let encoding = self.inner.encode(text, true).expect("an unknown word is a token too");
+        PlacedToken::of(&encoding)
     }
 
     /// One more than the highest id, so the least number of rows that an embedding table needs.

@@ -23,6 +23,7 @@ use crate::Error;
 use crate::foreign::{MOST_BYTES, read_text, shown};
 use crate::foreign_tokenizer::lists;
 use crate::foreign_tokenizer::loaded::{check_added, check_bpe, check_ids, set_prefix_space};
+use crate::placed::PlacedToken;
 use crate::tokenizer::learn;
 
 /// Stands before and after documents, in GPT-2 as in what we train, where it has id 0.
@@ -118,6 +119,21 @@ impl LanguageTokenizer {
         let encoding = self.inner.encode_fast(text, false);
         let encoding = encoding.map_err(|error| Error::Encoding { reason: shown(&error.to_string()) })?;
         Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The tokens of `text` with their places in it, without special ones.
+    ///
+    /// # Errors
+    /// As for [`encode`](Self::encode).
+    pub fn encode_placed(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {
+        if self.characters.is_some() {
+            let ids = self.encode(text)?.into_iter();
+            let bytes = text.char_indices().map(|(start, letter)| Some(start..start + letter.len_utf8()));
+            return Ok(ids.zip(bytes).map(|(id, bytes)| PlacedToken { id, bytes }).collect());
+        }
+        let encoding = self.inner.encode(text, false);
+        let encoding = encoding.map_err(|error| Error::Encoding { reason: shown(&error.to_string()) })?;
+        Ok(PlacedToken::of(&encoding))
     }
 
     /// The text of `ids`. Special tokens are left out, and bytes that are not UTF-8 become U+FFFD.

@@ -16,6 +16,8 @@
 //! - [`sentence_tokenizer`] is what the tokenisers of translators have in common.
 //! - [`batches`] groups sentences of like length.
 //! - [`fetch`] downloads data sets and checks them.
+//! - [`trees`] reads sentences with their dependency trees.
+//! - [`placed`] is a token with its place in the text.
 //! - [`hub`] brings models of the Hugging Face hub.
 //! - [`progress`] draws how far downloads are.
 mod archive;
@@ -40,11 +42,13 @@ mod numbering;
 pub mod pairs;
 pub mod parallel;
 mod pieces;
+pub mod placed;
 pub mod progress;
 mod rows;
 pub mod sentence_tokenizer;
 mod special_tokens;
 pub mod tokenizer;
 mod transfer;
+pub mod trees;
 
 pub use error::Error;

@@ -1,10 +1,17 @@
 //! The interface that all tokenisers of translators share.
 use std::fmt::Debug;
 
+use crate::placed::PlacedToken;
+
 /// Turns source and target sentences into ids, and ids of the target back into text.
 pub trait SentenceTokenizer: Debug + Send + Sync {
     /// Ids of a source sentence, the end symbol last.
     fn encode(&self, text: &str) -> Vec<u32>;
+
+    /// The same tokens with their places in the text; `None` if the tokeniser does not know these.
+    fn encode_placed(&self, _text: &str) -> Option<Vec<PlacedToken>> {
+        None
+    }
 
     /// Ids of a target sentence, the end symbol last.
     fn encode_target(&self, text: &str) -> Vec<u32>;

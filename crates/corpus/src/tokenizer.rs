@@ -17,6 +17,7 @@ use tokenizers::{AddedToken, TokenizerImpl};
 
 use crate::Error;
 use crate::foreign::{MOST_BYTES, read_text, shown};
+use crate::placed::PlacedToken;
 use crate::sentence_tokenizer::SentenceTokenizer;
 
 /// Ends every sentence. Id 0 in what we train.
@@ -87,6 +88,13 @@ impl SentenceTokenizer for SubwordTokenizer {
         let mut ids = encoding.get_ids().to_vec();
         ids.push(self.end);
         ids
+    }
+
+    fn encode_placed(&self, text: &str) -> Option<Vec<PlacedToken>> {
+        let encoding = self.inner.encode(text, false).expect("every byte is in the vocabulary");
+        let mut tokens = PlacedToken::of(&encoding);
+        tokens.push(PlacedToken::symbol(self.end));
+        Some(tokens)
     }
 
     /// The same as for the source, since both sides share their pieces.

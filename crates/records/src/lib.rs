@@ -25,8 +25,8 @@ pub use destination::{Destination, Taken, check_writable, place_of, place_of_sha
 pub use error::Error;
 pub use order::{FLOOR, Order};
 pub use rows::{
-    AblationRow, BASE, CorrelationRow, DynamicsRow, ImportanceRow, PruningRow, Row, SpeedRow, TestedRow,
-    Tests, TrainingRow,
+    AblationRow, BASE, CorrelationRow, DynamicsRow, HeadFunctionRow, ImportanceRow, PruningRow, RelevanceRow,
+    Row, SpeedRow, TestedRow, Tests, TrainingRow,
 };
 pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};

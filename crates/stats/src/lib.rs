@@ -3,7 +3,7 @@
 //! A corpus score is computed from sufficient statistics: each segment of the test set is counted
 //! once, and the score of any resample is a function of a sum of segments, so resampling never
 //! looks at text again. What a score needs is a [`SegmentStatistics`]; [`bleu`] holds BLEU's, [`classification`] those of
-//! classifiers, [`nats`] those of language models, and [`Segments`] any of them. [`family`] tests a base and its variants. How two lists of numbers go together
+//! classifiers, [`nats`] those of language models, [`ratio`] those of shares, and [`Segments`] any of them. [`family`] tests a base and its variants. How two lists of numbers go together
 //! is in [`correlation`] and [`regression`], and how far noise lets them in [`reliability`].
 
 pub mod adjust;
@@ -19,6 +19,7 @@ pub mod max_t;
 pub mod mcnemar;
 pub mod nats;
 pub mod proportion;
+pub mod ratio;
 pub mod regression;
 pub mod reliability;
 mod segments;

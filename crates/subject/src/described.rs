@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadLayout;
+use corpus::trees::Tree;
 use training::{Machine, or_full_memory};
 
 use crate::checkpoint::{Origin, Places};
@@ -23,6 +24,12 @@ pub(crate) trait AnyDescribed: Any + Debug {
 
     /// The heads of the model, as far as they are known before it is there.
     fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error>;
+
+    /// A text of each segment of a split.
+    fn sentences(&self, machine: &Machine, split: &str) -> Result<Vec<String>, Error>;
+
+    /// The sentences of a split with their trees, if a grammar makes them.
+    fn trees(&self, split: &str) -> Option<Vec<Tree>>;
 
     /// Refuses a split that could not be scored: before hours of training, not after.
     fn check_split(&self, machine: &Machine, split: &str) -> Result<(), Error>;
@@ -89,6 +96,14 @@ impl<T: Task> AnyDescribed for Described<T> {
             }
             None => Ok(HeadLayout::new([])), // refused by validation
         }
+    }
+
+    fn sentences(&self, machine: &Machine, split: &str) -> Result<Vec<String>, Error> {
+        Ok(T::sentences(&self.read(machine, split)?))
+    }
+
+    fn trees(&self, split: &str) -> Option<Vec<Tree>> {
+        T::trees(&self.spec, split)
     }
 
     fn check_split(&self, machine: &Machine, split: &str) -> Result<(), Error> {

@@ -3,6 +3,7 @@ use std::any::Any;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadLayout;
+use corpus::trees::Tree;
 use training::{Machine, Stay, TrainingCheckpoint};
 
 use crate::described::AnyDescribed;
@@ -77,7 +78,7 @@ impl Description {
     }
 
     /// The split that is scored unless something else is asked for.
-    pub(crate) fn test_split(&self) -> &str {
+    pub fn test_split(&self) -> &str {
         self.described.outline().test
     }
 
@@ -99,6 +100,33 @@ impl Description {
     /// The split of another domain, if there is one.
     pub fn shifted_split(&self) -> Option<&str> {
         self.described.outline().shifted
+    }
+
+    /// Files with gold trees that the subject's file names, in CoNLL-U.
+    ///
+    /// # Errors
+    /// If one is missing that can be fetched.
+    pub fn tree_files(&self, machine: &Machine) -> Result<Vec<PathBuf>, Error> {
+        let Some(functions) = self.described.outline().functions else { return Ok(Vec::new()) };
+        let files: Vec<PathBuf> = functions.trees.iter().map(|file| machine.data.join(file)).collect();
+        match (&functions.fetch, files.iter().find(|file| !file.exists())) {
+            (Some(fetch), Some(path)) => Err(Error::NotFetched { path: path.clone(), fetch: fetch.clone() }),
+            _ => Ok(files),
+        }
+    }
+
+    /// The sentences of a split with their trees, if the demo grammar makes the subject's data.
+    pub fn trees(&self, split: &str) -> Option<Vec<Tree>> {
+        self.described.trees(split)
+    }
+
+    /// A text of each segment of a split: what is translated or continued, of a pair the first, of a question the right
+    /// choice.
+    ///
+    /// # Errors
+    /// If there is no such split, and the message lists those that there are; or its files are missing, torn or empty.
+    pub fn sentences(&self, split: &str, machine: &Machine) -> Result<Vec<String>, Error> {
+        self.described.sentences(machine, split)
     }
 
     /// The split that is called so, or that plays this part.

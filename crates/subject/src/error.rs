@@ -63,6 +63,13 @@ pub enum Error {
     #[error("no class `{label}`: there are {}", quoted(known))]
     NoSuchLabel { label: String, known: Vec<String> },
 
+    /// A model through which relevance cannot be followed.
+    #[error(
+        "relevance is followed through translators and classifiers alone: for language models, with norms before each block, \
+         rotary positions and products of gates, its source has no rules"
+    )]
+    NoRelevance,
+
     /// No subject of that name.
     #[error("no subject `{name}`: `{}` is not a file{}", path.display(), listed(known))]
     NoSuchSubject { name: String, path: PathBuf, known: Vec<String> },
@@ -128,6 +135,14 @@ pub enum Error {
     /// A model that would be fine-tuned into its own folder.
     #[error("`{}` is both the checkpoint and the folder of the trained model: copy it elsewhere", folder.display())]
     OwnBase { folder: PathBuf },
+
+    /// A tokeniser that only knows ids.
+    #[error(
+        "the tokeniser in `{}` does not say where in a text its tokens stand, so that words cannot be told from pieces: this \
+         takes byte-level BPE, WordPiece or another `tokenizer.json`",
+        folder.display()
+    )]
+    NoPlaces { folder: PathBuf },
 
     /// A text that is shorter than one stretch to train on.
     #[error("split `{split}` has {found} tokens, but training.blocks needs at least {least}")]

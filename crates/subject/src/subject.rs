@@ -2,7 +2,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal};
+use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal, Rule};
+use corpus::placed::PlacedToken;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -12,6 +13,8 @@ use tch::{Device, Kind};
 use training::Machine;
 
 use crate::error::Error;
+use crate::reading::{Reading, TextAttention};
+use crate::relevant::SegmentRelevance;
 
 /// What an experiment is done to: a model, its data, its loss and its score.
 ///
@@ -25,6 +28,9 @@ pub trait Subject {
     /// # Errors
     /// If the split does not exist or is at fault.
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error>;
+
+    /// What of an identity depends on the model alone, whatever text it reads.
+    fn identity_of_model(&self, experiment: &str) -> Identity;
 
     /// How the subject is scored on a split.
     fn metric(&self, split: &str) -> Metric;
@@ -62,12 +68,40 @@ pub trait Subject {
         measures: &BTreeSet<Measure>,
     ) -> Result<BTreeMap<Measure, HeadScores>, Error>;
 
+    /// The relevance of all heads for what the intact model says of each segment of a split, in double precision.
+    ///
+    /// # Errors
+    /// If relevance cannot be followed through the model, the split is at fault, or a number is none.
+    fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error>;
+
     /// What the model says of the segments before anything is decided, with the heads of `masked` masked: the logits of
     /// each text, or the loss of each reference per token in nats.
     ///
     /// # Errors
     /// If `masked` names a head that the model does not have, or the split is at fault.
     fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error>;
+
+    /// How its heads read texts by themselves.
+    fn reading(&self) -> Reading;
+
+    /// The tokens of a text as the model reads it, with their places in it.
+    ///
+    /// # Errors
+    /// If the tokeniser cannot take the text, or does not know where tokens stand.
+    fn place(&self, text: &str) -> Result<Vec<PlacedToken>, Error>;
+
+    /// Lets the model read texts, and hands the attention weights of each to `each` with its place in `texts`; texts of
+    /// like length one after another.
+    ///
+    /// - `texts`: none longer than [`Reading::longest`]
+    ///
+    /// # Errors
+    /// If the memory is too small for a text, a weight is no number, or `each` fails.
+    fn look(
+        &self,
+        texts: &[&[u32]],
+        each: &mut dyn FnMut(usize, TextAttention) -> Result<(), Error>,
+    ) -> Result<(), Error>;
 
     /// The same subject with these heads removed for real.
     ///

@@ -4,7 +4,9 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use core_masking::importance::Measured;
-use core_masking::{Gates, HeadLayout, Measure};
+use core_masking::{Gates, HeadLayout, Measure, Relevance, Rule};
+use corpus::placed::PlacedToken;
+use corpus::trees::Tree;
 use records::Identity;
 use serde::de::DeserializeOwned;
 use stats::{Metric, Segments};
@@ -14,7 +16,9 @@ use crate::checkpoint::{CheckpointSpec, Places};
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
 use crate::evaluation::{Load, Plan, Scorer};
+use crate::functions::FunctionsSpec;
 use crate::model::Model;
+use crate::reading::Reading;
 use crate::subject::Scored;
 
 /// A task. What is the same for all of them, such as opening, training and evaluating, is written once, over this trait.
@@ -75,6 +79,12 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
 
     /// The segments at these places.
     fn select(examples: &Self::Examples, places: &[usize]) -> Self::Examples;
+
+    /// A text of each segment, such as what is translated; of a pair the first.
+    fn sentences(examples: &Self::Examples) -> Vec<String>;
+
+    /// The sentences of a split with their trees, if a grammar makes them, or sentences of its language.
+    fn trees(spec: &Self::Spec, split: &str) -> Option<Vec<Tree>>;
 
     /// SHA-256 of the segments, in lower-case hexadecimal, however the files are laid out.
     fn sha256(examples: &Self::Examples) -> String;
@@ -175,6 +185,16 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         measures: &BTreeSet<Measure>,
     ) -> Result<Measured, Error>;
 
+    /// The same model in double precision, if relevance can be followed through it.
+    fn exact(_: &Self::Model) -> Result<Self::Model, Error> {
+        Err(Error::NoRelevance)
+    }
+
+    /// The relevance of all heads for what the model says of a segment.
+    fn relevance(_: &Self::Model, _: &Self::Encoded, _row: usize, _: Rule) -> Result<Relevance, Error> {
+        Err(Error::NoRelevance)
+    }
+
     /// What the model says of each of these segments before anything is decided.
     fn outputs(
         model: &Self::Model,
@@ -202,6 +222,18 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         Err(Error::NoContinuation)
     }
 
+    /// How the heads of the model read a text.
+    fn reading(model: &Self::Model) -> Reading;
+
+    /// The tokens of a text as the model reads it, with their places; `None` if the tokeniser does not know these.
+    fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error>;
+
+    /// What texts of so many tokens take of the memory while they are read and attention weights are written down.
+    fn reading_load<'a>(model: &'a Self::Model, lengths: Vec<usize>) -> Load<'a>;
+
+    /// Reads texts under gates that write attention weights down.
+    fn read_texts(model: &Self::Model, texts: &[&[u32]], gates: &Gates) -> Result<(), Error>;
+
     /// What the model makes of a text: its translation, its class, or the text that follows, of at most so many tokens.
     fn say(&self, model: &Self::Model, text: &str, tokens: usize, gates: &Gates) -> Result<String, Error>;
 }
@@ -215,6 +247,8 @@ pub(crate) struct Outline<'a> {
     pub epochs: Option<usize>,
     /// Checkpoints of the training that stay; those of all epochs if absent.
     pub dynamics: Option<&'a DynamicsSpec>,
+    /// Sentences with trees, if there are any.
+    pub functions: Option<&'a FunctionsSpec>,
     /// The split that the model is trained on.
     pub train: &'a str,
     /// The split that choices are made on, such as that of the best epoch.

@@ -2,16 +2,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal};
+use core_masking::{AttentionRecord, Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal, Rule, to_vec};
 use corpus::batches::longest_first_rows;
+use corpus::placed::PlacedToken;
 use records::Identity;
 use stats::Metric;
-use training::{Machine, Memory, Progress};
+use tch::no_grad;
+use training::{Machine, Memory, Progress, workers};
 
 use crate::checkpoint::Origin;
 use crate::error::Error;
 use crate::evaluation::{Plan, Scorer, Sets, Sweep, over_batches};
 use crate::model::{Model, of_threads};
+use crate::reading::{Reading, TextAttention};
+use crate::relevant::SegmentRelevance;
 use crate::subject::{Evaluation, Evaluator, Pass, Scored, Subject, Work};
 use crate::task::{Described, Task};
 
@@ -54,6 +58,13 @@ impl<T: Task> Subject for TaskSubject<T> {
         Ok(identity)
     }
 
+    fn identity_of_model(&self, experiment: &str) -> Identity {
+        let mut identity = Identity::new(experiment, &self.described.name);
+        identity.precision = self.machine.precision.name().to_owned();
+        self.origin.describe(&mut identity);
+        identity
+    }
+
     fn metric(&self, split: &str) -> Metric {
         self.task.metric(split)
     }
@@ -90,6 +101,28 @@ impl<T: Task> Subject for TaskSubject<T> {
         over_batches(&mut models, batches.len(), self.machine.quiet, job)
     }
 
+    fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error> {
+        let exact = T::exact(&self.model)?;
+        let encoded = self.encode(on)?;
+        // as much as derivatives take, which are handed down alike
+        let load = T::measuring_load(&exact, &encoded, &BTreeSet::from([Measure::AttentionGradient]));
+        let Plan { batches, workers, .. } = Plan::new(&self.machine, &load)?;
+        let mut models = of_threads(&exact, workers)?;
+        let mut progress = Progress::new(batches.len(), self.machine.quiet);
+        progress.message("following relevance".to_owned());
+        let job = |model: &T::Model, item: usize| {
+            let of_row = |&row: &usize| SegmentRelevance::new(&T::relevance(model, &encoded, row, rule)?);
+            batches[item].iter().map(of_row).collect::<Result<Vec<_>, Error>>()
+        };
+        let mut found = BTreeMap::new();
+        workers::in_order(&mut models, batches.len(), job, |item, relevance| {
+            progress.advance(1);
+            found.extend(batches[item].iter().copied().zip(relevance));
+            Ok::<_, Error>(())
+        })?;
+        Ok(found.into_values().collect())
+    }
+
     fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
         let encoded = self.encode(scored)?;
         let gates = scored.gates(&self.layout(), masked, self.model.options())?;
@@ -101,6 +134,35 @@ impl<T: Task> Subject for TaskSubject<T> {
         }
         outputs.sort_by_key(|&(row, _)| row);
         Ok(outputs.into_iter().flat_map(|(_, found)| found).collect())
+    }
+
+    fn reading(&self) -> Reading {
+        T::reading(&self.model)
+    }
+
+    fn place(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {
+        let tokens = self.task.place(text)?;
+        tokens.ok_or_else(|| Error::NoPlaces { folder: self.origin.folder.clone() })
+    }
+
+    fn look(
+        &self,
+        texts: &[&[u32]],
+        each: &mut dyn FnMut(usize, TextAttention) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let load = T::reading_load(&self.model, texts.iter().map(|text| text.len()).collect());
+        let Plan { batches, workers, .. } = Plan::new(&self.machine, &load)?;
+        let mut models = of_threads(&self.model, workers)?;
+        let mut progress = Progress::new(batches.len(), self.machine.quiet);
+        progress.message("reading".to_owned());
+        let job = |model: &T::Model, item: usize| {
+            let rows: Vec<&[u32]> = batches[item].iter().map(|&row| texts[row]).collect();
+            attention_of::<T>(model, &rows)
+        };
+        workers::in_order(&mut models, batches.len(), job, |item, found| {
+            progress.advance(1);
+            batches[item].iter().zip(found).try_for_each(|(&row, attention)| each(row, attention))
+        })
     }
 
     fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error> {
@@ -152,6 +214,26 @@ impl<T: Task> Subject for TaskSubject<T> {
         let gates = Gates::masking(&self.layout(), std::slice::from_ref(masked), self.model.options())?;
         self.task.say(&self.model, text, tokens, &gates)
     }
+}
+
+/// Attention weights of each text of a batch.
+fn attention_of<T: Task>(model: &T::Model, texts: &[&[u32]]) -> Result<Vec<TextAttention>, Error> {
+    let record = AttentionRecord::default();
+    let gates = Gates::open(&model.layout(), model.options()).recorded_in(&record);
+    no_grad(|| T::read_texts(model, texts, &gates))?;
+    let attention = T::reading(model).attention;
+    let recorded = record.take();
+    let layers = recorded.iter().filter(|((of, _), _)| *of == attention).map(|(_, weights)| weights);
+    let layers: Vec<_> = layers.collect(); // in the order of layers
+    let of_text = |(row, text): (usize, &&[u32])| {
+        let tokens = text.len() as i64;
+        let own = layers.iter().map(|weights| {
+            to_vec::<f32>(&weights.get(row as i64).narrow(1, 0, tokens).narrow(2, 0, tokens)) // [heads, query, key]
+        });
+        TextAttention::new(text.len(), own.collect())
+    };
+    let found: Vec<TextAttention> = texts.iter().enumerate().map(of_text).collect();
+    if found.iter().all(TextAttention::is_finite) { Ok(found) } else { Err(Error::NotFinite) }
 }
 
 /// A split that is ready to be scored.

@@ -51,11 +51,23 @@ struct Embeddings {
 
 /// Two linear maps from the first position to the logits.
 #[derive(Debug)]
-struct Head {
+pub(crate) struct Head {
     first: Linear,
     activation: HeadActivation,
     last: Linear,
     drops_input: bool,
+}
+
+/// What the two maps compute of some first positions.
+pub(crate) struct HeadTrace<'a> {
+    /// Behind the nonlinearity, `[rows, d_model]`.
+    pub(crate) pooled: Tensor,
+    /// `[rows, labels]`
+    pub(crate) logits: Tensor,
+    /// The first map.
+    pub(crate) first: &'a Linear,
+    /// The last.
+    pub(crate) last: &'a Linear,
 }
 
 impl Embeddings {
@@ -104,12 +116,21 @@ impl Head {
     fn forward(&self, x: &Tensor, dropout: &ModelDropout) -> Tensor {
         let first = x.select(1, 0); // [batch, d_model]
         let first = if self.drops_input { dropout.classifier.apply(first) } else { first };
-        let pooled = self.first.forward(&first);
-        let pooled = match self.activation {
-            HeadActivation::Tanh => pooled.tanh(),
-            HeadActivation::Relu => pooled.relu(),
-        };
+        let pooled = self.activate(&self.first.forward(&first));
         self.last.forward(&dropout.classifier.apply(pooled))
+    }
+
+    /// What it computes of `x`, `[rows, d_model]`.
+    pub(crate) fn trace(&self, x: &Tensor) -> HeadTrace<'_> {
+        let pooled = self.activate(&self.first.forward(x));
+        HeadTrace { logits: self.last.forward(&pooled), pooled, first: &self.first, last: &self.last }
+    }
+
+    fn activate(&self, x: &Tensor) -> Tensor {
+        match self.activation {
+            HeadActivation::Tanh => x.tanh(),
+            HeadActivation::Relu => x.relu(),
+        }
     }
 
     fn multiply_adds(&self) -> u64 {
@@ -172,6 +193,14 @@ impl GatedModel for Classifier {
 }
 
 impl Classifier {
+    pub(crate) fn layers(&self) -> &[EncoderLayer] {
+        &self.layers
+    }
+
+    pub(crate) fn head(&self) -> &Head {
+        &self.head
+    }
+
     /// A batch of (ids, segments), checked.
     ///
     /// # Errors

@@ -41,11 +41,11 @@ pub struct Translator {
 #[derive(Debug)]
 pub(crate) struct DecoderLayer {
     pub(crate) self_attention: MultiHeadAttention,
-    self_attention_norm: LayerNorm,
+    pub(crate) self_attention_norm: LayerNorm,
     pub(crate) encoder_attention: MultiHeadAttention,
-    encoder_attention_norm: LayerNorm,
-    feed_forward: FeedForward,
-    norm: LayerNorm,
+    pub(crate) encoder_attention_norm: LayerNorm,
+    pub(crate) feed_forward: FeedForward,
+    pub(crate) norm: LayerNorm,
 }
 
 /// What a decoder layer attends to: the target so far and the source.
@@ -270,7 +270,7 @@ impl Translator {
     }
 
     /// Embeds source ids `[batch, position]`: `[batch, position, d_model]`.
-    fn embed_source(&self, ids: &Tensor) -> Tensor {
+    pub(crate) fn embed_source(&self, ids: &Tensor) -> Tensor {
         self.embed(&self.source, ids, 0)
     }
 
@@ -283,6 +283,10 @@ impl Translator {
         let embedded = Tensor::embedding(table, ids, -1, false, false);
         let scale = if self.config.scale_embedding { (self.config.d_model as f64).sqrt() } else { 1.0 };
         embedded * scale + self.positions.narrow(0, start, ids.size()[1])
+    }
+
+    pub(crate) fn encoder_layers(&self) -> &[EncoderLayer] {
+        &self.encoder
     }
 
     pub(crate) fn decoder_layers(&self) -> &[DecoderLayer] {

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::lexicon::{Number, Tense};
 use super::tree::{Clause, NounPhrase, Partner, Sentence};
-use super::{Domain, Generator, Relation, SplitSizes, source, spell};
+use super::{Domain, Generator, Relation, Sample, SplitSizes, Splits, source, spell};
 use crate::choices::Choice;
 use crate::documents::Document;
 
@@ -39,23 +39,37 @@ pub struct LanguageSplits {
 /// The demo's splits: English-like sentences but for those that are kept for [`agreement_pairs`]. The tests do not depend
 /// on how much training data is asked for.
 pub fn language_splits(sizes: SplitSizes, seed: u64) -> LanguageSplits {
+    let Splits { train, dev, test, shifted } = language_samples(sizes, seed);
+    let documents = |samples: Vec<Sample>| -> Vec<Document> {
+        samples.into_iter().map(|sample| Document { text: sample.source }).collect()
+    };
+    LanguageSplits {
+        train: documents(train),
+        dev: documents(dev),
+        test: documents(test),
+        shifted: documents(shifted),
+    }
+}
+
+/// The samples whose source sentences [`language_splits`] has, in its order: with their dependency arcs.
+pub fn language_samples(sizes: SplitSizes, seed: u64) -> Splits {
     let mut seen = HashSet::new();
     let mut standard = Generator::new(Domain::Standard, seed);
     let mut shifted = Generator::new(Domain::Shifted, seed);
-    let test = documents(&mut standard, sizes.test, &mut seen);
-    let dev = documents(&mut standard, sizes.dev, &mut seen);
-    let shifted = documents(&mut shifted, sizes.shifted, &mut seen);
-    let train = documents(&mut standard, sizes.train, &mut seen);
-    LanguageSplits { train, dev, test, shifted }
+    let test = samples(&mut standard, sizes.test, &mut seen);
+    let dev = samples(&mut standard, sizes.dev, &mut seen);
+    let shifted = samples(&mut shifted, sizes.shifted, &mut seen);
+    let train = samples(&mut standard, sizes.train, &mut seen);
+    Splits { train, dev, test, shifted }
 }
 
-fn documents(generator: &mut Generator, count: usize, seen: &mut HashSet<String>) -> Vec<Document> {
-    let mut documents = Vec::with_capacity(count);
-    while documents.len() < count {
-        let sentences = generator.take(count - documents.len(), seen).into_iter().map(|sample| sample.source);
-        documents.extend(sentences.filter(|text| !is_kept(text)).map(|text| Document { text }));
+fn samples(generator: &mut Generator, count: usize, seen: &mut HashSet<String>) -> Vec<Sample> {
+    let mut samples = Vec::with_capacity(count);
+    while samples.len() < count {
+        let more = generator.take(count - samples.len(), seen);
+        samples.extend(more.into_iter().filter(|sample| !is_kept(&sample.source)));
     }
-    documents
+    samples
 }
 
 /// Whether a sentence is kept for [`agreement_pairs`]. An eighth of all are, whatever is asked for, so that the pairs do

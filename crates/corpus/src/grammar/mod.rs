@@ -28,7 +28,7 @@ use sampling::Sampler;
 use tree::Sentence;
 
 pub use inference::{INFERENCE_LABELS, InferenceSizes, InferenceSplits, inference_splits};
-pub use language::{AGREEMENT_GROUPS, LanguageSplits, agreement_pairs, language_splits};
+pub use language::{AGREEMENT_GROUPS, LanguageSplits, agreement_pairs, language_samples, language_splits};
 
 /// What the sentences are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +69,27 @@ pub enum Relation {
     Oblique,
     /// `acl:relcl`: the verb of a relative clause, of the noun before it.
     RelativeClause,
+}
+
+impl Relation {
+    /// Its name in Universal Dependencies; `neg` is that of their first version.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AdjectivalModifier => "amod",
+            Self::AdverbialModifier => "advmod",
+            Self::Auxiliary => "aux",
+            Self::Case => "case",
+            Self::Conjunct => "conj",
+            Self::Coordinator => "cc",
+            Self::Determiner => "det",
+            Self::Negation => "neg",
+            Self::NominalModifier => "nmod",
+            Self::Subject => "nsubj",
+            Self::Object => "obj",
+            Self::Oblique => "obl",
+            Self::RelativeClause => "acl:relcl",
+        }
+    }
 }
 
 /// A dependency between two words of a source sentence.

@@ -56,15 +56,19 @@ fn of_classifier(context: &Context) -> f64 {
     )
 }
 
-fn of_translator(context: &Context) -> f64 {
+/// The sizes of `multi30k-en-fr`.
+pub fn multi30k() -> TranslatorConfig {
     let json = serde_json::json!({
         "model_type": "marian", "vocab_size": 8000, "d_model": 128, "encoder_layers": 6,
         "encoder_attention_heads": 8, "encoder_ffn_dim": 512, "decoder_layers": 6, "decoder_attention_heads": 8,
         "decoder_ffn_dim": 512, "activation_function": "relu", "max_position_embeddings": 128,
         "scale_embedding": true, "pad_token_id": 1, "eos_token_id": 0, "decoder_start_token_id": 1,
     });
-    let config: TranslatorConfig = serde_json::from_value(json).unwrap();
-    let model = Translator::random(config, 1, (Kind::Float, context.machine.device)).unwrap();
+    serde_json::from_value(json).unwrap()
+}
+
+fn of_translator(context: &Context) -> f64 {
+    let model = Translator::random(multi30k(), 1, (Kind::Float, context.machine.device)).unwrap();
     let sentence =
         |row: u32| (0..10 + row % 12).map(|place| 2 + (row * 91 + place * 7) % 7990).chain([0]).collect();
     let sentences: Vec<Vec<u32>> = (0..64).map(sentence).collect();

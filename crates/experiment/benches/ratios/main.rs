@@ -12,6 +12,7 @@ mod opus_size;
 mod peer;
 mod precision;
 mod pruning;
+mod relevance;
 mod sweep;
 mod train;
 
@@ -78,6 +79,7 @@ const MEASUREMENTS: [(&str, Measurement); 8] = [
     ("opus-size", opus_size::measure),
     ("training", train::measure),
     ("importance", importance::measure),
+    ("relevance", relevance::measure),
 ];
 
 fn main() {

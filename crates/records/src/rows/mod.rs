@@ -3,8 +3,10 @@
 mod ablation;
 mod correlation;
 mod dynamics;
+pub mod functions;
 mod importance;
 mod pruning;
+mod relevance;
 mod speed;
 mod training;
 
@@ -19,8 +21,10 @@ use crate::Difference;
 pub use ablation::AblationRow;
 pub use correlation::CorrelationRow;
 pub use dynamics::DynamicsRow;
+pub use functions::HeadFunctionRow;
 pub use importance::ImportanceRow;
 pub use pruning::PruningRow;
+pub use relevance::RelevanceRow;
 pub use speed::SpeedRow;
 pub use training::TrainingRow;
 

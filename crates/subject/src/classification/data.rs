@@ -2,8 +2,9 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use corpus::grammar::{InferenceSizes, inference_splits};
+use corpus::grammar::{Domain, InferenceSizes, generate as generate_sentences, inference_splits};
 use corpus::labelled::{self, Example, Format};
+use corpus::trees::Tree;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -99,6 +100,18 @@ fn generate(grammar: InferenceSpec, split: &str) -> Vec<Example> {
         "mismatched" => splits.mismatched,
         _ => Vec::new(), // there is no other
     }
+}
+
+/// Sentences of the language of the grammar's premises, in the domain of a split and as many.
+pub(super) fn trees(grammar: InferenceSpec, split: &str) -> Vec<Tree> {
+    let InferenceSpec { seed, train, dev, matched, mismatched } = grammar;
+    let (domain, count) = match split {
+        "train" => (Domain::Standard, train),
+        "dev" => (Domain::Standard, dev),
+        "matched" => (Domain::Standard, matched),
+        _ => (Domain::Shifted, mismatched),
+    };
+    generate_sentences(domain, count, seed).iter().map(Tree::from).collect()
 }
 
 /// What is taken out, and what is left, both in their order. Examples with the same first text stay together, so that

@@ -13,21 +13,24 @@ use std::path::{Path, PathBuf};
 
 use core_masking::importance::Measured;
 use core_masking::{
-    Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, Measure, ModelConfig, ModelDropout,
-    SegmentBatch, to_vec,
+    Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, Measure, ModelConfig,
+    ModelDropout, Relevance, Rule, SegmentBatch, to_vec,
 };
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
+use corpus::placed::PlacedToken;
+use corpus::trees::Tree;
 use records::Identity;
 use stats::classification::{ClassificationMetric, Outcome};
 use stats::{Metric, Segments};
 use tch::{Kind, no_grad};
-use training::Machine;
+use training::{Machine, Precision};
 
 use crate::checkpoint::{self, Places};
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
 use crate::precision::{Bytes, Models};
+use crate::reading::Reading;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
 use scorer::Decisions;
@@ -109,6 +112,15 @@ impl Task for Classification {
 
     fn select(examples: &Vec<Example>, places: &[usize]) -> Vec<Example> {
         places.iter().map(|&place| examples[place].clone()).collect()
+    }
+
+    fn sentences(examples: &Vec<Example>) -> Vec<String> {
+        examples.iter().map(|example| example.text.clone()).collect()
+    }
+
+    /// Sentences of the premises' language, as many as the split has pairs: pairs have no trees.
+    fn trees(spec: &ClassificationSpec, split: &str) -> Option<Vec<Tree>> {
+        Some(data::trees(spec.data.grammar?, split))
     }
 
     fn sha256(examples: &Vec<Example>) -> String {
@@ -227,6 +239,19 @@ impl Task for Classification {
         Ok(model.measure(&texts.labelled_batch(model, rows)?, gates, measures))
     }
 
+    fn exact(models: &Models<Classifier>) -> Result<Models<Classifier>, Error> {
+        Ok(Models::new(models.exact.to_kind(Kind::Double)?, Precision::F32)?)
+    }
+
+    fn relevance(
+        models: &Models<Classifier>,
+        texts: &Texts,
+        row: usize,
+        rule: Rule,
+    ) -> Result<Relevance, Error> {
+        Ok(models.exact.relevance(&texts.labelled_batch(&models.exact, &[row])?, rule))
+    }
+
     /// The logits of each text.
     fn outputs(
         models: &Models<Classifier>,
@@ -253,6 +278,34 @@ impl Task for Classification {
         }
         let size = batch.tokens.ids.size();
         Ok(size[0] as u64 * model.multiply_adds(size[1] as u64))
+    }
+
+    /// No symbol ends a text alone: those around it are all left out where words are looked at.
+    fn reading(models: &Models<Classifier>) -> Reading {
+        Reading {
+            attention: Attention::SelfAttention,
+            sees_future: true,
+            ends: Vec::new(),
+            longest: models.exact.config().longest_text() as usize,
+        }
+    }
+
+    fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
+        Ok(Some(self.tokenizer.encode_placed(text)))
+    }
+
+    fn reading_load<'a>(models: &'a Models<Classifier>, lengths: Vec<usize>) -> Load<'a> {
+        let measures = BTreeSet::from([Measure::Confidence]);
+        memory::measuring_load(models.exact.config(), models.sizes(), lengths, &measures)
+    }
+
+    fn read_texts(models: &Models<Classifier>, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {
+        let model = models.quickest();
+        let segments: Vec<Vec<u32>> = texts.iter().map(|text| vec![0; text.len()]).collect();
+        let rows: Vec<(&[u32], &[u32])> =
+            texts.iter().zip(&segments).map(|(&text, segments)| (text, segments.as_slice())).collect();
+        drop(model.forward(&model.batch(&rows)?, gates, &ModelDropout::OFF));
+        Ok(())
     }
 
     /// Its class, and how probable the model finds it.

@@ -10,6 +10,7 @@ use super::encoder::{EncoderSpec, FineTuningSpec, TextTokenizerSpec};
 use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
 use crate::error::quoted;
+use crate::functions::FunctionsSpec;
 use crate::spec::{check, check_sources, check_split_names};
 use crate::task::Outline;
 
@@ -38,6 +39,8 @@ pub struct ClassificationSpec {
     pub training: Option<FineTuningSpec>,
     /// Checkpoints of the training that stay; those of all epochs if absent.
     pub dynamics: Option<DynamicsSpec>,
+    /// Sentences with trees, for `head-functions`.
+    pub functions: Option<FunctionsSpec>,
 }
 
 /// Where the texts come from: files, or the demo grammar.
@@ -175,6 +178,7 @@ impl ClassificationSpec {
             checkpoint: self.checkpoint.as_ref(),
             epochs: self.training.map(|training| training.epochs),
             dynamics: self.dynamics.as_ref(),
+            functions: self.functions.as_ref(),
             train,
             dev,
             test,
@@ -196,6 +200,7 @@ impl ClassificationSpec {
         if let Some(dynamics) = &self.dynamics {
             dynamics.validate(self.training.map(|training| training.epochs))?;
         }
+        self.functions.as_ref().map_or(Ok(()), FunctionsSpec::validate)?;
         let trained = self.training.is_some();
         check(&[
             ("[model] needs [training]: it is trained from nothing", self.model.is_none() || trained),

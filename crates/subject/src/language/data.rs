@@ -3,7 +3,8 @@ use std::path::{Path, PathBuf};
 
 use corpus::choices::{self, Choice};
 use corpus::documents::{self, Document};
-use corpus::grammar::{Domain, SplitSizes, agreement_pairs, language_splits};
+use corpus::grammar::{Domain, SplitSizes, agreement_pairs, language_samples, language_splits};
+use corpus::trees::Tree;
 use sha2::{Digest, Sha256};
 
 use super::spec::{LanguageData, LanguageGrammar};
@@ -34,6 +35,20 @@ impl Texts {
             Self::Questions(questions) => groups(questions),
         };
         if groups.is_empty() { vec![self.len()] } else { groups.iter().map(|group| group.segments).collect() }
+    }
+
+    /// The documents, or of each question the right choice in its context.
+    pub(super) fn sentences(&self) -> Vec<String> {
+        match self {
+            Self::Documents(documents) => documents.iter().map(|document| document.text.clone()).collect(),
+            Self::Questions(questions) => questions
+                .iter()
+                .map(|question| {
+                    let part = &question.parts()[question.answer];
+                    format!("{}{}", part.context, part.continuation)
+                })
+                .collect(),
+        }
     }
 
     /// Those at these places.
@@ -128,6 +143,20 @@ fn generate(grammar: LanguageGrammar, split: &str) -> Texts {
         "agreement" => by_group(agreement_pairs(Domain::Standard, pairs, seed)),
         _ => by_group(agreement_pairs(Domain::Shifted, pairs, seed)),
     }
+}
+
+/// The documents of a split with their trees; none of questions.
+pub(super) fn trees(grammar: LanguageGrammar, split: &str) -> Option<Vec<Tree>> {
+    let LanguageGrammar { seed, train, dev, test, shifted, .. } = grammar;
+    let splits = language_samples(SplitSizes { train, dev, test, shifted }, seed);
+    let samples = match split {
+        "train" => splits.train,
+        "dev" => splits.dev,
+        "test" => splits.test,
+        "shifted" => splits.shifted,
+        _ => return None,
+    };
+    Some(samples.iter().map(Tree::from).collect())
 }
 
 /// Questions about one thing side by side.

@@ -15,9 +15,12 @@ use std::sync::Arc;
 use core_masking::importance::Measured;
 use core_masking::language_model::{PredictionBatch, Stop};
 use core_masking::{
-    GatedModel, Gates, HeadLayout, LanguageModel, Measure, ModelConfig, ModelDropout, to_vec,
+    Attention, GatedModel, Gates, HeadLayout, LanguageModel, Measure, ModelConfig, ModelDropout, TokenBatch,
+    to_vec,
 };
 use corpus::language_tokenizer::LanguageTokenizer;
+use corpus::placed::PlacedToken;
+use corpus::trees::Tree;
 use records::Identity;
 use serde_json::json;
 use stats::classification::{ClassificationMetric, Outcome};
@@ -30,6 +33,7 @@ use crate::checkpoint::{Places, check_vocabulary};
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
 use crate::precision::{Bytes, Models};
+use crate::reading::Reading;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
 use data::Texts;
@@ -98,6 +102,14 @@ impl Task for LanguageModelling {
 
     fn select(texts: &Texts, places: &[usize]) -> Texts {
         texts.select(places)
+    }
+
+    fn sentences(texts: &Texts) -> Vec<String> {
+        texts.sentences()
+    }
+
+    fn trees(spec: &LanguageSpec, split: &str) -> Option<Vec<Tree>> {
+        data::trees(spec.data.grammar?, split)
     }
 
     fn sha256(texts: &Texts) -> String {
@@ -312,6 +324,35 @@ impl Task for LanguageModelling {
         let prompts: Vec<&[u32]> = batch.iter().map(|&row| &rows.tokens(row)[..shortest]).collect();
         model.continue_greedily(&prompts, tokens, Stop::Never, open)?;
         Ok(batch.len() as u64 * model.continuation_multiply_adds(shortest as u64, tokens as u64))
+    }
+
+    fn reading(models: &Models<LanguageModel>) -> Reading {
+        let config = models.exact.config();
+        Reading {
+            attention: Attention::SelfAttention,
+            sees_future: false,
+            ends: config.ends().to_vec(),
+            longest: config.max_position_embeddings as usize,
+        }
+    }
+
+    /// Behind the symbol that texts begin with, if there is one.
+    fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
+        let begin = self.tokenizer.begin().map(PlacedToken::symbol);
+        Ok(Some(begin.into_iter().chain(self.tokenizer.encode_placed(text)?).collect()))
+    }
+
+    fn reading_load<'a>(models: &'a Models<LanguageModel>, lengths: Vec<usize>) -> Load<'a> {
+        let measures = BTreeSet::from([Measure::Confidence]);
+        memory::measuring_load(models.exact.config(), models.sizes(), lengths, &measures)
+    }
+
+    /// Padding stands on the right, so no token sees it.
+    fn read_texts(models: &Models<LanguageModel>, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {
+        let model = models.quickest();
+        let ids = TokenBatch::new(texts, 0, GatedModel::options(model)).ids;
+        drop(model.hidden(&ids, gates, &ModelDropout::OFF));
+        Ok(())
     }
 
     /// The text that follows by greedy search.

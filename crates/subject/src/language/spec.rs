@@ -11,6 +11,7 @@ use super::model::{DecoderSpec, PretrainingSpec, TokenKind, TokenizerSpec};
 use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
 use crate::error::quoted;
+use crate::functions::FunctionsSpec;
 use crate::spec::{check, check_sources, check_split_names};
 use crate::task::Outline;
 
@@ -42,6 +43,8 @@ pub struct LanguageSpec {
     pub training: Option<PretrainingSpec>,
     /// Checkpoints of the training that stay; those of all epochs if absent.
     pub dynamics: Option<DynamicsSpec>,
+    /// Sentences with trees, for `head-functions`.
+    pub functions: Option<FunctionsSpec>,
 }
 
 /// Where the texts come from: files, or the demo grammar.
@@ -177,6 +180,7 @@ impl LanguageSpec {
             checkpoint: self.checkpoint.as_ref(),
             epochs: self.training.map(|training| training.epochs),
             dynamics: self.dynamics.as_ref(),
+            functions: self.functions.as_ref(),
             train,
             dev,
             test,
@@ -198,6 +202,7 @@ impl LanguageSpec {
         if let Some(dynamics) = &self.dynamics {
             dynamics.validate(self.training.map(|training| training.epochs))?;
         }
+        self.functions.as_ref().map_or(Ok(()), FunctionsSpec::validate)?;
         match (self.model, self.tokenizer, self.training) {
             (None, None, None) => Ok(()),
             (Some(model), Some(tokenizer), Some(training)) => {

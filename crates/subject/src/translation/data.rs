@@ -14,22 +14,27 @@ use crate::error::Error;
 /// If its files are missing, torn or of different length.
 pub(super) fn read_split(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelText, Error> {
     match spec.grammar {
-        Some(grammar) => generate(grammar, split),
+        Some(grammar) => Ok(generate(grammar, split)),
         None => read_files(spec, folder, split),
     }
 }
 
-fn generate(grammar: GrammarSpec, split: &str) -> Result<ParallelText, Error> {
+fn generate(grammar: GrammarSpec, split: &str) -> ParallelText {
+    let samples = samples(grammar, split).into_iter();
+    let (source, target) = samples.map(|sample| (sample.source, sample.target)).unzip();
+    ParallelText { source, target }
+}
+
+/// What a split of the grammar is made of.
+pub(super) fn samples(grammar: GrammarSpec, split: &str) -> Vec<Sample> {
     let splits = demo_splits(grammar.sizes(), grammar.seed);
-    let samples: Vec<Sample> = match split {
+    match split {
         "train" => splits.train,
         "dev" => splits.dev,
         "test" => splits.test,
         "shifted" => splits.shifted,
         _ => Vec::new(), // there is no other
-    };
-    let (source, target) = samples.into_iter().map(|sample| (sample.source, sample.target)).unzip();
-    Ok(ParallelText { source, target })
+    }
 }
 
 fn read_files(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelText, Error> {

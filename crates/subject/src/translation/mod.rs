@@ -14,12 +14,14 @@ use std::sync::Arc;
 
 use core_masking::importance::Measured;
 use core_masking::{
-    BeamSearch, GatedModel, Gates, HeadLayout, Measure, ModelConfig, ModelDropout, OutputRules, Translator,
-    to_vec,
+    Attention, BeamSearch, GatedModel, Gates, HeadLayout, Measure, ModelConfig, ModelDropout, OutputRules,
+    Relevance, Rule, TokenBatch, Translator, to_vec,
 };
 use corpus::parallel::ParallelText;
+use corpus::placed::PlacedToken;
 use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
+use corpus::trees::Tree;
 use records::Identity;
 use serde_json::Value;
 use stats::bleu::{Bleu, BleuStatistics};
@@ -32,6 +34,7 @@ use crate::error::Error;
 use crate::evaluation::{Load, Plan};
 use crate::model::Model;
 use crate::precision::Bytes;
+use crate::reading::Reading;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
 use pairs::Pairs;
@@ -107,6 +110,14 @@ impl Task for Translation {
 
     fn select(text: &ParallelText, places: &[usize]) -> ParallelText {
         text.select(places)
+    }
+
+    fn sentences(text: &ParallelText) -> Vec<String> {
+        text.source.clone()
+    }
+
+    fn trees(spec: &TranslationSpec, split: &str) -> Option<Vec<Tree>> {
+        Some(data::samples(spec.data.grammar?, split).iter().map(Tree::from).collect())
     }
 
     fn sha256(text: &ParallelText) -> String {
@@ -219,6 +230,14 @@ impl Task for Translation {
         Ok(model.measure(&pairs.batch(model, rows), gates, measures))
     }
 
+    fn exact(model: &Translator) -> Result<Translator, Error> {
+        Ok(model.to_kind(Kind::Double)?)
+    }
+
+    fn relevance(model: &Translator, pairs: &Pairs, row: usize, rule: Rule) -> Result<Relevance, Error> {
+        Ok(model.relevance(&pairs.batch(model, &[row]), rule))
+    }
+
     /// The loss of each reference per token, in nats.
     fn outputs(
         model: &Translator,
@@ -242,6 +261,31 @@ impl Task for Translation {
         let translations = self.search.translate(model, &sources, open)?;
         let work = |steps| model.multiply_adds(longest, steps, self.search.beam as u64);
         Ok(translations.iter().map(|translation| work(translation.steps as u64)).sum())
+    }
+
+    /// The encoder reads the source; what the decoder attends to has no words with a tree.
+    fn reading(model: &Translator) -> Reading {
+        let config = model.config();
+        Reading {
+            attention: Attention::EncEnc,
+            sees_future: true,
+            ends: vec![config.eos_token_id],
+            longest: config.max_position_embeddings as usize,
+        }
+    }
+
+    fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
+        Ok(self.tokenizer.encode_placed(text))
+    }
+
+    fn reading_load<'a>(model: &'a Translator, lengths: Vec<usize>) -> Load<'a> {
+        memory::measuring_load(model.config(), bytes(model), lengths, &BTreeSet::from([Measure::Confidence]))
+    }
+
+    fn read_texts(model: &Translator, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {
+        let batch = TokenBatch::new(texts, model.config().pad_token_id, GatedModel::options(model));
+        drop(model.encode(&batch, gates, &ModelDropout::OFF));
+        Ok(())
     }
 
     /// Its translation, however long that is.

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
+use crate::functions::FunctionsSpec;
 use crate::spec::{check, check_sources, check_split_names};
 use crate::task::Outline;
 
@@ -40,6 +41,8 @@ pub struct TranslationSpec {
     pub training: Option<TrainingSpec>,
     /// Checkpoints of the training that stay; those of all epochs if absent.
     pub dynamics: Option<DynamicsSpec>,
+    /// Sentences with trees, for `head-functions`.
+    pub functions: Option<FunctionsSpec>,
     /// How translations are searched for.
     #[serde(default)]
     pub decoding: DecodingSpec,
@@ -350,6 +353,7 @@ impl TranslationSpec {
             checkpoint: self.checkpoint.as_ref(),
             epochs: self.training.map(|training| training.epochs),
             dynamics: self.dynamics.as_ref(),
+            functions: self.functions.as_ref(),
             train,
             dev,
             test,
@@ -382,6 +386,7 @@ impl TranslationSpec {
         if let Some(dynamics) = &self.dynamics {
             dynamics.validate(self.training.map(|training| training.epochs))?;
         }
+        self.functions.as_ref().map_or(Ok(()), FunctionsSpec::validate)?;
         match (&self.model, &self.tokenizer, &self.training) {
             (None, None, None) => Ok(()),
             (Some(model), Some(tokenizer), Some(training)) => {

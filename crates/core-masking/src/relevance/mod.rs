@@ -1,0 +1,209 @@
+//! How much each head adds to what a model says: layer-wise relevance propagation.
+//!
+//! Voita et al. (2019), Section 4 and Appendix A, after Bach et al. (2015), <https://doi.org/10.1371/journal.pone.0130140>, and
+//! Ding et al. (2017), <https://aclanthology.org/P17-1106>. Relevance 1 at the greatest logit is handed down from the outputs of
+//! each step to its inputs. The relevance of a head is what reaches its context, the input of W_o: the sum over neurons and
+//! positions, with its sign. [`Rule`] says how a step divides what it is given.
+//!
+//! The last step of every output is the same for all target positions, so they are rows `n` of one tensor: a translation of T
+//! tokens is handed down once, with T rows.
+//!
+//! This is for models of [`EncoderLayer`](crate::encoder)s and the decoder on top of them, whose norms stand behind each
+//! sublayer: translators and classifiers, whatever their family. Language models, with norms before, rotary positions and
+//! products of gates, are refused: neither source has rules for them.
+mod alpha_beta;
+mod attention;
+mod layers;
+mod rules;
+
+use std::collections::BTreeMap;
+
+use tch::{Kind, Tensor, no_grad};
+
+use crate::classifier::LabelledBatch;
+use crate::loss::PairBatch;
+use crate::{Attention, Classifier, HeadId, Translator};
+
+use layers::{DecoderTrace, EncoderTrace};
+
+/// How a step divides relevance between its inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Voita et al. (2019), Appendix A: in proportion to what each input adds, z / Σ z, without a bias or anything to keep
+    /// the sum from 0. All relevance is handed on: the sum is conserved.
+    ///
+    /// The paper says nothing of normalisation; here it is linear, its deviation held constant. Attention is the weighted sum
+    /// of values, its weights constant; queries and keys get nothing.
+    Paper,
+    /// The code published later, <https://github.com/lena-voita/the-story-of-heads>, `lib/layers/lrp.py` after its correction of
+    /// 2021: z = J x + f(0) / inputs, with the Jacobian J of the step, and of each output half by z⁺ / (Σ z⁺ + ε), half by
+    /// z⁻ / (Σ z⁻ - ε), ε = 1e-5; then rescaled so that the sum of absolute values is conserved: of each position for linear maps
+    /// and norms, of all positions for the rest. Attention goes to queries, keys and values.
+    AlphaBeta,
+}
+
+/// The relevance of heads for the outputs of one example.
+#[derive(Debug)]
+pub struct Relevance {
+    /// Of each module, counted from 0, and of each of its heads, at each target position: `[targets, kept]`.
+    modules: BTreeMap<(Attention, usize), Tensor>,
+    /// The heads of each module that are there.
+    kept: BTreeMap<(Attention, usize), Vec<i64>>,
+    /// The sum that reaches the embeddings, of each target position, `[targets]`.
+    pub left: Tensor,
+}
+
+impl Relevance {
+    /// Of each head the relevance for each target position.
+    pub fn by_head(&self) -> BTreeMap<HeadId, Vec<f64>> {
+        self.read(|module| module.shallow_clone())
+    }
+
+    /// The same, divided for each target position by the sum of the absolute values of the layer's heads. A layer without any
+    /// relevance stays at 0.
+    pub fn shares(&self) -> BTreeMap<HeadId, Vec<f64>> {
+        self.read(|module| {
+            let size = module.abs().sum_dim_intlist(1, true, None); // [targets, 1]
+            module / size.clamp_min(f64::MIN_POSITIVE)
+        })
+    }
+
+    fn read(&self, change: impl Fn(&Tensor) -> Tensor) -> BTreeMap<HeadId, Vec<f64>> {
+        let mut found = BTreeMap::new();
+        for (&(attention, layer), module) in &self.modules {
+            let changed = change(module);
+            for (&head, column) in self.kept[&(attention, layer)].iter().zip(changed.unbind(1)) {
+                let id = HeadId::from_index(attention, layer, head as usize);
+                found.insert(id, crate::to_vec::<f64>(&column));
+            }
+        }
+        found
+    }
+
+    fn insert(&mut self, key: (Attention, usize), context: &Tensor, kept: Vec<i64>) {
+        // [targets, kept, query, d_head]
+        self.modules.insert(key, context.sum_dim_intlist([2_i64, 3].as_slice(), false, None));
+        self.kept.insert(key, kept);
+    }
+}
+
+impl Classifier {
+    /// The relevance of all heads for the greatest logit of a text.
+    ///
+    /// # Panics
+    /// Unless the batch is of one text.
+    pub fn relevance(&self, batch: &LabelledBatch, rule: Rule) -> Relevance {
+        assert_eq!(batch.texts.tokens.ids.size()[0], 1, "one text");
+        no_grad(|| self.relevance_of(batch, rule))
+    }
+}
+
+impl Translator {
+    /// The relevance of all heads for the greatest logit at each position of the reference, teacher forced.
+    ///
+    /// What reaches the encoder's states is the sum over the layers of the decoder.
+    ///
+    /// # Panics
+    /// Unless the batch is of one pair.
+    pub fn relevance(&self, batch: &PairBatch, rule: Rule) -> Relevance {
+        assert_eq!(batch.labels.size()[0], 1, "one pair");
+        no_grad(|| self.relevance_of(batch, rule))
+    }
+}
+
+impl Classifier {
+    fn relevance_of(&self, batch: &LabelledBatch, rule: Rule) -> Relevance {
+        let mut x = self.embed(&batch.texts, &crate::ModelDropout::OFF).squeeze_dim(0); // [position, d_model]
+        let bias = &batch.texts.tokens.bias;
+        let traces: Vec<EncoderTrace<'_>> = self
+            .layers()
+            .iter()
+            .map(|layer| {
+                let trace = EncoderTrace::new(layer, &x, bias);
+                x = trace.output.shallow_clone();
+                trace
+            })
+            .collect();
+        let read = self.head().trace(&x.narrow(0, 0, 1)); // the classifier reads the first position
+        let top = read.logits.argmax(1, false); // [1]
+        let start = Tensor::zeros_like(&read.logits).scatter_value(1, &top.unsqueeze(1), 1.0).unsqueeze(0); // [1, 1, labels]
+        let pooled = rule.linear(&start, &read.pooled, read.last);
+        let first = rule.linear(&pooled, &x.narrow(0, 0, 1), read.first); // [1, 1, d_model]
+        let others = x.size()[0] - 1;
+        let mut relevance = Relevance::empty();
+        let mut at = first.constant_pad_nd([0, 0, 0, others]); // [1, position, d_model]
+        for (layer, trace) in traces.iter().enumerate().rev() {
+            let found = trace.propagate(&at, rule);
+            let key = (Attention::SelfAttention, layer);
+            relevance.insert(key, &found.context, self.kept_heads(key));
+            at = found.input;
+        }
+        relevance.left = total(&at);
+        relevance
+    }
+
+    fn kept_heads(&self, (attention, layer): (Attention, usize)) -> Vec<i64> {
+        crate::GatedModel::layout(self).kept(attention, layer)
+    }
+}
+
+impl Translator {
+    fn relevance_of(&self, batch: &PairBatch, rule: Rule) -> Relevance {
+        let layout = crate::GatedModel::layout(self);
+        let mut x = self.embed_source(&batch.source.ids).squeeze_dim(0); // [source, d_model]
+        let mut encoder = Vec::new();
+        for layer in self.encoder_layers() {
+            let trace = EncoderTrace::new(layer, &x, &batch.source.bias);
+            x = trace.output.shallow_clone();
+            encoder.push(trace);
+        }
+        let memory = x;
+        let mut y = self.embed_target(&batch.decoder_input, 0).squeeze_dim(0); // [target, d_model]
+        let mut decoder = Vec::new();
+        for layer in self.decoder_layers() {
+            let trace = DecoderTrace::new(layer, &y, &memory, &batch.source.bias);
+            y = trace.output.shallow_clone();
+            decoder.push(trace);
+        }
+
+        let mut relevance = Relevance::empty();
+        let mut at = rule.greatest_logit(&y, self.output_layer()); // [target, target, d_model]
+        let mut of_memory =
+            Tensor::zeros([y.size()[0], memory.size()[0], memory.size()[1]], (y.kind(), y.device()));
+        for (layer, trace) in decoder.iter().enumerate().rev() {
+            let found = trace.propagate(&at, rule);
+            for (attention, context) in
+                [(Attention::DecDec, &found.self_context), (Attention::EncDec, &found.encoder_context)]
+            {
+                relevance.insert((attention, layer), context, layout.kept(attention, layer));
+            }
+            of_memory += found.memory;
+            at = found.input;
+        }
+        relevance.left = total(&at);
+        let mut at = of_memory;
+        for (layer, trace) in encoder.iter().enumerate().rev() {
+            let found = trace.propagate(&at, rule);
+            let key = (Attention::EncEnc, layer);
+            relevance.insert(key, &found.context, layout.kept(key.0, layer));
+            at = found.input;
+        }
+        relevance.left += total(&at);
+        relevance
+    }
+}
+
+impl Relevance {
+    fn empty() -> Self {
+        Self {
+            modules: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            left: Tensor::zeros([0], (Kind::Double, tch::Device::Cpu)),
+        }
+    }
+}
+
+/// The sum over positions and neurons: `[targets]` of `[targets, position, d_model]`.
+fn total(relevance: &Tensor) -> Tensor {
+    relevance.sum_dim_intlist([1_i64, 2].as_slice(), false, None)
+}

@@ -1,0 +1,255 @@
+//! How single steps divide relevance; `n` counts target positions, whose relevance is handed down together.
+use tch::Tensor;
+
+use super::Rule;
+use super::alpha_beta::{Divided, by_position};
+use crate::layers::{LayerNorm, Linear};
+use crate::to_vec;
+
+/// ε of the alpha-beta rule.
+pub(super) const EPSILON: f64 = 1e-5;
+
+impl Rule {
+    /// `W x + b`, at each position alone.
+    ///
+    /// - `relevance`: of the outputs, `[n, position, out]`
+    /// - `x`: `[position, in]`
+    /// - returns that of `x`, `[n, position, in]`
+    pub(super) fn linear(self, relevance: &Tensor, x: &Tensor, map: &Linear) -> Tensor {
+        self.affine(relevance, x, map.weight(), &map.bias())
+    }
+
+    /// The same with weights `[out, in]` and bias `[out]` at hand.
+    pub(super) fn affine(self, relevance: &Tensor, x: &Tensor, weight: &Tensor, bias: &Tensor) -> Tensor {
+        match self {
+            Self::Paper => {
+                let sum = x.matmul(&weight.tr()); // Σ z of each output, [position, out]
+                divided(relevance, &sum).matmul(weight) * x + equal_shares(relevance, &sum, x.size()[1])
+            }
+            Self::AlphaBeta => {
+                let width = x.size()[1] as usize;
+                let [xs, weights, biases] = [x, weight, bias].map(to_vec::<f64>);
+                let z = |position: usize, output: usize, z: &mut [f64]| {
+                    let (x, weights) =
+                        (&xs[position * width..][..width], &weights[output * width..][..width]);
+                    let of_bias = biases[output] / width as f64;
+                    for ((z, x), weight) in z.iter_mut().zip(x).zip(weights) {
+                        *z = weight * x + of_bias;
+                    }
+                };
+                let Divided { above, factors } = by_position(relevance, width, z);
+                let of_bias = factors.matmul(bias).unsqueeze(-1) / width as f64; // [n, position, 1]
+                each_rescaled(relevance, above + factors.matmul(weight) * x + of_bias)
+            }
+        }
+    }
+
+    /// `x + y`: relevance of both.
+    ///
+    /// - `relevance`: `[n, position, width]`; `x`, `y`: `[position, width]`
+    pub(super) fn residual(self, relevance: &Tensor, x: &Tensor, y: &Tensor) -> [Tensor; 2] {
+        match self {
+            Self::Paper => {
+                let sum = x + y;
+                let each = divided(relevance, &sum);
+                let equal = equal_each(relevance, &sum, 2);
+                [x, y].map(|term| &each * term + &equal)
+            }
+            Self::AlphaBeta => {
+                let terms = Tensor::stack(&[x, y], -1); // [position, width, 2]
+                let shares = shares(&terms, &[-1]) * relevance.unsqueeze(-1); // [n, position, width, 2]
+                rescaled(relevance, shares.unbind(-1).try_into().expect("two terms"))
+            }
+        }
+    }
+
+    /// Layer normalisation `γ (x - mean) / σ + β`, at each position alone; `[n, position, width]` of the same.
+    pub(super) fn norm(self, relevance: &Tensor, x: &Tensor, norm: &LayerNorm) -> Tensor {
+        let width = x.size()[1];
+        let centred = x - x.mean_dim(-1, true, None); // [position, width]
+        match self {
+            // z_ij = γ_i (δ_ij - 1 / width) x_j / σ, whose sum over j is γ_i (x_i - mean) / σ: γ and σ cancel
+            Self::Paper => {
+                let each = divided(relevance, &centred); // [n, position, width]
+                x * (&each - each.mean_dim(-1, true, None)) + equal_shares(relevance, &centred, width)
+            }
+            // z_ij = γ_i / σ (δ_ij - 1 / width - x̂_i x̂_j / width) x_j + β_i / width, as f(0) = β
+            Self::AlphaBeta => {
+                let (weight, bias, epsilon) = norm.parts();
+                let deviation = (centred.square().mean_dim(-1, true, None) + epsilon).sqrt(); // [position, 1]
+                let (scaled, slopes) = (&centred / &deviation, weight / &deviation); // x̂ and γ / σ
+                let [xs, biases, scaleds, slope] = [x, bias, &scaled, &slopes].map(to_vec::<f64>);
+                let size = width as usize;
+                let z = |position: usize, output: usize, z: &mut [f64]| {
+                    let start = position * size;
+                    let slope = slope[start + output];
+                    let (even, own) = (slope / width as f64, slope / width as f64 * scaleds[start + output]);
+                    let of_bias = biases[output] / width as f64;
+                    for ((z, x), scaled) in
+                        z.iter_mut().zip(&xs[start..][..size]).zip(&scaleds[start..][..size])
+                    {
+                        *z = of_bias - (even + own * scaled) * x;
+                    }
+                    z[output] += slope * xs[start + output];
+                };
+                let Divided { above, factors } = by_position(relevance, size, z);
+                let by_slope = &factors * &slopes; // [n, position, width]
+                let mean = |of: &Tensor| of.mean_dim(-1, true, None); // [n, position, 1]
+                let linear = (&by_slope - mean(&by_slope) - &scaled * mean(&(&by_slope * &scaled))) * x;
+                each_rescaled(relevance, above + linear + mean(&(factors * bias)))
+            }
+        }
+    }
+
+    /// The start: 1 at the greatest logit of each position, of which each makes a row of its own.
+    ///
+    /// - `hidden`: `[position, d_model]`; the output layer: `[vocab, d_model]` and `[vocab]`
+    /// - returns the relevance of `hidden`, `[position, position, d_model]`
+    pub(super) fn greatest_logit(self, hidden: &Tensor, (embedding, bias): (&Tensor, &Tensor)) -> Tensor {
+        let positions = hidden.size()[0];
+        let top = hidden.linear(embedding, Some(bias)).argmax(-1, false); // [position]
+        let z = hidden * embedding.index_select(0, &top); // [position, d_model]
+        let each = match self {
+            Self::Paper => &z / z.sum_dim_intlist(-1, true, None),
+            Self::AlphaBeta => {
+                let of_bias = bias.index_select(0, &top).unsqueeze(1) / z.size()[1] as f64;
+                let found = shares(&(z + of_bias), &[-1]);
+                let size = found.abs().sum_dim_intlist(-1, true, None);
+                found / size.clamp_min(f64::MIN_POSITIVE)
+            }
+        };
+        Tensor::eye(positions, (hidden.kind(), hidden.device())).unsqueeze(-1) * each.unsqueeze(1)
+    }
+}
+
+/// Relevance over the sum of what inputs add, 0 where that is 0.
+fn divided(relevance: &Tensor, sum: &Tensor) -> Tensor {
+    let is_zero = sum.eq(0.0);
+    (relevance / sum.masked_fill(&is_zero, 1.0)).masked_fill(&is_zero, 0.0)
+}
+
+/// What each input of an output gets whose inputs add nothing: as much as any other, so that nothing is lost.
+fn equal_each(relevance: &Tensor, sum: &Tensor, inputs: i64) -> Tensor {
+    relevance * sum.eq(0.0).to_kind(sum.kind()) / inputs as f64
+}
+
+/// The same summed over outputs, `[n, position, 1]`.
+fn equal_shares(relevance: &Tensor, sum: &Tensor, inputs: i64) -> Tensor {
+    equal_each(relevance, sum, inputs).sum_dim_intlist(-1, true, None)
+}
+
+/// Half of z⁺ / (Σ z⁺ + ε) and half of z⁻ / (Σ z⁻ - ε), sums over the axes of inputs.
+fn shares(z: &Tensor, inputs: &[i64]) -> Tensor {
+    let (positive, negative) = (z.clamp_min(0.0), z.clamp_max(0.0));
+    let sum = |part: &Tensor| part.sum_dim_intlist(inputs, true, None);
+    (&positive / (sum(&positive) + EPSILON) + &negative / (sum(&negative) - EPSILON)) * 0.5
+}
+
+/// Relevance of the inputs, `[n, position, in]`, rescaled at each position so that the sum of absolute values is that of the
+/// outputs, `[n, position, out]`.
+fn each_rescaled(relevance: &Tensor, found: Tensor) -> Tensor {
+    let size = |of: &Tensor| of.abs().sum_dim_intlist(-1, true, None); // [n, position, 1]
+    &found * (size(relevance) / size(&found).clamp_min(f64::MIN_POSITIVE))
+}
+
+/// Several tensors, `[n, ..]`, scaled together so that of each row the sum of absolute values is that of `relevance`.
+pub(super) fn rescaled<const PARTS: usize>(relevance: &Tensor, parts: [Tensor; PARTS]) -> [Tensor; PARTS] {
+    let size = |of: &Tensor| of.abs().flatten(1, -1).sum_dim_intlist(1, false, None); // [n]
+    let all = parts.iter().map(size).reduce(|sum, next| sum + next).expect("one part or more");
+    let factor = size(relevance) / all.clamp_min(f64::MIN_POSITIVE);
+    parts.map(|part| {
+        let mut shape = vec![1; part.dim()];
+        shape[0] = -1;
+        part * factor.view(shape.as_slice())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weights;
+    use tch::{Device, Kind};
+
+    const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
+
+    /// Numbers of either sign without a generator.
+    fn noise(shape: &[i64], seed: f64) -> Tensor {
+        let count = shape.iter().product::<i64>();
+        (Tensor::arange(count, OPTIONS) * 12.9 + seed).sin().view(shape)
+    }
+
+    /// Two target positions, three positions.
+    fn given(width: i64) -> Tensor {
+        noise(&[2, 3, width], 5.0)
+    }
+
+    fn weights() -> Weights {
+        let tensor = |name: &str, shape: &[i64]| (name.to_owned(), noise(shape, name.len() as f64));
+        Weights::from_tensors([
+            tensor("map.weight", &[5, 4]),
+            tensor("map.bias", &[5]),
+            tensor("norm.weight", &[4]),
+            tensor("norm.bias", &[4]),
+        ])
+    }
+
+    fn map() -> Linear {
+        Linear::new(&weights(), "map").unwrap()
+    }
+
+    fn norm() -> LayerNorm {
+        LayerNorm::new(&weights(), "norm", 1e-5).unwrap()
+    }
+
+    fn assert_equal(found: &Tensor, expected: &Tensor, what: &str) {
+        let gap = (found - expected).abs().max().double_value(&[]);
+        assert!(gap < 1e-6, "{what}: {gap:e}");
+    }
+
+    /// Relevance of what goes into a linear map, a norm, and a sum.
+    fn handed_down(rule: Rule, x: &Tensor, y: &Tensor) -> [(Tensor, Vec<Tensor>); 3] {
+        let linear = rule.linear(&given(5), x, &map());
+        let normed = rule.norm(&given(4), x, &norm());
+        let sum = rule.residual(&given(4), x, y);
+        [(given(5), vec![linear]), (given(4), vec![normed]), (given(4), sum.into())]
+    }
+
+    /// At each position, whatever its inputs are: also where they add nothing at all, or cancel.
+    #[test]
+    fn the_papers_rule_hands_on_the_sum() {
+        let x = noise(&[3, 4], 2.0);
+        let _ = x.get(1).zero_();
+        for y in [noise(&[3, 4], 1.0), -&x] {
+            for (given, found) in handed_down(Rule::Paper, &x, &y) {
+                let sum = |of: &Tensor| of.sum_dim_intlist(-1, false, None);
+                let found = found.iter().map(sum).reduce(|one, other| one + other).unwrap();
+                assert_equal(&found, &sum(&given), "sum");
+            }
+        }
+    }
+
+    /// Of absolute values: at each position for maps and norms, of all positions together for sums.
+    #[test]
+    fn the_alpha_beta_rule_hands_on_the_size() {
+        let (x, y) = (noise(&[3, 4], 2.0), noise(&[3, 4], 1.0));
+        let [linear, normed, sum] = handed_down(Rule::AlphaBeta, &x, &y);
+        let at_each = |of: &Tensor| of.abs().sum_dim_intlist(-1, false, None);
+        for (given, found) in [linear, normed] {
+            assert_equal(&at_each(&found[0]), &at_each(&given), "at each position");
+        }
+        let whole = |of: &Tensor| at_each(of).sum_dim_intlist(-1, false, None);
+        assert_equal(&(whole(&sum.1[0]) + whole(&sum.1[1])), &whole(&sum.0), "of all");
+    }
+
+    /// x = (1, 2), W = ((3, 1), (1, -1)), b = (1, 0), R = (1, 0): z = (3, 2) to the first output, without its bias. In shares
+    /// 3/5 and 2/5; with half of the bias each 3.5 and 2.5: 7/12 and 5/12, all of it positive.
+    #[test]
+    fn a_linear_map_divides_by_what_inputs_add() {
+        let tensor = |values: &[f64], shape: &[i64]| Tensor::from_slice(values).view(shape);
+        let (x, weight) = (tensor(&[1.0, 2.0], &[1, 2]), tensor(&[3.0, 1.0, 1.0, -1.0], &[2, 2]));
+        let (bias, given) = (tensor(&[1.0, 0.0], &[2]), tensor(&[1.0, 0.0], &[1, 1, 2]));
+        let found = |rule: Rule| rule.affine(&given, &x, &weight, &bias);
+        assert_equal(&found(Rule::Paper), &tensor(&[0.6, 0.4], &[1, 1, 2]), "paper");
+        assert_equal(&found(Rule::AlphaBeta), &tensor(&[7.0 / 12.0, 5.0 / 12.0], &[1, 1, 2]), "alpha-beta");
+    }
+}

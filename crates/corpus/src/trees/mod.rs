@@ -1,0 +1,57 @@
+//! Sentences with gold dependency trees: from CoNLL-U files, and from the demo grammar.
+mod conllu;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use crate::grammar::Sample;
+
+pub use conllu::read;
+
+/// A sentence as it is written, with dependencies between its words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    /// The sentence.
+    pub text: String,
+    /// Where its words stand, in bytes, in their order; punctuation marks are words too.
+    pub words: Vec<Range<usize>>,
+    /// Dependencies between these words.
+    pub arcs: Vec<TreeArc>,
+}
+
+/// A dependency between two words, which are counted from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeArc {
+    /// The word that is depended on.
+    pub head: usize,
+    /// The word that depends on it.
+    pub dependent: usize,
+    /// How, by its name in Universal Dependencies, such as `nsubj`.
+    pub relation: String,
+}
+
+/// Punctuation marks that a sentence of the grammar ends with.
+const MARKS: [char; 2] = ['.', '?'];
+
+impl From<&Sample> for Tree {
+    /// The source sentence. Its final punctuation is a word without an arc.
+    fn from(sample: &Sample) -> Self {
+        let text = &sample.source;
+        let mut words = Vec::new();
+        let mut start = 0;
+        for word in text.split(' ') {
+            words.push(start..start + word.trim_end_matches(MARKS).len());
+            start += word.len() + 1;
+        }
+        if text.ends_with(MARKS) {
+            words.push(text.len() - 1..text.len());
+        }
+        let arc = |arc: &crate::grammar::Arc| TreeArc {
+            head: arc.head,
+            dependent: arc.dependent,
+            relation: arc.relation.name().to_owned(),
+        };
+        Self { text: text.clone(), words, arcs: sample.arcs.iter().map(arc).collect() }
+    }
+}

@@ -1,0 +1,164 @@
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Error;
+use crate::grammar::{Domain, generate};
+
+fn read_lines(lines: &[&str]) -> Result<Vec<Tree>, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.conllu");
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let prefix = format!("`{}`", path.display());
+    read(&path).map_err(|error| error.to_string().replace(&prefix, "FILE"))
+}
+
+/// A line of a word with the columns that matter.
+fn word(id: &str, form: &str, head: &str, relation: &str, misc: &str) -> String {
+    format!("{id}\t{form}\t_\t_\t_\t_\t{head}\t{relation}\t_\t{misc}")
+}
+
+fn read_words(words: &[[&str; 5]]) -> Result<Vec<Tree>, String> {
+    let lines: Vec<String> =
+        words.iter().map(|[id, form, head, relation, misc]| word(id, form, head, relation, misc)).collect();
+    read_lines(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn forms(tree: &Tree) -> Vec<&str> {
+    tree.words.iter().map(|word| &tree.text[word.clone()]).collect()
+}
+
+fn named(tree: &Tree) -> Vec<(&str, &str, &str)> {
+    let forms = forms(tree);
+    tree.arcs.iter().map(|arc| (forms[arc.dependent], arc.relation.as_str(), forms[arc.head])).collect()
+}
+
+/// "Dogs don't bark." with a comment, an ellipsis and a token whose parts are its letters.
+#[test]
+fn parts_that_make_up_a_token_are_words_and_empty_nodes_are_not() {
+    let trees = read_words(&[
+        ["1", "Dogs", "4", "nsubj", "_"],
+        ["2-3", "don't", "_", "_", "_"],
+        ["2", "do", "4", "aux", "_"],
+        ["3", "n't", "4", "advmod", "_"],
+        ["4", "bark", "0", "root", "SpaceAfter=No"],
+        ["4.1", "loudly", "_", "_", "_"],
+        ["5", ".", "4", "punct", "_"],
+    ])
+    .unwrap();
+    assert_eq!(trees.len(), 1);
+    assert_eq!(trees[0].text, "Dogs don't bark.");
+    assert_eq!(forms(&trees[0]), ["Dogs", "do", "n't", "bark", "."]);
+    let expected =
+        [("Dogs", "nsubj", "bark"), ("do", "aux", "bark"), ("n't", "advmod", "bark"), (".", "punct", "bark")];
+    assert_eq!(named(&trees[0]), expected);
+}
+
+/// "zum" is "zu dem": one word with both parts' arcs; that between its parts would be gone.
+#[test]
+fn a_token_that_is_not_its_parts_is_one_word() {
+    let trees = read_words(&[
+        ["1", "Er", "2", "nsubj", "_"],
+        ["2", "geht", "0", "root", "_"],
+        ["3-4", "zum", "_", "_", "_"],
+        ["3", "zu", "5", "case", "_"],
+        ["4", "dem", "3", "det", "_"],
+        ["5", "Arzt", "2", "obl", "_"],
+    ])
+    .unwrap();
+    assert_eq!(trees[0].text, "Er geht zum Arzt");
+    assert_eq!(named(&trees[0]), [("Er", "nsubj", "geht"), ("zum", "case", "Arzt"), ("Arzt", "obl", "geht")]);
+}
+
+#[test]
+fn blank_lines_part_sentences_and_the_last_needs_none() {
+    let one = word("1", "Go", "0", "root", "_");
+    let trees = read_lines(&["# a comment", &one, "", "", "# another", &one]).unwrap();
+    assert_eq!(trees.iter().map(|tree| tree.text.as_str()).collect::<Vec<_>>(), ["Go", "Go"]);
+}
+
+#[test]
+fn what_is_no_tree_is_refused_by_its_line() {
+    let root = ["1", "Go", "0", "root", "_"];
+    let refused = |words: &[[&str; 5]]| read_words(words).unwrap_err();
+    let cases: [(&[[&str; 5]], &str); 9] = [
+        (&[root, ["3", "on", "1", "advmod", "_"]], "line 2: word `3` stands where number 2 is due"),
+        (&[root, ["2", "on", "3", "advmod", "_"]], "line 2: head 3 is not among the 2 words of the sentence"),
+        (
+            &[root, ["2", "on", "_", "advmod", "_"]],
+            "line 2: head `_` is no number of a word, and not 0 for the root",
+        ),
+        (&[root, ["2", "on", "0", "root", "_"]], "line 2: the sentence has a second root"),
+        (&[["1", "Go", "1", "dep", "_"]], "line 1: the sentence has no root"),
+        (
+            &[root, ["2", "a", "3", "dep", "_"], ["3", "b", "2", "dep", "_"]],
+            "line 2: the heads from this word on go round in a circle",
+        ),
+        (
+            &[root, ["2-4", "ab", "_", "_", "_"], ["2", "a", "1", "dep", "_"]],
+            "line 2: the token ends with word 4, but the sentence with 2",
+        ),
+        (
+            &[root, ["3-4", "ab", "_", "_", "_"]],
+            "line 2: `3-4` is not the range of a token whose first word, number 2, follows",
+        ),
+        (&[root, ["2", "", "1", "dep", "_"]], "line 2: the word has no form"),
+    ];
+    for (words, expected) in cases {
+        assert_eq!(refused(words), format!("FILE, {expected}"));
+    }
+    let short = "1\tGo\t_";
+    assert_eq!(read_lines(&[short]).unwrap_err(), "FILE, line 1: 3 columns instead of 10");
+    assert_eq!(read_lines(&["# nothing"]).unwrap_err(), "FILE holds no examples");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = read(Path::new("nowhere.conllu")).unwrap_err();
+    assert!(matches!(error, Error::Read { path, .. } if path == *"nowhere.conllu"));
+}
+
+/// All words of the grammar but the final mark have their place, and its arcs lie between the words that it means.
+#[test]
+fn sentences_of_the_grammar_keep_their_words_and_arcs() {
+    for domain in [Domain::Standard, Domain::Shifted] {
+        for sample in generate(domain, 300, 5) {
+            let tree = Tree::from(&sample);
+            let (forms, arcs) = (forms(&tree), sample.arcs.len());
+            let has_mark = sample.source.ends_with(['.', '?']);
+            assert_eq!(forms.len(), arcs + 1 + usize::from(has_mark), "{}", sample.source);
+            let written = sample.source.trim_end_matches(['.', '?']);
+            assert_eq!(forms[..arcs + 1].join(" "), written);
+            for arc in &tree.arcs {
+                let is_subject = arc.relation == "nsubj";
+                assert!(!is_subject || forms[arc.head] != ".", "{}", sample.source);
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Whatever bytes a file holds, it is read or refused in one line.
+    #[test]
+    fn no_file_does_harm(lines in prop::collection::vec("([0-9]{1,2}[-.]?[0-9]?|[#a\t ])(\t[a0-3_]{0,2}){0,10}", 0..8)) {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        if let Err(message) = read_lines(&lines) {
+            prop_assert_eq!(message.lines().count(), 1);
+        }
+    }
+
+    /// The words of a tree stand in its text one behind the other, and its arcs are between them.
+    #[test]
+    fn words_stand_one_behind_the_other(forms in prop::collection::vec("[a-cé]{1,3}", 1..7), spaces in any::<u8>()) {
+        let misc = |place: usize| if spaces >> place & 1 == 1 { "SpaceAfter=No" } else { "_" };
+        let lines: Vec<String> = forms.iter().enumerate()
+            .map(|(place, form)| word(&(place + 1).to_string(), form, &place.to_string(), "dep", misc(place)))
+            .collect();
+        let trees = read_lines(&lines.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        prop_assert_eq!(super::tests::forms(&trees[0]), forms);
+        prop_assert!(trees[0].words.windows(2).all(|pair| pair[0].end <= pair[1].start));
+        prop_assert_eq!(trees[0].arcs.len(), trees[0].words.len() - 1);
+    }
+}

@@ -1,0 +1,46 @@
+//! Relevance of all heads beside a forward pass of as many rows as it has target positions, on one thread and in double precision,
+//! as `relevance` computes.
+use core_masking::classifier::LabelledBatch;
+use core_masking::loss::PairBatch;
+use core_masking::{GatedModel, Gates, ModelDropout, Rule, Translator};
+use tch::{Device, Kind, Tensor, no_grad};
+
+use crate::importance::multi30k;
+use crate::models::{MINILM, Timed, classifier};
+use crate::{Context, Row, timed};
+
+/// What the issue of relevance wanted: at most 20 forward passes.
+const WANTED: f64 = 1.0 / 20.0;
+
+pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
+    tch::set_num_threads(1);
+    for (rule, name) in [(Rule::Paper, "paper"), (Rule::AlphaBeta, "alpha-beta")] {
+        let name = |model| format!("relevance in {model} by the rules `{name}`, beside a forward pass");
+        row(Row { name: name("MiniLM"), ratio: Ok(of_classifier(context, rule)), wanted: WANTED });
+        let model = "a translator for Multi30k, for each token";
+        row(Row { name: name(model), ratio: Ok(of_translator(context, rule)), wanted: WANTED });
+    }
+}
+
+fn of_classifier(context: &Context, rule: Rule) -> f64 {
+    let model = classifier(MINILM, Device::Cpu).to_kind(Kind::Double).unwrap();
+    let batch = LabelledBatch { texts: model.made_up(1, 25), labels: Tensor::from_slice(&[0_i64]) };
+    let open = Gates::open(&model.layout(), model.options());
+    context.ratio(
+        || timed(|| drop(model.relevance(&batch, rule))),
+        || timed(|| drop(no_grad(|| model.forward(&batch.texts, &open, &ModelDropout::OFF)))),
+    )
+}
+
+fn of_translator(context: &Context, rule: Rule) -> f64 {
+    let model = Translator::random(multi30k(), 1, (Kind::Double, Device::Cpu)).unwrap();
+    let sentence: Vec<u32> = (0..14).map(|place| 2 + place * 91 % 7990).chain([0]).collect();
+    let pair = PairBatch::new(&model, &[&sentence], &[&sentence]);
+    let rows = vec![sentence.as_slice(); sentence.len()];
+    let as_many = PairBatch::new(&model, &rows, &rows);
+    let open = Gates::open(&model.layout(), model.options());
+    context.ratio(
+        || timed(|| drop(model.relevance(&pair, rule))),
+        || timed(|| drop(no_grad(|| model.losses(&as_many, &open, &ModelDropout::OFF)))),
+    )
+}

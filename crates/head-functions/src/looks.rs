@@ -1,0 +1,138 @@
+//! Where one head looks in one sentence: all that its functions are read from.
+use core_masking::HeadId;
+use subject::TextAttention;
+
+use crate::sentence::Sentence;
+
+/// Where a head looks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Looks {
+    /// The sum over queries of the greatest weight, symbols that end texts left out as keys.
+    pub greatest: f64,
+    /// The key with the greatest weight of each query, among all that it sees.
+    pub keys: Vec<usize>,
+    /// The same among keys that stand for text; `None` if the query gives them nothing.
+    pub text_keys: Vec<Option<usize>>,
+    /// The word that each word looks at: that whose tokens together have the greatest weight; `None` for a word without tokens,
+    /// or one that gives words nothing.
+    pub words: Vec<Option<usize>>,
+}
+
+impl Looks {
+    /// - `is_first`: whether a word is read from its first token, and not from its last
+    pub fn new(sentence: &Sentence, attention: &TextAttention, id: HeadId, is_first: bool) -> Self {
+        let row = |query: usize| &attention.row(id, query)[..sentence.seen(query)];
+        let queries = || (0..sentence.len()).map(row);
+        let greatest = queries().map(|row| {
+            let weights = row.iter().zip(&sentence.is_end).filter(|(_, is_end)| !**is_end);
+            weights.map(|(&weight, _)| f64::from(weight)).fold(0.0, f64::max)
+        });
+        let text_key = |row: &[f32]| {
+            let text = row.iter().zip(&sentence.is_text).enumerate().filter(|(_, (_, is_text))| **is_text);
+            first_greatest(text.map(|(key, (&weight, _))| (key, f64::from(weight))))
+        };
+        let key = |row: &[f32]| {
+            first_greatest(row.iter().map(|&weight| f64::from(weight)).enumerate()).unwrap_or(0)
+        };
+        Self {
+            greatest: greatest.sum(),
+            keys: queries().map(key).collect(),
+            text_keys: queries().map(text_key).collect(),
+            words: (0..sentence.words.len()).map(|word| word_of(sentence, &row, word, is_first)).collect(),
+        }
+    }
+}
+
+/// The token that a word is read from.
+pub fn query_of(sentence: &Sentence, word: usize, is_first: bool) -> Option<usize> {
+    let tokens = &sentence.words[word];
+    if is_first { tokens.first() } else { tokens.last() }.copied()
+}
+
+/// The word that a word looks at, among those that it sees.
+fn word_of<'a>(
+    sentence: &Sentence,
+    row: &impl Fn(usize) -> &'a [f32],
+    word: usize,
+    is_first: bool,
+) -> Option<usize> {
+    let query = query_of(sentence, word, is_first)?;
+    let weights = row(query);
+    let seen = |tokens: &&usize| **tokens < weights.len();
+    let sum =
+        |tokens: &Vec<usize>| tokens.iter().filter(seen).map(|&key| f64::from(weights[key])).sum::<f64>();
+    let candidates =
+        sentence.words.iter().enumerate().filter(|(_, tokens)| tokens.iter().any(|key| *key < weights.len()));
+    first_greatest(candidates.map(|(word, tokens)| (word, sum(tokens))))
+}
+
+/// The place of the greatest value above 0, of equal ones the first.
+fn first_greatest(values: impl Iterator<Item = (usize, f64)>) -> Option<usize> {
+    let best = values
+        .fold((None, 0.0), |best, (place, value)| if value > best.1 { (Some(place), value) } else { best });
+    best.0
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::sentence::tests::of_words;
+    use core_masking::Attention;
+
+    /// A single head whose weights are these, `[query][key]`.
+    pub fn attention(rows: &[&[f32]]) -> TextAttention {
+        TextAttention::new(rows.len(), vec![rows.concat()])
+    }
+
+    /// What a head does that gives all weight of query i to key `keys[i]`.
+    pub fn looking_at(sentence: &Sentence, keys: &[usize]) -> Looks {
+        let weight = |query: usize, key: usize| if keys[query] == key { 1.0 } else { 0.0 };
+        let rows =
+            (0..sentence.len()).flat_map(|query| (0..sentence.len()).map(move |key| weight(query, key)));
+        let attention = TextAttention::new(sentence.len(), vec![rows.collect()]);
+        Looks::new(sentence, &attention, head(), false)
+    }
+
+    pub fn head() -> HeadId {
+        HeadId::from_index(Attention::SelfAttention, 0, 0)
+    }
+
+    /// Two words and the end symbol. Without it the greatest weights are 0.5, 0.375 and 0.25.
+    #[test]
+    fn the_end_symbol_has_no_part_in_confidence_and_text_but_in_positions() {
+        let sentence = of_words(2, &[], true);
+        let weights = attention(&[&[0.5, 0.25, 0.25], &[0.125, 0.375, 0.5], &[0.25, 0.25, 0.5]]);
+        let looks = Looks::new(&sentence, &weights, head(), false);
+        assert_eq!(looks.greatest, 0.5 + 0.375 + 0.25);
+        assert_eq!(looks.keys, [0, 2, 2]);
+        assert_eq!(looks.text_keys, [Some(0), Some(1), Some(0)], "of equal weights the first");
+        assert_eq!(looks.words, [Some(0), Some(1)]);
+    }
+
+    /// A decoder's weights on what follows are 0 and must not win where all others are 0 too.
+    #[test]
+    fn only_what_a_query_sees_is_looked_at() {
+        let sentence = of_words(2, &[], false);
+        let weights = attention(&[&[1.0, 0.0, 0.0], &[0.0, 1.0, 0.0], &[0.0, 0.25, 0.75]]);
+        let looks = Looks::new(&sentence, &weights, head(), false);
+        assert_eq!((looks.keys, looks.greatest), (vec![0, 1, 2], 2.25));
+    }
+
+    /// Words of two, one and one tokens. From the last token of the first word: 0.3 on itself in two parts, 0.25 and 0.45; from
+    /// its first: 0.6 in two parts, 0.4.
+    #[test]
+    fn a_word_gets_the_weight_of_all_its_tokens() {
+        let mut sentence = of_words(4, &[], true);
+        sentence.words = vec![vec![0, 1], vec![2], vec![3]];
+        let rows: [&[f32]; 5] = [
+            &[0.3, 0.3, 0.4, 0.0, 0.0],
+            &[0.1, 0.2, 0.25, 0.45, 0.0],
+            &[0.3, 0.2, 0.4, 0.1, 0.0],
+            &[0.0, 0.0, 0.1, 0.0, 0.9],
+            &[1.0, 0.0, 0.0, 0.0, 0.0],
+        ];
+        let words = |is_first| Looks::new(&sentence, &attention(&rows), head(), is_first).words;
+        assert_eq!(words(false), [Some(2), Some(0), Some(1)]);
+        assert_eq!(words(true), [Some(0), Some(0), Some(1)]);
+    }
+}

@@ -1,0 +1,199 @@
+//! What heads do: Voita et al. (2019), <https://aclanthology.org/P19-1580>, Section 5, Table 1 and Figures 1b, 1c and 2b.
+//!
+//! For each head, how confident it is, whether it looks at one relative position, follows a dependency, or looks at rare tokens;
+//! each as a share of queries, arcs or sentences with an interval, beside what chance and position alone give. Of translators
+//! the encoder is looked at, whose words have trees; of classifiers and language models all heads.
+//!
+//! Left out, since the paper defines them for no text of its own words: attention of a decoder to its translation and to the
+//! encoder. A "semantic" function, which an overview ascribes to the paper, has no definition in it.
+mod function;
+mod looks;
+mod positional;
+mod rare;
+mod rows;
+mod sentence;
+mod summary;
+mod syntactic;
+mod texts;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+use core_masking::HeadId;
+use experiment::{OpenRows, SharedArgs};
+use records::signature::MOST_RESAMPLES;
+use records::{HeadFunctionRow, Identity, Signature};
+use subject::{Description, Scored, Subject};
+
+use function::{Function, View};
+use looks::Looks;
+use sentence::Sentence;
+use texts::{Frequencies, Readable, TREES, Texts};
+
+/// Says what heads do: positions, dependencies, rare tokens (Voita et al. 2019).
+///
+/// Writes a row for each head and function. Sentences are those of --trees, or of --split, or of the files that the subject's
+/// TOML names, or else of its test split; those of the demo grammar have trees, others of a split have none, and no row on
+/// dependencies. All is computed in one pass, so that a killed run begins again.
+#[derive(Debug, Parser)]
+#[command(version, args_override_self = true)]
+struct Args {
+    /// File of sentences with trees in CoNLL-U, plain or .gz, in the place of those that the subject's TOML names; several
+    /// follow each other
+    #[arg(long, value_name = "FILE.conllu", conflicts_with = "split")]
+    trees: Vec<PathBuf>,
+
+    /// Read a word from its first piece, and not from its last
+    #[arg(long)]
+    first_piece: bool,
+
+    /// Split on which tokens are counted to tell which are rare; the training split if absent, and `none` leaves rare tokens out
+    #[arg(long, value_name = "SPLIT")]
+    frequencies: Option<String>,
+
+    /// Most frequent tokens that are not rare
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    frequent: usize,
+
+    /// Resamples of the sentences for intervals, up to 100,000; fewer than 39 make none
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = resamples)]
+    resamples: usize,
+
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+fn resamples(text: &str) -> Result<usize, String> {
+    let resamples = text.parse().ok().filter(|resamples| *resamples <= MOST_RESAMPLES);
+    resamples.ok_or_else(|| format!("must be a whole number from 0 to {MOST_RESAMPLES}"))
+}
+
+fn main() -> ExitCode {
+    experiment::exit_code(run(&Args::parse()))
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    args.shared.refuse_shard(
+        "all heads are looked at in the same pass over the sentences, so that no row can be had by itself",
+    )?;
+    let machine = args.shared.machine()?;
+    let description = Description::read(&args.shared.subject)?;
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    let mut texts = Texts::read(&args.trees, args.shared.split.as_deref(), &description, &machine)?;
+    texts.trees.truncate(args.shared.limit.unwrap_or(usize::MAX));
+    let counted = texts::frequencies(args.frequencies.as_deref(), &description, &machine)?;
+    let path = args.shared.output_path("head-functions", &description, &args.scored(&texts, &description));
+    args.shared.check_writable(&path)?;
+    let subject = description.open(&machine, &args.shared.results)?;
+
+    let reading = subject.reading();
+    let Readable { sentences, too_long } = texts::cut(&texts.trees, subject.as_ref(), &reading)?;
+    let frequencies =
+        counted.map(|(split, counted)| texts::count(split, &counted, subject.as_ref())).transpose()?;
+    let identity = args.identity(subject.as_ref(), &texts, frequencies.as_ref());
+    let OpenRows { path, mut writer, .. } =
+        args.shared.open_rows::<HeadFunctionRow>(&path, &Signature::new(identity, machine.provenance()))?;
+    writer.renew(|_| true);
+    let heads = subject.layout().heads_of(reading.attention)?;
+    let ranks = frequencies.as_ref().map(|frequencies| &frequencies.ranks);
+    let functions = Function::all(&sentences, (ranks, args.frequent), args.first_piece);
+    if writer.rows().len() < heads.len() * functions.len() {
+        if !machine.quiet {
+            args.say(&texts, &sentences, too_long);
+            if ranks.is_some() && !functions.contains(&Function::Rare { rarest: 1 }) {
+                let frequent = args.frequent;
+                eprintln!(
+                    "rare tokens are left out: no sentence has one beyond the {frequent} most frequent, --frequent takes fewer"
+                );
+            }
+        }
+        writer.discard(|_| true)?;
+        let looks = look(subject.as_ref(), &sentences, &heads, args.first_piece)?;
+        let view = View {
+            sentences: &sentences,
+            looks: &looks,
+            ranks,
+            frequent: args.frequent,
+            is_first: args.first_piece,
+            seed: args.shared.seed(),
+        };
+        for function in functions {
+            let rows = rows::rows(function, &heads, &view, args.resamples);
+            rows.context("functions of heads")?.into_iter().try_for_each(|row| writer.push(row))?;
+        }
+    }
+    if !machine.quiet {
+        summary::lines(writer.rows()).iter().for_each(|line| eprintln!("{line}"));
+    }
+    writer.finish(|_, _| Ok::<(), records::Error>(()))?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// Where each head looks in each sentence.
+fn look(
+    subject: &dyn Subject,
+    sentences: &[Sentence],
+    heads: &[HeadId],
+    is_first: bool,
+) -> anyhow::Result<Vec<Vec<Looks>>> {
+    let tokens: Vec<&[u32]> = sentences.iter().map(|sentence| sentence.tokens.as_slice()).collect();
+    let mut looks: Vec<Vec<Option<Looks>>> = vec![vec![None; sentences.len()]; heads.len()];
+    subject.look(&tokens, &mut |place, attention| {
+        for (looks, &id) in looks.iter_mut().zip(heads) {
+            looks[place] = Some(Looks::new(&sentences[place], &attention, id, is_first));
+        }
+        Ok(())
+    })?;
+    Ok(looks.into_iter().map(|looks| looks.into_iter().flatten().collect()).collect())
+}
+
+impl Args {
+    /// What names the result file: the split, which is the test split if the sentences are of files.
+    fn scored(&self, texts: &Texts, description: &Description) -> Scored {
+        let split = if texts.source == TREES { description.test_split() } else { &texts.source };
+        Scored::first(split.to_owned(), self.shared.limit, false)
+    }
+
+    fn identity(&self, subject: &dyn Subject, texts: &Texts, frequencies: Option<&Frequencies>) -> Identity {
+        let mut identity = subject.identity_of_model("head-functions");
+        identity.split.clone_from(&texts.source);
+        identity.limit = self.shared.limit;
+        identity.seed = Some(self.shared.seed());
+        identity.metric = "share".to_owned();
+        identity.data.insert(texts.source.clone(), texts.sha256());
+        let arguments = &mut identity.arguments;
+        arguments.insert("first_piece".to_owned(), self.first_piece.into());
+        arguments.insert("resamples".to_owned(), self.resamples.into());
+        if let Some(Frequencies { split, sha256, .. }) = frequencies {
+            arguments.insert("frequent".to_owned(), self.frequent.into());
+            arguments.insert("frequencies".to_owned(), split.clone().into());
+            identity.data.insert(format!("frequencies of {split}"), sha256.clone());
+        }
+        identity
+    }
+
+    /// What is looked at, and what is left out.
+    fn say(&self, texts: &Texts, sentences: &[Sentence], too_long: usize) {
+        eprintln!("{} sentences of `{}`", sentences.len(), texts.source);
+        if !texts.has_trees {
+            eprintln!(
+                "dependencies are left out: these sentences have no trees, --trees names a file with some"
+            );
+        }
+        if too_long > 0 {
+            eprintln!(
+                "{too_long} sentences are left out: they are empty, or longer than the model's positions"
+            );
+        }
+        let lost: usize = sentences.iter().map(|sentence| sentence.lost_arcs).sum();
+        if lost > 0 {
+            eprintln!(
+                "{lost} dependencies are left out: one of their words has no token of its own, as it is cut off, or taken with its neighbour"
+            );
+        }
+    }
+}

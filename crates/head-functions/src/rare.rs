@@ -1,0 +1,225 @@
+//! Heads that look at the rarest token: Voita et al. (2019), Section 5.3.
+//!
+//! Among sentences whose rarest token is not among the 500 most frequent, the share in which most queries have their maximum
+//! on that token, or on one of the two rarest. Queries and keys are tokens of the text, symbols around it are neither.
+//!
+//! Differs from the paper, which looks at encoders: a query of a decoder sees no later token, so that its target is the rarest
+//! of those that it sees. One that sees a single token has no choice and is not counted. The paper has no threshold for such
+//! heads; here it is what it reports of all its models, more than half of the sentences for one of the two rarest.
+use std::collections::HashMap;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use stats::ratio::RatioStatistics;
+
+use crate::looks::Looks;
+use crate::sentence::Sentence;
+
+/// Shuffles of each sentence by which chance is told.
+const SHUFFLES: u64 = 20;
+
+/// Tokens by how frequent they are.
+#[derive(Debug, Clone, Default)]
+pub struct Ranks(HashMap<u32, usize>);
+
+impl Ranks {
+    /// From the tokens of texts. Of tokens that are as frequent, the one with the smaller id comes first.
+    pub fn count<'a>(tokens: impl Iterator<Item = &'a u32>) -> Self {
+        let mut counts: HashMap<u32, usize> = HashMap::new();
+        for &token in tokens {
+            *counts.entry(token).or_default() += 1;
+        }
+        let mut order: Vec<(u32, usize)> = counts.into_iter().collect();
+        order.sort_unstable_by_key(|&(token, count)| (std::cmp::Reverse(count), token));
+        Self(order.into_iter().enumerate().map(|(rank, (token, _))| (token, rank)).collect())
+    }
+
+    /// The place of a token among all, the most frequent first, counted from 0. Those that never occur follow, by their ids.
+    fn rank(&self, token: u32) -> usize {
+        self.0.get(&token).copied().unwrap_or(self.0.len() + token as usize)
+    }
+}
+
+/// Whether a sentence counts: it has two tokens or more, the rarest of which is not among the `frequent` most frequent.
+pub fn is_counted(sentence: &Sentence, ranks: &Ranks, frequent: usize) -> bool {
+    let rarest = sentence.text().map(|place| ranks.rank(sentence.tokens[place])).max();
+    sentence.text().nth(1).is_some() && rarest.is_some_and(|rank| rank >= frequent)
+}
+
+/// What is looked for in one sentence.
+pub struct RareTargets {
+    /// The queries that count, with their keys: whether each is the rarest, or one of the two rarest. The first is of the
+    /// sentence as it is, the others of its shuffles.
+    shuffles: Vec<Vec<Query>>,
+}
+
+struct Query {
+    place: usize,
+    /// Of each key that is seen.
+    is_target: Vec<bool>,
+}
+
+/// In how many shuffles of one sentence a head is on a target for most queries.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RareCounts {
+    /// Of the sentence as it is.
+    pub hit: RatioStatistics,
+    /// Mean over its shuffles.
+    pub expected: f64,
+}
+
+impl RareTargets {
+    /// `None` of a sentence that does not [count](is_counted).
+    ///
+    /// - `frequent`: tokens that are not rare
+    /// - `rarest`: how many of the rarest are targets
+    /// - `seed`: with `number`, that of the sentence, it draws the shuffles
+    pub fn new(
+        sentence: &Sentence,
+        ranks: &Ranks,
+        (frequent, rarest): (usize, usize),
+        (seed, number): (u64, u64),
+    ) -> Option<Self> {
+        if !is_counted(sentence, ranks, frequent) {
+            return None;
+        }
+        let places: Vec<usize> = sentence.text().collect();
+        let mut of_places: Vec<usize> =
+            places.iter().map(|&place| ranks.rank(sentence.tokens[place])).collect();
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        random.set_stream(number);
+        let mut shuffles = vec![queries(sentence, &places, &of_places, rarest)];
+        for _ in 0..SHUFFLES {
+            of_places.shuffle(&mut random);
+            shuffles.push(queries(sentence, &places, &of_places, rarest));
+        }
+        Some(Self { shuffles })
+    }
+
+    /// Whether a head is on a target for most queries.
+    pub fn counts(&self, looks: &Looks) -> RareCounts {
+        let is_on = |query: &&Query| looks.text_keys[query.place].is_some_and(|key| query.is_target[key]);
+        let is_hit = |queries: &Vec<Query>| 2 * queries.iter().filter(is_on).count() > queries.len();
+        let (own, shuffled) = self.shuffles.split_first().expect("the sentence itself comes first");
+        let hits = shuffled.iter().filter(|queries| is_hit(queries)).count();
+        RareCounts {
+            hit: RatioStatistics { numerator: if is_hit(own) { 1.0 } else { 0.0 }, denominator: 1.0 },
+            expected: hits as f64 / shuffled.len().max(1) as f64,
+        }
+    }
+}
+
+/// Queries that see two tokens of the text or more.
+///
+/// - `ranks`: of the tokens at `places`
+fn queries(sentence: &Sentence, places: &[usize], ranks: &[usize], rarest: usize) -> Vec<Query> {
+    let query = |&place: &usize| {
+        let seen = places.iter().filter(|&&key| key < sentence.seen(place)).count();
+        let mut kinds = ranks[..seen].to_vec();
+        kinds.sort_unstable_by_key(|&rank| std::cmp::Reverse(rank));
+        kinds.dedup();
+        kinds.truncate(rarest);
+        let mut is_target = vec![false; sentence.len()];
+        for (&key, rank) in places[..seen].iter().zip(ranks) {
+            is_target[key] = kinds.contains(rank);
+        }
+        (seen > 1).then_some(Query { place, is_target })
+    };
+    places.iter().filter_map(query).collect()
+}
+
+/// Whether a share of sentences makes a head one for rare tokens: more than half.
+pub fn holds(sum: RatioStatistics) -> bool {
+    2.0 * sum.numerator > sum.denominator
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::looks::tests::looking_at;
+    use crate::sentence::tests::of_words;
+
+    /// Tokens 1, 2, .. in the order of their frequency.
+    fn ranks(kinds: u32) -> Ranks {
+        let tokens: Vec<u32> =
+            (1..=kinds).flat_map(|token| std::iter::repeat_n(token, (kinds + 1 - token) as usize)).collect();
+        Ranks::count(tokens.iter())
+    }
+
+    fn counts(sentence: &Sentence, keys: &[usize], rarest: usize) -> RareCounts {
+        RareTargets::new(sentence, &ranks(4), (2, rarest), (1, 0))
+            .unwrap()
+            .counts(&looking_at(sentence, keys))
+    }
+
+    #[test]
+    fn tokens_are_ranked_by_their_counts_and_unknown_ones_are_the_rarest() {
+        let ranks = Ranks::count([7, 3, 7, 5, 3, 9].iter());
+        assert_eq!([3, 7, 5, 9].map(|token| ranks.rank(token)), [0, 1, 2, 3]);
+        assert!(ranks.rank(0) > 3 && ranks.rank(2) > ranks.rank(1));
+    }
+
+    /// Four words, the last of which is the rarest, and the end symbol, which is neither query nor key. Three of four queries
+    /// are more than half, two are not.
+    #[test]
+    fn most_queries_must_be_on_the_rarest() {
+        let sentence = of_words(4, &[], true);
+        assert_eq!(counts(&sentence, &[3, 3, 3, 0, 0], 1).hit.numerator, 1.0);
+        assert_eq!(counts(&sentence, &[3, 3, 0, 0, 3], 1).hit.numerator, 0.0);
+        assert_eq!(counts(&sentence, &[3, 2, 2, 0, 0], 1).hit.numerator, 0.0);
+        assert_eq!(
+            counts(&sentence, &[3, 2, 2, 0, 0], 2).hit.numerator,
+            1.0,
+            "both are among the two rarest"
+        );
+    }
+
+    /// The rarest token may stand there twice; then either will do, and the second rarest is another one.
+    #[test]
+    fn a_token_that_stands_there_twice_is_one() {
+        let mut sentence = of_words(4, &[], true);
+        sentence.tokens = vec![4, 1, 4, 3, 0];
+        assert_eq!(counts(&sentence, &[0, 2, 0, 1, 1], 1).hit.numerator, 1.0);
+        assert_eq!(counts(&sentence, &[3, 3, 3, 1, 1], 2).hit.numerator, 1.0);
+    }
+
+    #[test]
+    fn sentences_of_frequent_tokens_or_of_one_are_left_out() {
+        let targets = |words: usize, frequent: usize| {
+            RareTargets::new(&of_words(words, &[], true), &ranks(4), (frequent, 1), (1, 0)).is_some()
+        };
+        // the rarest of four has rank 3, counted from 0
+        assert!(targets(4, 3) && !targets(4, 4) && !targets(1, 0));
+    }
+
+    /// A decoder that always looks at the rarest so far: the second word at the second, the third at the third.
+    #[test]
+    fn a_decoder_looks_at_the_rarest_that_it_sees() {
+        let sentence = of_words(3, &[], false);
+        let found = counts(&sentence, &[0, 1, 2, 2], 1);
+        assert_eq!(found.hit, RatioStatistics { numerator: 1.0, denominator: 1.0 });
+        // the first query has no choice; one of the two others is no majority
+        assert_eq!(counts(&sentence, &[0, 1, 0, 0], 1).hit.numerator, 0.0);
+    }
+
+    /// All queries on one of four tokens: a shuffled rarest is that one in a quarter of all shuffles. Of 400 sentences with 20
+    /// shuffles each, the mean has a deviation of sqrt(3/16 / 8,000) = 0.005.
+    #[test]
+    fn shuffled_targets_are_met_by_chance() {
+        let sentence = of_words(4, &[], true);
+        let looks = looking_at(&sentence, &[3, 3, 3, 3, 3]);
+        let expected = |number: u64| {
+            RareTargets::new(&sentence, &ranks(4), (2, 1), (1, number)).unwrap().counts(&looks).expected
+        };
+        let mean = (0..400).map(expected).sum::<f64>() / 400.0;
+        assert!((mean - 0.25).abs() < 0.02, "{mean}");
+        assert_eq!(expected(3), expected(3), "equal seeds give equal shuffles");
+    }
+
+    #[test]
+    fn more_than_half_of_the_sentences_make_such_a_head() {
+        let of = |numerator| RatioStatistics { numerator, denominator: 10.0 };
+        assert!(holds(of(6.0)) && !holds(of(5.0)) && !holds(RatioStatistics::default()));
+    }
+}

@@ -1,0 +1,155 @@
+//! Rows of the result file: shares, their intervals, and which heads have which function.
+use core_masking::HeadId;
+use records::HeadFunctionRow;
+use stats::bootstrap::Interval;
+use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
+
+use crate::function::{Baseline, Candidate, Function, View, sum};
+
+/// The rows of a function, one for each head.
+///
+/// - `resamples`: of sentences, for intervals
+///
+/// # Errors
+/// If there is no sentence, or a weight was no number.
+pub fn rows(
+    function: Function,
+    heads: &[HeadId],
+    view: &View<'_>,
+    resamples: usize,
+) -> Result<Vec<HeadFunctionRow>, stats::Error> {
+    let (candidates, baseline) = (function.candidates(view), function.baseline(view));
+    let counts: Vec<Vec<RatioStatistics>> =
+        candidates.iter().map(|candidate| candidate.counts.clone()).collect();
+    let none = vec![RatioStatistics::default(); view.sentences.len()];
+    let beside = baseline.as_ref().map_or(&none, |baseline| &baseline.counts);
+    let shares = resampled_shares(beside, &counts, resamples, view.seed)?;
+    let best = best(&shares);
+    let of_head = |(place, &id): (usize, &HeadId)| {
+        let of = Found { share: &shares[place], best: best[place], candidate: &candidates[place] };
+        row(function, id, &of, baseline.as_ref())
+    };
+    Ok(heads.iter().enumerate().map(of_head).collect())
+}
+
+/// What is known of a head and a function.
+struct Found<'a> {
+    candidate: &'a Candidate,
+    share: &'a ResampledShare,
+    best: Option<f64>,
+}
+
+fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Baseline>) -> HeadFunctionRow {
+    let Found { candidate, share, best } = found;
+    let total = sum(&candidate.counts);
+    let beside = baseline.map(|baseline| sum(&baseline.counts));
+    let usual = beside.map(|beside| beside.numerator / beside.denominator);
+    let [holds, holds_relative] = function.holds(total, beside);
+    let (interval, margin) = (share.interval(), baseline.and_then(|_| share.margin_interval()));
+    let points = |end: fn(Interval) -> f64| margin.map(|margin| 100.0 * end(margin));
+    HeadFunctionRow {
+        attention: id.attention().to_string(),
+        layer: id.layer_number(),
+        head: id.head_number(),
+        function: function.name().to_owned(),
+        detail: candidate.detail.clone(),
+        numerator: total.numerator,
+        denominator: total.denominator,
+        share: share.share,
+        share_low: interval.map(|interval| interval.low),
+        share_high: interval.map(|interval| interval.high),
+        best: *best,
+        shuffled: candidate.expected.map(|expected| expected / total.denominator.max(1.0)),
+        baseline_position: baseline.map(|baseline| baseline.position),
+        baseline: usual,
+        margin_points: usual.map(|usual| 100.0 * (share.share - usual)),
+        margin_points_low: points(|margin| margin.low),
+        margin_points_high: points(|margin| margin.high),
+        margin_percent: usual.filter(|&usual| usual > 0.0).map(|usual| 100.0 * (share.share / usual - 1.0)),
+        holds,
+        holds_relative,
+    }
+}
+
+/// Of each head, the share of resamples in which no other has a greater share; absent without resamples.
+fn best(shares: &[ResampledShare]) -> Vec<Option<f64>> {
+    let resamples = shares.first().map_or(0, |share| share.resampled.len());
+    let greatest = |resample: usize| {
+        shares.iter().map(|share| share.resampled[resample]).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let greatest: Vec<f64> = (0..resamples).map(greatest).collect();
+    let of_head = |share: &ResampledShare| {
+        let wins = share.resampled.iter().zip(&greatest).filter(|(own, greatest)| own >= greatest).count();
+        (resamples > 0).then(|| wins as f64 / resamples as f64)
+    };
+    shares.iter().map(of_head).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::looks::tests::looking_at;
+    use crate::sentence::tests::of_words;
+    use crate::syntactic::DIRECTIONS;
+
+    /// Forty sentences of three words, the subject the first and its verb the third in thirty of them, the second in ten. One
+    /// head finds the subject in all, one in every second sentence, 20 of 40, where the usual position, two words before,
+    /// gives 30.
+    #[test]
+    fn a_row_has_the_share_its_interval_and_the_margin() {
+        let verb = |number: usize| if number.is_multiple_of(4) { 1 } else { 2 };
+        let sentences: Vec<_> =
+            (0..40).map(|number| of_words(3, &[(0, "nsubj", verb(number))], true)).collect();
+        let heads: Vec<HeadId> = ["self:1:1", "self:1:2"].map(|name| name.parse().unwrap()).to_vec();
+        let looks = [1, 2].map(|every| {
+            let key = |number: usize| if number.is_multiple_of(every) { 0 } else { verb(number) };
+            let of = |(number, sentence)| looking_at(sentence, &[key(number); 4]);
+            sentences.iter().enumerate().map(of).collect::<Vec<_>>()
+        });
+        let view = View {
+            sentences: &sentences,
+            looks: &looks,
+            ranks: None,
+            frequent: 500,
+            is_first: false,
+            seed: 1,
+        };
+        let rows = rows(Function::Syntactic(DIRECTIONS[0]), &heads, &view, 400).unwrap();
+        assert_eq!((rows[0].numerator, rows[0].denominator, rows[0].share), (40.0, 40.0, 1.0));
+        assert_eq!((rows[0].baseline_position, rows[0].baseline), (Some(-2), Some(0.75)));
+        assert_eq!(
+            (rows[0].margin_points, rows[0].holds, rows[0].holds_relative),
+            (Some(25.0), Some(true), Some(true))
+        );
+        assert!((rows[0].margin_percent.unwrap() - 100.0 / 3.0).abs() < 1e-9);
+        assert_eq!((rows[0].share_low, rows[0].share_high, rows[0].best), (Some(1.0), Some(1.0), Some(1.0)));
+        // of two other words the shuffled subject is the one looked at in half of all shuffles
+        assert_eq!(rows[0].shuffled, Some(0.5));
+        assert_eq!((rows[1].share, rows[1].best, rows[1].holds), (0.5, Some(0.0), Some(false)));
+        assert_eq!(rows[1].shuffled, Some(0.25), "it looks at the verb itself in the other half");
+        // a deviation of sqrt(0.25 / 40) = 0.079
+        let (low, high) = (rows[1].share_low.unwrap(), rows[1].share_high.unwrap());
+        assert!((0.28..0.42).contains(&low) && (0.58..0.72).contains(&high), "{low} {high}");
+        assert_eq!(rows[1].margin_points, Some(-25.0));
+        let margin = (rows[1].margin_points_low.unwrap(), rows[1].margin_points_high.unwrap());
+        assert!(margin.0 < -25.0 && margin.1 > -25.0, "{margin:?}");
+    }
+
+    #[test]
+    fn without_resamples_there_are_only_shares() {
+        let sentences = [of_words(3, &[], true)];
+        let looks = [vec![looking_at(&sentences[0], &[1, 2, 3, 0])]];
+        let view = View {
+            sentences: &sentences,
+            looks: &looks,
+            ranks: None,
+            frequent: 500,
+            is_first: false,
+            seed: 1,
+        };
+        let heads = ["self:1:1".parse().unwrap()];
+        let rows = rows(Function::Positional { is_of_all: false }, &heads, &view, 0).unwrap();
+        assert_eq!((rows[0].detail.as_str(), rows[0].share, rows[0].holds), ("+1", 1.0, Some(true)));
+        assert_eq!((rows[0].best, rows[0].share_low, rows[0].margin_points), (None, None, None));
+    }
+}

@@ -1,0 +1,214 @@
+//! Heads that follow a dependency: Voita et al. (2019), Section 5.2, Table 1.
+//!
+//! For each relation and direction, the share of arcs in which the word at one end looks at the word at the other, beside a
+//! positional baseline: how often the partner stands at the relative position, in words, at which it stands most often. A head
+//! is syntactic if its share is at least 10 % above that. The paper does not say of what: in points, or of the baseline; both
+//! are told. An arc whose other end the word does not see, such as a later one in a decoder, is not counted.
+use std::collections::BTreeMap;
+
+use corpus::trees::TreeArc;
+use stats::ratio::RatioStatistics;
+
+use crate::looks::{Looks, query_of};
+use crate::positional::nearest_of_most;
+use crate::sentence::Sentence;
+
+/// A relation, from one of its ends to the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Direction {
+    relation: &'static str,
+    /// What the paper calls the ends, that which looks first.
+    name: &'static str,
+    from_head: bool,
+}
+
+/// Those of the paper's Table 1, by the names of Universal Dependencies, where `dobj` is `obj`. Subtypes such as `nsubj:pass`
+/// are relations of their own, as they were for the paper's parser.
+pub const DIRECTIONS: [Direction; 8] = [
+    Direction { relation: "nsubj", name: "verb->subject", from_head: true },
+    Direction { relation: "nsubj", name: "subject->verb", from_head: false },
+    Direction { relation: "obj", name: "verb->object", from_head: true },
+    Direction { relation: "obj", name: "object->verb", from_head: false },
+    Direction { relation: "amod", name: "noun->modifier", from_head: true },
+    Direction { relation: "amod", name: "modifier->noun", from_head: false },
+    Direction { relation: "advmod", name: "verb->modifier", from_head: true },
+    Direction { relation: "advmod", name: "modifier->verb", from_head: false },
+];
+
+/// An arc in one direction, by its words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ends {
+    from: usize,
+    to: usize,
+}
+
+/// What is known of a head and a relation in one sentence.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SyntacticCounts {
+    /// Arcs that the head follows.
+    pub hits: RatioStatistics,
+    /// Those that it would if their other ends were shuffled among the other words that are seen.
+    pub expected: f64,
+}
+
+impl Direction {
+    /// `nsubj:verb->subject`
+    pub fn detail(self) -> String {
+        format!("{}:{}", self.relation, self.name)
+    }
+
+    /// The arcs of a sentence that can be followed.
+    fn ends(self, sentence: &Sentence, is_first: bool) -> impl Iterator<Item = Ends> {
+        let ends = move |arc: &TreeArc| match self.from_head {
+            true => Ends { from: arc.head, to: arc.dependent },
+            false => Ends { from: arc.dependent, to: arc.head },
+        };
+        let arcs = sentence.arcs.iter().filter(move |arc| arc.relation == self.relation).map(ends);
+        arcs.filter(move |ends| {
+            query_of(sentence, ends.from, is_first).is_some_and(|query| sentence.sees_word(query, ends.to))
+        })
+    }
+
+    /// Whether a sentence has an arc that can be followed.
+    pub fn occurs(self, sentence: &Sentence, is_first: bool) -> bool {
+        self.ends(sentence, is_first).next().is_some()
+    }
+
+    /// The relative position, in words, at which the other end stands most often; of several the nearest, and of these the one
+    /// before.
+    pub fn usual_position(self, sentences: &[Sentence], is_first: bool) -> i64 {
+        let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
+        for sentence in sentences {
+            for ends in self.ends(sentence, is_first) {
+                *counts.entry(ends.to as i64 - ends.from as i64).or_default() += 1;
+            }
+        }
+        nearest_of_most(&counts)
+    }
+
+    /// Arcs of a sentence whose other end stands at a relative position.
+    pub fn baseline(self, sentence: &Sentence, position: i64, is_first: bool) -> RatioStatistics {
+        ratio(self.ends(sentence, is_first).map(|ends| ends.to as i64 - ends.from as i64 == position))
+    }
+
+    /// How often a head follows the relation in a sentence.
+    pub fn counts(self, sentence: &Sentence, looks: &Looks, is_first: bool) -> SyntacticCounts {
+        let is_hit = |ends: Ends| looks.words[ends.from] == Some(ends.to);
+        let expected = |ends: Ends| {
+            if looks.words[ends.from] == Some(ends.from) {
+                return 0.0; // it looks at itself, and its partner is another word
+            }
+            let query = query_of(sentence, ends.from, is_first).unwrap_or(0);
+            let others = (0..sentence.words.len()).filter(|&word| word != ends.from);
+            1.0 / others.filter(|&word| sentence.sees_word(query, word)).count().max(1) as f64
+        };
+        SyntacticCounts {
+            hits: ratio(self.ends(sentence, is_first).map(is_hit)),
+            expected: self.ends(sentence, is_first).map(expected).sum(),
+        }
+    }
+}
+
+fn ratio(hits: impl Iterator<Item = bool>) -> RatioStatistics {
+    hits.fold(RatioStatistics::default(), |sum, hit| RatioStatistics {
+        numerator: sum.numerator + if hit { 1.0 } else { 0.0 },
+        denominator: sum.denominator + 1.0,
+    })
+}
+
+/// Whether hits are at least 10 points above the baseline; both are of the same arcs.
+pub fn holds_in_points(hits: RatioStatistics, baseline: RatioStatistics) -> bool {
+    hits.denominator > 0.0 && 10.0 * (hits.numerator - baseline.numerator) >= hits.denominator
+}
+
+/// Whether hits are at least 10 % of the baseline above it.
+pub fn holds_relatively(hits: RatioStatistics, baseline: RatioStatistics) -> bool {
+    hits.denominator > 0.0 && 10.0 * hits.numerator >= 11.0 * baseline.numerator && hits.numerator > 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::looks::tests::looking_at;
+    use crate::sentence::tests::of_words;
+
+    const SUBJECT: Direction = DIRECTIONS[0]; // verb to subject
+    const VERB: Direction = DIRECTIONS[1]; // subject to verb
+
+    fn sum(of: &[RatioStatistics]) -> RatioStatistics {
+        of.iter().fold(RatioStatistics::default(), |sum, next| RatioStatistics {
+            numerator: sum.numerator + next.numerator,
+            denominator: sum.denominator + next.denominator,
+        })
+    }
+
+    /// A word, its verb at `distance`, more words up to twelve.
+    fn with_subject(distance: usize) -> Sentence {
+        of_words(12, &[(0, "nsubj", distance), (5, "obj", distance)], true)
+    }
+
+    /// Ten sentences: the verb follows the subject at once in six, later in four. A head that finds the subject in seven is
+    /// exactly 10 points above the baseline, and by more than 10 % of it; one that finds it in six is neither.
+    #[test]
+    fn a_head_must_be_ten_points_above_the_usual_position() {
+        let sentences: Vec<Sentence> = [1, 1, 1, 1, 1, 1, 2, 3, 4, 3].map(with_subject).to_vec();
+        let position = SUBJECT.usual_position(&sentences, false);
+        assert_eq!((position, VERB.usual_position(&sentences, false)), (-1, 1));
+        let baseline: Vec<RatioStatistics> =
+            sentences.iter().map(|sentence| SUBJECT.baseline(sentence, position, false)).collect();
+        assert_eq!((sum(&baseline).numerator, sum(&baseline).denominator), (6.0, 10.0));
+        let hits = |found: usize| {
+            let counts = sentences.iter().enumerate().map(|(place, sentence)| {
+                // all tokens look at the first word, or at the last one
+                let key = if place < found { 0 } else { 11 };
+                SUBJECT.counts(sentence, &looking_at(sentence, &[key; 13]), false).hits
+            });
+            sum(&counts.collect::<Vec<_>>())
+        };
+        let baseline = sum(&baseline);
+        assert!(holds_in_points(hits(7), baseline) && holds_relatively(hits(7), baseline));
+        assert!(!holds_in_points(hits(6), baseline) && !holds_relatively(hits(6), baseline));
+    }
+
+    /// 50 and 54 or 55 of 100: below 10 points; 55 is 10 % of 50 above it.
+    #[test]
+    fn the_two_readings_differ() {
+        let of = |numerator| RatioStatistics { numerator, denominator: 100.0 };
+        let both = |hits| (holds_in_points(of(hits), of(50.0)), holds_relatively(of(hits), of(50.0)));
+        assert_eq!(
+            [54.0, 55.0, 59.0, 60.0].map(both),
+            [(false, false), (false, true), (false, true), (true, true)]
+        );
+        assert!(
+            !holds_relatively(of(0.0), of(0.0))
+                && !holds_in_points(RatioStatistics::default(), RatioStatistics::default())
+        );
+    }
+
+    /// Of three other words a shuffled partner is the one that is looked at in a third of all shuffles; never where the word
+    /// looks at itself.
+    #[test]
+    fn shuffled_partners_are_met_by_chance() {
+        let sentence = of_words(4, &[(0, "nsubj", 2)], true);
+        let expected =
+            |key: usize| SUBJECT.counts(&sentence, &looking_at(&sentence, &[key; 5]), false).expected;
+        assert_eq!([0, 1, 2].map(expected), [1.0 / 3.0, 1.0 / 3.0, 0.0]);
+    }
+
+    /// The subject stands before its verb, so only the verb can look at it.
+    #[test]
+    fn a_decoder_follows_arcs_to_what_stands_before() {
+        let sentence = of_words(4, &[(0, "nsubj", 2)], false);
+        assert!(SUBJECT.occurs(&sentence, false) && !VERB.occurs(&sentence, false));
+        let looks = looking_at(&sentence, &[0, 0, 0, 0, 0]);
+        let found = SUBJECT.counts(&sentence, &looks, false);
+        assert_eq!((found.hits.numerator, found.expected), (1.0, 0.5), "two other words are seen");
+        assert_eq!(VERB.counts(&sentence, &looks, false), SyntacticCounts::default());
+    }
+
+    #[test]
+    fn subtypes_are_relations_of_their_own() {
+        let sentence = of_words(4, &[(0, "nsubj:pass", 2), (1, "obj", 2)], true);
+        assert!(!SUBJECT.occurs(&sentence, false) && DIRECTIONS[3].occurs(&sentence, false));
+    }
+}

@@ -1,0 +1,231 @@
+//! Rows of what heads do.
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Row;
+
+/// A row of [`HeadFunctionRow`] on how much of its attention a head gives to one key: Voita et al. (2019), Section 4.
+pub const CONFIDENCE: &str = "confidence";
+/// On the relative position that a head looks at, of queries that have a key there: Section 5.1.
+pub const POSITIONAL: &str = "positional";
+/// The same of all queries.
+pub const POSITIONAL_ALL: &str = "positional-all";
+/// On a dependency in one of its directions: Section 5.2.
+pub const SYNTACTIC: &str = "syntactic";
+/// On the rarest tokens: Section 5.3.
+pub const RARE: &str = "rare";
+
+/// One row of `head-functions`: how well a head does one thing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeadFunctionRow {
+    /// Attention type: `enc-enc` or `self`.
+    pub attention: String,
+    /// Layer, counted from 1 as in the paper.
+    pub layer: usize,
+    /// Head, counted from 1 as in the paper.
+    pub head: usize,
+    /// [`CONFIDENCE`], [`POSITIONAL`], [`POSITIONAL_ALL`], [`SYNTACTIC`] or [`RARE`].
+    pub function: String,
+    /// What the head is looked at for: the relative position, such as `-1`; relation and direction, such as
+    /// `nsubj:verb->subject`; `rarest` or `two-rarest`; empty for confidence.
+    pub detail: String,
+    /// Number of hits; of confidence the sum of the greatest weights.
+    pub numerator: f64,
+    /// Number of queries, of arcs, or of sentences.
+    pub denominator: f64,
+    /// `numerator` over `denominator`, 0 to 1.
+    pub share: f64,
+    /// Lower end of its 95 % interval, by resampling sentences; empty with few resamples.
+    pub share_low: Option<f64>,
+    /// Upper end.
+    pub share_high: Option<f64>,
+    /// Share of the resamples in which no other head has a greater share, 0 to 1; empty without resamples.
+    pub best: Option<f64>,
+    /// The share under the same attention weights if targets were shuffled within sentences, 0 to 1; empty for confidence.
+    pub shuffled: Option<f64>,
+    /// The relative position at which the partner of the relation stands most often, in words; empty but for syntax.
+    pub baseline_position: Option<i64>,
+    /// How often it does, 0 to 1: the positional baseline of the paper's Table 1.
+    pub baseline: Option<f64>,
+    /// `share` minus `baseline`, in points from -100 to 100.
+    pub margin_points: Option<f64>,
+    /// Lower end of the 95 % interval of `margin_points`.
+    pub margin_points_low: Option<f64>,
+    /// Upper end.
+    pub margin_points_high: Option<f64>,
+    /// The same margin in percent of the baseline: the other reading of the paper's "10 %".
+    pub margin_percent: Option<f64>,
+    /// Whether the share reaches the threshold: 90 % for positions, 10 points above the baseline for relations, more than half
+    /// for the two rarest tokens; empty where none is defined.
+    pub holds: Option<bool>,
+    /// Whether it is 10 % of the baseline above it; empty but for syntax.
+    pub holds_relative: Option<bool>,
+}
+
+impl HeadFunctionRow {
+    /// What is done, whatever head does it: function and detail. All heads have the same one for positions, whichever these are.
+    pub fn task(&self) -> (&str, &str) {
+        let by_head = [POSITIONAL, POSITIONAL_ALL].contains(&self.function.as_str());
+        (&self.function, if by_head { "" } else { &self.detail })
+    }
+}
+
+impl Row for HeadFunctionRow {
+    /// Attention type, layer, head, function and detail.
+    type Key = (String, usize, usize, String, String);
+
+    const COLUMNS: &'static [&'static str] = &[
+        "attention",
+        "layer",
+        "head",
+        "function",
+        "detail",
+        "numerator",
+        "denominator",
+        "share",
+        "share_low",
+        "share_high",
+        "best",
+        "shuffled",
+        "baseline_position",
+        "baseline",
+        "margin_points",
+        "margin_points_low",
+        "margin_points_high",
+        "margin_percent",
+        "holds",
+        "holds_relative",
+    ];
+
+    fn key(&self) -> Self::Key {
+        (self.attention.clone(), self.layer, self.head, self.function.clone(), self.detail.clone())
+    }
+
+    fn name(&self) -> String {
+        let Self { attention, layer, head, function, detail, .. } = self;
+        let place = format!("{attention}:{layer}:{head}:{function}");
+        if detail.is_empty() { place } else { format!("{place}:{detail}") }
+    }
+}
+
+/// What the heads of a layer do: Voita et al. (2019), Figures 1c and 2b. A head may have several functions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LayerCensus {
+    /// Heads of the layer.
+    pub heads: usize,
+    /// Those that look at one relative position.
+    pub positional: usize,
+    /// Those that follow at least one relation.
+    pub syntactic: usize,
+    /// Those that look at the two rarest tokens.
+    pub rare: usize,
+    /// Those that do none of these.
+    pub other: usize,
+}
+
+/// The census of each layer, by attention type and layer.
+///
+/// - `is_relative`: whether 10 % above the baseline is meant in percent of it, and not in points
+pub fn census(rows: &[HeadFunctionRow], is_relative: bool) -> BTreeMap<(String, usize), LayerCensus> {
+    let mut heads: BTreeMap<(&str, usize, usize), [bool; 3]> = BTreeMap::new();
+    for row in rows {
+        let found = heads.entry((&row.attention, row.layer, row.head)).or_default();
+        let holds = if is_relative && row.function == SYNTACTIC { row.holds_relative } else { row.holds };
+        let place = [POSITIONAL, SYNTACTIC, RARE].iter().position(|function| row.function == *function);
+        if let Some(place) = place {
+            found[place] |= holds == Some(true);
+        }
+    }
+    let mut layers: BTreeMap<(String, usize), LayerCensus> = BTreeMap::new();
+    for ((attention, layer, _), does) in heads {
+        let census = layers.entry((attention.to_owned(), layer)).or_default();
+        let [positional, syntactic, rare] = does.map(usize::from);
+        census.heads += 1;
+        census.positional += positional;
+        census.syntactic += syntactic;
+        census.rare += rare;
+        census.other += usize::from(does == [false; 3]);
+    }
+    layers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(layer: usize, head: usize, function: &str, holds: [Option<bool>; 2]) -> HeadFunctionRow {
+        HeadFunctionRow {
+            attention: "self".to_owned(),
+            layer,
+            head,
+            function: function.to_owned(),
+            detail: String::new(),
+            numerator: 1.0,
+            denominator: 2.0,
+            share: 0.5,
+            share_low: None,
+            share_high: None,
+            best: None,
+            shuffled: None,
+            baseline_position: None,
+            baseline: None,
+            margin_points: None,
+            margin_points_low: None,
+            margin_points_high: None,
+            margin_percent: None,
+            holds: holds[0],
+            holds_relative: holds[1],
+        }
+    }
+
+    /// Head 1 does two things, head 2 one by the relative reading alone, head 3 nothing: confidence is no function, nor is
+    /// what only holds of all queries.
+    #[test]
+    fn a_head_may_do_several_things_or_none() {
+        let (yes, no) = (Some(true), Some(false));
+        let rows = [
+            row(1, 1, POSITIONAL, [yes, None]),
+            row(1, 1, SYNTACTIC, [yes, yes]),
+            row(1, 1, SYNTACTIC, [no, no]),
+            row(1, 2, SYNTACTIC, [no, yes]),
+            row(1, 2, CONFIDENCE, [None, None]),
+            row(1, 3, RARE, [no, None]),
+            row(1, 3, POSITIONAL_ALL, [yes, None]),
+            row(2, 1, RARE, [yes, None]),
+        ];
+        let layer = |is_relative, layer| census(&rows, is_relative)[&("self".to_owned(), layer)];
+        let first = LayerCensus { heads: 3, positional: 1, syntactic: 1, rare: 0, other: 2 };
+        assert_eq!(layer(false, 1), first);
+        assert_eq!(layer(true, 1), LayerCensus { syntactic: 2, other: 1, ..first });
+        assert_eq!(layer(false, 2), LayerCensus { heads: 1, positional: 0, syntactic: 0, rare: 1, other: 0 });
+    }
+
+    #[test]
+    fn rows_are_named_by_head_and_function() {
+        let mut own = row(3, 2, SYNTACTIC, [None, None]);
+        own.detail = "nsubj:verb->subject".to_owned();
+        assert_eq!(own.name(), "self:3:2:syntactic:nsubj:verb->subject");
+        assert_eq!(own.task(), ("syntactic", "nsubj:verb->subject"));
+        let mut other = row(3, 2, POSITIONAL, [None, None]);
+        other.detail = "-1".to_owned();
+        assert_eq!(
+            (other.task(), row(3, 2, CONFIDENCE, [None, None]).name()),
+            (("positional", ""), "self:3:2:confidence".to_owned())
+        );
+    }
+
+    /// Plots and other people's scripts read columns by name.
+    #[test]
+    fn the_header_is_pinned() {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.serialize(row(1, 1, RARE, [None, None])).unwrap();
+        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+        let header = "attention,layer,head,function,detail,numerator,denominator,share,share_low,share_high,best,shuffled,\
+                      baseline_position,baseline,margin_points,margin_points_low,margin_points_high,margin_percent,holds,\
+                      holds_relative";
+        assert_eq!(text.lines().next(), Some(header));
+        assert_eq!(HeadFunctionRow::COLUMNS.join(","), header);
+    }
+}

@@ -1,0 +1,78 @@
+//! Rows of the relevance of heads.
+use serde::{Deserialize, Serialize};
+
+use super::Row;
+
+/// One row of `relevance`: how much of what the model says goes back to a single head (Voita et al. 2019, Section 4, Figures 1a
+/// and 2a).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RelevanceRow {
+    /// Attention type: `enc-enc`, `enc-dec`, `dec-dec` or `self`.
+    pub attention: String,
+    /// Layer, counted from 1 as in the paper.
+    pub layer: usize,
+    /// Head, counted from 1 as in the paper.
+    pub head: usize,
+    /// Mean over target positions of the head's relevance, divided at each by the sum of the absolute values of its layer, -1 to 1.
+    pub relevance: f64,
+    /// Lower end of its 95 % interval, by resampling segments; empty with few resamples.
+    pub relevance_low: Option<f64>,
+    /// Upper end.
+    pub relevance_high: Option<f64>,
+    /// Mean over target positions of what reaches the head of the 1 at the greatest logit, undivided.
+    pub undivided: f64,
+    /// Number of target positions.
+    pub targets: usize,
+}
+
+impl Row for RelevanceRow {
+    /// Attention type, layer and head.
+    type Key = (String, usize, usize);
+
+    const COLUMNS: &'static [&'static str] = &[
+        "attention",
+        "layer",
+        "head",
+        "relevance",
+        "relevance_low",
+        "relevance_high",
+        "undivided",
+        "targets",
+    ];
+
+    fn key(&self) -> Self::Key {
+        (self.attention.clone(), self.layer, self.head)
+    }
+
+    fn name(&self) -> String {
+        format!("{}:{}:{}", self.attention, self.layer, self.head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plots and other people's scripts read columns by name.
+    #[test]
+    fn the_header_is_pinned() {
+        let row = RelevanceRow {
+            attention: "self".to_owned(),
+            layer: 1,
+            head: 2,
+            relevance: 0.5,
+            relevance_low: None,
+            relevance_high: None,
+            undivided: 0.25,
+            targets: 3,
+        };
+        assert_eq!(row.name(), "self:1:2");
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.serialize(row).unwrap();
+        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+        let header = "attention,layer,head,relevance,relevance_low,relevance_high,undivided,targets";
+        assert_eq!(text.lines().next(), Some(header));
+        assert_eq!(RelevanceRow::COLUMNS.join(","), header);
+    }
+}

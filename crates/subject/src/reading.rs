@@ -1,0 +1,75 @@
+//! Texts as a model reads them by themselves, and what its heads look at in them.
+use core_masking::{Attention, HeadId};
+
+/// How the heads of a model read a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The attention from the text to itself: that of the encoder of a translator, or the only one.
+    pub attention: Attention,
+    /// Whether a token sees those that follow it.
+    pub sees_future: bool,
+    /// Symbols that end a text.
+    pub ends: Vec<u32>,
+    /// Tokens of the longest text that the model can read.
+    pub longest: usize,
+}
+
+/// Attention weights of one text.
+#[derive(Debug, Clone)]
+pub struct TextAttention {
+    tokens: usize,
+    heads: usize,
+    layers: Vec<Vec<f32>>, // of each layer [heads, query, key]
+}
+
+impl TextAttention {
+    /// Of a text of so many `tokens`, from the weights of each layer, `[heads, query, key]`.
+    ///
+    /// # Panics
+    /// If a layer has not as many weights as the others, or no whole number of heads.
+    pub fn new(tokens: usize, layers: Vec<Vec<f32>>) -> Self {
+        let heads = layers.first().map_or(0, |weights| weights.len() / (tokens * tokens).max(1));
+        let size = heads * tokens * tokens;
+        assert!(layers.iter().all(|weights| weights.len() == size), "a weight for each pair of tokens");
+        Self { tokens, heads, layers }
+    }
+
+    /// Whether no weight is NaN.
+    pub(crate) fn is_finite(&self) -> bool {
+        self.layers.iter().flatten().all(|weight| weight.is_finite())
+    }
+
+    /// Number of tokens.
+    pub fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// What a query gives to each key: a distribution over the tokens, or zeros for a head that was removed.
+    ///
+    /// # Panics
+    /// If there is no such layer, head or query.
+    pub fn row(&self, id: HeadId, query: usize) -> &[f32] {
+        assert!(id.head_index() < self.heads, "no head {id}");
+        let start = (id.head_index() * self.tokens + query) * self.tokens;
+        &self.layers[id.layer_index()][start..start + self.tokens]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two layers of two heads on three tokens: weights that name layer, head, query and key.
+    #[test]
+    fn a_row_is_that_of_its_layer_head_and_query() {
+        let layer = |layer: usize| {
+            let weight =
+                |place: usize| (1000 * layer + 100 * (place / 9) + 10 * (place / 3 % 3) + place % 3) as f32;
+            (0..18).map(weight).collect::<Vec<f32>>()
+        };
+        let attention = TextAttention::new(3, vec![layer(0), layer(1)]);
+        let id = HeadId::from_index(Attention::SelfAttention, 1, 1);
+        assert_eq!(attention.row(id, 2), [1120.0, 1121.0, 1122.0]);
+        assert_eq!((attention.row(id, 0)[0], attention.tokens()), (1100.0, 3));
+    }
+}
