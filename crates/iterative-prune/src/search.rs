@@ -133,7 +133,7 @@ impl Search {
 
     /// What the families of tests are called; they are of as many rows as were asked for.
     pub fn families(&self, pools: &[Pool]) -> BTreeMap<String, usize> {
-        let name = |pool| row(pool, self.name(), 0, (&HeadSet::none(), "")).family();
+        let name = |pool| row(pool, self.method.order(), 0, (&HeadSet::none(), "")).family();
         pools.iter().map(|pool| (name(pool), 0)).collect()
     }
 

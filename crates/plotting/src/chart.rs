@@ -1,4 +1,4 @@
-//! A chart as a plain value: panels with axes, a legend, and layers of data. Nothing is drawn here.
+//! A chart as a plain value: panels with axes, a legend, and layers of data. Nothing is drawn here. Lengths are in points.
 use serde::Serialize;
 
 use crate::scale::Step;
@@ -14,7 +14,7 @@ pub const TEXT: f64 = 5.5;
 pub struct Color(pub u8, pub u8, pub u8);
 
 /// A figure with its caption.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Chart {
     /// The figure of the paper that this is, such as `Figure 1`, or what it shows if the paper has none.
     pub name: &'static str,
@@ -24,96 +24,81 @@ pub struct Chart {
     pub title: String,
     /// Further sentences of the caption, without full stops.
     pub notes: Vec<String>,
-    /// Width in inches: [`COLUMN`] or [`TEXT`].
+    /// In inches: [`COLUMN`] or [`TEXT`].
     pub width: f64,
     /// Panels that stand side by side.
     pub columns: usize,
     /// What marks and lines mean, above the panels.
     pub legend: Vec<Entry>,
-    /// The panels, row by row.
+    /// Row by row.
     pub panels: Vec<Panel>,
-    /// What the colours of cells mean, below the panels.
-    pub color_bar: Option<ColorBar>,
+    /// What colours of cells show, and the numbers of the colours -1, 0 and 1, below the panels.
+    pub color_bar: Option<(String, [String; 3])>,
 }
 
-/// One line of a legend.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// One line of a legend with a sample of a line, a mark or an area.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Entry {
-    /// What it says.
     pub text: String,
-    /// A sample of a line.
     pub line: Option<Style>,
-    /// A sample of a mark.
     pub mark: Option<Mark>,
-    /// A sample of an area.
     pub fill: Option<Color>,
 }
 
 impl Entry {
-    /// A text without a sample.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), line: None, mark: None, fill: None }
+        Self { text: text.into(), ..Self::default() }
     }
 
-    /// With a sample of a line.
-    pub fn line(self, style: Style) -> Self {
-        Self { line: Some(style), ..self }
+    pub fn line(text: impl Into<String>, style: Style) -> Self {
+        Self { line: Some(style), ..Self::text(text) }
     }
 
-    /// With a sample of a mark.
-    pub fn mark(self, mark: Mark) -> Self {
-        Self { mark: Some(mark), ..self }
+    pub fn mark(text: impl Into<String>, mark: Mark) -> Self {
+        Self { mark: Some(mark), ..Self::text(text) }
     }
 
-    /// With a sample of an area.
-    pub fn fill(self, color: Color) -> Self {
-        Self { fill: Some(color), ..self }
+    pub fn fill(text: impl Into<String>, color: Color) -> Self {
+        Self { fill: Some(color), ..Self::text(text) }
     }
 }
 
-/// One plot.
+/// One plot, with its name above it and its share of the width among those beside it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Panel {
-    /// Its name, above it; may be empty.
     pub name: String,
-    /// The axis from the left to the right.
     pub x: Axis,
-    /// The axis from the bottom to the top.
     pub y: Axis,
-    /// Height in points.
     pub height: f64,
-    /// Its share of the width among those beside it.
     pub share: f64,
-    /// What is drawn, from the back to the front.
+    /// From the back to the front.
     pub layers: Vec<Layer>,
 }
 
-/// What an axis covers and says.
+impl Panel {
+    /// One that is as wide as its neighbours.
+    pub fn new(name: impl Into<String>, [x, y]: [Axis; 2], height: f64, layers: Vec<Layer>) -> Self {
+        Self { name: name.into(), x, y, height, share: 1.0, layers }
+    }
+}
+
+/// What an axis covers and says; one whose low end is above its high end counts downwards.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Axis {
-    /// What it shows, with its unit; may be empty.
+    /// What it shows, with its unit.
     pub label: String,
-    /// Value at the left or lower end.
     pub low: f64,
-    /// Value at the other end; below `low` on an axis that counts downwards.
     pub high: f64,
-    /// Its ticks.
     pub ticks: Ticks,
     /// Where it leaves something out.
     pub gap: Option<f64>,
 }
 
-/// The ticks of an axis.
+/// The ticks of an axis: multiples of a step, with numbers or without; or names at places, in lines from the axis outwards, of
+/// which those without room are left out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum Ticks {
-    /// Round numbers at multiples of a step; without numbers where a neighbour has them.
-    Round {
-        /// Their distance.
-        step: Step,
-        /// Whether they are numbered.
-        is_numbered: bool,
-    },
-    /// Names at places, in lines from the axis outwards, without strokes; a name without room is left out.
+    Round(Step, bool),
     Names(Vec<(f64, Vec<String>)>),
 }
 
@@ -121,13 +106,14 @@ impl Axis {
     /// An axis that holds everything from `low` to `high`, with some air at both ends.
     pub fn around(label: impl Into<String>, low: f64, high: f64) -> Self {
         let air = (high - low).max(1e-9) * 0.04;
-        let ticks = Ticks::Round { step: Step::covering(high - low, 6), is_numbered: true };
+        let ticks = Ticks::Round(Step::covering(high - low, 6), true);
         Self { label: label.into(), low: low - air, high: high + air, ticks, gap: None }
     }
 
-    /// An axis for percentages of heads.
-    pub fn percent(label: impl Into<String>) -> Self {
-        Self::around(label, 0.0, 100.0)
+    /// The same, at least `least` long, so that rounding errors do not look like data.
+    pub fn of_at_least(label: impl Into<String>, (low, high): (f64, f64), least: f64) -> Self {
+        let missing = (least - (high - low)).max(0.0) / 2.0;
+        Self::around(label, low - missing, high + missing)
     }
 
     /// An axis with one place for each name.
@@ -145,7 +131,7 @@ impl Axis {
     /// The same axis without numbers and label, for a panel beside one that has them.
     pub fn silent(self) -> Self {
         let ticks = match self.ticks {
-            Ticks::Round { step, .. } => Ticks::Round { step, is_numbered: false },
+            Ticks::Round(step, _) => Ticks::Round(step, false),
             Ticks::Names(_) => Ticks::Names(Vec::new()),
         };
         Self { label: String::new(), ticks, ..self }
@@ -157,15 +143,12 @@ impl Axis {
 pub enum Layer {
     /// Upright bars: left, right, lower and upper end.
     Bars(Vec<[f64; 4]>, Color),
-    /// A line through points.
     Line(Vec<(f64, f64)>, Style),
     /// The area between two lines: x, lower and upper end.
     Band(Vec<(f64, f64, f64)>, Color),
-    /// Marks at points.
     Points(Vec<(f64, f64)>, Mark),
-    /// A line across the whole panel.
-    Rule(Rule),
-    /// Squares of colour.
+    /// A line across the whole panel with its name: of an upright one above the panel, of a level one at the end with more room.
+    Rule(At, Style, String),
     Cells(Vec<Cell>),
     /// Names at the right end, at these heights; they keep clear of each other.
     Ends(Vec<(f64, String, Color)>),
@@ -173,123 +156,78 @@ pub enum Layer {
     Brackets(Vec<(f64, f64, String)>),
 }
 
-/// A line across a panel with its name.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Rule {
-    /// Where it stands.
-    pub at: At,
-    /// What it looks like.
-    pub style: Style,
-    /// Its name: of an upright rule above the panel, of a level one at the end with more room; may be empty.
-    pub name: String,
-}
-
-/// Where a rule stands.
+/// Where a rule stands: at a place of the x axis, of the y axis, or rising by 1 for 1 through a point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub enum At {
-    /// Upright, at this place of the x axis.
     X(f64),
-    /// Level, at this place of the y axis.
     Y(f64),
-    /// Rising by 1 for 1, through this point.
     Diagonal(f64, f64),
 }
 
-impl Layer {
-    /// A rule with its name.
-    pub fn rule(at: At, style: Style, name: impl Into<String>) -> Self {
-        Self::Rule(Rule { at, style, name: name.into() })
-    }
-}
-
 /// One cell of a matrix.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cell {
     /// Its column and row, counted from 0.
     pub place: (usize, usize),
     /// Its colour: -1 to 1; absent where nothing was measured.
     pub value: Option<f64>,
-    /// What is written on it; may be empty.
     pub text: String,
     /// Whether it has a dot.
     pub is_marked: bool,
 }
 
-/// What colours of cells mean.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ColorBar {
-    /// What they show, with its unit.
-    pub label: String,
-    /// The numbers of the colours -1, 0 and 1.
-    pub ends: [String; 3],
+/// A matrix of cells in rows and columns of these numbers.
+pub fn cells(rows: usize, columns: usize, cell: impl Fn(usize, usize) -> Cell) -> Layer {
+    let places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+    Layer::Cells(places.map(|(row, column)| Cell { place: (column, row), ..cell(row, column) }).collect())
 }
 
 /// What a line looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Style {
-    /// Its colour.
     pub color: Color,
-    /// Its width, in points.
     pub width: f64,
-    /// Whether it is dashed.
     pub is_dashed: bool,
 }
 
 impl Style {
-    /// A solid line.
     pub const fn line(color: Color, width: f64) -> Self {
         Self { color, width, is_dashed: false }
     }
 
-    /// A dashed line.
     pub const fn dashed(color: Color, width: f64) -> Self {
         Self { color, width, is_dashed: true }
     }
 }
 
-/// A shape around a point; all shapes of one radius cover about the same area, but for the cross.
+/// A shape around a point; all shapes of one radius cover about the same area, but for the cross and the tick, which have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Shape {
-    /// ●
     Circle,
-    /// ■
     Square,
-    /// ▲
     Triangle,
-    /// ▼
     Wedge,
-    /// ◆
     Diamond,
-    /// ★
     Star,
-    /// ×, which has no area to fill
     Cross,
-    /// |
     Tick,
 }
 
-/// How a point looks.
+/// How a point looks: the colour of its outline, and the opacity of its area, which is white where the mark is hollow.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Mark {
-    /// Its shape.
     pub shape: Shape,
-    /// Radius of a circle of about the same area, in points.
     pub radius: f64,
-    /// Colour of its outline.
     pub color: Color,
-    /// Opacity of its area, 0 to 1; 0 leaves the outline alone, on what is behind it.
     pub opacity: f64,
-    /// Whether its area is white.
     pub is_hollow: bool,
 }
 
 impl Mark {
-    /// A mark of one colour.
     pub const fn new(shape: Shape, radius: f64, color: Color) -> Self {
         Self { shape, radius, color, opacity: 1.0, is_hollow: false }
     }
 
-    /// The same with a white area.
     pub const fn hollow(self) -> Self {
         Self { is_hollow: true, ..self }
     }

@@ -1,9 +1,9 @@
 //! Which heads matter and which can go: what counts as significant, and the two rules (EXPERIMENTS.md, sections 5 and 9).
-use records::{AblationRow, Rule, TestedRow, Tests};
+use records::{AblationRow, Rule, TestedRow};
 use stats::bootstrap::smallest_p_value;
 
 use crate::source::ResultFile;
-use crate::words::{Metric, short};
+use crate::words::{Metric, count, short};
 
 /// Which p-value decides; all are two-sided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -17,23 +17,21 @@ pub enum Adjustment {
     Bh,
 }
 
-/// When a difference is significant.
+/// When a difference is significant: a p-value below alpha.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Criterion {
-    /// A p-value below this is significant.
     pub alpha: f64,
-    /// Which p-value counts.
     pub adjustment: Adjustment,
 }
 
 impl Criterion {
     /// The p-value that counts, if the row was tested and adjusted.
     pub fn p_value(self, row: &impl TestedRow) -> Option<f64> {
-        let Tests { p_value, p_adjusted, p_benjamini_hochberg, .. } = row.tests();
+        let tests = row.tests();
         match self.adjustment {
-            Adjustment::None => p_value,
-            Adjustment::Family => p_adjusted,
-            Adjustment::Bh => p_benjamini_hochberg,
+            Adjustment::None => tests.p_value,
+            Adjustment::Family => tests.p_adjusted,
+            Adjustment::Bh => tests.p_benjamini_hochberg,
         }
     }
 
@@ -53,42 +51,38 @@ impl Criterion {
     }
 }
 
-/// Counts over one family of tests.
+/// Counts over one family of tests: heads with a p-value, those that change the score significantly, those that better it so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
-    /// Heads with a p-value.
     pub tested: usize,
-    /// Heads whose removal changes the score significantly.
     pub significant: usize,
-    /// Those of them whose removal makes the score better.
     pub better: usize,
 }
 
 impl Tally {
     /// Counts with some p-value of each row.
     pub fn of(family: &[&AblationRow], alpha: f64, p_value: impl Fn(&AblationRow) -> Option<f64>) -> Self {
-        let tested: Vec<_> =
-            family.iter().filter_map(|row| Some((row.difference(None).gain, p_value(row)?))).collect();
-        let significant = || tested.iter().filter(|(_, p_value)| *p_value < alpha);
-        Self {
-            tested: tested.len(),
-            significant: significant().count(),
-            better: significant().filter(|(gain, _)| *gain > 0.0).count(),
-        }
+        let tested = family.iter().filter_map(|row| Some((row.difference(None).gain, p_value(row)?)));
+        let significant = tested.clone().filter(|(_, p_value)| *p_value < alpha);
+        let better = significant.clone().filter(|(gain, _)| *gain > 0.0).count();
+        Self { tested: tested.count(), significant: significant.count(), better }
+    }
+
+    /// `2 of 3 heads significant, 1 for the better`.
+    pub fn in_words(self) -> String {
+        let Self { tested, significant, better } = self;
+        format!("{significant} of {} significant, {better} for the better", count(tested, "head"))
     }
 }
 
-/// One of the two rules.
+/// One of the two rules: the default, that the interval shows that the loss is small, and the paper's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// The default: the interval shows that the loss is small.
     ShownSafe,
-    /// The paper's: there is no significant loss.
     NoSignificantLoss,
 }
 
 impl Which {
-    /// Both, the default first.
     pub const BOTH: [Self; 2] = [Self::ShownSafe, Self::NoSignificantLoss];
 }
 
@@ -99,7 +93,6 @@ pub const CAUTION: &str =
 /// What decides in one file: which heads matter, and which can go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judge {
-    /// What is significant.
     pub criterion: Criterion,
     margin_percent: f64,
     /// Accuracies go by paired t-tests as in Michel et al. (2019), all else by paired bootstrap (Koehn 2004).
@@ -112,16 +105,6 @@ impl Judge {
     pub fn new(metric: &Metric, file: &ResultFile, criterion: Criterion) -> Self {
         let margin_percent = file.margin_percent();
         Self { criterion, margin_percent, is_t_test: metric.is_accuracy(), resamples: file.resamples() }
-    }
-
-    /// The name of the test.
-    fn test(self) -> String {
-        let resamples = self.resamples.map_or(String::new(), |resamples| format!(", {resamples} resamples"));
-        if self.is_t_test {
-            "two-sided paired t-test".to_owned()
-        } else {
-            format!("two-sided paired bootstrap{resamples}")
-        }
     }
 
     /// The name of the method that adjusts p-values; absent for none.
@@ -137,34 +120,33 @@ impl Judge {
     /// What a caption says of the criterion: `p < 0.01 (two-sided paired t-test; not adjusted for the number of heads)`;
     /// `tests` is what the family has several of.
     pub fn description(self, tests: &str) -> String {
+        let resamples = self.resamples.map_or(String::new(), |resamples| format!(", {resamples} resamples"));
+        let test = if self.is_t_test { "t-test".to_owned() } else { format!("bootstrap{resamples}") };
         let adjusted = self.method(self.criterion.adjustment).map(|method| format!("adjusted by {method}"));
         let adjusted = adjusted.unwrap_or_else(|| format!("not adjusted for the number of {tests}"));
-        format!("p < {} ({}; {adjusted})", short(self.criterion.alpha), self.test())
+        format!("p < {} (two-sided paired {test}; {adjusted})", short(self.criterion.alpha))
     }
 
     /// The smallest p-value that the test can give, adjusted or not; 0 where nothing bounds it.
-    pub fn smallest_p_value(self) -> f64 {
+    fn smallest_p_value(self) -> f64 {
         self.resamples.filter(|_| !self.is_t_test).map_or(0.0, smallest_p_value)
     }
 
     /// A sentence where no p-value can be below alpha, whatever the heads do.
     pub fn out_of_reach(self) -> Option<String> {
         let (smallest, alpha) = (self.smallest_p_value(), self.criterion.alpha);
-        let needed = (2.0 / alpha).floor();
-        (smallest >= alpha).then(|| {
-            let (smallest, alpha) = (short(smallest), short(alpha));
-            format!("nothing could be significant: no p is below {smallest}; for {alpha} it takes {needed} resamples")
-        })
+        let (p, least, needed) = (short(smallest), short(alpha), (2.0 / alpha).floor());
+        let sentence = format!(
+            "nothing could be significant: no p is below {p}; for {least} it takes {needed} resamples"
+        );
+        (smallest >= alpha).then_some(sentence)
     }
 
-    /// One of the rules.
     pub fn rule(self, which: Which) -> Rule {
+        let (alpha, smallest_p_value) = (self.criterion.alpha, self.smallest_p_value());
         match which {
             Which::ShownSafe => Rule::ShownSafe { margin_percent: self.margin_percent },
-            Which::NoSignificantLoss => Rule::NoSignificantLoss {
-                alpha: self.criterion.alpha,
-                smallest_p_value: self.smallest_p_value(),
-            },
+            Which::NoSignificantLoss => Rule::NoSignificantLoss { alpha, smallest_p_value },
         }
     }
 
@@ -173,7 +155,7 @@ impl Judge {
         match which {
             Which::ShownSafe => row.difference(None).least_gain.is_some(),
             Which::NoSignificantLoss => {
-                self.smallest_p_value() < self.criterion.alpha && self.criterion.p_value(row).is_some()
+                self.out_of_reach().is_none() && self.criterion.p_value(row).is_some()
             }
         }
     }
@@ -202,10 +184,6 @@ mod tests {
 
     const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
-    fn judge(is_t_test: bool, resamples: Option<usize>) -> Judge {
-        Judge { criterion: CRITERION, margin_percent: 2.0, is_t_test, resamples }
-    }
-
     /// Of three changes two are significant: a fall of nats, which is better, and a rise.
     #[test]
     fn fewer_nats_are_better() {
@@ -214,18 +192,19 @@ mod tests {
             ..AblationRow::untested("self", (1, 1), "nats", 3.0, 3.0 + delta)
         };
         let rows = [row(-0.5, 0.001), row(0.5, 0.001), row(-0.5, 0.5)];
-        let family: Vec<&AblationRow> = rows.iter().collect();
-        assert_eq!(CRITERION.tally(&family), Tally { tested: 3, significant: 2, better: 1 });
+        let tally = CRITERION.tally(&rows.iter().collect::<Vec<_>>());
+        assert_eq!(tally, Tally { tested: 3, significant: 2, better: 1 });
         assert_eq!(rows.each_ref().map(|row| CRITERION.is_loss(row)), [false, true, false]);
     }
 
     /// 2 / (199 + 1) is 0.01, which is not below 0.01; 2 / 201 is. A t-test has no resamples, so nothing bounds its p.
     #[test]
     fn too_few_resamples_are_said_to_be_too_few() {
+        let judge =
+            |is_t_test, resamples| Judge { criterion: CRITERION, margin_percent: 2.0, is_t_test, resamples };
         let expected = "nothing could be significant: no p is below 0.01; for 0.01 it takes 200 resamples";
         assert_eq!(judge(false, Some(199)).out_of_reach().unwrap(), expected);
         assert_eq!(judge(false, Some(200)).out_of_reach(), None);
-        assert_eq!(judge(false, Some(99)).smallest_p_value(), 0.02);
         assert_eq!([judge(true, Some(99)), judge(false, None)].map(Judge::smallest_p_value), [0.0; 2]);
     }
 }

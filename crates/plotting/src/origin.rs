@@ -1,83 +1,38 @@
 //! What the signature beside a result file says of it: model, data, tests, machine, and whether it was completed.
 use records::rules::MARGIN_PERCENT;
-use records::{Attention, Identity, Measured};
+use records::{Attention, Identity};
 use serde_json::Value;
 
 use crate::source::ResultFile;
 use crate::words::{count, short};
 
-/// Which models results are of, as far as tables and figures differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Model {
-    /// A decoder-only language model: its `self` attention is causal, and the paper has no numbers of such models.
-    Language,
-    /// A translator, or a classifier like BERT.
-    Other,
-}
-
 /// What stands in the place of numbers from the paper, which has none of language models.
 pub const OPEN_QUESTION: &str = "who name language models as an open question";
 
-impl Model {
-    /// What an attention type attends from and to, for captions.
-    pub fn description(self, attention: Attention) -> &'static str {
-        match (self, attention) {
-            (_, Attention::EncEnc) => "encoder self-attention",
-            (_, Attention::EncDec) => "encoder-decoder attention",
-            (_, Attention::DecDec) => "decoder self-attention",
-            (Self::Language, Attention::SelfAttention) => "causal self-attention",
-            (Self::Other, Attention::SelfAttention) => "self-attention",
-        }
-    }
-}
-
-/// What the paper measured that results can stand beside.
+/// What the paper measured that results can stand beside: its name in signatures, and the figure that has the share of heads
+/// that can go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beside {
-    /// The translator of WMT: Tables 1, 2 and 5, Figures 1a, 2a, 3a and 4.
-    Wmt,
-    /// The translator of IWSLT: Figures 5 and 6d.
-    Iwslt,
-    /// BERT on MNLI: Tables 3, 4 and 6, Figures 1b, 2b and 3b.
-    Mnli,
-    /// BERT on SST-2: Figure 6a.
-    Sst2,
-    /// BERT on CoLA: Figure 6b.
-    Cola,
-    /// BERT on MRPC: Figure 6c.
-    Mrpc,
-}
+pub struct Beside(&'static str, pub &'static str);
 
 impl Beside {
-    const NAMED: [(&'static str, Self); 6] = [
-        ("wmt", Self::Wmt),
-        ("iwslt", Self::Iwslt),
-        ("mnli", Self::Mnli),
-        ("sst2", Self::Sst2),
-        ("cola", Self::Cola),
-        ("mrpc", Self::Mrpc),
-    ];
+    /// The translator of WMT: Tables 1, 2 and 5, Figures 1a, 2a, 3a and 4.
+    pub const WMT: Self = Self("wmt", "Figure 3a");
+    /// The translator of IWSLT: Figures 5 and 6d.
+    pub const IWSLT: Self = Self("iwslt", "Figure 6d");
+    /// BERT on MNLI: Tables 3, 4 and 6, Figures 1b, 2b and 3b.
+    pub const MNLI: Self = Self("mnli", "Figure 3b");
+    /// BERT on other tasks: Figure 6.
+    const OTHERS: [Self; 3] =
+        [Self("sst2", "Figure 6a"), Self("cola", "Figure 6b"), Self("mrpc", "Figure 6c")];
 
-    /// The figure that has the share of heads that can go.
-    pub fn shares(self) -> &'static str {
-        match self {
-            Self::Wmt => "Figure 3a",
-            Self::Iwslt => "Figure 6d",
-            Self::Mnli => "Figure 3b",
-            Self::Sst2 => "Figure 6a",
-            Self::Cola => "Figure 6b",
-            Self::Mrpc => "Figure 6c",
-        }
+    fn named(name: &str) -> Option<Self> {
+        [Self::WMT, Self::IWSLT, Self::MNLI].into_iter().chain(Self::OTHERS).find(|beside| beside.0 == name)
     }
-}
 
-/// Neighbouring segments of a split that belong together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SegmentGroup {
-    /// Such as `adjunct_island`.
-    pub name: String,
-    /// How many there are, at least one.
-    pub segments: usize,
+    /// Whether it is a translator.
+    pub fn translates(self) -> bool {
+        self == Self::WMT || self == Self::IWSLT
+    }
 }
 
 /// Weight of importance in importance-entropy that goes without saying.
@@ -88,8 +43,7 @@ const DEMOS: [&str; 3] = ["demo-translation", "demo-inference", "demo-language"]
 
 /// Subject as a reader should see it.
 pub fn name(subject: &str) -> String {
-    let demo = if DEMOS.contains(&subject) { " (demo language)" } else { "" };
-    format!("{subject}{demo}")
+    format!("{subject}{}", if DEMOS.contains(&subject) { " (demo language)" } else { "" })
 }
 
 /// Splits and number of segments as a reader should see them.
@@ -129,34 +83,51 @@ impl ResultFile {
         self.identity()?.limit
     }
 
-    /// Which model the rows are of; without a signature, none of language.
-    pub fn model(&self) -> Model {
-        if self.text("task") == Some("language-modelling") { Model::Language } else { Model::Other }
+    /// Whether the model is a decoder-only language model, whose `self` attention is causal.
+    pub fn is_language(&self) -> bool {
+        self.text("task") == Some("language-modelling")
+    }
+
+    /// What an attention type attends from and to, for captions.
+    pub fn description(&self, attention: Attention) -> &'static str {
+        match attention {
+            Attention::EncEnc => "encoder self-attention",
+            Attention::EncDec => "encoder-decoder attention",
+            Attention::DecDec => "decoder self-attention",
+            Attention::SelfAttention if self.is_language() => "causal self-attention",
+            Attention::SelfAttention => "self-attention",
+        }
+    }
+
+    /// What is said in the place of numbers from the paper, which has none of language models.
+    pub fn open_question(&self) -> Option<String> {
+        self.is_language().then(|| format!("not compared with Michel et al. (2019), {OPEN_QUESTION}"))
     }
 
     /// What of the paper the results stand beside, as task, attention and labels say, or the signature's `stands_for`, which
-    /// a subject's file can name. The data of GLUE has the labels 0 and 1, so the score tells the tasks apart.
+    /// a subject's file can name. The data of GLUE has the labels 0 and 1, so the score tells its tasks apart.
     pub fn beside(&self, metric: &str, attentions: &[Attention]) -> Option<Beside> {
-        if self.model() == Model::Language {
+        if self.is_language() {
             return None;
         }
-        if let Some(named) = self.text("stands_for") {
-            return Beside::NAMED.into_iter().find(|(name, _)| *name == named).map(|(_, beside)| beside);
+        if let Some(name) = self.text("stands_for") {
+            return Beside::named(name);
         }
         if attentions.iter().any(|attention| *attention != Attention::SelfAttention) {
-            return (metric == "bleu").then_some(Beside::Wmt);
+            return (metric == "bleu").then_some(Beside::WMT);
         }
         let labels = self.argument("labels").and_then(Value::as_array);
         let labels: Vec<_> = labels.into_iter().flatten().filter_map(Value::as_str).collect();
         let has = |name: &str| labels.iter().any(|label| label.eq_ignore_ascii_case(name));
         let is_inference = ["entailment", "neutral", "contradiction"].into_iter().all(has);
-        match (metric, &labels[..]) {
-            ("accuracy", _) if is_inference => Some(Beside::Mnli),
-            ("accuracy", ["0", "1"]) => Some(Beside::Sst2),
-            ("matthews", ["0", "1"]) => Some(Beside::Cola),
-            ("f1", ["0", "1"]) => Some(Beside::Mrpc),
-            _ => None,
-        }
+        let is_glue = labels == ["0", "1"];
+        Beside::named(match metric {
+            "accuracy" if is_inference => "mnli",
+            "accuracy" if is_glue => "sst2",
+            "matthews" if is_glue => "cola",
+            "f1" if is_glue => "mrpc",
+            _ => return None,
+        })
     }
 
     /// Number of key-value heads of a layer, where several of its `heads` share one.
@@ -165,19 +136,14 @@ impl ResultFile {
         (key_values > 0 && key_values < heads && heads.is_multiple_of(key_values)).then_some(key_values)
     }
 
-    /// The groups of the segments, in the order of the split; absent unless all have a name and segments.
-    pub fn groups(&self) -> Option<Vec<SegmentGroup>> {
+    /// The groups of the segments with their sizes, in the order of the split; absent unless all have a name and segments.
+    pub fn groups(&self) -> Option<Vec<(String, usize)>> {
         let groups = self.argument("groups")?.as_array()?.iter().map(|group| {
-            let name = group.get("name")?.as_str()?.to_owned();
-            let segments = group.get("segments")?.as_u64()?.try_into().ok()?;
-            (segments > 0).then_some(SegmentGroup { name, segments })
+            let segments =
+                group.get("segments")?.as_u64()?.try_into().ok().filter(|&segments| segments > 0)?;
+            Some((group.get("name")?.as_str()?.to_owned(), segments))
         });
         groups.collect::<Option<Vec<_>>>().filter(|groups| !groups.is_empty())
-    }
-
-    /// What the statistics of segments are, if any are stored.
-    pub fn measured(&self) -> Option<&Measured> {
-        self.signature.as_ref()?.measured.as_ref()
     }
 
     /// Resamples of the bootstrap, if they are known.
@@ -207,7 +173,8 @@ impl ResultFile {
     /// Whether the last run that added rows was killed, or is going on still.
     pub fn is_unfinished(&self) -> bool {
         let Some(signature) = &self.signature else { return false };
-        signature.complete.is_none() && signature.runs.last().is_some_and(|run| run.duration_seconds.is_none())
+        signature.complete.is_none()
+            && signature.runs.last().is_some_and(|run| run.duration_seconds.is_none())
     }
 
     /// The machines of all runs and the number format: `cpu with 2 threads (linux x86_64), f32`.
@@ -235,7 +202,8 @@ impl ResultFile {
 
     /// How importance departs from the defaults, which go without saying: `importance by token, not normalised`.
     pub fn departures(&self) -> Option<String> {
-        let weight = self.argument("entropy_weight").and_then(Value::as_f64).filter(|weight| *weight != WEIGHT);
+        let weight =
+            self.argument("entropy_weight").and_then(Value::as_f64).filter(|weight| *weight != WEIGHT);
         let parts = [
             (self.text("granularity") == Some("token")).then(|| "by token".to_owned()),
             (self.argument("normalise") == Some(&Value::Bool(false))).then(|| "not normalised".to_owned()),

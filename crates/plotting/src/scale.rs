@@ -63,7 +63,6 @@ const MOST_BINS: usize = 24;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bins {
     base: f64,
-    /// Width of each bin.
     pub width: f64,
 }
 
@@ -142,7 +141,10 @@ mod tests {
         assert_eq!(step, Step { mantissa: 5, exponent: -2 });
         assert_eq!(step.multiple(721), 36.05); // 721.0 * 0.05 is 36.050000000000004
         assert_eq!((step.decimals(), step.ticks(36.0, 36.1)), (2, vec![36.0, 36.05, 36.1]));
-        assert_eq!([10.0, 11.0, 21.0, 51.0].map(|span| Step::covering(span, 10).multiple(1)), [1.0, 2.0, 5.0, 10.0]);
+        assert_eq!(
+            [10.0, 11.0, 21.0, 51.0].map(|span| Step::covering(span, 10).multiple(1)),
+            [1.0, 2.0, 5.0, 10.0]
+        );
         assert_eq!(Step::covering_whole(2.0, 5), Step::ONE);
     }
 

@@ -10,15 +10,11 @@ pub struct Table {
     pub label: String,
     /// What the numbers are: one sentence without a full stop.
     pub title: String,
-    /// What the rows are, such as `Layer`.
-    pub row_heading: &'static str,
-    /// What the columns are, such as `Head`.
-    pub column_heading: &'static str,
-    /// Names of the columns.
+    /// What the rows and the columns are, such as `Layer` and `Head`.
+    pub headings: [&'static str; 2],
     pub columns: Vec<String>,
-    /// What neighbouring columns have in common, such as a key-value head; together all columns, or none.
-    pub column_groups: Vec<ColumnGroup>,
-    /// The rows, from the top.
+    /// What neighbouring columns have in common, such as a key-value head, and how many they are; together all, or none.
+    pub column_groups: Vec<(String, usize)>,
     pub rows: Vec<Row>,
     /// What a marked cell means; absent where nothing could be marked.
     pub mark: Option<String>,
@@ -28,32 +24,18 @@ pub struct Table {
     pub remarks: Vec<String>,
 }
 
-/// Some neighbouring columns.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ColumnGroup {
-    /// Its name, such as `kv 1`.
-    pub name: String,
-    /// How many columns there are, at least one.
-    pub columns: usize,
-}
-
-/// One row of a table.
+/// One row of a table, with a cell for each column.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Row {
-    /// Name of the row.
     pub label: String,
-    /// One cell for each column.
     pub cells: Vec<Cell>,
 }
 
-/// One cell of a table.
+/// One cell of a table: its text, the number to sort by where there is one, and whether it stands out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cell {
-    /// What is printed; empty where there is nothing.
     pub text: String,
-    /// The number to sort by, where there is one.
     pub value: Option<f64>,
-    /// Whether the cell stands out.
     pub marked: bool,
 }
 
@@ -88,7 +70,6 @@ fn leading(text: &str) -> Option<f64> {
 }
 
 impl Row {
-    /// A row of texts.
     pub fn new<T: Into<Cell>>(label: impl Into<String>, cells: impl IntoIterator<Item = T>) -> Self {
         Self { label: label.into(), cells: cells.into_iter().map(Into::into).collect() }
     }
@@ -97,24 +78,21 @@ impl Row {
 impl Table {
     /// The same without control characters and line breaks, which texts may have taken over from files.
     pub fn visible(&self) -> Self {
-        let all = |texts: &[String]| texts.iter().map(|text| one_line(text)).collect();
-        let cell = |cell: &Cell| Cell { text: one_line(&cell.text), ..*cell };
-        let row = |row: &Row| Row { label: one_line(&row.label), cells: row.cells.iter().map(cell).collect() };
-        Self {
-            title: one_line(&self.title),
-            columns: all(&self.columns),
-            rows: self.rows.iter().map(row).collect(),
-            mark: self.mark.as_deref().map(one_line),
-            summary: all(&self.summary),
-            remarks: all(&self.remarks),
-            ..self.clone()
-        }
+        let mut table = self.clone();
+        let lists = [&mut table.columns, &mut table.summary, &mut table.remarks].into_iter().flatten();
+        let cells = table
+            .rows
+            .iter_mut()
+            .flat_map(|row| row.cells.iter_mut().map(|cell| &mut cell.text).chain([&mut row.label]));
+        let texts = lists.chain(cells).chain([&mut table.title]).chain(&mut table.mark);
+        texts.for_each(|text| *text = one_line(text));
+        table
     }
 
     /// Whether a column holds numbers, which stand to the right; empty cells tell nothing.
     pub fn is_numeric(&self, column: usize) -> bool {
         let mut cells = self.rows.iter().filter_map(|row| row.cells.get(column));
-        cells.all(|cell| cell.value.is_some() || cell.text.is_empty() || cell.text.len() <= 3)
+        cells.all(|cell| cell.value.is_some() || cell.text.len() <= 3)
     }
 }
 
@@ -129,7 +107,8 @@ mod tests {
 
     #[test]
     fn the_number_to_sort_by_is_the_one_that_a_text_begins_with() {
-        let texts = ["\u{2265} 20 %", "p < 0.001", "-0.53 (7)", "\u{2212}13.0", "4 of 6 layers", "100.0 \u{b1} 2"];
+        let texts =
+            ["\u{2265} 20 %", "p < 0.001", "-0.53 (7)", "\u{2212}13.0", "4 of 6 layers", "100.0 \u{b1} 2"];
         let found: Vec<_> = texts.into_iter().map(|text| Cell::from(text).value.unwrap()).collect();
         assert_eq!(found, [20.0, 0.001, -0.53, -13.0, 4.0, 100.0]);
         for text in ["", "self:1:2 -80.0", "epoch 3", "n/a", "?", "2nd", "1:2"] {

@@ -93,10 +93,12 @@ impl Metric {
 
     /// A score by the name of its metric: `BLEU 36.05`; `3.217 nats a token, perplexity 24.95`.
     pub fn described(&self, score: f64) -> String {
+        let (label, amount) = (self.label(), self.amount(score));
         if self.is_nats() {
-            return format!("{} {}, perplexity {}", self.amount(score), self.label(), perplexity(score));
+            format!("{amount} {label}, perplexity {}", perplexity(score))
+        } else {
+            format!("{label} {amount}")
         }
-        format!("{} {}", self.label(), self.amount(score))
     }
 
     /// A difference of scores, with a sign: a head changes nats by less than points.
@@ -117,10 +119,7 @@ impl Metric {
 
     /// Where a worse score is: `below` or `above` another.
     pub fn worse_side(&self) -> &'static str {
-        match self.direction() {
-            Direction::HigherIsBetter => "below",
-            Direction::LowerIsBetter => "above",
-        }
+        if self.direction() == Direction::HigherIsBetter { "below" } else { "above" }
     }
 
     /// Whether the scores are nats a token.
@@ -158,7 +157,10 @@ mod tests {
 
     #[test]
     fn numbers_are_rounded_as_a_reader_expects() {
-        assert_eq!([-0.004, 0.0, -0.0, 0.03].map(|value| signed(value, 2)), ["0.00", "0.00", "0.00", "+0.03"]);
+        assert_eq!(
+            [-0.004, 0.0, -0.0, 0.03].map(|value| signed(value, 2)),
+            ["0.00", "0.00", "0.00", "+0.03"]
+        );
         assert_eq!((typeset(-0.5, 1), typeset(36.0, 0)), ("\u{2212}0.5".to_owned(), "36".to_owned()));
         assert_eq!([20.0, 19.79, 0.04, 99.96].map(tenths), ["20", "19.8", "0", "100"]);
         assert_eq!([share(20.0, false), share(90.3, true)], ["20", "\u{2265} 90.3"]);
@@ -171,7 +173,10 @@ mod tests {
     #[test]
     fn scores_have_the_unit_of_their_metric_and_nats_their_perplexity() {
         let amount = |name| Metric::new(name).amount(83.401);
-        assert_eq!(["bleu", "accuracy", "f1", "chrf"].map(amount), ["83.40", "83.40 %", "83.40 points", "83.40"]);
+        assert_eq!(
+            ["bleu", "accuracy", "f1", "chrf"].map(amount),
+            ["83.40", "83.40 %", "83.40 points", "83.40"]
+        );
         let (nats, bleu) = (Metric::new("nats"), Metric::new("bleu"));
         assert_eq!(nats.described(3.217), "3.217 nats a token, perplexity 24.95");
         assert_eq!(nats.described(30.0), "30.000 nats a token, perplexity 1.07e13");

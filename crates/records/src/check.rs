@@ -51,8 +51,7 @@ pub(crate) fn head_limits(layer: usize, head: usize) -> [Limit; 2] {
 
 /// The limits of finite numbers.
 pub(crate) fn finite(columns: &[(&'static str, Option<f64>)]) -> Vec<Limit> {
-    let limit =
-        |&(column, value)| Limit::optional(column, value, f64::MIN..=f64::MAX, "a finite number");
+    let limit = |&(column, value)| Limit::optional(column, value, f64::MIN..=f64::MAX, "a finite number");
     columns.iter().map(limit).collect()
 }
 
@@ -60,7 +59,12 @@ pub(crate) fn finite(columns: &[(&'static str, Option<f64>)]) -> Vec<Limit> {
 pub(crate) fn step_limits(masked: usize, heads: usize) -> [Limit; 2] {
     [
         Limit::new("heads", heads as f64, 1.0..=1e5, "1 to 100000"),
-        Limit::new("masked", masked as f64, 0.0..=heads as f64, "at most `heads`: no more than 100 % can be masked"),
+        Limit::new(
+            "masked",
+            masked as f64,
+            0.0..=heads as f64,
+            "at most `heads`: no more than 100 % can be masked",
+        ),
     ]
 }
 

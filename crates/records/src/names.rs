@@ -189,7 +189,10 @@ mod tests {
             assert!(scope == scope.name() && scope == scope.to_string());
         }
         let message = "enc\u{1b}".parse::<Attention>().unwrap_err().to_string();
-        assert_eq!(message, "unknown attention type `enc\\u{1b}`: it is one of enc-enc, enc-dec, dec-dec, self");
+        assert_eq!(
+            message,
+            "unknown attention type `enc\\u{1b}`: it is one of enc-enc, enc-dec, dec-dec, self"
+        );
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Pruning curves of checkpoints: the rows of `training-dynamics` (Michel et al. 2019, Section 6).
 use std::collections::BTreeMap;
 
+use anyhow::Result;
 use records::DynamicsRow;
 
 use super::pruning::interval;
-use crate::Error;
+use crate::error::alone;
 use crate::source::ResultFile;
 use crate::words::Metric;
 
@@ -17,11 +18,8 @@ const LEAST: f64 = 0.05;
 /// What masking more and more heads does to the score of a model while it is trained.
 #[derive(Debug, Clone)]
 pub struct Dynamics {
-    /// The file that the rows are from.
     pub file: ResultFile,
-    /// What the scores measure.
     pub metric: Metric,
-    /// In the order of training; at least one.
     pub checkpoints: Vec<Checkpoint>,
 }
 
@@ -30,9 +28,7 @@ pub struct Dynamics {
 pub struct Checkpoint {
     /// The epoch that ends here, counted from 1; absent within an epoch.
     pub epoch: Option<usize>,
-    /// Parameter updates so far.
     pub updates: usize,
-    /// The rows, from the first step on; `masked` never falls.
     pub steps: Vec<DynamicsRow>,
     is_nats: bool,
 }
@@ -94,10 +90,7 @@ impl Checkpoint {
 
 impl Dynamics {
     /// Reads a file of `training-dynamics`.
-    ///
-    /// # Errors
-    /// If the file is missing or damaged, or its rows are not of one training.
-    pub fn read(mut file: ResultFile) -> Result<Self, Error> {
+    pub fn read(mut file: ResultFile) -> Result<Self> {
         let rows: Vec<DynamicsRow> = file.rows(EXPERIMENT)?;
         let metric = Metric::new(&rows[0].metric);
         let checkpoint = |steps: &[DynamicsRow]| Checkpoint {
@@ -119,15 +112,12 @@ impl Dynamics {
     }
 
     /// Those whose score is above 0, so that others can be percentages of it.
-    ///
-    /// # Errors
-    /// If there are none.
-    pub fn comparable(&self) -> Result<Vec<&Checkpoint>, Error> {
+    pub fn comparable(&self) -> Result<Vec<&Checkpoint>> {
         let found: Vec<_> =
             self.checkpoints.iter().filter(|checkpoint| checkpoint.kept(0.0).is_some()).collect();
         if found.is_empty() {
             let fault = "has no checkpoint with a score above 0, of which others could be percentages";
-            return Err(Error::alone(&self.file.path, fault));
+            return Err(alone(&self.file.path, fault));
         }
         Ok(found)
     }

@@ -2,10 +2,9 @@
 //!
 //! Warstadt et al. (2020), <https://aclanthology.org/2020.tacl-1.25>, whose 67 paradigms are minimal pairs of one phenomenon
 //! each. The paper has no such table.
-use std::path::Path;
-
+use anyhow::{Context as _, Result, bail};
 use records::check::check_segments;
-use records::{BASE, Blocks, Head, Row};
+use records::{AblationRow, BASE, Blocks, Head, Row};
 use significance::{Store, metric_of};
 use stats::Segments;
 use stats::adjust::holm;
@@ -16,30 +15,22 @@ use stats::mcnemar::mid_p;
 use stats::proportion::wilson;
 
 use super::sweep::Sweep;
-use crate::Error;
-use crate::origin::SegmentGroup;
+use crate::error::alone;
 
 /// What masking one head at a time does to each group of segments.
 #[derive(Debug, Clone)]
 pub struct Groups {
-    /// The sweep that the heads are from.
     pub sweep: Sweep,
-    /// Its heads.
     pub heads: Vec<Head>,
-    /// The groups, in the order of the split.
     pub groups: Vec<Group>,
 }
 
 /// Some neighbouring segments of the split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// What they are called.
     pub name: String,
-    /// How many there are.
     pub segments: usize,
-    /// Segments that the intact model has right.
     pub right: usize,
-    /// One for each head.
     pub changes: Vec<Change>,
 }
 
@@ -74,52 +65,42 @@ impl Group {
 
 impl Groups {
     /// Reads what is stored of the segments of a sweep; its signature names the groups.
-    ///
-    /// # Errors
-    /// If it names none, they do not fit the segments, or these are missing, damaged or no choices.
-    pub fn read(sweep: Sweep) -> Result<Self, Error> {
-        let path = sweep.file.path.clone();
-        let (Some(named), Some(measured)) = (sweep.file.groups(), sweep.file.measured()) else {
-            return Err(none(&path));
-        };
-        if let Some(signature) = &sweep.file.signature {
-            check_segments(&path, signature)?;
-        }
-        let blocks = Blocks::read(&Blocks::path_beside(&path))?.ok_or_else(|| none(&path))?;
-        let fault = |source| Error::Segments { path: path.clone(), source: Box::new(source) };
-        let mut store = Store::new(&blocks, metric_of(measured).map_err(fault)?);
-        let base = choices(&path, store.base(BASE).map_err(fault)?)?;
-        let mut heads: Vec<(Head, Vec<Outcome>)> = Vec::new();
-        for row in &sweep.rows {
-            let outcomes = choices(&path, store.variant(&row.name(), BASE).map_err(fault)?)?;
-            heads.push((row.head_id(), outcomes));
-        }
+    pub fn read(sweep: Sweep) -> Result<Self> {
+        let path = &sweep.file.path;
+        let fault =
+            "has no groups of choices: its signature must name them, and `ablate-one` store its segments";
+        let none = || alone(path, fault);
+        let signature = sweep.file.signature.as_ref().ok_or_else(none)?;
+        let (named, measured) =
+            (sweep.file.groups().ok_or_else(none)?, signature.measured.as_ref().ok_or_else(none)?);
+        check_segments(path, signature)?;
+        let blocks = Blocks::read(&Blocks::path_beside(path))?.ok_or_else(none)?;
+        let damaged = || format!("the segments of `{}` cannot be read", path.display());
+        let choices =
+            |segments: Result<Segments, significance::Error>| match segments.with_context(damaged)? {
+                Segments::Classes(outcomes, ClassificationMetric::Accuracy) => Ok(outcomes),
+                _ => Err(none()),
+            };
+        let mut store = Store::new(&blocks, metric_of(measured).with_context(damaged)?);
+        let base = choices(store.base(BASE))?;
+        let read = |row: &AblationRow| Ok((row.head_id(), choices(store.variant(&row.name(), BASE))?));
+        let mut heads: Vec<(Head, Vec<Outcome>)> = sweep.rows.iter().map(read).collect::<Result<_>>()?;
         heads.sort_by_key(|(head, _)| *head);
         let (heads, outcomes): (Vec<_>, Vec<_>) = heads.into_iter().unzip();
-        let sum = named.iter().map(|group| group.segments).fold(0, usize::saturating_add);
-        let fault = || Error::fault(&path, format!("has groups of {sum} segments, but there are {}", base.len()));
-        let groups = groups(&named, &base, &outcomes).ok_or_else(fault)?;
+        let Some(groups) = groups(&named, &base, &outcomes) else {
+            let sum = named.iter().map(|(_, segments)| *segments).fold(0, usize::saturating_add);
+            bail!("the groups of `{}` have {sum} segments, but there are {}", path.display(), base.len());
+        };
         Ok(Self { sweep, heads, groups })
     }
 }
 
-fn none(path: &Path) -> Error {
-    Error::alone(path, "has no groups of choices: its signature must name them, and `ablate-one` store its segments")
-}
-
-fn choices(path: &Path, segments: Segments) -> Result<Vec<Outcome>, Error> {
-    match segments {
-        Segments::Classes(outcomes, ClassificationMetric::Accuracy) => Ok(outcomes),
-        _ => Err(none(path)),
-    }
-}
-
 /// Tests each head on each group; `None` if the groups do not have as many segments as there are.
-fn groups(named: &[SegmentGroup], base: &[Outcome], heads: &[Vec<Outcome>]) -> Option<Vec<Group>> {
+fn groups(named: &[(String, usize)], base: &[Outcome], heads: &[Vec<Outcome>]) -> Option<Vec<Group>> {
     let mut first = 0_usize;
     let mut groups = Vec::new();
     let mut p_values = Vec::new();
-    for SegmentGroup { name, segments } in named {
+    for (name, segments) in named {
         let range = first..first.checked_add(*segments)?;
         let base = base.get(range.clone())?;
         let mut changes = Vec::new();
@@ -154,8 +135,8 @@ mod tests {
         right.iter().map(|&right| Outcome { gold: 0, predicted: usize::from(!right) }).collect()
     }
 
-    fn named(sizes: &[usize]) -> Vec<SegmentGroup> {
-        sizes.iter().map(|&segments| SegmentGroup { name: "islands".to_owned(), segments }).collect()
+    fn named(sizes: &[usize]) -> Vec<(String, usize)> {
+        sizes.iter().map(|&segments| ("islands".to_owned(), segments)).collect()
     }
 
     /// Groups of 20, 16 and 12 segments, of which the intact model has 20, 15 and 2 right; eight heads. The second spoils 16

@@ -1,13 +1,13 @@
 //! Curves over the share of masked heads: the rows of `iterative-prune` and `joint-search` (Michel et al. 2019, Section 4.2).
 use std::collections::BTreeMap;
 
+use anyhow::Result;
 use records::check::check_rows;
 use records::{Attention, Head, Identity, Order, PruningRow, Scope, TestedRow};
 
-use crate::Error;
-use crate::error::LeftOut;
+use crate::error::{Fault, LeftOut, alone};
 use crate::judge::{Criterion, Judge, Which};
-use crate::origin::{Beside, Model};
+use crate::origin::Beside;
 use crate::source::ResultFile;
 use crate::words::Metric;
 
@@ -20,20 +20,15 @@ const SEARCH: &str = "joint-search";
 /// Which curve of a scope and an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Curve {
-    /// Which heads are masked.
     pub scope: Scope,
-    /// In which order.
     pub order: Order,
-    /// Whether the order is reversed: what it masks first is kept.
     pub is_complement: bool,
 }
 
 /// All runs of one order over the same heads: several if it is random.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Which heads are masked, and in which order.
     pub curve: Curve,
-    /// The runs, at least one, by seed; the rows of each from the first step on.
     pub runs: Vec<Vec<PruningRow>>,
 }
 
@@ -46,32 +41,24 @@ pub struct Removable {
     pub range: Option<(f64, f64)>,
     /// Number of masked heads, and what that changes in the score, in its unit; absent for several runs.
     pub step: Option<(usize, f64)>,
-    /// Whether the climb ended for want of a test, so that more might go.
     pub is_open: bool,
 }
 
 /// What masking more and more heads does to the score of a subject.
 #[derive(Debug, Clone)]
 pub struct Pruning {
-    /// The file that the rows are from.
     pub file: ResultFile,
-    /// What the scores measure.
     pub metric: Metric,
     /// Score of the intact model, in the unit of the metric.
     pub base: f64,
-    /// All curves, those over all heads first, in the order of [`Order::ALL`].
     pub series: Vec<Series>,
-    /// The rows in which all heads are masked, by which heads these are.
     pub floors: BTreeMap<Scope, PruningRow>,
 }
 
 impl Pruning {
     /// Reads a file of `iterative-prune` and, where it is there, that of `joint-search` beside it, which is left out if it
     /// is of another model or test set.
-    ///
-    /// # Errors
-    /// If a file is missing or damaged, or its rows are not of one run.
-    pub fn read(mut file: ResultFile, left_out: &mut LeftOut) -> Result<Self, Error> {
+    pub fn read(mut file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let rows: Vec<PruningRow> = file.rows(EXPERIMENT)?;
         let search = file.path.with_file_name(file.stem(SEARCH) + ".csv");
         let found = if search.exists() {
@@ -107,35 +94,29 @@ impl Pruning {
     }
 
     /// The curves over these heads.
-    ///
-    /// # Errors
-    /// If there are none.
-    pub fn of(&self, scope: Scope) -> Result<Vec<&Series>, Error> {
+    pub fn of(&self, scope: Scope) -> Result<Vec<&Series>> {
         let found: Vec<_> = self.series.iter().filter(|series| series.curve.scope == scope).collect();
-        if found.is_empty() { Err(self.no_rows(scope.name())) } else { Ok(found) }
+        if found.is_empty() { self.no_rows(scope.name()) } else { Ok(found) }
     }
 
     /// The curves by importance of single attention types, in the order of the paper, each before its complement.
-    ///
-    /// # Errors
-    /// If there are none of a translator.
-    pub fn types(&self) -> Result<Vec<(Attention, &Series)>, Error> {
+    pub fn types(&self) -> Result<Vec<(Attention, &Series)>> {
         let by_type = |series| match series {
-            &Series { curve: Curve { scope: Scope::One(attention), order: Order::Importance, .. }, .. } => {
-                Some((attention, series))
-            }
+            &Series {
+                curve: Curve { scope: Scope::One(attention), order: Order::Importance, .. }, ..
+            } => Some((attention, series)),
             _ => None,
         };
         let types: Vec<_> = self.series.iter().filter_map(by_type).collect();
         let is_translator = types.iter().any(|(attention, _)| *attention != Attention::SelfAttention);
-        if is_translator { Ok(types) } else { Err(self.no_rows("enc-enc, enc-dec or dec-dec by importance")) }
+        if is_translator { Ok(types) } else { self.no_rows("enc-enc, enc-dec or dec-dec by importance") }
     }
 
-    fn no_rows(&self, asked: &str) -> Error {
+    fn no_rows<T>(&self, asked: &str) -> Result<T> {
         let mut present: Vec<_> = self.series.iter().map(|series| series.curve.scope.name()).collect();
         present.dedup();
         let (path, present) = (self.file.path.display(), present.join(", "));
-        Error::Asked(format!("no rows for attention type {asked}: `{path}` has {present}"))
+        Err(Fault::Asked(format!("no rows for attention type {asked}: `{path}` has {present}")).into())
     }
 
     /// One curve.
@@ -184,11 +165,6 @@ impl Pruning {
         if self.is_finished(series) { "" } else { ", not finished" }
     }
 
-    /// Which model the rows are of.
-    pub fn model(&self) -> Model {
-        self.file.model()
-    }
-
     /// What decides whether heads can go.
     pub fn judge(&self, criterion: Criterion) -> Judge {
         Judge::new(&self.metric, &self.file, criterion)
@@ -201,11 +177,7 @@ impl Pruning {
 }
 
 /// The rows of a search over the same heads of the same model on the same test set.
-fn searched_rows(
-    file: &ResultFile,
-    rows: &[PruningRow],
-    mut search: ResultFile,
-) -> Result<Vec<PruningRow>, Error> {
+fn searched_rows(file: &ResultFile, rows: &[PruningRow], mut search: ResultFile) -> Result<Vec<PruningRow>> {
     let found: Vec<PruningRow> = search.rows(SEARCH)?;
     let signed = file.identity().zip(search.identity()).and_then(|(one, other)| difference(one, other));
     let both: Vec<_> = rows.iter().chain(&found).cloned().collect();
@@ -215,35 +187,30 @@ fn searched_rows(
         }
         checked => checked.map(|()| None)?,
     };
-    let Some((entry, found_here, expected)) = signed.or(mixed) else { return Ok(found) };
+    let Some((entry, here, expected)) = signed.or(mixed) else { return Ok(found) };
     let (there, subject) = (file.path.display(), &file.subject);
-    Err(Error::alone(
+    let command = format!("iterative-prune --search <method> experiments/{subject}.toml");
+    let difference = format!("{entry} is {here} but {expected} there");
+    Err(alone(
         &search.path,
-        format!(
-            "does not go with `{there}`: {entry} is {found_here} but {expected} there: make it again with \
-             `iterative-prune --search <method> experiments/{subject}.toml`"
-        ),
+        &format!("does not go with `{there}`: {difference}: make it again with `{command}`"),
     ))
 }
-
-/// Arguments that change the score or the heads of a step.
-const ARGUMENTS: [&str; 3] = ["rescale", "keep_at_least", "step_percent"];
 
 /// The first entry of two signatures that should be the same and is not, with both values: model, test set, and what heads
 /// may be masked. What one of the two does not name is not compared.
 fn difference(first: &Identity, second: &Identity) -> Option<(String, String, String)> {
     let entries = |identity: &Identity| {
-        let split = Some(identity.split.clone()).filter(|split| !split.is_empty());
-        let limit = identity.limit.map_or("none".to_owned(), |limit| limit.to_string());
-        let data = identity.data.get(&identity.split).cloned();
-        let fixed = [
-            ("split", split),
-            ("limit", Some(limit)),
+        let argument = |name: &str| identity.arguments.get(name).map(|value| value.to_string());
+        [
+            ("split", Some(identity.split.clone()).filter(|split| !split.is_empty())),
+            ("limit", Some(identity.limit.map_or("none".to_owned(), |limit| limit.to_string()))),
             ("weights", identity.weights.clone()),
-            ("data of the split", data),
-        ];
-        let argument = |name| (name, identity.arguments.get(name).map(|value| value.to_string()));
-        fixed.into_iter().chain(ARGUMENTS.map(argument)).collect::<Vec<_>>()
+            ("data of the split", identity.data.get(&identity.split).cloned()),
+            ("rescale", argument("rescale")),
+            ("keep_at_least", argument("keep_at_least")),
+            ("step_percent", argument("step_percent")),
+        ]
     };
     entries(first).into_iter().zip(entries(second)).find_map(|((entry, expected), (_, found))| {
         let (expected, found) = (expected?, found?);
@@ -288,14 +255,12 @@ impl Series {
     /// that keeps some in each layer ends sooner, and so does a search.
     pub fn is_finished(&self, keeps_none: bool) -> bool {
         let keeps_none = keeps_none && !self.curve.is_complement;
+        let (is_swap, is_search) =
+            (self.curve.order == Order::Swap, self.curve.order == Order::GreedyForward);
         let has_all = |steps: &Vec<PruningRow>| {
             let end = steps.last().map_or(0.0, percent);
-            let is_gapless = without_gap(steps).len() == steps.len();
-            match self.curve.order {
-                Order::Swap => end > 0.0,
-                Order::GreedyForward => is_gapless && end > 0.0,
-                _ => is_gapless && end > 0.0 && !(keeps_none && end < 100.0),
-            }
+            let ends = is_swap || is_search || !(keeps_none && end < 100.0);
+            end > 0.0 && ends && (is_swap || without_gap(steps).len() == steps.len())
         };
         // P-values are adjusted last, when all steps are there.
         let is_adjusted = |row: &PruningRow| row.p_value.is_none() || row.p_adjusted.is_some();

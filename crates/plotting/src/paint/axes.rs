@@ -1,4 +1,5 @@
 //! One panel: its plane by plotters' chart builder, its axes with round ticks or names, its layers.
+use anyhow::Result;
 use plotters::chart::{ChartBuilder, ChartContext};
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::coord::types::RangedCoordf64;
@@ -9,7 +10,6 @@ use plotters::style::text_anchor::HPos;
 use super::layout::{Place, depth, widest};
 use super::text::{SIZE, SMALL, TextStyle, fitted, width};
 use super::{Page, layers, points, stroke, to_error};
-use crate::Error;
 use crate::chart::{Axis, Panel, Ticks};
 use crate::palette::{INK, LIGHT, WHITE};
 use crate::words::typeset;
@@ -24,7 +24,7 @@ const TICK: f64 = 2.5;
 const GAP: f64 = 2.5;
 
 /// Draws a panel.
-pub fn draw(page: &Page<'_>, panel: &Panel, place: Place) -> Result<(), Error> {
+pub fn draw(page: &Page<'_>, panel: &Panel, place: Place) -> Result<()> {
     let corner = (points(place.left), points(place.top));
     let size = (points(place.right) - corner.0, points(place.bottom) - corner.1);
     let area = page.clone().shrink(corner, size);
@@ -54,7 +54,7 @@ fn at(plot: &Plot<'_>, x: f64, y: f64) -> (f64, f64) {
 
 /// Ticks of an axis at round numbers, with their numbers.
 fn round(axis: &Axis) -> Vec<(f64, String)> {
-    let Ticks::Round { step, .. } = axis.ticks else { return Vec::new() };
+    let Ticks::Round(step, _) = axis.ticks else { return Vec::new() };
     let ticks = step.ticks(axis.low.min(axis.high), axis.low.max(axis.high)).into_iter();
     ticks.map(|tick| (tick, typeset(tick, step.decimals()))).collect()
 }
@@ -66,13 +66,13 @@ struct Frame<'a, 'b> {
 }
 
 impl Frame<'_, '_> {
-    fn line(&self, ends: [(f64, f64); 2]) -> Result<(), Error> {
+    fn line(&self, ends: [(f64, f64); 2]) -> Result<()> {
         let ends = ends.map(|(x, y)| (points(x), points(y)));
         self.page.draw(&PathElement::new(ends.to_vec(), stroke(INK, 0.6))).map_err(to_error)
     }
 
     /// Light level lines at the ticks of the y axis.
-    fn grid(&self, plot: &Plot<'_>, axis: &Axis) -> Result<(), Error> {
+    fn grid(&self, plot: &Plot<'_>, axis: &Axis) -> Result<()> {
         round(axis).into_iter().try_for_each(|(tick, _)| {
             let y = points(at(plot, 0.0, tick).1);
             let ends = vec![(points(self.place.left), y), (points(self.place.right), y)];
@@ -80,10 +80,10 @@ impl Frame<'_, '_> {
         })
     }
 
-    fn x_ticks(&self, plot: &Plot<'_>, axis: &Axis, y: f64) -> Result<(), Error> {
+    fn x_ticks(&self, plot: &Plot<'_>, axis: &Axis, y: f64) -> Result<()> {
         let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Center };
         let bottom = self.place.bottom;
-        let is_numbered = matches!(axis.ticks, Ticks::Round { is_numbered: true, .. });
+        let is_numbered = matches!(axis.ticks, Ticks::Round(_, true));
         for (tick, number) in round(axis) {
             let (x, _) = at(plot, tick, y);
             self.line([(x, bottom), (x, bottom + TICK)])?;
@@ -111,17 +111,17 @@ impl Frame<'_, '_> {
     }
 
     /// Two strokes across the lower axis where it leaves something out.
-    fn gap(&self, x: f64) -> Result<(), Error> {
+    fn gap(&self, x: f64) -> Result<()> {
         let y = self.place.bottom;
         let blank = vec![(points(x - 1.2), points(y)), (points(x + 1.2), points(y))];
         self.page.draw(&PathElement::new(blank, stroke(WHITE, 2.0))).map_err(to_error)?;
         [x - 1.2, x + 1.2].into_iter().try_for_each(|x| self.line([(x - 1.2, y + 2.4), (x + 1.2, y - 2.4)]))
     }
 
-    fn y_ticks(&self, plot: &Plot<'_>, axis: &Axis, x: f64) -> Result<(), Error> {
+    fn y_ticks(&self, plot: &Plot<'_>, axis: &Axis, x: f64) -> Result<()> {
         let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Right };
         let left = self.place.left;
-        let is_numbered = matches!(axis.ticks, Ticks::Round { is_numbered: true, .. });
+        let is_numbered = matches!(axis.ticks, Ticks::Round(_, true));
         for (tick, number) in round(axis) {
             let (_, y) = at(plot, x, tick);
             self.line([(left - TICK, y), (left, y)])?;
@@ -137,7 +137,7 @@ impl Frame<'_, '_> {
     }
 
     /// The name of the panel and what its axes show.
-    fn labels(&self, panel: &Panel) -> Result<(), Error> {
+    fn labels(&self, panel: &Panel) -> Result<()> {
         let Place { left, right, top, bottom } = self.place;
         let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Center };
         let page_width = f64::from(self.page.dim_in_pixel().0) * 72.0 / f64::from(super::UNITS_PER_INCH);

@@ -1,4 +1,5 @@
 //! The layers of a panel.
+use anyhow::Result;
 use plotters::element::{Circle, Polygon, Rectangle};
 use plotters::style::Color as _;
 use plotters::style::text_anchor::HPos;
@@ -7,8 +8,7 @@ use super::axes::Plot;
 use super::layout::Place;
 use super::text::{SMALL, TextStyle, width};
 use super::{Page, UNITS_PER_INCH, marks, points, rgb, stroke, to_error};
-use crate::Error;
-use crate::chart::{At, Cell, Color, Layer, Panel, Rule, Style};
+use crate::chart::{At, Cell, Color, Layer, Panel, Style};
 use crate::palette::{GREY, INK, LIGHT, WHITE, diverging, text_on};
 
 /// Opacity of bands.
@@ -19,8 +19,8 @@ const END: f64 = 7.5;
 const RULE: f64 = 8.5;
 
 /// Draws all layers from the back to the front.
-pub fn draw(page: &Page<'_>, plot: &mut Plot<'_>, panel: &Panel, place: Place) -> Result<(), Error> {
-    let named: Vec<&Rule> = upright_names(panel).collect();
+pub fn draw(page: &Page<'_>, plot: &mut Plot<'_>, panel: &Panel, place: Place) -> Result<()> {
+    let mut level = upright_names(panel);
     for layer in &panel.layers {
         match layer {
             Layer::Bars(bars, color) => draw_bars(plot, bars, *color)?,
@@ -29,9 +29,9 @@ pub fn draw(page: &Page<'_>, plot: &mut Plot<'_>, panel: &Panel, place: Place) -
             Layer::Points(places, mark) => {
                 on_page(plot, places).into_iter().try_for_each(|at| marks::draw_mark(page, *mark, at))?;
             }
-            Layer::Rule(rule) => {
-                let level = named.iter().rev().position(|named| *named == rule);
-                draw_rule(page, plot, (panel, place), (rule, level.unwrap_or(0)))?;
+            Layer::Rule(at, style, name) => {
+                level -= usize::from(is_named_upright(layer));
+                draw_rule(page, plot, (panel, place), (*at, *style, name, level))?;
             }
             Layer::Cells(cells) => cells.iter().try_for_each(|cell| draw_cell(page, plot, cell))?,
             Layer::Ends(ends) => draw_ends(page, plot, ends, place)?,
@@ -50,44 +50,46 @@ fn in_points(units: i32) -> f64 {
     f64::from(units) * 72.0 / f64::from(UNITS_PER_INCH)
 }
 
-fn draw_bars(plot: &mut Plot<'_>, bars: &[[f64; 4]], color: Color) -> Result<(), Error> {
+fn draw_bars(plot: &mut Plot<'_>, bars: &[[f64; 4]], color: Color) -> Result<()> {
     let bar = |&[left, right, low, high]: &[f64; 4]| {
         let mut bar = Rectangle::new([(left, low), (right, high)], rgb(color).filled());
         bar.set_margin(0, 0, 1, 2); // a white gap between neighbours
         bar
     };
-    plot.draw_series(bars.iter().map(bar)).map_err(to_error).map(drop)
+    plot.draw_series(bars.iter().map(bar)).map(drop).map_err(to_error)
 }
 
-fn draw_band(plot: &mut Plot<'_>, band: &[(f64, f64, f64)], color: Color) -> Result<(), Error> {
+fn draw_band(plot: &mut Plot<'_>, band: &[(f64, f64, f64)], color: Color) -> Result<()> {
     let lower = band.iter().map(|&(x, low, _)| (x, low));
     let upper = band.iter().rev().map(|&(x, _, high)| (x, high));
     let area = Polygon::new(lower.chain(upper).collect::<Vec<_>>(), rgb(color).mix(BAND).filled());
-    plot.draw_series([area]).map_err(to_error).map(drop)
+    plot.draw_series([area]).map(drop).map_err(to_error)
 }
 
-/// The upright rules with names; that of the last stands lowest above the panel.
-pub fn upright_names(panel: &Panel) -> impl Iterator<Item = &Rule> {
-    panel.layers.iter().filter_map(|layer| match layer {
-        Layer::Rule(rule) if matches!(rule.at, At::X(_)) && !rule.name.is_empty() => Some(rule),
-        _ => None,
-    })
+/// Upright rules have their names above the panel, the last one lowest.
+fn is_named_upright(layer: &Layer) -> bool {
+    matches!(layer, Layer::Rule(At::X(_), _, name) if !name.is_empty())
+}
+
+/// How many lines these names take.
+pub fn upright_names(panel: &Panel) -> usize {
+    panel.layers.iter().filter(|layer| is_named_upright(layer)).count()
 }
 
 /// How high above the panel its name stands.
 pub fn above(panel: &Panel) -> f64 {
     let has_brackets = panel.layers.iter().any(|layer| matches!(layer, Layer::Brackets(_)));
-    RULE * upright_names(panel).count() as f64 + if has_brackets { 12.0 } else { 0.0 }
+    RULE * upright_names(panel) as f64 + if has_brackets { 12.0 } else { 0.0 }
 }
 
 fn draw_rule(
     page: &Page<'_>,
     plot: &Plot<'_>,
     (panel, place): (&Panel, Place),
-    (rule, level): (&Rule, usize),
-) -> Result<(), Error> {
+    (at, line, name, level): (At, Style, &str, usize),
+) -> Result<()> {
     let Panel { x, y, .. } = panel;
-    let ends = match rule.at {
+    let ends = match at {
         At::X(at) => [(at, y.low), (at, y.high)],
         At::Y(at) => [(x.low, at), (x.high, at)],
         At::Diagonal(across, up) => {
@@ -97,29 +99,28 @@ fn draw_rule(
         }
     };
     let path = on_page(plot, &ends);
-    let (first, color) = (path[0], rule.style.color);
-    marks::draw_line(page, rule.style, path)?;
-    let style = TextStyle { size: SMALL, color, anchor: HPos::Center };
-    match rule.at {
-        _ if rule.name.is_empty() => Ok(()),
+    let first = path[0];
+    marks::draw_line(page, line, path)?;
+    let style = TextStyle { size: SMALL, color: line.color, anchor: HPos::Center };
+    match at {
         At::X(_) => {
-            let half = width(&rule.name, SMALL) / 2.0;
+            let half = width(name, SMALL) / 2.0;
             let x = in_points(first.0).min(place.right - half).max(place.left + half);
-            style.write(page, &rule.name, (x, place.top - 3.0 - RULE * level as f64))
+            style.write(page, name, (x, place.top - 3.0 - RULE * level as f64))
         }
         At::Y(at) => {
             // Curves start near the upper end of the axis and end near the lower one.
             let is_high = (at - y.low) / (y.high - y.low) > 0.5;
             let (anchor, x) =
                 if is_high { (HPos::Right, place.right - 2.0) } else { (HPos::Left, place.left + 4.0) };
-            TextStyle { anchor, ..style }.write(page, &rule.name, (x, in_points(first.1) - 2.0))
+            TextStyle { anchor, ..style }.write(page, name, (x, in_points(first.1) - 2.0))
         }
         At::Diagonal(..) => Ok(()),
     }
 }
 
 /// A square of colour; one without a value is crossed out.
-fn draw_cell(page: &Page<'_>, plot: &mut Plot<'_>, cell: &Cell) -> Result<(), Error> {
+fn draw_cell(page: &Page<'_>, plot: &mut Plot<'_>, cell: &Cell) -> Result<()> {
     let (column, row) = (cell.place.0 as f64, cell.place.1 as f64);
     let corners = [(column, row), (column + 1.0, row + 1.0)];
     let paper = cell.value.map_or(WHITE, diverging);
@@ -144,12 +145,7 @@ fn draw_cell(page: &Page<'_>, plot: &mut Plot<'_>, cell: &Cell) -> Result<(), Er
 }
 
 /// Names at the right end; those that would overlap move apart.
-fn draw_ends(
-    page: &Page<'_>,
-    plot: &Plot<'_>,
-    ends: &[(f64, String, Color)],
-    place: Place,
-) -> Result<(), Error> {
+fn draw_ends(page: &Page<'_>, plot: &Plot<'_>, ends: &[(f64, String, Color)], place: Place) -> Result<()> {
     let mut placed: Vec<(f64, &str, Color)> = ends
         .iter()
         .map(|(y, name, color)| (in_points(on_page(plot, &[(0.0, *y)])[0].1), name.as_str(), *color))
@@ -178,12 +174,7 @@ fn apart(mut heights: Vec<f64>, (top, bottom): (f64, f64)) -> Vec<f64> {
     heights
 }
 
-fn draw_brackets(
-    page: &Page<'_>,
-    plot: &Plot<'_>,
-    spans: &[(f64, f64, String)],
-    top: f64,
-) -> Result<(), Error> {
+fn draw_brackets(page: &Page<'_>, plot: &Plot<'_>, spans: &[(f64, f64, String)], top: f64) -> Result<()> {
     for (left, right, name) in spans {
         let [left, right] = [left, right].map(|x| in_points(on_page(plot, &[(*x, 0.0)])[0].0));
         let (left, right) = (left + 1.0, right - 1.0);

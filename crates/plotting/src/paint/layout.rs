@@ -1,12 +1,12 @@
 //! Where everything stands on the page: legend, panels with room around them for what their axes say, colour bar.
+use anyhow::Result;
 use plotters::element::Rectangle;
 use plotters::style::Color as _;
 use plotters::style::text_anchor::HPos;
 
 use super::text::{DIGIT, SIZE, SMALL, TextStyle, fitted, width};
 use super::{Page, axes, layers, marks, points, rgb, stroke, to_error};
-use crate::Error;
-use crate::chart::{Axis, Chart, ColorBar, Entry, Layer, Panel, Ticks};
+use crate::chart::{Axis, Chart, Entry, Layer, Panel, Ticks};
 use crate::palette::{INK, diverging};
 use crate::words::typeset;
 
@@ -51,8 +51,6 @@ struct Room {
 pub struct Layout {
     /// Of the page, in points.
     pub height: f64,
-    /// Of the legend, in points.
-    pub header: f64,
     /// Left end and baseline of each entry of the legend.
     entries: Vec<(f64, f64)>,
     places: Vec<Place>,
@@ -70,8 +68,13 @@ fn sample(entry: &Entry) -> f64 {
 /// How far the ticks of an x axis reach down.
 pub fn depth(axis: &Axis) -> f64 {
     match &axis.ticks {
-        Ticks::Round { is_numbered: true, .. } => 10.5,
-        Ticks::Round { .. } => 3.0,
+        Ticks::Round(_, is_numbered) => {
+            if *is_numbered {
+                10.5
+            } else {
+                3.0
+            }
+        }
         Ticks::Names(names) => {
             let lines = names.iter().map(|(_, lines)| lines.len()).max().unwrap_or(0);
             if lines == 0 { 0.0 } else { 1.5 + 8.5 * lines as f64 }
@@ -82,11 +85,11 @@ pub fn depth(axis: &Axis) -> f64 {
 /// Width of the widest number or name of a y axis.
 pub fn widest(axis: &Axis) -> f64 {
     match &axis.ticks {
-        Ticks::Round { step, is_numbered: true } => {
+        Ticks::Round(step, true) => {
             let ticks = step.ticks(axis.low.min(axis.high), axis.low.max(axis.high)).into_iter();
             ticks.map(|tick| width(&typeset(tick, step.decimals()), SIZE) + 5.0).fold(0.0, f64::max)
         }
-        Ticks::Round { .. } => 3.0,
+        Ticks::Round(..) => 3.0,
         Ticks::Names(names) => {
             let texts = names.iter().flat_map(|(_, lines)| lines);
             texts.map(|text| width(text, SMALL) + 3.0).fold(0.0, f64::max).min(NAMES)
@@ -102,7 +105,7 @@ fn labelled(axis: &Axis) -> f64 {
 impl Room {
     fn around(panel: &Panel) -> Self {
         let has = |is_meant: fn(&Layer) -> bool| panel.layers.iter().any(is_meant);
-        let rules = layers::upright_names(panel).count() as f64;
+        let rules = layers::upright_names(panel) as f64;
         let ends = panel.layers.iter().flat_map(|layer| match layer {
             Layer::Ends(ends) => &ends[..],
             _ => &[],
@@ -137,9 +140,8 @@ impl Layout {
         let room = |panels: &mut dyn Iterator<Item = &Panel>| {
             panels.map(Room::around).fold(Room::default(), Room::most)
         };
-        let of_column: Vec<Room> = (0..columns)
-            .map(|column| room(&mut chart.panels.iter().skip(column).step_by(columns)))
-            .collect();
+        let of_column: Vec<Room> =
+            (0..columns).map(|column| room(&mut chart.panels.iter().skip(column).step_by(columns))).collect();
         let taken: f64 = of_column.iter().map(|room| room.left + room.right).sum();
         let shares: Vec<f64> = chart.panels.iter().take(columns).map(|panel| panel.share).collect();
         let unit = (page - 2.0 * MARGIN - taken) / shares.iter().sum::<f64>().max(1e-9);
@@ -152,17 +154,22 @@ impl Layout {
             for ((_, room), share) in row.iter().zip(&of_column).zip(&shares) {
                 left += room.left;
                 let right = left + unit * share;
-                places.push(Place { left, right, top: top + around.above, bottom: top + around.above + height });
+                places.push(Place {
+                    left,
+                    right,
+                    top: top + around.above,
+                    bottom: top + around.above + height,
+                });
                 left = right + room.right;
             }
             top += around.above + height + around.below;
         }
         let bar = if chart.color_bar.is_some() { BAR.iter().sum() } else { 0.0 };
-        Self { height: top + bar + 1.0, header, entries, places }
+        Self { height: top + bar + 1.0, entries, places }
     }
 
     /// Draws everything.
-    pub fn draw(&self, page: &Page<'_>, chart: &Chart) -> Result<(), Error> {
+    pub fn draw(&self, page: &Page<'_>, chart: &Chart) -> Result<()> {
         for (entry, &at) in chart.legend.iter().zip(&self.entries) {
             draw_entry(page, entry, at, chart.width * 72.0)?;
         }
@@ -194,7 +201,7 @@ fn legend(entries: &[Entry], right: f64) -> (Vec<(f64, f64)>, f64) {
     (places, if entries.is_empty() { 2.0 } else { LINE * line + 3.0 })
 }
 
-fn draw_entry(page: &Page<'_>, entry: &Entry, (left, baseline): (f64, f64), room: f64) -> Result<(), Error> {
+fn draw_entry(page: &Page<'_>, entry: &Entry, (left, baseline): (f64, f64), room: f64) -> Result<()> {
     let length = sample(entry);
     let middle = baseline - SMALL * DIGIT / 2.0;
     if let Some(color) = entry.fill {
@@ -214,7 +221,12 @@ fn draw_entry(page: &Page<'_>, entry: &Entry, (left, baseline): (f64, f64), room
 }
 
 /// A bar of all colours with three numbers and its label; an odd number of parts, so that one of them is white.
-fn draw_bar(page: &Page<'_>, bar: &ColorBar, (left, right): (f64, f64), top: f64) -> Result<(), Error> {
+fn draw_bar(
+    page: &Page<'_>,
+    (label, numbers): &(String, [String; 3]),
+    (left, right): (f64, f64),
+    top: f64,
+) -> Result<()> {
     const PARTS: i32 = 81;
     let (ends, bottom) = ([points(left), points(right)], top + BAR[1]);
     let edge = |part: i32| ends[0] + (ends[1] - ends[0]) * part / PARTS;
@@ -228,15 +240,14 @@ fn draw_bar(page: &Page<'_>, bar: &ColorBar, (left, right): (f64, f64), top: f64
     let style = |anchor| TextStyle { size: SMALL, color: INK, anchor };
     let middle = (left + right) / 2.0;
     let places = [(HPos::Left, left), (HPos::Center, middle), (HPos::Right, right)];
-    for ((anchor, x), number) in places.into_iter().zip(&bar.ends) {
+    for ((anchor, x), number) in places.into_iter().zip(numbers) {
         style(anchor).write(page, number, (x, bottom + 8.0))?;
     }
-    let (text, size) = fitted(&bar.label, SMALL, page.dim_in_pixel().0 as f64 * 72.0 / 600.0 - 2.0 * MARGIN);
+    let (text, size) = fitted(label, SMALL, page.dim_in_pixel().0 as f64 * 72.0 / 600.0 - 2.0 * MARGIN);
     let half = width(&text, size) / 2.0;
     let middle = middle.max(half + MARGIN);
     TextStyle { size, ..style(HPos::Center) }.write(page, &text, (middle, bottom + 17.0))
 }
-
 
 #[cfg(test)]
 mod tests {
@@ -248,7 +259,9 @@ mod tests {
         let entries: Vec<_> =
             ["one", "two", "a longer one", "b", "c"].map(|text| Entry::text(text).fill(BLUE)).into();
         let (places, height) = legend(&entries, 100.0);
-        assert!(places.iter().zip(&entries).all(|((left, _), entry)| left + width(&entry.text, SMALL) < 100.0));
+        assert!(
+            places.iter().zip(&entries).all(|((left, _), entry)| left + width(&entry.text, SMALL) < 100.0)
+        );
         assert_eq!((places[0].1, places[1].1, places[2].1), (LINE, LINE, 2.0 * LINE));
         assert!(height > 2.0 * LINE && legend(&[], 100.0).1 < LINE);
     }

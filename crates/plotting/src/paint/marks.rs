@@ -1,11 +1,11 @@
 //! Marks on points, told apart by their shape where colours fail, and lines.
+use anyhow::Result;
 use std::f64::consts::TAU;
 
 use plotters::element::{Circle, DashedPathElement, PathElement, Polygon};
 use plotters::style::Color as _;
 
 use super::{Page, points, rgb, stroke, to_error};
-use crate::Error;
 use crate::chart::{Mark, Shape, Style};
 use crate::palette::WHITE;
 
@@ -13,7 +13,7 @@ use crate::palette::WHITE;
 const OUTLINE: f64 = 0.6;
 
 /// Draws a mark around a place on the page, in units.
-pub fn draw_mark(page: &Page<'_>, mark: Mark, at: (i32, i32)) -> Result<(), Error> {
+pub fn draw_mark(page: &Page<'_>, mark: Mark, at: (i32, i32)) -> Result<()> {
     let radius = mark.radius;
     let corners = match mark.shape {
         Shape::Circle => return draw_circle(page, mark, at),
@@ -33,14 +33,14 @@ fn area(mark: Mark) -> plotters::style::RGBAColor {
     if mark.is_hollow { rgb(WHITE).mix(1.0) } else { rgb(mark.color).mix(mark.opacity) }
 }
 
-fn draw_circle(page: &Page<'_>, mark: Mark, at: (i32, i32)) -> Result<(), Error> {
+fn draw_circle(page: &Page<'_>, mark: Mark, at: (i32, i32)) -> Result<()> {
     let radius = points(mark.radius);
     page.draw(&Circle::new(at, radius, area(mark).filled())).map_err(to_error)?;
     page.draw(&Circle::new(at, radius, stroke(mark.color, OUTLINE))).map_err(to_error)
 }
 
 /// Marks without an area.
-fn draw_strokes(page: &Page<'_>, mark: Mark, (x, y): (i32, i32)) -> Result<(), Error> {
+fn draw_strokes(page: &Page<'_>, mark: Mark, (x, y): (i32, i32)) -> Result<()> {
     let arm = points(mark.radius);
     let across = if mark.shape == Shape::Tick { vec![0] } else { vec![-arm, arm] };
     across.into_iter().try_for_each(|across| {
@@ -50,7 +50,7 @@ fn draw_strokes(page: &Page<'_>, mark: Mark, (x, y): (i32, i32)) -> Result<(), E
 }
 
 /// Draws a line through places on the page, in units.
-pub fn draw_line(page: &Page<'_>, style: Style, path: Vec<(i32, i32)>) -> Result<(), Error> {
+pub fn draw_line(page: &Page<'_>, style: Style, path: Vec<(i32, i32)>) -> Result<()> {
     let stroke = stroke(style.color, style.width);
     if style.is_dashed {
         let dashes = DashedPathElement::new(path, points(3.0), points(2.0), stroke);

@@ -9,13 +9,13 @@ mod layout;
 mod marks;
 pub mod text;
 
+use anyhow::{Error, Result, anyhow};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
 use plotters::prelude::{RGBColor, SVGBackend, WHITE};
 use plotters::style::ShapeStyle;
 use records::visible::one_line;
 
-use crate::Error;
 use crate::chart::{Chart, Color};
 
 /// Units of a drawing, and pixels of a PNG, in one inch.
@@ -40,14 +40,11 @@ pub(crate) fn stroke(color: Color, width: f64) -> ShapeStyle {
 
 /// The error of a plotters backend as one of this crate.
 pub(crate) fn to_error<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) -> Error {
-    Error::Draw(error.to_string())
+    anyhow!("cannot draw the figure: {error}")
 }
 
 /// The chart as SVG.
-///
-/// # Errors
-/// If the backend fails.
-pub fn svg(chart: &Chart) -> Result<String, Error> {
+pub fn svg(chart: &Chart) -> Result<String> {
     let layout = layout::Layout::of(chart);
     let size = [chart.width, (layout.height / 72.0 * 100.0).ceil() / 100.0];
     let units = size.map(|inches| (inches * f64::from(UNITS_PER_INCH)).round() as u32);

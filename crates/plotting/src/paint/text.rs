@@ -1,4 +1,5 @@
 //! The embedded font, and text whose place does not depend on the viewer.
+use anyhow::Result;
 use std::sync::Once;
 
 use plotters::prelude::{FontStyle, FontTransform, IntoFont};
@@ -7,7 +8,6 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use records::visible::one_line;
 
 use super::{Page, points, rgb, to_error};
-use crate::Error;
 use crate::chart::Color;
 
 /// Roboto Regular of Debian's `fonts-roboto-unhinted` 2:0~20170802-3, Apache License 2.0 (see `assets/`).
@@ -62,29 +62,27 @@ pub fn fitted(text: &str, size: f64, room: f64) -> (String, f64) {
 pub struct TextStyle {
     /// Size in points.
     pub size: f64,
-    /// Colour.
     pub color: Color,
-    /// Which point of the text is at the given place.
     pub anchor: HPos,
 }
 
 impl TextStyle {
     /// Writes `text` with its baseline at a place on the page, in points.
-    pub fn write(self, page: &Page<'_>, text: &str, (x, y): (f64, f64)) -> Result<(), Error> {
+    pub fn write(self, page: &Page<'_>, text: &str, (x, y): (f64, f64)) -> Result<()> {
         self.draw(page, text, (x, y - self.size * PLOTTERS_TOP), FontTransform::None)
     }
 
     /// Writes `text` with its digits centred vertically.
-    pub fn write_centered(self, page: &Page<'_>, text: &str, (x, y): (f64, f64)) -> Result<(), Error> {
+    pub fn write_centered(self, page: &Page<'_>, text: &str, (x, y): (f64, f64)) -> Result<()> {
         self.write(page, text, (x, y + self.size * DIGIT / 2.0))
     }
 
     /// Writes `text` upwards with its baseline at a place.
-    pub fn write_upwards(self, page: &Page<'_>, text: &str, (x, y): (f64, f64)) -> Result<(), Error> {
+    pub fn write_upwards(self, page: &Page<'_>, text: &str, (x, y): (f64, f64)) -> Result<()> {
         self.draw(page, text, (x - self.size * PLOTTERS_TOP, y), FontTransform::Rotate270)
     }
 
-    fn draw(self, page: &Page<'_>, text: &str, (x, y): (f64, f64), turn: FontTransform) -> Result<(), Error> {
+    fn draw(self, page: &Page<'_>, text: &str, (x, y): (f64, f64), turn: FontTransform) -> Result<()> {
         let font = (FAMILY, f64::from(points(self.size)) * PLOTTERS_SIZE).into_font().transform(turn);
         let style = font.color(&rgb(self.color)).pos(Pos::new(self.anchor, VPos::Top));
         page.draw_text(&one_line(text), &style, (points(x), points(y))).map_err(to_error)

@@ -1,10 +1,11 @@
 //! What heads can be ordered by, and how far these orders agree, by rank correlation over all heads (Michel et al. 2019,
 //! Section 4.1). The paper has no such table; it compares orders by what they do to the score.
+use anyhow::{Context as _, Result};
 use records::ImportanceRow;
 use stats::correlation::{kendall, spearman};
 
-use crate::Error;
-use crate::chart::{self, Axis, COLUMN, Chart, ColorBar, Layer, Panel};
+use super::that_hold;
+use crate::chart::{self, Axis, COLUMN, Chart, Panel};
 use crate::origin;
 use crate::source::ResultFile;
 use crate::table::{Cell, Row, Table};
@@ -21,19 +22,12 @@ pub const STEM: &str = "importance-agreement";
 /// The orders of `iterative-prune` are [others](records::Order): not all of them go by a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadScore {
-    /// Equation 2, normalised by layer.
     Importance,
-    /// The same over tokens, as the authors' code has it.
     ImportanceByToken,
-    /// Gradient of the loss by attention weights.
     AttentionGradient,
-    /// Entropy of the attention, negative: heads whose attention is spread are masked first.
     NegativeEntropy,
-    /// Mean of the greatest attention weight.
     Confidence,
-    /// Importance and entropy, averaged.
     ImportanceEntropy,
-    /// Score that is lost without the head.
     Oracle,
 }
 
@@ -78,18 +72,13 @@ impl HeadScore {
 /// What is known of each head of a subject.
 #[derive(Debug, Clone)]
 pub struct Importance {
-    /// The file that the rows are from.
     pub file: ResultFile,
-    /// One for each head.
     pub rows: Vec<ImportanceRow>,
 }
 
 impl Importance {
     /// Reads a file of `importance`.
-    ///
-    /// # Errors
-    /// If the file is missing or damaged.
-    pub fn read(mut file: ResultFile) -> Result<Self, Error> {
+    pub fn read(mut file: ResultFile) -> Result<Self> {
         Ok(Self { rows: file.rows(EXPERIMENT)?, file })
     }
 
@@ -125,48 +114,46 @@ impl Importance {
     }
 }
 
-/// Correlations of two orders: absent on the diagonal, and undefined where all heads are equal in one of them.
-type Matrix = Vec<Vec<Option<Result<f64, ()>>>>;
-
-/// Kendall's tau-b above the diagonal and Spearman's rho below.
-fn matrix(importance: &Importance) -> Result<Matrix, Error> {
+/// Correlations of two orders, Kendall's tau-b above the diagonal and Spearman's rho below; absent where all heads are equal in
+/// one of them, and meaningless on the diagonal.
+fn matrix(importance: &Importance) -> Result<Vec<Vec<Option<f64>>>> {
     let known = importance.known();
     let cell = |row: usize, column: usize| {
-        if row == column {
-            return Ok(None);
-        }
         let correlate = if row < column { kendall } else { spearman };
         match correlate(&known[row].1, &known[column].1) {
-            Ok(found) => Ok(Some(Ok(found.coefficient))),
-            Err(stats::Error::NoSpread) => Ok(Some(Err(()))),
-            Err(source) => Err(Error::Compare { path: importance.file.path.clone(), source }),
+            Err(stats::Error::NoSpread) => Ok(None),
+            found => found.map(|found| Some(found.coefficient)),
         }
     };
-    (0..known.len()).map(|row| (0..known.len()).map(|column| cell(row, column)).collect()).collect()
+    let row = |row: usize| (0..known.len()).map(|column| cell(row, column)).collect::<Result<_, _>>();
+    let matrix = (0..known.len()).map(row).collect::<Result<_, _>>();
+    matrix.with_context(|| format!("cannot compare the numbers of `{}`", importance.file.path.display()))
 }
 
 const DIRECTION: &str = "heads with the least value are masked first; entropy counts negative, so that heads of spread \
                          attention come first";
 
 /// The matrix with numbered columns, since the names are long, and the sums over groups of heads, if there are groups.
-///
-/// # Errors
-/// With fewer than three heads.
-pub fn tables(importance: &Importance) -> Result<Vec<Table>, Error> {
+pub fn tables(importance: &Importance) -> Result<Vec<Table>> {
     let (known, matrix) = (importance.known(), matrix(importance)?);
-    let cell = |value: &Option<Result<f64, ()>>| match value {
-        None => Cell::default(),
-        Some(Err(())) => "n/a".into(),
-        Some(Ok(value)) => Cell::number(signed(*value, 2), *value),
+    let cell = |row: usize, column: usize| match matrix[row][column] {
+        _ if row == column => Cell::default(),
+        None => "n/a".into(),
+        Some(value) => Cell::number(signed(value, 2), value),
     };
-    let row = |(index, row): (usize, &Vec<_>)| {
-        Row::new(format!("{} {}", index + 1, known[index].0.label()), row.iter().map(cell))
+    let size = known.len();
+    let row = |row: usize| {
+        Row::new(format!("{} {}", row + 1, known[row].0.label()), (0..size).map(|column| cell(row, column)))
     };
     let heads = count(importance.rows.len(), "head");
     let missing = importance.rows.iter().filter(|row| row.oracle.is_none()).count();
-    let oracle = format!("oracle left out: {missing} of {heads} without it, `ablate-one` measures it");
-    let undefined = "n/a: all heads are equal in one of the two orders".to_owned();
-    let has_undefined = matrix.iter().flatten().any(|value| matches!(value, Some(Err(()))));
+    let sentences = [
+        (
+            matrix.iter().flatten().any(Option::is_none),
+            "n/a: all heads are equal in one of the two orders".to_owned(),
+        ),
+        (missing > 0, format!("oracle left out: {missing} of {heads} without it, `ablate-one` measures it")),
+    ];
     let agreement = Table {
         name: "Agreement of orders",
         label: format!("{STEM}-{}", importance.file.subject),
@@ -175,71 +162,48 @@ pub fn tables(importance: &Importance) -> Result<Vec<Table>, Error> {
              {}, {heads}",
             importance.title()
         ),
-        row_heading: "Order",
-        column_heading: "Order",
-        columns: (1..=known.len()).map(|number| number.to_string()).collect(),
-        rows: matrix.iter().enumerate().map(row).collect(),
+        headings: ["Order", "Order"],
+        columns: (1..=size).map(|number| number.to_string()).collect(),
+        rows: (0..size).map(row).collect(),
         summary: std::iter::once(DIRECTION.to_owned()).chain(importance.notes()).collect(),
-        remarks: [has_undefined.then_some(undefined), (missing > 0).then_some(oracle), importance.unknown()]
-            .into_iter()
-            .flatten()
-            .collect(),
+        remarks: that_hold(sentences).chain(importance.unknown()).collect(),
         ..Table::default()
     };
     Ok(std::iter::once(agreement).chain(by_group(importance)).collect())
 }
 
 /// The matrix in colours.
-///
-/// # Errors
-/// With fewer than three heads.
-pub fn figure(importance: &Importance) -> Result<Chart, Error> {
+pub fn figure(importance: &Importance) -> Result<Chart> {
     let (known, matrix) = (importance.known(), matrix(importance)?);
     let cell = |row: usize, column: usize| {
-        let value = matrix[row][column];
-        chart::Cell {
-            place: (column, row),
-            value: value.map_or(Some(0.0), Result::ok),
-            text: match value {
-                None => String::new(),
-                Some(Ok(value)) => typeset(value, 2),
-                Some(Err(())) => "\u{2013}".to_owned(),
-            },
-            is_marked: false,
-        }
+        let (value, text) = match matrix[row][column] {
+            _ if row == column => (Some(0.0), String::new()),
+            Some(value) => (Some(value), typeset(value, 2)),
+            None => (None, "\u{2013}".to_owned()),
+        };
+        chart::Cell { value, text, ..chart::Cell::default() }
     };
-    let cells = (0..known.len()).flat_map(|row| (0..known.len()).map(move |column| (row, column)));
-    let rows = known.iter().enumerate().map(|(index, (score, _))| vec![format!("{} {}", score.label(), index + 1)]);
-    let columns = (1..=known.len()).map(|number| vec![number.to_string()]).collect();
-    let mut notes = vec![
-        "above the diagonal Kendall's \u{3c4}-b, below Spearman's \u{3c1}".to_owned(),
-        DIRECTION.to_owned(),
-    ];
-    if matrix.iter().flatten().any(|value| matches!(value, Some(Err(())))) {
-        notes.push("\u{2013}: all heads are equal in one of the two orders".to_owned());
-    }
-    notes.extend(importance.notes().into_iter().chain(importance.unknown()));
-    let heads = count(importance.rows.len(), "head");
+    let size = known.len();
+    let rows = (0..size).map(|row| vec![format!("{} {}", known[row].0.label(), row + 1)]).collect();
+    let columns = (1..=size).map(|number| vec![number.to_string()]).collect();
+    let axes = [Axis::named("", columns), Axis::named("", rows).downwards()];
+    let above = "above the diagonal Kendall's \u{3c4}-b, below Spearman's \u{3c1}; \u{2013}: all heads are equal in one of the \
+                 two orders";
+    let notes = [above, DIRECTION].map(str::to_owned).into_iter();
     Ok(Chart {
         name: "Agreement of orders",
         label: format!("{STEM}-matrix-{}", importance.file.subject),
-        title: format!("How far the orders of heads agree; {}, {heads}", importance.title()),
-        notes,
+        title: format!(
+            "How far the orders of heads agree; {}, {}",
+            importance.title(),
+            count(importance.rows.len(), "head")
+        ),
+        notes: notes.chain(importance.notes()).chain(importance.unknown()).collect(),
         width: COLUMN,
         columns: 1,
         legend: Vec::new(),
-        panels: vec![Panel {
-            name: String::new(),
-            x: Axis::named("", columns),
-            y: Axis::named("", rows.collect()).downwards(),
-            height: 16.0 * known.len() as f64,
-            share: 1.0,
-            layers: vec![Layer::Cells(cells.map(|(row, column)| cell(row, column)).collect())],
-        }],
-        color_bar: Some(ColorBar {
-            label: "rank correlation".to_owned(),
-            ends: ["\u{2212}1", "0", "1"].map(str::to_owned),
-        }),
+        panels: vec![Panel::new("", axes, 16.0 * size as f64, vec![chart::cells(size, size, cell)])],
+        color_bar: Some(("rank correlation".to_owned(), ["\u{2212}1", "0", "1"].map(str::to_owned))),
     })
 }
 
@@ -248,7 +212,7 @@ pub fn figure(importance: &Importance) -> Result<Chart, Error> {
 fn by_group(importance: &Importance) -> Option<Table> {
     let heads = importance.rows.iter().map(|row| row.head).max()?;
     let size = heads / importance.file.key_value_heads(heads)?;
-    let mut sorted: Vec<(usize, &ImportanceRow)> = importance.rows.iter().enumerate().map(|(at, row)| (at, row)).collect();
+    let mut sorted: Vec<(usize, &ImportanceRow)> = importance.rows.iter().enumerate().collect();
     sorted.sort_by_key(|(_, row)| (row.layer, row.head));
     let group = |row: &ImportanceRow| (row.layer, (row.head - 1) / size + 1);
     let groups: Vec<_> = sorted.chunk_by(|(_, one), (_, next)| group(one) == group(next)).collect();
@@ -266,8 +230,7 @@ fn by_group(importance: &Importance) -> Option<Table> {
         name: "Importance by group",
         label: format!("importance-by-group-{}", importance.file.subject),
         title: format!("Sums over the heads that share keys and values; {}", importance.title()),
-        row_heading: "Group",
-        column_heading: "Score",
+        headings: ["Group", "Score"],
         columns: known.iter().map(|(score, _)| score.label().to_owned()).collect(),
         rows: groups.iter().enumerate().map(row).collect(),
         mark: Some(

@@ -1,6 +1,6 @@
 //! Figure 2: scores with one head masked on two test sets, how far they agree, and how far noise lets them (Michel et al.
 //! 2019, Section 3.4).
-use records::{Attention, CorrelationRow};
+use records::CorrelationRow;
 use stats::regression::Line;
 
 use super::Context;
@@ -23,8 +23,17 @@ pub const HOW_TO_READ: &str = "reliability: the share of the differences between
                                something only below a high ceiling";
 
 /// The columns of [`cells`].
-pub const COLUMNS: [&str; 9] =
-    ["heads", "r", "95 % interval", "p of r", "reliability", "ceiling of r", "rho", "top heads shared", "reading"];
+pub const COLUMNS: [&str; 9] = [
+    "heads",
+    "r",
+    "95 % interval",
+    "p of r",
+    "reliability",
+    "ceiling of r",
+    "rho",
+    "top heads shared",
+    "reading",
+];
 
 /// One row for all heads and one for each attention type.
 pub fn table(pair: &Pair) -> Table {
@@ -32,16 +41,15 @@ pub fn table(pair: &Pair) -> Table {
     let base = |name: &str, base| format!("base {} on {name}", first.metric.amount(base));
     Table {
         name: "Figure 2",
-        label: format!("figure2-{}-{}", pair.file.subject, pair.splits[1]),
+        label: label(pair),
         title: format!(
             "Pearson's r and Spearman's \u{3c1} between the scores with one head masked, {}; {}",
             first.metric.label(),
             pair.title()
         ),
-        row_heading: "Attention",
-        column_heading: "Agreement",
+        headings: ["Attention", "Agreement"],
         columns: names(&COLUMNS),
-        rows: pair.rows().map(|row| Row::new(row.attention.name(), cells(row))).collect(),
+        rows: pair.rows.iter().map(|row| Row::new(row.attention.name(), cells(row))).collect(),
         summary: vec![
             format!("{}, {}", base(&pair.splits[0], first.base), base(&pair.splits[1], second.base)),
             "interval of r: jackknife over the segments of both splits".to_owned(),
@@ -58,7 +66,8 @@ pub fn cells(row: &CorrelationRow) -> [String; 9] {
     let interval = row.pearson_low.zip(row.pearson_high);
     let interval = interval.map(|(low, high)| format!("{} to {}", number(Some(low)), number(Some(high))));
     let reliability = [row.first_reliability, row.second_reliability];
-    let both = reliability.map(|value| if value.is_some() { number(value) } else { "?".to_owned() }).join(", ");
+    let both =
+        reliability.map(|value| if value.is_some() { number(value) } else { "?".to_owned() }).join(", ");
     let (shared, chance) = (tenths(row.top_overlap), tenths(row.top_overlap_by_chance));
     [
         row.heads.to_string(),
@@ -97,67 +106,73 @@ pub fn reading(row: &CorrelationRow) -> String {
 /// Points along the band.
 const STEPS: usize = 60;
 
-/// A point for each head, the intact model as a star that hides none, the line on which masking costs as much on both splits,
-/// and the regression with its band.
+/// The intact model: an outline, since heads are behind it.
+const STAR: Mark = Mark::new(Shape::Star, 3.6, INK).faint(0.0);
+const EQUAL: Style = Style::dashed(GREY, 0.7);
+const REGRESSION: Style = Style::line(INK, 0.8);
+
+fn label(pair: &Pair) -> String {
+    format!("figure2-{}-{}", pair.file.subject, pair.splits[1])
+}
+
+/// A point for each head, the intact model as a star that hides none, the line on which masking changes both splits alike, and
+/// the regression with its band.
 pub fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
-    let side = |side: usize| pair.points.iter().map(|(_, at)| at[side]).collect::<Vec<_>>();
+    let side = |side: usize| pair.points.iter().map(move |(_, at)| at[side]);
     let bases = pair.sweeps.each_ref().map(|sweep| sweep.base);
-    let label = format!("{} with one head masked", pair.sweeps[0].metric.axis_label());
+    let metric = pair.sweeps[0].metric.axis_label();
     let axis = |number: usize| {
-        let (low, high) = extent(side(number).into_iter().chain([bases[number]]));
-        // never so short that rounding errors fill it
-        let missing = ((low.abs().max(high.abs()) * 1e-3).max(1e-3) - (high - low)).max(0.0) / 2.0;
-        Axis::around(format!("{label}, {}", pair.splits[number]), low - missing, high + missing)
+        let (low, high) = extent(side(number).chain([bases[number]]));
+        let least = (low.abs().max(high.abs()) * 1e-3).max(1e-3);
+        Axis::of_at_least(
+            format!("{metric} with one head masked, {}", pair.splits[number]),
+            (low, high),
+            least,
+        )
     };
-    let regression = Line::fit(&side(0), &side(1)).ok();
-    let radius = if pair.points.len() > 100 { 1.3 } else { 1.7 };
+    let [x, y] = [axis(0), axis(1)];
+    let line = Line::fit(&side(0).collect::<Vec<_>>(), &side(1).collect::<Vec<_>>()).ok();
+    let mut layers: Vec<_> = line.iter().flat_map(|line| regression(line, extent(side(0)), &y)).collect();
+    layers.push(Layer::Rule(At::Diagonal(bases[0], bases[1]), EQUAL, String::new()));
     let attentions = pair.sweeps[0].attentions();
-    let mut layers = Vec::new();
-    let (x, y) = (axis(0), axis(1));
-    if let Some(line) = &regression {
-        let (low, high) = extent(side(0).into_iter());
-        let places = (0..=STEPS).map(|step| low + (high - low) * step as f64 / STEPS as f64);
-        let band = places.map(|x| {
-            let (low, high) = line.band(x);
-            (x, low.clamp(y.low, y.high), high.clamp(y.low, y.high))
-        });
-        layers.push(Layer::Band(band.collect(), GREY));
-        let inside = |(_, at): &(f64, f64)| (y.low..=y.high).contains(at);
-        let sampled = (0..=STEPS).map(|step| low + (high - low) * step as f64 / STEPS as f64);
-        let sampled: Vec<_> = sampled.map(|x| (x, line.at(x))).filter(inside).collect();
-        layers.push(Layer::Line(sampled, Style::line(INK, 0.8)));
-    }
-    layers.push(Layer::rule(At::Diagonal(bases[0], bases[1]), Style::dashed(GREY, 0.7), ""));
+    let radius = if pair.points.len() > 100 { 1.3 } else { 1.7 };
     layers.extend(attentions.iter().map(|&attention| {
         let of_type = pair.points.iter().filter(|(found, _)| *found == attention);
         Layer::Points(of_type.map(|(_, [x, y])| (*x, *y)).collect(), mark(attention, radius).faint(0.35))
     }));
     layers.push(Layer::Points(vec![(bases[0], bases[1])], STAR));
+    let types = attentions.iter().filter(|_| attentions.len() > 1);
+    let types = types.map(|&attention| Entry::mark(attention.name(), mark(attention, 2.0).faint(0.35)));
+    let star = Entry::mark("intact", Mark { radius: 2.2, ..STAR });
     Chart {
         name: "Figure 2",
-        label: format!("figure2-{}-{}", pair.file.subject, pair.splits[1]),
-        title: format!("Scores with one head masked on two test sets; {}; {}", pair.title(), count(pair.all.heads, "head")),
+        label: label(pair),
+        title: format!(
+            "Scores with one head masked on two test sets; {}; {}",
+            pair.title(),
+            count(pair.rows[0].heads, "head")
+        ),
         notes: notes(pair, context),
         width: COLUMN,
         columns: 1,
-        legend: legend(pair, &attentions, regression.is_some()),
-        panels: vec![Panel { name: String::new(), x, y, height: 165.0, share: 1.0, layers }],
+        legend: std::iter::once(Entry::text(correlation(&pair.rows[0])))
+            .chain(types)
+            .chain([star, Entry::line("equal change", EQUAL)])
+            .chain(line.map(|_| Entry::line("regression", REGRESSION)))
+            .collect(),
+        panels: vec![Panel::new("", [x, y], 165.0, layers)],
         color_bar: None,
     }
 }
 
-/// The intact model: an outline, since heads are behind it.
-const STAR: Mark = Mark::new(Shape::Star, 3.6, INK).faint(0.0);
-
-fn legend(pair: &Pair, attentions: &[Attention], has_line: bool) -> Vec<Entry> {
-    let mut legend = vec![Entry::text(correlation(&pair.all))];
-    legend.extend(attentions.iter().filter(|_| attentions.len() > 1).map(|&attention| {
-        Entry::text(attention.name()).mark(mark(attention, 2.0).faint(0.35))
-    }));
-    legend.push(Entry::text("intact").mark(STAR));
-    legend.push(Entry::text("equal change").line(Style::dashed(GREY, 0.7)));
-    legend.extend(has_line.then(|| Entry::text("regression").line(Style::line(INK, 0.8))));
-    legend
+/// The line between the least and the greatest score with its band, as far as the y axis reaches.
+fn regression(line: &Line, (low, high): (f64, f64), y: &Axis) -> [Layer; 2] {
+    let places = || (0..=STEPS).map(|step| low + (high - low) * step as f64 / STEPS as f64);
+    let band =
+        places().map(|x| (x, line.band(x).0.clamp(y.low, y.high), line.band(x).1.clamp(y.low, y.high)));
+    let inside = |(_, at): &(f64, f64)| (y.low..=y.high).contains(at);
+    let along = places().map(|x| (x, line.at(x))).filter(inside);
+    [Layer::Band(band.collect(), GREY), Layer::Line(along.collect(), REGRESSION)]
 }
 
 /// `r = 0.49 [0.33, 0.63], at most 0.54`.
@@ -174,50 +189,31 @@ fn correlation(row: &CorrelationRow) -> String {
     format!("r = {}{}{ceiling}", typeset(r, 2), interval.unwrap_or_default())
 }
 
+/// The caption; reliability and all that the table says stand there.
 fn notes(pair: &Pair, context: Context<'_>) -> Vec<String> {
-    let row = &pair.all;
-    let number = |value: Option<f64>| value.map_or("undefined".to_owned(), |value| typeset(value, 2));
-    let p = |p: Option<f64>| p.map_or(String::new(), |p| format!(" ({})", p_value(p)));
-    let mut notes = vec![format!(
-        "Pearson {}{}, Spearman \u{3c1} = {}{}",
-        correlation(row),
-        p(row.pearson_p_value),
-        number(row.spearman),
-        p(row.spearman_p_value)
-    )];
-    if row.first_reliability.or(row.second_reliability).is_some() {
-        notes.push(format!(
-            "ceiling of r {}: reliability {} ({}) and {} ({})",
-            number(row.pearson_ceiling),
-            number(row.first_reliability),
-            pair.splits[0],
-            number(row.second_reliability),
-            pair.splits[1]
-        ));
-    }
-    notes.push(reading(row));
-    notes.extend(pair.rows().skip(1).map(|row| format!("{}: {}", row.attention, correlation(row))));
-    notes.push(format!(
-        "{} most important heads: {} in common ({} by chance)",
-        row.top,
-        tenths(row.top_overlap),
-        typeset(row.top_overlap_by_chance, 1)
-    ));
-    notes.push(
-        "star: the intact model; dashed: the same change on both splits, a slope of 1 through the star; grey: the least \
-         squares line over all heads with the 95 % band of its mean, point by point"
-            .to_owned(),
-    );
-    notes.extend(context.paper.and_then(|paper| {
-        let (figure, r) = match pair.sweeps[0].beside()? {
-            Beside::Wmt | Beside::Iwslt => ("Figure 2a of the paper (newstest2013, MTNT)", FIGURE_2A),
-            Beside::Mnli => ("Figure 2b of the paper (MNLI matched, mismatched)", FIGURE_2B),
-            _ => return None,
-        };
-        Some(format!("{figure}: r = {}", typeset(paper.value(r), 2)))
-    }));
-    notes.extend(pair.file.remark());
-    notes
+    let (row, others) = (&pair.rows[0], &pair.rows[1..]);
+    let types = others.iter().map(|row| format!("{}: {}", row.attention, correlation(row)));
+    let legend = "star: the intact model; dashed: the same change on both splits, a slope of 1 through the star; grey: the \
+                  least squares line over all heads with the 95 % band of its mean, point by point";
+    let beside = pair.sweeps[0].beside();
+    let paper =
+        |(figure, r)| context.paper.map(|paper| format!("{figure}: r = {}", typeset(paper.value(r), 2)));
+    let paper = match beside {
+        Some(beside) if beside.translates() => {
+            paper(("Figure 2a of the paper (newstest2013, MTNT)", FIGURE_2A))
+        }
+        Some(Beside::MNLI) => paper(("Figure 2b of the paper (MNLI matched, mismatched)", FIGURE_2B)),
+        _ => None,
+    };
+    let (shared, chance) = (tenths(row.top_overlap), typeset(row.top_overlap_by_chance, 1));
+    let overlap = format!("{} most important heads: {shared} in common ({chance} by chance)", row.top);
+    [format!("Pearson {}", correlation(row)), reading(row)]
+        .into_iter()
+        .chain(types)
+        .chain([overlap, legend.to_owned()])
+        .chain(paper)
+        .chain(pair.file.remark())
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Figure 5: what masking heads does to the score while a model is trained, in pictures and in numbers (Michel et al. 2019,
 //! Section 6).
-use super::{Context, open_question};
-use crate::Error;
+use anyhow::Result;
+use records::DynamicsRow;
+
+use super::{Context, that_hold};
 use crate::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, TEXT, Ticks};
 use crate::data::dynamics::{Checkpoint, Dynamics, percent};
 use crate::palette::{BLUE, GREEN, GREY, PURPLE, SKY, ramp};
-use crate::paper::{FIGURE_5, Paper};
+use crate::paper::{FIGURE_5, Paper, Published};
 use crate::scale::{LogAxis, extent};
 use crate::table::{Cell, Row, Table};
 use crate::words::{share, tenths};
@@ -46,8 +48,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
              checkpoint, {bracket} in brackets; {}",
             dynamics.file.title()
         ),
-        row_heading: heading(dynamics),
-        column_heading: "Masked",
+        headings: [heading(dynamics), "Masked"],
         columns: shares.iter().map(|&(_, percent)| tenths(percent)).collect(),
         rows: dynamics.checkpoints.iter().map(row).collect(),
         summary: dynamics.file.of_orders().into_iter().chain(dynamics.notes()).collect(),
@@ -60,7 +61,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
 fn removable(dynamics: &Dynamics, published: Option<&Paper>) -> Table {
     let metric = &dynamics.metric;
     let paper = published.filter(|_| metric.name() == "bleu" && dynamics.is_by_epoch());
-    let remark = open_question(dynamics.file.model()).or_else(|| published.map(paper_remark));
+    let remark = dynamics.file.open_question().or_else(|| published.map(paper_remark));
     let mut columns = vec!["unpruned".to_owned()];
     columns.extend(paper.map(|_| "paper".to_owned()));
     columns.extend(KEPT.map(|least| format!("{} % kept", tenths(least))));
@@ -83,8 +84,7 @@ fn removable(dynamics: &Dynamics, published: Option<&Paper>) -> Table {
             metric.proportional(),
             dynamics.file.title()
         ),
-        row_heading: heading(dynamics),
-        column_heading: "Heads",
+        headings: [heading(dynamics), "Heads"],
         columns,
         rows: dynamics.checkpoints.iter().map(row).collect(),
         summary: removable_summary(dynamics),
@@ -95,26 +95,27 @@ fn removable(dynamics: &Dynamics, published: Option<&Paper>) -> Table {
 
 fn removable_summary(dynamics: &Dynamics) -> Vec<String> {
     let shares = || dynamics.checkpoints.iter().flat_map(|one| KEPT.map(|least| one.removable(least)));
-    let mut summary =
-        vec!["the share is that of the last step before the first one that keeps less".to_owned()];
-    if shares().any(|found| found.is_none()) {
-        summary.push("?: a step on the way is missing, or the unpruned score is 0.0 or below".to_owned());
-    }
-    if shares().flatten().any(|(_, is_open)| is_open) {
-        summary.push("\u{2265}: no step of the curve keeps less".to_owned());
-    }
-    summary.extend(dynamics.notes());
-    summary
+    let sentences = [
+        (true, "the share is that of the last step before the first one that keeps less"),
+        (
+            shares().any(|found| found.is_none()),
+            "?: a step on the way is missing, or the unpruned score is 0.0 or below",
+        ),
+        (shares().flatten().any(|(_, is_open)| is_open), "\u{2265}: no step of the curve keeps less"),
+    ];
+    that_hold(sentences.map(|(holds, text)| (holds, text.to_owned()))).chain(dynamics.notes()).collect()
 }
 
 /// Of the same epoch; empty where the paper has none.
 fn paper_bleu(paper: &Paper, checkpoint: &Checkpoint) -> Cell {
-    let same = paper.epochs.iter().find(|row| Some(row.epoch) == checkpoint.epoch);
-    same.map_or(Cell::default(), |row| Cell::number(format!("{:.1}", row.unpruned_bleu), row.unpruned_bleu))
+    let same = paper.rows("figure5").iter().find(|row| row.epoch == checkpoint.epoch);
+    same.and_then(|row| row.unpruned_bleu)
+        .map_or(Cell::default(), |bleu| Cell::number(format!("{bleu:.1}"), bleu))
 }
 
 fn paper_remark(paper: &Paper) -> String {
-    let epochs = paper.epochs.iter().map(|row| format!("{} [{:.1}]", row.epoch, row.unpruned_bleu));
+    let epoch = |row: &Published| Some(format!("{} [{:.1}]", row.epoch?, row.unpruned_bleu?));
+    let epochs = paper.rows("figure5").iter().filter_map(epoch);
     format!(
         "paper: Michel et al. (2019), Figure 5, IWSLT: {} % of heads from epoch 10 on, with 85 to 90 % of BLEU kept; epochs \
          and their unpruned BLEU {}",
@@ -125,37 +126,31 @@ fn paper_remark(paper: &Paper) -> String {
 
 /// Left one line for each share of masked heads over the training, right one for each of the first two and the last two
 /// checkpoints over shares, each with its interval and its name at its end; scores in percent of the checkpoint's own.
-///
-/// # Errors
-/// If no checkpoint has a score above 0.
-pub fn figure5(dynamics: &Dynamics) -> Result<Chart, Error> {
+pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     let comparable = dynamics.comparable()?;
-    let curves = [over_training(dynamics, &comparable), over_shares(dynamics, &comparable)];
-    let axis = y_axis(dynamics, &curves);
-    let [left, right] = curves;
-    let numbers: Vec<_> = comparable.iter().map(|one| dynamics.number(one)).collect();
-    let log = LogAxis::of(&numbers);
+    let log = LogAxis::of(&comparable.iter().map(|one| dynamics.number(one)).collect::<Vec<_>>());
+    let (left, right) = (over_training(dynamics, log), over_shares(dynamics, &comparable));
+    let points = left.iter().chain(&right).flat_map(|curve| &curve.pieces).flatten();
+    let (low, high) = extent(points.map(|point| point.1).chain([100.0]));
+    let metric = dynamics.metric.proportional();
+    let y = Axis::around(format!("{metric} (% of unpruned)"), low, high);
     let tick = |one: &&Checkpoint| {
         let number = dynamics.number(one);
         (log.place(number), vec![number.to_string(), format!("[{}]", dynamics.unpruned(one))])
     };
-    let (low, high) = log.extent();
-    let unit = if dynamics.is_by_epoch() { "epoch" } else { "updates" };
+    let unit = heading(dynamics).to_lowercase();
     let label = format!("{unit}, log scale [unpruned {}]", dynamics.metric.label());
-    let over_log = Axis {
-        ticks: Ticks::Names(comparable.iter().map(tick).collect()),
-        gap: log.gap(),
-        ..Axis::around(label, low, high)
-    };
-    let panel = |name: &str, x: Axis, y: Axis, curves: Vec<Curve>, share: f64| Panel {
-        name: name.to_owned(),
-        x,
-        y,
-        height: 150.0,
-        share,
-        layers: layers(curves),
-    };
-    let metric = dynamics.metric.proportional();
+    let (low, high) = log.extent();
+    let ticks = Ticks::Names(comparable.iter().map(tick).collect());
+    let over_log = Axis { ticks, gap: log.gap(), ..Axis::around(label, low, high) };
+    let over_percent = Axis::around("heads masked (%)", 0.0, 100.0);
+    let panels = [
+        Panel { share: 0.55, ..Panel::new("heads masked", [over_log, y.clone()], 150.0, layers(left)) },
+        Panel { share: 0.45, ..Panel::new("checkpoint", [over_percent, y.silent()], 150.0, layers(right)) },
+    ];
+    let bands = "bands: 95 % intervals of the scores; the unpruned score counts as exact";
+    let ends = [bands, "the axis ends at the lowest curve, not at 0"].map(str::to_owned);
+    let notes = dynamics.file.of_orders().into_iter().chain(ends).chain(dynamics.notes());
     Ok(Chart {
         name: "Figure 5",
         label: format!("figure5-curves-{}", dynamics.file.subject),
@@ -163,92 +158,59 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart, Error> {
             "{metric} with heads masked during training, in percent of the unpruned {metric} of the same checkpoint; {}",
             dynamics.file.title()
         ),
-        notes: dynamics
-            .file
-            .of_orders()
-            .into_iter()
-            .chain(["bands: 95 % intervals of the scores; the unpruned score counts as exact".to_owned()])
-            .chain(["the axis ends at the lowest curve, not at 0".to_owned()])
-            .chain(dynamics.notes())
-            .chain(dynamics.file.remark())
-            .collect(),
+        notes: notes.chain(dynamics.file.remark()).collect(),
         width: TEXT,
         columns: 2,
-        legend: vec![Entry::text("unpruned").line(Style::dashed(GREY, 0.6))],
-        panels: vec![
-            panel("heads masked", over_log, axis.clone(), left, 0.55),
-            panel("checkpoint", Axis::percent("heads masked (%)"), axis.silent(), right, 0.45),
-        ],
+        legend: vec![Entry::line("unpruned", Style::dashed(GREY, 0.6))],
+        panels: panels.into(),
         color_bar: None,
     })
 }
 
-/// One line with its interval: x, value, and ends.
+/// One line in pieces between which something is missing.
 struct Curve {
     name: String,
-    color: Color,
     mark: Mark,
     pieces: Vec<Vec<Point>>,
 }
 
-#[derive(Clone, Copy)]
-struct Point {
-    x: f64,
-    y: f64,
-    ends: Option<(f64, f64)>,
-}
-
-fn y_axis(dynamics: &Dynamics, curves: &[Vec<Curve>]) -> Axis {
-    let points = curves.iter().flatten().flat_map(|curve| &curve.pieces).flatten();
-    let (low, high) = extent(points.map(|point| point.y).chain([100.0]));
-    Axis::around(format!("{} (% of unpruned)", dynamics.metric.proportional()), low, high)
-}
+/// x, y, and the ends of the interval.
+type Point = (f64, f64, Option<(f64, f64)>);
 
 fn layers(curves: Vec<Curve>) -> Vec<Layer> {
-    let end = |curve: &Curve| {
-        let last = curve.pieces.last()?.last()?;
-        Some((last.y, curve.name.clone(), curve.color))
-    };
-    let ends = curves.iter().filter_map(end).collect();
-    let mut layers = vec![Layer::rule(At::Y(100.0), Style::dashed(GREY, 0.6), "")];
-    for piece in curves.iter().flat_map(|curve| curve.pieces.iter().map(move |piece| (curve, piece))) {
-        let ends = |point: &Point| point.ends.map(|(low, high)| (point.x, low, high));
-        let band: Vec<_> = piece.1.iter().filter_map(ends).collect();
-        layers.extend((band.len() > 1).then_some(Layer::Band(band, piece.0.color)));
+    let end = |curve: &Curve| Some((curve.pieces.last()?.last()?.1, curve.name.clone(), curve.mark.color));
+    let ends = Layer::Ends(curves.iter().filter_map(end).collect());
+    let base = Layer::Rule(At::Y(100.0), Style::dashed(GREY, 0.6), String::new());
+    let (mut bands, mut lines) = (vec![base], Vec::new());
+    for (curve, piece) in curves.iter().flat_map(|curve| curve.pieces.iter().map(move |piece| (curve, piece)))
+    {
+        let band: Vec<_> =
+            piece.iter().filter_map(|(x, _, ends)| ends.map(|(low, high)| (*x, low, high))).collect();
+        bands.extend((band.len() > 1).then_some(Layer::Band(band, curve.mark.color)));
+        let places: Vec<_> = piece.iter().map(|(x, y, _)| (*x, *y)).collect();
+        lines.push(Layer::Line(places.clone(), Style::line(curve.mark.color, 0.9)));
+        lines.push(Layer::Points(places, curve.mark));
     }
-    for curve in &curves {
-        for piece in &curve.pieces {
-            let places: Vec<_> = piece.iter().map(|point| (point.x, point.y)).collect();
-            layers.push(Layer::Line(places.clone(), Style::line(curve.color, 0.9)));
-            layers.push(Layer::Points(places, curve.mark));
-        }
-    }
-    layers.push(Layer::Ends(ends));
-    layers
+    bands.into_iter().chain(lines).chain([ends]).collect()
 }
 
 /// A point of a checkpoint's step; absent where nothing is a percentage of its score.
-fn point(checkpoint: &Checkpoint, masked: usize, x: f64) -> Option<Point> {
-    let row = checkpoint.step(masked)?;
+fn point(checkpoint: &Checkpoint, row: &DynamicsRow, x: f64) -> Option<Point> {
     let y = checkpoint.kept(row.score)?;
-    let ends = if row.masked == 0 { Some((y, y)) } else { checkpoint.kept_interval(row) };
-    Some(Point { x, y, ends })
+    Some((x, y, if row.masked == 0 { Some((y, y)) } else { checkpoint.kept_interval(row) }))
 }
 
 /// A line for each share, the darker the more heads are masked; nothing is drawn across a checkpoint that lacks one.
-fn over_training(dynamics: &Dynamics, comparable: &[&Checkpoint]) -> Vec<Curve> {
-    let numbers: Vec<_> = comparable.iter().map(|one| dynamics.number(one)).collect();
-    let log = LogAxis::of(&numbers);
+fn over_training(dynamics: &Dynamics, log: LogAxis) -> Vec<Curve> {
     let shares = dynamics.shares();
     let shapes = [Shape::Circle, Shape::Square, Shape::Triangle, Shape::Wedge, Shape::Diamond];
     let curve = |(index, &(masked, percent)): (usize, &(usize, f64))| {
-        let at = |one: &Checkpoint| point(one, masked, log.place(dynamics.number(one)));
+        let at = |one: &Checkpoint| point(one, one.step(masked)?, log.place(dynamics.number(one)));
         let points: Vec<_> = dynamics.checkpoints.iter().map(at).collect();
         let pieces = points.split(Option::is_none).filter(|piece| !piece.is_empty());
         let color = ramp(index as f64 / shares.len().saturating_sub(1).max(1) as f64);
         Curve {
             name: format!("{} %", tenths(percent)),
-            color,
             mark: Mark::new(shapes[index % shapes.len()], 1.2, color),
             pieces: pieces.map(|piece| piece.iter().flatten().copied().collect()).collect(),
         }
@@ -260,16 +222,13 @@ fn over_training(dynamics: &Dynamics, comparable: &[&Checkpoint]) -> Vec<Curve> 
 fn over_shares(dynamics: &Dynamics, comparable: &[&Checkpoint]) -> Vec<Curve> {
     let is_chosen = |index: usize| index < 2 || index + 2 >= comparable.len();
     let chosen = comparable.iter().enumerate().filter(|(index, _)| is_chosen(*index)).map(|(_, one)| *one);
-    let looks = [(SKY, Shape::Circle), (GREEN, Shape::Square), (PURPLE, Shape::Triangle), (BLUE, Shape::Diamond)];
+    let looks =
+        [(SKY, Shape::Circle), (GREEN, Shape::Square), (PURPLE, Shape::Triangle), (BLUE, Shape::Diamond)];
     let curve = |(one, (color, shape)): (&Checkpoint, (Color, Shape))| {
         let pieces = one.steps.chunk_by(|left, right| right.step == left.step + 1);
-        let at = |row: &records::DynamicsRow| point(one, row.masked, percent(row));
-        Curve {
-            name: dynamics.name(one),
-            color,
-            mark: Mark::new(shape, 1.4, color),
-            pieces: pieces.map(|piece| piece.iter().filter_map(at).collect()).collect(),
-        }
+        let at = |row: &DynamicsRow| point(one, row, percent(row));
+        let pieces = pieces.map(|piece| piece.iter().filter_map(at).collect()).collect();
+        Curve { name: dynamics.name(one), mark: Mark::new(shape, 1.4, color), pieces }
     };
     chosen.zip(looks).map(curve).collect()
 }

@@ -2,12 +2,11 @@
 use records::{Attention, Head};
 use stats::bootstrap::Interval;
 
-use super::open_question;
-use crate::chart::{self, Axis, Chart, ColorBar, Entry, Layer, Mark, Panel, Shape, Style, TEXT};
+use crate::chart::{self, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, TEXT};
 use crate::data::groups::{Change, Group, Groups};
 use crate::palette::INK;
 use crate::table::{Cell, Row, Table, names};
-use crate::words::{count, short, signed, typeset};
+use crate::words::{count, short, signed};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "groups";
@@ -39,17 +38,16 @@ fn heads_of_groups(groups: &Groups, alpha: f64) -> Table {
         Row::new(group.name.clone(), texts)
     };
     let (heads, number) = (count(groups.heads.len(), "head"), count(groups.groups.len(), "group"));
-    let missing = groups.sweep.all_missing_heads();
+    let (missing, file) = (groups.sweep.missing_heads(), &groups.sweep.file);
     Table {
         name: "Heads by group of segments",
         label: format!("{STEM}-{}", groups.sweep.file.subject),
         title: format!(
             "Accuracy by group of segments, in percent, and the heads whose masking changes it significantly, with the change \
              in percentage points; {}",
-            groups.sweep.title()
+            groups.sweep.file.title()
         ),
-        row_heading: "Group",
-        column_heading: "Accuracy",
+        headings: ["Group", "Accuracy"],
         columns: names(&["segments", "base", "95 % interval", "worse without", "better without"]),
         rows: groups.groups.iter().map(row).collect(),
         summary: vec![
@@ -61,23 +59,19 @@ fn heads_of_groups(groups: &Groups, alpha: f64) -> Table {
             format!("of more than {MOST_NAMED} such heads the {MOST_NAMED} with the largest changes"),
             "interval: Wilson (1927)".to_owned(),
         ],
-        remarks: open_question(groups.sweep.model())
-            .into_iter()
-            .chain(missing)
-            .chain(groups.sweep.file.remark())
-            .collect(),
+        remarks: file.open_question().into_iter().chain(missing).chain(file.remark()).collect(),
         ..Table::default()
     }
 }
 
 /// The heads that change a group significantly, those first for which `size` is greatest; only where it is above 0.
 fn named(groups: &Groups, group: &Group, alpha: f64, size: fn(f64) -> f64) -> String {
-    let is_meant =
-        |(_, change): &(&Head, &Change)| change.p_adjusted < alpha && size(change.delta) > 0.0;
+    let is_meant = |(_, change): &(&Head, &Change)| change.p_adjusted < alpha && size(change.delta) > 0.0;
     let mut meant: Vec<_> = groups.heads.iter().zip(&group.changes).filter(is_meant).collect();
     meant.sort_by(|(_, one), (_, other)| size(other.delta).total_cmp(&size(one.delta)));
     let names = meant.iter().take(MOST_NAMED);
-    let mut texts: Vec<_> = names.map(|(head, change)| format!("{head} {}", signed(change.delta, 1))).collect();
+    let mut texts: Vec<_> =
+        names.map(|(head, change)| format!("{head} {}", signed(change.delta, 1))).collect();
     if meant.len() > MOST_NAMED {
         texts.push(format!("{} more", meant.len() - MOST_NAMED));
     }
@@ -100,10 +94,9 @@ fn likeness(groups: &Groups) -> Table {
         label: format!("{STEM}-likeness-{}", groups.sweep.file.subject),
         title: format!(
             "Spearman's \u{3c1} between groups of segments, of the changes that each head makes to their accuracies; {}",
-            groups.sweep.title()
+            groups.sweep.file.title()
         ),
-        row_heading: "Group",
-        column_heading: "Group",
+        headings: ["Group", "Group"],
         columns,
         rows: groups.groups.iter().enumerate().map(row).collect(),
         summary: names(&[
@@ -134,7 +127,8 @@ fn extremes(groups: &Groups, place: usize) -> Vec<Cell> {
     let mut known: Vec<_> = known.collect();
     known.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let ends = known.first().into_iter().chain(known.last());
-    ends.flat_map(|(other, rho)| [Cell::from(other.name.clone()), Cell::number(signed(*rho, 2), *rho)]).collect()
+    ends.flat_map(|(other, rho)| [Cell::from(other.name.clone()), Cell::number(signed(*rho, 2), *rho)])
+        .collect()
 }
 
 /// Places of the heads with the smallest p-values in any group, the greater change first among equals, in their order.
@@ -154,52 +148,41 @@ fn shown(groups: &Groups) -> Vec<usize> {
 /// Changes of accuracy as colours, red where it falls, significant ones with a dot; lines between layers and between the heads
 /// that share keys and values.
 pub fn figure(groups: &Groups, alpha: f64) -> Chart {
-    let heads = shown(groups);
+    let (heads, all) = (shown(groups), groups.heads.len());
     let changes = groups.groups.iter().flat_map(|group| heads.iter().map(|&head| group.changes[head].delta));
-    let most = changes.fold(0.0_f64, |most, delta| most.max(delta.abs()));
-    let most = if most > 0.0 { most } else { 1.0 };
-    let cell = |row: usize, column: usize| {
+    let most = changes.fold(f64::MIN_POSITIVE, |most, delta| most.max(delta.abs()));
+    let mut layers = vec![chart::cells(groups.groups.len(), heads.len(), |row, column| {
         let Change { delta, p_adjusted } = groups.groups[row].changes[heads[column]];
-        let (value, is_marked) = (Some(-delta / most), p_adjusted < alpha);
-        chart::Cell { place: (column, row), value, text: String::new(), is_marked }
-    };
-    let cells = (0..groups.groups.len()).flat_map(|row| (0..heads.len()).map(move |column| (row, column)));
-    let mut layers = vec![Layer::Cells(cells.map(|(row, column)| cell(row, column)).collect())];
+        chart::Cell { value: Some(-delta / most), is_marked: p_adjusted < alpha, ..chart::Cell::default() }
+    })];
     layers.extend(borders(groups, &heads));
-    let (shown, all) = (heads.len(), groups.heads.len());
-    let which = if shown == all {
-        count(all, "head")
-    } else {
-        format!("the {shown} of {all} heads with the smallest p")
-    };
+    let which = format!("the {} of {all} heads with the smallest p", heads.len());
+    let which = if heads.len() == all { count(all, "head") } else { which };
     let dot = format!("p < {} (McNemar, adjusted by Holm for all heads and groups)", short(alpha));
+    let notes = [
+        "red: accuracy falls without the head; blue: it rises".to_owned(),
+        format!("dot: {dot}"),
+        "below the map: number of the head, and of its layer at the first head of that; lines between layers and between \
+         heads that share no keys and values"
+            .to_owned(),
+    ];
     let is_single = groups.heads.iter().all(|head| head.attention == Attention::SelfAttention);
+    let label = if is_single { "head, layer" } else { "head, type and layer" };
+    let rows = groups.groups.iter().map(|group| vec![group.name.clone()]).collect();
+    let axes = [Axis::named(label, head_names(groups, &heads)), Axis::named("", rows).downwards()];
     Chart {
         name: "Heads by group of segments",
         label: format!("{STEM}-map-{}", groups.sweep.file.subject),
-        title: format!("What masking one head does to each group of segments; {}; {which}", groups.sweep.title()),
-        notes: vec![
-            "red: accuracy falls without the head; blue: it rises".to_owned(),
-            format!("dot: {dot}"),
-            "below the map: number of the head, and of its layer at the first head of that; lines between layers and \
-             between heads that share no keys and values"
-                .to_owned(),
-        ],
+        title: format!("What masking one head does to each group; {}; {which}", groups.sweep.file.title()),
+        notes: notes.into(),
         width: TEXT,
         columns: 1,
-        legend: vec![Entry::text(dot).mark(Mark::new(Shape::Circle, 1.2, INK))],
-        panels: vec![Panel {
-            name: String::new(),
-            x: Axis::named(if is_single { "head, layer" } else { "head, type and layer" }, head_names(groups, &heads)),
-            y: Axis::named("", groups.groups.iter().map(|group| vec![group.name.clone()]).collect()).downwards(),
-            height: 9.0 * groups.groups.len() as f64,
-            share: 1.0,
-            layers,
-        }],
-        color_bar: Some(ColorBar {
-            label: "change of accuracy with the head masked (percentage points)".to_owned(),
-            ends: [1.0, 0.0, -1.0].map(|share| typeset(share * most, 1)),
-        }),
+        legend: vec![Entry::mark(dot, Mark::new(Shape::Circle, 1.2, INK))],
+        panels: vec![Panel::new("", axes, 9.0 * groups.groups.len() as f64, layers)],
+        color_bar: Some((
+            "change of accuracy with the head masked (percentage points)".to_owned(),
+            [1.0, 0.0, -1.0].map(|share| signed(share * most, 1).replace('-', "\u{2212}")),
+        )),
     }
 }
 
@@ -209,7 +192,8 @@ fn head_names(groups: &Groups, heads: &[usize]) -> Vec<Vec<String>> {
     let name = |&place: &usize| {
         let Head { attention, layer, head } = groups.heads[place];
         let is_new = before.replace((attention, layer)) != Some((attention, layer));
-        let kind = if attention == Attention::SelfAttention { String::new() } else { format!("{attention} ") };
+        let kind =
+            if attention == Attention::SelfAttention { String::new() } else { format!("{attention} ") };
         let layer = if is_new { format!("{kind}L{layer}") } else { String::new() };
         vec![head.to_string(), layer]
     };

@@ -1,6 +1,4 @@
 //! Figure 1: histogram of the scores with one head masked (Michel et al. 2019, Section 3.2).
-use std::collections::BTreeMap;
-
 use records::{AblationRow, Attention};
 
 use super::Context;
@@ -25,111 +23,85 @@ const STRIP: f64 = 0.14;
 pub fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Chart {
     let families: Vec<_> = attentions.iter().map(|&attention| sweep.family(attention)).collect();
     let bins = Bins::around(sweep.base, families.iter().flatten().map(|row| row.score));
-    let counted: Vec<_> = families.iter().map(|family| Counted::of(family, bins, context)).collect();
-    let x = x_axis(sweep, bins, &counted);
+    let bars: Vec<_> = families.iter().map(|family| bars(family, bins, context)).collect();
+    let edges = bars.iter().flatten().flatten().flat_map(|bar| [bar[0], bar[1]]);
+    let label = format!("{} with one head masked", sweep.metric.axis_label());
+    let x = Axis::of_at_least(label, extent(edges.chain([sweep.base])), FEWEST * bins.width);
     // One scale for all, so that bars can be compared between panels.
-    let most = counted.iter().flat_map(|one| one.bins.values()).map(|bin| bin.1 + bin.2).max().unwrap_or(1);
-    let step = Step::covering_whole(most as f64, 4);
-    let high = step.multiple(step.index_below(most as f64 * 1.02) + 1);
+    let most = bars.iter().flatten().flatten().map(|bar| bar[3]).fold(1.0, f64::max);
+    let step = Step::covering_whole(most, 4);
+    let high = step.multiple(step.index_below(most * 1.02) + 1);
     let last = attentions.len().saturating_sub(1);
-    let panel = |(index, (&attention, counted)): (usize, (&Attention, &Counted))| {
+    let panel = |(index, &attention): (usize, &Attention)| {
         let label = if index == attentions.len() / 2 { "number of heads" } else { "" };
-        let ticks = Ticks::Round { step, is_numbered: true };
-        let (low, label) = (-STRIP * high, label.to_owned());
-        let name = format!("{attention} ({})", sweep.model().description(attention));
-        Panel {
-            name: if last > 0 { name } else { String::new() },
-            x: if index == last { x.clone() } else { x.clone().silent() },
-            y: Axis { label, low, high, ticks, gap: None },
-            height: if last > 0 { 58.0 } else { 100.0 },
-            share: 1.0,
-            layers: counted.layers(sweep.base, high),
-        }
+        let (low, ticks) = (-STRIP * high, Ticks::Round(step, true));
+        let y = Axis { label: label.to_owned(), low, high, ticks, gap: None };
+        let name = format!("{attention} ({})", sweep.file.description(attention));
+        let x = if index == last { x.clone() } else { x.clone().silent() };
+        let [significant, others] = &bars[index];
+        let stroke = |is_meant: bool, color| {
+            let meant = families[index].iter().filter(|row| context.criterion.holds(**row) == is_meant);
+            let places = meant.map(|row| (row.score, -STRIP / 2.0 * high)).collect();
+            Layer::Points(places, Mark::new(Shape::Tick, 2.4, color))
+        };
+        let layers = vec![
+            Layer::Bars(others.clone(), PALE),
+            Layer::Bars(significant.clone(), VERMILLION),
+            stroke(false, INK),
+            stroke(true, VERMILLION),
+            Layer::Rule(At::X(sweep.base), Style::dashed(INK, 0.9), String::new()),
+        ];
+        let (name, height) = if last > 0 { (name, 58.0) } else { (String::new(), 100.0) };
+        Panel::new(name, [x, y], height, layers)
     };
+    let all = families.iter().flatten();
+    let significant = all.clone().filter(|row| context.criterion.holds(**row)).count();
+    let stem = sweep.stem(STEMS);
     Chart {
-        name: if sweep.stem(STEMS) == "figure1b" { "Figure 1b" } else { "Figure 1" },
-        label: format!("{}-{}", sweep.stem(STEMS), sweep.file.subject),
-        title: format!("{} with one head masked; {}", sweep.metric.axis_label(), sweep.title()),
+        name: if stem == "figure1b" { "Figure 1b" } else { "Figure 1" },
+        label: format!("{stem}-{}", sweep.file.subject),
+        title: format!("{} with one head masked; {}", sweep.metric.axis_label(), sweep.file.title()),
         notes: notes(sweep, attentions, context),
         width: COLUMN,
         columns: 1,
-        legend: legend(sweep, &counted),
-        panels: attentions.iter().zip(&counted).enumerate().map(panel).collect(),
+        legend: vec![
+            Entry::line(format!("base {}", sweep.metric.amount(sweep.base)), Style::dashed(INK, 0.9)),
+            Entry::fill(format!("significant: {significant}"), VERMILLION),
+            Entry::fill(format!("not: {}", all.count() - significant), PALE),
+            Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
+        ],
+        panels: attentions.iter().enumerate().map(panel).collect(),
         color_bar: None,
     }
 }
 
-/// Heads of one type by bin: its ends, and how many are significant or not.
-struct Counted {
-    bins: BTreeMap<i64, ((f64, f64), usize, usize)>,
-    scores: [Vec<f64>; 2],
-}
-
-impl Counted {
-    fn of(family: &[&AblationRow], bins: Bins, context: Context<'_>) -> Self {
-        let mut counted = Self { bins: BTreeMap::new(), scores: [Vec::new(), Vec::new()] };
-        for row in family {
-            let is_significant = context.criterion.holds(*row);
-            let ends = bins.of(row.score);
-            let bin = counted.bins.entry((ends.0 / bins.width).round() as i64).or_insert((ends, 0, 0));
-            if is_significant { bin.1 += 1 } else { bin.2 += 1 }
-            counted.scores[usize::from(is_significant)].push(row.score);
+/// The bars of significant heads and, above these, those of the others.
+fn bars(family: &[&AblationRow], bins: Bins, context: Context<'_>) -> [Vec<[f64; 4]>; 2] {
+    let mut bars: [Vec<[f64; 4]>; 2] = Default::default();
+    let mut rows: Vec<_> =
+        family.iter().map(|row| (bins.of(row.score), context.criterion.holds(*row))).collect();
+    rows.sort_by(|(one, _), (other, _)| one.0.total_cmp(&other.0));
+    for bin in rows.chunk_by(|(one, _), (next, _)| one == next) {
+        let ((left, right), all) = (bin[0].0, bin.len() as f64);
+        let significant = bin.iter().filter(|(_, is_significant)| *is_significant).count() as f64;
+        for (bars, [low, high]) in bars.iter_mut().zip([[0.0, significant], [significant, all]]) {
+            bars.extend((high > low).then_some([left, right, low, high]));
         }
-        counted
     }
-
-    fn layers(&self, base: f64, high: f64) -> Vec<Layer> {
-        let bar = |((left, right), low, more): ((f64, f64), usize, usize)| {
-            [left, right, low as f64, (low + more) as f64]
-        };
-        let above = self.bins.values().filter(|bin| bin.2 > 0).map(|&(ends, low, more)| bar((ends, low, more)));
-        let below = self.bins.values().filter(|bin| bin.1 > 0).map(|&(ends, some, _)| bar((ends, 0, some)));
-        let strokes = |scores: &[f64], color| {
-            let places = scores.iter().map(|&score| (score, -STRIP / 2.0 * high)).collect();
-            Layer::Points(places, Mark::new(Shape::Tick, 2.4, color))
-        };
-        let [others, significant] = &self.scores;
-        vec![
-            Layer::Bars(above.collect(), PALE),
-            Layer::Bars(below.collect(), VERMILLION),
-            strokes(others, INK),
-            strokes(significant, VERMILLION),
-            Layer::rule(At::X(base), Style::dashed(INK, 0.9), ""),
-        ]
-    }
-}
-
-/// Holds all bins and the base score; never so short that one bin fills it.
-fn x_axis(sweep: &Sweep, bins: Bins, counted: &[Counted]) -> Axis {
-    let edges = counted.iter().flat_map(|one| one.bins.values()).flat_map(|(ends, ..)| [ends.0, ends.1]);
-    let (low, high) = extent(edges.chain([sweep.base]));
-    let missing = (FEWEST * bins.width - (high - low)).max(0.0) / 2.0;
-    let label = format!("{} with one head masked", sweep.metric.axis_label());
-    Axis::around(label, low - missing, high + missing)
-}
-
-fn legend(sweep: &Sweep, counted: &[Counted]) -> Vec<Entry> {
-    let heads = |place: usize| counted.iter().map(|one| one.scores[place].len()).sum::<usize>();
-    let base = sweep.metric.amount(sweep.base);
-    let mut legend = vec![Entry::text(format!("base {base}")).line(Style::dashed(INK, 0.9))];
-    legend.push(Entry::text(format!("significant: {}", heads(1))).fill(VERMILLION));
-    legend.push(Entry::text(format!("not: {}", heads(0))).fill(PALE));
-    legend.push(Entry::text("each head").mark(Mark::new(Shape::Tick, 2.4, INK)));
-    legend
+    bars
 }
 
 fn notes(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Vec<String> {
+    let is_alone = attentions == [Attention::SelfAttention] && sweep.beside() == Some(Beside::MNLI);
+    let paper = context.paper.filter(|_| is_alone).map(|paper| {
+        let [base, lowest, highest] = FIGURE_1B.map(|name| 100.0 * paper.value(name));
+        format!("Figure 1b of the paper (MNLI): {base:.1} %, masked {lowest:.1} to {highest:.1} %")
+    });
     let mut notes = vec![
         format!("{}, dashed, is an edge of the bins", sweep.base_line()),
         format!("significant: {}", sweep.judge(context.criterion).description("heads")),
         "each stroke below the bars is a head".to_owned(),
     ];
-    let is_alone = attentions == [Attention::SelfAttention] && sweep.beside() == Some(Beside::Mnli);
-    notes.extend(context.paper.filter(|_| is_alone).map(|paper| {
-        let [base, lowest, highest] = FIGURE_1B.map(|name| 100.0 * paper.value(name));
-        format!("Figure 1b of the paper (MNLI): {base:.1} %, masked {lowest:.1} to {highest:.1} %")
-    }));
-    notes.extend(attentions.iter().filter_map(|&attention| sweep.missing_heads(attention)));
-    notes.extend(sweep.file.remark());
+    notes.extend(paper.into_iter().chain(sweep.missing_heads()).chain(sweep.file.remark()));
     notes
 }

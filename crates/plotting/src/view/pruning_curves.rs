@@ -1,19 +1,21 @@
 //! Figures 3, 4 and 6: the score over the share of masked heads (Michel et al. 2019, Sections 4.2 and 5, Appendix B).
+use anyhow::Result;
 use records::{Order, PruningRow, Scope};
 
 use super::pruning_table::{COMPLEMENT, ORACLE, without_attention};
-use super::{Context, worse_than_base};
-use crate::Error;
-use crate::chart::{At, Axis, COLUMN, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
+use super::{Context, that_hold};
+use crate::chart::{At, Axis, COLUMN, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use crate::data::pruning::{Pruning, Series, interval, percent};
-use crate::judge::Which;
-use crate::origin::{Beside, Model};
+use crate::judge::{Adjustment, Which};
+use crate::origin::Beside;
 use crate::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION, mark};
 use crate::scale::extent;
-use crate::words::share;
+use crate::words::{share, short};
 
 /// The y axis spans at least this many points, so that rounding errors do not look like curves.
 const FLAT: f64 = 0.5;
+
+const BASE: Style = Style::dashed(GREY, 0.6);
 
 /// Which figure of the paper a subject belongs to, without extension: `figure3` has the translator and BERT on MNLI, for
 /// which translators and inference stand, and language models, which the paper does not have; and `figure6` the other
@@ -21,57 +23,57 @@ const FLAT: f64 = 0.5;
 ///
 /// Differs from the paper: Figure 6 also has a translator (IWSLT), which is a `figure3` here.
 pub fn stem(pruning: &Pruning) -> &'static str {
-    let is_third = matches!(pruning.beside(), Some(Beside::Wmt | Beside::Iwslt | Beside::Mnli));
-    if is_third || pruning.model() == Model::Language { "figure3" } else { "figure6" }
+    let is_third = pruning.beside().is_some_and(|beside| beside.translates() || beside == Beside::MNLI);
+    if is_third || pruning.file.is_language() { "figure3" } else { "figure6" }
 }
 
-/// How a curve is drawn.
-struct Look {
-    name: String,
-    line: Style,
-    mark: Option<Mark>,
-}
+/// A curve, what it is called, and how it is drawn.
+type Drawn<'a> = (&'a Series, String, Style, Option<Mark>);
 
 /// The curves over all heads of the model with their intervals, single thin lines for random orders, dashed ones for reversed
 /// orders; upright rules say how many heads can go by importance.
 ///
 /// Differs from the paper: there the oracle is dashed.
-///
-/// # Errors
-/// If there are no such curves.
-pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart, Error> {
-    let series = pruning.of(Scope::All)?;
-    let looks: Vec<_> = series.iter().map(|series| (*series, look(series))).collect();
-    let mut layers = cuts(pruning, context);
-    layers.extend(pruning.floors.get(&Scope::All).map(|row| floor(row, GREY, "floor")));
+pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
+    let curves: Vec<_> = pruning.of(Scope::All)?.into_iter().map(look).collect();
+    let floor = pruning.floors.get(&Scope::All);
+    let rule = floor.map(|row| Layer::Rule(At::Y(row.score), Style::line(GREY, 0.4), "floor".to_owned()));
     let name = if stem(pruning) == "figure3" { "Figure 3" } else { "Figure 6" };
     let title = format!("{} over the share of masked heads", pruning.metric.label());
-    Ok(chart(pruning, context, (name, &title, "heads masked (%)"), &looks, layers))
+    let layers = cuts(pruning, context).into_iter().chain(rule).collect();
+    let mut chart = chart(pruning, context, (name, &title, "heads masked (%)"), &curves, layers);
+    if pruning.find(Scope::All, Order::Importance).is_some() {
+        chart.notes.push("upright lines: how many heads can go by importance, by the two rules".to_owned());
+        chart.notes.extend(pruning.judge(context.criterion).rules("steps"));
+    }
+    chart
+        .notes
+        .extend(floor.map(|row| format!("floor: all heads masked, {}", pruning.metric.amount(row.score))));
+    Ok(chart)
 }
 
 /// One curve for each attention type, by importance, with its interval, complement and floor.
-///
-/// # Errors
-/// If there are no such curves.
-pub fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart, Error> {
-    let look = |(attention, series)| {
+pub fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
+    let curve = |(attention, series)| {
         let mark = mark(attention, 1.6);
-        (series, Look { name: attention.to_string(), line: Style::line(mark.color, 1.0), mark: Some(mark) })
+        (series, attention.to_string(), Style::line(mark.color, 1.0), Some(mark))
     };
-    let looks: Vec<_> = pruning.types()?.into_iter().map(look).collect();
-    let floors = pruning.floors.iter().filter_map(|(scope, row)| match scope {
-        Scope::One(attention) => Some(floor(row, mark(*attention, 1.0).color, "")),
-        Scope::All => None,
-    });
+    let curves: Vec<Drawn<'_>> = pruning.types()?.into_iter().map(curve).collect();
+    let (mut rules, mut floors) = (Vec::new(), Vec::new());
+    for (scope, row) in &pruning.floors {
+        let Scope::One(attention) = *scope else { continue };
+        rules.push(Layer::Rule(
+            At::Y(row.score),
+            Style::line(mark(attention, 1.0).color, 0.4),
+            String::new(),
+        ));
+        floors.push(format!("{scope} {}", pruning.metric.amount(row.score)));
+    }
     let title = format!("{} over the share of masked heads of each attention type", pruning.metric.label());
     let mut chart =
-        chart(pruning, context, ("Figure 4", &title, "heads of the type masked (%)"), &looks, floors.collect());
-    let floors = pruning.floors.iter().filter(|(scope, _)| **scope != Scope::All);
-    let floors: Vec<_> =
-        floors.map(|(scope, row)| format!("{scope} {}", pruning.metric.amount(row.score))).collect();
-    if !floors.is_empty() {
-        chart.notes.push(format!("thin level lines: all heads of the type masked: {}", floors.join(", ")));
-    }
+        chart(pruning, context, ("Figure 4", &title, "heads of the type masked (%)"), &curves, rules);
+    let thin = format!("thin level lines: all heads of the type masked: {}", floors.join(", "));
+    chart.notes.extend(that_hold([(!floors.is_empty(), thin)]));
     Ok(chart)
 }
 
@@ -79,44 +81,27 @@ fn chart(
     pruning: &Pruning,
     context: Context<'_>,
     (name, title, x): (&'static str, &str, &str),
-    looks: &[(&Series, Look)],
+    curves: &[Drawn<'_>],
     mut layers: Vec<Layer>,
 ) -> Chart {
-    let base = Layer::rule(At::Y(pruning.base), Style::dashed(GREY, 0.6), "");
-    layers.push(base);
-    for (series, look) in looks.iter().rev() {
-        layers.extend(bands(series, look.line.color));
-    }
-    for (series, look) in looks.iter().rev() {
-        layers.extend(lines(series, look, context));
-    }
+    layers.push(Layer::Rule(At::Y(pruning.base), BASE, String::new()));
+    layers.extend(curves.iter().rev().flat_map(bands));
+    layers.extend(curves.iter().rev().flat_map(|curve| lines(curve, context)));
+    let points = curves.iter().flat_map(|(series, ..)| &series.runs).flatten().map(|row| row.score);
+    let floors = pruning.floors.values().map(|row| row.score);
+    let y = extent(points.chain(floors).chain([pruning.base]));
+    let axes = [Axis::around(x, 0.0, 100.0), Axis::of_at_least(pruning.metric.axis_label(), y, FLAT)];
     Chart {
         name,
         label: format!("{}-{}", name.to_lowercase().replace(' ', ""), pruning.file.subject),
         title: format!("{title}; {}", pruning.file.title()),
-        notes: notes(pruning, context, looks),
+        notes: notes(pruning, context, curves),
         width: COLUMN,
         columns: 1,
-        legend: legend(pruning, looks),
-        panels: vec![Panel {
-            name: String::new(),
-            x: Axis::percent(x),
-            y: y_axis(pruning, looks),
-            height: 150.0,
-            share: 1.0,
-            layers,
-        }],
+        legend: legend(pruning, curves),
+        panels: vec![Panel::new("", axes, 150.0, layers)],
         color_bar: None,
     }
-}
-
-/// Holds all points, the base and the floors.
-fn y_axis(pruning: &Pruning, looks: &[(&Series, Look)]) -> Axis {
-    let points = looks.iter().flat_map(|(series, _)| &series.runs).flatten().map(|row| row.score);
-    let floors = pruning.floors.values().map(|row| row.score);
-    let (low, high) = extent(points.chain(floors).chain([pruning.base]));
-    let missing = (FLAT - (high - low)).max(0.0) / 2.0;
-    Axis::around(pruning.metric.axis_label(), low - missing, high + missing)
 }
 
 /// Runs of steps between which none is missing.
@@ -125,80 +110,67 @@ fn pieces(series: &Series) -> impl Iterator<Item = &[PruningRow]> {
 }
 
 /// The 95 % interval around a curve; random orders have none, since ten would hide each other.
-fn bands(series: &Series, color: Color) -> Vec<Layer> {
-    if matches!(series.curve.order, Order::Random | Order::Swap) {
-        return Vec::new();
-    }
+fn bands((series, _, style, _): &Drawn<'_>) -> Vec<Layer> {
     let end = |row: &PruningRow| {
         let ends = if row.masked == 0 { Some((row.score, row.score)) } else { interval(row) };
         ends.map(|(low, high)| (percent(row), low, high))
     };
     let band = |piece: &[PruningRow]| {
         let ends: Vec<_> = piece.iter().filter_map(end).collect();
-        (ends.len() > 1).then_some(Layer::Band(ends, color))
+        (ends.len() > 1).then_some(Layer::Band(ends, style.color))
     };
-    pieces(series).filter_map(band).collect()
+    let has_none = matches!(series.curve.order, Order::Random | Order::Swap);
+    pieces(series).filter(|_| !has_none).filter_map(band).collect()
 }
 
 /// The line of a curve, or of each of its runs, with its marks: hollow where the score is significantly worse than the base.
-fn lines(series: &Series, look: &Look, context: Context<'_>) -> Vec<Layer> {
-    let is_complement = series.curve.is_complement;
-    let style = if is_complement { Style::dashed(look.line.color, 0.7) } else { look.line };
+/// Swaps are tried at one number of heads: the intact model is not of their making.
+fn lines((series, _, style, mark): &Drawn<'_>, context: Context<'_>) -> Vec<Layer> {
+    let (is_complement, is_swap) = (series.curve.is_complement, series.curve.order == Order::Swap);
+    let style = if is_complement { Style::dashed(style.color, 0.7) } else { *style };
     let point = |row: &PruningRow| (percent(row), row.score);
     let mut layers = Vec::new();
     for piece in pieces(series) {
-        if series.curve.order != Order::Swap {
-            layers.push(Layer::Line(piece.iter().map(point).collect(), style));
-        }
-        let Some(mark) = look.mark.filter(|_| !is_complement) else { continue };
-        // Swaps are tried at one number of heads: the intact model is not of their making.
-        let rows = piece.iter().filter(|row| series.curve.order != Order::Swap || row.masked > 0);
-        let (worse, others): (Vec<_>, Vec<_>) = rows.partition(|row| context.criterion.is_loss(*row));
-        for (rows, mark) in [(others, mark), (worse, mark.hollow())] {
-            if !rows.is_empty() {
-                layers.push(Layer::Points(rows.into_iter().map(point).collect(), mark));
-            }
+        layers.extend((!is_swap).then(|| Layer::Line(piece.iter().map(point).collect(), style)));
+        let Some(mark) = mark.filter(|_| !is_complement) else { continue };
+        for (is_worse, mark) in [(false, mark), (true, mark.hollow())] {
+            let meant = piece.iter().filter(|row| context.criterion.is_loss(*row) == is_worse);
+            let places: Vec<_> = meant.filter(|row| !is_swap || row.masked > 0).map(point).collect();
+            layers.extend((!places.is_empty()).then_some(Layer::Points(places, mark)));
         }
     }
     layers
-}
-
-/// The score without any head.
-fn floor(row: &PruningRow, color: Color, name: &str) -> Layer {
-    Layer::rule(At::Y(row.score), Style::line(color, 0.4), name)
 }
 
 /// How many heads can go by importance, by both rules.
 fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
     let Some(series) = pruning.find(Scope::All, Order::Importance) else { return Vec::new() };
     let judge = pruning.judge(context.criterion);
-    let cut = |which| {
+    let cut = |(which, name, style)| {
         let removable = series.removable(judge, which)?;
-        let share = format!("{} %", share(removable.percent, removable.is_open));
-        let (name, style) = match which {
-            Which::ShownSafe => (format!("safe {share}"), Style::line(INK, 0.6)),
-            Which::NoSignificantLoss => (format!("no sig. loss {share}"), Style::dashed(GREY, 0.6)),
-        };
-        Some(Layer::rule(At::X(removable.percent), style, name))
+        let share = share(removable.percent, removable.is_open);
+        Some(Layer::Rule(At::X(removable.percent), style, format!("{name} {share} %")))
     };
-    Which::BOTH.into_iter().filter_map(cut).collect()
+    let [safe, no_loss] = Which::BOTH;
+    [(safe, "safe", Style::line(INK, 0.6)), (no_loss, "no sig. loss", BASE)]
+        .into_iter()
+        .filter_map(cut)
+        .collect()
 }
 
-fn look(series: &Series) -> Look {
+fn look(series: &Series) -> Drawn<'_> {
     let order = series.curve.order;
-    let marked = |color, width, mark| (Style::line(color, width), mark);
-    let shape = |shape, radius, color| Some(Mark::new(shape, radius, color));
-    let (line, mark) = match order {
-        Order::Importance => marked(BLUE, 1.1, shape(Shape::Circle, 1.6, BLUE)),
-        Order::Oracle => marked(VERMILLION, 1.0, shape(Shape::Square, 1.2, VERMILLION)),
-        Order::Random => marked(SILVER, 0.35, None),
-        Order::Entropy => marked(ORANGE, 0.7, shape(Shape::Triangle, 1.2, ORANGE)),
-        Order::Confidence => marked(GREEN, 0.7, shape(Shape::Wedge, 1.2, GREEN)),
-        Order::AttentionGradient => marked(PURPLE, 0.7, shape(Shape::Diamond, 1.2, PURPLE)),
-        Order::ImportanceEntropy => marked(SKY, 0.7, shape(Shape::Square, 1.0, SKY)),
-        Order::GreedyForward => marked(INK, 0.7, shape(Shape::Cross, 1.3, INK)),
-        Order::Swap => marked(BROWN, 0.7, shape(Shape::Diamond, 2.2, BROWN)),
-        Order::Floor => marked(GREY, 0.4, None),
+    let (color, width, mark) = match order {
+        Order::Importance => (BLUE, 1.1, Some((Shape::Circle, 1.6))),
+        Order::Oracle => (VERMILLION, 1.0, Some((Shape::Square, 1.2))),
+        Order::Random => (SILVER, 0.35, None),
+        Order::Entropy => (ORANGE, 0.7, Some((Shape::Triangle, 1.2))),
+        Order::Confidence => (GREEN, 0.7, Some((Shape::Wedge, 1.2))),
+        Order::AttentionGradient => (PURPLE, 0.7, Some((Shape::Diamond, 1.2))),
+        Order::ImportanceEntropy => (SKY, 0.7, Some((Shape::Square, 1.0))),
+        Order::GreedyForward => (INK, 0.7, Some((Shape::Cross, 1.3))),
+        Order::Swap => (BROWN, 0.7, Some((Shape::Diamond, 2.2))),
+        Order::Floor => (GREY, 0.4, None),
     };
     let name = match order {
         Order::Random if series.runs.len() > 1 => format!("random ({})", series.runs.len()),
@@ -208,51 +180,45 @@ fn look(series: &Series) -> Look {
         Order::Swap => "swaps".to_owned(),
         order => order.to_string(),
     };
-    Look { name, line, mark }
+    (series, name, Style::line(color, width), mark.map(|(shape, radius)| Mark::new(shape, radius, color)))
 }
 
 /// One entry for each curve; dashes say the rest.
-fn legend(pruning: &Pruning, looks: &[(&Series, Look)]) -> Vec<Entry> {
-    let entry = |(series, look): &(&Series, Look)| {
-        let text = format!("{}{}", look.name, pruning.state(series));
-        let is_swap = series.curve.order == Order::Swap;
-        let line = (!is_swap).then_some(look.line);
-        Entry { line, mark: look.mark, ..Entry::text(text) }
+fn legend(pruning: &Pruning, curves: &[Drawn<'_>]) -> Vec<Entry> {
+    let entry = |(series, name, style, mark): &Drawn<'_>| {
+        let line = (series.curve.order != Order::Swap).then_some(*style);
+        Entry { line, mark: *mark, ..Entry::text(format!("{name}{}", pruning.state(series))) }
     };
-    let has_complement = looks.iter().any(|(series, _)| series.curve.is_complement);
-    let complement = Entry::text("complement").line(Style::dashed(INK, 0.7));
-    let base = Entry::text(format!("base {}", pruning.metric.amount(pruning.base)));
-    let curves = looks.iter().filter(|(series, _)| !series.curve.is_complement).map(entry);
-    curves
-        .chain(has_complement.then_some(complement))
-        .chain([base.line(Style::dashed(GREY, 0.6))])
-        .collect()
+    let (turned, plain): (Vec<_>, Vec<_>) =
+        curves.iter().partition(|(series, ..)| series.curve.is_complement);
+    let complement = turned.first().map(|_| Entry::line("complement", Style::dashed(INK, 0.7)));
+    let base = Entry::line(format!("base {}", pruning.metric.amount(pruning.base)), BASE);
+    plain.into_iter().map(entry).chain(complement).chain([base]).collect()
 }
 
-fn notes(pruning: &Pruning, context: Context<'_>, looks: &[(&Series, Look)]) -> Vec<String> {
-    let has = |is_meant: &dyn Fn(&Series) -> bool| looks.iter().any(|(series, _)| is_meant(series));
-    let mut notes = vec![pruning.base_line()];
-    notes.extend(pruning.file.of_orders());
+fn notes(pruning: &Pruning, context: Context<'_>, curves: &[Drawn<'_>]) -> Vec<String> {
+    let has = |is_meant: &dyn Fn(&Series) -> bool| curves.iter().any(|(series, ..)| is_meant(series));
+    let adjustment = match context.criterion.adjustment {
+        Adjustment::None => "",
+        Adjustment::Family => ", adjusted",
+        Adjustment::Bh => ", BH",
+    };
+    let (side, alpha) = (pruning.metric.worse_side(), short(context.criterion.alpha));
     let sentences = [
-        (has(&|series| !bands(series, GREY).is_empty()), "bands: 95 % intervals".to_owned()),
-        (has(&|series| series.curve.order == Order::Random), "thin grey lines: single random orders".to_owned()),
+        (curves.iter().any(|curve| !bands(curve).is_empty()), "bands: 95 % intervals".to_owned()),
+        (
+            has(&|series| series.curve.order == Order::Random),
+            "thin grey lines: single random orders".to_owned(),
+        ),
         (
             has(&|series| !series.curve.is_complement && series.has_loss(context.criterion)),
-            format!("hollow: {}", worse_than_base(&pruning.metric, context.criterion)),
+            format!("hollow: significantly {side} base (p < {alpha}{adjustment})"),
         ),
         (has(&|series| series.curve.is_complement), format!("dashed, complement: {COMPLEMENT}")),
         (has(&|series| series.curve.order == Order::Oracle), format!("oracle: {ORACLE}")),
     ];
-    notes.extend(sentences.into_iter().filter(|(is_so, _)| *is_so).map(|(_, text)| text));
-    let is_all = looks.iter().any(|(series, _)| series.curve.scope == Scope::All);
-    if is_all && pruning.find(Scope::All, Order::Importance).is_some() {
-        notes.push("upright lines: how many heads can go by importance, by the two rules".to_owned());
-        notes.extend(pruning.judge(context.criterion).rules("steps"));
-    }
-    if let Some(row) = pruning.floors.get(&Scope::All).filter(|_| is_all) {
-        notes.push(format!("floor: all heads masked, {}", pruning.metric.amount(row.score)));
-    }
-    notes.extend(without_attention(pruning).map(str::to_owned));
-    notes.extend(pruning.file.remark());
-    notes
+    let orders = pruning.file.of_orders().into_iter();
+    let blind = without_attention(pruning).map(str::to_owned);
+    let base = std::iter::once(pruning.base_line());
+    base.chain(orders).chain(that_hold(sentences)).chain(blind).chain(pruning.file.remark()).collect()
 }

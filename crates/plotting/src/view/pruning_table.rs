@@ -2,10 +2,9 @@
 //! Appendix B).
 use records::{Order, Scope};
 
-use super::{Context, open_question};
+use super::{Context, that_hold};
 use crate::data::pruning::{Pruning, Removable, Series, percent};
 use crate::judge::{Judge, Which};
-use crate::origin::Model;
 use crate::paper::{Paper, Share};
 use crate::table::{Cell, Row, Table, names};
 use crate::words::{self, tenths};
@@ -26,9 +25,9 @@ const NEAR: f64 = 5.0;
 /// One row for each curve, and one for each floor.
 pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
     let (metric, judge) = (&pruning.metric, pruning.judge(context.criterion));
-    let published = context.paper.filter(|_| pruning.model() == Model::Other).map_or(Vec::new(), Paper::shares);
-    let figure = pruning.beside().map(|beside| beside.shares());
-    let beside = published.iter().find(|share| Some(share.figure.as_str()) == figure);
+    let published = context.paper.filter(|_| !pruning.file.is_language()).map_or(Vec::new(), Paper::shares);
+    let figure = pruning.beside().map(|beside| beside.1);
+    let beside = published.iter().find(|(found, ..)| Some(found.as_str()) == figure);
     let mut columns = names(&["safe (%)", "change", "no sig. loss (%)", "change", "score at 50 %"]);
     columns.extend((!published.is_empty()).then(|| "paper (%)".to_owned()));
     let unit = metric.in_unit().strip_prefix(", ").map_or(String::new(), |unit| format!(", changes {unit}"));
@@ -43,8 +42,7 @@ pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
             metric.label(),
             pruning.file.title()
         ),
-        row_heading: "Order",
-        column_heading: "Largest share",
+        headings: ["Order", "Largest share"],
         columns,
         rows,
         summary: summary(pruning, judge),
@@ -77,7 +75,8 @@ fn row(pruning: &Pruning, series: &Series, judge: Judge, beside: Option<&Share>)
     let mut cells: Vec<_> = Which::BOTH.into_iter().flat_map(of).collect();
     cells.push(score_at(pruning, series, 50.0).into());
     let is_the_papers = pruning.find(Scope::All, Order::Importance) == Some(series);
-    let paper = beside.filter(|_| is_the_papers).map(|share| Cell::number(tenths(share.percent), share.percent));
+    let paper =
+        beside.filter(|_| is_the_papers).map(|(.., percent)| Cell::number(tenths(*percent), *percent));
     cells.push(paper.unwrap_or_default());
     Row { label: label(pruning, series), cells }
 }
@@ -113,54 +112,56 @@ fn summary(pruning: &Pruning, judge: Judge) -> Vec<String> {
     ];
     summary.extend(judge.rules("steps"));
     summary.extend(pruning.file.of_orders());
-    let shares = || {
-        pruning.series.iter().flat_map(|series| Which::BOTH.map(|which| series.removable(judge, which)))
-    };
+    let shares =
+        || pruning.series.iter().flat_map(|series| Which::BOTH.map(|which| series.removable(judge, which)));
     let has = |is_meant: &dyn Fn(&Series) -> bool| pruning.series.iter().any(is_meant);
-    let complement = format!("complement: {COMPLEMENT}");
     let sentences = [
         (
             shares().any(|share| share.is_none()),
-            "?: no step was tested in a way that could tell, or the only step that was searched is a loss",
+            "?: no step was tested in a way that could tell, or the only step that was searched is a loss"
+                .to_owned(),
         ),
         (
             shares().flatten().any(|share| share.is_open),
-            "\u{2265}: no step fails; the curve, or its tests, end here",
+            "\u{2265}: no step fails; the curve, or its tests, end here".to_owned(),
         ),
-        (has(&|series| series.runs.len() > 1), "random: median and range of the shares of single orders"),
+        (
+            has(&|series| series.runs.len() > 1),
+            "random: median and range of the shares of single orders".to_owned(),
+        ),
         (
             has(&|series| !pruning.is_finished(series)),
-            "not finished: the run was killed or is still going, so steps or their tests are missing",
+            "not finished: the run was killed or is still going, so steps or their tests are missing"
+                .to_owned(),
         ),
-        (has(&|series| series.curve.is_complement), &complement),
+        (has(&|series| series.curve.is_complement), format!("complement: {COMPLEMENT}")),
     ];
-    summary.extend(sentences.into_iter().filter(|(is_so, _)| *is_so).map(|(_, text)| text.to_owned()));
+    summary.extend(that_hold(sentences));
     summary
 }
 
 fn remarks(pruning: &Pruning, published: &[Share], beside: Option<&Share>) -> Vec<String> {
-    let mut remarks = Vec::new();
-    remarks.extend(beside.map(|share| format!("paper: Michel et al. (2019), {}, {}", share.figure, share.task)));
-    if !published.is_empty() {
-        let all = published.iter().map(|share| format!("{} % ({})", tenths(share.percent), share.task));
-        let all = all.collect::<Vec<_>>().join(", ");
-        remarks.push(format!("all shares in the paper, \"without noticeable loss\": {all}"));
-    }
-    if pruning.series.iter().any(|series| series.curve.order == Order::Oracle) {
-        remarks.push(format!("oracle: {ORACLE}"));
-    }
-    remarks.extend(open_question(pruning.model()));
-    remarks.extend(without_attention(pruning).map(str::to_owned));
-    remarks.extend(pruning.file.remark());
-    remarks
+    let all = published.iter().map(|(_, task, percent)| format!("{} % ({task})", tenths(*percent)));
+    let all = format!(
+        "all shares in the paper, \"without noticeable loss\": {}",
+        all.collect::<Vec<_>>().join(", ")
+    );
+    let has_oracle = pruning.series.iter().any(|series| series.curve.order == Order::Oracle);
+    let paper = beside.map(|(figure, task, _)| format!("paper: Michel et al. (2019), {figure}, {task}"));
+    paper
+        .into_iter()
+        .chain(that_hold([(!published.is_empty(), all), (has_oracle, format!("oracle: {ORACLE}"))]))
+        .chain(pruning.file.open_question())
+        .chain(without_attention(pruning).map(str::to_owned))
+        .chain(pruning.file.remark())
+        .collect()
 }
 
 /// What a model whose only attention type is `self` still sees with all heads masked, where it was scored so.
 pub fn without_attention(pruning: &Pruning) -> Option<&'static str> {
-    pruning.has_blind_step().then_some(match pruning.model() {
-        Model::Language => "at 100 % each position sees only itself: a token is predicted from the one before it alone",
-        Model::Other => {
-            "at 100 % the first position, which is classified, sees only itself: every text gets the same class"
-        }
+    pruning.has_blind_step().then_some(if pruning.file.is_language() {
+        "at 100 % each position sees only itself: a token is predicted from the one before it alone"
+    } else {
+        "at 100 % the first position, which is classified, sees only itself: every text gets the same class"
     })
 }

@@ -1,9 +1,10 @@
 //! Table 4: segments a second with all heads and without some (Michel et al. 2019, Section 4.3).
 use records::SpeedRow;
 
-use super::Context;
-use crate::Error;
-use crate::paper::Paper;
+use anyhow::Result;
+
+use super::{Context, that_hold};
+use crate::paper::{Paper, Published};
 use crate::source::ResultFile;
 use crate::table::{Cell, Row, Table, names};
 use crate::words::{count, decimals, signed, tenths};
@@ -19,18 +20,13 @@ const MEBIBYTE: f64 = 1024.0 * 1024.0;
 /// How fast a model is with all its heads and without some.
 #[derive(Debug, Clone)]
 pub struct Speed {
-    /// The file that the rows are from.
     pub file: ResultFile,
-    /// By number of removed heads, then by batch size; at least one.
     pub rows: Vec<SpeedRow>,
 }
 
 impl Speed {
     /// Reads a file of `speed-bench`.
-    ///
-    /// # Errors
-    /// If the file is missing or damaged, or its rows are not of one model.
-    pub fn read(mut file: ResultFile) -> Result<Self, Error> {
+    pub fn read(mut file: ResultFile) -> Result<Self> {
         Ok(Self { rows: file.rows(EXPERIMENT)?, file })
     }
 
@@ -102,41 +98,47 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], paper: Option<&Paper>) -> Table {
         name: "Table 4",
         label: label(speed, rows, STEM),
         title: format!("{unit} a second, original and {}; {}", without(rows), speed.file.title()),
-        row_heading: "Batch size",
-        column_heading: "Speed",
+        headings: ["Batch size", "Speed"],
         columns,
         rows: rows.iter().map(row).collect(),
         mark: Some("the 95 % interval of the speedup does not hold 0".to_owned()),
         summary: summary(speed, rows),
-        remarks: paper.filter(|_| is_comparable).map(paper_remark).into_iter().chain(speed.file.remark()).collect(),
+        remarks: paper
+            .filter(|_| is_comparable)
+            .map(paper_remark)
+            .into_iter()
+            .chain(speed.file.remark())
+            .collect(),
         ..Table::default()
     }
 }
 
 fn summary(speed: &Speed, rows: &[SpeedRow]) -> Vec<String> {
-    let repeats = range(rows, "repeat", |row| row.repeats);
-    let segments = range(rows, "segment", |row| row.segments);
-    let mut summary = vec![
+    let (repeats, segments) =
+        (range(rows, "repeat", |row| row.repeats), range(rows, "segment", |row| row.segments));
+    let neighbours: Option<Vec<f64>> = rows.iter().map(|row| row.neighbours).collect();
+    let neighbours = neighbours.map(|shares| {
+        let most = tenths(100.0 * shares.into_iter().fold(0.0, f64::max));
+        format!("other processes took at most {most} % of the machine's processor time")
+    });
+    let continued = speed.file.number("continue_by").map(|tokens| {
+        format!("each segment is continued by {}, greedily and with a cache", count(tokens as usize, "token"))
+    });
+    let unfinished = "not finished: the run was killed or is still going, so rows may be missing";
+    [
         format!("mean \u{b1} standard deviation of {repeats} over {segments}, both models in turn, after one to warm up"),
         "speedup: geometric mean over pairs of neighbouring passes; predicted: the speedup if time were only \
          multiply-adds"
             .to_owned(),
         which_heads(speed),
-    ];
-    summary.extend(speed.file.number("continue_by").map(|tokens| {
-        format!("each segment is continued by {}, greedily and with a cache", count(tokens as usize, "token"))
-    }));
-    summary.extend(speed.file.departures());
-    summary.extend(speed.file.machine().map(|machine| format!("measured on {machine}")));
-    let neighbours: Option<Vec<f64>> = rows.iter().map(|row| row.neighbours).collect();
-    summary.extend(neighbours.map(|shares| {
-        let most = tenths(100.0 * shares.into_iter().fold(0.0, f64::max));
-        format!("other processes took at most {most} % of the machine's processor time")
-    }));
-    if !speed.is_finished() {
-        summary.push("not finished: the run was killed or is still going, so rows may be missing".to_owned());
-    }
-    summary
+    ]
+    .into_iter()
+    .chain(continued)
+    .chain(speed.file.departures())
+    .chain(speed.file.machine().map(|machine| format!("measured on {machine}")))
+    .chain(neighbours)
+    .chain(that_hold([(!speed.is_finished(), unfinished.to_owned())]))
+    .collect()
 }
 
 /// Which heads were removed, as far as the signature says.
@@ -149,9 +151,12 @@ fn which_heads(speed: &Speed) -> String {
 }
 
 fn paper_remark(paper: &Paper) -> String {
-    let speeds = paper.speeds.chunk_by(|left, right| left.batch_size == right.batch_size).map(|models| {
-        let speeds = models.iter().map(|model| format!("{:.1}", model.examples_per_second));
-        format!("{} in batches of {}", speeds.collect::<Vec<_>>().join(" and "), models[0].batch_size)
+    let rows = paper.rows("table4");
+    let batches = rows.chunk_by(|left, right| left.batch_size == right.batch_size);
+    let speeds = batches.map(|models| {
+        let speed = |model: &Published| Some(format!("{:.1}", model.examples_per_second?));
+        let speeds = models.iter().filter_map(speed).collect::<Vec<_>>().join(" and ");
+        format!("{speeds} in batches of {}", models[0].batch_size.unwrap_or(0))
     });
     format!(
         "paper: Michel et al. (2019), Table 4, BERT on MNLI matched, original and without half of its heads, examples a \
@@ -183,8 +188,7 @@ fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
         name: "Costs beside Table 4",
         label: label(speed, rows, "costs"),
         title: format!("What is computed and held, original and {}; {}", without(rows), speed.file.title()),
-        row_heading: "Batch size",
-        column_heading: "Costs",
+        headings: ["Batch size", "Costs"],
         rows: rows.iter().map(row).collect(),
         columns,
         summary: [
@@ -200,7 +204,8 @@ fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
 
 /// Both numbers and the change in percent; empty where there are none.
 fn before_after(original: Option<f64>, pruned: Option<f64>) -> Vec<Cell> {
-    let number = |value: Option<f64>| value.map_or(Cell::default(), |value| Cell::number(three_digits(value), value));
+    let number =
+        |value: Option<f64>| value.map_or(Cell::default(), |value| Cell::number(three_digits(value), value));
     let change = original.zip(pruned).map(|(original, pruned)| percent_more(pruned / original));
     vec![number(original), number(pruned), change.unwrap_or_default().into()]
 }
@@ -237,6 +242,6 @@ fn label(speed: &Speed, rows: &[SpeedRow], stem: &str) -> String {
 /// The published speedup at the same batch size, of a share that is ours but for less than one head.
 fn paper_speedup(row: &SpeedRow, paper: Option<&Paper>) -> Option<f64> {
     let is_near = |share: f64| (share / 100.0 * row.heads as f64 - row.removed as f64).abs() < 1.0;
-    let mut same = paper?.speeds.iter().filter(|paper| paper.batch_size == row.batch_size);
+    let mut same = paper?.rows("table4").iter().filter(|paper| paper.batch_size == Some(row.batch_size));
     same.find(|paper| paper.pruned_percent().is_some_and(is_near))?.speedup_percent
 }

@@ -3,7 +3,7 @@ use records::visible::one_line;
 
 use super::capitalised;
 use crate::chart::{Chart, TEXT};
-use crate::table::{Cell, ColumnGroup, Table};
+use crate::table::{Cell, Table};
 
 /// With more columns than this a table spans both text columns in small type.
 const NARROW: usize = 8;
@@ -66,11 +66,11 @@ fn head(table: &Table) -> Vec<String> {
     let names: String = table.columns.iter().map(|name| format!(" & {}", escape(name))).collect();
     let mut lines = vec![
         r"    \toprule".to_owned(),
-        format!(r"    & \multicolumn{{{columns}}}{{c}}{{{}}} \\", escape(table.column_heading)),
+        format!(r"    & \multicolumn{{{columns}}}{{c}}{{{}}} \\", escape(table.headings[1])),
         format!(r"    \cmidrule(l){{2-{}}}", columns + 1),
     ];
     lines.extend(groups(table));
-    lines.push(format!(r"    {}{names} \\", escape(table.row_heading)));
+    lines.push(format!(r"    {}{names} \\", escape(table.headings[0])));
     lines.push(r"    \midrule".to_owned());
     lines
 }
@@ -81,7 +81,7 @@ fn groups(table: &Table) -> Vec<String> {
         return Vec::new();
     }
     let (mut names, mut rules, mut next) = (String::new(), String::new(), 2);
-    for ColumnGroup { name, columns } in &table.column_groups {
+    for (name, columns) in &table.column_groups {
         names += &format!(r" & \multicolumn{{{columns}}}{{c}}{{{}}}", escape(name));
         rules += &format!(r"\cmidrule(lr){{{next}-{}}}", next + columns - 1);
         next += columns;

@@ -10,7 +10,7 @@ pub fn render(table: &Table) -> String {
     let table = &table.visible();
     let notes = table.mark.iter().map(|mark| format!("bold: {mark}"));
     let notes = notes.chain(table.summary.iter().chain(&table.remarks).cloned());
-    let corner = format!("{} / {}", table.row_heading, table.column_heading.to_lowercase());
+    let corner = format!("{} / {}", table.headings[0], table.headings[1].to_lowercase());
     let mut lines = vec![format!("**{}.** {}", table.name, escape(&table.title)), String::new()];
     lines.extend(grid(table, &corner));
     lines.push(String::new());
@@ -22,7 +22,7 @@ pub fn render(table: &Table) -> String {
 pub fn section(table: &Table) -> String {
     let table = &table.visible();
     let mut lines = vec![format!("## {}", table.name), String::new(), escape(&table.title), String::new()];
-    lines.extend(grid(table, table.row_heading));
+    lines.extend(grid(table, table.headings[0]));
     if !table.remarks.is_empty() {
         lines.push(String::new());
     }
@@ -51,17 +51,20 @@ fn grid(table: &Table, corner: &str) -> Vec<String> {
     if !table.column_groups.is_empty() {
         lines.push(line(std::iter::once(String::new()).chain(groups(table))));
     }
-    lines.extend(table.rows.iter().map(|row| {
-        line(std::iter::once(escape(&row.label)).chain(row.cells.iter().map(marked)))
-    }));
+    lines.extend(
+        table
+            .rows
+            .iter()
+            .map(|row| line(std::iter::once(escape(&row.label)).chain(row.cells.iter().map(marked)))),
+    );
     lines
 }
 
 /// The name of each group in its first column; pipe tables have one line of names, so that this is a row below them.
 fn groups(table: &Table) -> impl Iterator<Item = String> {
-    table.column_groups.iter().flat_map(|group| {
-        let rest = (1..group.columns).map(|_| String::new());
-        std::iter::once(format!("*{}*", escape(&group.name))).chain(rest)
+    table.column_groups.iter().flat_map(|(name, columns)| {
+        let rest = (1..*columns).map(|_| String::new());
+        std::iter::once(format!("*{}*", escape(name))).chain(rest)
     })
 }
 

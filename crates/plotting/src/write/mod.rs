@@ -8,12 +8,13 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, Result};
+
 use crate::chart::Chart;
+use crate::paint;
 use crate::table::Table;
-use crate::{Error, paint};
 
 pub use markdown::section;
-pub use terminal::render as terminal;
 
 /// A file format for figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -27,13 +28,9 @@ pub enum Format {
 /// What belongs together under one name: a chart with its caption, tables, or both.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sheet {
-    /// Name of its files, without extension.
     pub stem: String,
-    /// The figure.
     pub chart: Option<Chart>,
-    /// The tables.
     pub tables: Vec<Table>,
-    /// Whether the tables are printed too.
     pub is_printed: bool,
 }
 
@@ -71,16 +68,12 @@ impl Sheet {
     }
 
     /// Writes all files into a folder, which is made if needed, and returns their paths.
-    ///
-    /// # Errors
-    /// If one cannot be drawn or written.
-    pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>, Error> {
+    pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>> {
         if self.chart.is_none() && self.tables.is_empty() {
             return self.remove(folder).map(|()| Vec::new());
         }
-        let file = |extension: &str, bytes: &[u8]| {
-            write_file(folder, &format!("{}.{extension}", self.stem), bytes)
-        };
+        let file =
+            |extension: &str, bytes: &[u8]| write_file(folder, &format!("{}.{extension}", self.stem), bytes);
         let mut paths = vec![file("md", self.markdown().as_bytes())?, file("tex", self.latex().as_bytes())?];
         let Some(chart) = &self.chart else { return Ok(paths) };
         let svg = paint::svg(chart)?;
@@ -93,11 +86,13 @@ impl Sheet {
         Ok(paths)
     }
 
-    fn remove(&self, folder: &Path) -> Result<(), Error> {
+    fn remove(&self, folder: &Path) -> Result<()> {
         ["md", "tex", "svg", "png"].into_iter().try_for_each(|extension| {
             let path = folder.join(format!("{}.{extension}", self.stem));
             match fs::remove_file(&path) {
-                Err(source) if source.kind() != ErrorKind::NotFound => Err(Error::Write { path, source }),
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    Err(error).with_context(|| format!("cannot remove `{}`", path.display()))
+                }
                 _ => Ok(()),
             }
         })
@@ -105,13 +100,10 @@ impl Sheet {
 }
 
 /// Writes a file into a folder that is made if needed, and returns its path.
-///
-/// # Errors
-/// If that fails.
-pub fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
+pub fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     let path = folder.join(name);
-    fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
-    fs::write(&path, bytes).map_err(|source| Error::Write { path: path.clone(), source })?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot write `{}`", folder.display()))?;
+    fs::write(&path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
     Ok(path)
 }
 

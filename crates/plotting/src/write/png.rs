@@ -1,11 +1,11 @@
 //! Drawings as pixels.
 use std::sync::{Arc, LazyLock};
 
+use anyhow::{Context as _, Result};
 use png::{ColorType, Compression, Encoder, EncodingError, PixelDimensions, Unit};
 use resvg::usvg::fontdb::Database;
 use resvg::{tiny_skia, usvg};
 
-use crate::Error;
 use crate::paint::UNITS_PER_INCH;
 use crate::paint::text::FONT;
 
@@ -17,19 +17,19 @@ static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
 });
 
 /// The drawing as PNG, with its print size in the file.
-pub fn render(svg: &str) -> Result<Vec<u8>, Error> {
+pub fn render(svg: &str) -> Result<Vec<u8>> {
     let options = usvg::Options {
         dpi: UNITS_PER_INCH as f32,
         font_family: "Roboto".to_owned(),
         fontdb: FONTS.clone(),
         ..usvg::Options::default()
     };
-    let tree = usvg::Tree::from_str(svg, &options).map_err(|error| Error::Draw(error.to_string()))?;
+    let tree = usvg::Tree::from_str(svg, &options).context("cannot draw the figure")?;
     let size = tree.size().to_int_size();
     let pixmap = tiny_skia::Pixmap::new(size.width(), size.height());
-    let mut pixmap = pixmap.ok_or_else(|| Error::Draw("it has no size".to_owned()))?;
+    let mut pixmap = pixmap.context("cannot draw the figure: it has no size")?;
     resvg::render(&tree, tiny_skia::Transform::identity(), &mut pixmap.as_mut());
-    encode(&pixmap).map_err(|error| Error::Draw(error.to_string()))
+    encode(&pixmap).context("cannot draw the figure")
 }
 
 /// Encodes without transparency and with the resolution, which LaTeX takes as the size in print.

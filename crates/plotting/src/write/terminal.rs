@@ -12,16 +12,16 @@ pub fn render(table: &Table) -> String {
     let first = first_width(table);
     let width = cell_width(table);
     let mut text = format!("{}. {}\n\n", table.name, table.title);
-    let _ = writeln!(text, "{:first$}  {:>width$}", "", table.column_heading);
+    let _ = writeln!(text, "{:first$}  {:>width$}", "", table.headings[1]);
     if !table.column_groups.is_empty() {
-        let names = table.column_groups.iter().map(|group| {
-            let span = group.columns * (width + 3) - 2;
-            format!("  {:-<span$}", format!("{} ", group.name))
+        let names = table.column_groups.iter().map(|(name, columns)| {
+            let span = columns * (width + 3) - 2;
+            format!("  {:-<span$}", format!("{name} "))
         });
         push_line(&mut text, &format!("{:first$}{}", "", names.collect::<String>()));
     }
     let header = table.columns.iter().map(|name| format!("  {name:>width$} "));
-    push_line(&mut text, &format!("{:>first$}{}", table.row_heading, header.collect::<String>()));
+    push_line(&mut text, &format!("{:>first$}{}", table.headings[0], header.collect::<String>()));
     for row in &table.rows {
         let cells = row.cells.iter().map(|cell| styled(cell, width));
         push_line(&mut text, &format!("{:>first$}{}", row.label, cells.collect::<String>()));
@@ -43,13 +43,13 @@ fn push_line(text: &mut String, line: &str) {
 
 fn first_width(table: &Table) -> usize {
     let labels = table.rows.iter().map(|row| row.label.chars().count());
-    labels.chain([table.row_heading.len()]).max().unwrap_or(0)
+    labels.chain([table.headings[0].len()]).max().unwrap_or(0)
 }
 
 fn cell_width(table: &Table) -> usize {
     let cells = table.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.text.chars().count());
     let names = table.columns.iter().map(|name| name.chars().count());
-    cells.chain(names).chain([table.column_heading.len()]).max().unwrap_or(0)
+    cells.chain(names).chain([table.headings[1].len()]).max().unwrap_or(0)
 }
 
 /// The cell, padded on the left; the padding is not underlined.

@@ -234,6 +234,7 @@ pub(crate) use tested_columns;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Attention, Order, Scope};
 
     fn fields<R: Row>(row: &R) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
@@ -265,7 +266,7 @@ mod tests {
         assert_eq!(TrainingRow::COLUMNS.join(","), header);
 
         let importance = ImportanceRow {
-            attention: "self".to_owned(),
+            attention: Attention::SelfAttention,
             layer: 1,
             head: 1,
             example: 1.0,
@@ -284,8 +285,8 @@ mod tests {
         assert_eq!(ImportanceRow::COLUMNS.join(","), header);
 
         let pruning = PruningRow {
-            attention: "all".to_owned(),
-            order: "importance".to_owned(),
+            attention: Scope::All,
+            order: Order::Importance,
             order_seed: None,
             complement: false,
             step: 0,
@@ -312,7 +313,7 @@ mod tests {
         assert_eq!(PruningRow::COLUMNS.join(","), header);
 
         let correlation = CorrelationRow {
-            attention: "all".to_owned(),
+            attention: Scope::All,
             heads: 1,
             metric: "bleu".to_owned(),
             first_base_score: 1.0,

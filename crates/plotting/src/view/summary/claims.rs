@@ -1,23 +1,24 @@
 //! The claims of Michel et al. (2019), one table each.
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 
-use super::{Claim, Subject, row};
-use crate::data::best_heads::{BestHeads, Enough};
+use super::{Cells, Claim, Subject, row};
+use crate::data::best_heads::{BestHeads, enough, enough_published};
 use crate::data::dynamics::{Checkpoint, Dynamics};
 use crate::data::pruning::{Pruning, Series};
 use crate::data::sweep::Sweep;
 use crate::judge::{Adjustment, CAUTION, Criterion, Tally, Which};
 use crate::paper::{
-    BASE_BLEU, BETTER, BLEU_LEFT, BREAKDOWN, Best, FIGURE_2A, FIGURE_2B, FIGURE_5, HEADS, Paper, SIGNIFICANT,
+    BASE_BLEU, BETTER, BLEU_LEFT, BREAKDOWN, FIGURE_2A, FIGURE_2B, FIGURE_5, HEADS, Paper, Published,
+    SIGNIFICANT,
 };
-use crate::table::{Cell, Table};
+use crate::table::Cell;
 use crate::view::Context;
-use crate::view::cross_domain::{COLUMNS, HOW_TO_READ, cells};
+use crate::view::cross_domain::{HOW_TO_READ, cells};
 use crate::view::pruning_table::{COMPLEMENT, ORACLE, score_at, share};
 use crate::words::{self, short, signed, tenths};
 
 /// Section 3.2: most single heads can go.
-pub fn single_heads(all: &[Subject], context: Context<'_>) -> Option<Table> {
+pub fn single_heads(all: &[Subject], context: Context<'_>) -> Claim {
     let sweeps = || all.iter().filter_map(|subject| subject.sweep.as_ref());
     let paper = context.paper.map(|paper| {
         let base = format!("BLEU {:.2}", paper.value(BASE_BLEU));
@@ -26,10 +27,6 @@ pub fn single_heads(all: &[Subject], context: Context<'_>) -> Option<Table> {
         let model = "M19: WMT, newstest2013 (Table 1)";
         row([model, "enc-enc", &base, &heads, "", "", &significant, &better, ""])
     });
-    let missing = |sweep: &Sweep| {
-        let sentences = sweep.all_missing_heads().into_iter();
-        sentences.map(|missing| format!("{}, {missing}", sweep.title())).collect::<Vec<_>>()
-    };
     Claim {
         name: "One head at a time: few matter (Section 3.2, Table 1)",
         how_to_read: format!(
@@ -38,22 +35,16 @@ pub fn single_heads(all: &[Subject], context: Context<'_>) -> Option<Table> {
              alarm among the heads of the type; better are those of them without which the score rises.",
             significantly(context.criterion)
         ),
-        columns: &[
-            "model and test set",
-            "attention",
-            "base",
-            "heads",
-            "significant",
-            "better",
-            "by the paper's p",
-            "better",
-            "adjusted",
-        ],
+        columns: "model and test set | attention | base | heads | significant | better | by the paper's p | better | adjusted",
         published: paper.into_iter().collect(),
         measured: sweeps().flat_map(|sweep| counts(sweep, context.criterion)).collect(),
-        remarks: sweeps().flat_map(missing).collect(),
+        remarks: sweeps().flat_map(|sweep| titled(sweep, sweep.missing_heads())).collect(),
     }
-    .table()
+}
+
+/// Sentences with the title of what they are about.
+fn titled(sweep: &Sweep, sentences: Vec<String>) -> Vec<String> {
+    sentences.iter().map(|sentence| format!("{}, {sentence}", sweep.file.title())).collect()
 }
 
 fn significantly(criterion: Criterion) -> String {
@@ -65,31 +56,26 @@ fn significantly(criterion: Criterion) -> String {
     format!("p < {}, {adjustment}", short(criterion.alpha))
 }
 
-fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Vec<Cell>> {
+fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Cells> {
     let base = sweep.metric.described(sweep.base);
     let counts = |attention: Attention| {
         let family = sweep.family(attention);
         let ours = criterion.tally(&family);
         let papers = Tally::of(&family, criterion.alpha, |row| row.p_koehn.or(row.p_value));
         let adjusted = Criterion { adjustment: Adjustment::Family, ..criterion }.tally(&family);
-        let number = |(tally, count): (Tally, usize)| {
-            if tally.tested > 0 { count.to_string() } else { String::new() }
+        let of = |tally: Tally| {
+            let numbers = [tally.significant, tally.better].map(|count| Cell::from(count.to_string()));
+            if tally.tested > 0 { numbers } else { Default::default() }
         };
-        let numbers = [
-            (ours, ours.significant),
-            (ours, ours.better),
-            (papers, papers.significant),
-            (papers, papers.better),
-            (adjusted, adjusted.significant),
-        ];
-        let fixed = row([&sweep.title(), attention.name(), &base, &family.len().to_string()]);
-        fixed.into_iter().chain(numbers.map(|found| number(found).into())).collect()
+        let mut cells = row([&sweep.file.title(), attention.name(), &base, &family.len().to_string()]);
+        cells.extend([ours, papers, adjusted].into_iter().flat_map(of));
+        cells
     };
     sweep.attentions().into_iter().map(counts).collect()
 }
 
 /// Section 3.3: one head of a layer is often enough.
-pub fn best_heads(all: &[Subject], context: Context<'_>) -> Option<Table> {
+pub fn best_heads(all: &[Subject], context: Context<'_>) -> Claim {
     let published = [
         ("table2", "M19: WMT, newstest2013 (Table 2)", "the same"),
         ("table3", "M19: BERT, MNLI matched (Table 3)", "the same"),
@@ -97,14 +83,10 @@ pub fn best_heads(all: &[Subject], context: Context<'_>) -> Option<Table> {
         ("table6", "M19: BERT, MNLI matched (Table 6)", "5,000 training examples"),
     ];
     let of_paper = |paper: &Paper| {
-        let layers = |(table, model, chosen)| published_layers(&paper.best_heads[table], model, chosen);
+        let layers = |(table, model, chosen)| published_layers(paper.rows(table), model, chosen);
         published.into_iter().flat_map(layers).collect()
     };
     let best = || all.iter().flat_map(|subject| &subject.best);
-    let missing = |best: &BestHeads| {
-        let title = best.sweep.title();
-        best.missing_heads().iter().map(|missing| format!("{title}, {missing}")).collect::<Vec<_>>()
-    };
     Claim {
         name: "One head of a layer is often enough (Section 3.3, Tables 2, 3, 5 and 6)",
         how_to_read: format!(
@@ -112,42 +94,34 @@ pub fn best_heads(all: &[Subject], context: Context<'_>) -> Option<Table> {
              Chosen on the same split, the best head is an optimistic choice.",
             both_rules(context.criterion)
         ),
-        columns: &[
-            "model and test set",
-            "attention",
-            "best head chosen on",
-            "shown safe in",
-            "no significant loss in",
-            "largest loss",
-        ],
+        columns: "model and test set | attention | best head chosen on | shown safe in | no significant loss in | largest loss",
         published: context.paper.map(of_paper).unwrap_or_default(),
         measured: best().flat_map(|best| layers(best, context.criterion)).collect(),
-        remarks: best().flat_map(missing).collect(),
+        remarks: best().flat_map(|best| titled(&best.sweep, best.missing_heads())).collect(),
     }
-    .table()
 }
 
-fn published_layers(cells: &[Best], model: &str, chosen: &str) -> Vec<Vec<Cell>> {
+fn published_layers(cells: &[Published], model: &str, chosen: &str) -> Vec<Cells> {
     let of = |attention: Attention| {
-        let deltas = cells.iter().filter(|cell| cell.attention == attention).map(|cell| cell.delta);
+        let deltas =
+            cells.iter().filter(|cell| cell.attention == Some(attention)).filter_map(|cell| cell.delta);
         let lowest = deltas.min_by(f64::total_cmp)?;
-        let layers = Enough::published(cells, attention).in_words().unwrap_or_default();
+        let layers = enough_published(cells, attention)?;
         Some(row([model, attention.name(), chosen, "", &layers, &signed(lowest, 2)]))
     };
     Attention::ALL.into_iter().filter_map(of).collect()
 }
 
-fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Vec<Cell>> {
+fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Cells> {
     let of = |attention: Attention| {
         let of_type = best.of(attention);
         let gain = |row: &AblationRow| row.difference(None).gain;
         let worst = of_type.values().min_by(|one, other| gain(one).total_cmp(&gain(other)));
         let worst = worst.map_or(String::new(), |row| best.sweep.metric.change(row.score_delta));
         let judge = best.sweep.judge(criterion);
-        let enough = |which| Enough::of(&of_type, judge, which).in_words().unwrap_or_default();
-        let [safe, no_loss] = Which::BOTH.map(enough);
+        let [safe, no_loss] = Which::BOTH.map(|which| enough(&of_type, judge, which).unwrap_or_default());
         let chosen = best.selected_on.as_deref().unwrap_or("the same");
-        row([&best.sweep.title(), attention.name(), chosen, &safe, &no_loss, &worst])
+        row([&best.sweep.file.title(), attention.name(), chosen, &safe, &no_loss, &worst])
     };
     best.sweep.attentions().into_iter().map(of).collect()
 }
@@ -162,14 +136,10 @@ fn both_rules(criterion: Criterion) -> String {
 }
 
 /// Section 3.4: important heads are important in another domain too.
-pub fn across_domains(all: &[Subject], context: Context<'_>) -> Option<Table> {
-    let columns: Vec<_> = ["model and test sets", "attention"].into_iter().chain(COLUMNS).collect();
+pub fn across_domains(all: &[Subject], context: Context<'_>) -> Claim {
     let paper = context.paper.map(|paper| {
-        let published = |(model, attention, name)| {
-            let mut cells = row([model, attention, "", &format!("{:.2}", paper.value(name))]);
-            cells.resize(columns.len(), Cell::default());
-            cells
-        };
+        let published =
+            |(model, attention, name)| row([model, attention, "", &format!("{:.2}", paper.value(name))]);
         [
             ("M19: WMT, newstest2013 and MTNT (Figure 2a)", "all reported", FIGURE_2A),
             ("M19: BERT, MNLI matched and mismatched (Figure 2b)", "self", FIGURE_2B),
@@ -178,7 +148,7 @@ pub fn across_domains(all: &[Subject], context: Context<'_>) -> Option<Table> {
     });
     let pairs = all.iter().flat_map(|subject| &subject.pairs);
     let measured = pairs.flat_map(|pair| {
-        pair.rows().map(move |found| {
+        pair.rows.iter().map(move |found| {
             let texts = [pair.title(), found.attention.to_string()].into_iter().chain(cells(found));
             texts.map(Cell::from).collect()
         })
@@ -189,20 +159,27 @@ pub fn across_domains(all: &[Subject], context: Context<'_>) -> Option<Table> {
             "How to read it: Pearson's r between the scores with one head masked on two test sets, with what noise \
              allows; {HOW_TO_READ}."
         ),
-        columns: &columns,
+        columns: "model and test sets | attention | heads | r | 95 % interval | p of r | reliability | ceiling of r | rho | top heads shared | reading",
         published: paper.into_iter().flatten().collect(),
         measured: measured.collect(),
         remarks: Vec::new(),
     }
-    .table()
 }
 
 /// Section 4.2: many heads can go at once.
-pub fn removable(all: &[Subject], context: Context<'_>) -> Option<Table> {
-    let published = context.paper.map_or(Vec::new(), Paper::shares).into_iter().map(|share| {
-        let model = format!("M19: {} ({})", share.task, share.figure);
-        row([&model, "importance", "", "", "", "", &format!("{} %", tenths(share.percent)), "", "", "", ""])
-    });
+pub fn removable(all: &[Subject], context: Context<'_>) -> Claim {
+    let published =
+        context.paper.map_or(Vec::new(), Paper::shares).into_iter().map(|(figure, task, percent)| {
+            row([
+                &format!("M19: {task} ({figure})"),
+                "importance",
+                "",
+                "",
+                "",
+                "",
+                &format!("{} %", tenths(percent)),
+            ])
+        });
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref());
     Claim {
         name: "Many heads can go at once (Section 4.2, Figures 3 and 6)",
@@ -212,28 +189,15 @@ pub fn removable(all: &[Subject], context: Context<'_>) -> Option<Table> {
              the median stands with the least and the greatest share. Complement: {COMPLEMENT}; floor: all heads masked.",
             both_rules(context.criterion)
         ),
-        columns: &[
-            "model and test set",
-            "order",
-            "base",
-            "heads",
-            "shown safe",
-            "change",
-            "no significant loss",
-            "change",
-            "score at 50 %",
-            "complement at 50 %",
-            "floor",
-        ],
+        columns: "model and test set | order | base | heads | shown safe | change | no significant loss | change | score at 50 % | complement at 50 % | floor",
         published: published.collect(),
         measured: measured.flat_map(|pruning| shares_of(pruning, context.criterion)).collect(),
         remarks: Vec::new(),
     }
-    .table()
 }
 
 /// A row for each of the orders that the paper compares.
-fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<Vec<Cell>> {
+fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<Cells> {
     let of = |order: Order| {
         let series = pruning.find(Scope::All, order)?;
         let heads = series.runs.first()?.first()?.heads.to_string();
@@ -276,14 +240,14 @@ fn in_words(share: Option<String>, is_finished: bool) -> String {
 }
 
 /// Section 5: attention from decoder to encoder needs its heads most.
-pub fn by_type(all: &[Subject], context: Context<'_>) -> Option<Table> {
+pub fn by_type(all: &[Subject], context: Context<'_>) -> Claim {
     let of_paper = |paper: &Paper| {
         let [breaks, left] = [BREAKDOWN, BLEU_LEFT].map(|name| tenths(paper.value(name)));
         let (model, breaks) = ("M19: WMT, newstest2013 (Figure 4)", format!("breaks down after {breaks} %"));
         vec![
-            row([model, "enc-enc", "", "", "", "", &left, ""]),
-            row([model, "enc-dec", "", "", &breaks, "", "", ""]),
-            row([model, "dec-dec", "", "", "", "", &left, ""]),
+            row([model, "enc-enc", "", "", "", "", &left]),
+            row([model, "enc-dec", "", "", &breaks]),
+            row([model, "dec-dec", "", "", "", "", &left]),
         ]
     };
     let translators = all.iter().filter_map(|subject| subject.pruning.as_ref());
@@ -297,24 +261,14 @@ pub fn by_type(all: &[Subject], context: Context<'_>) -> Option<Table> {
         how_to_read: "How to read it: heads of one attention type masked by importance; the largest share that can go by the two \
                       rules above, and the score with half, with four fifths and with all of them masked."
             .to_owned(),
-        columns: &[
-            "model and test set",
-            "attention",
-            "base",
-            "shown safe",
-            "no significant loss",
-            "score at 50 %",
-            "score at 80 %",
-            "floor",
-        ],
+        columns: "model and test set | attention | base | shown safe | no significant loss | score at 50 % | score at 80 % | floor",
         published: context.paper.map(of_paper).unwrap_or_default(),
         measured: measured.collect(),
         remarks: Vec::new(),
     }
-    .table()
 }
 
-fn sensitivity(pruning: &Pruning, attention: Attention, series: &Series, criterion: Criterion) -> Vec<Cell> {
+fn sensitivity(pruning: &Pruning, attention: Attention, series: &Series, criterion: Criterion) -> Cells {
     let [safe, no_loss] = Which::BOTH.map(|which| share_of(pruning, series, criterion, which)[0].clone());
     let [half, most] = [50.0, 80.0].map(|share| score_at(pruning, series, share));
     let floor = floor(pruning, Scope::One(attention));
@@ -322,7 +276,7 @@ fn sensitivity(pruning: &Pruning, attention: Attention, series: &Series, criteri
 }
 
 /// Section 6: heads become dispensable while a model is trained.
-pub fn during_training(all: &[Subject], context: Context<'_>) -> Option<Table> {
+pub fn during_training(all: &[Subject], context: Context<'_>) -> Claim {
     let trainings = || all.iter().filter_map(|subject| subject.dynamics.as_ref());
     let notes = |dynamics: &Dynamics| {
         let title = dynamics.file.title();
@@ -334,32 +288,23 @@ pub fn during_training(all: &[Subject], context: Context<'_>) -> Option<Table> {
                       unpruned score kept; after the last checkpoint and, to compare, after the first with a score above 0. The \
                       paper says that its share is within 85 to 90 %."
             .to_owned(),
-        columns: &[
-            "model and test set",
-            "last checkpoint",
-            "base",
-            "heads",
-            "85 % kept",
-            "90 % kept",
-            "85 % kept after the first",
-        ],
+        columns: "model and test set | last checkpoint | base | heads | 85 % kept | 90 % kept | 85 % kept after the first",
         published: context.paper.map(published_training).into_iter().collect(),
         measured: trainings().filter_map(measured_training).collect(),
         remarks: trainings().flat_map(notes).collect(),
     }
-    .table()
 }
 
-fn published_training(paper: &Paper) -> Vec<Cell> {
-    let last = paper.epochs.last();
-    let epoch = last.map_or(String::new(), |row| format!("epoch {} (the same from 10 on)", row.epoch));
-    let base = last.map_or(String::new(), |row| format!("BLEU {:.1}", row.unpruned_bleu));
+fn published_training(paper: &Paper) -> Cells {
+    let last = paper.rows("figure5").last().and_then(|row| Some((row.epoch?, row.unpruned_bleu?)));
+    let (epoch, bleu) = last.unwrap_or_default();
+    let (epoch, base) = (format!("epoch {epoch} (the same from 10 on)"), format!("BLEU {bleu:.1}"));
     let share = format!("{} %", tenths(paper.value(FIGURE_5)));
-    row(["M19: IWSLT (Figure 5)", &epoch, &base, "", &share, "", ""])
+    row(["M19: IWSLT (Figure 5)", &epoch, &base, "", &share])
 }
 
 /// Nothing for a training without a score so far.
-fn measured_training(dynamics: &Dynamics) -> Option<Vec<Cell>> {
+fn measured_training(dynamics: &Dynamics) -> Option<Cells> {
     let comparable = dynamics.comparable().ok()?;
     let (first, last) = (comparable.first()?, comparable.last()?);
     let base = dynamics.metric.described(last.base());

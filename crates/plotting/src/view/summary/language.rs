@@ -2,21 +2,17 @@
 use records::{Order, PruningRow, Scope};
 
 use super::claims::{base, floor, share_of};
-use super::{Claim, Subject, row};
+use super::{Cells, Claim, Subject, row};
 use crate::data::pruning::Pruning;
 use crate::data::sweep::Sweep;
 use crate::judge::{Adjustment, Criterion, Which};
-use crate::origin::Model;
-use crate::table::{Cell, Table};
 use crate::view::Context;
 use crate::words::count;
 
 /// Section 8 of the paper names other models as future work; it has no numbers of them.
-pub fn question(all: &[Subject], context: Context<'_>) -> Option<Table> {
+pub fn question(all: &[Subject], context: Context<'_>) -> Claim {
     // The first file that there is says of which model it is.
-    let is_meant = |subject: &&Subject| {
-        subject.files().next().is_some_and(|file| file.model() == Model::Language)
-    };
+    let is_meant = |subject: &&Subject| subject.files().next().is_some_and(|file| file.is_language());
     Claim {
         name: "M19's question: a language model",
         how_to_read: "How to read it: decoder-only models, of which the paper has no numbers. Single heads: those whose masking alone \
@@ -24,32 +20,21 @@ pub fn question(all: &[Subject], context: Context<'_>) -> Option<Table> {
                       importance, by the two rules above, with the change of the score there and its 95 % interval. Of nats the less \
                       the better, and a change by d multiplies the perplexity with exp(d)."
             .to_owned(),
-        columns: &[
-            "model and test set",
-            "base",
-            "nats a word",
-            "single heads",
-            "shown safe",
-            "change and interval",
-            "no significant loss",
-            "change and interval",
-            "floor",
-        ],
+        columns: "model and test set | base | nats a word | single heads | shown safe | change and interval | no significant loss | change and interval | floor",
         published: Vec::new(),
         measured: all.iter().filter(is_meant).filter_map(|subject| answer(subject, context.criterion)).collect(),
         remarks: Vec::new(),
     }
-    .table()
 }
 
 /// The row of a subject; none without a curve by importance or a sweep.
-fn answer(subject: &Subject, criterion: Criterion) -> Option<Vec<Cell>> {
+fn answer(subject: &Subject, criterion: Criterion) -> Option<Cells> {
     let alone = subject.sweep.as_ref().map_or(String::new(), |sweep| single_heads(sweep, criterion));
     let words = subject.nats_a_word.map_or(String::new(), |nats| format!("{nats:.3}"));
     let Some(pruning) = &subject.pruning else {
         let sweep = subject.sweep.as_ref()?;
         let base = sweep.metric.described(sweep.base);
-        return Some(row([&sweep.title(), &base, &words, &alone, "", "", "", "", ""]));
+        return Some(row([&sweep.file.title(), &base, &words, &alone]));
     };
     let shares = pruning.find(Scope::All, Order::Importance).map(|series| {
         Which::BOTH.map(|which| {

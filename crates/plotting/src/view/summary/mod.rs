@@ -8,21 +8,16 @@ use crate::data::pair::Pair;
 use crate::data::pruning::Pruning;
 use crate::data::sweep::Sweep;
 use crate::source::ResultFile;
-use crate::table::{Cell, Row, Table, names};
+use crate::table::{Cell, Row, Table};
 use crate::view::Context;
 
-/// All that was measured on one subject.
+/// All that was measured on one subject; of best heads those that were chosen on each split.
 #[derive(Debug, Default)]
 pub struct Subject {
-    /// One head at a time.
     pub sweep: Option<Sweep>,
-    /// The best head of each layer, chosen on each split.
     pub best: Vec<BestHeads>,
-    /// Comparisons of two splits.
     pub pairs: Vec<Pair>,
-    /// Curves over the share of masked heads.
     pub pruning: Option<Pruning>,
-    /// Curves during training.
     pub dynamics: Option<Dynamics>,
     /// Nats of the intact model for each word of the text, where words were counted.
     pub nats_a_word: Option<f64>,
@@ -37,8 +32,8 @@ impl Subject {
 
     /// The files that were read.
     pub fn files(&self) -> impl Iterator<Item = &ResultFile> {
-        let best = self.best.iter().map(|best| &best.sweep);
-        let sweeps = self.sweep.iter().chain(best).map(|sweep| &sweep.file);
+        let sweeps =
+            self.sweep.iter().chain(self.best.iter().map(|best| &best.sweep)).map(|sweep| &sweep.file);
         let pairs = self.pairs.iter().map(|pair| &pair.file);
         let curves = self.pruning.iter().map(|pruning| &pruning.file);
         sweeps.chain(pairs).chain(curves).chain(self.dynamics.iter().map(|dynamics| &dynamics.file))
@@ -56,7 +51,7 @@ pub fn tables(all: &[Subject], context: Context<'_>) -> Vec<Table> {
         claims::during_training(all, context),
         language::question(all, context),
     ];
-    claims.into_iter().flatten().collect()
+    claims.into_iter().filter(|claim| !claim.measured.is_empty()).map(Claim::table).collect()
 }
 
 /// What the page begins with, and what it says of nats where there are some.
@@ -71,39 +66,41 @@ languages. Scores are in points.
     "Nats a token are no points: the less the better.\n",
 ];
 
-/// One claim of the paper.
-struct Claim<'a> {
+/// One claim of the paper: what it has, and what was measured.
+struct Claim {
     name: &'static str,
     how_to_read: String,
-    columns: &'a [&'static str],
-    /// What the paper has.
-    published: Vec<Vec<Cell>>,
-    /// What was measured.
-    measured: Vec<Vec<Cell>>,
+    /// Their names, separated by ` | `.
+    columns: &'static str,
+    published: Vec<Cells>,
+    measured: Vec<Cells>,
     remarks: Vec<String>,
 }
 
-/// Cells of a row, the first of which names it.
-fn row<const N: usize>(cells: [&str; N]) -> Vec<Cell> {
+/// A row, the first cell of which names it.
+type Cells = Vec<Cell>;
+
+fn row<const N: usize>(cells: [&str; N]) -> Cells {
     cells.map(Cell::from).to_vec()
 }
 
-impl Claim<'_> {
-    /// As a table; none if nothing was measured.
-    fn table(self) -> Option<Table> {
-        let row = |mut cells: Vec<Cell>| {
-            let rest = cells.split_off(1);
-            Row { label: cells.remove(0).text, cells: rest }
+impl Claim {
+    fn table(self) -> Table {
+        let mut columns = self.columns.split(" | ");
+        let heading = columns.next().unwrap_or_default();
+        let columns: Vec<_> = columns.map(str::to_owned).collect();
+        let row = |mut cells: Cells| {
+            cells.resize(columns.len() + 1, Cell::default());
+            Row { label: cells.remove(0).text, cells }
         };
-        let (first, columns) = self.columns.split_first()?;
-        (!self.measured.is_empty()).then(|| Table {
+        Table {
             name: self.name,
             title: self.how_to_read,
-            row_heading: first,
-            columns: names(columns),
+            headings: [heading, ""],
             rows: self.published.into_iter().chain(self.measured).map(row).collect(),
+            columns,
             remarks: self.remarks,
             ..Table::default()
-        })
+        }
     }
 }

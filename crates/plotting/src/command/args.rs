@@ -2,11 +2,12 @@
 use std::path::PathBuf;
 
 use clap::{Args as _, Command};
-use plotting::judge::{Adjustment, Criterion};
-use plotting::registry::{ARTEFACTS, Argument, Artefact, Selection};
-use plotting::source::Source;
-use plotting::write::Format;
 use records::Attention;
+
+use crate::judge::{Adjustment, Criterion};
+use crate::registry::{ARTEFACTS, Artefact, Selection};
+use crate::source::Source;
+use crate::write::Format;
 
 /// What every command takes.
 #[derive(Debug, clap::Args)]
@@ -60,7 +61,7 @@ impl DrawArgs {
     pub fn source(&self) -> Source {
         let results = self.common.results.clone();
         if self.subject.ends_with(".csv") {
-            return Source::File { path: PathBuf::from(&self.subject), results };
+            return Source::File { path: PathBuf::from(&self.subject) };
         }
         let description = self.subject.strip_suffix(".toml").and_then(|path| path.rsplit(['/', '\\']).next());
         let subject = description.unwrap_or(&self.subject).to_owned();
@@ -117,12 +118,12 @@ pub fn command() -> Command {
 
 fn of_artefact(artefact: &Artefact) -> Command {
     let command = Command::new(artefact.name).about(artefact.about).visible_aliases(artefact.alias);
-    let takes = |command, argument: &Argument| match argument {
-        Argument::Attention => AttentionArgs::augment_args(command),
-        Argument::Against => AgainstArgs::augment_args(command),
-        Argument::WithFigure => FigureArgs::augment_args(command),
-    };
-    DrawArgs::augment_args(artefact.options.iter().fold(command, takes))
+    DrawArgs::augment_args(match artefact.name {
+        "table1" => FigureArgs::augment_args(AttentionArgs::augment_args(command)),
+        "figure1" => AttentionArgs::augment_args(command),
+        "figure2" => AgainstArgs::augment_args(command),
+        _ => command,
+    })
 }
 
 fn parse_selection(text: &str) -> Result<Selection, String> {
