@@ -8,6 +8,8 @@ mod chart;
 mod command;
 mod data;
 mod error;
+#[cfg(test)]
+mod golden;
 mod judge;
 mod origin;
 mod paint;

@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn entries_of_a_legend_fill_lines_and_keep_to_the_page() {
         let entries: Vec<_> =
-            ["one", "two", "a longer one", "b", "c"].map(|text| Entry::text(text).fill(BLUE)).into();
+            ["one", "two", "a longer one", "b", "c"].map(|text| Entry::fill(text, BLUE)).into();
         let (places, height) = legend(&entries, 100.0);
         assert!(
             places.iter().zip(&entries).all(|((left, _), entry)| left + width(&entry.text, SMALL) < 100.0)

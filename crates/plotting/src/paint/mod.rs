@@ -62,3 +62,11 @@ pub fn svg(chart: &Chart) -> Result<String> {
     let title = title.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     Ok(svg.replacen(&drawn, &print, 1).replacen(">\n", &format!(">\n<title>{title}</title>\n"), 1))
 }
+
+/// The share of the height that the legend takes.
+#[cfg(test)]
+pub fn header(chart: &Chart) -> f64 {
+    let layout = layout::Layout::of(chart);
+    let without = layout::Layout::of(&Chart { legend: Vec::new(), ..chart.clone() });
+    (layout.height - without.height) / layout.height
+}

@@ -83,6 +83,9 @@ impl TextStyle {
     }
 
     fn draw(self, page: &Page<'_>, text: &str, (x, y): (f64, f64), turn: FontTransform) -> Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
         let font = (FAMILY, f64::from(points(self.size)) * PLOTTERS_SIZE).into_font().transform(turn);
         let style = font.color(&rgb(self.color)).pos(Pos::new(self.anchor, VPos::Top));
         page.draw_text(&one_line(text), &style, (points(x), points(y))).map_err(to_error)
