@@ -226,13 +226,16 @@ fn if_asked<T>(chart: Result<T>, asked: &Asked<'_>) -> Result<Option<T>> {
     }
 }
 
+/// Attention types that are drawn together, and their file.
+type Selected = (Vec<Attention>, String);
+
 /// The selections that are drawn, each with its file name: of everything the paper's types, and all of them where there are
 /// more; else what an earlier run drew of all types is to be removed.
 fn selections(
     sweep: &Sweep,
     asked: &Asked<'_>,
     names: [&'static str; 3],
-) -> Result<(Vec<(Vec<Attention>, String)>, Option<Sheet>)> {
+) -> Result<(Vec<Selected>, Option<Sheet>)> {
     let present = sweep.attentions();
     let is_paper_all = Selection::Paper.of(&present) == present;
     let chosen = match (asked.is_all, is_paper_all) {
@@ -265,7 +268,7 @@ fn selections(
 fn table1(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let (selections, outdated) = selections(sweep, asked, single_heads::STEMS)?;
     let last = selections.len();
-    let sheet = |(place, (types, stem)): (usize, (Vec<Attention>, String))| {
+    let sheet = |(place, (types, stem)): (usize, Selected)| {
         let tables = types.iter().map(|&attention| single_heads::table1(sweep, attention, asked.context));
         // The last has all that the first has.
         Sheet { is_printed: place + 1 == last, ..Sheet::tables(stem, tables.collect()) }

@@ -249,7 +249,7 @@ fn files_that_were_edited_or_torn_or_have_the_signature_of_another_are_left_out_
     let (code, stdout, stderr) = run(&folder, "heads tiny-language --format svg");
     let caption = fs::read_to_string(subject.join("figures/heads.md")).unwrap();
     assert!(
-        code == 0 && caption.contains("The last line of `ablate-one.csv` is torn and left out"),
+        code == 0 && caption.contains(r"The last line of \`ablate-one.csv\` is torn and left out"),
         "{stdout}{stderr}"
     );
     fs::copy(subject.join("importance.json"), subject.join("ablate-one.json")).unwrap();

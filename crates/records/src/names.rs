@@ -186,7 +186,8 @@ mod tests {
     fn names_survive_a_round_trip_and_others_are_refused_with_those_allowed() {
         for scope in Scope::EACH {
             assert_eq!(scope.name().parse(), Ok(scope));
-            assert!(scope == scope.name() && scope == scope.to_string());
+            assert_eq!(scope.to_string(), scope.name());
+            assert!(scope == scope.name());
         }
         let message = "enc\u{1b}".parse::<Attention>().unwrap_err().to_string();
         assert_eq!(

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
-use records::{
-    AblationRow, CorrelationRow, DynamicsRow, Order, PruningRow, RowWriter, Signature, TestedRow,
-};
+use records::{AblationRow, CorrelationRow, DynamicsRow, Order, PruningRow, RowWriter, Signature, TestedRow};
 use serde_json::Value;
 
 use stats::Metric;

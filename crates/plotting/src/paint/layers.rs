@@ -111,9 +111,12 @@ fn draw_rule(
         At::Y(at) => {
             // Curves start near the upper end of the axis and end near the lower one.
             let is_high = (at - y.low) / (y.high - y.low) > 0.5;
-            let (anchor, x) =
-                if is_high { (HPos::Right, place.right - 2.0) } else { (HPos::Left, place.left + 4.0) };
-            TextStyle { anchor, ..style }.write(page, name, (x, in_points(first.1) - 2.0))
+            let (anchor, x, below) = if is_high {
+                (HPos::Right, place.right - 2.0, SMALL)
+            } else {
+                (HPos::Left, place.left + 4.0, -2.0)
+            };
+            TextStyle { anchor, ..style }.write(page, name, (x, in_points(first.1) + below))
         }
         At::Diagonal(..) => Ok(()),
     }

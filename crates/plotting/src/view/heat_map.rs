@@ -121,7 +121,7 @@ fn panel(
     }));
     // of many numbers every other one is enough
     let number = |most: usize, number: usize| {
-        if most > 12 && number % 2 == 0 { Vec::new() } else { vec![number.to_string()] }
+        if most > 12 && number.is_multiple_of(2) { Vec::new() } else { vec![number.to_string()] }
     };
     let numbers = |most: usize| (1..=most).map(|each| number(most, each)).collect();
     let y = Axis::named("layer", numbers(layers)).downwards();
