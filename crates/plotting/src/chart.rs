@@ -147,11 +147,13 @@ pub enum Layer {
     /// The area between two lines: x, lower and upper end.
     Band(Vec<(f64, f64, f64)>, Color),
     Points(Vec<(f64, f64)>, Mark),
-    /// A line across the whole panel with its name: of an upright one above the panel, of a level one at the end with more room.
-    Rule(At, Style, String),
+    /// A line across the whole panel.
+    Rule(At, Style),
     Cells(Vec<Cell>),
     /// Names at the right end, at these heights; they keep clear of each other.
     Ends(Vec<(f64, String, Color)>),
+    /// Names above the panel, over these places of the x axis; they keep clear of each other.
+    Tops(Vec<(f64, String, Color)>),
     /// Names over spans of the x axis, above the panel.
     Brackets(Vec<(f64, f64, String)>),
 }
@@ -187,16 +189,21 @@ pub fn cells(rows: usize, columns: usize, cell: impl Fn(usize, usize) -> Cell) -
 pub struct Style {
     pub color: Color,
     pub width: f64,
-    pub is_dashed: bool,
+    /// Lengths of a dash and of what follows it, both 0 for a line without gaps.
+    pub dash: [f64; 2],
 }
 
 impl Style {
     pub const fn line(color: Color, width: f64) -> Self {
-        Self { color, width, is_dashed: false }
+        Self { color, width, dash: [0.0; 2] }
     }
 
     pub const fn dashed(color: Color, width: f64) -> Self {
-        Self { color, width, is_dashed: true }
+        Self { color, width, dash: [3.0, 2.0] }
+    }
+
+    pub const fn dotted(color: Color, width: f64) -> Self {
+        Self { color, width, dash: [0.8, 1.6] }
     }
 }
 

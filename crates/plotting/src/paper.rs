@@ -132,3 +132,31 @@ impl Published {
         self.model.as_ref()?.strip_prefix("pruned-")?.parse().ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::golden::paper;
+
+    /// The summary and the tables come from different places of the paper and must agree.
+    #[test]
+    fn published_counts_shares_and_speedups_agree_with_each_other() {
+        let paper = paper();
+        let table1 = paper.rows("table1");
+        let significant: Vec<_> = table1.iter().filter(|cell| cell.significant == Some(true)).collect();
+        let better = significant.iter().filter(|cell| cell.delta > Some(0.0)).count();
+        let counts = [table1.len(), significant.len(), better].map(|count| count as f64);
+        assert_eq!(counts, [HEADS, SIGNIFICANT, BETTER].map(|name| paper.value(name)));
+        assert_eq!(FIGURE_1B.map(|name| format!("{:.3}", paper.value(name))), ["0.834", "0.824", "0.838"]);
+        let shares: Vec<_> =
+            paper.shares().into_iter().map(|(figure, _, percent)| (figure, percent)).collect();
+        let expected = [("3a", 20.0), ("3b", 40.0), ("6a", 60.0), ("6b", 50.0), ("6c", 50.0), ("6d", 20.0)];
+        assert_eq!(shares, expected.map(|(figure, percent)| (format!("Figure {figure}"), percent)));
+        // Speeds are rounded too: 17.3 / 17.0 is 1.8 % more, not 1.9.
+        for pair in paper.rows("table4").chunks(2) {
+            assert_eq!((pair[0].pruned_percent(), pair[1].pruned_percent()), (None, Some(50.0)));
+            let [before, after] = [&pair[0], &pair[1]].map(|row| row.examples_per_second.unwrap());
+            assert!((100.0 * (after / before - 1.0) - pair[1].speedup_percent.unwrap()).abs() < 0.15);
+        }
+    }
+}

@@ -325,3 +325,6 @@ pub fn interval(row: &impl TestedRow) -> Option<(f64, f64)> {
     let tests = row.tests();
     Some((tests.base_score + tests.delta_low?, tests.base_score + tests.delta_high?))
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,12 +15,9 @@ use crate::palette::{GREY, INK, LIGHT, WHITE, diverging, text_on};
 const BAND: f64 = 0.18;
 /// Height of a name at the end of a line.
 const END: f64 = 7.5;
-/// Height of the name of an upright rule.
-const RULE: f64 = 8.5;
 
 /// Draws all layers from the back to the front.
 pub fn draw(page: &Page<'_>, plot: &mut Plot<'_>, panel: &Panel, place: Place) -> Result<()> {
-    let mut level = upright_names(panel);
     for layer in &panel.layers {
         match layer {
             Layer::Bars(bars, color) => draw_bars(plot, bars, *color)?,
@@ -29,12 +26,10 @@ pub fn draw(page: &Page<'_>, plot: &mut Plot<'_>, panel: &Panel, place: Place) -
             Layer::Points(places, mark) => {
                 on_page(plot, places).into_iter().try_for_each(|at| marks::draw_mark(page, *mark, at))?;
             }
-            Layer::Rule(at, style, name) => {
-                level -= usize::from(is_named_upright(layer));
-                draw_rule(page, plot, (panel, place), (*at, *style, name, level))?;
-            }
+            Layer::Rule(at, style) => draw_rule(page, plot, panel, (*at, *style))?,
             Layer::Cells(cells) => cells.iter().try_for_each(|cell| draw_cell(page, plot, cell))?,
             Layer::Ends(ends) => draw_ends(page, plot, ends, place)?,
+            Layer::Tops(tops) => draw_tops(page, plot, tops, place)?,
             Layer::Brackets(spans) => draw_brackets(page, plot, spans, place.top)?,
         }
     }
@@ -66,29 +61,22 @@ fn draw_band(plot: &mut Plot<'_>, band: &[(f64, f64, f64)], color: Color) -> Res
     plot.draw_series([area]).map(drop).map_err(to_error)
 }
 
-/// Upright rules have their names above the panel, the last one lowest.
-fn is_named_upright(layer: &Layer) -> bool {
-    matches!(layer, Layer::Rule(At::X(_), _, name) if !name.is_empty())
-}
-
-/// How many lines these names take.
-pub fn upright_names(panel: &Panel) -> usize {
-    panel.layers.iter().filter(|layer| is_named_upright(layer)).count()
-}
-
-/// How high above the panel its name stands.
+/// The room that layers take above the panel, below its name.
 pub fn above(panel: &Panel) -> f64 {
-    let has_brackets = panel.layers.iter().any(|layer| matches!(layer, Layer::Brackets(_)));
-    RULE * upright_names(panel) as f64 + if has_brackets { 12.0 } else { 0.0 }
+    let height = |layer: &Layer| match layer {
+        Layer::Brackets(_) => 12.0,
+        Layer::Tops(_) => 8.5,
+        _ => 0.0,
+    };
+    panel.layers.iter().map(height).fold(0.0, f64::max)
 }
 
 fn draw_rule(
     page: &Page<'_>,
     plot: &Plot<'_>,
-    (panel, place): (&Panel, Place),
-    (at, line, name, level): (At, Style, &str, usize),
+    Panel { x, y, .. }: &Panel,
+    (at, line): (At, Style),
 ) -> Result<()> {
-    let Panel { x, y, .. } = panel;
     let ends = match at {
         At::X(at) => [(at, y.low), (at, y.high)],
         At::Y(at) => [(x.low, at), (x.high, at)],
@@ -98,28 +86,7 @@ fn draw_rule(
             [from, to].map(|step| (across + step, up + step))
         }
     };
-    let path = on_page(plot, &ends);
-    let first = path[0];
-    marks::draw_line(page, line, path)?;
-    let style = TextStyle { size: SMALL, color: line.color, anchor: HPos::Center };
-    match at {
-        At::X(_) => {
-            let half = width(name, SMALL) / 2.0;
-            let x = in_points(first.0).min(place.right - half).max(place.left + half);
-            style.write(page, name, (x, place.top - 3.0 - RULE * level as f64))
-        }
-        At::Y(at) => {
-            // Curves start near the upper end of the axis and end near the lower one.
-            let is_high = (at - y.low) / (y.high - y.low) > 0.5;
-            let (anchor, x, below) = if is_high {
-                (HPos::Right, place.right - 2.0, SMALL)
-            } else {
-                (HPos::Left, place.left + 4.0, -2.0)
-            };
-            TextStyle { anchor, ..style }.write(page, name, (x, in_points(first.1) + below))
-        }
-        At::Diagonal(..) => Ok(()),
-    }
+    marks::draw_line(page, line, on_page(plot, &ends))
 }
 
 /// A square of colour; one without a value is crossed out.
@@ -149,32 +116,45 @@ fn draw_cell(page: &Page<'_>, plot: &mut Plot<'_>, cell: &Cell) -> Result<()> {
 
 /// Names at the right end; those that would overlap move apart.
 fn draw_ends(page: &Page<'_>, plot: &Plot<'_>, ends: &[(f64, String, Color)], place: Place) -> Result<()> {
-    let mut placed: Vec<(f64, &str, Color)> = ends
-        .iter()
-        .map(|(y, name, color)| (in_points(on_page(plot, &[(0.0, *y)])[0].1), name.as_str(), *color))
-        .collect();
-    placed.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let heights: Vec<f64> = placed.iter().map(|(y, ..)| *y).collect();
-    let heights = apart(heights, (place.top, place.bottom));
-    placed.iter().zip(heights).try_for_each(|((_, name, color), y)| {
+    let half = END / 2.0;
+    let heights = ends.iter().map(|(y, ..)| in_points(on_page(plot, &[(0.0, *y)])[0].1));
+    let heights = apart(heights.map(|y| (y, END)).collect(), (place.top - half, place.bottom + half));
+    ends.iter().zip(heights).try_for_each(|((_, name, color), y)| {
         let style = TextStyle { size: SMALL, color: *color, anchor: HPos::Left };
         style.write_centered(page, name, (place.right + 3.0, y))
     })
 }
 
-/// Moves ascending heights as far apart as names are high, and not below the lower of the two ends if there is room.
-fn apart(mut heights: Vec<f64>, (top, bottom): (f64, f64)) -> Vec<f64> {
-    let mut least = top;
-    for height in &mut heights {
-        *height = height.max(least);
-        least = *height + END;
+/// Names above the panel, in the same way; they may reach over the names of the y axis.
+fn draw_tops(page: &Page<'_>, plot: &Plot<'_>, tops: &[(f64, String, Color)], place: Place) -> Result<()> {
+    let across = |(x, name, _): &(f64, String, Color)| {
+        (in_points(on_page(plot, &[(*x, 0.0)])[0].0), width(name, SMALL) + 8.0)
+    };
+    let middles = apart(tops.iter().map(across).collect(), (place.left - 24.0, place.right + 6.0));
+    tops.iter().zip(middles).try_for_each(|((_, name, color), x)| {
+        let style = TextStyle { size: SMALL, color: *color, anchor: HPos::Center };
+        style.write(page, name, (x, place.top - 3.0))
+    })
+}
+
+/// Moves the middles of things of these sizes apart, so that none overlaps another and all are between both ends if there is
+/// room; in the order of the things.
+fn apart(things: Vec<(f64, f64)>, (low, high): (f64, f64)) -> Vec<f64> {
+    let mut order: Vec<_> = (0..things.len()).collect();
+    order.sort_by(|&one, &other| things[one].0.total_cmp(&things[other].0));
+    let mut middles: Vec<_> = things.iter().map(|(middle, _)| *middle).collect();
+    let (mut least, mut most) = (low, high);
+    for &each in &order {
+        let half = things[each].1 / 2.0;
+        middles[each] = middles[each].max(least + half);
+        least = middles[each] + half;
     }
-    let mut most = bottom;
-    for height in heights.iter_mut().rev() {
-        *height = height.min(most);
-        most = *height - END;
+    for &each in order.iter().rev() {
+        let half = things[each].1 / 2.0;
+        middles[each] = middles[each].min(most - half);
+        most = middles[each] - half;
     }
-    heights
+    middles
 }
 
 fn draw_brackets(page: &Page<'_>, plot: &Plot<'_>, spans: &[(f64, f64, String)], top: f64) -> Result<()> {
@@ -196,8 +176,10 @@ mod tests {
 
     #[test]
     fn names_at_the_ends_of_lines_keep_clear_of_each_other() {
-        assert_eq!(apart(vec![10.0, 11.0, 40.0], (0.0, 100.0)), [10.0, 17.5, 40.0]);
-        assert_eq!(apart(vec![95.0, 99.0, 99.0], (0.0, 100.0)), [85.0, 92.5, 100.0]);
-        assert_eq!(apart(vec![-5.0], (0.0, 100.0)), [0.0]);
+        let apart =
+            |middles: &[f64], ends| apart(middles.iter().map(|&middle| (middle, 8.0)).collect(), ends);
+        assert_eq!(apart(&[11.0, 10.0, 40.0], (0.0, 100.0)), [18.0, 10.0, 40.0]);
+        assert_eq!(apart(&[90.0, 99.0, 99.0], (0.0, 100.0)), [80.0, 88.0, 96.0]);
+        assert_eq!(apart(&[-5.0], (0.0, 100.0)), [4.0]);
     }
 }

@@ -18,10 +18,8 @@ const LINE: f64 = 9.5;
 const SAMPLES: [f64; 2] = [14.0, 8.0];
 /// Room between two entries of the legend.
 const GAP: f64 = 9.0;
-/// Room above a panel for its name, for brackets, and for the name of each upright rule.
+/// Room above a panel for its name.
 const NAME: f64 = 11.0;
-const BRACKETS: f64 = 12.0;
-const RULE: f64 = 8.5;
 /// Room for the label of an axis.
 const LABEL: f64 = 10.5;
 /// Greatest width of names along a y axis.
@@ -104,19 +102,16 @@ fn labelled(axis: &Axis) -> f64 {
 
 impl Room {
     fn around(panel: &Panel) -> Self {
-        let has = |is_meant: fn(&Layer) -> bool| panel.layers.iter().any(is_meant);
-        let rules = layers::upright_names(panel) as f64;
         let ends = panel.layers.iter().flat_map(|layer| match layer {
             Layer::Ends(ends) => &ends[..],
             _ => &[],
         });
         let ends = ends.map(|(_, name, _)| width(name, SMALL) + 5.0).fold(7.0, f64::max);
         let name = if panel.name.is_empty() { 0.0 } else { NAME };
-        let brackets = if has(|layer| matches!(layer, Layer::Brackets(_))) { BRACKETS } else { 0.0 };
         Self {
             left: labelled(&panel.y) + widest(&panel.y),
             right: ends,
-            above: 5.0 + name + brackets + RULE * rules,
+            above: 5.0 + name + layers::above(panel),
             below: depth(&panel.x) + labelled(&panel.x) + 2.0,
         }
     }

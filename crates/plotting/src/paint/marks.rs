@@ -52,8 +52,9 @@ fn draw_strokes(page: &Page<'_>, mark: Mark, (x, y): (i32, i32)) -> Result<()> {
 /// Draws a line through places on the page, in units.
 pub fn draw_line(page: &Page<'_>, style: Style, path: Vec<(i32, i32)>) -> Result<()> {
     let stroke = stroke(style.color, style.width);
-    if style.is_dashed {
-        let dashes = DashedPathElement::new(path, points(3.0), points(2.0), stroke);
+    let [dash, gap] = style.dash.map(points);
+    if dash > 0 {
+        let dashes = DashedPathElement::new(path, dash, gap, stroke);
         return page.draw(&dashes).map_err(to_error);
     }
     page.draw(&PathElement::new(path, stroke)).map_err(to_error)

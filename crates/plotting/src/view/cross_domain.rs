@@ -124,16 +124,12 @@ pub fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
     let axis = |number: usize| {
         let (low, high) = extent(side(number).chain([bases[number]]));
         let least = (low.abs().max(high.abs()) * 1e-3).max(1e-3);
-        Axis::of_at_least(
-            format!("{metric} with one head masked, {}", pair.splits[number]),
-            (low, high),
-            least,
-        )
+        Axis::of_at_least(format!("{metric}, {}", pair.splits[number]), (low, high), least)
     };
     let [x, y] = [axis(0), axis(1)];
     let line = Line::fit(&side(0).collect::<Vec<_>>(), &side(1).collect::<Vec<_>>()).ok();
     let mut layers: Vec<_> = line.iter().flat_map(|line| regression(line, extent(side(0)), &y)).collect();
-    layers.push(Layer::Rule(At::Diagonal(bases[0], bases[1]), EQUAL, String::new()));
+    layers.push(Layer::Rule(At::Diagonal(bases[0], bases[1]), EQUAL));
     let attentions = pair.sweeps[0].attentions();
     let radius = if pair.points.len() > 100 { 1.3 } else { 1.7 };
     layers.extend(attentions.iter().map(|&attention| {

@@ -145,8 +145,14 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     let over_log = Axis { ticks, gap: log.gap(), ..Axis::around(label, low, high) };
     let over_percent = Axis::around("heads masked (%)", 0.0, 100.0);
     let panels = [
-        Panel { share: 0.55, ..Panel::new("heads masked", [over_log, y.clone()], 150.0, layers(left)) },
-        Panel { share: 0.45, ..Panel::new("checkpoint", [over_percent, y.silent()], 150.0, layers(right)) },
+        Panel {
+            share: 0.55,
+            ..Panel::new("a line for each share of masked heads", [over_log, y.clone()], 150.0, layers(left))
+        },
+        Panel {
+            share: 0.45,
+            ..Panel::new("a line for each checkpoint", [over_percent, y.silent()], 150.0, layers(right))
+        },
     ];
     let bands = "bands: 95 % intervals of the scores; the unpruned score counts as exact";
     let ends = [bands, "the axis ends at the lowest curve, not at 0"].map(str::to_owned);
@@ -180,7 +186,7 @@ type Point = (f64, f64, Option<(f64, f64)>);
 fn layers(curves: Vec<Curve>) -> Vec<Layer> {
     let end = |curve: &Curve| Some((curve.pieces.last()?.last()?.1, curve.name.clone(), curve.mark.color));
     let ends = Layer::Ends(curves.iter().filter_map(end).collect());
-    let base = Layer::Rule(At::Y(100.0), Style::dashed(GREY, 0.6), String::new());
+    let base = Layer::Rule(At::Y(100.0), Style::dashed(GREY, 0.6));
     let (mut bands, mut lines) = (vec![base], Vec::new());
     for (curve, piece) in curves.iter().flat_map(|curve| curve.pieces.iter().map(move |piece| (curve, piece)))
     {

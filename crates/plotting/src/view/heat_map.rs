@@ -68,14 +68,18 @@ pub fn scores(importance: &Importance) -> Chart {
         let end = most(&values);
         for (index, &attention) in attentions.iter().enumerate() {
             let name = format!("{}, to \u{b1}{}", score.label(), typeset(end, decimals(end)));
-            let name = if index == 0 { name } else { String::new() };
+            let name = match (index, place) {
+                (0, 0) if attentions.len() > 1 => format!("{attention}: {name}"),
+                (0, _) => name,
+                (_, 0) => attention.to_string(),
+                _ => String::new(),
+            };
             let is_last = (known.len() - place) * attentions.len() <= columns;
             panels.push(panel(&importance.file, (attention, name), (&values, end), [index == 0, is_last]));
         }
     }
-    let types = attentions.iter().map(Attention::to_string).collect::<Vec<_>>().join(", ");
     let colors = "red is above 0, blue below; the name of a row says where its colours end";
-    let notes = [format!("attention: {types}"), colors.to_owned()].into_iter();
+    let notes = std::iter::once(colors.to_owned());
     Chart {
         name: "Heads by score",
         label: format!("{SCORES}-{}", importance.file.subject),

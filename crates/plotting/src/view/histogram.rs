@@ -49,7 +49,7 @@ pub fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) ->
             Layer::Bars(significant.clone(), VERMILLION),
             stroke(false, INK),
             stroke(true, VERMILLION),
-            Layer::Rule(At::X(sweep.base), Style::dashed(INK, 0.9), String::new()),
+            Layer::Rule(At::X(sweep.base), Style::dashed(INK, 0.9)),
         ];
         let (name, height) = if last > 0 { (name, 58.0) } else { (String::new(), 100.0) };
         Panel::new(name, [x, y], height, layers)

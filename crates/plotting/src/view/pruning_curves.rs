@@ -16,6 +16,7 @@ use crate::words::{share, short};
 const FLAT: f64 = 0.5;
 
 const BASE: Style = Style::dashed(GREY, 0.6);
+const FLOOR: Style = Style::dotted(INK, 0.7);
 
 /// Which figure of the paper a subject belongs to, without extension: `figure3` has the translator and BERT on MNLI, for
 /// which translators and inference stand, and language models, which the paper does not have; and `figure6` the other
@@ -37,7 +38,7 @@ type Drawn<'a> = (&'a Series, String, Style, Option<Mark>);
 pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     let curves: Vec<_> = pruning.of(Scope::All)?.into_iter().map(look).collect();
     let floor = pruning.floors.get(&Scope::All);
-    let rule = floor.map(|row| Layer::Rule(At::Y(row.score), Style::line(GREY, 0.4), "floor".to_owned()));
+    let rule = floor.map(|row| Layer::Rule(At::Y(row.score), FLOOR));
     let name = if stem(pruning) == "figure3" { "Figure 3" } else { "Figure 6" };
     let title = format!("{} over the share of masked heads", pruning.metric.label());
     let layers = cuts(pruning, context).into_iter().chain(rule).collect();
@@ -46,9 +47,10 @@ pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
         chart.notes.push("upright lines: how many heads can go by importance, by the two rules".to_owned());
         chart.notes.extend(pruning.judge(context.criterion).rules("steps"));
     }
-    chart
-        .notes
-        .extend(floor.map(|row| format!("floor: all heads masked, {}", pruning.metric.amount(row.score))));
+    if let Some(row) = floor {
+        chart.legend.push(Entry::line("floor", FLOOR));
+        chart.notes.push(format!("floor: all heads masked, {}", pruning.metric.amount(row.score)));
+    }
     Ok(chart)
 }
 
@@ -62,17 +64,13 @@ pub fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     let (mut rules, mut floors) = (Vec::new(), Vec::new());
     for (scope, row) in &pruning.floors {
         let Scope::One(attention) = *scope else { continue };
-        rules.push(Layer::Rule(
-            At::Y(row.score),
-            Style::line(mark(attention, 1.0).color, 0.4),
-            String::new(),
-        ));
+        rules.push(Layer::Rule(At::Y(row.score), Style::dotted(mark(attention, 1.0).color, 0.7)));
         floors.push(format!("{scope} {}", pruning.metric.amount(row.score)));
     }
     let title = format!("{} over the share of masked heads of each attention type", pruning.metric.label());
     let mut chart =
         chart(pruning, context, ("Figure 4", &title, "heads of the type masked (%)"), &curves, rules);
-    let thin = format!("thin level lines: all heads of the type masked: {}", floors.join(", "));
+    let thin = format!("dotted, floor: all heads of the type masked: {}", floors.join(", "));
     chart.notes.extend(that_hold([(!floors.is_empty(), thin)]));
     Ok(chart)
 }
@@ -84,7 +82,7 @@ fn chart(
     curves: &[Drawn<'_>],
     mut layers: Vec<Layer>,
 ) -> Chart {
-    layers.push(Layer::Rule(At::Y(pruning.base), BASE, String::new()));
+    layers.push(Layer::Rule(At::Y(pruning.base), BASE));
     layers.extend(curves.iter().rev().flat_map(bands));
     layers.extend(curves.iter().rev().flat_map(|curve| lines(curve, context)));
     let points = curves.iter().flat_map(|(series, ..)| &series.runs).flatten().map(|row| row.score);
@@ -99,7 +97,7 @@ fn chart(
         width: COLUMN,
         columns: 1,
         legend: legend(pruning, curves),
-        panels: vec![Panel::new("", axes, 150.0, layers)],
+        panels: vec![Panel::new("", axes, 160.0, layers)],
         color_bar: None,
     }
 }
@@ -142,20 +140,22 @@ fn lines((series, _, style, mark): &Drawn<'_>, context: Context<'_>) -> Vec<Laye
     layers
 }
 
-/// How many heads can go by importance, by both rules.
+/// How many heads can go by importance, by both rules: upright lines with their names.
 fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
     let Some(series) = pruning.find(Scope::All, Order::Importance) else { return Vec::new() };
     let judge = pruning.judge(context.criterion);
-    let cut = |(which, name, style)| {
-        let removable = series.removable(judge, which)?;
-        let share = share(removable.percent, removable.is_open);
-        Some(Layer::Rule(At::X(removable.percent), style, format!("{name} {share} %")))
-    };
     let [safe, no_loss] = Which::BOTH;
-    [(safe, "safe", Style::line(INK, 0.6)), (no_loss, "no sig. loss", BASE)]
-        .into_iter()
-        .filter_map(cut)
-        .collect()
+    let (mut layers, mut names) = (Vec::new(), Vec::new());
+    for (which, name, style) in
+        [(safe, "safe", Style::line(INK, 0.6)), (no_loss, "no sig. loss", Style::dashed(INK, 0.6))]
+    {
+        let Some(removable) = series.removable(judge, which) else { continue };
+        let share = share(removable.percent, removable.is_open);
+        layers.push(Layer::Rule(At::X(removable.percent), style));
+        names.push((removable.percent, format!("{name} {share} %"), style.color));
+    }
+    layers.push(Layer::Tops(names));
+    layers
 }
 
 fn look(series: &Series) -> Drawn<'_> {

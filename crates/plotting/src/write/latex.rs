@@ -37,7 +37,7 @@ pub fn render(table: &Table) -> String {
 pub fn caption(chart: &Chart, stem: &str) -> String {
     let float = if chart.width < TEXT { "figure" } else { "figure*" };
     let notes = chart.notes.iter().map(|note| format!(" {}.", escape(&capitalised(&one_line(note)))));
-    let title = escape(&one_line(&chart.title));
+    let title = escape(&capitalised(&one_line(&chart.title)));
     let (width, label, notes) = (chart.width, key(&chart.label), notes.collect::<String>());
     format!(
         "\\begin{{{float}}}[t]\n  \\centering\n  \\includegraphics[width={width}in]{{{stem}}}\n  \

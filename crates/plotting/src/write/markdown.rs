@@ -32,7 +32,7 @@ pub fn section(table: &Table) -> String {
 
 /// The figure with its caption.
 pub fn caption(chart: &Chart, stem: &str) -> String {
-    let title = escape(&one_line(&chart.title));
+    let title = escape(&capitalised(&one_line(&chart.title)));
     let notes = chart.notes.iter().map(|note| format!(" {}.", escape(&capitalised(&one_line(note)))));
     let alternative = title.replace(']', "\\]");
     let notes: String = notes.collect();
