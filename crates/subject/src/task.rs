@@ -15,6 +15,7 @@ use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
 use crate::evaluation::{Load, Plan, Scorer};
 use crate::model::Model;
+use crate::spec::StandsFor;
 use crate::subject::Scored;
 
 /// A task. What is the same for all of them, such as opening, training and evaluating, is written once, over this trait.
@@ -210,6 +211,8 @@ pub(crate) struct Outline<'a> {
     pub epochs: Option<usize>,
     /// Checkpoints of the training that stay; those of all epochs if absent.
     pub dynamics: Option<&'a DynamicsSpec>,
+    /// What of the paper its results stand beside, where its file says so.
+    pub stands_for: Option<StandsFor>,
     /// The split that the model is trained on.
     pub train: &'a str,
     /// The split that choices are made on, such as that of the best epoch.

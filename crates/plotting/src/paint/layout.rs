@@ -17,7 +17,7 @@ const LINE: f64 = 9.5;
 /// Length of a sample of a line, and of a mark or an area.
 const SAMPLES: [f64; 2] = [14.0, 8.0];
 /// Room between two entries of the legend.
-const GAP: f64 = 9.0;
+const GAP: f64 = 8.0;
 /// Room above a panel for its name.
 const NAME: f64 = 11.0;
 /// Room for the label of an axis.

@@ -177,6 +177,7 @@ impl LanguageSpec {
             checkpoint: self.checkpoint.as_ref(),
             epochs: self.training.map(|training| training.epochs),
             dynamics: self.dynamics.as_ref(),
+            stands_for: None,
             train,
             dev,
             test,
