@@ -224,6 +224,19 @@ fn bad_rows_are_named_in_one_line() {
     }
 }
 
+/// Made-up inference stands for MNLI, which is in Figure 3, unless its signature says otherwise.
+#[test]
+fn a_signature_says_what_of_the_paper_it_stands_beside() {
+    let file = "tiny-inference/iterative-prune.json";
+    let (folder, _) = changed(file, "\"arguments\": {", "\"arguments\": {\n      \"stands_for\": \"sst2\",");
+    assert_eq!(run(&folder, "figure3 tiny-inference --format svg").0, 0);
+    let drawn = figures(&folder, "tiny-inference");
+    assert!(
+        drawn.contains(&"figure6.svg".to_owned()) && !drawn.contains(&"figure3.svg".to_owned()),
+        "{drawn:?}"
+    );
+}
+
 /// One file at fault is named, and everything else is drawn.
 #[test]
 fn files_that_were_edited_or_torn_or_have_the_signature_of_another_are_left_out_by_name() {

@@ -184,3 +184,38 @@ impl Dynamics {
         left_out.into_iter().chain(unfinished).chain(killed).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checkpoint(is_nats: bool, scores: &[f64]) -> Checkpoint {
+        let row = |(step, &score): (usize, &f64)| DynamicsRow {
+            base_score: scores[0],
+            score,
+            step,
+            masked: 2 * step,
+            heads: 10,
+            ..DynamicsRow::default()
+        };
+        Checkpoint { epoch: None, updates: 1, steps: scores.iter().enumerate().map(row).collect(), is_nats }
+    }
+
+    /// Of 20 points 18 are 90 % and 16 are 80 %; that 19 are left later does not count. A nat more is 1/e of what is kept.
+    #[test]
+    fn the_share_ends_before_the_first_step_that_keeps_less() {
+        let curve = checkpoint(false, &[20.0, 19.0, 18.0, 16.0, 19.0]);
+        assert_eq!(curve.removable(90.0), Some((40.0, false)));
+        assert_eq!(curve.removable(80.0), Some((80.0, true)));
+        assert_eq!(checkpoint(false, &[20.0, 1.0]).removable(90.0), Some((0.0, false)));
+        assert_eq!(
+            [&[0.04, 0.04][..], &[20.0]].map(|scores| checkpoint(false, scores).removable(90.0)),
+            [None; 2]
+        );
+        let mut gap = checkpoint(false, &[20.0, 20.0, 20.0]);
+        drop(gap.steps.remove(1));
+        assert_eq!(gap.removable(90.0), None);
+        let nats = checkpoint(true, &[3.0, 4.0]);
+        assert!((nats.kept(4.0).unwrap() - 100.0 / std::f64::consts::E).abs() < 1e-9);
+    }
+}

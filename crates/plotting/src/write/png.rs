@@ -2,7 +2,7 @@
 use std::sync::{Arc, LazyLock};
 
 use anyhow::{Context as _, Result};
-use png::{ColorType, Compression, Encoder, EncodingError, PixelDimensions, Unit};
+use png::{ColorType, Compression, Encoder, EncodingError, Filter, PixelDimensions, Unit};
 use resvg::usvg::fontdb::Database;
 use resvg::{tiny_skia, usvg};
 
@@ -39,6 +39,7 @@ fn encode(pixmap: &tiny_skia::Pixmap) -> Result<Vec<u8>, EncodingError> {
     let mut encoder = Encoder::new(&mut bytes, pixmap.width(), pixmap.height());
     encoder.set_color(ColorType::Rgb);
     encoder.set_compression(Compression::Balanced);
+    encoder.set_filter(Filter::NoFilter); // plain areas are smallest as they are
     let per_meter = (f64::from(UNITS_PER_INCH) / 0.0254).round() as u32;
     encoder.set_pixel_dims(Some(PixelDimensions { xppu: per_meter, yppu: per_meter, unit: Unit::Meter }));
     encoder.write_header()?.write_image_data(&rgb)?;
