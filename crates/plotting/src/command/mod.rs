@@ -21,13 +21,12 @@ use args::{AgainstArgs, AttentionArgs, CommonArgs, DrawArgs, FigureArgs};
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     let mut left_out = LeftOut::default();
-    let result = run(&args::command().get_matches(), &mut left_out);
-    for fault in left_out.0 {
-        anstream::eprintln!("warning: left out: {}", one_line(&fault));
-    }
-    if let Err(error) = result {
+    if let Err(error) = run(&args::command().get_matches(), &mut left_out) {
         anstream::eprintln!("error: {}", one_line(&format!("{error:#}")));
         return ExitCode::FAILURE;
+    }
+    for fault in left_out.0 {
+        anstream::eprintln!("warning: left out: {}", one_line(&fault));
     }
     ExitCode::SUCCESS
 }
@@ -61,6 +60,7 @@ fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
         Reads::Each(crate::data::sweep::EXPERIMENT)
             .files(&args.source(), &Asked { is_all: false, ..asked })?;
     }
+    left_out.0.extend(missing(paper.as_ref(), &args.common.paper));
     Ok(())
 }
 
@@ -113,17 +113,17 @@ fn sum_up(args: &CommonArgs, left_out: &mut LeftOut) -> Result<()> {
     let text = visible(&format!("{head}{nats}\n{}{unchecked}{remarks}", sections.join("\n")));
     print(&text)?;
     report(&write_file(&args.results, "summary.md", text.as_bytes())?);
+    left_out.0.extend(missing(paper.as_ref(), &args.paper));
     Ok(())
 }
 
 /// The published numbers; a table or figure without them is better than none, so a missing folder is a warning.
-fn published(paper: &Path) -> Result<Option<Paper>> {
-    if paper.is_dir() {
-        return Ok(Some(Paper::read(paper)?));
-    }
-    let folder = one_line(&paper.display().to_string());
-    anstream::eprintln!("warning: no folder `{folder}`: leaving out the published numbers");
-    Ok(None)
+fn published(folder: &Path) -> Result<Option<Paper>> {
+    folder.is_dir().then(|| Paper::read(folder)).transpose()
+}
+
+fn missing(paper: Option<&Paper>, folder: &Path) -> Option<String> {
+    paper.is_none().then(|| format!("the published numbers: there is no folder `{}`", folder.display()))
 }
 
 fn report(path: &Path) {
