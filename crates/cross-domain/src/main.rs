@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Parser;
 use experiment::{HeadSweep, OpenRows, SharedArgs};
-use records::{CorrelationRow, Signature};
+use records::{CorrelationRow, Row, Signature};
 use significance::TestArgs;
 use significance::{Sweep, agreement};
 use subject::{Description, Scored, Subject};
@@ -92,7 +92,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         writer.discard(|row| !is_there(row))?;
     }
     for row in rows {
-        if !writer.contains(&row.attention) {
+        if !writer.contains(&row.key()) {
             writer.push(row)?;
         }
     }

@@ -37,14 +37,14 @@ fn the_rows_are_about_the_sweeps_beside_them() {
     let folder = folder();
     command(folder.path()).assert().success().stdout(format!("results/tiny/{FILE}\n"));
     let found: Vec<CorrelationRow> = rows(folder.path(), FILE);
-    let names: Vec<&str> = found.iter().map(|row| row.attention.as_str()).collect();
+    let names: Vec<&str> = found.iter().map(|row| row.attention.name()).collect();
     assert_eq!(names, ["all", "dec-dec", "enc-dec", "enc-enc"]);
     let sweeps =
         ["ablate-one.csv", "ablate-one-shifted.csv"].map(|file| rows::<AblationRow>(folder.path(), file));
     for row in &found {
         let scores = |sweep: &[AblationRow]| {
             let of_type =
-                sweep.iter().filter(|head| row.attention == "all" || head.attention == row.attention);
+                sweep.iter().filter(|head| row.attention == "all" || row.attention == head.attention.name());
             of_type.map(|head| head.score).collect::<Vec<f64>>()
         };
         let (first, second) = (scores(&sweeps[0]), scores(&sweeps[1]));

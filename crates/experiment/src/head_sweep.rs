@@ -105,7 +105,7 @@ impl HeadSweep {
         let settings = (shared, machine, &self.test);
         let mut rows = MeasuredRows::open(path, identity, subject, self.plan(heads), settings)?;
         let is_of_other_head = |row: &AblationRow| {
-            let mut family = self.heads.iter().filter(|id| id.attention().to_string() == row.attention);
+            let mut family = self.heads.iter().filter(|id| row.attention == id.attention().to_string());
             family.clone().next().is_some() && !family.any(|&id| is_of(row, id))
         };
         // Heads that were chosen by other data than now.

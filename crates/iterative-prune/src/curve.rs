@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use anyhow::Context;
 use core_masking::{HeadId, HeadScores, HeadSet};
 use experiment::{MeasuredRows, Pool, RowPlan, RowSet, check_heads, random_order};
-use records::{BASE, FLOOR, Order, PruningRow, Row, TestedRow};
+use records::{BASE, Order, PruningRow, Row, TestedRow};
 
 use crate::Pruning;
 
@@ -51,7 +51,7 @@ impl<'a> Curve<'a> {
         PruningRow {
             order_seed: self.seed,
             complement: self.complement,
-            ..row(self.pool, self.order.map_or(FLOOR, Order::name), step, (masked, metric))
+            ..row(self.pool, self.order.unwrap_or(Order::Floor), step, (masked, metric))
         }
     }
 
@@ -180,10 +180,10 @@ pub fn draw(
 }
 
 /// A row without scores, which follow when it is measured.
-pub fn row(pool: &Pool, order: &str, step: usize, (masked, metric): (&HeadSet, &str)) -> PruningRow {
+pub fn row(pool: &Pool, order: Order, step: usize, (masked, metric): (&HeadSet, &str)) -> PruningRow {
     PruningRow {
-        attention: pool.attention.clone(),
-        order: order.to_owned(),
+        attention: pool.attention.parse().expect("a pool is named after its heads"),
+        order,
         step,
         masked: masked.len(),
         heads: pool.heads.len(),

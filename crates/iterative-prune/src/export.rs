@@ -206,7 +206,7 @@ fn about(row: &PruningRow, removal: Removal, signature: &Signature) -> Signature
     signature.identity.arguments.extend([
         ("removed_heads".to_owned(), row.masked_heads.clone().into()),
         ("removed".to_owned(), removal.into()),
-        ("order".to_owned(), row.order.clone().into()),
+        ("order".to_owned(), row.order.name().into()),
         ("base_score".to_owned(), row.base_score.into()),
         ("score".to_owned(), row.score.into()),
     ]);

@@ -32,10 +32,10 @@ pub enum Method {
 }
 
 impl Method {
-    fn name(self) -> &'static str {
+    fn order(self) -> Order {
         match self {
-            Self::GreedyForward => Order::GreedyForward.name(),
-            Self::Swap => Order::Swap.name(),
+            Self::GreedyForward => Order::GreedyForward,
+            Self::Swap => Order::Swap,
         }
     }
 }
@@ -133,7 +133,7 @@ impl Search {
 
     /// What the families of tests are called; they are of as many rows as were asked for.
     pub fn families(&self, pools: &[Pool]) -> BTreeMap<String, usize> {
-        let name = |pool| row(pool, self.name(), 0, (&HeadSet::none(), "")).family();
+        let name = |pool| row(pool, self.method.order(), 0, (&HeadSet::none(), "")).family();
         pools.iter().map(|pool| (name(pool), 0)).collect()
     }
 
@@ -148,7 +148,7 @@ impl Search {
         rows: &mut MeasuredRows<PruningRow>,
     ) -> anyhow::Result<()> {
         let name = self.name();
-        rows.renew(|row| row.order == name && pools.iter().any(|pool| pool.attention == row.attention));
+        rows.renew(|row| row.order == name && pools.iter().any(|pool| row.attention == pool.attention));
         let ascending = pruning.scores(Order::Importance, &HeadSet::none())?.ascending();
         let [mut chosen, mut reported] =
             [&self.on, &pruning.scored].map(|scored| Split::new(pruning.subject, scored));
@@ -167,7 +167,7 @@ impl Search {
 
     /// Its name in result files.
     pub fn name(&self) -> &'static str {
-        self.method.name()
+        self.method.order().name()
     }
 
     /// The steps of the curve that get a row: the intact model, and all up to the share that is asked for, or the last of
@@ -321,7 +321,7 @@ impl Reporter<'_, '_> {
     /// The row of a step, without scores.
     fn row(&self, step: usize, masked: &HeadSet) -> PruningRow {
         let metric = self.pruning.metric().name();
-        row(self.pool, self.method.name(), step, (masked, metric))
+        row(self.pool, self.method.order(), step, (masked, metric))
     }
 
     /// Whether a step has its row.

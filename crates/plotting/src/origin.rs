@@ -1,65 +1,76 @@
-//! What the signature beside a result file says of it: data, tests, machine, and whether it was completed.
-use std::path::Path;
-
+//! What the signature beside a result file says of it: model, data, tests, machine, and whether it was completed.
 use records::rules::MARGIN_PERCENT;
-use records::{Complete, Identity, Measured, Provenance, Signature};
+use records::{Attention, Identity};
+use serde_json::Value;
 
-use crate::Error;
-use crate::attention::Attention;
-use crate::estimate::Estimate;
-use crate::number::count;
-
-/// Neighbouring segments of a split that belong together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SegmentGroup {
-    /// Such as `adjunct_island`.
-    pub name: String,
-    /// How many there are, at least one.
-    pub segments: usize,
-}
-
-/// Which models results are of, as far as tables and figures differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Model {
-    /// A decoder-only language model: its `self` attention is causal, and the paper has no numbers of such models.
-    Language,
-    /// A translator, or a classifier like BERT.
-    Other,
-}
+use crate::source::ResultFile;
+use crate::words::{count, short};
 
 /// What stands in the place of numbers from the paper, which has none of language models.
 pub const OPEN_QUESTION: &str = "who name language models as an open question";
 
-impl Model {
-    /// What an attention type attends from and to, for captions.
-    pub fn description(self, attention: Attention) -> &'static str {
-        match (self, attention) {
-            (Self::Language, Attention::SelfAttention) => "causal self-attention",
-            _ => attention.description(),
-        }
+/// What the paper measured that results can stand beside: its name in signatures, and the figure that has the share of heads
+/// that can go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beside(&'static str, pub &'static str);
+
+impl Beside {
+    /// The translator of WMT: Tables 1, 2 and 5, Figures 1a, 2a, 3a and 4.
+    pub const WMT: Self = Self("wmt", "Figure 3a");
+    /// The translator of IWSLT: Figures 5 and 6d.
+    pub const IWSLT: Self = Self("iwslt", "Figure 6d");
+    /// BERT on MNLI: Tables 3, 4 and 6, Figures 1b, 2b and 3b.
+    pub const MNLI: Self = Self("mnli", "Figure 3b");
+    /// BERT on other tasks: Figure 6.
+    const OTHERS: [Self; 3] =
+        [Self("sst2", "Figure 6a"), Self("cola", "Figure 6b"), Self("mrpc", "Figure 6c")];
+
+    fn named(name: &str) -> Option<Self> {
+        [Self::WMT, Self::IWSLT, Self::MNLI].into_iter().chain(Self::OTHERS).find(|beside| beside.0 == name)
+    }
+
+    /// Whether it is a translator.
+    pub fn translates(self) -> bool {
+        self == Self::WMT || self == Self::IWSLT
     }
 }
 
-/// Where the rows of a file come from, as far as there is a signature.
-#[derive(Debug, Clone, Default)]
-pub struct Origin(Option<Signature>);
+/// Weight of importance in importance-entropy that goes without saying.
+const WEIGHT: f64 = 0.5;
 
-impl Origin {
-    /// Of the rows in the CSV file `path`.
-    ///
-    /// # Errors
-    /// If there is a signature that cannot be read, or it says that these are the rows of one shard.
-    pub fn beside(path: &Path) -> Result<Self, Error> {
-        let signature = Signature::read(&Signature::path_beside(path))?;
-        match signature.as_ref().and_then(|signature| signature.part.as_ref()) {
-            Some(part) => Err(Error::Shard { path: path.to_owned(), shard: part.shard }),
-            None => Ok(Self(signature)),
-        }
-    }
+/// The subjects of the made-up languages.
+const DEMOS: [&str; 3] = ["demo-translation", "demo-inference", "demo-language"];
 
+/// Subject as a reader should see it.
+pub fn name(subject: &str) -> String {
+    format!("{subject}{}", if DEMOS.contains(&subject) { " (demo language)" } else { "" })
+}
+
+/// Splits and number of segments as a reader should see them.
+pub fn data_parts(split: Option<&str>, limit: Option<usize>) -> impl Iterator<Item = String> {
+    let limit = limit.map(|limit| format!("first {limit} segments"));
+    split.map(str::to_owned).into_iter().chain(limit)
+}
+
+impl ResultFile {
     /// What the numbers depend on; absent without a signature.
     pub fn identity(&self) -> Option<&Identity> {
-        self.0.as_ref().map(|signature| &signature.identity)
+        self.signature.as_ref().map(|signature| &signature.identity)
+    }
+
+    /// One of the arguments in the signature.
+    pub fn argument(&self, name: &str) -> Option<&Value> {
+        self.identity()?.arguments.get(name)
+    }
+
+    /// One that is text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.argument(name)?.as_str()
+    }
+
+    /// One that is a whole number.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.argument(name)?.as_u64()
     }
 
     /// Split that was scored, if it is known.
@@ -67,211 +78,146 @@ impl Origin {
         self.identity().map(|identity| identity.split.as_str()).filter(|split| !split.is_empty())
     }
 
-    /// Which model the rows are of; without a signature, none of language.
-    pub fn model(&self) -> Model {
-        let task = self.identity().and_then(|identity| identity.arguments.get("task")?.as_str());
-        if task == Some("language-modelling") { Model::Language } else { Model::Other }
+    /// Segments scored from the start of the split; all if absent.
+    pub fn limit(&self) -> Option<usize> {
+        self.identity()?.limit
     }
 
-    /// Number of key-value heads of a layer, where several heads share one.
-    pub fn key_value_heads(&self) -> Option<usize> {
-        let argument = self.identity()?.arguments.get("key_value_heads")?;
-        argument.as_u64()?.try_into().ok().filter(|&heads| heads > 0)
+    /// Whether the model is a decoder-only language model, whose `self` attention is causal.
+    pub fn is_language(&self) -> bool {
+        self.text("task") == Some("language-modelling")
     }
 
-    /// The groups of the segments, in the order of the split; absent unless all have a name and segments.
-    pub fn groups(&self) -> Option<Vec<SegmentGroup>> {
-        let groups = self.identity()?.arguments.get("groups")?.as_array()?.iter().map(|group| {
-            let name = group.get("name")?.as_str()?.to_owned();
-            let segments = group.get("segments")?.as_u64()?.try_into().ok()?;
-            (segments > 0).then_some(SegmentGroup { name, segments })
+    /// What an attention type attends from and to, for captions.
+    pub fn description(&self, attention: Attention) -> &'static str {
+        match attention {
+            Attention::EncEnc => "encoder self-attention",
+            Attention::EncDec => "encoder-decoder attention",
+            Attention::DecDec => "decoder self-attention",
+            Attention::SelfAttention if self.is_language() => "causal self-attention",
+            Attention::SelfAttention => "self-attention",
+        }
+    }
+
+    /// What is said in the place of numbers from the paper, which has none of language models.
+    pub fn open_question(&self) -> Option<String> {
+        self.is_language().then(|| format!("not compared with Michel et al. (2019), {OPEN_QUESTION}"))
+    }
+
+    /// What of the paper the results stand beside, as task, attention and labels say, or the signature's `stands_for`, which
+    /// a subject's file can name. The data of GLUE has the labels 0 and 1, so the score tells its tasks apart.
+    pub fn beside(&self, metric: &str, attentions: &[Attention]) -> Option<Beside> {
+        if self.is_language() {
+            return None;
+        }
+        if let Some(name) = self.text("stands_for") {
+            return Beside::named(name);
+        }
+        if attentions.iter().any(|attention| *attention != Attention::SelfAttention) {
+            return (metric == "bleu").then_some(Beside::WMT);
+        }
+        let labels = self.argument("labels").and_then(Value::as_array);
+        let labels: Vec<_> = labels.into_iter().flatten().filter_map(Value::as_str).collect();
+        let has = |name: &str| labels.iter().any(|label| label.eq_ignore_ascii_case(name));
+        let is_inference = ["entailment", "neutral", "contradiction"].into_iter().all(has);
+        let is_glue = labels == ["0", "1"];
+        Beside::named(match metric {
+            "accuracy" if is_inference => "mnli",
+            "accuracy" if is_glue => "sst2",
+            "matthews" if is_glue => "cola",
+            "f1" if is_glue => "mrpc",
+            _ => return None,
+        })
+    }
+
+    /// Number of key-value heads of a layer, where several of its `heads` share one.
+    pub fn key_value_heads(&self, heads: usize) -> Option<usize> {
+        let key_values = usize::try_from(self.number("key_value_heads")?).ok()?;
+        (key_values > 0 && key_values < heads && heads.is_multiple_of(key_values)).then_some(key_values)
+    }
+
+    /// The groups of the segments with their sizes, in the order of the split; absent unless all have a name and segments.
+    pub fn groups(&self) -> Option<Vec<(String, usize)>> {
+        let groups = self.argument("groups")?.as_array()?.iter().map(|group| {
+            let segments =
+                group.get("segments")?.as_u64()?.try_into().ok().filter(|&segments| segments > 0)?;
+            Some((group.get("name")?.as_str()?.to_owned(), segments))
         });
         groups.collect::<Option<Vec<_>>>().filter(|groups| !groups.is_empty())
     }
 
-    /// What the statistics of segments are, if any are stored.
-    pub fn measured(&self) -> Option<&Measured> {
-        self.0.as_ref()?.measured.as_ref()
-    }
-
-    /// Segments scored from the start of the split; all if absent.
-    pub fn limit(&self) -> Option<usize> {
-        self.identity().and_then(|identity| identity.limit)
-    }
-
     /// Resamples of the bootstrap, if they are known.
     pub fn resamples(&self) -> Option<usize> {
-        Some(self.0.as_ref()?.testing?.resamples)
+        Some(self.signature.as_ref()?.testing?.resamples)
     }
 
     /// The loss that counts as safe, in percent of the score with all heads.
     pub fn margin_percent(&self) -> f64 {
-        let testing = self.0.as_ref().and_then(|signature| signature.testing);
+        let testing = self.signature.as_ref().and_then(|signature| signature.testing);
         testing.map_or(MARGIN_PERCENT, |testing| testing.margin_percent)
     }
 
-    /// What the file held when it was complete.
-    pub fn complete(&self) -> Option<&Complete> {
-        self.0.as_ref()?.complete.as_ref()
-    }
-
     /// Subject and split as a reader should see them: `demo-translation (demo language), test`.
-    pub fn title(&self, subject: &str) -> String {
-        let parts = [name(subject)].into_iter().chain(data_parts(self.split(), self.limit()));
+    pub fn title(&self) -> String {
+        let parts = [name(&self.subject)].into_iter().chain(data_parts(self.split(), self.limit()));
         let state = self.is_unfinished().then(|| "not finished".to_owned());
         parts.chain(state).collect::<Vec<_>>().join(", ")
     }
 
     /// Split and number of segments that were scored, as a reader should see them; absent if the split is not named.
-    pub fn data(&self) -> Option<String> {
+    pub fn scored(&self) -> Option<String> {
         let split = self.split()?;
         Some(data_parts(Some(split), self.limit()).collect::<Vec<_>>().join(", "))
     }
 
-    /// A sentence where the signature cannot vouch for the rows of the CSV file with this name.
-    pub fn remark(&self, file: &str) -> Option<String> {
-        match &self.0 {
-            None => Some(format!("split unknown: no signature beside `{file}`")),
-            Some(_) if self.is_unfinished() => {
-                Some(format!("`{file}` is not finished: the run was killed or is still going"))
-            }
-            Some(Signature { complete: None, .. }) => {
-                Some(format!("`{file}` is not checked: it is older than checksums of complete files"))
-            }
-            Some(_) => None,
-        }
-    }
-
-    /// On what data and how importance was estimated.
-    pub fn estimate(&self) -> Estimate {
-        self.identity().map_or(Estimate::default(), Estimate::of)
-    }
-
     /// Whether the last run that added rows was killed, or is going on still.
     pub fn is_unfinished(&self) -> bool {
-        self.complete().is_none() && self.runs().last().is_some_and(|run| run.duration_seconds.is_none())
+        let Some(signature) = &self.signature else { return false };
+        signature.complete.is_none()
+            && signature.runs.last().is_some_and(|run| run.duration_seconds.is_none())
     }
 
     /// The machines of all runs and the number format: `cpu with 2 threads (linux x86_64), f32`.
     pub fn machine(&self) -> Option<String> {
+        let signature = self.signature.as_ref()?;
         let mut machines: Vec<String> = Vec::new();
-        for run in self.runs() {
-            let threads = count(run.threads, "thread");
-            let machine = format!("{} with {threads} ({})", run.device, run.platform);
+        for run in &signature.runs {
+            let machine = format!("{} with {} ({})", run.device, count(run.threads, "thread"), run.platform);
             if !machines.contains(&machine) {
                 machines.push(machine);
             }
         }
-        let precision = self.identity().map(|identity| identity.precision.as_str());
-        let precision = precision.filter(|precision| !precision.is_empty());
-        let precision = precision.map_or(String::new(), |precision| format!(", {precision}"));
+        let precision = &signature.identity.precision;
+        let precision = if precision.is_empty() { String::new() } else { format!(", {precision}") };
         (!machines.is_empty()).then(|| machines.join(" and ") + &precision)
     }
 
-    fn runs(&self) -> &[Provenance] {
-        self.0.as_ref().map_or(&[], |signature| &signature.runs)
-    }
-}
-
-/// Whether a subject's data is the synthetic language of this project.
-pub(crate) fn is_demo(subject: &str) -> bool {
-    subject.starts_with("demo-")
-}
-
-/// Subject as a reader should see it.
-pub(crate) fn name(subject: &str) -> String {
-    let demo = if is_demo(subject) { " (demo language)" } else { "" };
-    format!("{subject}{demo}")
-}
-
-/// Splits and number of segments as a reader should see them.
-pub(crate) fn data_parts(split: Option<&str>, limit: Option<usize>) -> impl Iterator<Item = String> {
-    let limit = limit.map(|limit| format!("first {limit} segments"));
-    split.map(str::to_owned).into_iter().chain(limit)
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    use records::Testing;
-
-    /// The origin of rows that were tested with so many resamples.
-    pub(crate) fn tested(resamples: usize) -> Origin {
-        let Origin(signature) =
-            origin(Identity { split: "test".to_owned(), ..Identity::new("any", "demo-x") }, true);
-        let testing = Testing { resamples, seed: 1, margin_percent: 2.0 };
-        Origin(signature.map(|signature| Signature { testing: Some(testing), ..signature }))
+    /// The data that heads were scored on by gradients and attention weights (Michel et al. 2019, Section 4.1):
+    /// `2000 segments of train`, or the name of a split that was used whole.
+    pub fn estimated_on(&self) -> Option<String> {
+        let split = self.text("estimate_on")?;
+        let part = |segments| format!("{} of {split}", count(segments as usize, "segment"));
+        Some(self.number("estimate_limit").map_or(split.to_owned(), part))
     }
 
-    /// The origin of rows of a language model with so many key-value heads.
-    pub(crate) fn of_language_model(key_value_heads: u64) -> Origin {
-        let arguments = [
-            ("task".to_owned(), "language-modelling".into()),
-            ("key_value_heads".to_owned(), key_value_heads.into()),
+    /// How importance departs from the defaults, which go without saying: `importance by token, not normalised`.
+    pub fn departures(&self) -> Option<String> {
+        let weight =
+            self.argument("entropy_weight").and_then(Value::as_f64).filter(|weight| *weight != WEIGHT);
+        let parts = [
+            (self.text("granularity") == Some("token")).then(|| "by token".to_owned()),
+            (self.argument("normalise") == Some(&Value::Bool(false))).then(|| "not normalised".to_owned()),
+            weight.map(|weight| format!("weight {} beside entropy", short(weight))),
         ];
-        let identity = Identity { split: "test".to_owned(), ..Identity::new("any", "tiny-lm") };
-        origin(Identity { arguments: arguments.into(), ..identity }, true)
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("importance {}", parts.join(", ")))
     }
 
-    /// The origin of rows with this identity, by one run with 2 threads that took a second, or was killed.
-    pub(crate) fn origin(identity: Identity, is_finished: bool) -> Origin {
-        let run = Provenance {
-            platform: "linux x86_64".to_owned(),
-            duration_seconds: is_finished.then_some(1.0),
-            ..Provenance::collect("cpu", 2, Default::default())
-        };
-        let complete = Complete { rows: 1, sha256: "ab12".to_owned(), segments_sha256: None };
-        Origin(Some(Signature { complete: is_finished.then_some(complete), ..Signature::new(identity, run) }))
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_checked_is_named() {
-        let remark = |origin: &Origin| origin.remark("a.csv").unwrap_or_default();
-        let Origin(signature) = origin(Identity::new("any", "demo-x"), true);
-        let older = Origin(signature.clone().map(|signature| Signature { complete: None, ..signature }));
-        assert_eq!(remark(&Origin(signature)), "");
-        assert!(remark(&older).contains("`a.csv` is not checked"), "{}", remark(&older));
-        let running = origin(Identity::new("any", "demo-x"), false);
-        assert!(remark(&running).contains("`a.csv` is not finished"));
-        assert_eq!(running.title("x"), "x, not finished");
-        assert!(remark(&Origin::default()).contains("no signature"));
-    }
-
-    #[test]
-    fn a_language_model_is_known_by_its_task() {
-        let origin = of_language_model(2);
-        assert_eq!((origin.model(), origin.key_value_heads()), (Model::Language, Some(2)));
-        assert_eq!(of_language_model(0).key_value_heads(), None);
-        assert_eq!((Origin::default().model(), Origin::default().key_value_heads()), (Model::Other, None));
-        let descriptions =
-            [Model::Language, Model::Other].map(|model| model.description(Attention::SelfAttention));
-        assert_eq!(descriptions, ["causal self-attention", "self-attention"]);
-    }
-
-    #[test]
-    fn each_machine_is_named_once() {
-        let identity = Identity { precision: "f32".to_owned(), ..Identity::new("any", "demo-x") };
-        let Origin(signature) = origin(identity, true);
-        let mut signature = signature.unwrap();
-        let other = Provenance { device: "cuda:0".to_owned(), threads: 1, ..signature.runs[0].clone() };
-        signature.runs.extend([signature.runs[0].clone(), other]);
-        let expected = "cpu with 2 threads (linux x86_64) and cuda:0 with 1 thread (linux x86_64), f32";
-        assert_eq!(Origin(Some(signature)).machine().unwrap(), expected);
-        assert_eq!(Origin::default().machine(), None);
-    }
-
-    /// The run before was killed too, but that one has gone on where it stopped.
-    #[test]
-    fn only_the_last_run_must_have_come_to_its_end() {
-        let of = |runs: &[bool]| {
-            let run = |&is_finished: &bool| origin(Identity::new("any", "x"), is_finished).0.unwrap();
-            let mut signature = run(&true);
-            signature.complete = None;
-            signature.runs = runs.iter().flat_map(|is_finished| run(is_finished).runs).collect();
-            Origin(Some(signature)).is_unfinished()
-        };
-        assert!(of(&[true, false]) && !of(&[false, true]) && !of(&[]));
-        assert!(!Origin::default().is_unfinished());
+    /// Sentences for the caption of curves that follow orders of heads.
+    pub fn of_orders(&self) -> Vec<String> {
+        let is_repeated = self.argument("recompute") == Some(&Value::Bool(true));
+        let anew = if is_repeated { ", anew after each step" } else { "" };
+        let data = self.estimated_on().map(|data| format!("orders estimated on {data}{anew}"));
+        data.into_iter().chain(self.departures()).collect()
     }
 }

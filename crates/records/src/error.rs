@@ -31,6 +31,61 @@ pub enum Error {
         key: String,
     },
 
+    /// Rows are not those that the signature was completed with.
+    #[error("`{}` was edited or mixed since it was complete: {found}", path.display())]
+    Changed {
+        /// The CSV file.
+        path: PathBuf,
+        /// In what it differs.
+        found: String,
+    },
+
+    /// The file holds no complete row.
+    #[error("`{}` holds no rows yet", path.display())]
+    Empty {
+        /// The CSV file.
+        path: PathBuf,
+    },
+
+    /// Two rows disagree on what must be the same in the whole file.
+    #[error("`{}` mixes runs: {column} is {expected} but {found}", path.display())]
+    Mixed {
+        /// The CSV file.
+        path: PathBuf,
+        /// The column in question.
+        column: &'static str,
+        /// Its value in one row, and the row.
+        expected: String,
+        /// The same of the row that differs.
+        found: String,
+    },
+
+    /// A number lies outside of what it can be.
+    #[error("`{}`: {column} of {row} is {found}, but it must be {range}", path.display())]
+    Range {
+        /// The CSV file.
+        path: PathBuf,
+        /// What the row is called.
+        row: String,
+        /// The column in question.
+        column: &'static str,
+        /// Its value.
+        found: f64,
+        /// What is allowed.
+        range: &'static str,
+    },
+
+    /// A row contradicts itself.
+    #[error("`{}`: {row} cannot be: {fault}", path.display())]
+    Row {
+        /// The CSV file.
+        path: PathBuf,
+        /// What the row is called.
+        row: String,
+        /// What is wrong.
+        fault: String,
+    },
+
     /// Rows or statistics are not those that the signature was completed with.
     #[error("`{}` was edited, or mixed with another file, since it was complete: --again computes it anew", path.display())]
     Edited {

@@ -5,9 +5,11 @@
 //! interruption shows in a finished CSV file: equal runs give equal bytes, which is why times stand in the signature, and
 //! speed in [a file of its own](SpeedRow).
 
+pub mod check;
 mod destination;
 mod error;
 mod file;
+mod names;
 mod order;
 mod place;
 pub mod rows;
@@ -21,8 +23,10 @@ mod table;
 pub mod visible;
 pub mod writer;
 
+pub use check::{Checked, read_checked};
 pub use destination::{Destination, Taken, check_writable, place_of, place_of_shard};
 pub use error::Error;
+pub use names::{Attention, Head, Scope, UnknownName};
 pub use order::{FLOOR, Order};
 pub use rows::{
     AblationRow, BASE, CorrelationRow, DynamicsRow, HeadFunctionRow, ImportanceRow, PruningRow, RelevanceRow,

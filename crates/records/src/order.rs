@@ -1,15 +1,16 @@
 //! What heads can be ordered by, and how sets of them are searched for, by their names in result files.
-use std::fmt;
-
 use clap::ValueEnum;
+
+use crate::names::named;
 
 /// What the order of the row is called in which all heads are masked.
 pub const FLOOR: &str = "floor";
 
 /// What heads are ordered by, the least first, or how they were searched for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Order {
     /// Size of the loss's derivative by the head's gate (Michel et al. 2019, Equation 2)
+    #[default]
     Importance,
     /// How much worse the score is without the head, as `ablate-one` measured it
     Oracle,
@@ -29,6 +30,9 @@ pub enum Order {
     /// Joint search that exchanges heads, at one number of heads.
     #[value(skip)]
     Swap,
+    /// No order: all heads are masked.
+    #[value(skip)]
+    Floor,
 }
 
 impl Order {
@@ -45,11 +49,6 @@ impl Order {
         Self::Swap,
     ];
 
-    /// The order that result files call `name`.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|order| order.name() == name)
-    }
-
     /// The name in result files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -62,20 +61,23 @@ impl Order {
             Self::ImportanceEntropy => "importance-entropy",
             Self::GreedyForward => "greedy-forward",
             Self::Swap => "swap",
+            Self::Floor => FLOOR,
         }
     }
 
     /// Whether heads are scored on the model, so that they can be scored again with some of them masked.
     pub fn is_measured(self) -> bool {
-        !matches!(self, Self::Oracle | Self::Random | Self::GreedyForward | Self::Swap)
+        !matches!(self, Self::Oracle | Self::Random | Self::GreedyForward | Self::Swap | Self::Floor)
     }
 }
 
-impl fmt::Display for Order {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
+/// All values, with the one that is no order.
+const NAMED: [Order; 10] = {
+    let [a, b, c, d, e, f, g, h, i] = Order::ALL;
+    [a, b, c, d, e, f, g, h, i, Order::Floor]
+};
+
+named!(Order, "order", NAMED);
 
 #[cfg(test)]
 mod tests {
@@ -84,9 +86,10 @@ mod tests {
     #[test]
     fn names_survive_a_round_trip_and_are_those_of_the_command_line() {
         for order in Order::ALL {
-            assert_eq!(Order::parse(order.name()), Some(order));
+            assert_eq!(order.name().parse(), Ok(order));
         }
-        assert_eq!(Order::parse("Swap"), None);
+        assert_eq!(FLOOR.parse(), Ok(Order::Floor));
+        assert!("Swap".parse::<Order>().is_err());
         for order in Order::value_variants() {
             let value = order.to_possible_value().map(|value| value.get_name().to_owned());
             assert!(value.is_none_or(|value| value == order.name()));

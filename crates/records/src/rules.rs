@@ -79,6 +79,7 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Order, Scope};
 
     const SAFE: Rule = Rule::ShownSafe { margin_percent: 2.0 };
     const PAPER: Rule = Rule::NoSignificantLoss { alpha: 0.01, smallest_p_value: 0.0002 };
@@ -116,8 +117,8 @@ mod tests {
     fn row(step: usize, delta: f64, delta_low: Option<f64>) -> PruningRow {
         let p_value = delta_low.map(|_| 0.5);
         PruningRow {
-            attention: "all".to_owned(),
-            order: "importance".to_owned(),
+            attention: Scope::All,
+            order: Order::Importance,
             order_seed: None,
             complement: false,
             step,

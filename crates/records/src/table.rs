@@ -119,7 +119,7 @@ pub(crate) fn line<R: Row>(row: &R) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AblationRow, TrainingRow};
+    use crate::{AblationRow, Attention, TrainingRow};
     use proptest::num::f64::{NORMAL, SUBNORMAL, ZERO};
     use proptest::option;
     use proptest::prelude::*;
@@ -199,9 +199,13 @@ mod tests {
     fn any_row() -> impl Strategy<Value = AblationRow> {
         let float = || NORMAL | SUBNORMAL | ZERO;
         let optional = move || option::of(float());
-        ((TEXT, TEXT, any::<(usize, usize)>()), (float(), float(), float()), [(); 8].map(|()| optional()))
+        (
+            (any::<prop::sample::Index>(), TEXT, any::<(usize, usize)>()),
+            (float(), float(), float()),
+            [(); 8].map(|()| optional()),
+        )
             .prop_map(|((attention, metric, (layer, head)), scores, optional)| AblationRow {
-                attention,
+                attention: *attention.get(&Attention::ALL),
                 layer,
                 head,
                 metric,

@@ -20,14 +20,14 @@ fn row<R: Row>(line: &str) -> R {
 fn heads_are_rows_of_their_attention_type() {
     let row: AblationRow = row("enc-enc,2,3,bleu,36.0,35.0,-1.0,,,,,,,,");
     assert_eq!(row.name(), "enc-enc:2:3");
-    assert_eq!(row.key(), ("enc-enc".to_owned(), 2, 3, "bleu".to_owned()));
+    assert_eq!(row.key(), ("enc-enc", 2, 3, "bleu".to_owned()));
     assert_eq!((row.family().as_str(), row.base().as_str()), ("enc-enc", BASE));
     assert!(!row.is_intact());
     let scores: ImportanceRow = self::row("self,1,4,0.5,0.5,0.5,0.5,0.5,0.5,0.5,0.5,");
-    assert_eq!((scores.name().as_str(), scores.key()), ("self:1:4", ("self".to_owned(), 1, 4)));
+    assert_eq!((scores.name().as_str(), scores.key()), ("self:1:4", ("self", 1, 4)));
     let correlation: CorrelationRow =
         self::row("dec-dec,96,bleu,36.0,26.0,0.5,0.01,0.25,0.75,0.5,0.5,0.5,0.5,0.01,10,3.5,1.0");
-    assert_eq!((correlation.name().as_str(), correlation.key().as_str()), ("dec-dec", "dec-dec"));
+    assert_eq!((correlation.name().as_str(), correlation.key()), ("dec-dec", "dec-dec"));
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn steps_are_rows_of_their_curve() {
     let of = |line: &str| row::<PruningRow>(line);
     let step = of("all,importance,,false,3,15,144,bleu,36.0,35.0,-1.0,,,,,,,,,,self:1:1");
     assert_eq!((step.name().as_str(), step.family().as_str()), ("all/importance/3", "all/importance"));
-    let key = |seed, complement| ("enc-dec".to_owned(), "random".to_owned(), seed, complement, 1);
+    let key = |seed, complement| ("enc-dec", "random", seed, complement, 1);
     let random = of("enc-dec,random,4,false,1,0,96,bleu,36.0,36.0,0.0,,,,,,,,,,");
     assert_eq!((random.name().as_str(), random.key()), ("enc-dec/random-4/1", key(Some(4), false)));
     let reversed = of("enc-dec,random,4,true,1,5,96,bleu,36.0,36.0,0.0,,,,,,,,,,");

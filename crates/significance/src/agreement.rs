@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use records::signature::Testing;
 use records::{
-    AblationRow, BASE, Blocks, CorrelationRow, Identity, Row, Signature, TestedRow, read_complete,
+    AblationRow, Attention, BASE, Blocks, CorrelationRow, Identity, Row, Scope, Signature, TestedRow,
+    read_complete,
 };
 use stats::Segments;
 use stats::correlation::{Correlation, pearson, spearman};
@@ -105,26 +106,26 @@ impl Side<'_> {
 /// # Errors
 /// If a head has no row in the second sweep, or nothing can be correlated.
 pub fn agreement(first: &Sweep, second: &Sweep, testing: Testing) -> Result<Vec<CorrelationRow>, Error> {
-    let mut types: Vec<&str> = Vec::new();
+    let mut types: Vec<Attention> = Vec::new();
     for row in &first.rows {
-        if !types.contains(&row.attention.as_str()) {
-            types.push(&row.attention);
+        if !types.contains(&row.attention) {
+            types.push(row.attention);
         }
     }
-    let names = |attention: Option<&str>| -> Vec<String> {
+    let names = |attention: Option<Attention>| -> Vec<String> {
         let rows =
             first.rows.iter().filter(|row| attention.is_none_or(|attention| row.attention == attention));
         rows.map(Row::name).collect()
     };
-    let mut rows = vec![row("all", first, second, &names(None), testing)?];
+    let mut rows = vec![row(Scope::All, first, second, &names(None), testing)?];
     for attention in types {
-        rows.push(row(attention, first, second, &names(Some(attention)), testing)?);
+        rows.push(row(Scope::One(attention), first, second, &names(Some(attention)), testing)?);
     }
     Ok(rows)
 }
 
 fn row(
-    attention: &str,
+    scope: Scope,
     first: &Sweep,
     second: &Sweep,
     names: &[String],
@@ -132,7 +133,7 @@ fn row(
 ) -> Result<CorrelationRow, Error> {
     let (first, second) = (first.ordered(names)?, second.ordered(names)?);
     let (Some(first_base), Some(second_base)) = (first.rows.first(), second.rows.first()) else {
-        return Err(Error::NoRow { row: attention.to_owned() });
+        return Err(Error::NoRow { row: scope.to_string() });
     };
     let (x, y) = (first.scores(), second.scores());
     let (pearson, spearman) = (known(pearson(&x, &y))?, known(spearman(&x, &y))?);
@@ -143,7 +144,7 @@ fn row(
     let direction = first_base.direction();
     let gains = |scores: &[f64]| -> Vec<f64> { scores.iter().map(|&score| direction.gain(score)).collect() };
     Ok(CorrelationRow {
-        attention: attention.to_owned(),
+        attention: scope,
         heads: names.len(),
         metric: first_base.metric.clone(),
         first_base_score: first_base.base_score,
@@ -302,7 +303,7 @@ mod tests {
         second.rows.reverse(); // heads are found by name
         second.variants.reverse();
         let found = agreement(&first, &second, TESTING).unwrap();
-        let names: Vec<&str> = found.iter().map(|row| row.attention.as_str()).collect();
+        let names: Vec<&str> = found.iter().map(|row| row.attention.name()).collect();
         assert_eq!(names, ["all", "enc-enc", "dec-dec"]);
         assert!((found[1].pearson.unwrap() - 1.0).abs() < 1e-12);
         assert!((found[1].spearman.unwrap() - 1.0).abs() < 1e-12);

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
-use records::{
-    AblationRow, CorrelationRow, DynamicsRow, FLOOR, Order, PruningRow, RowWriter, Signature, TestedRow,
-};
+use records::{AblationRow, CorrelationRow, DynamicsRow, Order, PruningRow, RowWriter, Signature, TestedRow};
 use serde_json::Value;
 
 use stats::Metric;
@@ -131,7 +129,7 @@ fn retest_agreement(
     let rows = writer.finish(|rows, _| {
         for row in rows.iter_mut() {
             let of_type = found.iter().find(|found| found.attention == row.attention);
-            row.clone_from(of_type.ok_or_else(|| Error::NoRow { row: row.attention.clone() })?);
+            row.clone_from(of_type.ok_or_else(|| Error::NoRow { row: row.attention.to_string() })?);
         }
         Ok::<(), Error>(())
     })?;
@@ -150,7 +148,7 @@ fn shares(rows: &[PruningRow], testing: Testing, measured: &Measured) -> Vec<Sha
         heads: curve[0].heads,
         safe: safe.last_accepted(curve).map(|row| row.masked),
         without_loss: paper.last_accepted(curve).map(|row| row.masked),
-        is_ordered_by_tested_segments: curve[0].order == Order::Oracle.name(),
+        is_ordered_by_tested_segments: curve[0].order == Order::Oracle,
     };
-    curves.filter(|curve| !curve[0].complement && curve[0].order != FLOOR).map(share).collect()
+    curves.filter(|curve| !curve[0].complement && curve[0].order != Order::Floor).map(share).collect()
 }

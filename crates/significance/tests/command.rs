@@ -131,8 +131,7 @@ fn curves(folder: &Path) {
     for (order, step) in [("importance", 0), ("importance", 1), ("oracle", 0), ("oracle", 1)] {
         let score = base.score().unwrap();
         let row = PruningRow {
-            attention: "all".to_owned(),
-            order: order.to_owned(),
+            order: order.parse().unwrap(),
             step,
             masked: step,
             heads: 4,
@@ -164,7 +163,7 @@ fn shares_of_the_oracle_are_marked() {
 
 fn untested(attention: &str) -> CorrelationRow {
     CorrelationRow {
-        attention: attention.to_owned(),
+        attention: attention.parse().unwrap(),
         heads: 0,
         metric: "bleu".to_owned(),
         first_base_score: 0.0,

@@ -457,8 +457,6 @@ fn curves_of_different_orders_are_refused() {
         for (_, step, masked) in steps.iter().filter(|(shard, ..)| *shard == number) {
             let score = base.score().unwrap();
             let mut row = PruningRow {
-                attention: "all".to_owned(),
-                order: "importance".to_owned(),
                 step: *step,
                 masked: *step,
                 metric: "bleu".to_owned(),

@@ -2,6 +2,7 @@
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
@@ -11,6 +12,25 @@ use crate::error::Error;
 /// If it is no TOML, or has unknown or missing entries: what, and in which line.
 pub(crate) fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
     toml::from_str(text).map_err(|error| Error::Spec { path: path.to_owned(), fault: one_line(text, &error) })
+}
+
+/// The model and data of Michel et al. (2019) whose published numbers stand beside a subject's, where these are not those that
+/// its task, attention and labels suggest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StandsFor {
+    /// The large translator, English to French.
+    Wmt,
+    /// The small translator, German to English.
+    Iwslt,
+    /// BERT on MultiNLI.
+    Mnli,
+    /// BERT on SST-2.
+    Sst2,
+    /// BERT on CoLA.
+    Cola,
+    /// BERT on MRPC.
+    Mrpc,
 }
 
 /// Names of splits, unless a subject says otherwise.

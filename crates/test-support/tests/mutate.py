@@ -505,7 +505,7 @@ class Workshop:
 
 def plotting_options(drawing):
     formats = [] if drawing.startswith("table") else ["--format", "svg"]
-    return formats if drawing == "agreement" else [*formats, "--paper", "paper"]
+    return [*formats, "--paper", "paper"]
 
 
 def sha256(data):

@@ -70,7 +70,7 @@ struct Row {
 
 type Measurement = fn(&Context, &mut dyn FnMut(Row));
 
-const MEASUREMENTS: [(&str, Measurement); 8] = [
+const MEASUREMENTS: [(&str, Measurement); 9] = [
     ("sweep", sweep::measure),
     ("language", language::measure),
     ("precision", precision::measure),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use core_masking::{HeadId, HeadScores, HeadSet, Measure};
 use experiment::{EstimateArgs, OpenRows, Oracle, SharedArgs};
-use records::{ImportanceRow, Order, Signature};
+use records::{Attention, ImportanceRow, Order, Signature};
 use subject::{Description, Scored};
 
 /// Scores every head by gradients and attention weights, one column for each way.
@@ -76,7 +76,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let lost = oracle.and_then(|oracle| oracle.scores(&heads)).unwrap_or_default();
     rows.finish(|rows, _| {
         for row in rows {
-            let id = lost.iter().find(|(id, _)| names(*id) == (row.attention.clone(), row.layer, row.head));
+            let id = lost.iter().find(|(id, _)| names(*id) == (row.attention, row.layer, row.head));
             row.oracle = id.map(|(_, lost)| lost);
         }
         Ok::<(), records::Error>(())
@@ -86,8 +86,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A head as rows name it.
-fn names(id: HeadId) -> (String, usize, usize) {
-    (id.attention().to_string(), id.layer_number(), id.head_number())
+fn names(id: HeadId) -> (Attention, usize, usize) {
+    let attention = id.attention().to_string().parse().expect("rows name every attention type");
+    (attention, id.layer_number(), id.head_number())
 }
 
 /// Scores of all heads, by column.

@@ -2,14 +2,16 @@
 use serde::{Deserialize, Serialize};
 
 use super::{BASE, Row, TestedRow, Tests};
+use crate::check::{Limit, head_limits, test_limits};
+use crate::names::{Attention, Head};
 
 /// One row of `ablate-one`, the model without a single head (Michel et al. 2019, Table 1), or of `ablate-all-but-one`, the
 /// model without all other heads of that head's layer (Tables 2, 3, 5 and 6).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AblationRow {
-    /// Attention type: `enc-enc`, `enc-dec`, `dec-dec` or `self`.
-    pub attention: String,
+    /// Attention type.
+    pub attention: Attention,
     /// Layer, counted from 1 as in the paper.
     pub layer: usize,
     /// Head, counted from 1 as in the paper.
@@ -46,6 +48,9 @@ pub struct AblationRow {
 
 impl AblationRow {
     /// A row whose difference was not tested: `head` is (layer, head).
+    ///
+    /// # Panics
+    /// If `attention` is no attention type.
     pub fn untested(
         attention: &str,
         (layer, head): (usize, usize),
@@ -54,7 +59,7 @@ impl AblationRow {
         score: f64,
     ) -> Self {
         Self {
-            attention: attention.to_owned(),
+            attention: attention.parse().expect("an attention type"),
             layer,
             head,
             metric: metric.to_owned(),
@@ -73,9 +78,16 @@ impl AblationRow {
     }
 }
 
+impl AblationRow {
+    /// Its head.
+    pub fn head_id(&self) -> Head {
+        Head { attention: self.attention, layer: self.layer, head: self.head }
+    }
+}
+
 impl Row for AblationRow {
     /// Attention type, layer, head and metric.
-    type Key = (String, usize, usize, String);
+    type Key = (&'static str, usize, usize, String);
 
     const COLUMNS: &'static [&'static str] = &[
         "attention",
@@ -96,19 +108,28 @@ impl Row for AblationRow {
     ];
 
     fn key(&self) -> Self::Key {
-        (self.attention.clone(), self.layer, self.head, self.metric.clone())
+        (self.attention.name(), self.layer, self.head, self.metric.clone())
     }
 
     /// Its head, such as `enc-enc:6:13`.
     fn name(&self) -> String {
-        format!("{}:{}:{}", self.attention, self.layer, self.head)
+        self.head_id().to_string()
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        let head = head_limits(self.layer, self.head).into_iter();
+        head.chain(test_limits(self, self.score_delta)).collect()
+    }
+
+    fn of_run(&self) -> Vec<(&'static str, String)> {
+        vec![("metric", format!("`{}`", self.metric)), ("base_score", self.base_score.to_string())]
     }
 }
 
 impl TestedRow for AblationRow {
     /// Its attention type.
     fn family(&self) -> String {
-        self.attention.clone()
+        self.attention.to_string()
     }
 
     fn base(&self) -> String {

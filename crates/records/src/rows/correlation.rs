@@ -2,14 +2,16 @@
 use serde::{Deserialize, Serialize};
 
 use super::Row;
+use crate::check::{Limit, MOST};
+use crate::names::Scope;
 
 /// One row of `cross-domain`: how the effects of masking single heads agree between two splits (Michel et al. 2019,
 /// Section 3.4, Figure 2). The effects themselves are rows of `ablate-one`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CorrelationRow {
-    /// Attention type whose heads are compared, or `all`.
-    pub attention: String,
+    /// The heads that are compared.
+    pub attention: Scope,
     /// Number of heads.
     pub heads: usize,
     /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
@@ -50,7 +52,7 @@ pub struct CorrelationRow {
 
 impl Row for CorrelationRow {
     /// Attention type.
-    type Key = String;
+    type Key = &'static str;
 
     const COLUMNS: &'static [&'static str] = &[
         "attention",
@@ -73,10 +75,36 @@ impl Row for CorrelationRow {
     ];
 
     fn key(&self) -> Self::Key {
-        self.attention.clone()
+        self.attention.name()
     }
 
     fn name(&self) -> String {
-        self.attention.clone()
+        self.attention.to_string()
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        let unit = |column, value| Limit::optional(column, value, -1.0..=1.0, "-1 to 1 or empty");
+        // Halves can disagree so much that Spearman and Brown's formula has no lower end.
+        let reliability = |column, value| Limit::optional(column, value, -MOST..=1.0, "at most 1 or empty");
+        let share = |column, value| Limit::optional(column, value, 0.0..=1.0, "0 to 1 or empty");
+        let (heads, top) = (self.heads as f64, self.top as f64);
+        vec![
+            unit("pearson", self.pearson),
+            unit("pearson_low", self.pearson_low),
+            unit("pearson_high", self.pearson_high),
+            unit("spearman", self.spearman),
+            reliability("first_reliability", self.first_reliability),
+            reliability("second_reliability", self.second_reliability),
+            share("pearson_ceiling", self.pearson_ceiling),
+            share("pearson_p_value", self.pearson_p_value),
+            share("spearman_p_value", self.spearman_p_value),
+            Limit::new("top", top, 0.0..=heads, "at most the number of heads"),
+            Limit::new("top_overlap", self.top_overlap, 0.0..=top, "0 to top"),
+            Limit::new("top_overlap_by_chance", self.top_overlap_by_chance, 0.0..=MOST, "a number of heads"),
+        ]
+    }
+
+    fn of_run(&self) -> Vec<(&'static str, String)> {
+        vec![("metric", format!("`{}`", self.metric))]
     }
 }

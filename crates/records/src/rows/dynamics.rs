@@ -1,7 +1,8 @@
 //! Rows of pruning curves during training.
 use serde::{Deserialize, Serialize};
 
-use super::{BASE, Row, TestedRow, Tests};
+use super::{BASE, Row, TestedRow, Tests, falls, heads_fault};
+use crate::check::{Limit, step_limits, test_limits};
 
 /// One row of `training-dynamics`: a checkpoint of training without its least important heads (Michel et al. 2019,
 /// Section 6, Figure 5).
@@ -80,6 +81,40 @@ impl Row for DynamicsRow {
     /// Its checkpoint and step, such as `1200/3`.
     fn name(&self) -> String {
         format!("{}/{}", self.updates, self.step)
+    }
+
+    fn title(&self) -> String {
+        format!("step {} after {} updates", self.step, self.updates)
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        step_limits(self.masked, self.heads).into_iter().chain(test_limits(self, self.score_delta)).collect()
+    }
+
+    fn fault(&self) -> Option<String> {
+        heads_fault(&self.masked_heads, self.masked)
+    }
+
+    fn of_run(&self) -> Vec<(&'static str, String)> {
+        vec![("metric", format!("`{}`", self.metric)), ("heads", self.heads.to_string())]
+    }
+
+    fn group(&self) -> Option<String> {
+        Some(self.family())
+    }
+
+    fn of_group(&self) -> Vec<(&'static str, String)> {
+        let epoch = self.epoch.map_or("empty".to_owned(), |epoch| epoch.to_string());
+        vec![("epoch", epoch), ("base_score", self.base_score.to_string())]
+    }
+
+    /// Epochs rise with the updates.
+    fn against(&self, before: &Self) -> Option<(&'static str, f64, &'static str)> {
+        if self.updates == before.updates {
+            return falls(before.masked, self.masked);
+        }
+        let epoch = self.epoch.filter(|&epoch| before.epoch.is_some_and(|before| epoch <= before))?;
+        Some(("epoch", epoch as f64, "more than that of the checkpoint before"))
     }
 }
 

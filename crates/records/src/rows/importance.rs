@@ -2,13 +2,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::Row;
+use crate::check::{Limit, finite, head_limits};
+use crate::names::{Attention, Head};
 
 /// One row of `importance`: what is known of a single head (Michel et al. 2019, Section 4.1, and orders to compare with).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImportanceRow {
-    /// Attention type: `enc-enc`, `enc-dec`, `dec-dec` or `self`.
-    pub attention: String,
+    /// Attention type.
+    pub attention: Attention,
     /// Layer, counted from 1 as in the paper.
     pub layer: usize,
     /// Head, counted from 1 as in the paper.
@@ -35,7 +37,7 @@ pub struct ImportanceRow {
 
 impl Row for ImportanceRow {
     /// Attention type, layer and head.
-    type Key = (String, usize, usize);
+    type Key = (&'static str, usize, usize);
 
     const COLUMNS: &'static [&'static str] = &[
         "attention",
@@ -53,10 +55,25 @@ impl Row for ImportanceRow {
     ];
 
     fn key(&self) -> Self::Key {
-        (self.attention.clone(), self.layer, self.head)
+        (self.attention.name(), self.layer, self.head)
     }
 
     fn name(&self) -> String {
-        format!("{}:{}:{}", self.attention, self.layer, self.head)
+        Head { attention: self.attention, layer: self.layer, head: self.head }.to_string()
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        let scores = finite(&[
+            ("example", Some(self.example)),
+            ("example_normalised", Some(self.example_normalised)),
+            ("token", Some(self.token)),
+            ("token_normalised", Some(self.token_normalised)),
+            ("attention_gradient", Some(self.attention_gradient)),
+            ("entropy", Some(self.entropy)),
+            ("confidence", Some(self.confidence)),
+            ("importance_entropy", Some(self.importance_entropy)),
+            ("oracle", self.oracle),
+        ]);
+        head_limits(self.layer, self.head).into_iter().chain(scores).collect()
     }
 }

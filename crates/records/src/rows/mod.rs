@@ -17,6 +17,8 @@ use serde::de::DeserializeOwned;
 use stats::Direction;
 
 use crate::Difference;
+use crate::check::Limit;
+use crate::names::Head;
 
 pub use ablation::AblationRow;
 pub use correlation::CorrelationRow;
@@ -41,6 +43,57 @@ pub trait Row: Serialize + DeserializeOwned {
 
     /// The key as text, such as `enc-enc:6:13`; what is measured of its segments is stored under it.
     fn name(&self) -> String;
+
+    /// What messages call the row.
+    fn title(&self) -> String {
+        self.name()
+    }
+
+    /// The numbers that have limits.
+    fn limits(&self) -> Vec<Limit> {
+        Vec::new()
+    }
+
+    /// What else is wrong with the row.
+    fn fault(&self) -> Option<String> {
+        None
+    }
+
+    /// Columns that are the same in all rows of a run, with their values.
+    fn of_run(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// Rows that have more in common than a run; absent where none do.
+    fn group(&self) -> Option<String> {
+        None
+    }
+
+    /// Columns that are the same in such rows, with their values.
+    fn of_group(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// A number that cannot follow the row before it in the order of keys: its column, value, and what is allowed.
+    fn against(&self, _before: &Self) -> Option<(&'static str, f64, &'static str)> {
+        None
+    }
+}
+
+/// Of two steps of one curve, the second masks no fewer heads.
+pub(crate) fn falls(before: usize, masked: usize) -> Option<(&'static str, f64, &'static str)> {
+    (masked < before).then_some(("masked", masked as f64, "no less than in the step before"))
+}
+
+/// What is wrong with a list of masked heads, of which there are so many.
+pub(crate) fn heads_fault(names: &str, masked: usize) -> Option<String> {
+    match Head::list(names) {
+        Err(fault) => Some(fault),
+        Ok(heads) if !heads.is_empty() && heads.len() != masked => {
+            Some(format!("`masked_heads` has {} heads, but {masked} are masked", heads.len()))
+        }
+        Ok(_) => None,
+    }
 }
 
 /// Name of the intact model's statistics.
@@ -185,6 +238,7 @@ pub(crate) use tested_columns;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Attention, Order, Scope};
 
     fn fields<R: Row>(row: &R) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
@@ -216,7 +270,7 @@ mod tests {
         assert_eq!(TrainingRow::COLUMNS.join(","), header);
 
         let importance = ImportanceRow {
-            attention: "self".to_owned(),
+            attention: Attention::SelfAttention,
             layer: 1,
             head: 1,
             example: 1.0,
@@ -235,8 +289,8 @@ mod tests {
         assert_eq!(ImportanceRow::COLUMNS.join(","), header);
 
         let pruning = PruningRow {
-            attention: "all".to_owned(),
-            order: "importance".to_owned(),
+            attention: Scope::All,
+            order: Order::Importance,
             order_seed: None,
             complement: false,
             step: 0,
@@ -263,7 +317,7 @@ mod tests {
         assert_eq!(PruningRow::COLUMNS.join(","), header);
 
         let correlation = CorrelationRow {
-            attention: "all".to_owned(),
+            attention: Scope::All,
             heads: 1,
             metric: "bleu".to_owned(),
             first_base_score: 1.0,

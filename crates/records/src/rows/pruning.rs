@@ -1,19 +1,20 @@
 //! Rows of pruning curves.
 use serde::{Deserialize, Serialize};
 
-use super::{BASE, Row, TestedRow, Tests};
+use super::{BASE, Row, TestedRow, Tests, falls, heads_fault};
+use crate::Order;
+use crate::check::{Limit, step_limits, test_limits};
+use crate::names::Scope;
 
 /// One row of `iterative-prune`: the model without the heads that come first in some order (Michel et al. 2019, Figures 3,
 /// 4 and 6).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PruningRow {
-    /// Attention type whose heads are masked, or `all`.
-    pub attention: String,
-    /// What the heads are ordered by: `importance`, `oracle`, `random`, `entropy`, `confidence`, `attention-gradient`,
-    /// `importance-entropy`; or how they are searched for: `greedy-forward`, `swap`; or `floor`, the one row in which all
-    /// are masked.
-    pub order: String,
+    /// The heads that can be masked.
+    pub attention: Scope,
+    /// What the heads are ordered by, or how they are searched for; or `floor`, the one row in which all are masked.
+    pub order: Order,
     /// Seed of a random order; empty for all others.
     pub order_seed: Option<u64>,
     /// Whether the order is reversed: at the same numbers, the heads that the order masks first are kept, and the others
@@ -59,7 +60,7 @@ pub struct PruningRow {
 
 impl Row for PruningRow {
     /// Attention type, order, seed of a random order, whether it is reversed, and step.
-    type Key = (String, String, Option<u64>, bool, usize);
+    type Key = (&'static str, &'static str, Option<u64>, bool, usize);
 
     const COLUMNS: &'static [&'static str] = &[
         "attention",
@@ -86,12 +87,44 @@ impl Row for PruningRow {
     ];
 
     fn key(&self) -> Self::Key {
-        (self.attention.clone(), self.order.clone(), self.order_seed, self.complement, self.step)
+        (self.attention.name(), self.order.name(), self.order_seed, self.complement, self.step)
     }
 
     /// Its curve and step, such as `all/importance/3`.
     fn name(&self) -> String {
         format!("{}/{}", self.family(), self.step)
+    }
+
+    /// `all by random, seed 3, step 2`; `all by importance, complement, step 2`.
+    fn title(&self) -> String {
+        let seed = self.order_seed.map_or(String::new(), |seed| format!(", seed {seed}"));
+        let complement = if self.complement { ", complement" } else { "" };
+        format!("{} by {}{seed}{complement}, step {}", self.attention, self.order, self.step)
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        step_limits(self.masked, self.heads).into_iter().chain(test_limits(self, self.score_delta)).collect()
+    }
+
+    fn fault(&self) -> Option<String> {
+        heads_fault(&self.masked_heads, self.masked)
+    }
+
+    fn of_run(&self) -> Vec<(&'static str, String)> {
+        vec![("metric", format!("`{}`", self.metric)), ("base_score", self.base_score.to_string())]
+    }
+
+    /// Percentages of different wholes cannot share an axis.
+    fn group(&self) -> Option<String> {
+        Some(self.attention.to_string())
+    }
+
+    fn of_group(&self) -> Vec<(&'static str, String)> {
+        vec![("heads", self.heads.to_string())]
+    }
+
+    fn against(&self, before: &Self) -> Option<(&'static str, f64, &'static str)> {
+        falls(before.masked, self.masked).filter(|_| self.family() == before.family())
     }
 }
 

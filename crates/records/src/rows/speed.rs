@@ -2,6 +2,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Row;
+use crate::check::{Limit, MOST};
 
 /// One row of `speed-bench`: a model with all its heads and one with heads removed, timed in turn (Michel et al. 2019,
 /// Table 4).
@@ -90,5 +91,48 @@ impl Row for SpeedRow {
 
     fn name(&self) -> String {
         format!("{}/{}", self.removed, self.batch_size)
+    }
+
+    fn title(&self) -> String {
+        format!("{} removed heads in batches of {}", self.removed, self.batch_size)
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        // Rounding may put the mean of equal passes beside the ends of an interval of no length.
+        let interval = self.ratio_low * (1.0 - 1e-9)..=self.ratio_high * (1.0 + 1e-9);
+        let some = |column, value| Limit::new(column, value, 1.0..=f64::MAX, "at least 1");
+        let above = |column, value| Limit::new(column, value, 1e-9..=MOST, "above 0 and finite");
+        let spread = |column, value| Limit::new(column, value, 0.0..=MOST, "0 or above and finite");
+        vec![
+            Limit::new("heads", self.heads as f64, 1.0..=1e5, "1 to 100000"),
+            Limit::new("removed", self.removed as f64, 0.0..=self.heads as f64, "at most `heads`"),
+            some("batch_size", self.batch_size as f64),
+            some("segments", self.segments as f64),
+            some("tokens", self.tokens as f64),
+            some("repeats", self.repeats as f64),
+            above("original_per_second", self.original_per_second),
+            spread("original_deviation", self.original_deviation),
+            above("pruned_per_second", self.pruned_per_second),
+            spread("pruned_deviation", self.pruned_deviation),
+            above("ratio_low", self.ratio_low),
+            above("ratio_high", self.ratio_high),
+            Limit::new("ratio", self.ratio, interval, "within `ratio_low` and `ratio_high`"),
+            Limit::optional("neighbours", self.neighbours, 0.0..=1.0, "0 to 1 or empty"),
+            above("predicted_ratio", self.predicted_ratio),
+            some("original_multiply_adds", self.original_multiply_adds as f64),
+            some("original_parameters", self.original_parameters as f64),
+        ]
+    }
+
+    fn of_run(&self) -> Vec<(&'static str, String)> {
+        vec![("heads", self.heads.to_string()), ("original_parameters", self.original_parameters.to_string())]
+    }
+
+    fn group(&self) -> Option<String> {
+        Some(self.removed.to_string())
+    }
+
+    fn of_group(&self) -> Vec<(&'static str, String)> {
+        vec![("pruned_parameters", self.pruned_parameters.to_string())]
     }
 }

@@ -11,7 +11,7 @@ use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
 use crate::error::quoted;
 use crate::functions::FunctionsSpec;
-use crate::spec::{check, check_sources, check_split_names};
+use crate::spec::{StandsFor, check, check_sources, check_split_names};
 use crate::task::Outline;
 
 /// A classifier as its TOML file describes it.
@@ -24,6 +24,8 @@ pub struct ClassificationSpec {
     /// One sentence for people.
     #[serde(rename = "description")]
     _description: String,
+    /// What of the paper its results stand beside; decided by its task, attention and labels if absent.
+    pub stands_for: Option<StandsFor>,
     /// Where the texts come from.
     pub data: ClassificationData,
     /// What is reported.
@@ -179,6 +181,7 @@ impl ClassificationSpec {
             epochs: self.training.map(|training| training.epochs),
             dynamics: self.dynamics.as_ref(),
             functions: self.functions.as_ref(),
+            stands_for: self.stands_for,
             train,
             dev,
             test,

@@ -181,6 +181,7 @@ impl LanguageSpec {
             epochs: self.training.map(|training| training.epochs),
             dynamics: self.dynamics.as_ref(),
             functions: self.functions.as_ref(),
+            stands_for: None,
             train,
             dev,
             test,

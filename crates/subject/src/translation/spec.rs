@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
 use crate::functions::FunctionsSpec;
-use crate::spec::{check, check_sources, check_split_names};
+use crate::spec::{StandsFor, check, check_sources, check_split_names};
 use crate::task::Outline;
 
 /// A translator as its TOML file describes it.
@@ -29,6 +29,8 @@ pub struct TranslationSpec {
     /// One sentence for people.
     #[serde(rename = "description")]
     _description: String,
+    /// What of the paper its results stand beside; decided by its task, attention and labels if absent.
+    pub stands_for: Option<StandsFor>,
     /// Where the sentences come from.
     pub data: DataSpec,
     /// A model that is there already.
@@ -354,6 +356,7 @@ impl TranslationSpec {
             epochs: self.training.map(|training| training.epochs),
             dynamics: self.dynamics.as_ref(),
             functions: self.functions.as_ref(),
+            stands_for: self.stands_for,
             train,
             dev,
             test,

@@ -268,7 +268,7 @@ fn carry_out(command: &Invocation, path: &Path, growing: &mut Option<Growing>) {
     let stored = || read_rows::<AblationRow>(path).unwrap_or_default();
     let complete: BTreeSet<String> = stored().iter().map(Row::name).collect();
     let is_again = command.existing == Existing::Again;
-    let is_asked_for = |row: &AblationRow| command.attention.contains(&row.attention.as_str());
+    let is_asked_for = |row: &AblationRow| command.attention.contains(&row.attention.name());
     let mut now = growing.clone().unwrap_or(Growing { there: complete.clone(), ..Growing::default() });
     if is_again && !now.is_renewal {
         now = Growing { is_renewal: true, new: BTreeSet::new(), ..now };

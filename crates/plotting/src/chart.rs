@@ -1,0 +1,246 @@
+//! A chart as a plain value: panels with axes, a legend, and layers of data. Nothing is drawn here. Lengths are in points.
+use serde::Serialize;
+
+use crate::scale::Step;
+
+/// Width of one text column in inches.
+pub const COLUMN: f64 = 3.3;
+
+/// Width of the whole text in inches, that of the NeurIPS style and less than that of ACL.
+pub const TEXT: f64 = 5.5;
+
+/// A colour: red, green and blue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Color(pub u8, pub u8, pub u8);
+
+/// A figure with its caption.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Chart {
+    /// The figure of the paper that this is, such as `Figure 1`, or what it shows if the paper has none.
+    pub name: &'static str,
+    /// Short name for references.
+    pub label: String,
+    /// What it shows: one sentence without a full stop.
+    pub title: String,
+    /// Further sentences of the caption, without full stops.
+    pub notes: Vec<String>,
+    /// In inches: [`COLUMN`] or [`TEXT`].
+    pub width: f64,
+    /// Panels that stand side by side.
+    pub columns: usize,
+    /// What marks and lines mean, above the panels.
+    pub legend: Vec<Entry>,
+    /// Row by row.
+    pub panels: Vec<Panel>,
+    /// What colours of cells show, and the numbers of the colours -1, 0 and 1, below the panels.
+    pub color_bar: Option<(String, [String; 3])>,
+}
+
+/// One line of a legend with a sample of a line, a mark or an area.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Entry {
+    pub text: String,
+    pub line: Option<Style>,
+    pub mark: Option<Mark>,
+    pub fill: Option<Color>,
+}
+
+impl Entry {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    pub fn line(text: impl Into<String>, style: Style) -> Self {
+        Self { line: Some(style), ..Self::text(text) }
+    }
+
+    pub fn mark(text: impl Into<String>, mark: Mark) -> Self {
+        Self { mark: Some(mark), ..Self::text(text) }
+    }
+
+    pub fn fill(text: impl Into<String>, color: Color) -> Self {
+        Self { fill: Some(color), ..Self::text(text) }
+    }
+}
+
+/// One plot, with its name above it and its share of the width among those beside it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Panel {
+    pub name: String,
+    pub x: Axis,
+    pub y: Axis,
+    pub height: f64,
+    pub share: f64,
+    /// From the back to the front.
+    pub layers: Vec<Layer>,
+}
+
+impl Panel {
+    /// One that is as wide as its neighbours.
+    pub fn new(name: impl Into<String>, [x, y]: [Axis; 2], height: f64, layers: Vec<Layer>) -> Self {
+        Self { name: name.into(), x, y, height, share: 1.0, layers }
+    }
+}
+
+/// What an axis covers and says; one whose low end is above its high end counts downwards.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Axis {
+    /// What it shows, with its unit.
+    pub label: String,
+    pub low: f64,
+    pub high: f64,
+    pub ticks: Ticks,
+    /// Where it leaves something out.
+    pub gap: Option<f64>,
+}
+
+/// The ticks of an axis: multiples of a step, with numbers or without; or names at places, in lines from the axis outwards, of
+/// which those without room are left out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum Ticks {
+    Round(Step, bool),
+    Names(Vec<(f64, Vec<String>)>),
+}
+
+impl Axis {
+    /// An axis that holds everything from `low` to `high`, with some air at both ends.
+    pub fn around(label: impl Into<String>, low: f64, high: f64) -> Self {
+        let air = (high - low).max(1e-9) * 0.04;
+        let ticks = Ticks::Round(Step::covering(high - low, 6), true);
+        Self { label: label.into(), low: low - air, high: high + air, ticks, gap: None }
+    }
+
+    /// The same, at least `least` long, so that rounding errors do not look like data.
+    pub fn of_at_least(label: impl Into<String>, (low, high): (f64, f64), least: f64) -> Self {
+        let missing = (least - (high - low)).max(0.0) / 2.0;
+        Self::around(label, low - missing, high + missing)
+    }
+
+    /// An axis with one place for each name.
+    pub fn named(label: impl Into<String>, names: Vec<Vec<String>>) -> Self {
+        let high = names.len().max(1) as f64;
+        let names = names.into_iter().enumerate().map(|(place, name)| (place as f64 + 0.5, name));
+        Self { label: label.into(), low: 0.0, high, ticks: Ticks::Names(names.collect()), gap: None }
+    }
+
+    /// The same axis counted from the other end.
+    pub fn downwards(self) -> Self {
+        Self { low: self.high, high: self.low, ..self }
+    }
+
+    /// The same axis without numbers and label, for a panel beside one that has them.
+    pub fn silent(self) -> Self {
+        let ticks = match self.ticks {
+            Ticks::Round(step, _) => Ticks::Round(step, false),
+            Ticks::Names(_) => Ticks::Names(Vec::new()),
+        };
+        Self { label: String::new(), ticks, ..self }
+    }
+}
+
+/// Something that is drawn.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum Layer {
+    /// Upright bars: left, right, lower and upper end.
+    Bars(Vec<[f64; 4]>, Color),
+    Line(Vec<(f64, f64)>, Style),
+    /// The area between two lines: x, lower and upper end.
+    Band(Vec<(f64, f64, f64)>, Color),
+    Points(Vec<(f64, f64)>, Mark),
+    /// A line across the whole panel.
+    Rule(At, Style),
+    Cells(Vec<Cell>),
+    /// Names at the right end, at these heights; they keep clear of each other.
+    Ends(Vec<(f64, String, Color)>),
+    /// Names above the panel, over these places of the x axis; they keep clear of each other.
+    Tops(Vec<(f64, String, Color)>),
+    /// Names over spans of the x axis, above the panel.
+    Brackets(Vec<(f64, f64, String)>),
+}
+
+/// Where a rule stands: at a place of the x axis, of the y axis, or rising by 1 for 1 through a point.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub enum At {
+    X(f64),
+    Y(f64),
+    Diagonal(f64, f64),
+}
+
+/// One cell of a matrix.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Cell {
+    /// Its column and row, counted from 0.
+    pub place: (usize, usize),
+    /// Its colour: -1 to 1; absent where nothing was measured.
+    pub value: Option<f64>,
+    pub text: String,
+    /// Whether it has a dot.
+    pub is_marked: bool,
+}
+
+/// A matrix of cells in rows and columns of these numbers.
+pub fn cells(rows: usize, columns: usize, cell: impl Fn(usize, usize) -> Cell) -> Layer {
+    let places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+    Layer::Cells(places.map(|(row, column)| Cell { place: (column, row), ..cell(row, column) }).collect())
+}
+
+/// What a line looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Style {
+    pub color: Color,
+    pub width: f64,
+    /// Lengths of a dash and of what follows it, both 0 for a line without gaps.
+    pub dash: [f64; 2],
+}
+
+impl Style {
+    pub const fn line(color: Color, width: f64) -> Self {
+        Self { color, width, dash: [0.0; 2] }
+    }
+
+    pub const fn dashed(color: Color, width: f64) -> Self {
+        Self { color, width, dash: [3.0, 2.0] }
+    }
+
+    pub const fn dotted(color: Color, width: f64) -> Self {
+        Self { color, width, dash: [0.8, 1.6] }
+    }
+}
+
+/// A shape around a point; all shapes of one radius cover about the same area, but for the cross and the tick, which have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Shape {
+    Circle,
+    Square,
+    Triangle,
+    Wedge,
+    Diamond,
+    Star,
+    Cross,
+    Tick,
+}
+
+/// How a point looks: the colour of its outline, and the opacity of its area, which is white where the mark is hollow.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Mark {
+    pub shape: Shape,
+    pub radius: f64,
+    pub color: Color,
+    pub opacity: f64,
+    pub is_hollow: bool,
+}
+
+impl Mark {
+    pub const fn new(shape: Shape, radius: f64, color: Color) -> Self {
+        Self { shape, radius, color, opacity: 1.0, is_hollow: false }
+    }
+
+    pub const fn hollow(self) -> Self {
+        Self { is_hollow: true, ..self }
+    }
+
+    /// The same that shows what it overlaps.
+    pub const fn faint(self, opacity: f64) -> Self {
+        Self { opacity, ..self }
+    }
+}

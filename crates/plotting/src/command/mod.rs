@@ -1,0 +1,140 @@
+//! What the commands do: read, draw, write, and say what was written.
+mod args;
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{ArgMatches, FromArgMatches};
+use records::visible::{one_line, visible};
+
+use crate::error::LeftOut;
+use crate::paper::Paper;
+use crate::registry::{self, ARTEFACTS, Artefact, Asked, Reads};
+use crate::source::{self, ResultFile};
+use crate::view::{Context, summary};
+use crate::write::{Sheet, section, write_file};
+use args::{AgainstArgs, AttentionArgs, CommonArgs, DrawArgs, FigureArgs};
+
+/// Runs the command that the arguments name.
+pub fn main() -> ExitCode {
+    let mut left_out = LeftOut::default();
+    if let Err(error) = run(&args::command().get_matches(), &mut left_out) {
+        anstream::eprintln!("error: {}", one_line(&format!("{error:#}")));
+        return ExitCode::FAILURE;
+    }
+    for fault in left_out.0 {
+        anstream::eprintln!("warning: left out: {}", one_line(&fault));
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
+    let Some((name, matches)) = matches.subcommand() else { return Ok(()) };
+    if name == "summary" {
+        return sum_up(&CommonArgs::from_arg_matches(matches)?, left_out);
+    }
+    let args = DrawArgs::from_arg_matches(matches)?;
+    let paper = published(&args.common.paper)?;
+    let attention = AttentionArgs::from_arg_matches(matches).ok().and_then(|args| args.attention);
+    let against = AgainstArgs::from_arg_matches(matches).ok().and_then(|args| args.against);
+    let with_figure = FigureArgs::from_arg_matches(matches).is_ok_and(|args| args.with_figure);
+    let is_all = name == "all";
+    let asked = Asked {
+        context: Context { criterion: args.common.criterion(), paper: paper.as_ref() },
+        results: &args.common.results,
+        attention: attention.unwrap_or_default(),
+        against: against.as_deref(),
+        is_all,
+    };
+    let is_meant =
+        |artefact: &&Artefact| is_all || artefact.name == name || with_figure && artefact.name == "figure1";
+    let mut has_any = false;
+    for artefact in ARTEFACTS.iter().filter(is_meant) {
+        has_any |= draw(artefact, &args, &asked, left_out)?;
+    }
+    if !has_any && left_out.0.is_empty() {
+        // Without any results, the message is that on the first experiment.
+        Reads::Each(crate::data::sweep::EXPERIMENT)
+            .files(&args.source(), &Asked { is_all: false, ..asked })?;
+    }
+    left_out.0.extend(missing(paper.as_ref(), &args.common.paper));
+    Ok(())
+}
+
+/// Draws an artefact of all files that are meant, and says whether there was any. Sheets of one folder and name share their
+/// files, as those of heads that were chosen on several splits.
+fn draw(artefact: &Artefact, args: &DrawArgs, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<bool> {
+    let mut sheets: BTreeMap<(PathBuf, String), Sheet> = BTreeMap::new();
+    let mut has_any = false;
+    for file in artefact.reads.files(&args.source(), asked)? {
+        let folder = file.figures();
+        let drawn = (artefact.draw)(file, asked, left_out);
+        let Some(drawn) = (if asked.is_all { left_out.keep(drawn)? } else { Some(drawn?) }) else { continue };
+        has_any = true;
+        for mut sheet in drawn {
+            let there = sheets.get_mut(&(folder.clone(), sheet.stem.clone()));
+            match there {
+                Some(there) => there.tables.append(&mut sheet.tables),
+                None => drop(sheets.insert((folder.clone(), sheet.stem.clone()), sheet)),
+            }
+        }
+    }
+    for ((folder, _), sheet) in &sheets {
+        if sheet.is_printed && !sheet.tables.is_empty() {
+            print(&format!("{}\n", sheet.terminal()))?;
+        }
+        sheet.write(folder, &args.format)?.iter().for_each(|path| report(path));
+    }
+    Ok(has_any)
+}
+
+/// Prints and writes one Markdown table for each claim of the paper.
+fn sum_up(args: &CommonArgs, left_out: &mut LeftOut) -> Result<()> {
+    let paper = published(&args.paper)?;
+    let context = Context { criterion: args.criterion(), paper: paper.as_ref() };
+    let names = source::subjects(&args.results)?.into_iter();
+    let subject = |name: String| registry::subject(&args.results, &name, left_out);
+    let all: Vec<_> = names.map(subject).collect::<Result<_, _>>()?;
+    let sections: Vec<_> = summary::tables(&all, context).iter().map(section).collect();
+    if sections.is_empty() {
+        let results = args.results.display();
+        anyhow::bail!(
+            "`{results}` has no results to sum up: make some with `ablate-one experiments/<subject>.toml`"
+        );
+    }
+    let [head, nats] = summary::HEAD;
+    let nats = if all.iter().any(summary::Subject::has_nats) { nats } else { "" };
+    let remark = |file: &ResultFile| Some(format!("- {}: {}\n", file.subject, file.remark()?));
+    let remarks: String = all.iter().flat_map(summary::Subject::files).filter_map(remark).collect();
+    let unchecked = if remarks.is_empty() { "" } else { "\n## Files that could not be checked\n\n" };
+    let text = visible(&format!("{head}{nats}\n{}{unchecked}{remarks}", sections.join("\n")));
+    print(&text)?;
+    report(&write_file(&args.results, "summary.md", text.as_bytes())?);
+    left_out.0.extend(missing(paper.as_ref(), &args.paper));
+    Ok(())
+}
+
+/// The published numbers; a table or figure without them is better than none, so a missing folder is a warning.
+fn published(folder: &Path) -> Result<Option<Paper>> {
+    folder.is_dir().then(|| Paper::read(folder)).transpose()
+}
+
+fn missing(paper: Option<&Paper>, folder: &Path) -> Option<String> {
+    paper.is_none().then(|| format!("the published numbers: there is no folder `{}`", folder.display()))
+}
+
+fn report(path: &Path) {
+    anstream::eprintln!("wrote {}", one_line(&path.display().to_string()));
+}
+
+/// Prints to a terminal with styles, to anything else without; `NO_COLOR` is honoured. A reader that stops early, such as
+/// `head`, is no error.
+fn print(text: &str) -> Result<()> {
+    match anstream::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print the table"),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,170 @@
+//! The rows of `cross-domain` and the two sweeps that they compare (Michel et al. 2019, Section 3.4).
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use records::{Attention, CorrelationRow, Head, Scope};
+use stats::correlation::pearson;
+
+use super::sweep::{self, Sweep};
+use crate::error::{alone, no_results};
+use crate::origin::{data_parts, name};
+use crate::source::{ResultFile, Source, is_plain_name};
+
+/// The experiment whose results these are.
+pub const EXPERIMENT: &str = "cross-domain";
+
+/// How far r may be from that of the same scores in another order.
+const ROUNDING: f64 = 1e-9;
+
+/// The scores with one head masked on two splits, that of the x axis first, and how they agree.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    pub file: ResultFile,
+    pub splits: [String; 2],
+    pub sweeps: [Sweep; 2],
+    /// Both scores of each head, by attention type.
+    pub points: Vec<(Attention, [f64; 2])>,
+    /// Agreement over all heads and, where there are several types, over those of each.
+    pub rows: Vec<CorrelationRow>,
+}
+
+impl Pair {
+    /// The files that compare two splits, over most segments where there are several of the same; those with `against` as
+    /// their second split, or all.
+    pub fn files(source: &Source, against: Option<&str>) -> Result<Vec<ResultFile>> {
+        let Source::Subject { subject, results, .. } = source else {
+            return Ok(vec![source.one(EXPERIMENT)?]);
+        };
+        let (all, folder) = (source.all(EXPERIMENT, EXPERIMENT)?, results.join(subject));
+        let folder = folder.display();
+        if all.is_empty() {
+            let command = format!("cross-domain experiments/{subject}.toml");
+            bail!("`{folder}` has no `cross-domain-*.csv`: make one with `{command}`");
+        }
+        let mut selected = ResultFile::largest(&all, splits);
+        selected.retain(|file| against.is_none() || file.text("against") == against);
+        if let (Some(against), []) = (against, &selected[..]) {
+            let present: Vec<_> = all.iter().filter_map(|file| file.text("against")).collect();
+            bail!("no comparison with split `{against}`: `{folder}` has {}", present.join(", "));
+        }
+        Ok(selected)
+    }
+
+    /// Reads the comparison and both sweeps, which must be of one run.
+    pub fn read(mut file: ResultFile, results: &Path) -> Result<Self> {
+        let mut rows: Vec<CorrelationRow> = file.rows(EXPERIMENT)?;
+        let Some(splits) = splits(&file) else {
+            let command = format!("cross-domain experiments/{}.toml", file.subject);
+            let fault =
+                format!("does not name two splits in its signature: make both again with `{command}`");
+            return Err(alone(&file.path, &fault));
+        };
+        let file = file.with_standard(&format!("{EXPERIMENT}-{}-{}", splits[0], splits[1]));
+        let sweeps = [sweep_on(&file, results, &splits[0])?, sweep_on(&file, results, &splits[1])?];
+        let points = points(&file, &sweeps)?;
+        rows.iter().try_for_each(|row| check(&file, &sweeps, &points, row))?;
+        rows.sort_by_key(|row| row.attention);
+        if rows[0].attention != Scope::All {
+            bail!("`{}` has no row over all heads", file.path.display());
+        }
+        rows.truncate(if rows.len() > 2 { rows.len() } else { 1 });
+        Ok(Self { file, splits, sweeps, points, rows })
+    }
+
+    /// Subject and splits as a reader should see them.
+    pub fn title(&self) -> String {
+        let splits = self.splits.join(" and ");
+        let data = data_parts(Some(&splits), self.file.limit());
+        std::iter::once(name(&self.file.subject)).chain(data).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// First and second split of a comparison; none that could name a folder.
+pub fn splits(file: &ResultFile) -> Option<[String; 2]> {
+    let (first, second) = (file.split()?, file.text("against")?);
+    (is_plain_name(first) && is_plain_name(second)).then(|| [first.to_owned(), second.to_owned()])
+}
+
+/// Reads the sweep on a split: beside the comparison or, where that is elsewhere, among the results of its subject.
+fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
+    let limit = file.limit().map_or(String::new(), |limit| format!("-first-{limit}"));
+    let stems = [sweep::EXPERIMENT.to_owned() + &limit, format!("{}-{split}{limit}", sweep::EXPERIMENT)];
+    let beside = file.path.with_file_name("");
+    let elsewhere = is_plain_name(&file.subject).then(|| results.join(&file.subject));
+    for folder in [Some(beside.clone()), elsewhere].into_iter().flatten() {
+        for (is_named, stem) in [false, true].into_iter().zip(&stems) {
+            let path = folder.join(format!("{stem}.csv"));
+            if !path.exists() {
+                continue;
+            }
+            let found = ResultFile::of(path, &file.subject, sweep::EXPERIMENT)?;
+            if is_named || found.split() == Some(split) {
+                return Sweep::read(found, sweep::EXPERIMENT);
+            }
+        }
+    }
+    Err(no_results(&beside.join(format!("{}.csv", stems[1])), EXPERIMENT, &file.subject))
+}
+
+/// Both scores of every head; each head must be in both sweeps.
+fn points(file: &ResultFile, sweeps: &[Sweep; 2]) -> Result<Vec<(Attention, [f64; 2])>> {
+    let by_head = |sweep: &Sweep| sweep.rows.iter().map(|row| (row.head_id(), row.score)).collect();
+    let by_head: [BTreeMap<Head, f64>; 2] = sweeps.each_ref().map(by_head);
+    for (without, with) in [(0, 1), (1, 0)] {
+        if let Some(head) = by_head[with].keys().find(|head| !by_head[without].contains_key(head)) {
+            let (other, subject) = (sweeps[with].file.path.display(), &file.subject);
+            let command = format!("cross-domain experiments/{subject}.toml");
+            let fault = format!("has no row for {head}, but `{other}` has: make both with `{command}`");
+            return Err(alone(&sweeps[without].file.path, &fault));
+        }
+    }
+    let [first, second] = by_head;
+    let both = first.into_iter().zip(second.into_values());
+    Ok(both.map(|((head, one), two)| (head.attention, [one, two])).collect())
+}
+
+/// Refuses a comparison of other sweeps than those beside it, which would put wrong numbers into the figure: metric, bases,
+/// number of heads and Pearson's r must be theirs.
+fn check(
+    file: &ResultFile,
+    sweeps: &[Sweep; 2],
+    points: &[(Attention, [f64; 2])],
+    row: &CorrelationRow,
+) -> Result<()> {
+    let is_of = |attention: &Attention| [Scope::All, Scope::One(*attention)].contains(&row.attention);
+    let (x, y): (Vec<f64>, Vec<f64>) =
+        points.iter().filter(|(attention, _)| is_of(attention)).map(|(_, [x, y])| (*x, *y)).unzip();
+    let r = match pearson(&x, &y) {
+        Err(stats::Error::NoSpread | stats::Error::TooFew) => None,
+        found => Some(
+            found
+                .with_context(|| format!("cannot compare the numbers of `{}`", file.path.display()))?
+                .coefficient,
+        ),
+    };
+    let is_same =
+        row.pearson.zip(r).map_or(row.pearson == r, |(here, there)| (here - there).abs() <= ROUNDING);
+    let names = sweeps.each_ref().map(|sweep| format!("`{}`", sweep.file.path.display()));
+    let both = names.join(" and ");
+    let metrics = sweeps.each_ref().map(|sweep| format!("`{}`", sweep.metric.name()));
+    let metric = format!("`{}`", row.metric);
+    let number = |number: f64| number.to_string();
+    let shown = |r: Option<f64>| r.map_or("undefined".to_owned(), number);
+    // what the row has and what it should have, by the file that says so
+    let pairs = [
+        (&names[0], "metric", metric.clone(), metrics[0].clone()),
+        (&names[1], "metric", metric, metrics[1].clone()),
+        (&names[0], "first_base_score", number(row.first_base_score), number(sweeps[0].base)),
+        (&names[1], "second_base_score", number(row.second_base_score), number(sweeps[1].base)),
+        (&both, "heads", row.heads.to_string(), x.len().to_string()),
+        (&both, "pearson", shown(row.pearson), if is_same { shown(row.pearson) } else { shown(r) }),
+    ];
+    let Some((there, column, found, expected)) = pairs.into_iter().find(|(_, _, here, there)| here != there)
+    else {
+        return Ok(());
+    };
+    let command = format!("{EXPERIMENT} experiments/{}.toml", file.subject);
+    let difference = format!("{column} of {} is {found} but {expected} there", row.attention);
+    Err(alone(&file.path, &format!("does not go with {there}: {difference}: make it again with `{command}`")))
+}

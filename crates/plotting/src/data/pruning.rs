@@ -1,0 +1,330 @@
+//! Curves over the share of masked heads: the rows of `iterative-prune` and `joint-search` (Michel et al. 2019, Section 4.2).
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use records::check::check_rows;
+use records::{Attention, Head, Identity, Order, PruningRow, Scope, TestedRow};
+
+use crate::error::{Fault, LeftOut, alone};
+use crate::judge::{Criterion, Judge, Which};
+use crate::origin::Beside;
+use crate::source::ResultFile;
+use crate::words::Metric;
+
+/// The experiment whose results these are.
+pub const EXPERIMENT: &str = "iterative-prune";
+
+/// The experiment that adds curves, where it was run.
+const SEARCH: &str = "joint-search";
+
+/// Which curve of a scope and an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Curve {
+    pub scope: Scope,
+    pub order: Order,
+    pub is_complement: bool,
+}
+
+/// All runs of one order over the same heads: several if it is random.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    pub curve: Curve,
+    pub runs: Vec<Vec<PruningRow>>,
+}
+
+/// The heads that can go by one rule, or the median over several runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Removable {
+    /// Share of the heads, in percent.
+    pub percent: f64,
+    /// The least and the greatest share of several runs, in percent.
+    pub range: Option<(f64, f64)>,
+    /// Number of masked heads, and what that changes in the score, in its unit; absent for several runs.
+    pub step: Option<(usize, f64)>,
+    pub is_open: bool,
+}
+
+/// What masking more and more heads does to the score of a subject.
+#[derive(Debug, Clone)]
+pub struct Pruning {
+    pub file: ResultFile,
+    pub metric: Metric,
+    /// Score of the intact model, in the unit of the metric.
+    pub base: f64,
+    pub series: Vec<Series>,
+    pub floors: BTreeMap<Scope, PruningRow>,
+}
+
+impl Pruning {
+    /// Reads a file of `iterative-prune` and, where it is there, that of `joint-search` beside it, which is left out if it
+    /// is of another model or test set.
+    pub fn read(mut file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
+        let rows: Vec<PruningRow> = file.rows(EXPERIMENT)?;
+        let search = file.path.with_file_name(file.stem(SEARCH) + ".csv");
+        let found = if search.exists() {
+            let searched = ResultFile::of(search, &file.subject, SEARCH);
+            left_out.keep(searched.and_then(|search| searched_rows(&file, &rows, search)))?
+        } else {
+            None
+        };
+        Ok(Self::new(file, rows.into_iter().chain(found.unwrap_or_default()).collect()))
+    }
+
+    fn new(file: ResultFile, rows: Vec<PruningRow>) -> Self {
+        let (metric, base) = (Metric::new(&rows[0].metric), rows[0].base_score);
+        let mut runs: BTreeMap<(Curve, Option<u64>), Vec<PruningRow>> = BTreeMap::new();
+        let mut floors = BTreeMap::new();
+        for row in rows {
+            let curve = Curve { scope: row.attention, order: row.order, is_complement: row.complement };
+            if row.order == Order::Floor {
+                floors.insert(row.attention, row);
+            } else {
+                runs.entry((curve, row.order_seed)).or_default().push(row);
+            }
+        }
+        let mut series: Vec<Series> = Vec::new();
+        for ((curve, _), mut steps) in runs {
+            steps.sort_by_key(|row| row.step);
+            match series.last_mut().filter(|series| series.curve == curve) {
+                Some(series) => series.runs.push(steps),
+                None => series.push(Series { curve, runs: vec![steps] }),
+            }
+        }
+        Self { file, metric, base, series, floors }
+    }
+
+    /// The curves over these heads.
+    pub fn of(&self, scope: Scope) -> Result<Vec<&Series>> {
+        let found: Vec<_> = self.series.iter().filter(|series| series.curve.scope == scope).collect();
+        if found.is_empty() { self.no_rows(scope.name()) } else { Ok(found) }
+    }
+
+    /// The curves by importance of single attention types, in the order of the paper, each before its complement.
+    pub fn types(&self) -> Result<Vec<(Attention, &Series)>> {
+        let by_type = |series| match series {
+            &Series {
+                curve: Curve { scope: Scope::One(attention), order: Order::Importance, .. }, ..
+            } => Some((attention, series)),
+            _ => None,
+        };
+        let types: Vec<_> = self.series.iter().filter_map(by_type).collect();
+        let is_translator = types.iter().any(|(attention, _)| *attention != Attention::SelfAttention);
+        if is_translator { Ok(types) } else { self.no_rows("enc-enc, enc-dec or dec-dec by importance") }
+    }
+
+    fn no_rows<T>(&self, asked: &str) -> Result<T> {
+        let mut present: Vec<_> = self.series.iter().map(|series| series.curve.scope.name()).collect();
+        present.dedup();
+        let (path, present) = (self.file.path.display(), present.join(", "));
+        Err(Fault::Asked(format!("no rows for attention type {asked}: `{path}` has {present}")).into())
+    }
+
+    /// One curve.
+    pub fn find(&self, scope: Scope, order: Order) -> Option<&Series> {
+        self.series.iter().find(|series| series.curve == Curve { scope, order, is_complement: false })
+    }
+
+    /// The curve over the same heads in the reverse order.
+    pub fn complement(&self, series: &Series) -> Option<&Series> {
+        let curve = Curve { is_complement: true, ..series.curve };
+        self.series.iter().find(|other| other.curve == curve)
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &PruningRow> {
+        self.series.iter().flat_map(|series| &series.runs).flatten().chain(self.floors.values())
+    }
+
+    /// Attention types that the rows name, as a scope or among the masked heads.
+    fn attentions(&self) -> Vec<Attention> {
+        let named = |row: &PruningRow| {
+            let scope = if let Scope::One(attention) = row.attention { Some(attention) } else { None };
+            let heads = Head::list(&row.masked_heads).unwrap_or_default();
+            heads.into_iter().map(|head| head.attention).chain(scope).collect::<Vec<_>>()
+        };
+        let found: Vec<_> = self.rows().flat_map(named).collect();
+        Attention::ALL.into_iter().filter(|attention| found.contains(attention)).collect()
+    }
+
+    /// What of the paper the curves stand beside.
+    pub fn beside(&self) -> Option<Beside> {
+        self.file.beside(self.metric.name(), &self.attentions())
+    }
+
+    /// Whether a step of a model whose only attention type is `self` has no attention left.
+    pub fn has_blind_step(&self) -> bool {
+        self.attentions() == [Attention::SelfAttention] && self.rows().any(|row| row.masked == row.heads)
+    }
+
+    /// Whether all steps of a curve are there, as far as rows and signature say.
+    pub fn is_finished(&self, series: &Series) -> bool {
+        series.is_finished(self.file.number("keep_at_least") == Some(0))
+    }
+
+    /// What the name of a curve ends with: whether it is not finished.
+    pub fn state(&self, series: &Series) -> &'static str {
+        if self.is_finished(series) { "" } else { ", not finished" }
+    }
+
+    /// What decides whether heads can go.
+    pub fn judge(&self, criterion: Criterion) -> Judge {
+        Judge::new(&self.metric, &self.file, criterion)
+    }
+
+    /// `base BLEU 36.05`.
+    pub fn base_line(&self) -> String {
+        format!("base {}", self.metric.described(self.base))
+    }
+}
+
+/// The rows of a search over the same heads of the same model on the same test set.
+fn searched_rows(file: &ResultFile, rows: &[PruningRow], mut search: ResultFile) -> Result<Vec<PruningRow>> {
+    let found: Vec<PruningRow> = search.rows(SEARCH)?;
+    let signed = file.identity().zip(search.identity()).and_then(|(one, other)| difference(one, other));
+    let both: Vec<_> = rows.iter().chain(&found).cloned().collect();
+    let mixed = match check_rows(&search.path, &both) {
+        Err(records::Error::Mixed { column, expected, found, .. }) => {
+            Some((column.to_owned(), found, expected))
+        }
+        checked => checked.map(|()| None)?,
+    };
+    let Some((entry, here, expected)) = signed.or(mixed) else { return Ok(found) };
+    let (there, subject) = (file.path.display(), &file.subject);
+    let command = format!("iterative-prune --search <method> experiments/{subject}.toml");
+    let difference = format!("{entry} is {here} but {expected} there");
+    Err(alone(
+        &search.path,
+        &format!("does not go with `{there}`: {difference}: make it again with `{command}`"),
+    ))
+}
+
+/// The first entry of two signatures that should be the same and is not, with both values: model, test set, and what heads
+/// may be masked. What one of the two does not name is not compared.
+fn difference(first: &Identity, second: &Identity) -> Option<(String, String, String)> {
+    let entries = |identity: &Identity| {
+        let argument = |name: &str| identity.arguments.get(name).map(|value| value.to_string());
+        [
+            ("split", Some(identity.split.clone()).filter(|split| !split.is_empty())),
+            ("limit", Some(identity.limit.map_or("none".to_owned(), |limit| limit.to_string()))),
+            ("weights", identity.weights.clone()),
+            ("data of the split", identity.data.get(&identity.split).cloned()),
+            ("rescale", argument("rescale")),
+            ("keep_at_least", argument("keep_at_least")),
+            ("step_percent", argument("step_percent")),
+        ]
+    };
+    entries(first).into_iter().zip(entries(second)).find_map(|((entry, expected), (_, found))| {
+        let (expected, found) = (expected?, found?);
+        (expected != found).then_some((entry.to_owned(), found, expected))
+    })
+}
+
+/// Share of the heads that a row masks, in percent.
+pub fn percent(row: &PruningRow) -> f64 {
+    100.0 * row.masked as f64 / row.heads as f64
+}
+
+/// The steps before the first one that is missing. Without heads masked all curves are equal, so the first may be that of
+/// one masked share.
+fn without_gap(steps: &[PruningRow]) -> &[PruningRow] {
+    let first = steps.first().map_or(0, |row| row.step);
+    let follows = |(index, row): &(usize, &PruningRow)| first <= 1 && row.step == first + index;
+    &steps[..steps.iter().enumerate().take_while(follows).count()]
+}
+
+/// As for [`Series::removable`], of these `steps`.
+fn removable(steps: &[PruningRow], judge: Judge, which: Which) -> Option<Removable> {
+    steps.iter().find(|row| row.masked > 0 && judge.can_tell(which, *row))?;
+    // The rule looks at `p_value`; here that is the one which counts.
+    let counted = |row: &PruningRow| PruningRow { p_value: judge.criterion.p_value(row), ..row.clone() };
+    let counted: Vec<_> = steps.iter().map(counted).collect();
+    let last = judge.rule(which).last_accepted(&counted).map(|last| last.step);
+    let accepted = steps.iter().take_while(|row| last.is_some_and(|last| row.step <= last));
+    let last = accepted.clone().last();
+    let next = steps.get(accepted.count());
+    Some(Removable {
+        percent: last.map_or(0.0, percent),
+        range: None,
+        step: Some((last.map_or(0, |row| row.masked), last.map_or(0.0, |row| row.score_delta))),
+        is_open: last.is_none_or(|last| last.masked < last.heads)
+            && next.is_none_or(|next| !judge.can_tell(which, next)),
+    })
+}
+
+impl Series {
+    /// Whether no run has been killed, or is going on still. `keeps_none` if an order ends with all heads masked; one
+    /// that keeps some in each layer ends sooner, and so does a search.
+    pub fn is_finished(&self, keeps_none: bool) -> bool {
+        let keeps_none = keeps_none && !self.curve.is_complement;
+        let (is_swap, is_search) =
+            (self.curve.order == Order::Swap, self.curve.order == Order::GreedyForward);
+        let has_all = |steps: &Vec<PruningRow>| {
+            let end = steps.last().map_or(0.0, percent);
+            let ends = is_swap || is_search || !(keeps_none && end < 100.0);
+            end > 0.0 && ends && (is_swap || without_gap(steps).len() == steps.len())
+        };
+        // P-values are adjusted last, when all steps are there.
+        let is_adjusted = |row: &PruningRow| row.p_value.is_none() || row.p_adjusted.is_some();
+        self.runs.iter().all(|steps| has_all(steps) && steps.iter().all(is_adjusted))
+    }
+
+    /// The largest share of heads that can go by one rule; of several runs the median, if all of them say.
+    ///
+    /// Going up the steps, this is the last one before the first that the rule does not accept; a later one that it would
+    /// accept again does not count. A step that is missing or was not tested proves nothing and ends the climb. `None` if
+    /// no step could tell.
+    ///
+    /// Exchanges are tried at one number of heads: a loss there does not say that fewer cannot go, so that is `None`.
+    pub fn removable(&self, judge: Judge, which: Which) -> Option<Removable> {
+        let is_swap = self.curve.order == Order::Swap;
+        let of_run = |steps: &Vec<PruningRow>| {
+            let found = removable(if is_swap { steps } else { without_gap(steps) }, judge, which);
+            found.filter(|one| !is_swap || one.percent > 0.0)
+        };
+        let all: Vec<Removable> = self.runs.iter().map(of_run).collect::<Option<_>>()?;
+        if let [one] = &all[..] {
+            return Some(one.clone());
+        }
+        let mut percents: Vec<_> = all.iter().map(|one| one.percent).collect();
+        percents.sort_by(f64::total_cmp);
+        Some(Removable {
+            percent: median(&percents)?,
+            range: Some((*percents.first()?, *percents.last()?)),
+            step: None,
+            is_open: all.iter().any(|one| one.is_open),
+        })
+    }
+
+    /// Share and score of the step nearest to `share`, in percent and in the unit of the metric, if one lies within `gap` of
+    /// it; of several runs the median score at the same step.
+    pub fn score_at(&self, share: f64, gap: f64) -> Option<(f64, f64)> {
+        let distance = |row: &PruningRow| (percent(row) - share).abs();
+        let rows = || self.runs.iter().flatten().filter(|row| distance(row) <= gap);
+        let nearest = rows().min_by(|left, right| distance(left).total_cmp(&distance(right)))?;
+        let mut scores: Vec<_> =
+            rows().filter(|row| row.masked == nearest.masked).map(|row| row.score).collect();
+        scores.sort_by(f64::total_cmp);
+        Some((percent(nearest), median(&scores)?))
+    }
+
+    /// Whether a step is significantly worse than the base.
+    pub fn has_loss(&self, criterion: Criterion) -> bool {
+        self.runs.iter().flatten().any(|row| criterion.is_loss(row))
+    }
+}
+
+/// Of sorted values.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let middle = sorted.len() / 2;
+    let upper = sorted.get(middle)?;
+    let lower = if sorted.len() % 2 == 1 { upper } else { &sorted[middle - 1] };
+    Some((lower + upper) / 2.0)
+}
+
+/// The ends of the 95 % interval of a row's score, if it was tested.
+pub fn interval(row: &impl TestedRow) -> Option<(f64, f64)> {
+    let tests = row.tests();
+    Some((tests.base_score + tests.delta_low?, tests.base_score + tests.delta_high?))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! Everything that is drawn of a small folder of made-up results, beside golden files. `GOLDEN=write cargo test -p plotting`
+//! writes these anew.
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::chart::Chart;
+use crate::error::LeftOut;
+use crate::judge::{Adjustment, Criterion};
+use crate::paint;
+use crate::paper::Paper;
+use crate::registry::{self, ARTEFACTS, Asked, Selection};
+use crate::source::{Source, subjects};
+use crate::table::Table;
+use crate::view::{Context, summary};
+use crate::write::{Sheet, section};
+
+const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
+
+pub fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+pub fn paper() -> Paper {
+    Paper::read(&folder("../../data/paper")).unwrap()
+}
+
+/// Each sheet with the name of its golden file.
+fn sheets(results: &Path) -> Vec<(String, Sheet)> {
+    let (paper, mut left_out) = (paper(), LeftOut::default());
+    let context = Context { criterion: CRITERION, paper: Some(&paper) };
+    let asked = Asked { context, results, attention: Selection::Paper, against: None, is_all: true };
+    let mut sheets = Vec::new();
+    for subject in subjects(results).unwrap() {
+        let source = Source::subject(results, &subject);
+        for artefact in ARTEFACTS {
+            for file in artefact.reads.files(&source, &asked).unwrap() {
+                let drawn = (artefact.draw)(file, &asked, &mut left_out).unwrap();
+                sheets.extend(drawn.into_iter().map(|sheet| (format!("{subject}/{}", sheet.stem), sheet)));
+            }
+        }
+    }
+    sheets
+}
+
+/// A chart as text: a line for each of its fields, and for each layer.
+fn text(chart: &Chart) -> String {
+    fn rounded(value: Value) -> Value {
+        match value {
+            Value::Number(number) => ((number.as_f64().unwrap() * 1e6).round() / 1e6).into(),
+            Value::Array(values) => values.into_iter().map(rounded).collect(),
+            Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, rounded(value))).collect(),
+            value => value,
+        }
+    }
+    fn push(text: &mut String, indent: usize, value: &Value) {
+        for (name, value) in value.as_object().unwrap() {
+            let parts =
+                value.as_array().filter(|_| ["panels", "layers", "notes", "legend"].contains(&name.as_str()));
+            let Some(parts) = parts else {
+                *text += &format!("{:indent$}{name}: {value}\n", "");
+                continue;
+            };
+            for part in parts {
+                *text += &format!("{:indent$}{name}:", "");
+                if name == "panels" {
+                    *text += "\n";
+                    push(text, indent + 2, part);
+                } else {
+                    *text += &format!(" {part}\n");
+                }
+            }
+        }
+    }
+    let mut written = String::new();
+    push(&mut written, 0, &rounded(serde_json::to_value(chart).unwrap()));
+    written
+}
+
+/// Compares with a golden file, or writes it.
+fn check(name: &str, found: &str) {
+    let path = folder("tests/golden").join(name);
+    if std::env::var_os("GOLDEN").is_some_and(|value| value == "write") {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, found).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    let differs = || expected.lines().zip(found.lines()).find(|(expected, found)| expected != found);
+    let (path, differs) = (path.display(), differs());
+    assert!(expected == found, "{path} is not what is drawn: {differs:?}; GOLDEN=write writes it anew");
+}
+
+#[test]
+fn what_is_drawn_is_what_the_golden_files_say() {
+    let sheets = sheets(&folder("tests/results"));
+    let names: BTreeSet<&String> = sheets.iter().map(|(name, _)| name).collect();
+    assert!(names.len() == sheets.len() && names.len() > 30, "{names:?}");
+    for (name, sheet) in &sheets {
+        let charts: String = sheet.chart.iter().map(text).collect();
+        let terminal = anstream::adapter::strip_str(&sheet.terminal()).to_string();
+        let parts = [sheet.markdown(), sheet.latex(), terminal, charts];
+        check(&format!("{name}.golden"), &parts.join("\n=====\n"));
+    }
+}
+
+#[test]
+fn the_summary_is_what_the_golden_file_says() {
+    let (paper, results, mut left_out) = (paper(), folder("tests/results"), LeftOut::default());
+    let names = subjects(&results).unwrap();
+    let all: Vec<_> =
+        names.iter().map(|name| registry::subject(&results, name, &mut left_out).unwrap()).collect();
+    let tables = summary::tables(&all, Context { criterion: CRITERION, paper: Some(&paper) });
+    check("summary.golden", &tables.iter().map(section).collect::<Vec<_>>().join("\n"));
+    assert!(left_out.0.is_empty(), "{:?}", left_out.0);
+}
+
+/// A text of a drawing and the box around it, left, right, top and bottom, in units of the drawing.
+fn boxes(svg: &str) -> Vec<(String, [f64; 4])> {
+    let attribute = |element: &str, name: &str| {
+        let rest = element.split_once(&format!("{name}=\"")).map_or("", |(_, rest)| rest);
+        rest.split('"').next().unwrap().to_owned()
+    };
+    let parse = |element: &str| {
+        let number = |name| attribute(element, name).parse::<f64>().unwrap();
+        let (x, y, size) = (number("x"), number("y"), number("font-size"));
+        let text = element.split_once('>').unwrap().1.split('<').next().unwrap().trim().replace("&lt;", "<");
+        let length = paint::text::width(&text, size * 72.0 / 600.0) * 600.0 / 72.0;
+        let before = match attribute(element, "text-anchor").as_str() {
+            "middle" => length / 2.0,
+            "end" => length,
+            _ => 0.0,
+        };
+        // Digits are 0.711 em high; the top of a text that is written upwards points to the left.
+        let sides = if element.contains("rotate(270") {
+            [x + 0.05 * size, x + 0.76 * size, y - length + before, y + before]
+        } else {
+            [x - before, x - before + length, y + 0.05 * size, y + 0.76 * size]
+        };
+        (text, sides)
+    };
+    svg.split("<text ").skip(1).map(parse).collect()
+}
+
+#[test]
+fn no_text_overlaps_another_or_leaves_the_page_and_the_legend_takes_a_fifth_at_most() {
+    let mut charts = 0;
+    for (name, sheet) in sheets(&folder("tests/results")) {
+        let Some(chart) = &sheet.chart else { continue };
+        let svg = paint::svg(chart).unwrap();
+        let size = svg.split_once("viewBox=\"0 0 ").unwrap().1.split('"').next().unwrap().to_owned();
+        let (width, height) = size
+            .split_once(' ')
+            .map(|(x, y)| (x.parse::<f64>().unwrap(), y.parse::<f64>().unwrap()))
+            .unwrap();
+        let texts = boxes(&svg);
+        for (index, (text, [left, right, top, bottom])) in texts.iter().enumerate() {
+            let is_inside = *left >= 0.0 && *right <= width && *top >= 0.0 && *bottom <= height;
+            assert!(is_inside, "{name}: `{text}` leaves the page");
+            let meets = |[start, end, above, below]: &[f64; 4]| {
+                left < end && start < right && top < below && above < bottom
+            };
+            let other = texts[..index].iter().find(|(_, sides)| meets(sides));
+            assert!(other.is_none(), "{name}: `{text}` overlaps {other:?}");
+        }
+        assert!(paint::header(chart) <= 0.2, "{name}: the legend takes {}", paint::header(chart));
+        charts += 1;
+    }
+    assert!(charts > 15, "{charts}");
+}
+
+#[test]
+fn texts_show_as_themselves_in_every_form() {
+    let evil = "<b>&amp; 5 % of a_b {x} $y$ [z](u) \u{1b}[2J\nnext";
+    let table = Table {
+        title: evil.to_owned(),
+        rows: vec![crate::table::Row::new(evil, [evil])],
+        ..Table::default()
+    };
+    let chart = Chart {
+        title: evil.to_owned(),
+        width: 3.3,
+        legend: vec![crate::chart::Entry::text("<&>\u{1b}")],
+        ..Chart::default()
+    };
+    let sheet = Sheet {
+        chart: Some(chart),
+        ..Sheet::tables("x".to_owned(), vec![Table { columns: vec![evil.to_owned()], ..table }])
+    };
+    let svg = paint::svg(sheet.chart.as_ref().unwrap()).unwrap();
+    assert!(svg.contains("<title>. &lt;b&gt;&amp;amp; 5 %") && svg.contains("&lt;&amp;&gt;\\u{1b}"), "{svg}");
+    let escaped = r"\<b>&amp;amp; 5 % of a\_b {x} \$y\$ \[z](u) \\u{1b}\[2J next";
+    assert_eq!(sheet.markdown().matches(escaped).count(), 5, "{}", sheet.markdown());
+    let escaped = r"$<$b$>$\&amp; 5 \% of a\_b \{x\} \$y\$ [z](u) \textbackslash{}u\{1b\}[2J next";
+    assert_eq!(sheet.latex().matches(escaped).count(), 5, "{}", sheet.latex());
+    assert!(
+        [sheet.markdown(), sheet.latex(), sheet.terminal(), svg].iter().all(|text| !text.contains('\u{1b}'))
+    );
+}

@@ -1,0 +1,263 @@
+//! Where everything stands on the page: legend, panels with room around them for what their axes say, colour bar.
+use anyhow::Result;
+use plotters::element::Rectangle;
+use plotters::style::Color as _;
+use plotters::style::text_anchor::HPos;
+
+use super::text::{DIGIT, SIZE, SMALL, TextStyle, fitted, width};
+use super::{Page, axes, layers, marks, points, rgb, stroke, to_error};
+use crate::chart::{Axis, Chart, Entry, Layer, Panel, Ticks};
+use crate::palette::{INK, diverging};
+use crate::words::typeset;
+
+/// Margin around everything.
+const MARGIN: f64 = 3.0;
+/// Height of a line of the legend.
+const LINE: f64 = 9.5;
+/// Length of a sample of a line, and of a mark or an area.
+const SAMPLES: [f64; 2] = [14.0, 8.0];
+/// Room between two entries of the legend.
+const GAP: f64 = 8.0;
+/// Room above a panel for its name.
+const NAME: f64 = 11.0;
+/// Room for the label of an axis.
+const LABEL: f64 = 10.5;
+/// Greatest width of names along a y axis.
+const NAMES: f64 = 130.0;
+/// The colour bar: room above it, its height, and room below it.
+const BAR: [f64; 3] = [7.0, 6.0, 20.0];
+
+/// Where a panel stands, in points from the upper left corner.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Place {
+    pub left: f64,
+    pub right: f64,
+    pub top: f64,
+    pub bottom: f64,
+}
+
+/// Room that a panel needs around it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Room {
+    left: f64,
+    right: f64,
+    above: f64,
+    below: f64,
+}
+
+/// Everything with its place.
+pub struct Layout {
+    /// Of the page, in points.
+    pub height: f64,
+    /// Left end and baseline of each entry of the legend.
+    entries: Vec<(f64, f64)>,
+    places: Vec<Place>,
+}
+
+/// Length of the sample of an entry.
+fn sample(entry: &Entry) -> f64 {
+    match (&entry.line, &entry.mark, &entry.fill) {
+        (Some(_), ..) => SAMPLES[0],
+        (None, None, None) => 0.0,
+        _ => SAMPLES[1],
+    }
+}
+
+/// How far the ticks of an x axis reach down.
+pub fn depth(axis: &Axis) -> f64 {
+    match &axis.ticks {
+        Ticks::Round(_, is_numbered) => {
+            if *is_numbered {
+                10.5
+            } else {
+                3.0
+            }
+        }
+        Ticks::Names(names) => {
+            let lines = names.iter().map(|(_, lines)| lines.len()).max().unwrap_or(0);
+            if lines == 0 { 0.0 } else { 1.5 + 8.5 * lines as f64 }
+        }
+    }
+}
+
+/// Width of the widest number or name of a y axis.
+pub fn widest(axis: &Axis) -> f64 {
+    match &axis.ticks {
+        Ticks::Round(step, true) => {
+            let ticks = step.ticks(axis.low.min(axis.high), axis.low.max(axis.high)).into_iter();
+            ticks.map(|tick| width(&typeset(tick, step.decimals()), SIZE) + 5.0).fold(0.0, f64::max)
+        }
+        Ticks::Round(..) => 3.0,
+        Ticks::Names(names) => {
+            let texts = names.iter().flat_map(|(_, lines)| lines);
+            texts.map(|text| width(text, SMALL) + 3.0).fold(0.0, f64::max).min(NAMES)
+        }
+    }
+}
+
+/// Room for the label of an axis, if it has one.
+fn labelled(axis: &Axis) -> f64 {
+    if axis.label.is_empty() { 0.0 } else { LABEL }
+}
+
+impl Room {
+    fn around(panel: &Panel) -> Self {
+        let ends = panel.layers.iter().flat_map(|layer| match layer {
+            Layer::Ends(ends) => &ends[..],
+            _ => &[],
+        });
+        let ends = ends.map(|(_, name, _)| width(name, SMALL) + 5.0).fold(7.0, f64::max);
+        let name = if panel.name.is_empty() { 0.0 } else { NAME };
+        Self {
+            left: labelled(&panel.y) + widest(&panel.y),
+            right: ends,
+            above: 5.0 + name + layers::above(panel),
+            below: depth(&panel.x) + labelled(&panel.x) + 2.0,
+        }
+    }
+
+    fn most(self, other: Self) -> Self {
+        Self {
+            left: self.left.max(other.left),
+            right: self.right.max(other.right),
+            above: self.above.max(other.above),
+            below: self.below.max(other.below),
+        }
+    }
+}
+
+impl Layout {
+    /// Of a chart.
+    pub fn of(chart: &Chart) -> Self {
+        let page = chart.width * 72.0;
+        let (entries, header) = legend(&chart.legend, page - MARGIN);
+        let columns = chart.columns.max(1);
+        let room = |panels: &mut dyn Iterator<Item = &Panel>| {
+            panels.map(Room::around).fold(Room::default(), Room::most)
+        };
+        let of_column: Vec<Room> =
+            (0..columns).map(|column| room(&mut chart.panels.iter().skip(column).step_by(columns))).collect();
+        let taken: f64 = of_column.iter().map(|room| room.left + room.right).sum();
+        let shares: Vec<f64> = chart.panels.iter().take(columns).map(|panel| panel.share).collect();
+        let unit = (page - 2.0 * MARGIN - taken) / shares.iter().sum::<f64>().max(1e-9);
+        let mut places = Vec::new();
+        let mut top = header;
+        for row in chart.panels.chunks(columns) {
+            let around = room(&mut row.iter());
+            let height = row.iter().map(|panel| panel.height).fold(0.0, f64::max);
+            let mut left = MARGIN;
+            for ((_, room), share) in row.iter().zip(&of_column).zip(&shares) {
+                left += room.left;
+                let right = left + unit * share;
+                places.push(Place {
+                    left,
+                    right,
+                    top: top + around.above,
+                    bottom: top + around.above + height,
+                });
+                left = right + room.right;
+            }
+            top += around.above + height + around.below;
+        }
+        let bar = if chart.color_bar.is_some() { BAR.iter().sum() } else { 0.0 };
+        Self { height: top + bar + 1.0, entries, places }
+    }
+
+    /// Draws everything.
+    pub fn draw(&self, page: &Page<'_>, chart: &Chart) -> Result<()> {
+        for (entry, &at) in chart.legend.iter().zip(&self.entries) {
+            draw_entry(page, entry, at, chart.width * 72.0)?;
+        }
+        for (panel, &place) in chart.panels.iter().zip(&self.places) {
+            axes::draw(page, panel, place)?;
+        }
+        let (Some(bar), Some(first), Some(last)) =
+            (&chart.color_bar, self.places.first(), self.places.last())
+        else {
+            return Ok(());
+        };
+        let right = self.places.iter().map(|place| place.right).fold(last.right, f64::max);
+        draw_bar(page, bar, (first.left, right), self.height - 1.0 - BAR[1] - BAR[2])
+    }
+}
+
+/// Places entries one after the other in lines, and says how high all are.
+fn legend(entries: &[Entry], right: f64) -> (Vec<(f64, f64)>, f64) {
+    let (mut left, mut line) = (MARGIN, 1.0);
+    let mut places = Vec::new();
+    for entry in entries {
+        let needed = sample(entry) + 3.0 + width(&entry.text, SMALL);
+        if left > MARGIN && left + needed > right {
+            (left, line) = (MARGIN, line + 1.0);
+        }
+        places.push((left, LINE * line));
+        left += needed + GAP;
+    }
+    (places, if entries.is_empty() { 2.0 } else { LINE * line + 3.0 })
+}
+
+fn draw_entry(page: &Page<'_>, entry: &Entry, (left, baseline): (f64, f64), room: f64) -> Result<()> {
+    let length = sample(entry);
+    let middle = baseline - SMALL * DIGIT / 2.0;
+    if let Some(color) = entry.fill {
+        let corners = [(points(left), points(middle - 3.0)), (points(left + length), points(middle + 3.0))];
+        page.draw(&Rectangle::new(corners, rgb(color).filled())).map_err(to_error)?;
+    }
+    if let Some(style) = entry.line {
+        let ends = vec![(points(left), points(middle)), (points(left + length), points(middle))];
+        marks::draw_line(page, style, ends)?;
+    }
+    if let Some(mark) = entry.mark {
+        marks::draw_mark(page, mark, (points(left + length / 2.0), points(middle)))?;
+    }
+    let start = left + if length > 0.0 { length + 3.0 } else { 0.0 };
+    let (text, size) = fitted(&entry.text, SMALL, room - start - MARGIN);
+    TextStyle { size, color: INK, anchor: HPos::Left }.write(page, &text, (start, baseline))
+}
+
+/// A bar of all colours with three numbers and its label; an odd number of parts, so that one of them is white.
+fn draw_bar(
+    page: &Page<'_>,
+    (label, numbers): &(String, [String; 3]),
+    (left, right): (f64, f64),
+    top: f64,
+) -> Result<()> {
+    const PARTS: i32 = 81;
+    let (ends, bottom) = ([points(left), points(right)], top + BAR[1]);
+    let edge = |part: i32| ends[0] + (ends[1] - ends[0]) * part / PARTS;
+    for part in 0..PARTS {
+        let value = f64::from(2 * part + 1 - PARTS) / f64::from(PARTS - 1);
+        let area = [(edge(part), points(top)), (edge(part + 1), points(bottom))];
+        page.draw(&Rectangle::new(area, rgb(diverging(value)).filled())).map_err(to_error)?;
+    }
+    let corners = [(ends[0], points(top)), (ends[1], points(bottom))];
+    page.draw(&Rectangle::new(corners, stroke(INK, 0.5))).map_err(to_error)?;
+    let style = |anchor| TextStyle { size: SMALL, color: INK, anchor };
+    let middle = (left + right) / 2.0;
+    let places = [(HPos::Left, left), (HPos::Center, middle), (HPos::Right, right)];
+    for ((anchor, x), number) in places.into_iter().zip(numbers) {
+        style(anchor).write(page, number, (x, bottom + 8.0))?;
+    }
+    let (text, size) = fitted(label, SMALL, page.dim_in_pixel().0 as f64 * 72.0 / 600.0 - 2.0 * MARGIN);
+    let half = width(&text, size) / 2.0;
+    let middle = middle.max(half + MARGIN);
+    TextStyle { size, ..style(HPos::Center) }.write(page, &text, (middle, bottom + 17.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::palette::BLUE;
+
+    #[test]
+    fn entries_of_a_legend_fill_lines_and_keep_to_the_page() {
+        let entries: Vec<_> =
+            ["one", "two", "a longer one", "b", "c"].map(|text| Entry::fill(text, BLUE)).into();
+        let (places, height) = legend(&entries, 100.0);
+        assert!(
+            places.iter().zip(&entries).all(|((left, _), entry)| left + width(&entry.text, SMALL) < 100.0)
+        );
+        assert_eq!((places[0].1, places[1].1, places[2].1), (LINE, LINE, 2.0 * LINE));
+        assert!(height > 2.0 * LINE && legend(&[], 100.0).1 < LINE);
+    }
+}

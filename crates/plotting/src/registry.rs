@@ -1,0 +1,343 @@
+//! What can be drawn: for each artefact its name, the results that it is made of, and its view. `all` and the commands of
+//! single artefacts go through this list.
+use std::path::Path;
+
+use anyhow::Result;
+use records::{Attention, BASE, Blocks};
+
+use crate::data::best_heads::{self as chosen, BestHeads};
+use crate::data::dynamics::{self, Dynamics};
+use crate::data::groups::Groups;
+use crate::data::pair::{self, Pair};
+use crate::data::pruning::{self, Pruning};
+use crate::data::sweep::{self, Sweep};
+use crate::error::{Fault, LeftOut};
+use crate::source::{ResultFile, Source};
+use crate::view::agreement::{self, Importance};
+use crate::view::speed::{self, Speed};
+use crate::view::summary::Subject;
+use crate::view::{
+    Context, best_heads, cross_domain, dynamics as training, groups, heat_map, histogram, pruning_curves,
+    pruning_table, single_heads,
+};
+use crate::write::Sheet;
+
+/// What a command asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    pub context: Context<'a>,
+    /// The folder with the results of all subjects.
+    pub results: &'a Path,
+    pub attention: Selection,
+    /// The second split of a comparison; any if absent.
+    pub against: Option<&'a str>,
+    /// Whether everything is drawn, so that an artefact that does not apply is left out and not an error.
+    pub is_all: bool,
+}
+
+/// Which attention types a table or figure shows: `enc-enc` as in the paper if it is present, else all; one; or every one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Selection {
+    #[default]
+    Paper,
+    One(Attention),
+    All,
+}
+
+impl Selection {
+    /// The types to show of those `present`.
+    fn of(self, present: &[Attention]) -> Vec<Attention> {
+        match self {
+            Self::Paper if present.contains(&Attention::EncEnc) => vec![Attention::EncEnc],
+            Self::One(attention) => vec![attention],
+            Self::Paper | Self::All => present.to_vec(),
+        }
+    }
+}
+
+/// Which results an artefact is made of: those of an experiment; or of these, sweeps with groups of segments, comparisons, and
+/// heads that were chosen on the split that is reported or on another.
+#[derive(Debug, Clone, Copy)]
+pub enum Reads {
+    Each(&'static str),
+    Groups,
+    Pairs,
+    SameSplit,
+    OtherSplit,
+}
+
+impl Reads {
+    /// The files for everything that there is, of which there may be none, or those that a single command draws.
+    pub fn files(self, source: &Source, asked: &Asked<'_>) -> Result<Vec<ResultFile>> {
+        let each = |experiment| {
+            if asked.is_all { source.all(experiment, experiment) } else { Ok(vec![source.one(experiment)?]) }
+        };
+        match self {
+            Self::Each(experiment) => each(experiment),
+            Self::Groups => {
+                let is_meant = |file: &ResultFile| !asked.is_all || file.groups().is_some();
+                Ok(each(sweep::EXPERIMENT)?.into_iter().filter(is_meant).collect())
+            }
+            Self::Pairs if asked.is_all => each(pair::EXPERIMENT),
+            Self::Pairs => Pair::files(source, asked.against),
+            Self::SameSplit if asked.is_all => BestHeads::same_split(source),
+            Self::SameSplit => each(chosen::EXPERIMENT),
+            Self::OtherSplit if asked.is_all => BestHeads::other_split(source),
+            Self::OtherSplit => BestHeads::largest_files(source),
+        }
+    }
+}
+
+type Draw = fn(ResultFile, &Asked<'_>, &mut LeftOut) -> Result<Vec<Sheet>>;
+
+/// One table or figure, or some that belong together: the command that draws it with its alias, what it shows, the results that
+/// it reads, and how one of them is drawn.
+pub struct Artefact {
+    pub name: &'static str,
+    pub alias: Option<&'static str>,
+    pub about: &'static str,
+    pub reads: Reads,
+    pub draw: Draw,
+}
+
+const fn artefact(names: [&'static str; 2], about: &'static str, reads: Reads, draw: Draw) -> Artefact {
+    let [name, alias] = names;
+    Artefact { name, alias: if alias.is_empty() { None } else { Some(alias) }, about, reads, draw }
+}
+
+/// Everything that can be drawn of one subject.
+pub const ARTEFACTS: &[Artefact] = &[
+    artefact(
+        ["table1", ""],
+        "Score change for each masked head, layer x head, with the significant ones marked; for BERT in the same layout",
+        Reads::Each(sweep::EXPERIMENT),
+        |file, asked, _| table1(&Sweep::read(file, sweep::EXPERIMENT)?, asked),
+    ),
+    artefact(
+        ["figure1", ""],
+        "Histogram of the scores with one head masked, beside the score of the intact model; for BERT, Figure 1b",
+        Reads::Each(sweep::EXPERIMENT),
+        |file, asked, _| figure1(&Sweep::read(file, sweep::EXPERIMENT)?, asked),
+    ),
+    artefact(
+        ["heads", ""],
+        "Heat map of what masking each head does to the score, layer x head",
+        Reads::Each(sweep::EXPERIMENT),
+        |file, asked, _| {
+            let sweep = Sweep::read(file, sweep::EXPERIMENT)?;
+            let chart = heat_map::effects(&sweep, asked.context);
+            Ok(vec![Sheet::chart(sweep.file.stem(heat_map::EFFECTS), chart)])
+        },
+    ),
+    artefact(
+        ["table2", "table3"],
+        "Best single head of each layer, chosen and reported on one split; for BERT, Table 3",
+        Reads::SameSplit,
+        best,
+    ),
+    artefact(
+        ["table5", "table6"],
+        "Best single head of each layer, chosen on another split than reported; for BERT, Table 6",
+        Reads::OtherSplit,
+        best,
+    ),
+    artefact(
+        ["figure3", "figure6"],
+        "Score over the share of masked heads, and how many heads can go; for classifiers other than MNLI, Figure 6",
+        Reads::Each(pruning::EXPERIMENT),
+        |file, asked, left_out| figure3(&Pruning::read(file, left_out)?, asked),
+    ),
+    artefact(
+        ["figure4", ""],
+        "Score over the share of masked heads of each attention type",
+        Reads::Each(pruning::EXPERIMENT),
+        |file, asked, left_out| {
+            let pruning = Pruning::read(file, left_out)?;
+            let chart = if_asked(pruning_curves::figure4(&pruning, asked.context), asked)?;
+            Ok(chart.into_iter().map(|chart| Sheet::chart(pruning.file.stem("figure4"), chart)).collect())
+        },
+    ),
+    artefact(
+        ["figure2", ""],
+        "Scores with one head masked on two splits, after `cross-domain`, and how far noise lets them agree",
+        Reads::Pairs,
+        |file, asked, _| figure2(&Pair::read(file, asked.results)?, asked),
+    ),
+    artefact(
+        ["table4", ""],
+        "Segments a second with all heads and without some, and what else is saved",
+        Reads::Each(speed::EXPERIMENT),
+        |file, asked, _| {
+            let found = Speed::read(file)?;
+            Ok(vec![Sheet::tables(found.file.stem(speed::STEM), speed::tables(&found, asked.context))])
+        },
+    ),
+    artefact(
+        ["figure5", ""],
+        "Scores with more and more heads masked while the model is trained, in percent of the unpruned ones",
+        Reads::Each(dynamics::EXPERIMENT),
+        |file, asked, left_out| {
+            let found = Dynamics::read(file)?;
+            // A training without a score so far has tables alone.
+            let chart = left_out.keep(training::figure5(&found))?;
+            let tables = training::tables(&found, asked.context);
+            Ok(vec![Sheet { chart, ..Sheet::tables(found.file.stem(training::STEM), tables) }])
+        },
+    ),
+    artefact(
+        ["agreement", ""],
+        "Rank correlations of what heads can be ordered by, as a matrix and a table; where heads share keys and values, also the \
+         sums over such groups",
+        Reads::Each(agreement::EXPERIMENT),
+        |file, _, _| {
+            let found = Importance::read(file)?;
+            let chart = Some(agreement::figure(&found)?);
+            let sheet = Sheet::tables(found.file.stem(agreement::STEM), agreement::tables(&found)?);
+            Ok(vec![Sheet { chart, ..sheet }])
+        },
+    ),
+    artefact(
+        ["scores", ""],
+        "Heat maps of what heads can be ordered by, layer x head",
+        Reads::Each(agreement::EXPERIMENT),
+        |file, _, _| {
+            let found = Importance::read(file)?;
+            Ok(vec![Sheet::chart(found.file.stem(heat_map::SCORES), heat_map::scores(&found))])
+        },
+    ),
+    artefact(
+        ["groups", ""],
+        "Accuracy by group of segments, such as the paradigms of BLiMP, and the heads that each group needs",
+        Reads::Groups,
+        |file, asked, _| {
+            let found = Groups::read(Sweep::read(file, sweep::EXPERIMENT)?)?;
+            let alpha = asked.context.criterion.alpha;
+            let sheet = Sheet::tables(found.sweep.file.stem(groups::STEM), groups::tables(&found, alpha));
+            Ok(vec![Sheet { chart: Some(groups::figure(&found, alpha)), ..sheet }])
+        },
+    ),
+];
+
+/// A chart that not every file has: nothing, if everything is drawn and this does not apply.
+fn if_asked<T>(chart: Result<T>, asked: &Asked<'_>) -> Result<Option<T>> {
+    match chart {
+        Err(error) if asked.is_all && matches!(error.downcast_ref(), Some(Fault::Asked(_))) => Ok(None),
+        chart => chart.map(Some),
+    }
+}
+
+/// Attention types that are drawn together, and their file.
+type Selected = (Vec<Attention>, String);
+
+/// The selections that are drawn, each with its file name: of everything the paper's types, and all of them where there are
+/// more; else what an earlier run drew of all types is to be removed.
+fn selections(
+    sweep: &Sweep,
+    asked: &Asked<'_>,
+    names: [&'static str; 3],
+) -> Result<(Vec<Selected>, Option<Sheet>)> {
+    let present = sweep.attentions();
+    let is_paper_all = Selection::Paper.of(&present) == present;
+    let chosen = match (asked.is_all, is_paper_all) {
+        (false, _) => vec![asked.attention],
+        (true, true) => vec![Selection::Paper],
+        (true, false) => vec![Selection::Paper, Selection::All],
+    };
+    let named = |selection: Selection| {
+        let types = selection.of(&present);
+        if let Some(missing) = types.iter().find(|attention| !present.contains(attention)) {
+            let list: Vec<_> = present.iter().map(Attention::to_string).collect();
+            let (path, list) = (sweep.file.path.display(), list.join(", "));
+            return Err(
+                Fault::Asked(format!("no rows for attention type {missing}: `{path}` has {list}")).into()
+            );
+        }
+        let stem = match selection {
+            _ if types == [Attention::SelfAttention] => sweep.stem(names).to_owned(),
+            Selection::Paper => names[0].to_owned(),
+            Selection::One(attention) => format!("{}-{attention}", names[0]),
+            Selection::All => format!("{}-all", names[0]),
+        };
+        Ok((types, sweep.file.stem(&stem)))
+    };
+    let outdated = Sheet::removed(sweep.file.stem(&format!("{}-all", names[0])));
+    let outdated = (asked.is_all && is_paper_all).then_some(outdated);
+    Ok((chosen.into_iter().map(named).collect::<Result<_>>()?, outdated))
+}
+
+fn table1(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+    let (selections, outdated) = selections(sweep, asked, single_heads::STEMS)?;
+    let last = selections.len();
+    let sheet = |(place, (types, stem)): (usize, Selected)| {
+        let tables = types.iter().map(|&attention| single_heads::table1(sweep, attention, asked.context));
+        // The last has all that the first has.
+        Sheet { is_printed: place + 1 == last, ..Sheet::tables(stem, tables.collect()) }
+    };
+    Ok(selections.into_iter().enumerate().map(sheet).chain(outdated).collect())
+}
+
+fn figure1(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+    let (selections, outdated) = selections(sweep, asked, histogram::STEMS)?;
+    let draw =
+        |(types, stem): (Vec<_>, _)| Sheet::chart(stem, histogram::figure1(sweep, &types, asked.context));
+    Ok(selections.into_iter().map(draw).chain(outdated).collect())
+}
+
+fn best(file: ResultFile, asked: &Asked<'_>, _: &mut LeftOut) -> Result<Vec<Sheet>> {
+    let best = BestHeads::read(file)?;
+    let table = best_heads::table(&best, asked.context);
+    Ok(vec![Sheet::tables(best.sweep.file.stem(best.stem()), vec![table])])
+}
+
+fn figure3(pruning: &Pruning, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+    let table = pruning_table::table(pruning, asked.context);
+    let table = Sheet::tables(pruning.file.stem(pruning_table::STEM), vec![table]);
+    let chart = if_asked(pruning_curves::figure3(pruning, asked.context), asked)?;
+    let stem = pruning.file.stem(pruning_curves::stem(pruning));
+    Ok([table].into_iter().chain(chart.map(|chart| Sheet::chart(stem, chart))).collect())
+}
+
+/// Named after the second split, and after both if another comparison beside it has the same second one.
+fn figure2(pair: &Pair, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+    let source = Source::subject(asked.results, &pair.file.subject);
+    let others = source.all(pair::EXPERIMENT, pair::EXPERIMENT).unwrap_or_default();
+    let [first, second] = &pair.splits;
+    let is_other = |[one, two]: [String; 2]| two == *second && one != *first;
+    let has_other = others.iter().filter_map(pair::splits).any(is_other);
+    let name = if has_other { format!("figure2-{first}-{second}") } else { format!("figure2-{second}") };
+    let sheet = Sheet::tables(pair.file.stem(&name), vec![cross_domain::table(pair)]);
+    Ok(vec![Sheet { chart: Some(cross_domain::figure2(pair, asked.context)), ..sheet }])
+}
+
+/// All that was measured on a subject: the standard files or, where there is none, those of the run over most segments.
+pub fn subject(results: &Path, name: &str, left_out: &mut LeftOut) -> Result<Subject> {
+    let source = Source::subject(results, name);
+    let sweep = source.one(sweep::EXPERIMENT).and_then(|file| Sweep::read(file, sweep::EXPERIMENT));
+    let sweep = left_out.keep_if_there(sweep)?;
+    let mut best =
+        Vec::from_iter(left_out.keep_if_there(source.one(chosen::EXPERIMENT).and_then(BestHeads::read))?);
+    for file in left_out.keep_if_there(BestHeads::largest_files(&source))?.unwrap_or_default() {
+        best.extend(left_out.keep(BestHeads::read(file))?);
+    }
+    let mut pairs = Vec::new();
+    for file in ResultFile::largest(&source.all(pair::EXPERIMENT, pair::EXPERIMENT)?, pair::splits) {
+        pairs.extend(left_out.keep(Pair::read(file, results))?);
+    }
+    let curves = source.one(pruning::EXPERIMENT).and_then(|file| Pruning::read(file, left_out));
+    let pruning = left_out.keep_if_there(curves)?;
+    let dynamics = left_out.keep_if_there(source.one(dynamics::EXPERIMENT).and_then(Dynamics::read))?;
+    let measured = pruning.as_ref().map(|pruning| &pruning.file).or(sweep.as_ref().map(|sweep| &sweep.file));
+    let words = measured.filter(|file| file.is_language()).map(nats_a_word);
+    let nats_a_word = words.map_or(Ok(None), |words| left_out.keep(words))?.flatten();
+    Ok(Subject { sweep, best, pairs, pruning, dynamics, nats_a_word })
+}
+
+/// The nats of the intact model for each word of the text; none where words were not counted.
+fn nats_a_word(file: &ResultFile) -> Result<Option<f64>> {
+    let Some(blocks) = Blocks::read(&Blocks::path_beside(&file.path))? else { return Ok(None) };
+    let sum = |column: &str| {
+        let place = blocks.columns.iter().position(|name| name == column)?;
+        Some(blocks.get(BASE)?.sums.get(place)?.value())
+    };
+    Ok(sum("nats").zip(sum("words")).filter(|(_, words)| *words > 0.0).map(|(nats, words)| nats / words))
+}

@@ -1,0 +1,118 @@
+//! A table as a plain value, which each writer renders in its own way.
+use records::visible::one_line;
+
+/// A table of numbers with marked cells and what must be said about it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Table {
+    /// The table of the paper that this is, such as `Table 1`, or what it shows if the paper has none.
+    pub name: &'static str,
+    /// Short name for references, such as `table1-enc-enc`.
+    pub label: String,
+    /// What the numbers are: one sentence without a full stop.
+    pub title: String,
+    /// What the rows and the columns are, such as `Layer` and `Head`.
+    pub headings: [&'static str; 2],
+    pub columns: Vec<String>,
+    /// What neighbouring columns have in common, such as a key-value head, and how many they are; together all, or none.
+    pub column_groups: Vec<(String, usize)>,
+    pub rows: Vec<Row>,
+    /// What a marked cell means; absent where nothing could be marked.
+    pub mark: Option<String>,
+    /// What belongs to the numbers themselves; part of the caption.
+    pub summary: Vec<String>,
+    /// Comparisons and advice: below the table, comments in LaTeX.
+    pub remarks: Vec<String>,
+}
+
+/// One row of a table, with a cell for each column.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Row {
+    pub label: String,
+    pub cells: Vec<Cell>,
+}
+
+/// One cell of a table: its text, the number to sort by where there is one, and whether it stands out.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cell {
+    pub text: String,
+    pub value: Option<f64>,
+    pub marked: bool,
+}
+
+impl Cell {
+    /// A number as it is printed.
+    pub fn number(text: impl Into<String>, value: f64) -> Self {
+        Self { text: text.into(), value: Some(value), marked: false }
+    }
+
+    /// The same, standing out if `marked`.
+    pub fn marked(self, marked: bool) -> Self {
+        Self { marked, ..self }
+    }
+}
+
+/// A text that does not stand out; the number that it begins with is the one to sort by.
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        let text = text.into();
+        Self { value: leading(&text), text, marked: false }
+    }
+}
+
+/// The number that a text begins with: 20 for `≥ 20 %`, 0.001 for `p < 0.001`.
+fn leading(text: &str) -> Option<f64> {
+    let plain = text.replace('\u{2212}', "-");
+    let rest = ["\u{2265} ", "p < ", "p = "].iter().find_map(|prefix| plain.strip_prefix(prefix));
+    let rest = rest.unwrap_or(&plain);
+    let end = rest.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c)).unwrap_or(rest.len());
+    let is_word = rest[end..].starts_with(|c: char| c.is_alphanumeric() || c == ':');
+    rest[..end].parse().ok().filter(|_| !is_word)
+}
+
+impl Row {
+    pub fn new<T: Into<Cell>>(label: impl Into<String>, cells: impl IntoIterator<Item = T>) -> Self {
+        Self { label: label.into(), cells: cells.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl Table {
+    /// The same without control characters and line breaks, which texts may have taken over from files.
+    pub fn visible(&self) -> Self {
+        let mut table = self.clone();
+        let lists = [&mut table.columns, &mut table.summary, &mut table.remarks].into_iter().flatten();
+        let cells = table
+            .rows
+            .iter_mut()
+            .flat_map(|row| row.cells.iter_mut().map(|cell| &mut cell.text).chain([&mut row.label]));
+        let texts = lists.chain(cells).chain([&mut table.title]).chain(&mut table.mark);
+        texts.for_each(|text| *text = one_line(text));
+        table
+    }
+
+    /// Whether a column holds numbers, which stand to the right; empty cells tell nothing.
+    pub fn is_numeric(&self, column: usize) -> bool {
+        let mut cells = self.rows.iter().filter_map(|row| row.cells.get(column));
+        cells.all(|cell| cell.value.is_some() || cell.text.len() <= 3)
+    }
+}
+
+/// Names of columns.
+pub fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_to_sort_by_is_the_one_that_a_text_begins_with() {
+        let texts =
+            ["\u{2265} 20 %", "p < 0.001", "-0.53 (7)", "\u{2212}13.0", "4 of 6 layers", "100.0 \u{b1} 2"];
+        let found: Vec<_> = texts.into_iter().map(|text| Cell::from(text).value.unwrap()).collect();
+        assert_eq!(found, [20.0, 0.001, -0.53, -13.0, 4.0, 100.0]);
+        for text in ["", "self:1:2 -80.0", "epoch 3", "n/a", "?", "2nd", "1:2"] {
+            assert_eq!(Cell::from(text).value, None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Figure 2: scores with one head masked on two test sets, how far they agree, and how far noise lets them (Michel et al.
+//! 2019, Section 3.4).
+use records::CorrelationRow;
+use stats::regression::Line;
+
+use super::Context;
+use crate::chart::{At, Axis, COLUMN, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use crate::data::pair::Pair;
+use crate::origin::Beside;
+use crate::palette::{GREY, INK, mark};
+use crate::paper::{FIGURE_2A, FIGURE_2B};
+use crate::scale::extent;
+use crate::table::{Row, Table, names};
+use crate::words::{count, p_value, signed, tenths, typeset};
+
+/// Below this, less than half of what an axis shows is the heads' doing.
+const RELIABLE: f64 = 0.5;
+
+/// How to read r, its interval and its ceiling.
+pub const HOW_TO_READ: &str = "reliability: the share of the differences between heads that another test set of the same kind \
+                               would show again (split halves); ceiling: the greatest r that the noise of both axes leaves, \
+                               absent where one axis is noise only; an r near its ceiling is full agreement, an r near 0 means \
+                               something only below a high ceiling";
+
+/// The columns of [`cells`].
+pub const COLUMNS: [&str; 9] = [
+    "heads",
+    "r",
+    "95 % interval",
+    "p of r",
+    "reliability",
+    "ceiling of r",
+    "rho",
+    "top heads shared",
+    "reading",
+];
+
+/// One row for all heads and one for each attention type.
+pub fn table(pair: &Pair) -> Table {
+    let [first, second] = &pair.sweeps;
+    let base = |name: &str, base| format!("base {} on {name}", first.metric.amount(base));
+    Table {
+        name: "Figure 2",
+        label: label(pair),
+        title: format!(
+            "Pearson's r and Spearman's \u{3c1} between the scores with one head masked, {}; {}",
+            first.metric.label(),
+            pair.title()
+        ),
+        headings: ["Attention", "Agreement"],
+        columns: names(&COLUMNS),
+        rows: pair.rows.iter().map(|row| Row::new(row.attention.name(), cells(row))).collect(),
+        summary: vec![
+            format!("{}, {}", base(&pair.splits[0], first.base), base(&pair.splits[1], second.base)),
+            "interval of r: jackknife over the segments of both splits".to_owned(),
+            HOW_TO_READ.to_owned(),
+        ],
+        remarks: pair.file.remark().into_iter().collect(),
+        ..Table::default()
+    }
+}
+
+/// The numbers of a row and what they say; empty where they are undefined or were not measured.
+pub fn cells(row: &CorrelationRow) -> [String; 9] {
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| signed(value, 2).replace('+', ""));
+    let interval = row.pearson_low.zip(row.pearson_high);
+    let interval = interval.map(|(low, high)| format!("{} to {}", number(Some(low)), number(Some(high))));
+    let reliability = [row.first_reliability, row.second_reliability];
+    let both =
+        reliability.map(|value| if value.is_some() { number(value) } else { "?".to_owned() }).join(", ");
+    let (shared, chance) = (tenths(row.top_overlap), tenths(row.top_overlap_by_chance));
+    [
+        row.heads.to_string(),
+        number(row.pearson),
+        interval.unwrap_or_default(),
+        row.pearson_p_value.map_or(String::new(), p_value),
+        if reliability == [None; 2] { String::new() } else { both },
+        number(row.pearson_ceiling),
+        number(row.spearman),
+        format!("{shared} of {} ({chance} by chance)", row.top),
+        reading(row),
+    ]
+}
+
+/// What r says once noise is taken into account.
+pub fn reading(row: &CorrelationRow) -> String {
+    let Some(r) = row.pearson else { return "undefined: all heads are equal on one split".to_owned() };
+    let reliability = [row.first_reliability, row.second_reliability];
+    let Some(ceiling) = row.pearson_ceiling else {
+        let is_measured = reliability != [None; 2];
+        return if is_measured { "noise: one axis is noise only" } else { "noise was not measured" }
+            .to_owned();
+    };
+    let Some((low, high)) = row.pearson_low.zip(row.pearson_high) else {
+        return "the interval of r was not computed".to_owned();
+    };
+    let least = reliability.into_iter().flatten().fold(1.0, f64::min);
+    match (low, high) {
+        (low, _) if low > 0.0 => format!("agreement, without noise about {:.2}", (r / ceiling).min(1.0)),
+        (_, high) if high < 0.0 => "disagreement".to_owned(),
+        _ if least < RELIABLE => "noise: it hides more than half of an axis".to_owned(),
+        _ => "no agreement".to_owned(),
+    }
+}
+
+/// Points along the band.
+const STEPS: usize = 60;
+
+/// The intact model: an outline, since heads are behind it.
+const STAR: Mark = Mark::new(Shape::Star, 3.6, INK).faint(0.0);
+const EQUAL: Style = Style::dashed(GREY, 0.7);
+const REGRESSION: Style = Style::line(INK, 0.8);
+
+fn label(pair: &Pair) -> String {
+    format!("figure2-{}-{}", pair.file.subject, pair.splits[1])
+}
+
+/// A point for each head, the intact model as a star that hides none, the line on which masking changes both splits alike, and
+/// the regression with its band.
+pub fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
+    let side = |side: usize| pair.points.iter().map(move |(_, at)| at[side]);
+    let bases = pair.sweeps.each_ref().map(|sweep| sweep.base);
+    let metric = pair.sweeps[0].metric.axis_label();
+    let axis = |number: usize| {
+        let (low, high) = extent(side(number).chain([bases[number]]));
+        let least = (low.abs().max(high.abs()) * 1e-3).max(1e-3);
+        Axis::of_at_least(format!("{metric}, {}", pair.splits[number]), (low, high), least)
+    };
+    let [x, y] = [axis(0), axis(1)];
+    let line = Line::fit(&side(0).collect::<Vec<_>>(), &side(1).collect::<Vec<_>>()).ok();
+    let mut layers: Vec<_> = line.iter().flat_map(|line| regression(line, extent(side(0)), &y)).collect();
+    layers.push(Layer::Rule(At::Diagonal(bases[0], bases[1]), EQUAL));
+    let attentions = pair.sweeps[0].attentions();
+    let radius = if pair.points.len() > 100 { 1.3 } else { 1.7 };
+    layers.extend(attentions.iter().map(|&attention| {
+        let of_type = pair.points.iter().filter(|(found, _)| *found == attention);
+        Layer::Points(of_type.map(|(_, [x, y])| (*x, *y)).collect(), mark(attention, radius).faint(0.35))
+    }));
+    layers.push(Layer::Points(vec![(bases[0], bases[1])], STAR));
+    let types = attentions.iter().filter(|_| attentions.len() > 1);
+    let types = types.map(|&attention| Entry::mark(attention.name(), mark(attention, 2.0).faint(0.35)));
+    let star = Entry::mark("intact", Mark { radius: 2.2, ..STAR });
+    Chart {
+        name: "Figure 2",
+        label: label(pair),
+        title: format!(
+            "Scores with one head masked on two test sets; {}; {}",
+            pair.title(),
+            count(pair.rows[0].heads, "head")
+        ),
+        notes: notes(pair, context),
+        width: COLUMN,
+        columns: 1,
+        legend: std::iter::once(Entry::text(correlation(&pair.rows[0])))
+            .chain(types)
+            .chain([star, Entry::line("equal change", EQUAL)])
+            .chain(line.map(|_| Entry::line("regression", REGRESSION)))
+            .collect(),
+        panels: vec![Panel::new("", [x, y], 165.0, layers)],
+        color_bar: None,
+    }
+}
+
+/// The line between the least and the greatest score with its band, as far as the y axis reaches.
+fn regression(line: &Line, (low, high): (f64, f64), y: &Axis) -> [Layer; 2] {
+    let places = || (0..=STEPS).map(|step| low + (high - low) * step as f64 / STEPS as f64);
+    let band =
+        places().map(|x| (x, line.band(x).0.clamp(y.low, y.high), line.band(x).1.clamp(y.low, y.high)));
+    let inside = |(_, at): &(f64, f64)| (y.low..=y.high).contains(at);
+    let along = places().map(|x| (x, line.at(x))).filter(inside);
+    [Layer::Band(band.collect(), GREY), Layer::Line(along.collect(), REGRESSION)]
+}
+
+/// `r = 0.49 [0.33, 0.63], at most 0.54`.
+fn correlation(row: &CorrelationRow) -> String {
+    let Some(r) = row.pearson else { return "r undefined".to_owned() };
+    let interval = row.pearson_low.zip(row.pearson_high);
+    let interval = interval.map(|(low, high)| format!(" [{}, {}]", typeset(low, 2), typeset(high, 2)));
+    let is_measured = row.first_reliability.or(row.second_reliability).is_some();
+    let ceiling = match row.pearson_ceiling {
+        Some(ceiling) => format!(", noise leaves at most {}", typeset(ceiling, 2)),
+        None if is_measured => ", but one axis is noise only".to_owned(),
+        None => String::new(),
+    };
+    format!("r = {}{}{ceiling}", typeset(r, 2), interval.unwrap_or_default())
+}
+
+/// The caption; reliability and all that the table says stand there.
+fn notes(pair: &Pair, context: Context<'_>) -> Vec<String> {
+    let (row, others) = (&pair.rows[0], &pair.rows[1..]);
+    let types = others.iter().map(|row| format!("{}: {}", row.attention, correlation(row)));
+    let legend = "star: the intact model; dashed: the same change on both splits, a slope of 1 through the star; grey: the \
+                  least squares line over all heads with the 95 % band of its mean, point by point";
+    let beside = pair.sweeps[0].beside();
+    let paper =
+        |(figure, r)| context.paper.map(|paper| format!("{figure}: r = {}", typeset(paper.value(r), 2)));
+    let paper = match beside {
+        Some(beside) if beside.translates() => {
+            paper(("Figure 2a of the paper (newstest2013, MTNT)", FIGURE_2A))
+        }
+        Some(Beside::MNLI) => paper(("Figure 2b of the paper (MNLI matched, mismatched)", FIGURE_2B)),
+        _ => None,
+    };
+    let (shared, chance) = (tenths(row.top_overlap), typeset(row.top_overlap_by_chance, 1));
+    let overlap = format!("{} most important heads: {shared} in common ({chance} by chance)", row.top);
+    [format!("Pearson {}", correlation(row)), reading(row)]
+        .into_iter()
+        .chain(types)
+        .chain([overlap, legend.to_owned()])
+        .chain(paper)
+        .chain(pair.file.remark())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use records::Scope;
+
+    fn row(r: f64, interval: Option<(f64, f64)>, reliability: [Option<f64>; 2]) -> CorrelationRow {
+        let ceiling = reliability[0].zip(reliability[1]).map(|(first, second)| first * second);
+        CorrelationRow {
+            attention: Scope::All,
+            heads: 4,
+            metric: "bleu".to_owned(),
+            first_base_score: 30.0,
+            second_base_score: 20.0,
+            pearson: Some(r),
+            pearson_p_value: Some(0.0001),
+            pearson_low: interval.map(|(low, _)| low),
+            pearson_high: interval.map(|(_, high)| high),
+            first_reliability: reliability[0],
+            second_reliability: reliability[1],
+            pearson_ceiling: ceiling.filter(|product| *product > 0.0).map(f64::sqrt),
+            spearman: None,
+            spearman_p_value: None,
+            top: 4,
+            top_overlap: 4.0,
+            top_overlap_by_chance: 4.0,
+        }
+    }
+
+    /// r = 0.4 below a ceiling of sqrt(0.25 · 1) = 0.5 would be 0.8 without noise.
+    #[test]
+    fn noise_and_truth_are_told_apart() {
+        let around_zero = Some((-0.2, 0.2));
+        let read = |r, interval, reliability| reading(&row(r, interval, reliability));
+        let noise = "noise: it hides more than half of an axis";
+        assert_eq!(read(0.0, around_zero, [Some(0.05), Some(0.1)]), noise);
+        assert_eq!(read(0.0, around_zero, [Some(0.9), Some(0.8)]), "no agreement");
+        assert_eq!(read(0.0, around_zero, [Some(-0.1), Some(0.8)]), "noise: one axis is noise only");
+        assert_eq!(read(0.0, around_zero, [None; 2]), "noise was not measured");
+        let agreement = read(0.4, Some((0.1, 0.6)), [Some(0.25), Some(1.0)]);
+        assert_eq!(agreement, "agreement, without noise about 0.80");
+        assert_eq!(read(-0.5, Some((-0.7, -0.1)), [Some(0.9), Some(0.8)]), "disagreement");
+        assert_eq!(read(0.4, None, [Some(0.9), Some(0.8)]), "the interval of r was not computed");
+    }
+}

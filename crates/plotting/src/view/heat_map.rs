@@ -1,0 +1,134 @@
+//! Heat maps of heads, layer x head, for what masking each does and for every score (no such figure is in the paper).
+use std::collections::BTreeMap;
+
+use records::{AblationRow, Attention, Head};
+
+use super::Context;
+use super::agreement::Importance;
+use crate::chart::{Axis, COLUMN, Cell, Chart, Entry, Layer, Mark, Panel, Shape, TEXT, cells};
+use crate::data::sweep::Sweep;
+use crate::palette::INK;
+use crate::source::ResultFile;
+use crate::words::{decimals, typeset};
+
+/// Names of the files of what masking does, and of those of scores.
+pub const EFFECTS: &str = "heads";
+pub const SCORES: &str = "heads-by-score";
+
+/// Numbers of heads, and which of these stand out.
+type Values = BTreeMap<Head, (f64, bool)>;
+
+/// What masking each head does to the score: red where it gets worse, whichever way the metric points; dots are significant.
+pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
+    let (metric, worse) = (&sweep.metric, sweep.metric.direction().gain(-1.0));
+    let value = |row: &AblationRow| (worse * row.score_delta, context.criterion.holds(row));
+    let values: Values = sweep.rows.iter().map(|row| (row.head_id(), value(row))).collect();
+    let (end, attentions) = (most(&values), sweep.attentions());
+    let panel = |(place, &attention): (usize, &Attention)| {
+        let name = if attentions.len() > 1 { attention.to_string() } else { String::new() };
+        panel(&sweep.file, (attention, name), (&values, end), [place == 0, true])
+    };
+    let number = |share: f64| metric.change(share * end * worse).replace('-', "\u{2212}");
+    let notes = [
+        sweep.base_line(),
+        "red: the score gets worse without the head, so that it was useful; blue: it gets better".to_owned(),
+        format!("dot: {}", sweep.judge(context.criterion).description("heads")),
+        "crossed out: not measured".to_owned(),
+    ];
+    Chart {
+        name: "Heads",
+        label: format!("{EFFECTS}-{}", sweep.file.subject),
+        title: format!("What masking one head does to {}; {}", metric.label(), sweep.file.title()),
+        notes: notes.into_iter().chain(sweep.file.remark()).collect(),
+        width: if attentions.len() > 1 { TEXT } else { COLUMN },
+        columns: attentions.len(),
+        legend: vec![Entry::mark("significant", Mark::new(Shape::Circle, 1.2, INK))],
+        panels: attentions.iter().enumerate().map(panel).collect(),
+        color_bar: Some((
+            format!("change with the head masked: {}", metric.axis_label()),
+            [-1.0, 0.0, 1.0].map(number),
+        )),
+    }
+}
+
+/// One row of panels for each score that all heads have; the colours of each end at its greatest value.
+pub fn scores(importance: &Importance) -> Chart {
+    let has_rows = |attention: &Attention| importance.rows.iter().any(|row| row.attention == *attention);
+    let attentions: Vec<_> = Attention::ALL.into_iter().filter(has_rows).collect();
+    let columns = if attentions.len() == 1 { 2 } else { attentions.len() };
+    let (known, mut panels) = (importance.known(), Vec::new());
+    for (place, (score, found)) in known.iter().enumerate() {
+        let heads = importance.rows.iter().zip(found);
+        let head = |row: &records::ImportanceRow| Head {
+            attention: row.attention,
+            layer: row.layer,
+            head: row.head,
+        };
+        let values: Values = heads.map(|(row, &value)| (head(row), (value, false))).collect();
+        let end = most(&values);
+        for (index, &attention) in attentions.iter().enumerate() {
+            let name = format!("{}, to \u{b1}{}", score.label(), typeset(end, decimals(end)));
+            let name = match (index, place) {
+                (0, 0) if attentions.len() > 1 => format!("{attention}: {name}"),
+                (0, _) => name,
+                (_, 0) => attention.to_string(),
+                _ => String::new(),
+            };
+            let is_last = (known.len() - place) * attentions.len() <= columns;
+            panels.push(panel(&importance.file, (attention, name), (&values, end), [index == 0, is_last]));
+        }
+    }
+    let colors = "red is above 0, blue below; the name of a row says where its colours end";
+    let notes = std::iter::once(colors.to_owned());
+    Chart {
+        name: "Heads by score",
+        label: format!("{SCORES}-{}", importance.file.subject),
+        title: format!("What heads can be ordered by; {}", importance.title()),
+        notes: notes.chain(importance.notes()).chain(importance.unknown()).collect(),
+        width: TEXT,
+        columns,
+        legend: Vec::new(),
+        panels,
+        color_bar: Some((
+            "score of a head, as a share of the greatest in its row".to_owned(),
+            ["\u{2212}1", "0", "1"].map(str::to_owned),
+        )),
+    }
+}
+
+/// The greatest distance from 0; 1 if all are 0.
+fn most(values: &Values) -> f64 {
+    let most = values.values().fold(0.0_f64, |most, (value, _)| most.max(value.abs()));
+    if most > 0.0 { most } else { 1.0 }
+}
+
+/// One attention type; heads that share keys and values stand below a bracket.
+fn panel(
+    file: &ResultFile,
+    (attention, name): (Attention, String),
+    (values, end): (&Values, f64),
+    [is_first, is_last]: [bool; 2],
+) -> Panel {
+    let of_type = values.keys().filter(|head| head.attention == attention);
+    let (layers, heads) =
+        of_type.fold((0, 0), |(layers, heads), head| (layers.max(head.layer), heads.max(head.head)));
+    let mut layers_drawn = vec![cells(layers, heads, |layer, head| {
+        let found = values.get(&Head { attention, layer: layer + 1, head: head + 1 });
+        let is_marked = found.is_some_and(|(_, is_marked)| *is_marked);
+        Cell { value: found.map(|(value, _)| value / end), is_marked, ..Cell::default() }
+    })];
+    layers_drawn.extend(file.key_value_heads(heads).map(|key_values| {
+        let size = (heads / key_values) as f64;
+        let left = |number: usize| size * number as f64;
+        let bracket = |number: usize| (left(number), left(number + 1), format!("kv {}", number + 1));
+        Layer::Brackets((0..key_values).map(bracket).collect())
+    }));
+    // of many numbers every other one is enough
+    let number = |most: usize, number: usize| {
+        if most > 12 && number.is_multiple_of(2) { Vec::new() } else { vec![number.to_string()] }
+    };
+    let numbers = |most: usize| (1..=most).map(|each| number(most, each)).collect();
+    let y = Axis::named("layer", numbers(layers)).downwards();
+    let x = Axis::named(if is_last { "head" } else { "" }, numbers(heads));
+    Panel::new(name, [x, if is_first { y } else { y.silent() }], 9.0 * layers as f64, layers_drawn)
+}

@@ -1,0 +1,224 @@
+//! Figures 3, 4 and 6: the score over the share of masked heads (Michel et al. 2019, Sections 4.2 and 5, Appendix B).
+use anyhow::Result;
+use records::{Order, PruningRow, Scope};
+
+use super::pruning_table::{COMPLEMENT, ORACLE, without_attention};
+use super::{Context, that_hold};
+use crate::chart::{At, Axis, COLUMN, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use crate::data::pruning::{Pruning, Series, interval, percent};
+use crate::judge::{Adjustment, Which};
+use crate::origin::Beside;
+use crate::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION, mark};
+use crate::scale::extent;
+use crate::words::{share, short};
+
+/// The y axis spans at least this many points, so that rounding errors do not look like curves.
+const FLAT: f64 = 0.5;
+
+const BASE: Style = Style::dashed(GREY, 0.6);
+const FLOOR: Style = Style::dotted(INK, 0.7);
+
+/// Which figure of the paper a subject belongs to, without extension: `figure3` has the translator and BERT on MNLI, for
+/// which translators and inference stand, and language models, which the paper does not have; and `figure6` the other
+/// classifiers.
+///
+/// Differs from the paper: Figure 6 also has a translator (IWSLT), which is a `figure3` here.
+pub fn stem(pruning: &Pruning) -> &'static str {
+    let is_third = pruning.beside().is_some_and(|beside| beside.translates() || beside == Beside::MNLI);
+    if is_third || pruning.file.is_language() { "figure3" } else { "figure6" }
+}
+
+/// A curve, what it is called, and how it is drawn.
+type Drawn<'a> = (&'a Series, String, Style, Option<Mark>);
+
+/// The curves over all heads of the model with their intervals, single thin lines for random orders, dashed ones for reversed
+/// orders; upright rules say how many heads can go by importance.
+///
+/// Differs from the paper: there the oracle is dashed.
+pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
+    let curves: Vec<_> = pruning.of(Scope::All)?.into_iter().map(look).collect();
+    let floor = pruning.floors.get(&Scope::All);
+    let rule = floor.map(|row| Layer::Rule(At::Y(row.score), FLOOR));
+    let name = if stem(pruning) == "figure3" { "Figure 3" } else { "Figure 6" };
+    let title = format!("{} over the share of masked heads", pruning.metric.label());
+    let layers = cuts(pruning, context).into_iter().chain(rule).collect();
+    let mut chart = chart(pruning, context, (name, &title, "heads masked (%)"), &curves, layers);
+    if pruning.find(Scope::All, Order::Importance).is_some() {
+        chart.notes.push("upright lines: how many heads can go by importance, by the two rules".to_owned());
+        chart.notes.extend(pruning.judge(context.criterion).rules("steps"));
+    }
+    if let Some(row) = floor {
+        chart.legend.push(Entry::line("floor", FLOOR));
+        chart.notes.push(format!("floor: all heads masked, {}", pruning.metric.amount(row.score)));
+    }
+    Ok(chart)
+}
+
+/// One curve for each attention type, by importance, with its interval, complement and floor.
+pub fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
+    let curve = |(attention, series)| {
+        let mark = mark(attention, 1.6);
+        (series, attention.to_string(), Style::line(mark.color, 1.0), Some(mark))
+    };
+    let curves: Vec<Drawn<'_>> = pruning.types()?.into_iter().map(curve).collect();
+    let (mut rules, mut floors) = (Vec::new(), Vec::new());
+    for (scope, row) in &pruning.floors {
+        let Scope::One(attention) = *scope else { continue };
+        rules.push(Layer::Rule(At::Y(row.score), Style::dotted(mark(attention, 1.0).color, 0.7)));
+        floors.push(format!("{scope} {}", pruning.metric.amount(row.score)));
+    }
+    let title = format!("{} over the share of masked heads of each attention type", pruning.metric.label());
+    let mut chart =
+        chart(pruning, context, ("Figure 4", &title, "heads of the type masked (%)"), &curves, rules);
+    let thin = format!("dotted, floor: all heads of the type masked: {}", floors.join(", "));
+    chart.notes.extend(that_hold([(!floors.is_empty(), thin)]));
+    Ok(chart)
+}
+
+fn chart(
+    pruning: &Pruning,
+    context: Context<'_>,
+    (name, title, x): (&'static str, &str, &str),
+    curves: &[Drawn<'_>],
+    mut layers: Vec<Layer>,
+) -> Chart {
+    layers.push(Layer::Rule(At::Y(pruning.base), BASE));
+    layers.extend(curves.iter().rev().flat_map(bands));
+    layers.extend(curves.iter().rev().flat_map(|curve| lines(curve, context)));
+    let points = curves.iter().flat_map(|(series, ..)| &series.runs).flatten().map(|row| row.score);
+    let floors = pruning.floors.values().map(|row| row.score);
+    let y = extent(points.chain(floors).chain([pruning.base]));
+    let axes = [Axis::around(x, 0.0, 100.0), Axis::of_at_least(pruning.metric.axis_label(), y, FLAT)];
+    Chart {
+        name,
+        label: format!("{}-{}", name.to_lowercase().replace(' ', ""), pruning.file.subject),
+        title: format!("{title}; {}", pruning.file.title()),
+        notes: notes(pruning, context, curves),
+        width: COLUMN,
+        columns: 1,
+        legend: legend(pruning, curves),
+        panels: vec![Panel::new("", axes, 160.0, layers)],
+        color_bar: None,
+    }
+}
+
+/// Runs of steps between which none is missing.
+fn pieces(series: &Series) -> impl Iterator<Item = &[PruningRow]> {
+    series.runs.iter().flat_map(|run| run.chunk_by(|left, right| right.step == left.step + 1))
+}
+
+/// The 95 % interval around a curve; random orders have none, since ten would hide each other.
+fn bands((series, _, style, _): &Drawn<'_>) -> Vec<Layer> {
+    let end = |row: &PruningRow| {
+        let ends = if row.masked == 0 { Some((row.score, row.score)) } else { interval(row) };
+        ends.map(|(low, high)| (percent(row), low, high))
+    };
+    let band = |piece: &[PruningRow]| {
+        let ends: Vec<_> = piece.iter().filter_map(end).collect();
+        (ends.len() > 1).then_some(Layer::Band(ends, style.color))
+    };
+    let has_none = matches!(series.curve.order, Order::Random | Order::Swap);
+    pieces(series).filter(|_| !has_none).filter_map(band).collect()
+}
+
+/// The line of a curve, or of each of its runs, with its marks: hollow where the score is significantly worse than the base.
+/// Swaps are tried at one number of heads: the intact model is not of their making.
+fn lines((series, _, style, mark): &Drawn<'_>, context: Context<'_>) -> Vec<Layer> {
+    let (is_complement, is_swap) = (series.curve.is_complement, series.curve.order == Order::Swap);
+    let style = if is_complement { Style::dashed(style.color, 0.7) } else { *style };
+    let point = |row: &PruningRow| (percent(row), row.score);
+    let mut layers = Vec::new();
+    for piece in pieces(series) {
+        layers.extend((!is_swap).then(|| Layer::Line(piece.iter().map(point).collect(), style)));
+        let Some(mark) = mark.filter(|_| !is_complement) else { continue };
+        for (is_worse, mark) in [(false, mark), (true, mark.hollow())] {
+            let meant = piece.iter().filter(|row| context.criterion.is_loss(*row) == is_worse);
+            let places: Vec<_> = meant.filter(|row| !is_swap || row.masked > 0).map(point).collect();
+            layers.extend((!places.is_empty()).then_some(Layer::Points(places, mark)));
+        }
+    }
+    layers
+}
+
+/// How many heads can go by importance, by both rules: upright lines with their names.
+fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
+    let Some(series) = pruning.find(Scope::All, Order::Importance) else { return Vec::new() };
+    let judge = pruning.judge(context.criterion);
+    let [safe, no_loss] = Which::BOTH;
+    let (mut layers, mut names) = (Vec::new(), Vec::new());
+    for (which, name, style) in
+        [(safe, "safe", Style::line(INK, 0.6)), (no_loss, "no sig. loss", Style::dashed(INK, 0.6))]
+    {
+        let Some(removable) = series.removable(judge, which) else { continue };
+        let share = share(removable.percent, removable.is_open);
+        layers.push(Layer::Rule(At::X(removable.percent), style));
+        names.push((removable.percent, format!("{name} {share} %"), style.color));
+    }
+    layers.push(Layer::Tops(names));
+    layers
+}
+
+fn look(series: &Series) -> Drawn<'_> {
+    let order = series.curve.order;
+    let (color, width, mark) = match order {
+        Order::Importance => (BLUE, 1.1, Some((Shape::Circle, 1.6))),
+        Order::Oracle => (VERMILLION, 1.0, Some((Shape::Square, 1.2))),
+        Order::Random => (SILVER, 0.35, None),
+        Order::Entropy => (ORANGE, 0.7, Some((Shape::Triangle, 1.2))),
+        Order::Confidence => (GREEN, 0.7, Some((Shape::Wedge, 1.2))),
+        Order::AttentionGradient => (PURPLE, 0.7, Some((Shape::Diamond, 1.2))),
+        Order::ImportanceEntropy => (SKY, 0.7, Some((Shape::Square, 1.0))),
+        Order::GreedyForward => (INK, 0.7, Some((Shape::Cross, 1.3))),
+        Order::Swap => (BROWN, 0.7, Some((Shape::Diamond, 2.2))),
+        Order::Floor => (GREY, 0.4, None),
+    };
+    let name = match order {
+        Order::Random if series.runs.len() > 1 => format!("random ({})", series.runs.len()),
+        Order::AttentionGradient => "attention gradient".to_owned(),
+        Order::ImportanceEntropy => "importance + entropy".to_owned(),
+        Order::GreedyForward => "greedy search".to_owned(),
+        Order::Swap => "swaps".to_owned(),
+        order => order.to_string(),
+    };
+    (series, name, Style::line(color, width), mark.map(|(shape, radius)| Mark::new(shape, radius, color)))
+}
+
+/// One entry for each curve; dashes say the rest.
+fn legend(pruning: &Pruning, curves: &[Drawn<'_>]) -> Vec<Entry> {
+    let entry = |(series, name, style, mark): &Drawn<'_>| {
+        let line = (series.curve.order != Order::Swap).then_some(*style);
+        Entry { line, mark: *mark, ..Entry::text(format!("{name}{}", pruning.state(series))) }
+    };
+    let (turned, plain): (Vec<_>, Vec<_>) =
+        curves.iter().partition(|(series, ..)| series.curve.is_complement);
+    let complement = turned.first().map(|_| Entry::line("complement", Style::dashed(INK, 0.7)));
+    let base = Entry::line(format!("base {}", pruning.metric.amount(pruning.base)), BASE);
+    plain.into_iter().map(entry).chain(complement).chain([base]).collect()
+}
+
+fn notes(pruning: &Pruning, context: Context<'_>, curves: &[Drawn<'_>]) -> Vec<String> {
+    let has = |is_meant: &dyn Fn(&Series) -> bool| curves.iter().any(|(series, ..)| is_meant(series));
+    let adjustment = match context.criterion.adjustment {
+        Adjustment::None => "",
+        Adjustment::Family => ", adjusted",
+        Adjustment::Bh => ", BH",
+    };
+    let (side, alpha) = (pruning.metric.worse_side(), short(context.criterion.alpha));
+    let sentences = [
+        (curves.iter().any(|curve| !bands(curve).is_empty()), "bands: 95 % intervals".to_owned()),
+        (
+            has(&|series| series.curve.order == Order::Random),
+            "thin grey lines: single random orders".to_owned(),
+        ),
+        (
+            has(&|series| !series.curve.is_complement && series.has_loss(context.criterion)),
+            format!("hollow: significantly {side} base (p < {alpha}{adjustment})"),
+        ),
+        (has(&|series| series.curve.is_complement), format!("dashed, complement: {COMPLEMENT}")),
+        (has(&|series| series.curve.order == Order::Oracle), format!("oracle: {ORACLE}")),
+    ];
+    let orders = pruning.file.of_orders().into_iter();
+    let blind = without_attention(pruning).map(str::to_owned);
+    let base = std::iter::once(pruning.base_line());
+    base.chain(orders).chain(that_hold(sentences)).chain(blind).chain(pruning.file.remark()).collect()
+}

@@ -1,0 +1,114 @@
+//! Writers: tables for a terminal, as Markdown and as LaTeX; charts as SVG and PNG with a caption in Markdown and LaTeX.
+mod latex;
+mod markdown;
+mod png;
+mod terminal;
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use crate::chart::Chart;
+use crate::paint;
+use crate::table::Table;
+
+pub use markdown::section;
+
+/// A file format for figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Vector graphics, with text that can be selected and edited
+    Svg,
+    /// Pixels, 600 to the inch
+    Png,
+}
+
+/// What belongs together under one name: a chart with its caption, tables, or both.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sheet {
+    pub stem: String,
+    pub chart: Option<Chart>,
+    pub tables: Vec<Table>,
+    pub is_printed: bool,
+}
+
+impl Sheet {
+    /// Of tables.
+    pub fn tables(stem: String, tables: Vec<Table>) -> Self {
+        Self { stem, chart: None, tables, is_printed: true }
+    }
+
+    /// Of a chart.
+    pub fn chart(stem: String, chart: Chart) -> Self {
+        Self { stem, chart: Some(chart), tables: Vec::new(), is_printed: true }
+    }
+
+    /// Of nothing: what an earlier run drew under this name is removed.
+    pub fn removed(stem: String) -> Self {
+        Self::tables(stem, Vec::new())
+    }
+
+    /// Everything in words as Markdown: the caption of the figure, then the tables.
+    pub fn markdown(&self) -> String {
+        let caption = self.chart.iter().map(|chart| markdown::caption(chart, &self.stem));
+        caption.chain(self.tables.iter().map(markdown::render)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The same as LaTeX for the packages `booktabs` and `graphicx`.
+    pub fn latex(&self) -> String {
+        let caption = self.chart.iter().map(|chart| latex::caption(chart, &self.stem));
+        caption.chain(self.tables.iter().map(latex::render)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The tables for a terminal.
+    pub fn terminal(&self) -> String {
+        self.tables.iter().map(terminal::render).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Writes all files into a folder, which is made if needed, and returns their paths.
+    pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>> {
+        if self.chart.is_none() && self.tables.is_empty() {
+            return self.remove(folder).map(|()| Vec::new());
+        }
+        let file =
+            |extension: &str, bytes: &[u8]| write_file(folder, &format!("{}.{extension}", self.stem), bytes);
+        let mut paths = vec![file("md", self.markdown().as_bytes())?, file("tex", self.latex().as_bytes())?];
+        let Some(chart) = &self.chart else { return Ok(paths) };
+        let svg = paint::svg(chart)?;
+        for format in formats {
+            paths.push(match format {
+                Format::Svg => file("svg", svg.as_bytes())?,
+                Format::Png => file("png", &png::render(&svg)?)?,
+            });
+        }
+        Ok(paths)
+    }
+
+    fn remove(&self, folder: &Path) -> Result<()> {
+        ["md", "tex", "svg", "png"].into_iter().try_for_each(|extension| {
+            let path = folder.join(format!("{}.{extension}", self.stem));
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    Err(error).with_context(|| format!("cannot remove `{}`", path.display()))
+                }
+                _ => Ok(()),
+            }
+        })
+    }
+}
+
+/// Writes a file into a folder that is made if needed, and returns its path.
+pub fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+    let path = folder.join(name);
+    fs::create_dir_all(folder).with_context(|| format!("cannot write `{}`", folder.display()))?;
+    fs::write(&path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
+    Ok(path)
+}
+
+/// A sentence with its first letter capitalised.
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
+}

@@ -1,0 +1,302 @@
+//! The binary, from the outside: files, exit codes and messages. The results are made up, those of `golden.rs`.
+#![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+fn crate_folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// A folder with a copy of the results.
+fn results() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for subject in ["tiny-translation", "tiny-inference", "tiny-language"] {
+        let copy = folder.path().join("results").join(subject);
+        fs::create_dir_all(&copy).unwrap();
+        for file in fs::read_dir(crate_folder("tests/results").join(subject)).unwrap().flatten() {
+            if file.path().is_file() {
+                fs::copy(file.path(), copy.join(file.file_name())).unwrap();
+            }
+        }
+    }
+    folder
+}
+
+/// Exit code, stdout and stderr of a command in the folder that holds `results`.
+fn run(folder: &TempDir, arguments: &str) -> (i32, String, String) {
+    let mut command = Command::cargo_bin("plotting").unwrap();
+    command
+        .current_dir(folder.path())
+        .args(arguments.split(' '))
+        .arg("--paper")
+        .arg(crate_folder("../../data/paper"));
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn figures(folder: &TempDir, subject: &str) -> Vec<String> {
+    let files = fs::read_dir(folder.path().join("results").join(subject).join("figures")).unwrap();
+    let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn all_draws_everything_twice_the_same_and_removes_what_is_outdated() {
+    let folder = results();
+    let read = || {
+        assert_eq!(run(&folder, "all tiny-translation --format svg").0, 0);
+        let path = folder.path().join("results/tiny-translation/figures");
+        let files = figures(&folder, "tiny-translation").into_iter();
+        files.map(|name| (fs::read(path.join(&name)).unwrap(), name)).collect::<Vec<_>>()
+    };
+    let first = read();
+    assert!(first.len() > 40 && first == read(), "a second run wrote other files");
+    let outdated = folder.path().join("results/tiny-inference/figures/table1-all.md");
+    fs::create_dir_all(outdated.parent().unwrap()).unwrap();
+    fs::write(&outdated, "of other attention types").unwrap();
+    assert_eq!(run(&folder, "all tiny-inference --format svg").0, 0);
+    assert!(!outdated.exists());
+}
+
+#[test]
+fn single_commands_write_their_files_at_print_size_and_name_them() {
+    let folder = results();
+    let file = "results/tiny-inference/ablate-one-first-500.csv";
+    let (code, stdout, stderr) = run(&folder, &format!("table1 {file} --with-figure"));
+    assert!(code == 0 && stdout.contains("tiny-inference, matched, first 500 segments"), "{stdout}{stderr}");
+    assert!(
+        stdout.contains("1 of 8 cells are empty") && stderr.contains("ablate-one-first-500.md"),
+        "{stdout}"
+    );
+    let names = figures(&folder, "tiny-inference");
+    assert!(names.contains(&"figure1b-first-500.png".to_owned()), "{names:?}");
+    let png = fs::read(folder.path().join("results/tiny-inference/figures/figure1b-first-500.png")).unwrap();
+    assert_eq!(png[16..20], 1980_u32.to_be_bytes()); // 3.3 inches of 600 pixels
+    for (arguments, expected) in [
+        ("table1 tiny-translation --attention dec-dec", "dec-dec (decoder self-attention)"),
+        ("table6 tiny-inference", "Table 6."),
+        ("figure6 experiments/tiny-translation.toml --format svg", "Heads that can go."),
+        ("figure2 tiny-translation --against shifted --format svg", "Pearson's r"),
+        ("table1 tiny-language --split questions", "in percentage points; tiny-language, questions"),
+        ("summary", "| M19: WMT, newstest2013 (Table 1) | enc-enc | BLEU 36.05 | 96 |"),
+    ] {
+        let (code, stdout, stderr) = run(&folder, arguments);
+        assert!(code == 0 && stdout.contains(expected), "{arguments}: {stdout}{stderr}");
+    }
+}
+
+#[test]
+fn what_is_not_there_and_wrong_arguments_are_explained() {
+    let folder = results();
+    for (arguments, code, expected) in [
+        ("figure4 tiny-inference", 1, "no rows for attention type enc-enc, enc-dec or dec-dec by importance"),
+        (
+            "figure1 tiny-inference --attention dec-dec",
+            1,
+            "no rows for attention type dec-dec: `results/tiny",
+        ),
+        ("table4 tiny-language", 1, "make it with `speed-bench experiments/tiny-language.toml`"),
+        ("table5 tiny-language", 1, "make it with `ablate-all-but-one --select-on <split> experiments/"),
+        ("figure2 tiny-language", 1, "has no `cross-domain-*.csv`: make one with `cross-domain"),
+        ("figure2 tiny-translation --against dev", 1, "no comparison with split `dev`"),
+        (
+            "table1 tiny-language --split train",
+            1,
+            "`results/tiny-language/ablate-one-train.csv` does not exist",
+        ),
+        ("groups tiny-language", 1, "has no groups of choices"),
+        ("all nothing", 1, "unknown subject `nothing`: `results` has tiny-inference, tiny-language, tiny-tr"),
+        ("all ../results", 1, "is not the name of a subject"),
+        (
+            "table2 results/tiny-language/ablate-one.csv",
+            1,
+            "is of `ablate-one`, but this is drawn from results",
+        ),
+        ("table1 out/none.csv", 1, "cannot read `out/none.csv`"),
+        (
+            "table1 tiny-language --attention decoder",
+            2,
+            "it is one of enc-enc, enc-dec, dec-dec, self or all",
+        ),
+        ("table1 tiny-language --alpha 2", 2, "between 0 and 1"),
+        ("figure1 tiny-language --format pdf", 2, "[possible values: svg, png]"),
+        ("table2 tiny-language --against dev", 2, "unexpected argument '--against'"),
+    ] {
+        let (found, _, stderr) = run(&folder, arguments);
+        assert!(found == code && stderr.contains(expected), "{arguments}: {stderr}");
+        assert!(code == 2 || stderr.lines().count() == 1, "{arguments}: {stderr}");
+    }
+}
+
+/// Results of which one file is other than it was.
+fn changed(file: &str, from: &str, to: &str) -> (TempDir, PathBuf) {
+    let folder = results();
+    let path = folder.path().join("results").join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{file} has no `{from}`");
+    fs::write(&path, text.replacen(from, to, 1)).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn bad_rows_are_named_in_one_line() {
+    let (one, prune) = ("tiny-inference/ablate-one.csv", "tiny-inference/iterative-prune.csv");
+    for (file, from, to, command, expected) in [
+        (one, "layer,", "", "table1", "holds other columns: expected `attention,layer,head,metric"),
+        (
+            one,
+            "self,2,2,accuracy,83.5,82.253",
+            "self,2,2,accuracy,83.5,NaN",
+            "table1",
+            "score of self:2:2 is NaN, but it",
+        ),
+        (
+            one,
+            "self,2,3,",
+            "self,2,2,",
+            "table1",
+            "line 8, is not a row of this file: (\"self\", 2, 2, \"accuracy\") is there tw",
+        ),
+        (
+            one,
+            "self,1,1,",
+            "mid,1,1,",
+            "table1",
+            "unknown attention type `mid`: it is one of enc-enc, enc-dec, dec-d",
+        ),
+        (
+            one,
+            "self,1,2,accuracy,83.5",
+            "self,1,2,accuracy,83.25",
+            "table1",
+            "mixes runs: base_score is 83.5 for self:1:1 but",
+        ),
+        (
+            one,
+            "self,1,2,accuracy",
+            "self,1,2,\u{1b}[2J",
+            "table1",
+            "metric is `accuracy` for self:1:1 but `\\u{1b}[2J` for self:1",
+        ),
+        (one, "self,1,1,", "self,0,1,", "heads", "layer of self:0:1 is 0, but it must be 1 to 1000"),
+        (
+            prune,
+            ",1,2,8,",
+            ",1,9,8,",
+            "figure3",
+            "masked of all by importance, step 1 is 9, but it must be at most `heads`",
+        ),
+        (
+            prune,
+            ",2,4,8,",
+            ",2,1,8,",
+            "figure3",
+            "all by importance, step 2 cannot be: `masked_heads` has 4 heads, but 1 are m",
+        ),
+        (
+            prune,
+            "importance",
+            "chance",
+            "figure3",
+            "unknown order `chance`: it is one of importance, oracle, random",
+        ),
+        (
+            "tiny-inference/speed-bench.csv",
+            ",1.1,1.05,",
+            ",1.1,1.2,",
+            "table4",
+            "ratio of 2 removed heads in batches of 1 is 1.1, bu",
+        ),
+    ] {
+        let (folder, path) = changed(file, from, to);
+        fs::remove_file(path.with_extension("json")).unwrap();
+        let (code, _, stderr) = run(&folder, &format!("{command} tiny-inference"));
+        assert!(
+            code == 1 && stderr.contains(expected) && stderr.lines().count() == 1,
+            "{expected}: {stderr}"
+        );
+    }
+}
+
+/// Made-up inference stands for MNLI, which is in Figure 3, unless its signature says otherwise.
+#[test]
+fn a_signature_says_what_of_the_paper_it_stands_beside() {
+    let file = "tiny-inference/iterative-prune.json";
+    let (folder, _) = changed(file, "\"arguments\": {", "\"arguments\": {\n      \"stands_for\": \"sst2\",");
+    assert_eq!(run(&folder, "figure3 tiny-inference --format svg").0, 0);
+    let drawn = figures(&folder, "tiny-inference");
+    assert!(
+        drawn.contains(&"figure6.svg".to_owned()) && !drawn.contains(&"figure3.svg".to_owned()),
+        "{drawn:?}"
+    );
+}
+
+/// One file at fault is named, and everything else is drawn.
+#[test]
+fn files_that_were_edited_or_torn_or_have_the_signature_of_another_are_left_out_by_name() {
+    for (file, from, to, expected) in [
+        ("ablate-one.csv", "self,1,1,", "self,1,5,", "its checksum is not the one in its signature"),
+        ("ablate-one-questions.csv", "self,2,4,accuracy", "self", "line 9, is not a row of this file"),
+        ("importance.csv", "attention,layer", "layer", "holds other columns"),
+    ] {
+        let (folder, _) = changed(&format!("tiny-language/{file}"), from, to);
+        let (code, _, stderr) = run(&folder, "all tiny-language --format svg");
+        let warnings: Vec<_> = stderr.lines().filter(|line| line.contains("left out")).collect();
+        assert!(code == 0 && warnings.len() == 1 && warnings[0].contains(expected), "{file}: {stderr}");
+        let drawn = figures(&folder, "tiny-language");
+        assert!(warnings[0].contains(file) && drawn.contains(&"figure3.svg".to_owned()), "{stderr}");
+    }
+    let folder = results();
+    let subject = folder.path().join("results/tiny-language");
+    let rows = fs::read_to_string(subject.join("ablate-one.csv")).unwrap();
+    fs::write(subject.join("ablate-one.csv"), &rows[..rows.len() - 9]).unwrap();
+    let (code, _, stderr) = run(&folder, "table1 tiny-language");
+    assert!(code == 1 && stderr.contains("since it was complete: its last line is torn"), "{stderr}");
+    fs::remove_file(subject.join("ablate-one.json")).unwrap();
+    let (code, stdout, stderr) = run(&folder, "heads tiny-language --format svg");
+    let caption = fs::read_to_string(subject.join("figures/heads.md")).unwrap();
+    assert!(
+        code == 0 && caption.contains(r"The last line of \`ablate-one.csv\` is torn and left out"),
+        "{stdout}{stderr}"
+    );
+    fs::copy(subject.join("importance.json"), subject.join("ablate-one.json")).unwrap();
+    let (code, _, stderr) = run(&folder, "table1 tiny-language");
+    assert!(
+        code == 1 && stderr.contains("is of `importance`, but this is drawn from results of `ablate-one`"),
+        "{stderr}"
+    );
+}
+
+/// A comparison of sweeps that were measured again, and a search on another model, say nothing true of what is there.
+#[test]
+fn comparisons_and_searches_of_other_runs_are_left_out() {
+    for (file, from, to, command, expected) in [
+        (
+            "tiny-translation/cross-domain-test-shifted.csv",
+            "all,18,bleu,30.5",
+            "all,18,bleu,31.5",
+            "all tiny-translation --format svg",
+            "first_base_score of all is 31.5 but 30.5 there: make it again",
+        ),
+        (
+            "tiny-inference/joint-search.json",
+            "\"weights\": \"ab12\"",
+            "\"weights\": \"ef56\"",
+            "figure3 tiny-inference --format svg",
+            "does not go with `results/tiny-inference/iterative-prune.csv`: weights is ef56 but ab12 there",
+        ),
+    ] {
+        let (folder, path) = changed(file, from, to);
+        let signature = fs::read_to_string(path.with_extension("json")).unwrap();
+        let (unchecked, _) = signature.split_once(",\n  \"complete\"").unwrap();
+        fs::write(path.with_extension("json"), format!("{unchecked}\n}}\n")).unwrap();
+        let (code, _, stderr) = run(&folder, command);
+        assert!(code == 0 && stderr.contains("warning: left out") && stderr.contains(expected), "{stderr}");
+    }
+}

@@ -1,0 +1,205 @@
+//! What rows must be, checked in one place: each by itself, those of a run, and those of a family.
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use crate::place::Place;
+use crate::signature::{Signature, sha256};
+use crate::table::parse;
+use crate::{Error, Row, TestedRow, file};
+
+/// A number of a row with the values that it can have.
+pub struct Limit {
+    /// Its column.
+    pub column: &'static str,
+    /// Its value; absent where the cell is empty, which is allowed.
+    pub value: Option<f64>,
+    /// What is allowed.
+    pub allowed: RangeInclusive<f64>,
+    /// The same in words.
+    pub words: &'static str,
+}
+
+impl Limit {
+    /// Of a number that is always there.
+    pub fn new(column: &'static str, value: f64, allowed: RangeInclusive<f64>, words: &'static str) -> Self {
+        Self { column, value: Some(value), allowed, words }
+    }
+
+    /// Of a number that may be absent.
+    pub fn optional(
+        column: &'static str,
+        value: Option<f64>,
+        allowed: RangeInclusive<f64>,
+        words: &'static str,
+    ) -> Self {
+        Self { column, value, allowed, words }
+    }
+}
+
+/// Greater scores and numbers than this are faults.
+pub const MOST: f64 = 1e9;
+
+/// Layers and heads beyond this are faults, not models.
+const MOST_HEADS: f64 = 1e3;
+
+/// The limits of a layer and a head.
+pub(crate) fn head_limits(layer: usize, head: usize) -> [Limit; 2] {
+    [("layer", layer), ("head", head)]
+        .map(|(column, value)| Limit::new(column, value as f64, 1.0..=MOST_HEADS, "1 to 1000"))
+}
+
+/// The limits of finite numbers.
+pub(crate) fn finite(columns: &[(&'static str, Option<f64>)]) -> Vec<Limit> {
+    let limit = |&(column, value)| Limit::optional(column, value, f64::MIN..=f64::MAX, "a finite number");
+    columns.iter().map(limit).collect()
+}
+
+/// The limits of the numbers of a curve's step.
+pub(crate) fn step_limits(masked: usize, heads: usize) -> [Limit; 2] {
+    [
+        Limit::new("heads", heads as f64, 1.0..=1e5, "1 to 100000"),
+        Limit::new(
+            "masked",
+            masked as f64,
+            0.0..=heads as f64,
+            "at most `heads`: no more than 100 % can be masked",
+        ),
+    ]
+}
+
+/// The limits of what was measured and tested.
+pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> {
+    let tests = row.tests();
+    let points = [
+        ("base_score", Some(tests.base_score)),
+        ("score", Some(tests.score)),
+        ("score_delta", Some(score_delta)),
+        ("delta_low", tests.delta_low),
+        ("delta_high", tests.delta_high),
+    ];
+    let p_values = [
+        ("p_value", tests.p_value),
+        ("p_koehn", tests.p_koehn),
+        ("p_adjusted", tests.p_adjusted),
+        ("p_benjamini_hochberg", tests.p_benjamini_hochberg),
+        ("p_unpaired_t", tests.p_unpaired_t),
+        ("p_mcnemar", tests.p_mcnemar),
+    ];
+    let points = points
+        .map(|(column, value)| Limit::optional(column, value, -MOST..=MOST, "a finite number of points"));
+    let p_values =
+        p_values.map(|(column, value)| Limit::optional(column, value, 0.0..=1.0, "0 to 1 or empty"));
+    points.into_iter().chain(p_values).collect()
+}
+
+/// Rows of one run that have been checked, and what is said of them.
+#[derive(Debug, Clone)]
+pub struct Checked<R> {
+    /// The rows in the order of their keys; at least one.
+    pub rows: Vec<R>,
+    /// Whether the last line was torn by an interruption, and left out.
+    pub is_torn: bool,
+}
+
+/// Reads the rows of results, complete or not, which must be those that the signature was completed with.
+///
+/// # Errors
+/// If the file cannot be read, was edited, has no rows, a row twice, a number that cannot be, or rows of several runs.
+pub fn read_checked<R: Row>(path: &Path, signature: Option<&Signature>) -> Result<Checked<R>, Error> {
+    let bytes = std::fs::read(path).map_err(|source| file::read_error(path, source))?;
+    let complete = signature.and_then(|signature| signature.complete.as_ref());
+    let parsed = parse(path, &bytes);
+    if let Some(complete) = complete.filter(|complete| sha256(&bytes) != complete.sha256) {
+        let found = match &parsed {
+            Ok(table) if table.complete < bytes.len() => "its last line is torn".to_owned(),
+            Ok(table) if table.rows.len() != complete.rows => {
+                format!("it has {} rows instead of {}", table.rows.len(), complete.rows)
+            }
+            Ok(_) => "its checksum is not the one in its signature".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        return Err(Error::Changed { path: path.to_owned(), found });
+    }
+    let table = parsed?;
+    let is_torn = table.complete < bytes.len();
+    let rows: Vec<R> = table.rows.into_values().collect();
+    check_rows(path, &rows)?;
+    Ok(Checked { rows, is_torn })
+}
+
+/// Refuses statistics of segments beside `path` that are not those that the signature was completed with.
+///
+/// # Errors
+/// If they cannot be read, or are others.
+pub fn check_segments(path: &Path, signature: &Signature) -> Result<(), Error> {
+    let segments = Place::of(path).segments;
+    let stored = signature.complete.as_ref().and_then(|complete| complete.segments_sha256.as_ref());
+    match stored {
+        Some(stored) if segments.exists() && crate::sha256_file(&segments)? != *stored => {
+            Err(Error::Edited { path: segments })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks each row by itself, that all are of one run, those of each family, and each beside the one before it.
+///
+/// # Errors
+/// The first fault, with row and column.
+pub fn check_rows<R: Row>(path: &Path, rows: &[R]) -> Result<(), Error> {
+    let Some(first) = rows.first() else { return Err(Error::Empty { path: path.to_owned() }) };
+    rows.iter().try_for_each(|row| check_row(path, row))?;
+    rows.iter().try_for_each(|row| check_same(path, [first, row], Row::of_run))?;
+    let mut groups: BTreeMap<String, &R> = BTreeMap::new();
+    for row in rows {
+        let Some(group) = row.group() else { continue };
+        let first = *groups.entry(group).or_insert(row);
+        check_same(path, [first, row], Row::of_group)?;
+    }
+    rows.windows(2).try_for_each(|pair| check_order(path, &pair[0], &pair[1]))
+}
+
+fn check_row<R: Row>(path: &Path, row: &R) -> Result<(), Error> {
+    let is_outside = |limit: &Limit| limit.value.is_some_and(|value| !limit.allowed.contains(&value));
+    match row.limits().into_iter().find(is_outside) {
+        Some(Limit { column, value, words, .. }) => Err(Error::Range {
+            path: path.to_owned(),
+            row: row.title(),
+            column,
+            found: value.unwrap_or(f64::NAN),
+            range: words,
+        }),
+        None => row
+            .fault()
+            .map_or(Ok(()), |fault| Err(Error::Row { path: path.to_owned(), row: row.title(), fault })),
+    }
+}
+
+/// Columns that two rows of one run, or of one family, have alike.
+fn check_same<R: Row>(
+    path: &Path,
+    [one, other]: [&R; 2],
+    columns: fn(&R) -> Vec<(&'static str, String)>,
+) -> Result<(), Error> {
+    let differs = |((column, expected), (_, found)): ((&'static str, String), (&'static str, String))| {
+        (expected != found).then_some((column, expected, found))
+    };
+    let Some((column, expected, found)) = columns(one).into_iter().zip(columns(other)).find_map(differs)
+    else {
+        return Ok(());
+    };
+    Err(Error::Mixed {
+        path: path.to_owned(),
+        column,
+        expected: format!("{expected} for {}", one.title()),
+        found: format!("{found} for {}", other.title()),
+    })
+}
+
+/// What a row asks of the one before it.
+fn check_order<R: Row>(path: &Path, before: &R, row: &R) -> Result<(), Error> {
+    row.against(before).map_or(Ok(()), |(column, found, range)| {
+        Err(Error::Range { path: path.to_owned(), row: row.title(), column, found, range })
+    })
+}
