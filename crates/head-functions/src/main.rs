@@ -23,7 +23,6 @@ use anyhow::Context;
 use clap::Parser;
 use core_masking::HeadId;
 use experiment::{OpenRows, SharedArgs};
-use records::signature::MOST_RESAMPLES;
 use records::{HeadFunctionRow, Identity, Signature};
 use subject::{Description, Scored, Subject};
 
@@ -58,17 +57,12 @@ struct Args {
     frequent: usize,
 
     /// Resamples of the sentences for intervals, up to 100,000; fewer than 39 make none
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = resamples)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = significance::resamples)]
     resamples: usize,
 
     // Last, because the heading of a flattened struct also covers the fields after it.
     #[command(flatten)]
     shared: SharedArgs,
-}
-
-fn resamples(text: &str) -> Result<usize, String> {
-    let resamples = text.parse().ok().filter(|resamples| *resamples <= MOST_RESAMPLES);
-    resamples.ok_or_else(|| format!("must be a whole number from 0 to {MOST_RESAMPLES}"))
 }
 
 fn main() -> ExitCode {
@@ -103,11 +97,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if writer.rows().len() < heads.len() * functions.len() {
         if !machine.quiet {
             args.say(&texts, &sentences, too_long);
-            if ranks.is_some() && !functions.contains(&Function::Rare { rarest: 1 }) {
-                let frequent = args.frequent;
-                eprintln!(
-                    "rare tokens are left out: no sentence has one beyond the {frequent} most frequent, --frequent takes fewer"
-                );
+            if ranks.is_some() {
+                args.say_of_rare(&functions);
             }
         }
         writer.discard(|_| true)?;
@@ -174,6 +165,16 @@ impl Args {
             identity.data.insert(format!("frequencies of {split}"), sha256.clone());
         }
         identity
+    }
+
+    /// That rare tokens are left out, if they are.
+    fn say_of_rare(&self, functions: &[Function]) {
+        if !functions.contains(&Function::Rare { rarest: 1 }) {
+            let frequent = self.frequent;
+            eprintln!(
+                "rare tokens are left out: no sentence has one beyond the {frequent} most frequent, --frequent takes fewer"
+            );
+        }
     }
 
     /// What is looked at, and what is left out.

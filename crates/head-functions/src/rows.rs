@@ -88,9 +88,15 @@ fn best(shares: &[ResampledShare]) -> Vec<Option<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::looks::Looks;
     use crate::looks::tests::looking_at;
+    use crate::sentence::Sentence;
     use crate::sentence::tests::of_words;
     use crate::syntactic::DIRECTIONS;
+
+    fn view<'a>(sentences: &'a [Sentence], looks: &'a [Vec<Looks>]) -> View<'a> {
+        View { sentences, looks, ranks: None, frequent: 500, is_first: false, seed: 1 }
+    }
 
     /// Forty sentences of three words, the subject the first and its verb the third in thirty of them, the second in ten. One
     /// head finds the subject in all, one in every second sentence, 20 of 40, where the usual position, two words before,
@@ -106,14 +112,7 @@ mod tests {
             let of = |(number, sentence)| looking_at(sentence, &[key(number); 4]);
             sentences.iter().enumerate().map(of).collect::<Vec<_>>()
         });
-        let view = View {
-            sentences: &sentences,
-            looks: &looks,
-            ranks: None,
-            frequent: 500,
-            is_first: false,
-            seed: 1,
-        };
+        let view = view(&sentences, &looks);
         let rows = rows(Function::Syntactic(DIRECTIONS[0]), &heads, &view, 400).unwrap();
         assert_eq!((rows[0].numerator, rows[0].denominator, rows[0].share), (40.0, 40.0, 1.0));
         assert_eq!((rows[0].baseline_position, rows[0].baseline), (Some(-2), Some(0.75)));
@@ -139,14 +138,7 @@ mod tests {
     fn without_resamples_there_are_only_shares() {
         let sentences = [of_words(3, &[], true)];
         let looks = [vec![looking_at(&sentences[0], &[1, 2, 3, 0])]];
-        let view = View {
-            sentences: &sentences,
-            looks: &looks,
-            ranks: None,
-            frequent: 500,
-            is_first: false,
-            seed: 1,
-        };
+        let view = view(&sentences, &looks);
         let heads = ["self:1:1".parse().unwrap()];
         let rows = rows(Function::Positional { is_of_all: false }, &heads, &view, 0).unwrap();
         assert_eq!((rows[0].detail.as_str(), rows[0].share, rows[0].holds), ("+1", 1.0, Some(true)));

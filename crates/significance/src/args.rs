@@ -38,7 +38,11 @@ impl TestArgs {
     }
 }
 
-fn resamples(text: &str) -> Result<usize, String> {
+/// A number of resamples, for arguments.
+///
+/// # Errors
+/// In words, if it is none, or greater than [`MOST_RESAMPLES`].
+pub fn resamples(text: &str) -> Result<usize, String> {
     let resamples = text.parse().ok().filter(|resamples| *resamples <= MOST_RESAMPLES);
     resamples.ok_or_else(|| format!("must be a whole number from 0 to {MOST_RESAMPLES}"))
 }

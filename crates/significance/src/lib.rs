@@ -19,7 +19,7 @@ mod file;
 mod merge;
 
 pub use agreement::{Sweep, agreement};
-pub use args::{SEED, TestArgs};
+pub use args::{SEED, TestArgs, resamples};
 pub use error::Error;
 pub use file::{Retested, Share, retest};
 pub use merge::{Merged, merge};

@@ -10,6 +10,7 @@ use crate::described::AnyDescribed;
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
 use crate::locate::locate;
+use crate::spec::check_fetched;
 use crate::subject::{Scored, Subject};
 use crate::task::{Described, Task};
 use crate::tasks;
@@ -109,10 +110,8 @@ impl Description {
     pub fn tree_files(&self, machine: &Machine) -> Result<Vec<PathBuf>, Error> {
         let Some(functions) = self.described.outline().functions else { return Ok(Vec::new()) };
         let files: Vec<PathBuf> = functions.trees.iter().map(|file| machine.data.join(file)).collect();
-        match (&functions.fetch, files.iter().find(|file| !file.exists())) {
-            (Some(fetch), Some(path)) => Err(Error::NotFetched { path: path.clone(), fetch: fetch.clone() }),
-            _ => Ok(files),
-        }
+        check_fetched(&files, functions.fetch.as_ref())?;
+        Ok(files)
     }
 
     /// The sentences of a split with their trees, if the demo grammar makes the subject's data.

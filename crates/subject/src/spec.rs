@@ -1,5 +1,5 @@
 //! What descriptions of all tasks, `experiments/<subject>.toml`, have in common.
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,14 @@ use crate::error::Error;
 /// If it is no TOML, or has unknown or missing entries: what, and in which line.
 pub(crate) fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
     toml::from_str(text).map_err(|error| Error::Spec { path: path.to_owned(), fault: one_line(text, &error) })
+}
+
+/// Refuses a file that is missing and can be fetched; reading others says what is wrong with them.
+pub(crate) fn check_fetched(paths: &[PathBuf], fetch: Option<&String>) -> Result<(), Error> {
+    match (paths.iter().find(|path| !path.exists()), fetch) {
+        (Some(path), Some(fetch)) => Err(Error::NotFetched { path: path.clone(), fetch: fetch.clone() }),
+        _ => Ok(()),
+    }
 }
 
 /// The model and data of Michel et al. (2019) whose published numbers stand beside a subject's, where these are not those that

@@ -2,6 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use core_masking::importance::Measured;
 use core_masking::{AttentionRecord, Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal, Rule, to_vec};
 use corpus::batches::longest_first_rows;
 use corpus::placed::PlacedToken;
@@ -12,7 +13,7 @@ use training::{Machine, Memory, Progress, workers};
 
 use crate::checkpoint::Origin;
 use crate::error::Error;
-use crate::evaluation::{Plan, Scorer, Sets, Sweep, over_batches};
+use crate::evaluation::{Load, Plan, Scorer, Sets, Sweep};
 use crate::model::{Model, of_threads};
 use crate::reading::{Reading, TextAttention};
 use crate::relevant::SegmentRelevance;
@@ -33,6 +34,26 @@ impl<T: Task> TaskSubject<T> {
     fn read(&self, scored: &Scored) -> Result<T::Examples, Error> {
         let examples = self.described.read(&self.machine, &scored.split)?;
         Ok(T::select(&examples, &scored.places(&T::groups(&examples))))
+    }
+
+    /// Runs `job` on each batch of a plan for the load, and hands what it finds to `each` in the order of batches, so that
+    /// equal runs give equal numbers. `message` says in the progress what is done.
+    fn over_batches<R: Send>(
+        &self,
+        (model, load): (&T::Model, &Load<'_>),
+        message: &str,
+        job: impl Fn(&T::Model, &[usize]) -> Result<R, Error> + Sync,
+        mut each: impl FnMut(&[usize], R) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Plan { batches, workers, .. } = Plan::new(&self.machine, load)?;
+        let mut models = of_threads(model, workers)?;
+        let mut progress = Progress::new(batches.len(), self.machine.quiet);
+        progress.message(message.to_owned());
+        let job = |model: &T::Model, item: usize| job(model, &batches[item]);
+        workers::in_order(&mut models, batches.len(), job, |item, found| {
+            progress.advance(1);
+            each(&batches[item], found)
+        })
     }
 
     fn prepare(&self, scored: &Scored) -> Result<T::Prepared, Error> {
@@ -94,14 +115,22 @@ impl<T: Task> Subject for TaskSubject<T> {
     ) -> Result<BTreeMap<Measure, HeadScores>, Error> {
         let encoded = self.encode(on)?;
         let layout = self.layout();
-        let Plan { batches, workers, .. } =
-            Plan::new(&self.machine, &T::measuring_load(&self.model, &encoded, measures))?;
-        let job = |model: &T::Model, item: usize| {
+        let job = |model: &T::Model, batch: &[usize]| {
             let gates = on.gates(&layout, masked, model.options())?;
-            T::measure(model, &encoded, &batches[item], &gates, measures)
+            T::measure(model, &encoded, batch, &gates, measures)
         };
-        let mut models = of_threads(&self.model, workers)?;
-        over_batches(&mut models, batches.len(), self.machine.quiet, job)
+        let load = T::measuring_load(&self.model, &encoded, measures);
+        let mut total = Measured::new();
+        self.over_batches((&self.model, &load), "measuring heads", job, |_, measured| {
+            for (measure, means) in measured {
+                total.entry(measure).or_default().merge(&means);
+            }
+            Ok(())
+        })?;
+        let scores: BTreeMap<Measure, HeadScores> =
+            total.into_iter().map(|(measure, means)| (measure, means.means())).collect();
+        let is_finite = |scores: &HeadScores| scores.iter().all(|(_, score)| score.is_finite());
+        if scores.values().all(is_finite) { Ok(scores) } else { Err(Error::NotFinite) }
     }
 
     fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error> {
@@ -109,19 +138,14 @@ impl<T: Task> Subject for TaskSubject<T> {
         let encoded = self.encode(on)?;
         // as much as derivatives take, which are handed down alike
         let load = T::measuring_load(&exact, &encoded, &BTreeSet::from([Measure::AttentionGradient]));
-        let Plan { batches, workers, .. } = Plan::new(&self.machine, &load)?;
-        let mut models = of_threads(&exact, workers)?;
-        let mut progress = Progress::new(batches.len(), self.machine.quiet);
-        progress.message("following relevance".to_owned());
-        let job = |model: &T::Model, item: usize| {
+        let job = |model: &T::Model, batch: &[usize]| {
             let of_row = |&row: &usize| SegmentRelevance::new(&T::relevance(model, &encoded, row, rule)?);
-            batches[item].iter().map(of_row).collect::<Result<Vec<_>, Error>>()
+            batch.iter().map(of_row).collect::<Result<Vec<_>, Error>>()
         };
         let mut found = BTreeMap::new();
-        workers::in_order(&mut models, batches.len(), job, |item, relevance| {
-            progress.advance(1);
-            found.extend(batches[item].iter().copied().zip(relevance));
-            Ok::<_, Error>(())
+        self.over_batches((&exact, &load), "following relevance", job, |batch, relevance| {
+            found.extend(batch.iter().copied().zip(relevance));
+            Ok(())
         })?;
         Ok(found.into_values().collect())
     }
@@ -154,17 +178,12 @@ impl<T: Task> Subject for TaskSubject<T> {
         each: &mut dyn FnMut(usize, TextAttention) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let load = T::reading_load(&self.model, texts.iter().map(|text| text.len()).collect());
-        let Plan { batches, workers, .. } = Plan::new(&self.machine, &load)?;
-        let mut models = of_threads(&self.model, workers)?;
-        let mut progress = Progress::new(batches.len(), self.machine.quiet);
-        progress.message("reading".to_owned());
-        let job = |model: &T::Model, item: usize| {
-            let rows: Vec<&[u32]> = batches[item].iter().map(|&row| texts[row]).collect();
+        let job = |model: &T::Model, batch: &[usize]| {
+            let rows: Vec<&[u32]> = batch.iter().map(|&row| texts[row]).collect();
             attention_of::<T>(model, &rows)
         };
-        workers::in_order(&mut models, batches.len(), job, |item, found| {
-            progress.advance(1);
-            batches[item].iter().zip(found).try_for_each(|(&row, attention)| each(row, attention))
+        self.over_batches((&self.model, &load), "reading", job, |batch, found| {
+            batch.iter().zip(found).try_for_each(|(&row, attention)| each(row, attention))
         })
     }
 

@@ -24,6 +24,7 @@ struct Tile {
 /// The output layer, with the tokens that may not be generated.
 pub(super) struct OutputLayer {
     tiles: Vec<Tile>,
+    width: i64, // of a tile, in whole blocks
     renormalised: bool,
 }
 
@@ -39,11 +40,9 @@ impl OutputLayer {
     /// `weight`: `[vocab, d_model]`; `bias`: `[vocab]`
     pub(super) fn new(weight: &Tensor, bias: &Tensor, rules: &OutputRules) -> Self {
         let vocabulary = weight.size()[0];
+        let whole = (vocabulary + BLOCK - 1) / BLOCK * BLOCK;
         // A GPU prefers few large products.
-        let width = match weight.device() {
-            Device::Cpu => TILE,
-            _ => whole_blocks(vocabulary),
-        };
+        let width = if weight.device() == Device::Cpu { whole.min(TILE) } else { whole };
         let bias = (bias.count_nonzero(0).int64_value(&[]) > 0).then_some(bias);
         let tile = |first: i64| {
             let tokens = width.min(vocabulary - first);
@@ -58,26 +57,13 @@ impl OutputLayer {
             }
         };
         let tiles = (0..vocabulary).step_by(width as usize).map(tile).collect();
-        Self { tiles, renormalised: rules.renormalised }
-    }
-
-    /// The same, on the same tensors.
-    pub(super) fn share(&self) -> Self {
-        let shared = |tensor: &Option<Tensor>| tensor.as_ref().map(Tensor::shallow_clone);
-        let tile = |Tile { weight, bias, banned, tokens }: &Tile| Tile {
-            weight: weight.shallow_clone(),
-            bias: shared(bias),
-            banned: shared(banned),
-            tokens: *tokens,
-        };
-        Self { tiles: self.tiles.iter().map(tile).collect(), renormalised: self.renormalised }
+        Self { tiles, width, renormalised: rules.renormalised }
     }
 
     /// `hidden`: `[row, d_model]`. Sums over a vocabulary are made in single precision at least.
     pub(super) fn logits(&self, hidden: &Tensor) -> Logits {
         let kind = if hidden.kind() == Kind::Double { Kind::Double } else { Kind::Float };
-        let width = whole_blocks(self.tiles.iter().map(|tile| tile.tokens).max().unwrap_or(0));
-        let size = [self.tiles.len() as i64, hidden.size()[0], width];
+        let size = [self.tiles.len() as i64, hidden.size()[0], self.width];
         let all = Tensor::empty(size, (kind, hidden.device()));
         let sums: Vec<Tensor> =
             (0..).zip(&self.tiles).map(|(place, tile)| self.fill(&all.get(place), tile, hidden)).collect();
@@ -87,7 +73,7 @@ impl OutputLayer {
     /// Writes the logits of a tile to `room`, `[row, token]`; returns the logarithm of the sum of their exponentials, `[row]`.
     fn fill(&self, room: &Tensor, tile: &Tile, hidden: &Tensor) -> Tensor {
         let mut logits = room.narrow(1, 0, tile.tokens);
-        let beyond = room.size()[1] - tile.tokens;
+        let beyond = self.width - tile.tokens;
         if beyond > 0 {
             let _ = room.narrow(1, tile.tokens, beyond).fill_(f64::NEG_INFINITY);
         }
@@ -114,11 +100,6 @@ impl Tile {
             let _ = logits.index_fill_(1, banned, f64::NEG_INFINITY);
         }
     }
-}
-
-/// As many tokens or a few more.
-fn whole_blocks(tokens: i64) -> i64 {
-    (tokens + BLOCK - 1) / BLOCK * BLOCK
 }
 
 #[cfg(test)]

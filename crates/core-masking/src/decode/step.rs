@@ -1,4 +1,6 @@
 //! One step of decoding: from the newest token of each hypothesis to the best ways to go on.
+use std::rc::Rc;
+
 use tch::{Device, Kind, Tensor};
 
 use super::OutputRules;
@@ -14,7 +16,7 @@ pub(super) struct Step<'a> {
     beam: i64,
     cache: Cache,
     gates: Gates,
-    output: OutputLayer,
+    output: Rc<OutputLayer>,
     pub(super) position: i64, // steps so far
 }
 
@@ -33,7 +35,7 @@ impl<'a> Step<'a> {
             beam: beam as i64,
             cache: Cache::new(model, beam as i64, memory, source_bias),
             gates: gates.share(),
-            output: OutputLayer::new(weight, bias, rules),
+            output: Rc::new(OutputLayer::new(weight, bias, rules)),
             position: 0,
         }
     }
@@ -46,7 +48,7 @@ impl<'a> Step<'a> {
             beam: self.beam,
             cache: self.cache.part(first, count),
             gates: self.gates.select(&rows),
-            output: self.output.share(),
+            output: Rc::clone(&self.output),
             position: self.position,
         }
     }
@@ -102,8 +104,7 @@ impl<'a> Step<'a> {
         let first = Tensor::arange_start_step(0, rows, self.beam, options).unsqueeze(1); // [sentence, 1]
         let row = first + chosen.divide_scalar_mode(blocks, "floor");
         let tile = block.divide_scalar_mode(width / BLOCK, "floor");
-        // Of a token in a row of a tile: its tile and row, then its place in the tile.
-        let start = (&tile * rows + &row) * width + &block * BLOCK - &tile * width;
+        let start = (tile * rows + &row) * width + block.remainder(width / BLOCK) * BLOCK; // in all tiles
         let within = Tensor::arange(BLOCK, options);
         let found = tiles.take(&(start.unsqueeze(-1) + &within)); // [sentence, chosen, token]
         let of_row = |all: &Tensor| all.take(&row).unsqueeze(-1);
@@ -122,19 +123,16 @@ impl<'a> Step<'a> {
         if scores.iter().any(|score| score.is_nan()) {
             return Err(Error::NotANumber);
         }
-        let (tokens, rows) = (to_vec::<i64>(tokens), to_vec::<i64>(rows));
+        let places = to_vec::<i64>(rows).into_iter().zip(to_vec::<i64>(tokens));
         // Where fewer words are possible than wanted, the rest are impossible, and perhaps beyond the vocabulary.
         let impossible = self.model.config().pad_token_id;
-        let candidate = |place: usize| Candidate {
-            log_probability: scores[place],
-            beam: (rows[place] % self.beam) as usize,
-            token: if scores[place] == f32::NEG_INFINITY { impossible } else { tokens[place] as u32 },
+        let candidate = |(score, (row, token)): (f32, (i64, i64))| Candidate {
+            log_probability: score,
+            beam: (row % self.beam) as usize,
+            token: if score == f32::NEG_INFINITY { impossible } else { token as u32 },
         };
-        let places: Vec<usize> = (0..scores.len()).collect();
-        Ok(places
-            .chunks(wanted)
-            .map(|places| places.iter().map(|&place| candidate(place)).collect())
-            .collect())
+        let candidates: Vec<Candidate> = scores.into_iter().zip(places).map(candidate).collect();
+        Ok(candidates.chunks(wanted).map(<[Candidate]>::to_vec).collect())
     }
 
     /// Hypothesis `i` of a sentence continues `origins[i]` of the step before.

@@ -21,8 +21,9 @@ use std::collections::BTreeMap;
 use tch::{Kind, Tensor, no_grad};
 
 use crate::classifier::LabelledBatch;
+use crate::encoder::EncoderLayer;
 use crate::loss::PairBatch;
-use crate::{Attention, Classifier, HeadId, Translator};
+use crate::{Attention, Classifier, GatedModel, HeadId, HeadLayout, ModelDropout, Translator};
 
 use layers::{DecoderTrace, EncoderTrace};
 
@@ -79,12 +80,6 @@ impl Relevance {
         }
         found
     }
-
-    fn insert(&mut self, key: (Attention, usize), context: &Tensor, kept: Vec<i64>) {
-        // [targets, kept, query, d_head]
-        self.modules.insert(key, context.sum_dim_intlist([2_i64, 3].as_slice(), false, None));
-        self.kept.insert(key, kept);
-    }
 }
 
 impl Classifier {
@@ -113,55 +108,31 @@ impl Translator {
 
 impl Classifier {
     fn relevance_of(&self, batch: &LabelledBatch, rule: Rule) -> Relevance {
-        let mut x = self.embed(&batch.texts, &crate::ModelDropout::OFF).squeeze_dim(0); // [position, d_model]
-        let bias = &batch.texts.tokens.bias;
-        let traces: Vec<EncoderTrace<'_>> = self
-            .layers()
-            .iter()
-            .map(|layer| {
-                let trace = EncoderTrace::new(layer, &x, bias);
-                x = trace.output.shallow_clone();
-                trace
-            })
-            .collect();
+        let x = self.embed(&batch.texts, &ModelDropout::OFF).squeeze_dim(0); // [position, d_model]
+        let (traces, x) = trace_encoder(self.layers(), x, &batch.texts.tokens.bias);
         let read = self.head().trace(&x.narrow(0, 0, 1)); // the classifier reads the first position
         let top = read.logits.argmax(1, false); // [1]
         let start = Tensor::zeros_like(&read.logits).scatter_value(1, &top.unsqueeze(1), 1.0).unsqueeze(0); // [1, 1, labels]
         let pooled = rule.linear(&start, &read.pooled, read.last);
         let first = rule.linear(&pooled, &x.narrow(0, 0, 1), read.first); // [1, 1, d_model]
         let others = x.size()[0] - 1;
+        let at = first.constant_pad_nd([0, 0, 0, others]); // [1, position, d_model]
         let mut relevance = Relevance::empty();
-        let mut at = first.constant_pad_nd([0, 0, 0, others]); // [1, position, d_model]
-        for (layer, trace) in traces.iter().enumerate().rev() {
-            let found = trace.propagate(&at, rule);
-            let key = (Attention::SelfAttention, layer);
-            relevance.insert(key, &found.context, self.kept_heads(key));
-            at = found.input;
-        }
-        relevance.left = total(&at);
+        relevance.left =
+            relevance.follow_encoder((&traces, at), Attention::SelfAttention, &self.layout(), rule);
         relevance
-    }
-
-    fn kept_heads(&self, (attention, layer): (Attention, usize)) -> Vec<i64> {
-        crate::GatedModel::layout(self).kept(attention, layer)
     }
 }
 
 impl Translator {
     fn relevance_of(&self, batch: &PairBatch, rule: Rule) -> Relevance {
-        let layout = crate::GatedModel::layout(self);
-        let mut x = self.embed_source(&batch.source.ids).squeeze_dim(0); // [source, d_model]
-        let mut encoder = Vec::new();
-        for layer in self.encoder_layers() {
-            let trace = EncoderTrace::new(layer, &x, &batch.source.bias);
-            x = trace.output.shallow_clone();
-            encoder.push(trace);
-        }
-        let memory = x;
+        let (layout, source_bias) = (self.layout(), &batch.source.bias);
+        let x = self.embed_source(&batch.source.ids).squeeze_dim(0); // [source, d_model]
+        let (encoder, memory) = trace_encoder(self.encoder_layers(), x, source_bias);
         let mut y = self.embed_target(&batch.decoder_input, 0).squeeze_dim(0); // [target, d_model]
         let mut decoder = Vec::new();
         for layer in self.decoder_layers() {
-            let trace = DecoderTrace::new(layer, &y, &memory, &batch.source.bias);
+            let trace = DecoderTrace::new(layer, &y, &memory, source_bias);
             y = trace.output.shallow_clone();
             decoder.push(trace);
         }
@@ -175,22 +146,30 @@ impl Translator {
             for (attention, context) in
                 [(Attention::DecDec, &found.self_context), (Attention::EncDec, &found.encoder_context)]
             {
-                relevance.insert((attention, layer), context, layout.kept(attention, layer));
+                relevance.insert((attention, layer), context, &layout);
             }
             of_memory += found.memory;
             at = found.input;
         }
-        relevance.left = total(&at);
-        let mut at = of_memory;
-        for (layer, trace) in encoder.iter().enumerate().rev() {
-            let found = trace.propagate(&at, rule);
-            let key = (Attention::EncEnc, layer);
-            relevance.insert(key, &found.context, layout.kept(key.0, layer));
-            at = found.input;
-        }
-        relevance.left += total(&at);
+        let of_source = relevance.follow_encoder((&encoder, of_memory), Attention::EncEnc, &layout, rule);
+        relevance.left = total(&at) + of_source;
         relevance
     }
+}
+
+/// What the layers of an encoder compute of `x`, `[position, d_model]`, and what leaves the last.
+fn trace_encoder<'a>(
+    layers: &'a [EncoderLayer],
+    mut x: Tensor,
+    bias: &Tensor,
+) -> (Vec<EncoderTrace<'a>>, Tensor) {
+    let mut traces = Vec::new();
+    for layer in layers {
+        let trace = EncoderTrace::new(layer, &x, bias);
+        x = trace.output.shallow_clone();
+        traces.push(trace);
+    }
+    (traces, x)
 }
 
 impl Relevance {
@@ -200,6 +179,29 @@ impl Relevance {
             kept: BTreeMap::new(),
             left: Tensor::zeros([0], (Kind::Double, tch::Device::Cpu)),
         }
+    }
+
+    /// Hands relevance down through an encoder, from what leaves it, `[n, position, d_model]`; returns the sum that reaches its
+    /// embeddings, `[n]`.
+    fn follow_encoder(
+        &mut self,
+        (traces, mut at): (&[EncoderTrace<'_>], Tensor),
+        attention: Attention,
+        layout: &HeadLayout,
+        rule: Rule,
+    ) -> Tensor {
+        for (layer, trace) in traces.iter().enumerate().rev() {
+            let found = trace.propagate(&at, rule);
+            self.insert((attention, layer), &found.context, layout);
+            at = found.input;
+        }
+        total(&at)
+    }
+
+    /// `context`: of what the heads of a module read, `[targets, kept, query, d_head]`
+    fn insert(&mut self, module: (Attention, usize), context: &Tensor, layout: &HeadLayout) {
+        self.modules.insert(module, context.sum_dim_intlist([2_i64, 3].as_slice(), false, None));
+        self.kept.insert(module, layout.kept(module.0, module.1));
     }
 }
 

@@ -16,6 +16,8 @@ try:
 except ImportError as error:
     sys.exit(print(f"{error}: install torch and transformers, or name a Python that has them by --python"))
 
+from opus_size import make as make_opus_size
+
 transformers.logging.set_verbosity_error()
 
 
@@ -40,9 +42,7 @@ def generate(folder, batches, limits, beam, length_penalty, stopping, pad, **_):
 
 
 def opus_size(folder, pieces, texts, rows, **_):
-    import opus_size as folder_of_size
-
-    folder_of_size.make(folder, pieces)
+    make_opus_size(folder, pieces)
     model = transformers.MarianMTModel.from_pretrained(folder).eval()
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
     parts = [texts[first : first + rows] for first in range(0, len(texts), rows)]

@@ -5,7 +5,6 @@ use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use core_masking::{HeadId, Rule};
 use experiment::{OpenRows, SharedArgs};
-use records::signature::MOST_RESAMPLES;
 use records::{RelevanceRow, Signature};
 use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
 use subject::{Description, Scored, SegmentRelevance};
@@ -21,7 +20,7 @@ struct Args {
     lrp: Lrp,
 
     /// Resamples of the segments for intervals, up to 100,000; fewer than 39 make none
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = resamples)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = significance::resamples)]
     resamples: usize,
 
     // Last, because the heading of a flattened struct also covers the fields after it.
@@ -53,11 +52,6 @@ impl Lrp {
             Self::AlphaBeta => "relevance-alpha-beta",
         }
     }
-}
-
-fn resamples(text: &str) -> Result<usize, String> {
-    let resamples = text.parse().ok().filter(|resamples| *resamples <= MOST_RESAMPLES);
-    resamples.ok_or_else(|| format!("must be a whole number from 0 to {MOST_RESAMPLES}"))
 }
 
 fn main() -> ExitCode {

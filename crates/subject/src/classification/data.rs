@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::spec::{ClassificationData, Holdout, InferenceSpec, SplitFile};
 use crate::error::Error;
+use crate::spec::check_fetched;
 
 /// Reads one of the splits; `folder` is where data sets are.
 ///
@@ -83,10 +84,10 @@ fn read_whole(spec: &ClassificationData, folder: &Path, split: &str) -> Result<V
         SplitFile::Formatted(own) => (&own.file, Some(&own.format), own.fetch.as_ref()),
     };
     let path = folder.join(file);
-    match (fetch.or(spec.fetch.as_ref()), format) {
-        (Some(fetch), _) if !path.exists() => Err(Error::NotFetched { path, fetch: fetch.clone() }),
-        (_, Some(format)) => Ok(labelled::read(&path, format)?),
-        (_, None) => Err(Error::NoFormat { split: split.to_owned() }),
+    check_fetched(std::slice::from_ref(&path), fetch.or(spec.fetch.as_ref()))?;
+    match format {
+        Some(format) => Ok(labelled::read(&path, format)?),
+        None => Err(Error::NoFormat { split: split.to_owned() }),
     }
 }
 

@@ -2,7 +2,6 @@
 mod groups;
 mod growth;
 mod measured;
-mod measuring;
 mod plan;
 #[cfg(test)]
 mod plan_table;
@@ -21,7 +20,6 @@ use groups::{Round, most_together, rounds};
 pub(crate) use groups::{by_lowest_layer, neighbours};
 use growth::{Growth, Loan};
 pub(crate) use measured::{Layers, while_measuring};
-pub(crate) use measuring::over_batches;
 pub(crate) use plan::{Load, Plan, SegmentBytes};
 use trunks::Trunks;
 

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::spec::{LanguageData, LanguageGrammar};
 use crate::error::Error;
+use crate::spec::check_fetched;
 
 /// A split as it is read.
 #[derive(Debug, Clone)]
@@ -112,10 +113,7 @@ pub(super) fn read_split(spec: &LanguageData, folder: &Path, split: &str) -> Res
     }
     let described = &spec.splits[split];
     let paths = files(spec, folder, split);
-    let missing = paths.iter().find(|path| !path.exists());
-    if let (Some(path), Some(fetch)) = (missing, described.fetch.as_ref().or(spec.fetch.as_ref())) {
-        return Err(Error::NotFetched { path: path.clone(), fetch: fetch.clone() });
-    }
+    check_fetched(&paths, described.fetch.as_ref().or(spec.fetch.as_ref()))?;
     match (&described.documents, &described.choices) {
         (Some(format), _) => Ok(Texts::Documents(documents::read(&paths, format)?)),
         (None, Some(format)) => {

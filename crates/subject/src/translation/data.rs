@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::spec::{DataSpec, FilePair, GrammarSpec};
 use crate::error::Error;
+use crate::spec::check_fetched;
 
 /// Reads one of the splits; `folder` is where data sets are.
 ///
@@ -39,12 +40,8 @@ pub(super) fn samples(grammar: GrammarSpec, split: &str) -> Vec<Sample> {
 
 fn read_files(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelText, Error> {
     let files: &FilePair = &spec.splits[split];
-    let fetch = files.fetch.as_ref().or(spec.fetch.as_ref());
-    let missing = files.paths(folder).into_iter().find(|path| !path.exists());
-    match (fetch, missing) {
-        (Some(fetch), Some(path)) => Err(Error::NotFetched { path, fetch: fetch.clone() }),
-        _ => Ok(files.read(folder)?),
-    }
+    check_fetched(&files.paths(folder), files.fetch.as_ref().or(spec.fetch.as_ref()))?;
+    Ok(files.read(folder)?)
 }
 
 /// The files of a split; none if it is made up, or there is no such split.
