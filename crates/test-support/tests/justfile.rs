@@ -1,5 +1,6 @@
 //! The recipes, with just itself. Where just is missing these tests say so and check nothing; CI has it.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -30,31 +31,87 @@ fn asked(arguments: &[&str]) -> Option<String> {
     Some(said)
 }
 
-/// Names of recipes that a text has in backticks, with those shortened to `-table3` after `reproduce-table2`.
-fn recipes_in(text: &str) -> Vec<String> {
-    let mut recipes = Vec::new();
-    for code in text.split('`').skip(1).step_by(2) {
-        let words: Vec<&str> = code.split_whitespace().collect();
-        for pair in words.windows(2) {
-            if pair[0] == "just" && pair[1].starts_with(|letter: char| letter.is_ascii_lowercase()) {
-                recipes.push(pair[1].to_owned());
+/// The pages whose commands readers paste.
+const PAGES: [&str; 6] = [
+    "README.md",
+    "experiments/README.md",
+    "experiments/slurm/README.md",
+    "results/README.md",
+    "crates/README.md",
+    ".github/CONTRIBUTING.md",
+];
+
+/// Commands of a page that begin with `just` or `cargo run`: in its blocks of shell, and in the code within its text. What a
+/// reader fills in, `<subject>`, is the demo; what may be left out, `[options]`, is left out; `-table3`, after
+/// `reproduce-table2`, is a recipe's name in short.
+fn commands_in(page: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    for (place, block) in page.split("```").enumerate() {
+        let code: Vec<&str> = if place % 2 == 0 {
+            block.split('`').skip(1).step_by(2).collect()
+        } else {
+            let lines = block.strip_prefix("sh\n").unwrap_or_default().lines();
+            lines.flat_map(|line| line.split(" #").next().unwrap_or_default().split("&&")).collect()
+        };
+        for code in code {
+            let words = code.split_whitespace().collect::<Vec<_>>().join(" ");
+            let needed = words.split('[').next().unwrap_or_default().trim_end();
+            let filled = needed.replace("<subject>", "demo-translation").replace("<name>", "demo-language");
+            if filled.starts_with("just ") || filled.starts_with("cargo run ") {
+                commands.push(filled);
+            } else if filled.starts_with("-table") || filled.starts_with("-figure") {
+                commands.push(format!("just reproduce{filled}"));
             }
         }
-        if code.starts_with("-table") || code.starts_with("-figure") {
-            recipes.push(format!("reproduce{code}"));
-        }
     }
-    recipes
+    commands
 }
 
 #[test]
-fn the_readme_names_recipes_that_exist() {
-    let Some(summary) = asked(&["--summary"]) else { return };
-    let known: Vec<&str> = summary.split_whitespace().collect();
-    let named = recipes_in(&fs::read_to_string(root().join("README.md")).unwrap());
-    assert!(named.iter().any(|name| name == "reproduce-table1"), "{named:?}");
-    for name in named {
-        assert!(known.contains(&name.as_str()), "README.md: there is no recipe `{name}`");
+fn commands_are_found_in_shell_and_in_text() {
+    let page = "`just train <subject>` and `-table3`\n```sh\njust a --b \"c d\"  # why\nx && just e\n```\n`just f [g [h]]`, \
+                `cargo run --bin i`\n```toml\n# just j\n```\n`k`";
+    let found = [
+        "just train demo-translation",
+        "just reproduce-table3",
+        "just a --b \"c d\"",
+        "just e",
+        "just f",
+        "cargo run --bin i",
+    ];
+    assert_eq!(commands_in(page), found);
+}
+
+/// Every program that a command of the pages runs is asked for its help behind the options that the page gives it, which it
+/// must therefore know.
+#[test]
+fn the_pages_have_commands_that_exist_with_options_that_they_know() {
+    if just().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let programs = cargo_bin("ablate-one").parent().unwrap().to_owned();
+    let script = folder.path().join("help");
+    let help = format!("program=$1; shift 2; exec '{}'/\"$program\" \"$@\" --help >&2\n", programs.display());
+    fs::write(&script, help).unwrap();
+    let run = format!("sh '{}'", script.display());
+    let mut seen = BTreeSet::new();
+    for page in PAGES {
+        let mut commands = commands_in(&fs::read_to_string(root().join(page)).unwrap());
+        commands.retain(|command| seen.insert(command.clone()));
+        for command in commands {
+            let line = if let Some(recipe) = command.strip_prefix("just ") {
+                let just = format!("just --no-deps --set run \"{run}\"");
+                // A recipe that runs no program of ours is only looked up.
+                format!(
+                    "if {just} --dry-run {recipe} 2>&1 | grep -qF \"{run}\"; then {just} {recipe}; else just --dry-run {recipe}; fi"
+                )
+            } else {
+                format!("{run} {}", command.split_once("--bin ").unwrap().1)
+            };
+            let said = Command::new("sh").args(["-c", &line]).current_dir(root()).output().unwrap();
+            assert!(said.status.success(), "{page}: {command}: {}", String::from_utf8_lossy(&said.stderr));
+        }
     }
 }
 
