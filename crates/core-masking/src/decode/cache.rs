@@ -12,10 +12,10 @@ pub(super) struct Cache {
     beam: i64,
     source: Vec<KeyValue>, // [sentence, heads, source, d_head]
     source_bias: Tensor,   // [sentence, 1, 1, source]
-    target: Vec<KeyValue>, // [sentence, heads, capacity, d_head]; slot = position * beam + hypothesis
-    target_bias: Tensor,   // [sentence, 1, beam, capacity]: 0 where the slot is the hypothesis's own past
-    used: i64,             // slots
-    own_slots: Tensor,     // [1, 1, beam, beam]: the newest slots, each visible to its hypothesis alone
+    target: Vec<KeyValue>, // [sentence, heads, capacity, d_head]; those of all hypotheses, position by position
+    target_bias: Tensor, // [sentence, 1, hypothesis, capacity]: 0 where the slot is the hypothesis's own past
+    used: i64,           // slots
+    own_slots: Tensor,   // [1, 1, beam, beam]: the newest slots, each visible to its hypothesis alone
 }
 
 /// Keys that libtorch's kernel takes at once; what is left over costs it more than as many whole steps.
@@ -42,19 +42,26 @@ impl Cache {
             source,
             source_bias: Tensor::cat(&[source_bias, &hidden(&[sentences, 1, 1, padding])], 3),
             target,
-            target_bias: hidden(&[sentences, 1, beam, LANES * beam]),
+            target_bias: hidden(&[sentences, 1, 1, LANES * beam]),
             used: 0,
             own_slots: (others.triu(1) + others.tril(-1)).view([1, 1, beam, beam]),
         }
     }
 
+    /// How many a sentence has: one before the first step, then as many as the beam is wide.
+    pub(super) fn hypotheses(&self) -> i64 {
+        self.target_bias.size()[2]
+    }
+
     /// Makes room for one more position and shows its slots to their hypotheses.
     pub(super) fn extend(&mut self) {
-        if self.used == self.target_bias.size()[3] {
+        let new = self.hypotheses();
+        if self.used + new > self.target_bias.size()[3] {
             self.grow();
         }
-        self.target_bias.narrow(3, self.used, self.beam).copy_(&self.own_slots);
-        self.used += self.beam;
+        let own_slots = self.own_slots.narrow(2, 0, new).narrow(3, 0, new);
+        self.target_bias.narrow(3, self.used, new).copy_(&own_slots);
+        self.used += new;
     }
 
     /// Room for [`LANES`] more positions.
@@ -66,17 +73,18 @@ impl Cache {
         }
         let bias = &self.target_bias;
         let hidden = bias.new_full(
-            [bias.size()[0], 1, self.beam, more],
+            [bias.size()[0], 1, self.hypotheses(), more],
             f64::NEG_INFINITY,
             (bias.kind(), bias.device()),
         );
         self.target_bias = Tensor::cat(&[bias, &hidden], 3);
     }
 
-    /// Writes the newest keys and values of a layer, `[sentence, heads, beam, d_head]`, and returns all so far.
+    /// Writes the newest keys and values of a layer, `[sentence, heads, hypothesis, d_head]`, and returns all so far.
     pub(super) fn append(&mut self, layer: usize, newest: &KeyValue) -> KeyValue {
+        let written = self.hypotheses();
         let write = |all: &Tensor, new: &Tensor| {
-            all.narrow(2, self.used - self.beam, self.beam).copy_(new);
+            all.narrow(2, self.used - written, written).copy_(new);
             all.narrow(2, 0, self.visible())
         };
         let target = &self.target[layer];
@@ -85,21 +93,23 @@ impl Cache {
 
     /// Hypothesis `i` of each sentence inherits the past of hypothesis `origins[i]`.
     pub(super) fn reorder(&mut self, origins: &[&[usize]]) {
-        let beam = self.beam as usize;
+        let before = self.hypotheses() as usize;
         let rows: Vec<i64> = origins
             .iter()
             .enumerate()
             .flat_map(|(sentence, origins)| {
-                origins.iter().map(move |origin| (sentence * beam + origin) as i64)
+                origins.iter().map(move |origin| (sentence * before + origin) as i64)
             })
             .collect();
-        if rows.iter().enumerate().all(|(row, &origin)| row as i64 == origin) {
+        if rows.len() == origins.len() * before
+            && rows.iter().enumerate().all(|(row, &origin)| row as i64 == origin)
+        {
             return;
         }
         let rows = Tensor::from_slice(&rows).to_device(self.target_bias.device());
-        let shape = self.target_bias.size();
-        let flat = self.target_bias.view([-1, shape[3]]); // [sentence * beam, capacity]
-        self.target_bias = flat.index_select(0, &rows).view(shape.as_slice());
+        let capacity = self.target_bias.size()[3];
+        let flat = self.target_bias.view([-1, capacity]); // [sentence * hypothesis, capacity]
+        self.target_bias = flat.index_select(0, &rows).view([origins.len() as i64, 1, -1, capacity]);
     }
 
     /// Sentence `rows[i]` is the `i`-th from now on; those that are not named leave.
@@ -147,7 +157,7 @@ impl Cache {
         &self.source_bias
     }
 
-    /// `[sentence, 1, beam, slots]`, for the slots that [`append`](Self::append) returns.
+    /// `[sentence, 1, hypothesis, slots]`, for the slots that [`append`](Self::append) returns.
     pub(super) fn target_bias(&self) -> Tensor {
         self.target_bias.narrow(3, 0, self.visible())
     }

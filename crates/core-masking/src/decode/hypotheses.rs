@@ -39,18 +39,13 @@ struct Finished {
 }
 
 impl Hypotheses {
-    /// The empty hypothesis. The others of the beam copy it at no probability, so that the first step, in which
-    /// all are alike, continues it alone.
-    pub(super) fn new(search: &BeamSearch, limit: usize, start: u32) -> Self {
-        let empty = |rank| Running {
-            tokens: Vec::new(),
-            log_probability: if rank == 0 { 0.0 } else { f32::NEG_INFINITY },
-        };
+    /// The empty hypothesis; after the first step there are as many as the beam is wide.
+    pub(super) fn new(limit: usize, start: u32) -> Self {
         Self {
             start,
             limit,
-            running: (0..search.beam).map(empty).collect(),
-            origins: (0..search.beam).collect(),
+            running: vec![Running { tokens: Vec::new(), log_probability: 0.0 }],
+            origins: vec![0],
             finished: Vec::new(),
             steps: 0,
             done: false,
@@ -110,6 +105,10 @@ impl Hypotheses {
                 origins.push(candidate.beam);
             }
         }
+        // Where fewer words are possible, the rest of the beam is impossible.
+        continued
+            .resize_with(search.beam, || Running { tokens: Vec::new(), log_probability: f32::NEG_INFINITY });
+        origins.resize(search.beam, 0);
         (self.running, self.origins) = (continued, origins);
         self.done = self.may_stop(search, length);
     }
@@ -199,7 +198,7 @@ mod tests {
     #[test]
     fn scores_are_divided_by_the_length_with_the_end_symbol() {
         let search = search(1, Stopping::Early);
-        let mut sentence = Hypotheses::new(&search, 4, 9);
+        let mut sentence = Hypotheses::new(4, 9);
         sentence.advance(&search, &[candidate(0, 5, -1.0), candidate(0, 6, -2.0)], 1, END, false);
         sentence.advance(&search, &[candidate(0, END, -3.0), candidate(0, 6, -4.0)], 2, END, false);
         assert!(sentence.is_finished());
@@ -212,7 +211,7 @@ mod tests {
     fn each_way_of_stopping_waits_for_something_else() {
         let stopped = |stopping, unfinished| {
             let search = search(2, stopping);
-            let mut sentence = Hypotheses::new(&search, 4, 9);
+            let mut sentence = Hypotheses::new(4, 9);
             let first = [candidate(0, 5, -1.0), candidate(0, 6, -1.5), candidate(0, 7, -2.0)];
             sentence.advance(&search, &first, 1, END, false);
             let second = [
@@ -238,7 +237,7 @@ mod tests {
     fn the_greatest_length_ends_every_hypothesis() {
         for (forced, expected) in [(false, vec![5, 6, 7]), (true, vec![5, 6])] {
             let search = search(1, Stopping::Exact);
-            let mut sentence = Hypotheses::new(&search, 3, 9);
+            let mut sentence = Hypotheses::new(3, 9);
             for (length, token) in [(1, 5), (2, 6), (3, 7)] {
                 sentence.advance(&search, &[candidate(0, token, -1.0)], length, END, forced);
             }

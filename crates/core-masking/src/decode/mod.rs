@@ -1,6 +1,7 @@
 //! Batched beam search with a key-value cache.
 //!
-//! A sentence's hypotheses lie beside each other as the queries of one batch row, `[sentence, beam, d_model]`, and
+//! A sentence's hypotheses, one before the first step and `beam` after it, lie beside each other as the queries of one batch
+//! row, `[sentence, hypothesis, d_model]`, and
 //! attend to a cache that is appended to until sentences leave: which of its slots belong to which hypothesis is a bias,
 //! so that reordering the beam moves a few numbers and not the keys. Encoder states and their keys are computed once for
 //! a sentence, not for each hypothesis. Finished sentences leave the batch.
@@ -204,7 +205,7 @@ impl BeamSearch {
         let mut step = Step::new(model, self.beam, &rules, memory, source_bias, gates);
         let mut sentences: Vec<Hypotheses> = limits
             .iter()
-            .map(|&limit| Hypotheses::new(self, limit, model.config().decoder_start_token_id))
+            .map(|&limit| Hypotheses::new(limit, model.config().decoder_start_token_id))
             .collect();
         let mut active: Vec<usize> = (0..sentences.len()).collect();
         let all = |length| length < watch.likely;

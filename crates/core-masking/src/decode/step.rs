@@ -53,22 +53,23 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The `2 * beam` best continuations of each sentence, best first: enough for `beam` that do not end.
+    /// The `2 * beam` best continuations of each sentence, or all that are possible, best first: enough for `beam` that do not
+    /// end.
     pub(super) fn candidates(&mut self, running: &[&Hypotheses]) -> Result<Vec<Vec<Candidate>>, Error> {
         let tokens: Vec<i64> = running.iter().flat_map(|sentence| sentence.last_tokens()).collect();
         let scores: Vec<f32> = running.iter().flat_map(|sentence| sentence.log_probabilities()).collect();
-        let tokens = Tensor::from_slice(&tokens).view([-1, self.beam]).to_device(self.device()); // [sentence, beam]
+        let tokens = Tensor::from_slice(&tokens).view([running.len() as i64, -1]).to_device(self.device()); // [sentence, hypothesis]
         let hidden = self.hidden(&tokens).flatten(0, 1); // [row, d_model]
         let logits = self.output.logits(&hidden);
         let (kind, device) = (logits.tiles.kind(), logits.tiles.device());
         self.best(&logits, &Tensor::from_slice(&scores).to_kind(kind).to_device(device))
     }
 
-    /// Decoder states of the newest tokens. `tokens`: `[sentence, beam]`; returns `[sentence, beam, d_model]`.
+    /// Decoder states of the newest tokens, `[sentence, hypothesis]`; returns `[sentence, hypothesis, d_model]`.
     fn hidden(&mut self, tokens: &Tensor) -> Tensor {
-        // One token for each hypothesis, all at the same position: the beam takes the place of the queries.
-        let mut x =
-            self.model.embed_target(&tokens.view([-1, 1]), self.position).view([-1, self.beam, self.width()]);
+        // One token for each hypothesis, all at the same position: the hypotheses take the place of the queries.
+        let embedded = self.model.embed_target(&tokens.view([-1, 1]), self.position);
+        let mut x = embedded.view([-1, self.cache.hypotheses(), self.width()]);
         self.cache.extend();
         let target_bias = &self.cache.target_bias();
         for (index, layer) in self.model.decoder_layers().iter().enumerate() {
@@ -96,12 +97,13 @@ impl<'a> Step<'a> {
         let maxima = tiles.unflatten(2, [-1, BLOCK]).amax([-1], false); // [tile, row, block]
         let maxima = maxima.transpose(0, 1).flatten(1, 2); // [row, block]
         let maxima = maxima - normaliser.unsqueeze(1) + scores.unsqueeze(1);
-        let (blocks, wanted) = (maxima.size()[1], 2 * self.beam);
-        let (_, chosen) =
-            maxima.view([-1, self.beam * blocks]).topk(wanted.min(self.beam * blocks), 1, true, true); // [sentence, chosen]
+        let (blocks, hypotheses) = (maxima.size()[1], self.cache.hypotheses());
+        let all = hypotheses * blocks;
+        let wanted = (2 * self.beam).min(all * BLOCK);
+        let (_, chosen) = maxima.view([-1, all]).topk(wanted.min(all), 1, true, true); // [sentence, chosen]
         let block = chosen.remainder(blocks);
         let options = (Kind::Int64, self.device());
-        let first = Tensor::arange_start_step(0, rows, self.beam, options).unsqueeze(1); // [sentence, 1]
+        let first = Tensor::arange_start_step(0, rows, hypotheses, options).unsqueeze(1); // [sentence, 1]
         let row = first + chosen.divide_scalar_mode(blocks, "floor");
         let tile = block.divide_scalar_mode(width / BLOCK, "floor");
         let start = (tile * rows + &row) * width + block.remainder(width / BLOCK) * BLOCK; // in all tiles
@@ -115,7 +117,7 @@ impl<'a> Step<'a> {
         self.unpack(&scores, &tokens, &rows)
     }
 
-    /// The candidates of each sentence; all `[sentence, wanted]`.
+    /// The candidates of each sentence that are possible; all `[sentence, wanted]`.
     fn unpack(&self, scores: &Tensor, tokens: &Tensor, rows: &Tensor) -> Result<Vec<Vec<Candidate>>, Error> {
         let wanted = scores.size()[1] as usize;
         let scores = to_vec::<f32>(scores);
@@ -124,15 +126,16 @@ impl<'a> Step<'a> {
             return Err(Error::NotANumber);
         }
         let places = to_vec::<i64>(rows).into_iter().zip(to_vec::<i64>(tokens));
-        // Where fewer words are possible than wanted, the rest are impossible, and perhaps beyond the vocabulary.
-        let impossible = self.model.config().pad_token_id;
+        let hypotheses = self.cache.hypotheses();
         let candidate = |(score, (row, token)): (f32, (i64, i64))| Candidate {
             log_probability: score,
-            beam: (row % self.beam) as usize,
-            token: if score == f32::NEG_INFINITY { impossible } else { token as u32 },
+            beam: (row % hypotheses) as usize,
+            token: token as u32,
         };
         let candidates: Vec<Candidate> = scores.into_iter().zip(places).map(candidate).collect();
-        Ok(candidates.chunks(wanted).map(<[Candidate]>::to_vec).collect())
+        let is_possible = |candidate: &&Candidate| candidate.log_probability > f32::NEG_INFINITY;
+        let of_sentence = |all: &[Candidate]| all.iter().filter(is_possible).copied().collect();
+        Ok(candidates.chunks(wanted).map(of_sentence).collect())
     }
 
     /// Hypothesis `i` of a sentence continues `origins[i]` of the step before.
