@@ -158,6 +158,14 @@ pub enum Layer {
     Brackets(Vec<(f64, f64, String)>),
 }
 
+impl Layer {
+    /// The lower and upper ends of a band; nothing of other layers.
+    pub fn band_ends(&self) -> impl Iterator<Item = f64> + '_ {
+        let band = if let Self::Band(band, _) = self { band.as_slice() } else { &[] };
+        band.iter().flat_map(|&(_, low, high)| [low, high])
+    }
+}
+
 /// Where a rule stands: at a place of the x axis, of the y axis, or rising by 1 for 1 through a point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub enum At {

@@ -1,4 +1,4 @@
-//! Which heads matter and which can go: what counts as significant, and the two rules (EXPERIMENTS.md, sections 5 and 9).
+//! Which heads matter and which can go: what counts as significant, and the two rules.
 use records::{AblationRow, Rule, TestedRow};
 use stats::bootstrap::smallest_p_value;
 
@@ -43,6 +43,16 @@ impl Criterion {
     /// Whether it is significantly worse than the base.
     pub fn is_loss(self, row: &impl TestedRow) -> bool {
         row.difference(None).gain < 0.0 && self.holds(row)
+    }
+
+    /// `p < 0.01, not adjusted`
+    pub fn in_words(self) -> String {
+        let adjustment = match self.adjustment {
+            Adjustment::None => "not adjusted",
+            Adjustment::Family => "adjusted",
+            Adjustment::Bh => "BH",
+        };
+        format!("p < {}, {adjustment}", short(self.alpha))
     }
 
     /// Counts over one family of tests.
@@ -128,7 +138,7 @@ impl Judge {
     }
 
     /// The smallest p-value that the test can give, adjusted or not; 0 where nothing bounds it.
-    fn smallest_p_value(self) -> f64 {
+    pub fn smallest_p_value(self) -> f64 {
         self.resamples.filter(|_| !self.is_t_test).map_or(0.0, smallest_p_value)
     }
 

@@ -39,9 +39,31 @@ pub struct Removable {
     pub percent: f64,
     /// The least and the greatest share of several runs, in percent.
     pub range: Option<(f64, f64)>,
-    /// Number of masked heads, and what that changes in the score, in its unit; absent for several runs.
-    pub step: Option<(usize, f64)>,
+    /// What masking so many changes; absent for several runs.
+    pub change: Option<Change>,
     pub is_open: bool,
+}
+
+/// A difference to the base, in the unit of the metric.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Change {
+    pub delta: f64,
+    /// Its 95 % interval; absent of the intact model, or if it was not tested.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Change {
+    fn of(row: &PruningRow) -> Self {
+        let interval = row.delta_low.zip(row.delta_high).filter(|_| row.masked > 0);
+        Self { delta: row.score_delta, interval }
+    }
+
+    /// `-0.73 [-2.88 to +1.37]`
+    pub fn in_words(self, metric: &Metric) -> String {
+        let interval =
+            self.interval.map(|(low, high)| format!(" [{} to {}]", metric.change(low), metric.change(high)));
+        metric.change(self.delta) + &interval.unwrap_or_default()
+    }
 }
 
 /// What masking more and more heads does to the score of a subject.
@@ -244,7 +266,7 @@ fn removable(steps: &[PruningRow], judge: Judge, which: Which) -> Option<Removab
     Some(Removable {
         percent: last.map_or(0.0, percent),
         range: None,
-        step: Some((last.map_or(0, |row| row.masked), last.map_or(0.0, |row| row.score_delta))),
+        change: Some(last.map_or(Change::default(), Change::of)),
         is_open: last.is_none_or(|last| last.masked < last.heads)
             && next.is_none_or(|next| !judge.can_tell(which, next)),
     })
@@ -289,7 +311,7 @@ impl Series {
         Some(Removable {
             percent: median(&percents)?,
             range: Some((*percents.first()?, *percents.last()?)),
-            step: None,
+            change: None,
             is_open: all.iter().any(|one| one.is_open),
         })
     }

@@ -96,10 +96,12 @@ pub fn reading(row: &CorrelationRow) -> String {
     };
     let least = reliability.into_iter().flatten().fold(1.0, f64::min);
     match (low, high) {
-        (low, _) if low > 0.0 => format!("agreement, without noise about {:.2}", (r / ceiling).min(1.0)),
+        (low, _) if low > 0.0 && r < ceiling => format!("agreement, without noise about {:.2}", r / ceiling),
+        (low, _) if low > 0.0 => "agreement, at its ceiling".to_owned(),
         (_, high) if high < 0.0 => "disagreement".to_owned(),
         _ if least < RELIABLE => "noise: it hides more than half of an axis".to_owned(),
-        _ => "no agreement".to_owned(),
+        (_, high) if high >= ceiling => "cannot tell: the interval holds both 0 and the ceiling".to_owned(),
+        _ => "no agreement can be shown".to_owned(),
     }
 }
 
@@ -247,7 +249,10 @@ mod tests {
         let read = |r, interval, reliability| reading(&row(r, interval, reliability));
         let noise = "noise: it hides more than half of an axis";
         assert_eq!(read(0.0, around_zero, [Some(0.05), Some(0.1)]), noise);
-        assert_eq!(read(0.0, around_zero, [Some(0.9), Some(0.8)]), "no agreement");
+        assert_eq!(read(0.0, around_zero, [Some(0.9), Some(0.8)]), "no agreement can be shown");
+        let wide = read(0.4, Some((-0.3, 0.9)), [Some(0.9), Some(0.8)]);
+        assert_eq!(wide, "cannot tell: the interval holds both 0 and the ceiling");
+        assert_eq!(read(0.6, Some((0.1, 0.8)), [Some(0.25), Some(1.0)]), "agreement, at its ceiling");
         assert_eq!(read(0.0, around_zero, [Some(-0.1), Some(0.8)]), "noise: one axis is noise only");
         assert_eq!(read(0.0, around_zero, [None; 2]), "noise was not measured");
         let agreement = read(0.4, Some((0.1, 0.6)), [Some(0.25), Some(1.0)]);

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use records::DynamicsRow;
 
-use super::{Context, that_hold};
+use super::{BANDS, Context, that_hold};
 use crate::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, TEXT, Ticks};
 use crate::data::dynamics::{Checkpoint, Dynamics, percent};
 use crate::palette::{BLUE, GREEN, GREY, PURPLE, SKY, ramp};
@@ -57,17 +57,14 @@ fn percentages(dynamics: &Dynamics) -> Table {
     }
 }
 
-/// One row for each checkpoint: what can go, beside the paper's unpruned BLEU where epochs can be compared.
+/// One row for each checkpoint: what can go.
 fn removable(dynamics: &Dynamics, published: Option<&Paper>) -> Table {
     let metric = &dynamics.metric;
-    let paper = published.filter(|_| metric.name() == "bleu" && dynamics.is_by_epoch());
     let remark = dynamics.file.open_question().or_else(|| published.map(paper_remark));
     let mut columns = vec!["unpruned".to_owned()];
-    columns.extend(paper.map(|_| "paper".to_owned()));
     columns.extend(KEPT.map(|least| format!("{} % kept", tenths(least))));
     let row = |checkpoint: &Checkpoint| {
         let mut cells = vec![Cell::number(dynamics.unpruned(checkpoint), checkpoint.base())];
-        cells.extend(paper.map(|paper| paper_bleu(paper, checkpoint)));
         cells.extend(KEPT.map(|least| match checkpoint.removable(least) {
             Some((percent, is_open)) => Cell::number(share(percent, is_open), percent),
             None => "?".into(),
@@ -106,13 +103,6 @@ fn removable_summary(dynamics: &Dynamics) -> Vec<String> {
     that_hold(sentences.map(|(holds, text)| (holds, text.to_owned()))).chain(dynamics.notes()).collect()
 }
 
-/// Of the same epoch; empty where the paper has none.
-fn paper_bleu(paper: &Paper, checkpoint: &Checkpoint) -> Cell {
-    let same = paper.rows("figure5").iter().find(|row| row.epoch == checkpoint.epoch);
-    same.and_then(|row| row.unpruned_bleu)
-        .map_or(Cell::default(), |bleu| Cell::number(format!("{bleu:.1}"), bleu))
-}
-
 fn paper_remark(paper: &Paper) -> String {
     let epoch = |row: &Published| Some(format!("{} [{:.1}]", row.epoch?, row.unpruned_bleu?));
     let epochs = paper.rows("figure5").iter().filter_map(epoch);
@@ -131,7 +121,11 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     let log = LogAxis::of(&comparable.iter().map(|one| dynamics.number(one)).collect::<Vec<_>>());
     let (left, right) = (over_training(dynamics, log), over_shares(dynamics, &comparable));
     let points = left.iter().chain(&right).flat_map(|curve| &curve.pieces).flatten();
-    let (low, high) = extent(points.map(|point| point.1).chain([100.0]));
+    let heights = |&(_, y, ends): &Point| {
+        let (low, high) = ends.unwrap_or((y, y));
+        [low, y, high]
+    };
+    let (low, high) = extent(points.flat_map(heights).chain([100.0]));
     let metric = dynamics.metric.proportional();
     let y = Axis::around(format!("{metric} (% of unpruned)"), low, high);
     let tick = |one: &&Checkpoint| {
@@ -154,8 +148,7 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
             ..Panel::new("a line for each checkpoint", [over_percent, y.silent()], 150.0, layers(right))
         },
     ];
-    let bands = "bands: 95 % intervals of the scores; the unpruned score counts as exact";
-    let ends = [bands, "the axis ends at the lowest curve, not at 0"].map(str::to_owned);
+    let ends = [BANDS, "the axis ends at the lowest curve, not at 0"].map(str::to_owned);
     let notes = dynamics.file.of_orders().into_iter().chain(ends).chain(dynamics.notes());
     Ok(Chart {
         name: "Figure 5",

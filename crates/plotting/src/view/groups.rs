@@ -160,7 +160,7 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
     let which = if heads.len() == all { count(all, "head") } else { which };
     let dot = format!("p < {} (McNemar, adjusted by Holm for all heads and groups)", short(alpha));
     let notes = [
-        "red: accuracy falls without the head; blue: it rises".to_owned(),
+        "orange: accuracy falls without the head; blue: it rises".to_owned(),
         format!("dot: {dot}"),
         "below the map: number of the head, and of its layer at the first head of that; lines between layers and between \
          heads that share no keys and values"

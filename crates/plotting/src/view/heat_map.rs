@@ -18,7 +18,7 @@ pub const SCORES: &str = "heads-by-score";
 /// Numbers of heads, and which of these stand out.
 type Values = BTreeMap<Head, (f64, bool)>;
 
-/// What masking each head does to the score: red where it gets worse, whichever way the metric points; dots are significant.
+/// What masking each head does to the score: orange where it gets worse, whichever way the metric points; dots are significant.
 pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
     let (metric, worse) = (&sweep.metric, sweep.metric.direction().gain(-1.0));
     let value = |row: &AblationRow| (worse * row.score_delta, context.criterion.holds(row));
@@ -31,7 +31,8 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
     let number = |share: f64| metric.change(share * end * worse).replace('-', "\u{2212}");
     let notes = [
         sweep.base_line(),
-        "red: the score gets worse without the head, so that it was useful; blue: it gets better".to_owned(),
+        "orange: the score gets worse without the head, so that it was useful; blue: it gets better"
+            .to_owned(),
         format!("dot: {}", sweep.judge(context.criterion).description("heads")),
         "crossed out: not measured".to_owned(),
     ];
@@ -42,10 +43,10 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
         notes: notes.into_iter().chain(sweep.file.remark()).collect(),
         width: if attentions.len() > 1 { TEXT } else { COLUMN },
         columns: attentions.len(),
-        legend: vec![Entry::mark("significant", Mark::new(Shape::Circle, 1.2, INK))],
+        legend: vec![Entry::mark(context.criterion.in_words(), Mark::new(Shape::Circle, 1.2, INK))],
         panels: attentions.iter().enumerate().map(panel).collect(),
         color_bar: Some((
-            format!("change with the head masked: {}", metric.axis_label()),
+            format!("change of {} with the head masked", metric.axis_label()),
             [-1.0, 0.0, 1.0].map(number),
         )),
     }
@@ -78,7 +79,7 @@ pub fn scores(importance: &Importance) -> Chart {
             panels.push(panel(&importance.file, (attention, name), (&values, end), [index == 0, is_last]));
         }
     }
-    let colors = "red is above 0, blue below; the name of a row says where its colours end";
+    let colors = "orange is above 0, blue below; the name of a row says where its colours end";
     let notes = std::iter::once(colors.to_owned());
     Chart {
         name: "Heads by score",

@@ -22,6 +22,10 @@ pub struct Context<'a> {
     pub paper: Option<&'a Paper>,
 }
 
+/// What bands around curves are of.
+const BANDS: &str =
+    "bands: 95 % intervals of the change from the base, drawn around the score, each step by itself";
+
 /// The sentences that hold.
 fn that_hold<const N: usize>(sentences: [(bool, String); N]) -> impl Iterator<Item = String> {
     sentences.into_iter().filter(|(holds, _)| *holds).map(|(_, sentence)| sentence)

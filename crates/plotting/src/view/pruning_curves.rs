@@ -3,14 +3,14 @@ use anyhow::Result;
 use records::{Order, PruningRow, Scope};
 
 use super::pruning_table::{COMPLEMENT, ORACLE, without_attention};
-use super::{Context, that_hold};
+use super::{BANDS, Context, that_hold};
 use crate::chart::{At, Axis, COLUMN, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use crate::data::pruning::{Pruning, Series, interval, percent};
-use crate::judge::{Adjustment, Which};
+use crate::judge::Which;
 use crate::origin::Beside;
 use crate::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION, mark};
 use crate::scale::extent;
-use crate::words::{share, short};
+use crate::words::share;
 
 /// The y axis spans at least this many points, so that rounding errors do not look like curves.
 const FLAT: f64 = 0.5;
@@ -87,7 +87,8 @@ fn chart(
     layers.extend(curves.iter().rev().flat_map(|curve| lines(curve, context)));
     let points = curves.iter().flat_map(|(series, ..)| &series.runs).flatten().map(|row| row.score);
     let floors = pruning.floors.values().map(|row| row.score);
-    let y = extent(points.chain(floors).chain([pruning.base]));
+    let ends = layers.iter().flat_map(Layer::band_ends);
+    let y = extent(points.chain(floors).chain([pruning.base]).chain(ends));
     let axes = [Axis::around(x, 0.0, 100.0), Axis::of_at_least(pruning.metric.axis_label(), y, FLAT)];
     Chart {
         name,
@@ -198,21 +199,16 @@ fn legend(pruning: &Pruning, curves: &[Drawn<'_>]) -> Vec<Entry> {
 
 fn notes(pruning: &Pruning, context: Context<'_>, curves: &[Drawn<'_>]) -> Vec<String> {
     let has = |is_meant: &dyn Fn(&Series) -> bool| curves.iter().any(|(series, ..)| is_meant(series));
-    let adjustment = match context.criterion.adjustment {
-        Adjustment::None => "",
-        Adjustment::Family => ", adjusted",
-        Adjustment::Bh => ", BH",
-    };
-    let (side, alpha) = (pruning.metric.worse_side(), short(context.criterion.alpha));
+    let (side, criterion) = (pruning.metric.worse_side(), context.criterion.in_words());
     let sentences = [
-        (curves.iter().any(|curve| !bands(curve).is_empty()), "bands: 95 % intervals".to_owned()),
+        (curves.iter().any(|curve| !bands(curve).is_empty()), BANDS.to_owned()),
         (
             has(&|series| series.curve.order == Order::Random),
             "thin grey lines: single random orders".to_owned(),
         ),
         (
             has(&|series| !series.curve.is_complement && series.has_loss(context.criterion)),
-            format!("hollow: significantly {side} base (p < {alpha}{adjustment})"),
+            format!("hollow: {side} base, {criterion}"),
         ),
         (has(&|series| series.curve.is_complement), format!("dashed, complement: {COMPLEMENT}")),
         (has(&|series| series.curve.order == Order::Oracle), format!("oracle: {ORACLE}")),

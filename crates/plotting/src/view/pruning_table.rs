@@ -3,7 +3,7 @@
 use records::{Order, Scope};
 
 use super::{Context, that_hold};
-use crate::data::pruning::{Pruning, Removable, Series, percent};
+use crate::data::pruning::{Change, Pruning, Removable, Series, percent};
 use crate::judge::{Judge, Which};
 use crate::paper::{Paper, Share};
 use crate::table::{Cell, Row, Table, names};
@@ -69,8 +69,8 @@ fn row(pruning: &Pruning, series: &Series, judge: Judge, beside: Option<&Share>)
     let of = |which| {
         let Some(removable) = series.removable(judge, which) else { return ["?"; 2].map(Cell::from) };
         let share = Cell::number(share(&removable), removable.percent);
-        let change = |(_, delta): (usize, f64)| Cell::number(pruning.metric.change(delta), delta);
-        [share, removable.step.map_or(Cell::default(), change)]
+        let change = |change: Change| Cell::number(change.in_words(&pruning.metric), change.delta);
+        [share, removable.change.map_or(Cell::default(), change)]
     };
     let mut cells: Vec<_> = Which::BOTH.into_iter().flat_map(of).collect();
     cells.push(score_at(pruning, series, 50.0).into());

@@ -96,11 +96,16 @@ fn summary(sweep: &Sweep, attention: Attention, criterion: Criterion) -> Vec<Str
 
 /// What would be left by the other p-values, which are there once all heads are, and what other tests say.
 fn adjusted_counts(sweep: &Sweep, criterion: Criterion, family: &[&AblationRow]) -> Vec<String> {
+    let judge = sweep.judge(criterion);
     let remains = |adjustment: Adjustment| {
         let Tally { tested, significant, better } = Criterion { adjustment, ..criterion }.tally(family);
-        let how = sweep.judge(criterion).method(adjustment).map(|method| format!("adjusted by {method}"));
+        let how = judge.method(adjustment).map(|method| format!("adjusted by {method}"));
         let how = how.unwrap_or("not adjusted".to_owned());
-        (tested > 0).then(|| format!("{how}: {significant} significant, {better} for the better"))
+        // The smallest of m p-values is multiplied by m.
+        let least = judge.smallest_p_value() * tested as f64;
+        let is_blind = adjustment == Adjustment::Bh && least >= criterion.alpha;
+        let blind = if is_blind { "; with so few resamples no head alone could be" } else { "" };
+        (tested > 0).then(|| format!("{how}: {significant} significant, {better} for the better{blind}"))
     };
     let all = [Adjustment::None, Adjustment::Family, Adjustment::Bh];
     let others = all.into_iter().filter(|adjustment| *adjustment != criterion.adjustment);

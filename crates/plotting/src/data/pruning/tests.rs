@@ -25,7 +25,7 @@ fn curve(steps: &[(usize, f64, Option<f64>)]) -> Pruning {
 /// Percent, whether more might go, and the change there, of the first curve.
 fn found(pruning: &Pruning, which: Which, criterion: Criterion) -> Option<(f64, bool, Option<f64>)> {
     let found = pruning.series[0].removable(pruning.judge(criterion), which)?;
-    Some((found.percent, found.is_open, found.step.map(|(_, delta)| delta)))
+    Some((found.percent, found.is_open, found.change.map(|change| change.delta)))
 }
 
 #[test]

@@ -225,8 +225,8 @@ pub fn base(pruning: &Pruning) -> String {
 /// The share by one rule and the change there, and whether the curve is not finished; empty if it is but has no share.
 pub fn share_of(pruning: &Pruning, series: &Series, criterion: Criterion, which: Which) -> [String; 2] {
     let removable = series.removable(pruning.judge(criterion), which);
-    let change = removable.as_ref().and_then(|removable| removable.step);
-    let change = change.map_or(String::new(), |(_, delta)| pruning.metric.change(delta));
+    let change = removable.as_ref().and_then(|removable| removable.change);
+    let change = change.map_or(String::new(), |change| change.in_words(&pruning.metric));
     [in_words(removable.map(|removable| share(&removable)), pruning.is_finished(series)), change]
 }
 

@@ -1,9 +1,8 @@
 //! The question that Michel et al. (2019) leave open: language models.
-use records::{Order, PruningRow, Scope};
+use records::{Order, Scope};
 
 use super::claims::{base, floor, share_of};
 use super::{Cells, Claim, Subject, row};
-use crate::data::pruning::Pruning;
 use crate::data::sweep::Sweep;
 use crate::judge::{Adjustment, Criterion, Which};
 use crate::view::Context;
@@ -36,15 +35,9 @@ fn answer(subject: &Subject, criterion: Criterion) -> Option<Cells> {
         let base = sweep.metric.described(sweep.base);
         return Some(row([&sweep.file.title(), &base, &words, &alone]));
     };
-    let shares = pruning.find(Scope::All, Order::Importance).map(|series| {
-        Which::BOTH.map(|which| {
-            let [share, _] = share_of(pruning, series, criterion, which);
-            let step = series.removable(pruning.judge(criterion), which).and_then(|found| found.step);
-            let of = |masked| series.runs.iter().flatten().find(|row| row.masked == masked);
-            let row = step.and_then(|(masked, _)| of(masked));
-            [share, row.map_or(String::new(), |row| change(pruning, row))]
-        })
-    });
+    let shares = pruning
+        .find(Scope::All, Order::Importance)
+        .map(|series| Which::BOTH.map(|which| share_of(pruning, series, criterion, which)));
     let [safe, no_loss] = shares.unwrap_or_default();
     let (title, base, floor) = (pruning.file.title(), base(pruning), floor(pruning, Scope::All));
     Some(row([&title, &base, &words, &alone, &safe[0], &safe[1], &no_loss[0], &no_loss[1], &floor]))
@@ -58,13 +51,4 @@ fn single_heads(sweep: &Sweep, criterion: Criterion) -> String {
         return String::new();
     }
     format!("{} of {}", tally.significant, count(tally.tested, "head"))
-}
-
-/// `+0.0123 [+0.0100 to +0.0150]`
-fn change(pruning: &Pruning, row: &PruningRow) -> String {
-    let metric = &pruning.metric;
-    let interval = row.delta_low.zip(row.delta_high).filter(|_| row.masked > 0);
-    let interval =
-        interval.map(|(low, high)| format!(" [{} to {}]", metric.change(low), metric.change(high)));
-    metric.change(row.score_delta) + &interval.unwrap_or_default()
 }
