@@ -78,10 +78,13 @@ impl Function {
         let occurs =
             |direction: &Direction| sentences.iter().any(|sentence| direction.occurs(sentence, is_first));
         all.extend(DIRECTIONS.into_iter().filter(occurs).map(Self::Syntactic));
-        let has_rare = |ranks| sentences.iter().any(|sentence| rare::is_counted(sentence, ranks, frequent));
-        if ranks.is_some_and(has_rare) {
-            all.extend([1, 2].map(|rarest| Self::Rare { rarest }));
-        }
+        let has_rare = |&rarest: &usize| {
+            let is_counted = |ranks| {
+                sentences.iter().any(|sentence| rare::is_counted(sentence, ranks, (frequent, rarest)))
+            };
+            ranks.is_some_and(is_counted)
+        };
+        all.extend([1, 2].into_iter().filter(has_rare).map(|rarest| Self::Rare { rarest }));
         all
     }
 
@@ -136,8 +139,8 @@ impl Function {
 
 fn confidence(sentences: &[Sentence], looks: &[Looks]) -> Candidate {
     let of_sentence = |(sentence, looks): (&Sentence, &Looks)| RatioStatistics {
-        numerator: looks.greatest,
-        denominator: sentence.len() as f64,
+        numerator: looks.sum_of_greatest,
+        denominator: sentence.queries_with_choice().count() as f64,
     };
     Candidate { counts: sentences.iter().zip(looks).map(of_sentence).collect(), ..Candidate::default() }
 }

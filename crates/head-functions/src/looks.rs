@@ -7,8 +7,8 @@ use crate::sentence::Sentence;
 /// Where a head looks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Looks {
-    /// The sum over queries of the greatest weight, symbols that end texts left out as keys.
-    pub greatest: f64,
+    /// The sum over queries that see several keys of the greatest weight, symbols that end texts left out as keys.
+    pub sum_of_greatest: f64,
     /// The key with the greatest weight of each query, among all that it sees.
     pub keys: Vec<usize>,
     /// The same among keys that stand for text; `None` if the query gives them nothing.
@@ -23,7 +23,7 @@ impl Looks {
     pub fn new(sentence: &Sentence, attention: &TextAttention, id: HeadId, is_first: bool) -> Self {
         let row = |query: usize| &attention.row(id, query)[..sentence.seen(query)];
         let queries = || (0..sentence.len()).map(row);
-        let greatest = queries().map(|row| {
+        let greatest = sentence.queries_with_choice().map(row).map(|row| {
             let weights = row.iter().zip(&sentence.is_end).filter(|(_, is_end)| !**is_end);
             weights.map(|(&weight, _)| f64::from(weight)).fold(0.0, f64::max)
         });
@@ -35,7 +35,7 @@ impl Looks {
             first_greatest(row.iter().map(|&weight| f64::from(weight)).enumerate()).unwrap_or(0)
         };
         Self {
-            greatest: greatest.sum(),
+            sum_of_greatest: greatest.sum(),
             keys: queries().map(key).collect(),
             text_keys: queries().map(text_key).collect(),
             words: (0..sentence.words.len()).map(|word| word_of(sentence, &row, word, is_first)).collect(),
@@ -103,7 +103,7 @@ pub mod tests {
         let sentence = of_words(2, &[], true);
         let weights = attention(&[&[0.5, 0.25, 0.25], &[0.125, 0.375, 0.5], &[0.25, 0.25, 0.5]]);
         let looks = Looks::new(&sentence, &weights, head(), false);
-        assert_eq!(looks.greatest, 0.5 + 0.375 + 0.25);
+        assert_eq!(looks.sum_of_greatest, 0.5 + 0.375 + 0.25);
         assert_eq!(looks.keys, [0, 2, 2]);
         assert_eq!(looks.text_keys, [Some(0), Some(1), Some(0)], "of equal weights the first");
         assert_eq!(looks.words, [Some(0), Some(1)]);
@@ -115,7 +115,11 @@ pub mod tests {
         let sentence = of_words(2, &[], false);
         let weights = attention(&[&[1.0, 0.0, 0.0], &[0.0, 1.0, 0.0], &[0.0, 0.25, 0.75]]);
         let looks = Looks::new(&sentence, &weights, head(), false);
-        assert_eq!((looks.keys, looks.greatest), (vec![0, 1, 2], 2.25));
+        assert_eq!(
+            (looks.keys, looks.sum_of_greatest),
+            (vec![0, 1, 2], 1.25),
+            "the first query has no choice"
+        );
     }
 
     /// Words of two, one and one tokens. From the last token of the first word: 0.3 on itself in two parts, 0.25 and 0.45; from

@@ -4,8 +4,8 @@
 //! each as a share of queries, arcs or sentences with an interval, beside what chance and position alone give. Of translators
 //! the encoder is looked at, whose words have trees; of classifiers and language models all heads.
 //!
-//! Left out, since the paper defines them for no text of its own words: attention of a decoder to its translation and to the
-//! encoder. A "semantic" function, which an overview ascribes to the paper, has no definition in it.
+//! The decoder's self-attention and its attention to the encoder are left out: the paper defines these functions for the
+//! encoder only. A "semantic" function, which an overview ascribes to the paper, has no definition in it.
 mod function;
 mod looks;
 mod positional;
@@ -139,7 +139,9 @@ fn look(
         }
         Ok(())
     })?;
-    Ok(looks.into_iter().map(|looks| looks.into_iter().flatten().collect()).collect())
+    let all =
+        |looks: Vec<Option<Looks>>| looks.into_iter().map(|looks| looks.expect("of each text")).collect();
+    Ok(looks.into_iter().map(all).collect())
 }
 
 impl Args {
@@ -172,7 +174,7 @@ impl Args {
         if !functions.contains(&Function::Rare { rarest: 1 }) {
             let frequent = self.frequent;
             eprintln!(
-                "rare tokens are left out: no sentence has one beyond the {frequent} most frequent, --frequent takes fewer"
+                "rare tokens are left out: no sentence contains a token outside the {frequent} most frequent; lower --frequent"
             );
         }
     }
@@ -193,7 +195,7 @@ impl Args {
         let lost: usize = sentences.iter().map(|sentence| sentence.lost_arcs).sum();
         if lost > 0 {
             eprintln!(
-                "{lost} dependencies are left out: one of their words has no token of its own, as it is cut off, or taken with its neighbour"
+                "{lost} dependencies are left out: one of their words has no token of its own: it was truncated, or merged with its neighbour"
             );
         }
     }

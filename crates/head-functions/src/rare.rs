@@ -4,9 +4,10 @@
 //! on that token, or on one of the two rarest. Queries and keys are tokens of the text, symbols around it are neither.
 //!
 //! Differs from the paper, which looks at encoders: a query of a decoder sees no later token, so that its target is the rarest
-//! of those that it sees. One that sees a single token has no choice and is not counted. The paper has no threshold for such
-//! heads; here it is what it reports of all its models, more than half of the sentences for one of the two rarest.
-use std::collections::HashMap;
+//! of those that it sees. A query that sees no other kind of token than targets has no choice and is not counted. The paper has no
+//! threshold for such heads; here it is what it reports of all its models, more than half of the sentences for one of the two
+//! rarest, and more than on shuffled targets, since in short sentences chance alone comes to that.
+use std::collections::{BTreeSet, HashMap};
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -41,10 +42,11 @@ impl Ranks {
     }
 }
 
-/// Whether a sentence counts: it has two tokens or more, the rarest of which is not among the `frequent` most frequent.
-pub fn is_counted(sentence: &Sentence, ranks: &Ranks, frequent: usize) -> bool {
-    let rarest = sentence.text().map(|place| ranks.rank(sentence.tokens[place])).max();
-    sentence.text().nth(1).is_some() && rarest.is_some_and(|rank| rank >= frequent)
+/// Whether a sentence counts: its rarest token is not among the `frequent` most frequent, and it has more kinds of tokens than
+/// the `rarest` that are targets.
+pub fn is_counted(sentence: &Sentence, ranks: &Ranks, (frequent, rarest): (usize, usize)) -> bool {
+    let kinds: BTreeSet<usize> = sentence.text().map(|place| ranks.rank(sentence.tokens[place])).collect();
+    kinds.len() > rarest && kinds.last().is_some_and(|&rank| rank >= frequent)
 }
 
 /// What is looked for in one sentence.
@@ -81,7 +83,7 @@ impl RareTargets {
         (frequent, rarest): (usize, usize),
         (seed, number): (u64, u64),
     ) -> Option<Self> {
-        if !is_counted(sentence, ranks, frequent) {
+        if !is_counted(sentence, ranks, (frequent, rarest)) {
             return None;
         }
         let places: Vec<usize> = sentence.text().collect();
@@ -110,7 +112,7 @@ impl RareTargets {
     }
 }
 
-/// Queries that see two tokens of the text or more.
+/// Queries that see other kinds of tokens than targets.
 ///
 /// - `ranks`: of the tokens at `places`
 fn queries(sentence: &Sentence, places: &[usize], ranks: &[usize], rarest: usize) -> Vec<Query> {
@@ -119,12 +121,13 @@ fn queries(sentence: &Sentence, places: &[usize], ranks: &[usize], rarest: usize
         let mut kinds = ranks[..seen].to_vec();
         kinds.sort_unstable_by_key(|&rank| std::cmp::Reverse(rank));
         kinds.dedup();
+        let has_choice = kinds.len() > rarest;
         kinds.truncate(rarest);
         let mut is_target = vec![false; sentence.len()];
         for (&key, rank) in places[..seen].iter().zip(ranks) {
             is_target[key] = kinds.contains(rank);
         }
-        (seen > 1).then_some(Query { place, is_target })
+        has_choice.then_some(Query { place, is_target })
     };
     places.iter().filter_map(query).collect()
 }
@@ -191,6 +194,17 @@ mod tests {
         };
         // the rarest of four has rank 3, counted from 0
         assert!(targets(4, 3) && !targets(4, 4) && !targets(1, 0));
+    }
+
+    /// Of two kinds both are among the two rarest; a decoder's third query is the first with a third kind.
+    #[test]
+    fn queries_without_a_choice_are_not_counted() {
+        let two_rarest = |words: usize, is_encoder: bool| {
+            RareTargets::new(&of_words(words, &[], is_encoder), &ranks(4), (0, 2), (1, 0))
+        };
+        assert!(two_rarest(2, true).is_none() && two_rarest(2, false).is_none());
+        let counted = |targets: Option<RareTargets>| targets.unwrap().shuffles[0].len();
+        assert_eq!((counted(two_rarest(3, true)), counted(two_rarest(3, false))), (3, 1));
     }
 
     /// A decoder that always looks at the rarest so far: the second word at the second, the third at the third.

@@ -45,7 +45,10 @@ fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Base
     let beside = baseline.map(|baseline| sum(&baseline.counts));
     let usual = beside.map(|beside| beside.numerator / beside.denominator);
     let [holds, holds_relative] = function.holds(total, beside);
+    let shuffled = candidate.expected.map(|expected| expected / total.denominator.max(1.0));
     let (interval, margin) = (share.interval(), baseline.and_then(|_| share.margin_interval()));
+    let is_rare = matches!(function, Function::Rare { .. });
+    let is_chance = interval.zip(shuffled).is_some_and(|(interval, shuffled)| interval.low <= shuffled);
     let points = |end: fn(Interval) -> f64| margin.map(|margin| 100.0 * end(margin));
     HeadFunctionRow {
         attention: id.attention().to_string(),
@@ -59,14 +62,14 @@ fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Base
         share_low: interval.map(|interval| interval.low),
         share_high: interval.map(|interval| interval.high),
         best: *best,
-        shuffled: candidate.expected.map(|expected| expected / total.denominator.max(1.0)),
+        shuffled,
         baseline_position: baseline.map(|baseline| baseline.position),
         baseline: usual,
         margin_points: usual.map(|usual| 100.0 * (share.share - usual)),
         margin_points_low: points(|margin| margin.low),
         margin_points_high: points(|margin| margin.high),
         margin_percent: usual.filter(|&usual| usual > 0.0).map(|usual| 100.0 * (share.share / usual - 1.0)),
-        holds,
+        holds: holds.map(|holds| holds && !(is_rare && is_chance)),
         holds_relative,
     }
 }

@@ -49,6 +49,11 @@ impl Sentence {
         if self.sees_future { self.len() } else { query + 1 }
     }
 
+    /// Queries that see several keys, by their places.
+    pub fn queries_with_choice(&self) -> impl Iterator<Item = usize> {
+        (0..self.len()).filter(|&query| self.seen(query) > 1)
+    }
+
     /// Whether a query sees all tokens of a word.
     pub fn sees_word(&self, query: usize, word: usize) -> bool {
         self.words[word].last().is_some_and(|&last| last < self.seen(query))

@@ -17,9 +17,10 @@ pub fn lines<'a>(rows: impl Iterator<Item = &'a HeadFunctionRow>) -> Vec<String>
     let of_best = best.values().map(|row| best_head(row));
     let of_layers = census(&rows, false).into_iter().map(|((attention, layer), found)| {
         let LayerCensus { heads, positional, syntactic, rare, other } = found;
-        format!(
-            "{attention} layer {layer}: of {heads} heads {positional} positional, {syntactic} syntactic, {rare} rare tokens, {other} other"
-        )
+        let counts =
+            [(positional, "positional"), (syntactic, "syntactic"), (rare, "rare tokens"), (other, "other")];
+        let known = counts.iter().filter_map(|(count, name)| Some(format!("{} {name}", (*count)?)));
+        format!("{attention} layer {layer}: of {heads} heads {}", known.collect::<Vec<_>>().join(", "))
     });
     of_best.chain(of_layers).collect()
 }

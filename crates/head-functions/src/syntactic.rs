@@ -95,8 +95,9 @@ impl Direction {
     pub fn counts(self, sentence: &Sentence, looks: &Looks, is_first: bool) -> SyntacticCounts {
         let is_hit = |ends: Ends| looks.words[ends.from] == Some(ends.to);
         let expected = |ends: Ends| {
-            if looks.words[ends.from] == Some(ends.from) {
-                return 0.0; // it looks at itself, and its partner is another word
+            // A word that looks at itself or at no word meets no partner, wherever that is.
+            if looks.words[ends.from].is_none_or(|word| word == ends.from) {
+                return 0.0;
             }
             let query = query_of(sentence, ends.from, is_first).unwrap_or(0);
             let others = (0..sentence.words.len()).filter(|&word| word != ends.from);

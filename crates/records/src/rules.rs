@@ -1,4 +1,4 @@
-//! When heads can go: two rules (EXPERIMENTS.md, section 5).
+//! When heads can go: two rules.
 //!
 //! A loss that is not significant may be large all the same, the more so the smaller the test set. So a loss counts as safe
 //! where its interval shows that it is small, and the paper's rule stands beside it.

@@ -1,4 +1,4 @@
-//! Families of tests without any effect: how often is there a false alarm? (EXPERIMENTS.md, section 9)
+//! Families of tests without any effect: how often is there a false alarm?
 //!
 //! 1,000 simulated families each; with an error of α = 0.05 the number of families with a false alarm has a standard error
 //! of sqrt(0.05 * 0.95 / 1,000) = 0.0069. Seeds are fixed, so the outcome is too.

@@ -115,7 +115,7 @@ impl BeamSearch {
     /// If a sentence is longer than the model's positions, or the model computes NaN.
     ///
     /// # Panics
-    /// If `gates` has another number of rows, or a banned token is not in the vocabulary.
+    /// If `gates` has another number of rows.
     pub fn translate(
         &self,
         model: &Translator,

@@ -93,7 +93,7 @@ impl<'a> Step<'a> {
     /// `scores`: of the hypotheses so far, `[row]`
     fn best(&self, logits: &Logits, scores: &Tensor) -> Result<Vec<Vec<Candidate>>, Error> {
         let Logits { tiles, normaliser } = logits;
-        let [_, rows, width] = tiles.size()[..] else { return Ok(Vec::new()) };
+        let (rows, width) = (tiles.size()[1], tiles.size()[2]);
         let maxima = tiles.unflatten(2, [-1, BLOCK]).amax([-1], false); // [tile, row, block]
         let maxima = maxima.transpose(0, 1).flatten(1, 2); // [row, block]
         let maxima = maxima - normaliser.unsqueeze(1) + scores.unsqueeze(1);
@@ -121,7 +121,7 @@ impl<'a> Step<'a> {
     fn unpack(&self, scores: &Tensor, tokens: &Tensor, rows: &Tensor) -> Result<Vec<Vec<Candidate>>, Error> {
         let wanted = scores.size()[1] as usize;
         let scores = to_vec::<f32>(scores);
-        // which counts as the greatest of all scores, so that it is among the best wherever it is
+        // `topk` ranks NaN above every number, so a NaN anywhere is among the best.
         if scores.iter().any(|score| score.is_nan()) {
             return Err(Error::NotANumber);
         }

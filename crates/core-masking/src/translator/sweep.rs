@@ -40,7 +40,7 @@ impl BeamSearch {
     /// If a sentence is longer than the model's positions, or the model computes NaN.
     ///
     /// # Panics
-    /// If `together` is 0, there is no sentence, or a banned token is not in the vocabulary.
+    /// If `together` is 0, or there is no sentence.
     pub fn sweep(
         &self,
         model: &Translator,

@@ -40,7 +40,7 @@ impl Sweep {
         Attention::ALL.into_iter().filter(has_rows).collect()
     }
 
-    /// All rows of one attention type, which are one family of tests (EXPERIMENTS.md, Section 9); empty if there are none.
+    /// All rows of one attention type, which are one family of tests; empty if there are none.
     pub fn family(&self, attention: Attention) -> Vec<&AblationRow> {
         self.rows.iter().filter(|row| row.attention == attention).collect()
     }

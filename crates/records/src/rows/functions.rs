@@ -110,19 +110,20 @@ impl Row for HeadFunctionRow {
     }
 }
 
-/// What the heads of a layer do: Voita et al. (2019), Figures 1c and 2b. A head may have several functions.
+/// What the heads of a layer do: Voita et al. (2019), Figures 1c and 2b. A head may have several functions; those that were
+/// not looked for, such as dependencies in texts without trees, are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LayerCensus {
     /// Heads of the layer.
     pub heads: usize,
     /// Those that look at one relative position.
-    pub positional: usize,
+    pub positional: Option<usize>,
     /// Those that follow at least one relation.
-    pub syntactic: usize,
+    pub syntactic: Option<usize>,
     /// Those that look at the two rarest tokens.
-    pub rare: usize,
-    /// Those that do none of these.
-    pub other: usize,
+    pub rare: Option<usize>,
+    /// Those that do none of these; absent unless all three were looked for.
+    pub other: Option<usize>,
 }
 
 /// The census of each layer, by attention type and layer.
@@ -138,15 +139,18 @@ pub fn census(rows: &[HeadFunctionRow], is_relative: bool) -> BTreeMap<(String, 
             found[place] |= holds == Some(true);
         }
     }
+    let is_known = [POSITIONAL, SYNTACTIC, RARE].map(|name| rows.iter().any(|row| row.function == name));
     let mut layers: BTreeMap<(String, usize), LayerCensus> = BTreeMap::new();
     for ((attention, layer, _), does) in heads {
         let census = layers.entry((attention.to_owned(), layer)).or_default();
-        let [positional, syntactic, rare] = does.map(usize::from);
+        let add = |count: &mut Option<usize>, is_known: bool, more: bool| {
+            *count = is_known.then_some(count.unwrap_or(0) + usize::from(more));
+        };
         census.heads += 1;
-        census.positional += positional;
-        census.syntactic += syntactic;
-        census.rare += rare;
-        census.other += usize::from(does == [false; 3]);
+        add(&mut census.positional, is_known[0], does[0]);
+        add(&mut census.syntactic, is_known[1], does[1]);
+        add(&mut census.rare, is_known[2], does[2]);
+        add(&mut census.other, is_known == [true; 3], does == [false; 3]);
     }
     layers
 }
@@ -196,10 +200,21 @@ mod tests {
             row(2, 1, RARE, [yes, None]),
         ];
         let layer = |is_relative, layer| census(&rows, is_relative)[&("self".to_owned(), layer)];
-        let first = LayerCensus { heads: 3, positional: 1, syntactic: 1, rare: 0, other: 2 };
+        let of = |heads, [positional, syntactic, rare, other]: [usize; 4]| LayerCensus {
+            heads,
+            positional: Some(positional),
+            syntactic: Some(syntactic),
+            rare: Some(rare),
+            other: Some(other),
+        };
+        let first = of(3, [1, 1, 0, 2]);
         assert_eq!(layer(false, 1), first);
-        assert_eq!(layer(true, 1), LayerCensus { syntactic: 2, other: 1, ..first });
-        assert_eq!(layer(false, 2), LayerCensus { heads: 1, positional: 0, syntactic: 0, rare: 1, other: 0 });
+        assert_eq!(layer(true, 1), LayerCensus { syntactic: Some(2), other: Some(1), ..first });
+        assert_eq!(layer(false, 2), of(1, [0, 0, 1, 0]));
+        // without trees nobody knows what else a head does
+        let untreed: Vec<_> = rows.iter().filter(|row| row.function != SYNTACTIC).cloned().collect();
+        let second = &census(&untreed, false)[&("self".to_owned(), 2)];
+        assert_eq!(second, &LayerCensus { syntactic: None, other: None, ..of(1, [0, 0, 1, 0]) });
     }
 
     #[test]

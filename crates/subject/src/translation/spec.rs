@@ -304,7 +304,7 @@ fn adam_betas() -> [f64; 2] {
     [0.9, 0.98]
 }
 
-/// How translations are searched for; what is absent is as in EXPERIMENTS.md, section 8, or as the checkpoint says.
+/// How translations are searched for; what is absent is as in [`DecodingSpec::usual`], or as the checkpoint says.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DecodingSpec {
@@ -321,7 +321,7 @@ pub struct DecodingSpec {
 }
 
 impl DecodingSpec {
-    /// EXPERIMENTS.md, section 8.
+    /// Of models that are trained here.
     pub(crate) fn usual() -> BeamSearch {
         BeamSearch {
             beam: 5,
