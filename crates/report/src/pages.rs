@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use minijinja::{Value, context};
-use plotting::{Cell, Gathered, HeadMap, Heads, Reader, Row, Section, Table};
+use plotting::{Cell, Fact, Gathered, HeadMap, Heads, Reader, Row, Section, Table};
 use records::visible::visible;
 
 use crate::samples;
@@ -38,8 +38,7 @@ pub fn subject(gathered: &Gathered, described: &Described) -> Value {
     let chapters = CHAPTERS.iter().map(|(title, names)| {
         chapter(title, named.iter().copied().filter(|section| names.contains(&section.name)))
     });
-    let chapters: Vec<_> =
-        chapters.chain([chapter(FURTHER, others.into_iter())]).flatten().collect();
+    let chapters: Vec<_> = chapters.chain([chapter(FURTHER, others.into_iter())]).flatten().collect();
     let absent = gathered.sections.iter().filter(|section| section.parts.is_empty());
     let absent = absent.map(|section| {
         context! { what => sentence(section.about), command => recipe(section.name, &gathered.name) }
@@ -49,6 +48,7 @@ pub fn subject(gathered: &Gathered, described: &Described) -> Value {
         name => gathered.name.clone(),
         claim => gathered.claim.iter().map(|sentence_| sentence(sentence_)).collect::<Vec<_>>(),
         facts => Value::from_serialize(&gathered.facts),
+        signature => Value::from_serialize(signature(gathered)),
         command => command(gathered),
         description => described.description.clone(),
         toml => described.text.as_deref().map(visible),
@@ -70,13 +70,24 @@ fn chapter<'a>(title: &str, sections: impl Iterator<Item = &'a Section>) -> Opti
 
 fn of_section(section: &Section) -> Value {
     let parts = Value::from_serialize(PartView::all(section.name, &section.parts));
-    context! { id => id(section.name), about => section.about, parts => parts }
+    context! { id => id(section.name), about => heading(section.about), parts => parts }
+}
+
+/// The first part of what an artefact shows.
+fn heading(about: &str) -> &str {
+    about.split(';').next().unwrap_or(about)
 }
 
 /// The command that made the numbers, as the signature has it.
 fn command(gathered: &Gathered) -> Option<String> {
     let fact = gathered.facts.iter().find(|fact| fact.name == "Command")?;
     Some(format!("cargo run --release --bin {}", fact.value.replacen(' ', " -- ", 1)))
+}
+
+/// What a claim needs to be checked.
+fn signature(gathered: &Gathered) -> Vec<&Fact> {
+    const NAMES: [&str; 4] = ["Data", "Tests", "Command", "Commit"];
+    gathered.facts.iter().filter(|fact| NAMES.contains(&fact.name)).collect()
 }
 
 /// The recipe that measures what an artefact is drawn from.
@@ -93,17 +104,20 @@ fn recipe(artefact: &str, subject: &str) -> String {
 fn of_heads(heads: &Heads, described: &Described) -> Value {
     let table = TableView::new("heads", &heads.table.visible());
     let label = |head: &str| format!("{head}: {} {}", table.first_column(), table.first_cell(head));
+    let is_small = heads.maps.len() == 1 && heads.table.rows.len() <= 100;
     let map = |map: &HeadMap| {
         let layers = map.layers.iter().map(|layer| {
             let cell = |cell: &Option<plotting::MapCell>| {
-                cell.as_ref().map(|cell| context! { label => label(&cell.head), cell => Value::from_serialize(cell) })
+                cell.as_ref()
+                    .map(|cell| context! { label => label(&cell.head), cell => Value::from_serialize(cell) })
             };
             layer.iter().map(cell).collect::<Vec<_>>()
         });
-        context! { attention => map.attention, description => map.description, layers => layers.collect::<Vec<_>>() }
+        context! { attention => map.attention, description => map.description, is_small => is_small, layers => layers.collect::<Vec<_>>() }
     };
     let maps: Vec<_> = heads.maps.iter().map(map).collect();
-    let texts = texts(heads, described).map(|table| Value::from_serialize(TableView::new("texts", &table.visible())));
+    let texts =
+        texts(heads, described).map(|table| Value::from_serialize(TableView::new("texts", &table.visible())));
     context! { measures => Value::from_serialize(&heads.measures), maps => maps, texts => texts, table => Value::from_serialize(table) }
 }
 
@@ -130,7 +144,8 @@ fn texts(heads: &Heads, described: &Described) -> Option<Table> {
 /// What the numbers do not say.
 fn limits(gathered: &Gathered) -> Vec<&'static str> {
     let is_demo = gathered.title != gathered.name;
-    let nats = "Scores are nats a token: the less the better. A change by d multiplies the perplexity with exp(d).";
+    let nats =
+        "Scores are nats a token: the less the better. A change by d multiplies the perplexity with exp(d).";
     let demo = "The data is a made-up language: it shows that the pipeline works, not what real models do.";
     let fixed = [
         "Intervals and p-values are about other segments of the same kind as those of the test set. They say nothing of other \
@@ -166,7 +181,8 @@ pub fn index(reader: &Reader, all: &[Gathered], descriptions: &[Described]) -> V
         ..Table::default()
     };
     let hrefs = all.iter().map(|gathered| format!("{}/report.html", encoded(&gathered.name)));
-    let broken: BTreeSet<_> = all.iter().filter(|gathered| !gathered.faults.is_empty()).map(|gathered| &gathered.title).collect();
+    let broken: BTreeSet<_> =
+        all.iter().filter(|gathered| !gathered.faults.is_empty()).map(|gathered| &gathered.title).collect();
     context! {
         table => Value::from_serialize(TableView::new("index", &table.visible()).linked(hrefs)),
         broken => broken.into_iter().collect::<Vec<_>>(),

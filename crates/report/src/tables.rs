@@ -2,6 +2,12 @@
 use plotting::{Cell, Figure, Part, Row, Table};
 use serde::Serialize;
 
+/// Numbers with more characters than this are sentences, which stand to the left.
+const SHORT: usize = 24;
+
+/// Texts with more characters than this need a wide column.
+const LONG: usize = 40;
+
 /// A table of a page.
 #[derive(Debug, Serialize)]
 pub struct TableView {
@@ -41,6 +47,7 @@ struct CellView {
     value: Option<f64>,
     is_marked: bool,
     is_numeric: bool,
+    is_long: bool,
 }
 
 impl TableView {
@@ -50,7 +57,7 @@ impl TableView {
             [rows, ""] => rows.to_owned(),
             [rows, columns] => format!("{rows} / {}", columns.to_lowercase()),
         };
-        let numeric: Vec<_> = (0..table.columns.len()).map(|column| table.is_numeric(column)).collect();
+        let numeric: Vec<_> = (0..table.columns.len()).map(|column| is_numeric(table, column)).collect();
         let column = |(name, &is_numeric): (&String, &bool)| Column { name: name.clone(), is_numeric };
         let mark = table.mark.iter().map(|mark| format!("marked with *: {mark}"));
         Self {
@@ -58,10 +65,17 @@ impl TableView {
             name: table.name,
             title: sentence(&table.title),
             corner,
-            groups: table.column_groups.iter().map(|(name, span)| Group { name: name.clone(), span: *span }).collect(),
+            groups: table
+                .column_groups
+                .iter()
+                .map(|(name, span)| Group { name: name.clone(), span: *span })
+                .collect(),
             columns: table.columns.iter().zip(&numeric).map(column).collect(),
             rows: table.rows.iter().map(|row| RowView::new(row, &numeric)).collect(),
-            notes: mark.chain(table.summary.iter().chain(&table.remarks).cloned()).map(|note| sentence(&note)).collect(),
+            notes: mark
+                .chain(table.summary.iter().chain(&table.remarks).cloned())
+                .map(|note| sentence(&note))
+                .collect(),
         }
     }
 
@@ -86,12 +100,17 @@ impl TableView {
 impl RowView {
     fn new(row: &Row, numeric: &[bool]) -> Self {
         let cell = |(cell, &is_numeric): (&Cell, &bool)| CellView {
-            text: cell.text.clone(),
+            text: typographic(&cell.text),
+            is_long: cell.text.chars().count() > LONG,
             value: cell.value.filter(|value| value.is_finite()),
             is_marked: cell.marked,
             is_numeric,
         };
-        Self { label: row.label.clone(), href: None, cells: row.cells.iter().zip(numeric).map(cell).collect() }
+        Self {
+            label: row.label.clone(),
+            href: None,
+            cells: row.cells.iter().zip(numeric).map(cell).collect(),
+        }
     }
 }
 
@@ -143,7 +162,26 @@ pub fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     let first = characters.next().map(char::to_uppercase).into_iter().flatten();
     let stop = if text.is_empty() || text.ends_with(['.', '?', '!']) { "" } else { "." };
-    first.chain(characters).collect::<String>() + stop
+    first.chain(typographic(characters.as_str()).chars()).collect::<String>() + stop
+}
+
+/// The same with a minus sign where a number has a hyphen.
+fn typographic(text: &str) -> String {
+    let mut shown = String::new();
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let begins = shown.is_empty() || shown.ends_with([' ', '(', '[']);
+        let is_minus = character == '-' && begins && characters.peek().is_some_and(char::is_ascii_digit);
+        shown.push(if is_minus { '\u{2212}' } else { character });
+    }
+    shown
+}
+
+/// Whether a column stands to the right: one of numbers with few words.
+fn is_numeric(table: &Table, column: usize) -> bool {
+    let cells = || table.rows.iter().filter_map(|row| row.cells.get(column));
+    let is_short = cells().all(|cell| cell.text.chars().count() <= SHORT);
+    is_short && table.is_numeric(column) && cells().any(|cell| cell.value.is_some())
 }
 
 /// A name that can be an id and a part of an address within a page.
@@ -157,7 +195,11 @@ mod tests {
 
     #[test]
     fn sentences_begin_with_a_capital_letter_and_end_with_a_stop() {
-        assert_eq!(["base BLEU 3", "ändert sich", "why?", ""].map(sentence), ["Base BLEU 3.", "Ändert sich.", "why?".replace('w', "W").as_str(), ""]);
+        assert_eq!(
+            ["base BLEU 3", "ärgerlich", "why?", ""].map(sentence),
+            ["Base BLEU 3.", "Ärgerlich.", "Why?", ""]
+        );
+        assert_eq!(typographic("-0.5 (-1 to +2) enc-enc-1"), "\u{2212}0.5 (\u{2212}1 to +2) enc-enc-1");
         assert_eq!(id("table1-<b>&X"), "table1--b--x");
     }
 }

@@ -36,9 +36,12 @@ impl<'a> Writer<'a> {
         }
         templates.add_global("style", Value::from_safe_string(STYLE.to_owned()));
         templates.add_global("script", Value::from_safe_string(SCRIPT.to_owned()));
-        templates.add_global("font", BASE64_STANDARD.encode(plotting::FONT));
+        templates.add_global("font", Value::from_safe_string(BASE64_STANDARD.encode(plotting::FONT)));
         // Only this script runs, whatever a text in the page may hold.
-        templates.add_global("script_hash", BASE64_STANDARD.encode(Sha256::digest(SCRIPT)));
+        templates.add_global(
+            "script_hash",
+            Value::from_safe_string(BASE64_STANDARD.encode(Sha256::digest(SCRIPT))),
+        );
         templates.add_global("version", env!("CARGO_PKG_VERSION"));
         Ok(Self { args, templates })
     }
@@ -88,7 +91,11 @@ impl<'a> Writer<'a> {
 
     fn write(&self, template: &str, page: Value, path: PathBuf) -> Result<()> {
         let context = || format!("cannot write `{}`", path.display());
-        let html = self.templates.get_template(template).and_then(|found| found.render(page)).with_context(context)?;
+        let html = self
+            .templates
+            .get_template(template)
+            .and_then(|found| found.render(page))
+            .with_context(context)?;
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).with_context(context)?;
         }

@@ -109,6 +109,7 @@
       const line = make("div", "", facts);
       make("dt", headings[place + 1], line);
       const value = make("dd", "", line);
+      if (cell.classList.contains("long")) line.className = "long";
       if (headings[place + 1] === segments) list(value, cell.textContent);
       else value.append(...[...cell.cloneNode(true).childNodes]);
     });

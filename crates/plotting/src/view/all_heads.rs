@@ -11,7 +11,7 @@ use crate::chart::{Chart, Color, Layer};
 use crate::data::segments::SegmentChange;
 use crate::data::sweep::Sweep;
 use crate::judge::Adjustment;
-use crate::palette::{SILVER, diverging, text_on};
+use crate::palette::{SILVER, diverging, small_text_on};
 use crate::table::{Cell, Row, Table};
 use crate::words::{p_value, signed, tenths};
 
@@ -110,7 +110,7 @@ fn tested(sweep: &Sweep, context: Context<'_>) -> Vec<Column> {
         let cells = sweep.rows.iter().filter_map(|row| Some((row.head_id(), cell(row)?)));
         (name.to_owned(), cells.collect())
     };
-    let p = |p: Option<f64>| p.map(|p| Cell::number(p_value(p), p));
+    let p = |p: Option<f64>| p.map(|p| Cell::number(p_value(p).replace("p = ", "").replace("p <", "<"), p));
     let change = format!("change of {}", metric.label());
     vec![
         column(&change, &|row| {
@@ -275,7 +275,7 @@ fn map_cell(head: Head, painted: &[Painted]) -> MapCell {
     let color = |values: &Painted| {
         let value = values.get(&head).and_then(|(value, _)| *value);
         let paper = value.map_or(SILVER, diverging);
-        [hex(paper), hex(text_on(paper))]
+        [hex(paper), hex(small_text_on(paper))]
     };
     MapCell {
         head: head.to_string(),

@@ -1,5 +1,5 @@
 //! What was found on one subject, in sentences and in three numbers.
-use records::{Order, Scope};
+use records::{AblationRow, Order, Scope};
 
 use super::Context;
 use super::summary::Subject;
@@ -22,34 +22,34 @@ pub fn sentences(subject: &Subject, context: Context<'_>) -> Vec<String> {
 fn heads(sweep: &Sweep, context: Context<'_>) -> Vec<String> {
     let criterion = family(context).criterion;
     let tally = criterion.tally(&sweep.rows.iter().collect::<Vec<_>>());
-    let (metric, tested, verb) =
-        (&sweep.metric, tally.tested, if tally.significant == 1 { "changes" } else { "change" });
-    let counted = format!(
-        "{} of {} {verb} {} significantly when masked alone, {}: {}",
-        tally.significant,
-        count(tested, "head"),
-        metric.label(),
-        sweep.file.title(),
-        sweep.judge(criterion).description("heads")
-    );
-    let untested = format!("no head was tested for significance, {}", sweep.file.title());
-    let size = |row: &&records::AblationRow| row.score_delta.abs();
+    let (metric, title) = (&sweep.metric, sweep.file.title());
+    let verb = if tally.significant == 1 { "changes" } else { "change" };
+    let counted = if tally.tested > 0 {
+        let heads = count(tally.tested, "head");
+        format!(
+            "{} of {heads} {verb} {} significantly after adjustment for their number",
+            tally.significant,
+            metric.label()
+        )
+    } else {
+        "no head was tested for significance".to_owned()
+    };
+    let size = |row: &&AblationRow| row.score_delta.abs();
     let most = sweep.rows.iter().max_by(|one, other| size(one).total_cmp(&size(other)));
-    let most = most.map(|row| {
+    let most = most.map_or(String::new(), |row| {
         let ends = row.delta_low.zip(row.delta_high);
         let ends = ends
-            .map(|(low, high)| format!(" (95 % interval {} to {})", metric.change(low), metric.change(high)));
+            .map(|(low, high)| format!(", 95 % interval {} to {}", metric.change(low), metric.change(high)));
+        let (change, head) = (metric.change(row.score_delta), row.head_id());
         format!(
-            "the largest change of the {} is {}{}, without head {}",
+            "; the largest change is {change} without head {head} ({}{})",
             sweep.base_line(),
-            metric.change(row.score_delta),
-            ends.unwrap_or_default(),
-            row.head_id()
+            ends.unwrap_or_default()
         )
     });
-    [if tested > 0 { counted } else { untested }]
+    let test = format!("significant: {}", sweep.judge(criterion).description("heads"));
+    [format!("masked one at a time in {title}, {counted}{most}"), test]
         .into_iter()
-        .chain(most)
         .chain(sweep.missing_heads())
         .collect()
 }
@@ -63,8 +63,8 @@ fn share(pruning: &Pruning, context: Context<'_>) -> Option<String> {
     let margin = short(pruning.judge(context.criterion).margin_percent());
     let [percent, low, high] = [percent, low, high].map(tenths);
     Some(format!(
-        "masked together by importance, {percent} % of the heads can go with a loss of at most {margin} % of the score (95 % \
-         interval {low} to {high} %; {low} % are shown to be safe)"
+        "masked together by importance, {percent} % of the heads can go with a loss of at most {margin} % of the score, 95 % \
+         interval {low} to {high} %: its lower end is shown to be safe"
     ))
 }
 

@@ -13,55 +13,72 @@ use crate::palette::{BLUE, GREY, VERMILLION};
 use crate::paper::Paper;
 use crate::scale::extent;
 use crate::table::{Cell, Row, Table, names};
-use crate::words::tenths;
+use crate::words::{tenths, typeset};
 use records::{Order, Scope};
 
 /// Heights of a row and of an interval's ends, in points.
 const ROW: f64 = 15.0;
 
-/// The share of heads that can go in one subject.
+/// The share of heads that can go: in a subject of ours, in one of the paper's, or in both where they are alike.
 struct Share<'a> {
-    pruning: &'a Pruning,
-    found: Tolerable,
-    /// Figure and percent of the paper.
-    published: Option<(String, f64)>,
+    ours: Option<(&'a Pruning, Tolerable)>,
+    /// Its figure, its task, and the percent.
+    published: Option<&'a (String, String, f64)>,
 }
 
-fn shares_of<'a>(all: &'a [Subject], context: Context<'_>) -> Vec<Share<'a>> {
-    let published = context.paper.map_or(Vec::new(), Paper::shares);
+/// Ours with the paper's beside them, then those of the paper that none stands beside.
+fn shares_of<'a>(
+    all: &'a [Subject],
+    published: &'a [(String, String, f64)],
+    context: Context<'_>,
+) -> Vec<Share<'a>> {
     let of = |pruning: &'a Pruning| {
         let found =
             pruning.find(Scope::All, Order::Importance)?.tolerable(pruning.judge(context.criterion))?;
         let figure = pruning.beside().map(|beside| beside.1);
-        let beside = published.iter().find(|(name, ..)| Some(name.as_str()) == figure);
-        Some(Share { pruning, found, published: beside.map(|(name, _, percent)| (name.clone(), *percent)) })
+        let published = published.iter().find(|(name, ..)| Some(name.as_str()) == figure);
+        Some(Share { ours: Some((pruning, found)), published })
     };
-    all.iter().filter_map(|subject| of(subject.pruning.as_ref()?)).collect()
+    let mut shares: Vec<_> = all.iter().filter_map(|subject| of(subject.pruning.as_ref()?)).collect();
+    let alone = published.iter().filter(|one| shares.iter().all(|share| share.published != Some(one)));
+    let alone: Vec<_> = alone.map(|one| Share { ours: None, published: Some(one) }).collect();
+    shares.extend(alone);
+    shares
+}
+
+impl Share<'_> {
+    fn name(&self) -> String {
+        let theirs = || self.published.map_or(String::new(), |(_, task, _)| format!("paper: {task}"));
+        self.ours.map_or_else(theirs, |(pruning, _)| pruning.file.subject.clone())
+    }
+
+    fn row(&self) -> Row {
+        let number = |value: f64| Cell::number(tenths(value), value);
+        let published = self.published.map_or(Cell::default(), |(figure, _, percent)| {
+            Cell::number(format!("{} ({figure})", tenths(*percent)), *percent)
+        });
+        let Some((pruning, Tolerable { percent, low, high })) = self.ours else {
+            let none = Cell::default;
+            return Row { label: self.name(), cells: vec![none(), none(), none(), none(), published] };
+        };
+        let base = pruning.metric.described(pruning.base);
+        let cells = vec![base.into(), number(percent), number(low), number(high), published];
+        Row { label: pruning.file.title(), cells }
+    }
 }
 
 const OF_SHARES: &str = "masked by importance; as measured the loss is within the margin up to this share, 2 % of the score unless the \
                          files say otherwise. At the lower end of the interval it is shown to be, beyond the upper end it is shown \
-                         not to be; the interval is that of the score at each step by itself";
+                         not to be; the interval is that of the score at each step by itself, and as fine as the steps. The \
+                         paper's shares are judged by eye; they are of other models and other data";
 
 /// The shares of all subjects with intervals, and the paper's.
 pub fn shares(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
-    let found = shares_of(all, context);
-    if found.is_empty() {
+    let published = context.paper.map_or(Vec::new(), Paper::shares);
+    let found = shares_of(all, &published, context);
+    if found.iter().all(|share| share.ours.is_none()) {
         return None;
     }
-    let row = |share: &Share<'_>| {
-        let Tolerable { percent, low, high } = share.found;
-        let published = share.published.as_ref();
-        let published = published.map_or(Cell::default(), |(figure, percent)| {
-            Cell::number(format!("{} ({figure})", tenths(*percent)), *percent)
-        });
-        let number = |value: f64| Cell::number(tenths(value), value);
-        let base = share.pruning.metric.described(share.pruning.base);
-        Row {
-            label: share.pruning.file.title(),
-            cells: vec![base.into(), number(percent), number(low), number(high), published],
-        }
-    };
     let title = "Share of the heads that can go, in percent";
     let table = Table {
         name: "Heads that can go",
@@ -69,29 +86,26 @@ pub fn shares(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
         title: title.to_owned(),
         headings: ["Subject", "Share"],
         columns: names(&["base", "share (%)", "from (%)", "to (%)", "paper (%)"]),
-        rows: found.iter().map(row).collect(),
-        summary: vec![OF_SHARES.to_owned(), "the paper's shares are judged by eye".to_owned()],
+        rows: found.iter().map(Share::row).collect(),
+        summary: vec![OF_SHARES.to_owned()],
         ..Table::default()
     };
     Some((table, share_chart(&found, title)))
 }
 
 fn share_chart(found: &[Share<'_>], title: &str) -> Chart {
-    let height = |place: usize| place as f64 + 0.5;
-    let (point, hollow) =
-        (Mark::new(Shape::Circle, 2.4, BLUE), Mark::new(Shape::Diamond, 2.8, VERMILLION).hollow());
-    let mut layers: Vec<_> =
-        found.iter().enumerate().map(|(place, share)| range(share.found, height(place))).collect();
-    layers.push(Layer::Points(
-        found.iter().enumerate().map(|(place, share)| (share.found.percent, height(place))).collect(),
-        point,
-    ));
-    let theirs = found
-        .iter()
-        .enumerate()
-        .filter_map(|(place, share)| Some((share.published.as_ref()?.1, height(place))));
-    layers.push(Layer::Points(theirs.collect(), hollow));
-    let names = found.iter().map(|share| vec![share.pruning.file.subject.clone()]).collect();
+    let ours = Mark::new(Shape::Circle, 2.4, BLUE);
+    let theirs = Mark::new(Shape::Diamond, 2.8, VERMILLION).hollow();
+    let rows = || found.iter().enumerate().map(|(place, share)| (place as f64 + 0.5, share));
+    let measured = || rows().filter_map(|(height, share)| Some((height, share.ours?.1)));
+    let range = |(height, found): (f64, Tolerable)| {
+        Layer::Line(vec![(found.low, height), (found.high, height)], Style::line(BLUE, 1.0))
+    };
+    let mut layers: Vec<_> = measured().map(range).collect();
+    layers.push(Layer::Points(measured().map(|(height, found)| (found.percent, height)).collect(), ours));
+    let published = rows().filter_map(|(height, share)| Some((share.published?.2, height)));
+    layers.push(Layer::Points(published.collect(), theirs));
+    let names = found.iter().map(|share| vec![share.name()]).collect();
     Chart {
         name: "Heads that can go",
         label: "comparison-shares-chart".to_owned(),
@@ -100,8 +114,8 @@ fn share_chart(found: &[Share<'_>], title: &str) -> Chart {
         width: TEXT,
         columns: 1,
         legend: vec![
-            Entry::mark("ours, with 95 % interval", point),
-            Entry::mark("paper, same kind of task, judged by eye", hollow),
+            Entry::mark("ours, with 95 % interval", ours),
+            Entry::mark("paper, same kind of task, judged by eye", theirs),
         ],
         panels: vec![Panel::new(
             "",
@@ -111,10 +125,6 @@ fn share_chart(found: &[Share<'_>], title: &str) -> Chart {
         )],
         color_bar: None,
     }
-}
-
-fn range(found: Tolerable, height: f64) -> Layer {
-    Layer::Line(vec![(found.low, height), (found.high, height)], Style::line(BLUE, 1.0))
 }
 
 /// How much single heads do: for each family of tests the range of changes, as shares of the score.
@@ -136,7 +146,7 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
                 .get((share * (losses.len() - 1) as f64).round() as usize)
                 .map_or(f64::NAN, |(loss, _)| *loss)
         };
-        let number = |value: f64| Cell::number(format!("{value:.2}").replace('-', "\u{2212}"), value);
+        let number = |value: f64| Cell::number(typeset(value, 2), value);
         let tally = family.tally(&sweep.family(attention));
         let cells = vec![
             Cell::number(losses.len().to_string(), losses.len() as f64),

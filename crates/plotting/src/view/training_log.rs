@@ -1,10 +1,10 @@
 //! How a model was trained: the log of its training (no such table is in the paper).
 use records::TrainingRow;
 
-use crate::chart::{Axis, COLUMN, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use crate::chart::{Axis, COLUMN, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use crate::origin;
 use crate::palette::{BLUE, VERMILLION};
-use crate::scale::extent;
+use crate::scale::{Step, extent};
 use crate::source::ResultFile;
 use crate::table::{Cell, Row, Table, names};
 use crate::words::short;
@@ -15,13 +15,17 @@ pub const EXPERIMENT: &str = "train-subject";
 
 /// One row for each validation.
 pub fn table(file: &ResultFile, rows: &[TrainingRow]) -> Table {
-    let row = |row: &TrainingRow| {
+    let best = rows.iter().rposition(|row| row.best);
+    let row = |(place, row): (usize, &TrainingRow)| {
         let loss = |loss: f64| Cell::number(format!("{loss:.3}"), loss);
         let score = row.dev_score.map_or(Cell::default(), |score| Cell::number(format!("{score:.2}"), score));
         let rate = Cell::number(format!("{:.1e}", row.learning_rate), row.learning_rate);
         let updates = Cell::number(row.step.to_string(), row.step as f64);
         let cells = [updates, loss(row.train_loss), loss(row.dev_loss), score, rate];
-        Row { label: row.epoch.to_string(), cells: cells.map(|cell| cell.marked(row.best)).to_vec() }
+        Row {
+            label: row.epoch.to_string(),
+            cells: cells.map(|cell| cell.marked(Some(place) == best)).to_vec(),
+        }
     };
     Table {
         name: "Training",
@@ -32,8 +36,8 @@ pub fn table(file: &ResultFile, rows: &[TrainingRow]) -> Table {
         ),
         headings: ["Epoch", "Log"],
         columns: names(&["updates", "training loss", "dev loss", "dev score", "learning rate"]),
-        rows: rows.iter().map(row).collect(),
-        mark: Some("best so far by the score or, without one, by the loss on the development set".to_owned()),
+        rows: rows.iter().enumerate().map(row).collect(),
+        mark: Some("best by the score or, without one, by the loss on the development set".to_owned()),
         summary: measured(file).into_iter().collect(),
         remarks: file.remark().into_iter().collect(),
         ..Table::default()
@@ -50,6 +54,8 @@ pub fn figure(file: &ResultFile, rows: &[TrainingRow]) -> Chart {
         ]
     };
     let x = extent(rows.iter().map(|row| row.epoch as f64));
+    let ticks = Ticks::Round(Step::covering_whole(x.1 - x.0, 6), true);
+    let epochs = Axis { ticks, ..Axis::of_at_least("epoch", x, 1.0) };
     let y = extent(rows.iter().flat_map(|row| [row.train_loss, row.dev_loss]).chain([0.0]));
     let layers = [
         line(|row| row.train_loss, BLUE, Shape::Circle),
@@ -68,7 +74,7 @@ pub fn figure(file: &ResultFile, rows: &[TrainingRow]) -> Chart {
         ],
         panels: vec![Panel::new(
             "",
-            [Axis::of_at_least("epoch", x, 1.0), Axis::around("loss (nats)", y.0, y.1)],
+            [epochs, Axis::around("loss (nats)", y.0, y.1)],
             90.0,
             layers.into_iter().flatten().collect(),
         )],
