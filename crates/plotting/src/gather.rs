@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use records::signature::Testing;
 use records::{HeadFunctionRow, RelevanceRow, Row, TrainingRow};
+use stats::correlation::{pearson, spearman};
 
 use crate::chart::Chart;
 use crate::data::{segments, sweep};
@@ -108,6 +109,7 @@ pub struct Gathered {
     /// Files that could not be read or shown, or only in part, with the reason.
     pub faults: Vec<String>,
     subject: Subject,
+    importance: Option<Importance>,
     pretrained: Option<String>,
 }
 
@@ -177,7 +179,9 @@ impl Reader {
         let subject = left_out.keep(subject)?.unwrap_or_default();
         let speed = source.one(speed::EXPERIMENT).and_then(Speed::read).ok();
         let verdicts = verdicts::table(&subject, speed.as_ref(), self.context());
-        let heads = self.heads(&source, &subject, &mut left_out)?;
+        let importance =
+            left_out.keep_if_there(source.one(agreement::EXPERIMENT).and_then(Importance::read))?;
+        let heads = self.heads(&source, &subject, importance.clone(), &mut left_out)?;
         let log = left_out.keep_if_there(training(&source))?;
         let (training, pretrained) = log.unwrap_or_default();
         let file = subject.files().next();
@@ -196,14 +200,19 @@ impl Reader {
             sections,
             faults: left_out.faults,
             subject,
+            importance,
             pretrained,
         })
     }
 
-    fn heads(&self, source: &Source, subject: &Subject, left_out: &mut LeftOut) -> Result<Option<Heads>> {
+    fn heads(
+        &self,
+        source: &Source,
+        subject: &Subject,
+        importance: Option<Importance>,
+        left_out: &mut LeftOut,
+    ) -> Result<Option<Heads>> {
         let own = subject.sweep.as_ref().map(|sweep| sweep.file.path.clone());
-        let importance =
-            left_out.keep_if_there(source.one(agreement::EXPERIMENT).and_then(Importance::read))?;
         let mut known = Known { sweep: subject.sweep.clone(), importance, ..Known::default() };
         for file in left_out.keep(source.all(sweep::EXPERIMENT, sweep::EXPERIMENT))?.unwrap_or_default() {
             if Some(&file.path) != own.as_ref() {
@@ -358,7 +367,13 @@ fn pairings(all: &[Gathered], left_out: &mut LeftOut) -> Result<Vec<Pairing>> {
             for second in &subjects[place + 1..] {
                 let row = left_out.keep(agreement_of([first, second]))?.flatten();
                 let subjects = [first, second].map(|gathered| gathered.name.clone());
-                pairings.extend(row.map(|row| Pairing { pretrained: pretrained.to_owned(), subjects, row }));
+                let importance = importance_of([first, second]);
+                pairings.extend(row.map(|row| Pairing {
+                    pretrained: pretrained.to_owned(),
+                    subjects,
+                    row,
+                    importance,
+                }));
             }
         }
     }
@@ -377,4 +392,20 @@ fn agreement_of(both: [&Gathered; 2]) -> Result<Option<records::CorrelationRow>>
     let what = || format!("cannot compare `{}` and `{}`", first.path.display(), second.path.display());
     let rows = significance::agreement(&one.with_context(what)?, &other.with_context(what)?, testing);
     Ok(rows.with_context(what)?.into_iter().next())
+}
+
+/// How the importance of the same heads agrees; nothing where one of them lacks a head.
+fn importance_of(both: [&Gathered; 2]) -> Option<[f64; 2]> {
+    let [first, second] = both.map(|gathered| gathered.importance.as_ref());
+    let values = |found: &Importance| {
+        let of = |row: &records::ImportanceRow| (row.name(), row.example_normalised);
+        found.rows.iter().map(of).collect::<BTreeMap<_, _>>()
+    };
+    let (first, second) = (values(first?), values(second?));
+    if !first.keys().eq(second.keys()) {
+        return None;
+    }
+    let [x, y] = [first, second].map(|values| values.into_values().collect::<Vec<_>>());
+    let found = [pearson(&x, &y).ok()?, spearman(&x, &y).ok()?];
+    Some(found.map(|correlation| correlation.coefficient))
 }

@@ -39,10 +39,10 @@ fn heads(sweep: &Sweep, context: Context<'_>) -> Vec<String> {
     let most = most.map_or(String::new(), |row| {
         let ends = row.delta_low.zip(row.delta_high);
         let ends = ends
-            .map(|(low, high)| format!(", 95 % interval {} to {}", metric.change(low), metric.change(high)));
+            .map(|(low, high)| format!(" (95 % interval {} to {})", metric.change(low), metric.change(high)));
         let (change, head) = (metric.change(row.score_delta), row.head_id());
         format!(
-            "; the largest change is {change} without head {head} ({}{})",
+            "; the largest change of the {} is {change}{}, without head {head}",
             sweep.base_line(),
             ends.unwrap_or_default()
         )

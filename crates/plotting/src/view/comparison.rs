@@ -222,7 +222,10 @@ pub struct Pairing {
     /// The pretrained model.
     pub pretrained: String,
     pub subjects: [String; 2],
+    /// Of the scores with one head masked.
     pub row: CorrelationRow,
+    /// Pearson's r and Spearman's rho of the importance, where both have it.
+    pub importance: Option<[f64; 2]>,
 }
 
 /// One row for each two tasks of one pretrained model.
@@ -231,14 +234,17 @@ pub fn tasks(pairings: &[Pairing]) -> Option<Table> {
         let [first, second] = pairing.subjects.each_ref().map(|subject| origin::name(subject));
         let label = format!("{}: {first} and {second}", pairing.pretrained);
         let scope = pairing.row.attention.to_string();
-        Row::new(label, std::iter::once(scope).chain(cells(&pairing.row)))
+        let importance =
+            pairing.importance.map(|both| both.map(|value| Cell::number(typeset(value, 2), value)));
+        let tested = std::iter::once(scope).chain(cells(&pairing.row)).map(Cell::from);
+        Row::new(label, tested.chain(importance.unwrap_or_default()))
     };
     (!pairings.is_empty()).then(|| Table {
         name: "One pretrained model, several tasks",
         label: "comparison-tasks".to_owned(),
         title: "Correlation of the scores with one head masked, between tasks that one pretrained model was fine-tuned on".to_owned(),
         headings: ["Model and tasks", "Agreement"],
-        columns: std::iter::once("attention".to_owned()).chain(names(&COLUMNS)).collect(),
+        columns: [names(&["attention"]), names(&COLUMNS), names(&["r of importance", "rho of importance"])].concat(),
         rows: pairings.iter().map(row).collect(),
         summary: vec!["interval of r: jackknife over the segments of both tasks".to_owned(), HOW_TO_READ.to_owned()],
         ..Table::default()
