@@ -70,7 +70,7 @@ fn chapter<'a>(title: &str, sections: impl Iterator<Item = &'a Section>) -> Opti
 
 fn of_section(section: &Section) -> Value {
     let parts = Value::from_serialize(PartView::all(section.name, &section.parts));
-    context! { id => id(section.name), about => heading(section.about), parts => parts }
+    context! { id => format!("of-{}", id(section.name)), about => heading(section.about), parts => parts }
 }
 
 /// The first part of what an artefact shows.

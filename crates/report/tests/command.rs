@@ -56,7 +56,8 @@ fn text(page: &Html, selector: &str) -> String {
 /// What every page must be, by what a parser makes of it.
 fn check(page: &Html, name: &str) {
     assert!(page.errors.is_empty(), "{name}: {:?}", page.errors);
-    let levels = all(page, "h1, h2, h3").into_iter().map(|heading| heading.value().name()[1..].parse::<u8>().unwrap());
+    let levels =
+        all(page, "h1, h2, h3").into_iter().map(|heading| heading.value().name()[1..].parse::<u8>().unwrap());
     let levels: Vec<_> = levels.collect();
     assert!(levels[0] == 1 && levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{name}: {levels:?}");
     assert_eq!(all(page, "h1").len(), 1, "{name}");
@@ -97,19 +98,24 @@ fn all_subjects_have_a_report_and_an_index_leads_to_them() {
     check(&index, "index");
     let links: Vec<_> =
         all(&index, "tbody a").into_iter().map(|link| link.attr("href").unwrap().to_owned()).collect();
-    assert_eq!(links, ["tiny-inference", "tiny-language", "tiny-translation"].map(|name| format!("{name}/report.html")));
+    assert_eq!(
+        links,
+        ["tiny-inference", "tiny-language", "tiny-translation"].map(|name| format!("{name}/report.html"))
+    );
     for link in &links {
         let report = page(&folder, link);
         check(&report, link);
         assert!(all(&report, "figure").len() > 2, "{link}");
-        let heads = all(&report, "#heads-all-heads-").len() + all(&report, "#heads .map button").len();
-        assert!(heads > 4, "{link}");
+        assert!(all(&report, "#heads .map button").len() > 4, "{link}");
     }
     let comparison = page(&folder, "comparison.html");
     check(&comparison, "comparison");
     assert_eq!(all(&comparison, "figure").len(), 2);
     let published = all(&comparison, "tbody th").into_iter().map(|row| row.text().collect::<String>());
-    assert!(published.filter(|row| row.starts_with("paper: ")).count() >= 3, "the paper's shares stand beside ours");
+    assert!(
+        published.filter(|row| row.starts_with("paper: ")).count() >= 3,
+        "the paper's shares stand beside ours"
+    );
 }
 
 /// What stands in the report is what stands in the files: the table of all heads has a row for each, with its numbers.
@@ -118,8 +124,10 @@ fn every_head_has_a_button_and_a_row_with_its_numbers() {
     let folder = results();
     assert_eq!(run(&folder, &["tiny-translation"]).0, 0);
     let report = page(&folder, "tiny-translation/report.html");
-    let buttons: Vec<_> =
-        all(&report, ".map button").into_iter().map(|head| head.attr("data-head").unwrap().to_owned()).collect();
+    let buttons: Vec<_> = all(&report, ".map button")
+        .into_iter()
+        .map(|head| head.attr("data-head").unwrap().to_owned())
+        .collect();
     let table = all(&report, "#heads .table table")[0];
     let select = |selector: &str| Selector::parse(selector).unwrap();
     let rows: Vec<_> = table.select(&select("tbody tr")).collect();
@@ -132,7 +140,8 @@ fn every_head_has_a_button_and_a_row_with_its_numbers() {
     assert_eq!(lines.len(), rows.len());
     for line in lines {
         let name = line[..3].join(":");
-        let row = rows.iter().find(|row| row.select(&select("th")).next().unwrap().text().eq([name.as_str()]));
+        let row =
+            rows.iter().find(|row| row.select(&select("th")).next().unwrap().text().eq([name.as_str()]));
         let cell = row.unwrap().select(&select("td")).next().unwrap();
         let shown: f64 = cell.attr("data-value").unwrap().parse().unwrap();
         assert!((shown - line[delta].parse::<f64>().unwrap()).abs() < 1e-12, "{name}: {shown}");
@@ -151,7 +160,8 @@ fn names_and_texts_with_markup_show_as_themselves() {
     let folder = results();
     copy(&folder, &repository("crates/plotting/tests/results/tiny-language"), HOSTILE);
     let script = "</script><script>alert(2)</script>\u{1b}[31m\u{202e}";
-    let toml = format!("description = '''{HOSTILE} {{{{ 7 * 7 }}}}'''\n# {script}\n").replace(['\u{1b}', '\u{202e}'], "");
+    let toml = format!("description = '''{HOSTILE} {{{{ 7 * 7 }}}}'''\n# {script}\n")
+        .replace(['\u{1b}', '\u{202e}'], "");
     fs::create_dir(folder.path().join("experiments")).unwrap();
     fs::write(folder.path().join("experiments").join(format!("{HOSTILE}.toml")), &toml).unwrap();
     let groups = folder.path().join("results").join(HOSTILE).join("ablate-one-questions.json");
@@ -185,7 +195,8 @@ fn what_is_torn_or_wrong_is_named_and_never_zero() {
     // A run that is still going: no checksum yet, and its last line is torn.
     let unfinished = |name: &str| {
         let path = file(&format!("{name}.json"));
-        let mut signature: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let mut signature: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         signature["complete"] = serde_json::Value::Null;
         fs::write(&path, signature.to_string()).unwrap();
     };
@@ -204,13 +215,20 @@ fn what_is_torn_or_wrong_is_named_and_never_zero() {
     let report = page(&folder, "tiny-inference/report.html");
     check(&report, "torn");
     let faults = text(&report, ".warning");
-    for part in ["the last line of `ablate-one.csv` is torn", "iterative-prune.csv`", "speed-bench.csv`", "ablate-all-but-one.csv` is of `speed-bench`"]
-    {
+    for part in [
+        "the last line of `ablate-one.csv` is torn",
+        "iterative-prune.csv`",
+        "speed-bench.csv`",
+        "ablate-all-but-one.csv` is of `speed-bench`",
+    ] {
         assert!(faults.contains(part) && stderr.contains(part), "{part}: {faults}{stderr}");
     }
     let (heads, rows) = (sweep.lines().count() - 1, all(&report, "#heads .table tbody tr").len());
     assert_eq!(rows, heads - 1, "the torn head has no row");
-    assert!(all(&report, "#speed, #more-and-more-heads").is_empty(), "nothing is drawn of what cannot be read");
+    assert!(
+        all(&report, "#speed, #more-and-more-heads").is_empty(),
+        "nothing is drawn of what cannot be read"
+    );
 }
 
 #[test]
@@ -234,7 +252,8 @@ fn where_nothing_can_be_read_the_exit_code_is_1() {
 #[test]
 fn reports_of_the_committed_results_are_whole_and_small() {
     let out = tempfile::tempdir().unwrap();
-    let subjects = fs::read_dir(repository("results")).unwrap().flatten().filter(|entry| entry.path().is_dir());
+    let subjects =
+        fs::read_dir(repository("results")).unwrap().flatten().filter(|entry| entry.path().is_dir());
     for subject in subjects.map(|entry| entry.file_name().into_string().unwrap()) {
         let file = out.path().join("page.html");
         let mut command = Command::cargo_bin("report").unwrap();
