@@ -61,10 +61,11 @@ fn tolerable(pruning: &Pruning, context: Context<'_>) -> Option<Tolerable> {
 fn share(pruning: &Pruning, context: Context<'_>) -> Option<String> {
     let Tolerable { percent, low, high } = tolerable(pruning, context)?;
     let margin = short(pruning.judge(context.criterion).margin_percent());
+    let safe = if low > 0.0 { format!("{} % are", tenths(low)) } else { "none is".to_owned() };
     let [percent, low, high] = [percent, low, high].map(tenths);
     Some(format!(
-        "masked together by importance, {percent} % of the heads can go with a loss of at most {margin} % of the score, 95 % \
-         interval {low} to {high} %: its lower end is shown to be safe"
+        "masked together by importance, {percent} % of the heads can go with a loss of at most {margin} % of the score (95 % \
+         interval {low} to {high} %), of which {safe} shown to be safe"
     ))
 }
 
