@@ -40,6 +40,13 @@ fetch *args:
 test *args: setup
     cargo test --release --locked --workspace "$@"
 
+# The reports of all committed results in headless Chromium; `CHROMIUM` names it where it is not in /usr/bin; needs Node 18 and npm
+[group('check')]
+test-browser *args:
+    cargo run --quiet --release --locked --bin report -- --all
+    npm ci --prefix crates/report/tests/browser --no-audit --no-fund --engine-strict
+    node crates/report/tests/browser/check.mjs results "$@"
+
 # Formatting and lints, warnings as errors
 [group('check')]
 lint: setup
@@ -176,6 +183,11 @@ retest *args:
 [group('results')]
 merge subject="demo-translation" *args:
     cargo run --release --locked --bin merge -- "$@"
+
+# The report of a subject: one HTML file with everything, and a card for each head; `--all` for all subjects, with an index
+[group('results')]
+report *args:
+    {{ run }} report -- "$@"
 
 # The paper's claims beside the results of all subjects
 [group('results')]

@@ -42,16 +42,20 @@ fn leaves_others_alone(error: &Error) -> bool {
 
 /// Files that could not be shown and kept nothing else from being shown, in the order in which they were met.
 #[derive(Debug, Default)]
-pub struct LeftOut(pub Vec<String>);
+pub struct LeftOut {
+    pub faults: Vec<String>,
+    /// Whether every fault is noted and nothing else kept from being shown, whatever it says about other files.
+    pub takes_all: bool,
+}
 
 impl LeftOut {
     /// What was read; nothing if the fault says nothing about other files, which is then noted once.
     pub fn keep<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
         match read {
-            Err(error) if leaves_others_alone(&error) => {
+            Err(error) if self.takes_all || leaves_others_alone(&error) => {
                 let noted = format!("{error:#}");
-                if !self.0.contains(&noted) {
-                    self.0.push(noted);
+                if !self.faults.contains(&noted) {
+                    self.faults.push(noted);
                 }
                 Ok(None)
             }

@@ -113,7 +113,7 @@ fn the_summary_is_what_the_golden_file_says() {
         names.iter().map(|name| registry::subject(&results, name, &mut left_out).unwrap()).collect();
     let tables = summary::tables(&all, Context { criterion: CRITERION, paper: Some(&paper) });
     check("summary.golden", &tables.iter().map(section).collect::<Vec<_>>().join("\n"));
-    assert!(left_out.0.is_empty(), "{:?}", left_out.0);
+    assert!(left_out.faults.is_empty(), "{:?}", left_out.faults);
 }
 
 /// A text of a drawing and the box around it, left, right, top and bottom, in units of the drawing.

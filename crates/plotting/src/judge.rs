@@ -117,6 +117,11 @@ impl Judge {
         Self { criterion, margin_percent, is_t_test: metric.is_accuracy(), resamples: file.resamples() }
     }
 
+    /// The loss that counts as safe, in percent of the base.
+    pub fn margin_percent(self) -> f64 {
+        self.margin_percent
+    }
+
     /// The name of the method that adjusts p-values; absent for none.
     pub fn method(self, adjustment: Adjustment) -> Option<&'static str> {
         match adjustment {

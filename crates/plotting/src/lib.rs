@@ -3,11 +3,12 @@
 //! One way through: `source` finds result files, `records` reads and checks their rows and signatures, `data` holds what can be
 //! asked of them, and `paper` all published numbers. A `view` makes of these plain values, a `table::Table` or a
 //! `chart::Chart`, and `write` turns these into files; charts by one painter, `paint`. The `registry` says which artefacts
-//! there are, what each reads and which view it has.
+//! there are, what each reads and which view it has. `gather` has everything of one subject, for reports.
 mod chart;
 mod command;
 mod data;
 mod error;
+mod gather;
 #[cfg(test)]
 mod golden;
 mod judge;
@@ -24,3 +25,9 @@ mod words;
 mod write;
 
 pub use command::main;
+/// The font of all figures, as TrueType.
+pub const FONT: &[u8] = paint::text::FONT;
+
+pub use gather::{Fact, Figure, Gathered, Heads, Part, Reader, Section};
+pub use table::{Cell, Row, Table};
+pub use view::all_heads::{HeadMap, MapCell, Measure};

@@ -10,6 +10,8 @@ pub const SKY: Color = Color(86, 180, 233);
 pub const BLUE: Color = Color(0, 114, 178);
 /// Second series, and what is significant.
 pub const VERMILLION: Color = Color(213, 94, 0);
+/// Text on colours, on screens.
+const BLACK: Color = Color(0, 0, 0);
 /// Axes and text.
 pub const INK: Color = Color(38, 38, 38);
 /// Text of lesser weight.
@@ -59,11 +61,17 @@ pub fn diverging(value: f64) -> Color {
 
 /// Ink or white, whichever reads better on a colour.
 pub fn text_on(paper: Color) -> Color {
-    let contrast = |text: Color| {
-        let (one, other) = (luminance(text) + 0.05, luminance(paper) + 0.05);
-        one.max(other) / one.min(other)
-    };
-    if contrast(INK) >= contrast(WHITE) { INK } else { WHITE }
+    if contrast(INK, paper) >= contrast(WHITE, paper) { INK } else { WHITE }
+}
+
+/// Black or white, for small text on screens: one of the two has a contrast of 4.5 on any colour.
+pub fn small_text_on(paper: Color) -> Color {
+    if contrast(BLACK, paper) >= contrast(WHITE, paper) { BLACK } else { WHITE }
+}
+
+fn contrast(text: Color, paper: Color) -> f64 {
+    let (one, other) = (luminance(text) + 0.05, luminance(paper) + 0.05);
+    one.max(other) / one.min(other)
 }
 
 /// Relative luminance of sRGB, 0 to 1 (Web Content Accessibility Guidelines 2.1, <https://www.w3.org/TR/WCAG21/>).
@@ -92,8 +100,8 @@ mod tests {
         assert_eq!([-7.0, -1.0, 0.0, 1.0].map(diverging), [BLUE, BLUE, WHITE, VERMILLION]);
         for tenth in -10..=10 {
             let paper = diverging(f64::from(tenth) / 10.0);
-            let (text, paper) = (luminance(text_on(paper)) + 0.05, luminance(paper) + 0.05);
-            assert!(text.max(paper) / text.min(paper) > 3.5, "{tenth}");
+            assert!(contrast(text_on(paper), paper) > 3.5, "{tenth}");
+            assert!(contrast(small_text_on(paper), paper) > 4.5, "{tenth}");
         }
     }
 

@@ -320,7 +320,8 @@ pub fn subject(results: &Path, name: &str, left_out: &mut LeftOut) -> Result<Sub
         best.extend(left_out.keep(BestHeads::read(file))?);
     }
     let mut pairs = Vec::new();
-    for file in ResultFile::largest(&source.all(pair::EXPERIMENT, pair::EXPERIMENT)?, pair::splits) {
+    let compared = left_out.keep(source.all(pair::EXPERIMENT, pair::EXPERIMENT))?.unwrap_or_default();
+    for file in ResultFile::largest(&compared, pair::splits) {
         pairs.extend(left_out.keep(Pair::read(file, results))?);
     }
     let curves = source.one(pruning::EXPERIMENT).and_then(|file| Pruning::read(file, left_out));

@@ -197,7 +197,7 @@ fn names(folder: &Path) -> Result<Vec<String>> {
 }
 
 /// The folder of a subject, if it is there; `experiment` would make it.
-fn folder(results: &Path, subject: &str, experiment: &str) -> Result<PathBuf> {
+pub fn folder(results: &Path, subject: &str, experiment: &str) -> Result<PathBuf> {
     if !is_plain_name(subject) {
         bail!(
             "`{subject}` is not the name of a subject: it is the name of a folder in the results, such as `demo-translation`"

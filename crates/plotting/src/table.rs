@@ -12,9 +12,11 @@ pub struct Table {
     pub title: String,
     /// What the rows and the columns are, such as `Layer` and `Head`.
     pub headings: [&'static str; 2],
+    /// Their names.
     pub columns: Vec<String>,
     /// What neighbouring columns have in common, such as a key-value head, and how many they are; together all, or none.
     pub column_groups: Vec<(String, usize)>,
+    /// From top to bottom.
     pub rows: Vec<Row>,
     /// What a marked cell means; absent where nothing could be marked.
     pub mark: Option<String>,
@@ -27,15 +29,20 @@ pub struct Table {
 /// One row of a table, with a cell for each column.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Row {
+    /// Its name.
     pub label: String,
+    /// One for each column.
     pub cells: Vec<Cell>,
 }
 
-/// One cell of a table: its text, the number to sort by where there is one, and whether it stands out.
+/// One cell of a table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cell {
+    /// What is printed.
     pub text: String,
+    /// The number to sort by.
     pub value: Option<f64>,
+    /// Whether it stands out.
     pub marked: bool,
 }
 
@@ -70,6 +77,7 @@ fn leading(text: &str) -> Option<f64> {
 }
 
 impl Row {
+    /// Of cells, or of texts.
     pub fn new<T: Into<Cell>>(label: impl Into<String>, cells: impl IntoIterator<Item = T>) -> Self {
         Self { label: label.into(), cells: cells.into_iter().map(Into::into).collect() }
     }

@@ -25,7 +25,7 @@ pub fn main() -> ExitCode {
         anstream::eprintln!("error: {}", one_line(&format!("{error:#}")));
         return ExitCode::FAILURE;
     }
-    for fault in left_out.0 {
+    for fault in left_out.faults {
         anstream::eprintln!("warning: left out: {}", one_line(&fault));
     }
     ExitCode::SUCCESS
@@ -55,12 +55,12 @@ fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
     for artefact in ARTEFACTS.iter().filter(is_meant) {
         has_any |= draw(artefact, &args, &asked, left_out)?;
     }
-    if !has_any && left_out.0.is_empty() {
+    if !has_any && left_out.faults.is_empty() {
         // Without any results, the message is that on the first experiment.
         Reads::Each(crate::data::sweep::EXPERIMENT)
             .files(&args.source(), &Asked { is_all: false, ..asked })?;
     }
-    left_out.0.extend(missing(paper.as_ref(), &args.common.paper));
+    left_out.faults.extend(missing(paper.as_ref(), &args.common.paper));
     Ok(())
 }
 
@@ -113,7 +113,7 @@ fn sum_up(args: &CommonArgs, left_out: &mut LeftOut) -> Result<()> {
     let text = visible(&format!("{head}{nats}\n{}{unchecked}{remarks}", sections.join("\n")));
     print(&text)?;
     report(&write_file(&args.results, "summary.md", text.as_bytes())?);
-    left_out.0.extend(missing(paper.as_ref(), &args.paper));
+    left_out.faults.extend(missing(paper.as_ref(), &args.paper));
     Ok(())
 }
 

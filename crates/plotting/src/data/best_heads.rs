@@ -113,20 +113,33 @@ impl BestHeads {
     }
 }
 
-/// How many layers one head is enough for, `3 of 6 layers`, by one rule; nothing where nothing could tell.
-pub fn enough(best: &BTreeMap<usize, &AblationRow>, judge: Judge, which: Which) -> Option<String> {
+/// How many layers one head is enough for, of those that could tell: `3 of 6 layers`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layers {
+    pub enough: usize,
+    pub tested: usize,
+}
+
+impl std::fmt::Display for Layers {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} of {}", self.enough, count(self.tested, "layer"))
+    }
+}
+
+/// The layers by one rule; nothing where nothing could tell.
+pub fn enough(best: &BTreeMap<usize, &AblationRow>, judge: Judge, which: Which) -> Option<Layers> {
     let tested = best.values().filter(|row| judge.can_tell(which, **row));
-    in_words(tested.clone().filter(|row| judge.accepts(which, **row)).count(), tested.count())
+    layers(tested.clone().filter(|row| judge.accepts(which, **row)).count(), tested.count())
 }
 
 /// The same of the published layers of one attention type, by the paper's rule.
-pub fn enough_published(cells: &[Published], attention: Attention) -> Option<String> {
-    let layers = cells.iter().filter(|cell| cell.attention == Some(attention));
+pub fn enough_published(cells: &[Published], attention: Attention) -> Option<Layers> {
+    let all = cells.iter().filter(|cell| cell.attention == Some(attention));
     let is_lost = |cell: &&Published| cell.significant == Some(true) && cell.delta < Some(0.0);
-    let lost = layers.clone().filter(is_lost).count();
-    in_words(layers.clone().count() - lost, layers.count())
+    let lost = all.clone().filter(is_lost).count();
+    layers(all.clone().count() - lost, all.count())
 }
 
-fn in_words(layers: usize, tested: usize) -> Option<String> {
-    (tested > 0).then(|| format!("{layers} of {}", count(tested, "layer")))
+fn layers(enough: usize, tested: usize) -> Option<Layers> {
+    (tested > 0).then_some(Layers { enough, tested })
 }

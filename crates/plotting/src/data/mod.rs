@@ -4,4 +4,5 @@ pub mod dynamics;
 pub mod groups;
 pub mod pair;
 pub mod pruning;
+pub mod segments;
 pub mod sweep;

@@ -66,6 +66,17 @@ impl Change {
     }
 }
 
+/// The heads that can go with a loss of at most the margin of the rule [`Which::ShownSafe`]: shares of the heads in percent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolerable {
+    /// As measured: the last step before the first that loses more.
+    pub percent: f64,
+    /// The last step before the first whose 95 % interval holds a greater loss: shown to be safe.
+    pub low: f64,
+    /// The last step before the first whose 95 % interval holds greater losses only: from there on it is shown to lose more.
+    pub high: f64,
+}
+
 /// What masking more and more heads does to the score of a subject.
 #[derive(Debug, Clone)]
 pub struct Pruning {
@@ -314,6 +325,25 @@ impl Series {
             change: None,
             is_open: all.iter().any(|one| one.is_open),
         })
+    }
+
+    /// The share with a loss within the margin and its interval, which is that of the score at each step by itself; none of
+    /// several runs, or where no step was tested.
+    pub fn tolerable(&self, judge: Judge) -> Option<Tolerable> {
+        let [steps] = &self.runs[..] else { return None };
+        let low = self.removable(judge, Which::ShownSafe)?.percent;
+        let before = |gain: &dyn Fn(&PruningRow) -> f64| {
+            let margin = |row: &PruningRow| row.base_score.abs() * judge.margin_percent() / 100.0;
+            let kept =
+                without_gap(steps).iter().take_while(|row| row.masked == 0 || gain(row) >= -margin(row));
+            kept.last().map_or(0.0, percent)
+        };
+        let most = |row: &PruningRow| {
+            let ends = row.delta_low.zip(row.delta_high).map(|(low, high)| [low, high]);
+            let gains = ends.unwrap_or([f64::INFINITY; 2]).map(|delta| row.direction().gain(delta));
+            gains[0].max(gains[1])
+        };
+        Some(Tolerable { percent: before(&|row| row.difference(None).gain), low, high: before(&most) })
     }
 
     /// Share and score of the step nearest to `share`, in percent and in the unit of the metric, if one lies within `gap` of

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use records::{AblationRow, Attention};
 
 use super::{Context, that_hold};
-use crate::data::best_heads::{BestHeads, enough, enough_published};
+use crate::data::best_heads::{BestHeads, Layers, enough, enough_published};
 use crate::judge::Which;
 use crate::origin::{Beside, OPEN_QUESTION};
 use crate::paper::Published;
@@ -50,7 +50,7 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
 }
 
 /// The published cells of the same table; none where other metrics or tasks would make them misleading.
-fn published<'a>(best: &BestHeads, context: Context<'a>) -> &'a [Published] {
+pub fn published<'a>(best: &BestHeads, context: Context<'a>) -> &'a [Published] {
     let is_comparable =
         best.sweep.beside().is_some_and(|beside| beside.translates() || beside == Beside::MNLI);
     context.paper.filter(|_| is_comparable).map_or(&[], |paper| paper.rows(best.stem()))
@@ -78,7 +78,7 @@ fn columns(best: &BestHeads, context: Context<'_>) -> Vec<(String, BTreeMap<usiz
 }
 
 /// What a table is called, and model, test set and unit of the published one.
-fn paper_table(stem: &str) -> [&'static str; 2] {
+pub fn paper_table(stem: &str) -> [&'static str; 2] {
     match stem {
         "table2" => ["Table 2", "WMT model on newstest2013, BLEU, marked at p < 0.01"],
         "table3" => ["Table 3", "BERT on MNLI matched, percentage points of accuracy, marked at p < 0.01"],
@@ -111,7 +111,7 @@ fn summary(best: &BestHeads, context: Context<'_>) -> Vec<String> {
 }
 
 /// How many layers one head is enough for, by attention type and the rule of this name.
-fn in_words(best: &BestHeads, enough: impl Fn(Attention) -> Option<String>, rule: &str) -> Option<String> {
+fn in_words(best: &BestHeads, enough: impl Fn(Attention) -> Option<Layers>, rule: &str) -> Option<String> {
     let of = |attention: Attention| Some(format!("{} of {attention}", enough(attention)?));
     let tested: Vec<_> = best.sweep.attentions().into_iter().filter_map(of).collect();
     (!tested.is_empty()).then(|| format!("one head is enough ({rule}) in {}", tested.join(", ")))

@@ -1,6 +1,9 @@
 //! Views: data and published numbers in, tables and charts out. No file, no drawing.
 pub mod agreement;
+pub mod all_heads;
 pub mod best_heads;
+pub mod claim;
+pub mod comparison;
 pub mod cross_domain;
 pub mod dynamics;
 pub mod groups;
@@ -11,6 +14,8 @@ pub mod pruning_table;
 pub mod single_heads;
 pub mod speed;
 pub mod summary;
+pub mod training_log;
+pub mod verdicts;
 
 use crate::judge::Criterion;
 use crate::paper::Paper;

@@ -215,7 +215,7 @@ fn three_digits(value: f64) -> String {
 }
 
 /// A ratio as what it is more than 1, in percent: `+17.5`.
-fn percent_more(ratio: f64) -> String {
+pub fn percent_more(ratio: f64) -> String {
     signed(100.0 * (ratio - 1.0), 1)
 }
 
@@ -240,7 +240,7 @@ fn label(speed: &Speed, rows: &[SpeedRow], stem: &str) -> String {
 }
 
 /// The published speedup at the same batch size, of a share that is ours but for less than one head.
-fn paper_speedup(row: &SpeedRow, paper: Option<&Paper>) -> Option<f64> {
+pub fn paper_speedup(row: &SpeedRow, paper: Option<&Paper>) -> Option<f64> {
     let is_near = |share: f64| (share / 100.0 * row.heads as f64 - row.removed as f64).abs() < 1.0;
     let mut same = paper?.rows("table4").iter().filter(|paper| paper.batch_size == Some(row.batch_size));
     same.find(|paper| paper.pruned_percent().is_some_and(is_near))?.speedup_percent

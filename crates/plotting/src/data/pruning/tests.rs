@@ -118,3 +118,19 @@ fn of_random_orders_there_is_a_median_and_a_range_and_complements_and_floors_sta
     assert_eq!(pruning.complement(series).unwrap().score_at(50.0, 5.0), Some((50.0, 25.0)));
     assert_eq!((series.score_at(50.0, 5.0), pruning.floors[&Scope::All].score), (Some((50.0, 29.0)), 0.5));
 }
+
+/// The margin is 0.6 points. The interval of step 2 holds more than that, the score of step 3 is below it, and the whole
+/// interval of step 4, so that 10 % are shown to be safe, 20 % are within it as measured, and 30 % may still be.
+#[test]
+fn the_tolerable_share_lies_in_its_interval() {
+    let mut pruning =
+        curve(&[(1, 29.9, Some(0.5)), (2, 29.5, Some(0.5)), (3, 29.2, Some(0.1)), (4, 28.0, Some(0.001))]);
+    let ends = [None, Some((-0.5, 0.3)), Some((-0.9, 0.1)), Some((-1.2, -0.4)), Some((-2.5, -0.7))];
+    for (row, ends) in pruning.series[0].runs[0].iter_mut().zip(ends) {
+        (row.delta_low, row.delta_high) = ends.unzip();
+    }
+    let found = |pruning: &Pruning| pruning.series[0].tolerable(pruning.judge(CRITERION));
+    assert_eq!(found(&pruning), Some(Tolerable { percent: 20.0, low: 10.0, high: 30.0 }));
+    let untested = curve(&[(1, 29.9, None)]);
+    assert_eq!(found(&untested), None);
+}

@@ -106,7 +106,7 @@ fn published_layers(cells: &[Published], model: &str, chosen: &str) -> Vec<Cells
         let deltas =
             cells.iter().filter(|cell| cell.attention == Some(attention)).filter_map(|cell| cell.delta);
         let lowest = deltas.min_by(f64::total_cmp)?;
-        let layers = enough_published(cells, attention)?;
+        let layers = enough_published(cells, attention)?.to_string();
         Some(row([model, attention.name(), chosen, "", &layers, &signed(lowest, 2)]))
     };
     Attention::ALL.into_iter().filter_map(of).collect()
@@ -119,7 +119,8 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Cells> {
         let worst = of_type.values().min_by(|one, other| gain(one).total_cmp(&gain(other)));
         let worst = worst.map_or(String::new(), |row| best.sweep.metric.change(row.score_delta));
         let judge = best.sweep.judge(criterion);
-        let [safe, no_loss] = Which::BOTH.map(|which| enough(&of_type, judge, which).unwrap_or_default());
+        let [safe, no_loss] = Which::BOTH
+            .map(|which| enough(&of_type, judge, which).map_or(String::new(), |found| found.to_string()));
         let chosen = best.selected_on.as_deref().unwrap_or("the same");
         row([&best.sweep.file.title(), attention.name(), chosen, &safe, &no_loss, &worst])
     };

@@ -1,0 +1,354 @@
+//! Everything of one subject, and all subjects beside each other, as plain tables and drawn figures: what a report is made of.
+//! Faults of one file keep nothing else from being shown.
+mod tasks;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use records::signature::Testing;
+use records::{HeadFunctionRow, RelevanceRow, Row, TrainingRow};
+
+use crate::chart::Chart;
+use crate::data::{segments, sweep};
+use crate::error::LeftOut;
+use crate::judge::{Adjustment, Criterion};
+use crate::paint;
+use crate::paper::Paper;
+use crate::registry::{self, ARTEFACTS, Artefact, Asked, Selection};
+use crate::source::{self, ResultFile, Source};
+use crate::table::{Cell, Table};
+use crate::view::agreement::{self, Importance};
+use crate::view::all_heads::{self, HeadMap, Known, Measure};
+use crate::view::comparison;
+use crate::view::speed::{self, Speed};
+use crate::view::summary::Subject;
+use crate::view::{Context, claim, training_log, verdicts};
+
+/// A drawn figure with its caption.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// The figure of the paper that this is, such as `Figure 1`, or what it shows.
+    pub name: &'static str,
+    /// What it shows: one sentence without a full stop.
+    pub title: String,
+    /// Further sentences of the caption, without full stops.
+    pub notes: Vec<String>,
+    /// The drawing.
+    pub svg: String,
+    /// Its width in print, in inches.
+    pub width: f64,
+}
+
+/// A table or a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// A table.
+    Table(Table),
+    /// A figure.
+    Figure(Figure),
+}
+
+/// What the registry draws under one name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// The command of `plotting` that draws it.
+    pub name: &'static str,
+    /// What it shows.
+    pub about: &'static str,
+    /// Its tables and figures; none if there are no results for it.
+    pub parts: Vec<Part>,
+}
+
+/// Something that a signature says, with its name.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Fact {
+    /// What it is.
+    pub name: &'static str,
+    /// What the signature has.
+    pub value: String,
+}
+
+/// The heads of a subject: a table of everything that is known of each, and maps of them.
+#[derive(Debug)]
+pub struct Heads {
+    /// One row for each head.
+    pub table: Table,
+    /// What maps can show.
+    pub measures: Vec<Measure>,
+    /// One map for each attention type.
+    pub maps: Vec<HeadMap>,
+    /// Places of the segments that the table names, counted from 1.
+    pub segments: Vec<usize>,
+    /// The split of these segments.
+    pub split: Option<String>,
+    /// SHA-256 of that split, as the signature has it.
+    pub data: Option<String>,
+}
+
+/// Everything of one subject.
+#[derive(Debug)]
+pub struct Gathered {
+    /// Its name, the folder of its results.
+    pub name: String,
+    /// The same as a reader should see it.
+    pub title: String,
+    /// What was found, in sentences without full stops.
+    pub claim: Vec<String>,
+    /// What made the sweep over single heads or, without one, the pruning curves.
+    pub facts: Vec<Fact>,
+    /// Whether it is a language model, of which the paper has no numbers.
+    pub is_language: bool,
+    /// The paper's numbers beside ours.
+    pub verdicts: Option<Table>,
+    /// All heads.
+    pub heads: Option<Heads>,
+    /// How it was trained.
+    pub training: Vec<Part>,
+    /// Everything that the registry draws, in its order; those without results too.
+    pub sections: Vec<Section>,
+    /// Files that could not be read or shown, or only in part, with the reason.
+    pub faults: Vec<String>,
+    subject: Subject,
+    importance: Option<Importance>,
+    pretrained: Option<String>,
+}
+
+impl Gathered {
+    /// Whether anything of it could be read.
+    pub fn has_any(&self) -> bool {
+        self.heads.is_some()
+            || !self.training.is_empty()
+            || self.sections.iter().any(|section| !section.parts.is_empty())
+    }
+}
+
+/// Reads results.
+#[derive(Debug)]
+pub struct Reader {
+    results: PathBuf,
+    paper: Option<Paper>,
+    alpha: f64,
+}
+
+impl Reader {
+    /// Of the results of all subjects in a folder, and of the published numbers in another, if that is there.
+    ///
+    /// # Errors
+    /// If the published numbers cannot be read.
+    pub fn new(results: &Path, paper: &Path, alpha: f64) -> Result<Self> {
+        let published = paper.is_dir().then(|| Paper::read(paper)).transpose()?;
+        Ok(Self { results: results.to_owned(), paper: published, alpha })
+    }
+
+    /// Whether the published numbers are there.
+    pub fn has_paper(&self) -> bool {
+        self.paper.is_some()
+    }
+
+    /// Names of all subjects, sorted.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn subjects(&self) -> Result<Vec<String>> {
+        source::subjects(&self.results)
+    }
+
+    fn context(&self) -> Context<'_> {
+        let criterion = Criterion { alpha: self.alpha, adjustment: Adjustment::None };
+        Context { criterion, paper: self.paper.as_ref() }
+    }
+
+    /// Everything of one subject. What cannot be read is among its faults.
+    ///
+    /// # Errors
+    /// If there is no such subject.
+    pub fn gather(&self, name: &str) -> Result<Gathered> {
+        source::folder(&self.results, name, sweep::EXPERIMENT)?;
+        let mut left_out = LeftOut { takes_all: true, ..LeftOut::default() };
+        let source = Source::subject(&self.results, name);
+        let asked = Asked {
+            context: self.context(),
+            results: &self.results,
+            attention: Selection::Paper,
+            against: None,
+            is_all: true,
+        };
+        let sections =
+            ARTEFACTS.iter().map(|artefact| section(artefact, &source, &asked, &mut left_out)).collect();
+        let subject = registry::subject(&self.results, name, &mut left_out);
+        let subject = left_out.keep(subject)?.unwrap_or_default();
+        let speed = source.one(speed::EXPERIMENT).and_then(Speed::read).ok();
+        let verdicts = verdicts::table(&subject, speed.as_ref(), self.context());
+        let importance =
+            left_out.keep_if_there(source.one(agreement::EXPERIMENT).and_then(Importance::read))?;
+        let heads = self.heads(&source, &subject, importance.clone(), &mut left_out)?;
+        let log = left_out.keep_if_there(training(&source))?;
+        let (training, pretrained) = log.unwrap_or_default();
+        let file = subject.files().next();
+        left_out.faults.extend(subject.files().filter_map(|file| file.remark()));
+        left_out.faults.sort();
+        left_out.faults.dedup();
+        Ok(Gathered {
+            name: name.to_owned(),
+            title: crate::origin::name(name),
+            claim: claim::sentences(&subject, self.context()),
+            facts: file.map(facts).unwrap_or_default(),
+            is_language: file.is_some_and(ResultFile::is_language),
+            verdicts,
+            heads,
+            training,
+            sections,
+            faults: left_out.faults,
+            subject,
+            importance,
+            pretrained,
+        })
+    }
+
+    fn heads(
+        &self,
+        source: &Source,
+        subject: &Subject,
+        importance: Option<Importance>,
+        left_out: &mut LeftOut,
+    ) -> Result<Option<Heads>> {
+        let own = subject.sweep.as_ref().map(|sweep| sweep.file.path.clone());
+        let mut known = Known { sweep: subject.sweep.clone(), importance, ..Known::default() };
+        for file in left_out.keep(source.all(sweep::EXPERIMENT, sweep::EXPERIMENT))?.unwrap_or_default() {
+            if Some(&file.path) != own.as_ref() {
+                known.others.extend(left_out.keep(sweep::Sweep::read(file, sweep::EXPERIMENT))?);
+            }
+        }
+        let functions = rows::<HeadFunctionRow>(source, "head-functions");
+        known.functions = left_out.keep_if_there(functions)?.map(|(_, rows)| rows).unwrap_or_default();
+        for file in left_out.keep(source.all("relevance", "relevance"))?.unwrap_or_default() {
+            let rules = file.stem("").trim_start_matches('-').to_owned();
+            let read = rows_of::<RelevanceRow>(file, "relevance");
+            known.relevance.extend(left_out.keep(read)?.map(|(_, rows)| (rules, rows)));
+        }
+        if let Some(sweep) = &known.sweep {
+            known.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
+        }
+        let Some(table) = all_heads::table(&known, self.context()) else { return Ok(None) };
+        let (measures, maps) = all_heads::maps(&known, self.context());
+        let changed = known.segments.values().flatten().map(|change| change.segment);
+        let changed: std::collections::BTreeSet<usize> = changed.collect();
+        let identity = known.sweep.as_ref().and_then(|sweep| sweep.file.identity());
+        let data = identity.and_then(|identity| identity.data.get(&identity.split).cloned());
+        let split = identity.map(|identity| identity.split.clone());
+        Ok(Some(Heads { table, measures, maps, segments: changed.into_iter().collect(), split, data }))
+    }
+
+    /// The names of [`Self::key_numbers`].
+    pub fn key_names() -> [&'static str; 3] {
+        claim::KEY_NUMBERS
+    }
+
+    /// The base, how many heads change it significantly after adjustment, and the share that can go.
+    pub fn key_numbers(&self, gathered: &Gathered) -> [Cell; 3] {
+        claim::key_numbers(&gathered.subject, self.context())
+    }
+
+    /// All subjects beside each other, and what could not be compared.
+    ///
+    /// # Errors
+    /// If a figure cannot be drawn.
+    pub fn comparison(&self, all: Vec<Gathered>) -> Result<(Vec<Section>, Vec<String>)> {
+        let mut left_out = LeftOut { takes_all: true, ..LeftOut::default() };
+        let pairings = tasks::pairings(&all, &mut left_out)?;
+        let subjects: Vec<_> = all.into_iter().map(|gathered| gathered.subject).collect();
+        let mut sections = Vec::new();
+        let mut add = |name, about, drawn: Option<(Table, Chart)>| -> Result<()> {
+            let Some((table, chart)) = drawn else { return Ok(()) };
+            let parts = vec![Part::Figure(figure(&chart)?), Part::Table(table.visible())];
+            sections.push(Section { name, about, parts });
+            Ok(())
+        };
+        add("shares", "How many heads can go?", comparison::shares(&subjects, self.context()))?;
+        add("effects", "How much do single heads do?", comparison::effects(&subjects, self.context()))?;
+        let tasks = comparison::tasks(&pairings).map(|table| Part::Table(table.visible()));
+        let about = "Do the same heads matter for several tasks?";
+        sections.extend(tasks.map(|table| Section { name: "tasks", about, parts: vec![table] }));
+        Ok((sections, left_out.faults))
+    }
+}
+
+/// One artefact of all its files.
+fn section(artefact: &Artefact, source: &Source, asked: &Asked<'_>, left_out: &mut LeftOut) -> Section {
+    let mut parts = Vec::new();
+    let files = left_out.keep(artefact.reads.files(source, asked)).ok().flatten();
+    for file in files.unwrap_or_default() {
+        let drawn = (artefact.draw)(file, asked, left_out);
+        for sheet in left_out.keep(drawn).ok().flatten().unwrap_or_default() {
+            let chart = sheet.chart.as_ref().map(figure).transpose();
+            parts.extend(left_out.keep(chart).ok().flatten().flatten().map(Part::Figure));
+            // Sheets that are not printed are part of one that is.
+            let tables = sheet.tables.into_iter().filter(|_| sheet.is_printed);
+            parts.extend(tables.map(|table| Part::Table(table.visible())));
+        }
+    }
+    Section { name: artefact.name, about: artefact.about, parts }
+}
+
+fn figure(chart: &Chart) -> Result<Figure> {
+    let visible = |text: &String| records::visible::one_line(text);
+    Ok(Figure {
+        name: chart.name,
+        title: visible(&chart.title),
+        notes: chart.notes.iter().map(visible).collect(),
+        svg: paint::svg(chart)?,
+        width: chart.width,
+    })
+}
+
+fn rows<R: Row>(source: &Source, experiment: &str) -> Result<(ResultFile, Vec<R>)> {
+    rows_of(source.one(experiment)?, experiment)
+}
+
+fn rows_of<R: Row>(mut file: ResultFile, experiment: &str) -> Result<(ResultFile, Vec<R>)> {
+    let rows = file.rows(experiment)?;
+    Ok((file, rows))
+}
+
+/// How a subject was trained, and the pretrained model that it began with, if any.
+fn training(source: &Source) -> Result<(Vec<Part>, Option<String>)> {
+    let (file, rows) = rows_of::<TrainingRow>(source.one(training_log::STEM)?, training_log::EXPERIMENT)?;
+    let pretrained = file.identity().and_then(|identity| {
+        let name = identity.arguments.get("checkpoint")?.as_str()?.to_owned();
+        identity.weights.is_some().then_some(name)
+    });
+    let table = Part::Table(training_log::table(&file, &rows).visible());
+    let drawn = (rows.len() > 1).then(|| figure(&training_log::figure(&file, &rows))).transpose()?;
+    Ok((drawn.map(Part::Figure).into_iter().chain([table]).collect(), pretrained))
+}
+
+/// What the signature says of a file: data, seed, commit, command, machine.
+fn facts(file: &ResultFile) -> Vec<Fact> {
+    let Some(signature) = &file.signature else {
+        return vec![Fact { name: "Signature", value: "none beside the file".to_owned() }];
+    };
+    let (identity, run) = (&signature.identity, signature.runs.last());
+    let data = identity.data.get(&identity.split).map(|sum| format!(" (sha256 {sum})")).unwrap_or_default();
+    let testing = signature.testing.map(|Testing { resamples, seed, margin_percent }| {
+        format!("{resamples} resamples, seed {seed}, margin {margin_percent} %")
+    });
+    let commit = run.and_then(|run| {
+        let changed = if run.modified == Some(true) { ", with changes that are not committed" } else { "" };
+        Some(format!("{}{changed}", run.commit.as_ref()?))
+    });
+    let command = run.map(|run| run.command.join(" "));
+    let facts = [
+        ("File", Some(file.path.display().to_string())),
+        ("Data", file.scored().map(|scored| scored + &data)),
+        ("Score", Some(identity.metric.clone()).filter(|metric| !metric.is_empty())),
+        ("Tests", testing),
+        ("Seed", identity.seed.map(|seed| seed.to_string())),
+        ("Weights", identity.weights.as_ref().map(|sum| format!("sha256 {sum}"))),
+        ("Command", command),
+        ("Commit", commit),
+        ("Machine", file.machine()),
+    ];
+    let fact =
+        |(name, value): (_, Option<String>)| Some(Fact { name, value: records::visible::one_line(&value?) });
+    facts.into_iter().filter_map(fact).collect()
+}

@@ -1,0 +1,320 @@
+//! Everything that is known of each head: one table, and for each score the colours of a map of heads (no such table is in the
+//! paper).
+use std::collections::{BTreeMap, BTreeSet};
+
+use records::rows::functions::{CONFIDENCE, POSITIONAL_ALL, SYNTACTIC};
+use records::{AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, RelevanceRow};
+
+use super::agreement::Importance;
+use super::{Context, heat_map};
+use crate::chart::{Chart, Color, Layer};
+use crate::data::segments::SegmentChange;
+use crate::data::sweep::Sweep;
+use crate::judge::Adjustment;
+use crate::palette::{SILVER, diverging, small_text_on};
+use crate::table::{Cell, Row, Table};
+use crate::words::{p_value, signed, tenths};
+
+/// What was measured of the heads of one subject; each part may be absent.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// The sweep that the table is about.
+    pub sweep: Option<Sweep>,
+    /// Those on other splits.
+    pub others: Vec<Sweep>,
+    pub importance: Option<Importance>,
+    pub functions: Vec<HeadFunctionRow>,
+    /// By the rules that the rows go by.
+    pub relevance: Vec<(String, Vec<RelevanceRow>)>,
+    pub segments: BTreeMap<Head, Vec<SegmentChange>>,
+}
+
+/// A column: its name, and the cell of each head that has one.
+type Column = (String, BTreeMap<Head, Cell>);
+
+impl Known {
+    /// All heads, in the order of the attention types.
+    pub fn heads(&self) -> BTreeSet<Head> {
+        let swept = self.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
+        swept.chain(self.importance.iter().flat_map(|found| found.rows.iter().map(of_importance))).collect()
+    }
+
+    fn columns(&self, context: Context<'_>) -> Vec<Column> {
+        let mut columns = Vec::new();
+        columns.extend(self.sweep.iter().flat_map(|sweep| tested(sweep, context)));
+        columns.extend(self.others.iter().map(elsewhere));
+        columns.extend(self.importance.iter().flat_map(scores));
+        columns.extend(self.relevance.iter().map(|(rules, rows)| relevance(rules, rows)));
+        columns.extend((!self.functions.is_empty()).then(|| functions(&self.functions)));
+        let words = |(head, changes): (&Head, &Vec<SegmentChange>)| {
+            let each = changes.iter().map(|change| format!("{}: {}", change.segment, change.words));
+            (*head, Cell { text: each.collect::<Vec<_>>().join("; "), ..Cell::default() })
+        };
+        columns
+            .extend((!self.segments.is_empty()).then(|| {
+                ("segments that change most".to_owned(), self.segments.iter().map(words).collect())
+            }));
+        columns
+    }
+}
+
+fn of_importance(row: &ImportanceRow) -> Head {
+    Head { attention: row.attention, layer: row.layer, head: row.head }
+}
+
+/// One row for each head.
+pub fn table(known: &Known, context: Context<'_>) -> Option<Table> {
+    let heads = known.heads();
+    let columns = known.columns(context);
+    let row = |head: &Head| {
+        let cells = columns.iter().map(|(_, cells)| cells.get(head).cloned().unwrap_or_default());
+        Row::new(head.to_string(), cells)
+    };
+    let file = known
+        .sweep
+        .as_ref()
+        .map(|sweep| &sweep.file)
+        .or(known.importance.as_ref().map(|found| &found.file))?;
+    let judge = known.sweep.as_ref().map(|sweep| sweep.judge(family(context).criterion));
+    let ranks = "numbers in brackets are ranks among all heads, 1 for the greatest score";
+    let segments = "segments are counted from 1 in the order of the split, those with the greatest change first; BLEU is that of \
+                    the segment alone";
+    Some(Table {
+        name: "All heads",
+        label: format!("all-heads-{}", file.subject),
+        title: format!(
+            "What is known of each head, named by attention type, layer and number; {}",
+            file.title()
+        ),
+        headings: ["Head", "Measured"],
+        columns: columns.iter().map(|(name, _)| name.clone()).collect(),
+        rows: heads.iter().map(row).collect(),
+        mark: judge.map(|judge| judge.description("heads")),
+        summary: [ranks, segments].map(str::to_owned).to_vec(),
+        remarks: file.remark().into_iter().collect(),
+        ..Table::default()
+    })
+}
+
+/// The same with p-values adjusted for the family.
+pub fn family(context: Context<'_>) -> Context<'_> {
+    let mut context = context;
+    context.criterion.adjustment = Adjustment::Family;
+    context
+}
+
+/// The change with its interval and p-values.
+fn tested(sweep: &Sweep, context: Context<'_>) -> Vec<Column> {
+    let metric = &sweep.metric;
+    let column = |name: &str, cell: &dyn Fn(&AblationRow) -> Option<Cell>| {
+        let cells = sweep.rows.iter().filter_map(|row| Some((row.head_id(), cell(row)?)));
+        (name.to_owned(), cells.collect())
+    };
+    let p = |p: Option<f64>| p.map(|p| Cell::number(p_value(p).replace("p = ", "").replace("p <", "<"), p));
+    let change = format!("change of {}", metric.label());
+    vec![
+        column(&change, &|row| {
+            let is_marked = family(context).criterion.holds(row);
+            Some(Cell::number(metric.change(row.score_delta), row.score_delta).marked(is_marked))
+        }),
+        column("95 % interval", &|row| {
+            let (low, high) = row.delta_low.zip(row.delta_high)?;
+            Some(Cell::number(format!("{} to {}", metric.change(low), metric.change(high)), low))
+        }),
+        column("p", &|row| p(row.p_value)),
+        column("adjusted p", &|row| p(row.p_adjusted)),
+    ]
+}
+
+fn elsewhere(sweep: &Sweep) -> Column {
+    let cell = |row: &AblationRow| Cell::number(sweep.metric.change(row.score_delta), row.score_delta);
+    let split = sweep.file.scored().unwrap_or_default();
+    let name = format!("change of {} on {split}", sweep.metric.label());
+    (name, sweep.rows.iter().map(|row| (row.head_id(), cell(row))).collect())
+}
+
+/// Each score with its rank.
+fn scores(importance: &Importance) -> Vec<Column> {
+    let heads: Vec<_> = importance.rows.iter().map(of_importance).collect();
+    let column = |(score, values): &(super::agreement::HeadScore, Vec<f64>)| {
+        (score.label().to_owned(), heads.iter().copied().zip(ranked(values)).collect())
+    };
+    importance.known().iter().map(column).collect()
+}
+
+/// Numbers with their ranks, 1 for the greatest; equal numbers have the same one.
+fn ranked(values: &[f64]) -> Vec<Cell> {
+    let rank = |value: f64| 1 + values.iter().filter(|other| **other > value).count();
+    values
+        .iter()
+        .map(|&value| Cell::number(format!("{value:.3} ({})", rank(value)).replace('-', "\u{2212}"), value))
+        .collect()
+}
+
+fn relevance(rules: &str, rows: &[RelevanceRow]) -> Column {
+    let head = |row: &RelevanceRow| {
+        Some(Head { attention: row.attention.parse().ok()?, layer: row.layer, head: row.head })
+    };
+    let values: Vec<_> = rows.iter().map(|row| row.relevance).collect();
+    let cells = rows.iter().zip(ranked(&values)).filter_map(|(row, cell)| Some((head(row)?, cell)));
+    (format!("relevance, rules of the {rules}"), cells.collect())
+}
+
+/// What each head does, of what reaches its threshold.
+fn functions(rows: &[HeadFunctionRow]) -> Column {
+    let mut words: BTreeMap<Head, Vec<String>> = BTreeMap::new();
+    let counts = |row: &&HeadFunctionRow| ![CONFIDENCE, POSITIONAL_ALL].contains(&row.function.as_str());
+    for row in rows.iter().filter(counts) {
+        let Ok(attention) = row.attention.parse() else { continue };
+        let found = words.entry(Head { attention, layer: row.layer, head: row.head }).or_default();
+        if row.holds != Some(true) {
+            continue;
+        }
+        let above = row.margin_points.filter(|_| row.function == SYNTACTIC);
+        let above =
+            above.map_or(String::new(), |points| format!(", {} points above position", signed(points, 1)));
+        let (function, detail, share) = (&row.function, &row.detail, tenths(100.0 * row.share));
+        found.push(format!("{function} {detail} ({share} %{above})"));
+    }
+    let cell = |(head, words): (Head, Vec<String>)| {
+        let text = if words.is_empty() { "none that was looked for".to_owned() } else { words.join("; ") };
+        (head, Cell { text, ..Cell::default() })
+    };
+    ("what it does".to_owned(), words.into_iter().map(cell).collect())
+}
+
+/// A map of the heads of one attention type, with the colours of every measure.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct HeadMap {
+    /// Its attention type, and what that attends from and to.
+    pub attention: String,
+    /// The same in words.
+    pub description: String,
+    /// Layer by layer, the first one first; heads without a number are absent.
+    pub layers: Vec<Vec<Option<MapCell>>>,
+}
+
+/// One head of a map.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct MapCell {
+    /// `enc-enc:1:2`
+    pub head: String,
+    /// Its number in its layer.
+    pub number: usize,
+    /// Whether masking it changes the score significantly, adjusted for the number of heads.
+    pub is_significant: bool,
+    /// For each measure the colour of its cell and that of text on it, as `#rrggbb`.
+    pub colors: Vec<[String; 2]>,
+}
+
+/// What the colours of maps show.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Measure {
+    /// Its name.
+    pub name: String,
+    /// The numbers that the ends and the middle of the colours stand for, blue first.
+    pub ends: [String; 3],
+}
+
+/// The number of each head from -1 to 1, if it has one, and whether it is marked.
+type Painted = BTreeMap<Head, (Option<f64>, bool)>;
+
+/// The maps of all attention types, and the measures that they have colours for: the effect of masking, then each score. The
+/// colours are those of the figures.
+pub fn maps(known: &Known, context: Context<'_>) -> (Vec<Measure>, Vec<HeadMap>) {
+    let heads = known.heads();
+    let types: Vec<_> =
+        Attention::ALL.into_iter().filter(|one| heads.iter().any(|head| head.attention == *one)).collect();
+    let (mut measures, mut painted) = (Vec::new(), Vec::new());
+    if let Some(sweep) = &known.sweep {
+        let chart = heat_map::effects(sweep, family(context));
+        let (name, ends) = chart.color_bar.clone().unwrap_or_default();
+        painted.push(cells(&chart, &sweep.attentions(), 0));
+        measures.push(Measure { name, ends });
+    }
+    if let Some(found) = &known.importance {
+        let chart = heat_map::scores(found);
+        let of_file: Vec<_> =
+            types.iter().copied().filter(|one| found.rows.iter().any(|row| row.attention == *one)).collect();
+        for (place, (score, values)) in found.known().iter().enumerate() {
+            let most = values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+            painted.push(cells(&chart, &of_file, place * of_file.len()));
+            let end = format!("{most:.3}");
+            measures.push(Measure {
+                name: score.label().to_owned(),
+                ends: [format!("\u{2212}{end}"), "0".to_owned(), end],
+            });
+        }
+    }
+    let map = |attention: &Attention| {
+        let of_type = || heads.iter().filter(|head| head.attention == *attention);
+        let extent = of_type().fold((0, 0), |most, head| (most.0.max(head.layer), most.1.max(head.head)));
+        let cell = |layer: usize, number: usize| {
+            let head = Head { attention: *attention, layer: layer + 1, head: number + 1 };
+            heads.contains(&head).then(|| map_cell(head, &painted))
+        };
+        let description = known
+            .sweep
+            .as_ref()
+            .map(|sweep| &sweep.file)
+            .or(known.importance.as_ref().map(|found| &found.file));
+        HeadMap {
+            attention: attention.to_string(),
+            description: description.map_or("", |file| file.description(*attention)).to_owned(),
+            layers: (0..extent.0)
+                .map(|layer| (0..extent.1).map(|number| cell(layer, number)).collect())
+                .collect(),
+        }
+    };
+    let maps = types.iter().map(map).collect();
+    (measures, maps)
+}
+
+fn map_cell(head: Head, painted: &[Painted]) -> MapCell {
+    let hex = |Color(red, green, blue): Color| format!("#{red:02x}{green:02x}{blue:02x}");
+    let color = |values: &Painted| {
+        let value = values.get(&head).and_then(|(value, _)| *value);
+        let paper = value.map_or(SILVER, diverging);
+        [hex(paper), hex(small_text_on(paper))]
+    };
+    MapCell {
+        head: head.to_string(),
+        number: head.head,
+        is_significant: painted
+            .first()
+            .and_then(|values| values.get(&head))
+            .is_some_and(|(_, is_marked)| *is_marked),
+        colors: painted.iter().map(color).collect(),
+    }
+}
+
+/// The cells of the panels of these attention types, from the panel at `first` on.
+fn cells(chart: &Chart, attentions: &[Attention], first: usize) -> Painted {
+    let panels = chart.panels.iter().skip(first).zip(attentions);
+    let of = |(panel, attention): (&crate::chart::Panel, &Attention)| {
+        let attention = *attention;
+        let cells = panel
+            .layers
+            .iter()
+            .filter_map(|layer| if let Layer::Cells(cells) = layer { Some(cells) } else { None });
+        let named = |cell: &crate::chart::Cell| {
+            (
+                Head { attention, layer: cell.place.1 + 1, head: cell.place.0 + 1 },
+                (cell.value, cell.is_marked),
+            )
+        };
+        cells.flatten().map(named).collect::<Vec<_>>()
+    };
+    panels.flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_scores_have_the_same_rank() {
+        let texts = ranked(&[0.5, -0.25, 0.5, 0.75]).into_iter().map(|cell| cell.text);
+        assert_eq!(texts.collect::<Vec<_>>(), ["0.500 (2)", "\u{2212}0.250 (4)", "0.500 (2)", "0.750 (1)"]);
+    }
+}

@@ -1,0 +1,87 @@
+//! What was found on one subject, in sentences and in three numbers.
+use records::{AblationRow, Order, Scope};
+
+use super::Context;
+use super::summary::Subject;
+use crate::data::pruning::{Pruning, Tolerable};
+use crate::data::sweep::Sweep;
+use crate::table::Cell;
+use crate::view::all_heads::family;
+use crate::words::{count, short, tenths};
+
+/// The names of [`key_numbers`].
+pub const KEY_NUMBERS: [&str; 3] =
+    ["base", "heads that change it, adjusted", "share of heads that can go (%) [95 % interval]"];
+
+/// How many heads matter, which one most, and how many can go; none where neither was measured.
+pub fn sentences(subject: &Subject, context: Context<'_>) -> Vec<String> {
+    let heads = subject.sweep.iter().flat_map(|sweep| heads(sweep, context));
+    heads.chain(subject.pruning.iter().filter_map(|pruning| share(pruning, context))).collect()
+}
+
+fn heads(sweep: &Sweep, context: Context<'_>) -> Vec<String> {
+    let criterion = family(context).criterion;
+    let tally = criterion.tally(&sweep.rows.iter().collect::<Vec<_>>());
+    let (metric, title) = (&sweep.metric, sweep.file.title());
+    let verb = if tally.significant == 1 { "changes" } else { "change" };
+    let counted = if tally.tested > 0 {
+        let heads = count(tally.tested, "head");
+        format!(
+            "{} of {heads} {verb} {} significantly after adjustment for their number",
+            tally.significant,
+            metric.label()
+        )
+    } else {
+        "no head was tested for significance".to_owned()
+    };
+    let size = |row: &&AblationRow| row.score_delta.abs();
+    let most = sweep.rows.iter().max_by(|one, other| size(one).total_cmp(&size(other)));
+    let most = most.map_or(String::new(), |row| {
+        let ends = row.delta_low.zip(row.delta_high);
+        let ends = ends
+            .map(|(low, high)| format!(" (95 % interval {} to {})", metric.change(low), metric.change(high)));
+        let (change, head) = (metric.change(row.score_delta), row.head_id());
+        format!(
+            "; the largest change of the {} is {change}{}, without head {head}",
+            sweep.base_line(),
+            ends.unwrap_or_default()
+        )
+    });
+    let test = format!("significant: {}", sweep.judge(criterion).description("heads"));
+    [format!("masked one at a time in {title}, {counted}{most}"), test]
+        .into_iter()
+        .chain(sweep.missing_heads())
+        .collect()
+}
+
+fn tolerable(pruning: &Pruning, context: Context<'_>) -> Option<Tolerable> {
+    pruning.find(Scope::All, Order::Importance)?.tolerable(pruning.judge(context.criterion))
+}
+
+fn share(pruning: &Pruning, context: Context<'_>) -> Option<String> {
+    let Tolerable { percent, low, high } = tolerable(pruning, context)?;
+    let margin = short(pruning.judge(context.criterion).margin_percent());
+    let safe = if low > 0.0 { format!("{} % are", tenths(low)) } else { "none is".to_owned() };
+    let [percent, low, high] = [percent, low, high].map(tenths);
+    Some(format!(
+        "masked together by importance, {percent} % of the heads can go with a loss of at most {margin} % of the score (95 % \
+         interval {low} to {high} %), of which {safe} shown to be safe"
+    ))
+}
+
+/// The base, how many heads change it significantly after adjustment, and the share that can go.
+pub fn key_numbers(subject: &Subject, context: Context<'_>) -> [Cell; 3] {
+    let sweep = subject.sweep.as_ref();
+    let base = sweep.map(|sweep| sweep.metric.described(sweep.base));
+    let base = base.or(subject.pruning.as_ref().map(|pruning| pruning.metric.described(pruning.base)));
+    let tally = sweep.map(|sweep| family(context).criterion.tally(&sweep.rows.iter().collect::<Vec<_>>()));
+    let heads = tally.filter(|tally| tally.tested > 0).map(|tally| {
+        let share = tally.significant as f64 / tally.tested as f64;
+        Cell::number(format!("{} of {}", tally.significant, tally.tested), share)
+    });
+    let share = subject.pruning.as_ref().and_then(|pruning| tolerable(pruning, context)).map(|found| {
+        let [percent, low, high] = [found.percent, found.low, found.high].map(tenths);
+        Cell::number(format!("{percent} [{low} to {high}]"), found.percent)
+    });
+    [base.map_or(Cell::default(), Cell::from), heads.unwrap_or_default(), share.unwrap_or_default()]
+}

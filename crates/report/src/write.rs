@@ -1,0 +1,106 @@
+//! Pages from templates, and where they go.
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use minijinja::{Environment, Value, context};
+use plotting::{Gathered, Reader, Section};
+use sha2::{Digest, Sha256};
+
+use crate::args::Args;
+use crate::pages::{self, Described};
+
+const STYLE: &str = include_str!("../templates/report.css");
+const SCRIPT: &str = include_str!("../templates/report.js");
+const TEMPLATES: [(&str, &str); 5] = [
+    ("base.html", include_str!("../templates/base.html")),
+    ("macros.html", include_str!("../templates/macros.html")),
+    ("subject.html", include_str!("../templates/subject.html")),
+    ("index.html", include_str!("../templates/index.html")),
+    ("comparison.html", include_str!("../templates/comparison.html")),
+];
+
+/// Writes pages.
+pub struct Writer<'a> {
+    args: &'a Args,
+    templates: Environment<'static>,
+}
+
+impl<'a> Writer<'a> {
+    /// With all templates.
+    pub fn new(args: &'a Args) -> Result<Self> {
+        let mut templates = Environment::new();
+        for (name, source) in TEMPLATES {
+            templates.add_template(name, source)?;
+        }
+        templates.add_global("style", Value::from_safe_string(STYLE.to_owned()));
+        templates.add_global("script", Value::from_safe_string(SCRIPT.to_owned()));
+        templates.add_global("font", Value::from_safe_string(BASE64_STANDARD.encode(plotting::FONT)));
+        // Only this script runs, whatever a text in the page may hold.
+        templates.add_global(
+            "script_hash",
+            Value::from_safe_string(BASE64_STANDARD.encode(Sha256::digest(SCRIPT))),
+        );
+        templates.add_global("version", env!("CARGO_PKG_VERSION"));
+        Ok(Self { args, templates })
+    }
+
+    /// The report of a subject, to `out` or beside its results.
+    pub fn subject(&self, gathered: &Gathered, out: Option<&Path>) -> Result<()> {
+        let path = self.args.results.join(&gathered.name).join("report.html");
+        let page = pages::subject(gathered, &self.described(&gathered.name));
+        let has_index = context! { has_index => self.args.all };
+        self.write("subject.html", context! { ..page, ..has_index }, out.map_or(path, Path::to_owned))
+    }
+
+    /// The page that leads to all reports.
+    pub fn index(&self, reader: &Reader, all: &[Gathered]) -> Result<()> {
+        let descriptions: Vec<_> = all.iter().map(|gathered| self.described(&gathered.name)).collect();
+        let path = self.args.results.join("report.html");
+        self.write("index.html", pages::index(reader, all, &descriptions), path)
+    }
+
+    /// The page with all subjects beside each other.
+    pub fn comparison(&self, sections: &[Section], faults: &[String]) -> Result<()> {
+        let path = self.args.results.join("comparison.html");
+        self.write("comparison.html", pages::comparison(sections, faults), path)
+    }
+
+    /// What the file of a subject says.
+    fn described(&self, subject: &str) -> Described {
+        let path = self.args.experiments.join(format!("{subject}.toml"));
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                let fault = format!("how it was made: cannot read `{}`: {error}", path.display());
+                return Described { fault: Some(fault), ..Described::default() };
+            }
+        };
+        match text.parse::<toml::Table>() {
+            Ok(table) => {
+                let description = table.get("description").and_then(toml::Value::as_str).map(str::to_owned);
+                Described { text: Some(text), description, fault: None }
+            }
+            Err(error) => {
+                let fault = format!("`{}` is not TOML: {}", path.display(), error.message());
+                Described { text: Some(text), description: None, fault: Some(fault) }
+            }
+        }
+    }
+
+    fn write(&self, template: &str, page: Value, path: PathBuf) -> Result<()> {
+        let context = || format!("cannot write `{}`", path.display());
+        let html = self
+            .templates
+            .get_template(template)
+            .and_then(|found| found.render(page))
+            .with_context(context)?;
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).with_context(context)?;
+        }
+        durable::write(&path, html).with_context(context)?;
+        anstream::eprintln!("wrote {}", records::visible::one_line(&path.display().to_string()));
+        Ok(())
+    }
+}

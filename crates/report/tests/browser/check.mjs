@@ -1,0 +1,149 @@
+// Opens reports in headless Chromium: no console errors, every figure there, sorting, cards by click and by keyboard, CSV, dark,
+// print, phone width, and no violation that axe-core finds.
+//
+//   node check.mjs RESULTS [--shots FOLDER]
+//
+// RESULTS is a folder in which `report --all` has written. CHROMIUM names the browser, if it is not `chromium`.
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import puppeteer from "puppeteer-core";
+
+const [folder, option, shots] = process.argv.slice(2);
+assert(folder && (!option || (option === "--shots" && shots)), "usage: node check.mjs RESULTS [--shots FOLDER]");
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const LARGEST = 4 * 1024 * 1024;
+const FIRST_PAINT = 1000; // milliseconds
+
+const pages = ["report.html", "comparison.html", ...readdirSync(folder).map((name) => join(name, "report.html"))]
+  .filter((name) => existsSync(join(folder, name)));
+assert(pages.length > 2, `no reports in ${folder}`);
+if (shots) mkdirSync(shots, { recursive: true });
+
+const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const downloads = mkdtempSync(join(tmpdir(), "reports-"));
+// The sandbox needs rights that containers lack; the pages are our own.
+const browser = await puppeteer.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
+let problems = 0;
+const check = (name, holds, found = "") => {
+  if (holds) return;
+  problems += 1;
+  console.error(`${name}: ${found}`);
+};
+
+// All rules, or those that a change of colours or of width bears on.
+const violations = async (page, name, rules) => {
+  // By the protocol, since the page's own policy lets no other script in.
+  if (!rules) await page.evaluate(axe);
+  const found = await page.evaluate((only) => window.axe.run(document, only ? { runOnly: only } : {}), rules);
+  const words = ({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 200)} (${nodes.length})`;
+  check(`${name}: axe`, found.violations.length === 0, found.violations.map(words).join("\n"));
+};
+
+const widest = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+
+const sorting = async (page, name) => {
+  const found = await page.evaluate(() => {
+    const values = (table, column) => [...table.tBodies[0].rows].map((row) => row.cells[column].dataset.value);
+    const isSorted = (numbers, sign) =>
+      numbers.every((number, place) => place === 0 || sign * (number - numbers[place - 1]) >= 0);
+    for (const table of document.querySelectorAll(".table table")) {
+      const columns = [...table.querySelectorAll(".columns th")];
+      const column = columns.findIndex((heading, place) => place > 0 && values(table, place).filter(Boolean).length > 2);
+      if (column < 0) continue;
+      const button = columns[column].querySelector("button");
+      const sorted = ["ascending", "descending"].map((direction, turn) => {
+        button.click();
+        const numbers = values(table, column).filter((value) => value !== undefined).map(Number);
+        return columns[column].getAttribute("aria-sort") === direction && isSorted(numbers, turn ? -1 : 1);
+      });
+      button.click();
+      if (!sorted.every(Boolean)) return table.dataset.name;
+    }
+    return null;
+  });
+  check(`${name}: sorting`, found === null, found);
+};
+
+const cards = async (page, name) => {
+  const heads = await page.$$(".map button");
+  if (heads.length === 0) return;
+  const title = () => page.$eval("#card-title", (element) => element.textContent);
+  await heads[1].click();
+  const [clicked, facts] = [await title(), await page.$$eval("#card-body dt", (terms) => terms.length)];
+  check(`${name}: card by click`, /layer 1, head 2$/.test(clicked) && facts > 2, `${clicked}, ${facts} facts`);
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  check(`${name}: card by keyboard`, /layer 1, head 3$/.test(await title()), await title());
+  const color = () => page.$eval(".map button", (button) => button.style.background);
+  const measures = await page.$$eval("#measure option", (options) => options.map((option) => option.value));
+  const before = await color();
+  if (measures.length > 1) {
+    await page.select("#measure", measures[1]);
+    check(`${name}: colours`, (await color()) !== before, before);
+    await page.select("#measure", measures[0]);
+  }
+};
+
+const saving = async (page, name) => {
+  const session = await browser.target().createCDPSession();
+  await session.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: downloads });
+  const rows = await page.$eval(".table table", (table) => [table.dataset.name, table.tBodies[0].rows.length]);
+  await page.$eval(".save", (button) => button.click());
+  const file = join(downloads, `${rows[0]}.csv`);
+  for (let turn = 0; turn < 100 && !existsSync(file); turn += 1) await new Promise((done) => setTimeout(done, 50));
+  const lines = existsSync(file) ? readFileSync(file, "utf8").trim().split("\r\n").length : 0;
+  check(`${name}: CSV`, lines === rows[1] + 1, `${lines} lines for ${rows[1]} rows`);
+};
+
+const shot = async (page, name, kind) => {
+  if (shots) await page.screenshot({ path: join(shots, `${name.replace(/\W+/g, "-")}-${kind}.png`), fullPage: true });
+};
+
+for (const name of pages) {
+  const path = resolve(folder, name);
+  check(`${name}: size`, statSync(path).size < LARGEST, statSync(path).size);
+  const page = await browser.newPage();
+  page.on("console", (message) => check(`${name}: console`, message.type() !== "error", message.text()));
+  page.on("pageerror", (error) => check(`${name}: script`, false, error.message));
+  page.on("request", (request) => check(`${name}: network`, /^(file|data|blob):/.test(request.url()), request.url()));
+  await page.setViewport({ width: 1280, height: 900 });
+  await page.goto(pathToFileURL(path).href);
+  const painted = () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
+  const paint = await page.waitForFunction(painted, { timeout: 10000 }).then((found) => found.jsonValue());
+  check(`${name}: first paint`, paint < FIRST_PAINT, `${paint} ms`);
+  const figures = await page.$$eval("figure svg", (all) =>
+    all.map((svg) => [svg.querySelector("title")?.textContent, svg.getBoundingClientRect().height]));
+  check(`${name}: figures`, name === "report.html" || figures.length > 0, "none");
+  for (const [title, height] of figures) check(`${name}: figure ${title}`, title && height > 50, `${height} high`);
+  await violations(page, `${name}, wide`);
+  check(`${name}: width`, (await widest(page)) <= 0, await widest(page));
+  await sorting(page, name);
+  await cards(page, name);
+  await saving(page, name);
+  await shot(page, name, "wide");
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
+  await violations(page, `${name}, dark`, ["color-contrast"]);
+  await shot(page, name, "dark");
+  await page.emulateMediaFeatures([]);
+  await page.setViewport({ width: 360, height: 780, isMobile: true, hasTouch: true });
+  check(`${name}: phone`, (await widest(page)) <= 0, `${await widest(page)} too wide`);
+  await violations(page, `${name}, phone`, ["scrollable-region-focusable", "target-size"]);
+  await shot(page, name, "phone");
+  await page.setViewport({ width: 1280, height: 900 });
+  await page.emulateMediaType("print");
+  const printed = await page.evaluate(() => ({
+    maps: [...document.querySelectorAll(".map, #card, .save, nav")].filter((one) => one.getClientRects().length).length,
+    cut: [...document.querySelectorAll(".table > .scroll")].filter((box) => box.scrollHeight > box.clientHeight + 2).length,
+  }));
+  check(`${name}: print`, printed.maps === 0 && printed.cut === 0, JSON.stringify(printed));
+  if (shots) await page.pdf({ path: join(shots, `${name.replace(/\W+/g, "-")}.pdf`), preferCSSPageSize: true, printBackground: true });
+  await page.close();
+}
+await browser.close();
+rmSync(downloads, { recursive: true });
+console.log(`${pages.length} pages, ${problems} problems`);
+process.exitCode = problems > 0 ? 1 : 0;

@@ -1,0 +1,265 @@
+//! The binary, from the outside: pages, exit codes and messages. The results are those that `plotting` is tested with, which are
+//! made up; names and texts that are hostile are put into copies of them.
+#![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use scraper::{ElementRef, Html, Selector};
+use tempfile::TempDir;
+
+const HOSTILE: &str = "<img src=x onerror=alert(1)>&\"'";
+
+fn repository(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+}
+
+/// Copies the results of one subject, and gives the copy this name.
+fn copy(folder: &TempDir, from: &Path, name: &str) {
+    let copy = folder.path().join("results").join(name);
+    fs::create_dir_all(&copy).unwrap();
+    for file in fs::read_dir(from).unwrap().flatten().filter(|file| file.path().is_file()) {
+        fs::copy(file.path(), copy.join(file.file_name())).unwrap();
+    }
+}
+
+/// A folder with a copy of the results that are made up.
+fn results() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for subject in ["tiny-translation", "tiny-inference", "tiny-language"] {
+        copy(&folder, &repository("crates/plotting/tests/results").join(subject), subject);
+    }
+    folder
+}
+
+/// Exit code and stderr of a command in the folder that holds `results`.
+fn run(folder: &TempDir, arguments: &[&str]) -> (i32, String) {
+    let mut command = Command::cargo_bin("report").unwrap();
+    command.current_dir(folder.path()).args(arguments).arg("--paper").arg(repository("data/paper"));
+    let output = command.output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn page(folder: &TempDir, name: &str) -> Html {
+    Html::parse_document(&fs::read_to_string(folder.path().join("results").join(name)).unwrap())
+}
+
+fn all<'a>(page: &'a Html, selector: &str) -> Vec<ElementRef<'a>> {
+    page.select(&Selector::parse(selector).unwrap()).collect()
+}
+
+fn text(page: &Html, selector: &str) -> String {
+    all(page, selector).into_iter().flat_map(|element| element.text()).collect()
+}
+
+/// What every page must be, by what a parser makes of it.
+fn check(page: &Html, name: &str) {
+    assert!(page.errors.is_empty(), "{name}: {:?}", page.errors);
+    let levels =
+        all(page, "h1, h2, h3").into_iter().map(|heading| heading.value().name()[1..].parse::<u8>().unwrap());
+    let levels: Vec<_> = levels.collect();
+    assert!(levels[0] == 1 && levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{name}: {levels:?}");
+    assert_eq!(all(page, "h1").len(), 1, "{name}");
+    for landmark in ["header", "main", "footer"] {
+        assert_eq!(all(page, landmark).len(), 1, "{name}: {landmark}");
+    }
+    let mut ids: Vec<_> = all(page, "[id]").into_iter().map(|element| element.attr("id").unwrap()).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "{name}: an id is there twice");
+    for table in all(page, ".table table") {
+        let inside = |selector: &str| table.select(&Selector::parse(selector).unwrap()).count();
+        let columns = inside(".columns th");
+        assert!(inside("caption") == 1 && inside("th:not([scope])") == 0, "{name}: {}", table.html());
+        for row in table.select(&Selector::parse("tbody tr").unwrap()) {
+            assert_eq!(row.child_elements().count(), columns, "{name}: {}", row.html());
+        }
+    }
+    let pictures = all(page, "svg").len();
+    assert_eq!(all(page, "figure svg[role=img] > title").len(), pictures, "{name}: a figure without a title");
+    for link in all(page, "a[href^='#']") {
+        let target = &link.attr("href").unwrap()[1..];
+        assert!(ids.contains(&target), "{name}: no #{target}");
+    }
+    let outside = all(page, "[src], link, iframe, object, a[href^=http]");
+    assert!(outside.is_empty(), "{name}: needs a network");
+    let policy = all(page, "meta[http-equiv=Content-Security-Policy]")[0].attr("content").unwrap();
+    assert!(policy.starts_with("default-src 'none';") && !policy.contains("http"), "{policy}");
+}
+
+#[test]
+fn all_subjects_have_a_report_and_an_index_leads_to_them() {
+    let folder = results();
+    let (code, stderr) = run(&folder, &["--all"]);
+    assert_eq!(code, 0, "{stderr}");
+    let index = page(&folder, "report.html");
+    check(&index, "index");
+    let links: Vec<_> =
+        all(&index, "tbody a").into_iter().map(|link| link.attr("href").unwrap().to_owned()).collect();
+    assert_eq!(
+        links,
+        ["tiny-inference", "tiny-language", "tiny-translation"].map(|name| format!("{name}/report.html"))
+    );
+    for link in &links {
+        let report = page(&folder, link);
+        check(&report, link);
+        assert!(all(&report, "figure").len() > 2, "{link}");
+        assert!(all(&report, "#heads .map button").len() > 4, "{link}");
+    }
+    let comparison = page(&folder, "comparison.html");
+    check(&comparison, "comparison");
+    assert_eq!(all(&comparison, "figure").len(), 2);
+    let published = all(&comparison, "tbody th").into_iter().map(|row| row.text().collect::<String>());
+    assert!(
+        published.filter(|row| row.starts_with("paper: ")).count() >= 3,
+        "the paper's shares stand beside ours"
+    );
+}
+
+/// What stands in the report is what stands in the files: the table of all heads has a row for each, with its numbers.
+#[test]
+fn every_head_has_a_button_and_a_row_with_its_numbers() {
+    let folder = results();
+    assert_eq!(run(&folder, &["tiny-translation"]).0, 0);
+    let report = page(&folder, "tiny-translation/report.html");
+    let buttons: Vec<_> = all(&report, ".map button")
+        .into_iter()
+        .map(|head| head.attr("data-head").unwrap().to_owned())
+        .collect();
+    let table = all(&report, "#heads .table table")[0];
+    let select = |selector: &str| Selector::parse(selector).unwrap();
+    let rows: Vec<_> = table.select(&select("tbody tr")).collect();
+    assert_eq!(buttons.len(), rows.len());
+    let csv = fs::read_to_string(folder.path().join("results/tiny-translation/ablate-one.csv")).unwrap();
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    let delta = header.iter().position(|name| *name == "score_delta").unwrap();
+    let lines: Vec<_> = lines.collect();
+    assert_eq!(lines.len(), rows.len());
+    for line in lines {
+        let name = line[..3].join(":");
+        let row =
+            rows.iter().find(|row| row.select(&select("th")).next().unwrap().text().eq([name.as_str()]));
+        let cell = row.unwrap().select(&select("td")).next().unwrap();
+        let shown: f64 = cell.attr("data-value").unwrap().parse().unwrap();
+        assert!((shown - line[delta].parse::<f64>().unwrap()).abs() < 1e-12, "{name}: {shown}");
+        assert!(buttons.contains(&name), "{name} has no button");
+    }
+    let columns = text(&report, "#heads .table .columns");
+    for part in ["95 % interval", "adjusted p", "change of BLEU on shifted", "importance", "oracle"] {
+        assert!(columns.contains(part), "{columns}");
+    }
+    let verdicts = text(&report, "#paper tbody");
+    assert!(verdicts.contains("8 of 96") && verdicts.contains("cannot be said"), "{verdicts}");
+}
+
+#[test]
+fn names_and_texts_with_markup_show_as_themselves() {
+    let folder = results();
+    copy(&folder, &repository("crates/plotting/tests/results/tiny-language"), HOSTILE);
+    let script = "</script><script>alert(2)</script>\u{1b}[31m\u{202e}";
+    let toml = format!("description = '''{HOSTILE} {{{{ 7 * 7 }}}}'''\n# {script}\n")
+        .replace(['\u{1b}', '\u{202e}'], "");
+    fs::create_dir(folder.path().join("experiments")).unwrap();
+    fs::write(folder.path().join("experiments").join(format!("{HOSTILE}.toml")), &toml).unwrap();
+    let groups = folder.path().join("results").join(HOSTILE).join("ablate-one-questions.json");
+    let named = fs::read_to_string(&groups).unwrap();
+    let mut named: serde_json::Value = serde_json::from_str(&named).unwrap();
+    named["identity"]["arguments"]["groups"][0]["name"] = script.into();
+    named["runs"][0]["command"] = serde_json::json!(["ablate-one", script]);
+    fs::write(&groups, named.to_string()).unwrap();
+    let (code, stderr) = run(&folder, &["--all"]);
+    assert_eq!(code, 0, "{stderr}");
+    let name = format!("{HOSTILE}/report.html");
+    let report = page(&folder, &name);
+    check(&report, "hostile");
+    assert_eq!(text(&report, "h1"), HOSTILE);
+    assert!(text(&report, "header p").contains(&format!("{HOSTILE} {{{{ 7 * 7 }}}}")));
+    assert!(text(&report, "#made pre").contains("</script><script>alert(2)"));
+    let everything = text(&report, "main");
+    assert!(everything.contains("</script><script>alert(2)") && !everything.contains(['\u{1b}', '\u{202e}']));
+    assert_eq!((all(&report, "img").len(), all(&report, "script").len()), (0, 1));
+    let index = page(&folder, "report.html");
+    check(&index, "hostile index");
+    assert!(text(&index, "tbody").contains(HOSTILE));
+    let link = all(&index, "tbody a")[0].attr("href").unwrap().to_owned();
+    assert_eq!(link, "%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%26%22%27/report.html");
+}
+
+#[test]
+fn what_is_torn_or_wrong_is_named_and_never_zero() {
+    let folder = results();
+    let file = |name: &str| folder.path().join("results/tiny-inference").join(name);
+    // A run that is still going: no checksum yet, and its last line is torn.
+    let unfinished = |name: &str| {
+        let path = file(&format!("{name}.json"));
+        let mut signature: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        signature["complete"] = serde_json::Value::Null;
+        fs::write(&path, signature.to_string()).unwrap();
+    };
+    unfinished("ablate-one");
+    let sweep = fs::read_to_string(file("ablate-one.csv")).unwrap();
+    fs::write(file("ablate-one.csv"), &sweep[..sweep.len() - 9]).unwrap();
+    // An edited file, a missing column, and the signature of another file.
+    let curve = fs::read_to_string(file("iterative-prune.csv")).unwrap();
+    fs::write(file("iterative-prune.csv"), curve.replacen("91", "19", 1)).unwrap();
+    unfinished("speed-bench");
+    let speed = fs::read_to_string(file("speed-bench.csv")).unwrap();
+    fs::write(file("speed-bench.csv"), speed.replacen("batch_size", "batch", 1)).unwrap();
+    fs::copy(file("speed-bench.json"), file("ablate-all-but-one.json")).unwrap();
+    let (code, stderr) = run(&folder, &["tiny-inference"]);
+    assert_eq!(code, 0, "{stderr}");
+    let report = page(&folder, "tiny-inference/report.html");
+    check(&report, "torn");
+    let faults = text(&report, ".warning");
+    for part in [
+        "the last line of `ablate-one.csv` is torn",
+        "iterative-prune.csv`",
+        "speed-bench.csv`",
+        "ablate-all-but-one.csv` is of `speed-bench`",
+    ] {
+        assert!(faults.contains(part) && stderr.contains(part), "{part}: {faults}{stderr}");
+    }
+    let (heads, rows) = (sweep.lines().count() - 1, all(&report, "#heads .table tbody tr").len());
+    assert_eq!(rows, heads - 1, "the torn head has no row");
+    assert!(
+        all(&report, "#speed, #more-and-more-heads").is_empty(),
+        "nothing is drawn of what cannot be read"
+    );
+}
+
+#[test]
+fn where_nothing_can_be_read_the_exit_code_is_1() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("results/empty")).unwrap();
+    for (arguments, expected) in [
+        (&["empty"][..], "nothing of `empty` can be read: there are no results"),
+        (&["nothing"], "unknown subject `nothing`: `results` has empty"),
+        (&["../empty"], "is not the name of a subject"),
+        (&["--all"], "has no results that can be read"),
+    ] {
+        let (code, stderr) = run(&folder, arguments);
+        assert!(code == 1 && stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+    let (code, stderr) = run(&folder, &["empty", "--all"]);
+    assert!(code == 2 && stderr.contains("cannot be used with"), "{stderr}");
+}
+
+/// The committed results: each report is under 4 MB, and is made of its own results alone.
+#[test]
+fn reports_of_the_committed_results_are_whole_and_small() {
+    let out = tempfile::tempdir().unwrap();
+    let subjects =
+        fs::read_dir(repository("results")).unwrap().flatten().filter(|entry| entry.path().is_dir());
+    for subject in subjects.map(|entry| entry.file_name().into_string().unwrap()) {
+        let file = out.path().join("page.html");
+        let mut command = Command::cargo_bin("report").unwrap();
+        command.current_dir(repository("")).args([subject.as_str(), "--out"]).arg(&file).assert().success();
+        let size = fs::metadata(&file).unwrap().len();
+        assert!(size < 4 << 20, "{subject}: {size} bytes");
+        check(&Html::parse_document(&fs::read_to_string(&file).unwrap()), &subject);
+    }
+}
