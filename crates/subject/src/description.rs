@@ -13,6 +13,7 @@ use crate::locate::locate;
 use crate::subject::{Scored, Subject};
 use crate::task::{Described, Task};
 use crate::tasks;
+use crate::tune::{FineTuned, FineTuning};
 
 /// A subject that is read but not yet opened: what can be checked before any long work.
 #[derive(Debug)]
@@ -156,6 +157,17 @@ impl Description {
     /// a checkpoint that is taken as it is.
     pub fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error> {
         self.described.train(machine, results, again)
+    }
+
+    /// Trains the [trained](Self::train) model on under gates, unless that was done already; a run that was killed goes on.
+    ///
+    /// With `again` it is trained on anew; what is there is used until the new one is complete.
+    ///
+    /// # Errors
+    /// If the model is not there or not trained here, data is missing or at fault, a file cannot be written, or the loss is no
+    /// longer a number.
+    pub fn fine_tune(&self, machine: &Machine, tuning: &FineTuning, again: bool) -> Result<FineTuned, Error> {
+        self.described.fine_tune(machine, tuning, again)
     }
 
     /// Makes the subject ready, training its model on first use.
