@@ -39,7 +39,7 @@ pub(crate) trait AnyDescribed: Any + Debug {
     fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error>;
 
     /// Trains the trained model on under gates, unless that was done already.
-    fn fine_tune(&self, machine: &Machine, tuning: &FineTuning, again: bool) -> Result<FineTuned, Error>;
+    fn fine_tune(&self, machine: &Machine, tuning: &FineTuning) -> Result<FineTuned, Error>;
 
     /// Opens a checkpoint that is taken as it is, or the model that is trained here, on first use.
     fn open(&self, machine: &Machine, results: &Path) -> Result<Box<dyn Subject>, Error>;
@@ -118,8 +118,8 @@ impl<T: Task> AnyDescribed for Described<T> {
         T::train(self, machine, results, again)
     }
 
-    fn fine_tune(&self, machine: &Machine, tuning: &FineTuning, again: bool) -> Result<FineTuned, Error> {
-        T::fine_tune(self, machine, tuning, again)
+    fn fine_tune(&self, machine: &Machine, tuning: &FineTuning) -> Result<FineTuned, Error> {
+        T::fine_tune(self, machine, tuning)
     }
 
     fn open(&self, machine: &Machine, results: &Path) -> Result<Box<dyn Subject>, Error> {

@@ -93,6 +93,11 @@ impl Description {
         self.described.outline().dev
     }
 
+    /// Passes over the training split that its model is trained for; none if it is a checkpoint that is taken as it is.
+    pub fn epochs(&self) -> Option<usize> {
+        self.described.outline().epochs
+    }
+
     /// The split that importance is measured on unless another is asked for.
     pub fn estimate_split(&self) -> &str {
         self.described.outline().estimate
@@ -161,13 +166,11 @@ impl Description {
 
     /// Trains the [trained](Self::train) model on under gates, unless that was done already; a run that was killed goes on.
     ///
-    /// With `again` it is trained on anew; what is there is used until the new one is complete.
-    ///
     /// # Errors
     /// If the model is not there or not trained here, data is missing or at fault, a file cannot be written, or the loss is no
     /// longer a number.
-    pub fn fine_tune(&self, machine: &Machine, tuning: &FineTuning, again: bool) -> Result<FineTuned, Error> {
-        self.described.fine_tune(machine, tuning, again)
+    pub fn fine_tune(&self, machine: &Machine, tuning: &FineTuning) -> Result<FineTuned, Error> {
+        self.described.fine_tune(machine, tuning)
     }
 
     /// Makes the subject ready, training its model on first use.

@@ -102,12 +102,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     }
 
     /// Trains the model on under gates; for tasks that are [`Trained`](crate::train::Trained).
-    fn fine_tune(
-        described: &Described<Self>,
-        _: &Machine,
-        _: &FineTuning,
-        _again: bool,
-    ) -> Result<FineTuned, Error> {
+    fn fine_tune(described: &Described<Self>, _: &Machine, _: &FineTuning) -> Result<FineTuned, Error> {
         Err(Error::NotTrained { name: described.name.clone() })
     }
 

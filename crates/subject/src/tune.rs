@@ -95,7 +95,6 @@ pub(crate) fn fine_tune<T: Trained>(
     described: &Described<T>,
     machine: &Machine,
     tuning: &FineTuning,
-    again: bool,
 ) -> Result<FineTuned, Error> {
     let recipe = T::recipe(&described.spec)?;
     let recipe = recipe.ok_or_else(|| Error::NotTrained { name: described.name.clone() })?;
@@ -119,8 +118,8 @@ pub(crate) fn fine_tune<T: Trained>(
         keep: recipe.keep,
         stay: Some(Stay { epochs: &last, steps: &[] }),
     };
-    if again || !plan.is_finished::<Error>(&[])? {
-        run(described, machine, &plan, (tuning, &base, again))?;
+    if !plan.is_finished::<Error>(&[])? {
+        run(described, machine, &plan, (tuning, &base))?;
     }
     let rows: Vec<TrainingRow> = read_complete(&curve)?;
     let kept = match recipe.keep {
@@ -144,12 +143,12 @@ fn run<T: Trained>(
     described: &Described<T>,
     machine: &Machine,
     plan: &TrainingPlan<'_>,
-    (tuning, base, again): (&FineTuning, &Path, bool),
+    (tuning, base): (&FineTuning, &Path),
 ) -> Result<(), Error> {
     let (spec, outline) = (&described.spec, T::outline(&described.spec));
     let tokenizer = T::load_tokenizer(spec, base)?;
     let (train, dev) = (described.read(machine, outline.train)?, described.read(machine, outline.dev)?);
-    let Some(workplace) = plan.begin::<Error>(again, &[])? else { return Ok(()) };
+    let Some(workplace) = plan.begin::<Error>(false, &[])? else { return Ok(()) };
     let encode = |split, examples| T::encode_split(spec, &tokenizer, (split, examples), machine.quiet);
     let mut identity = Identity::new("fine-tuning", &described.name);
     outline.train.clone_into(&mut identity.split);

@@ -3,6 +3,7 @@ pub mod agreement;
 pub mod best_heads;
 pub mod cross_domain;
 pub mod dynamics;
+pub mod gates;
 pub mod groups;
 pub mod heat_map;
 pub mod histogram;

@@ -141,9 +141,8 @@ impl Task for Classification {
         described: &Described<Self>,
         machine: &Machine,
         tuning: &FineTuning,
-        again: bool,
     ) -> Result<FineTuned, Error> {
-        crate::tune::fine_tune(described, machine, tuning, again)
+        crate::tune::fine_tune(described, machine, tuning)
     }
 
     fn load(

@@ -138,9 +138,8 @@ impl Task for Translation {
         described: &Described<Self>,
         machine: &Machine,
         tuning: &FineTuning,
-        again: bool,
     ) -> Result<FineTuned, Error> {
-        crate::tune::fine_tune(described, machine, tuning, again)
+        crate::tune::fine_tune(described, machine, tuning)
     }
 
     /// A folder as it comes from a hub, or one that was trained here, perhaps for another subject: that is without
