@@ -100,7 +100,7 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
 fn a_price_closes_heads() {
     let folder = folder(TRANSLATOR);
     let arguments =
-        ["--lambda", "0,10", "--gate-learning-rate", "0.5", "--attention", "all", "--epochs", "2"];
+        ["--lambda", "0,10", "--gate-learning-rate", "0.2", "--attention", "all", "--epochs", "2"];
     command(folder.path(), &arguments).assert().success();
     let gates = found(folder.path(), Method::Gates);
     let [free, dear] = &gates[..] else { panic!("{gates:?}") };

@@ -254,3 +254,110 @@ impl Saved {
         Ok(Self { history: history.unbind(0), multipliers: saved.get(MULTIPLIERS)? })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core_masking::{Attention, LayerShape, to_vec};
+
+    fn layout() -> HeadLayout {
+        HeadLayout::new([(Attention::SelfAttention, LayerShape::plain(2, 2, 6))])
+    }
+
+    /// Four heads.
+    fn plan(pull: Pull, start: GateStart) -> GateTraining {
+        GateTraining {
+            heads: layout().heads(),
+            start,
+            learning_rate: 0.1,
+            multiplier_rate: 0.02,
+            pull,
+            seed: 3,
+        }
+    }
+
+    fn started(pull: Pull) -> Concrete {
+        Concrete::start(&plan(pull, GateStart::Open), |_| 2, Device::Cpu)
+    }
+
+    /// From 4 to 2 heads in the first 5 of 10 steps: 0.4 a step.
+    #[test]
+    fn the_target_falls_in_the_first_half_of_the_steps() {
+        let mut gates = started(Pull::Heads(2));
+        for (step, expected) in [(1, 3.6), (3, 2.8), (5, 2.0), (6, 2.0), (10, 2.0)] {
+            gates.begin_step(step, 10);
+            assert!((gates.target - expected).abs() < 1e-12, "step {step}: {}", gates.target);
+        }
+    }
+
+    /// 4 gates with odds of e² 11^0.33 where 2 are wanted: d = (4 p - 2) / 4. Both multipliers are 0, so the loss is too; what the
+    /// optimiser lowers has the gradients -d and -d², so that they rise.
+    #[test]
+    fn multipliers_rise_while_too_many_gates_are_open() {
+        let mut gates = started(Pull::Heads(2));
+        gates.begin_step(10, 10);
+        let penalty = gates.penalty();
+        penalty.backward();
+        let odds = 2_f64.exp() * 11_f64.powf(0.33);
+        let excess = (4.0 * odds / (1.0 + odds) - 2.0) / 4.0;
+        let found = to_vec::<f64>(&gates.multipliers.as_ref().unwrap().grad());
+        let expected = [-excess, -excess * excess];
+        assert!(found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-6), "{found:?}");
+        assert_eq!((penalty.double_value(&[]), gates.price()), (0.0, 0.0));
+    }
+
+    /// A price of 1/4 for each of 4 open gates, of which as many are expected as their odds say.
+    #[test]
+    fn a_price_is_paid_for_each_gate() {
+        let gates = started(Pull::Lambda(0.25));
+        let odds = 2_f64.exp() * 11_f64.powf(0.33);
+        assert!((gates.penalty().double_value(&[]) - odds / (1.0 + odds)).abs() < 1e-6);
+        assert_eq!((gates.price(), gates.closed().len()), (1.0, 0));
+    }
+
+    #[test]
+    fn threads_draw_the_same_gates_and_steps_others() {
+        let mut gates = started(Pull::Lambda(0.1));
+        let mut shared = gates.share();
+        let mut drawn = Vec::new();
+        for step in [1, 2] {
+            let of_step = [&mut gates, &mut shared].map(|gates| {
+                gates.begin_step(step, 10);
+                to_vec::<f64>(&gates.noise)
+            });
+            assert_eq!(of_step[0], of_step[1]);
+            drawn.extend(of_step);
+        }
+        assert_ne!(drawn[0], drawn[2]);
+        let open = gates.sample(&layout()).unwrap().stacked();
+        assert_eq!(open[&Attention::SelfAttention].size(), [2, 1, 2]);
+    }
+
+    /// Two heads in each module: ±sqrt(3/2).
+    #[test]
+    fn the_start_of_the_authors_is_random_within_its_limits() {
+        let first = plan(Pull::Heads(1), GateStart::Authors).first(|_| 2);
+        assert!(first.iter().all(|at| at.abs() <= 1.5_f32.sqrt()) && first[0] != first[1], "{first:?}");
+    }
+
+    #[test]
+    fn saved_gates_go_on_with_their_history() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut gates = started(Pull::Heads(2));
+        gates.begin_epoch();
+        let _ = tch::no_grad(|| gates.gates.log_alpha().shallow_clone().g_sub_scalar_(0.5));
+        let _ = tch::no_grad(|| gates.multipliers.as_ref().unwrap().shallow_clone().g_add_scalar_(0.25));
+        gates.save(folder.path()).unwrap();
+
+        let plan = plan(Pull::Heads(2), GateStart::Open);
+        let mut loaded = Concrete::load(&plan, folder.path(), Device::Cpu).unwrap();
+        assert_eq!(to_vec::<f64>(loaded.multipliers.as_ref().unwrap()), [0.25; 2]);
+        loaded.begin_epoch();
+        loaded.save(folder.path()).unwrap();
+        let history = gate_history(folder.path(), &plan.heads).unwrap();
+        let at = history.iter().map(|gates| to_vec::<f64>(gates.log_alpha())[0]);
+        assert_eq!(at.collect::<Vec<_>>(), [2.0, 1.5, 1.5]);
+        let refused = gate_history(folder.path(), &plan.heads[1..]).unwrap_err().to_string();
+        assert!(refused.contains("gates.history"), "{refused}");
+    }
+}
