@@ -102,7 +102,7 @@ fn a_price_closes_heads() {
     let arguments =
         ["--lambda", "0,10", "--gate-learning-rate", "0.2", "--attention", "all", "--epochs", "2"];
     command(folder.path(), &arguments).assert().success();
-    let gates = found(folder.path(), Method::Gates);
+    let gates: Vec<GateRow> = rows(folder.path(), "train-gates-all.csv");
     let [free, dear] = &gates[..] else { panic!("{gates:?}") };
     assert_eq!((free.lambda, dear.lambda, dear.target), (Some(0.0), Some(10.0), None));
     assert_eq!((free.heads, dear.kept, dear.kept_heads.as_str()), (18, 0, ""));
@@ -213,7 +213,7 @@ fn what_cannot_be_is_refused_before_anything_is_trained() {
         (&["--heads", "0"][..], "--heads 0: from 1 to 6 heads"),
         (&["--heads", "7"], "--heads 7: from 1 to 6 heads"),
         (&["--heads", "2,2"], "given twice in --heads"),
-        (&["--attention", "self"], "no self attention"),
+        (&["--attention", "self"], "no `self` attention"),
         (&["--attention", "all", "--train", "encoder"], "--train encoder needs gates on its heads alone"),
         (&["--shard", "1/2"], "--shard 1/2"),
     ] {

@@ -168,21 +168,20 @@ fn paper_remark(paper: &Paper) -> Option<String> {
 
 /// How many heads gates leave in each layer, a row for each number that they leave: Figures 9 and 10.
 pub fn figure9(gates: &Gates) -> Option<Chart> {
-    let scopes: Vec<Scope> =
-        gates.scopes().into_iter().filter(|&scope| !gates.of(scope, Method::Gates).is_empty()).collect();
-    let panels: Vec<Panel> = scopes.iter().flat_map(|&scope| layers(gates, scope)).collect();
+    let panels: Vec<Panel> = gates.scopes().into_iter().flat_map(|scope| layers(gates, scope)).collect();
+    let meaning =
+        "numbers: heads that stay in a layer; the darker, the more of those in the panel".to_owned();
+    let title = "Heads that gates leave, by attention type and layer (Voita et al. 2019)";
+    let notes = std::iter::once(meaning).chain(gates.recipe()).chain(gates.file.remark());
     (!panels.is_empty()).then(|| Chart {
         name: "Figures 9 and 10",
         label: format!("{LAYERS}-{}", gates.file.subject),
-        title: format!("Heads that gates leave, by attention type and layer (Voita et al. 2019); {}", gates.file.title()),
-        notes: std::iter::once("the number of heads that stay in a layer, and its share of the heads that its type could have there".to_owned())
-            .chain(gates.recipe())
-            .chain(gates.file.remark())
-            .collect(),
+        title: format!("{title}; {}", gates.file.title()),
+        notes: notes.collect(),
         width: if panels.len() > 1 { TEXT } else { COLUMN },
         columns: panels.len().min(3),
         legend: Vec::new(),
-        color_bar: Some(("share of the greatest number in the panel".to_owned(), ["", "0", "1"].map(str::to_owned))),
+        color_bar: None,
         panels,
     })
 }
@@ -192,9 +191,9 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
     let mut rows = gates.of(scope, Method::Gates);
     rows.dedup_by_key(|row| row.kept);
     let found: Vec<_> = rows.iter().map(|row| by_layer(row)).collect();
-    let types: BTreeSet<Attention> =
-        found.iter().flat_map(|layers| layers.keys().map(|(of, _)| *of)).collect();
-    let deepest = found.iter().flat_map(|layers| layers.keys().map(|(_, layer)| *layer)).max().unwrap_or(1);
+    let places = || found.iter().flat_map(|layers| layers.keys());
+    let types: BTreeSet<Attention> = places().map(|(attention, _)| *attention).collect();
+    let deepest = places().map(|(_, layer)| *layer).max().unwrap_or(1);
     let panel = |(place, attention): (usize, Attention)| {
         let count = |row: usize, layer: usize| found[row].get(&(attention, layer + 1)).copied().unwrap_or(0);
         let all = (0..rows.len()).flat_map(|row| (0..deepest).map(move |layer| (row, layer)));
@@ -204,7 +203,7 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
             Cell { value: Some(count as f64 / most as f64), text: count.to_string(), ..Cell::default() }
         });
         let names = rows.iter().map(|row| vec![row.kept.to_string()]).collect();
-        let y = Axis::named("heads that stay in all", names).downwards();
+        let y = Axis::named("in all", names).downwards();
         let x = Axis::named("layer", (1..=deepest).map(|layer| vec![layer.to_string()]).collect());
         Panel::new(
             attention.to_string(),
@@ -227,51 +226,41 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
     let types: Vec<_> = of_type.into_iter().filter(|(_, kept)| kept(&gates.rows[0]).is_some()).collect();
     let is_there = |method: &Method| gates.rows.iter().any(|row| row.method == *method);
     let methods: Vec<Method> = Method::ALL.into_iter().filter(is_there).collect();
-    let scored =
-        |row: Option<&GateRow>| row.map_or(table::Cell::default(), |row| scored(gates, row, context));
-    let mut rows = Vec::new();
-    for scope in gates.scopes() {
-        let mut leaders = gates.of(scope, Method::Ungated);
-        leaders.extend(gates.of(scope, Method::Gates));
-        for leader in leaders {
-            let kept = types
-                .iter()
-                .map(|(_, kept)| kept(leader).map_or(table::Cell::default(), |kept| kept.to_string().into()));
-            let of_method = |method: &Method| {
-                gates
-                    .of(scope, *method)
-                    .into_iter()
-                    .find(|row| row.kept == leader.kept && (*method != leader.method || *row == leader))
-            };
-            let cells = kept.chain(methods.iter().map(|method| scored(of_method(method)))).collect();
-            let price = leader.lambda.map_or(String::new(), |lambda| format!(", \u{3bb} {lambda}"));
-            rows.push(Row { label: format!("{} of {}{price}", leader.kept, leader.heads), cells });
-        }
-    }
+    let of_methods = |leader: &GateRow| {
+        let cell = |&method: &Method| {
+            let same = gates.of(leader.attention, method).into_iter().find(|row| row.kept == leader.kept);
+            let own = if method == leader.method { Some(leader) } else { same };
+            own.map(|row| scored(gates, row, context)).unwrap_or_default()
+        };
+        methods.iter().map(cell).collect::<Vec<_>>()
+    };
+    let row = |leader: &GateRow| {
+        let number = |kept: usize| table::Cell::from(kept.to_string());
+        let kept = types.iter().map(|(_, kept)| kept(leader).map(number).unwrap_or_default());
+        let price = leader.lambda.map_or(String::new(), |lambda| format!(", \u{3bb} {lambda}"));
+        let label = format!("{} of {}{price}", leader.kept, leader.heads);
+        Row { label, cells: kept.chain(of_methods(leader)).collect() }
+    };
+    let leaders = gates.scopes().into_iter().flat_map(|scope| {
+        [Method::Ungated, Method::Gates].into_iter().flat_map(move |method| gates.of(scope, method))
+    });
+    let (worse, alpha) = (gates.metric.worse_side(), short(context.criterion.alpha));
+    let before = format!("before: {}", gates.metric.described(gates.base));
+    let columns = types.iter().map(|(name, _)| (*name).to_owned());
     Table {
         name: "Table 2",
         label: format!("{TABLE}-{}", gates.file.subject),
         title: format!(
-            "Heads that stay, and {} of models trained on without the others, with the 95 % interval of the change in brackets (Voita et al. 2019); {}",
+            "Heads that stay, and {} of models trained on without the others, with the 95 % interval of the change in \
+             brackets (Voita et al. 2019); {}",
             gates.metric.label(),
             gates.file.title()
         ),
         headings: ["Heads with gates that stay", "Heads by type, and score by method"],
-        columns: types
-            .iter()
-            .map(|(name, _)| (*name).to_owned())
-            .chain(methods.into_iter().map(name))
-            .collect(),
-        rows,
-        mark: Some(format!(
-            "significantly {} before (p < {})",
-            gates.metric.worse_side(),
-            short(context.criterion.alpha)
-        )),
-        summary: [format!("before: {}", gates.metric.described(gates.base))]
-            .into_iter()
-            .chain(gates.recipe())
-            .collect(),
+        columns: columns.chain(methods.iter().copied().map(name)).collect(),
+        rows: leaders.map(row).collect(),
+        mark: Some(format!("significantly {worse} before (p < {alpha})")),
+        summary: std::iter::once(before).chain(gates.recipe()).collect(),
         remarks: context.paper.and_then(paper_remark).into_iter().chain(gates.file.remark()).collect(),
         ..Table::default()
     }
