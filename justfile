@@ -159,6 +159,26 @@ head-functions subject="demo-translation" *args: (build "head-functions")
 relevance subject="demo-translation" *args: (build "relevance")
     {{ run }} relevance -- "$@"
 
+# Train gates that close heads (Voita et al. 2019): `--heads N` keeps so many, `--lambda` sets a price; `--control` for what they are compared with
+[group('beyond the paper')]
+train-gates subject="demo-translation" *args: (build "train-gates")
+    {{ run }} train-gates -- "$@"
+
+# Figure 7 of Voita et al. (2019): the score with the heads that gates leave, beside as many by importance and at random, all trained on alike
+[group('beyond the paper')]
+reproduce-v19-figure7 subject="demo-translation" *args: (build "train-gates" "plotting")
+    file=$({{ run }} train-gates -- --epochs 3 --control ungated,importance,random "$@") && {{ run }} plotting -- v19-figure7 "$file"
+
+# Figures 9 and 10 of Voita et al. (2019): the heads that gates leave, by attention type and layer, where all have gates
+[group('beyond the paper')]
+reproduce-v19-figure9 subject="demo-translation" *args: (build "train-gates" "plotting")
+    file=$({{ run }} train-gates -- --epochs 3 --attention all "$@") && {{ run }} plotting -- v19-figure9 "$file"
+
+# Table 2 of Voita et al. (2019): gates on the heads of all attention types, and all weights trained on
+[group('beyond the paper')]
+reproduce-v19-table2 subject="demo-translation" *args: (build "train-gates" "plotting")
+    file=$({{ run }} train-gates -- --epochs 3 --attention all --control importance "$@") && {{ run }} plotting -- v19-table2 "$file"
+
 # Beyond the paper: search for better sets of heads than importance gives; Figure 3 then shows them; `--search swap` exchanges heads
 [group('beyond the paper')]
 joint-search subject="demo-inference" *args: (build "iterative-prune")

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tch::{Device, Kind, Tensor};
 
-use crate::{Attention, Error, HeadLayout, HeadSet};
+use crate::{Attention, Error, HeadId, HeadLayout, HeadSet};
 
 /// One gate for each head of a model and each row of a batch.
 #[derive(Debug)]
@@ -136,6 +136,29 @@ impl Gates {
         };
         let modules = |layers: Vec<Vec<f32>>| layers.into_iter().map(module).collect();
         Ok(Self::new(gates.into_iter().map(|(key, layers)| (key, modules(layers))).collect()))
+    }
+
+    /// One row with a value for each of `heads`, `[heads]`, and open for all others; a gradient flows back to `values`.
+    ///
+    /// # Errors
+    /// If there is a head that the model does not have.
+    pub fn of_heads(layout: &HeadLayout, heads: &[HeadId], values: &Tensor) -> Result<Self, Error> {
+        heads.iter().try_for_each(|&id| layout.check(id))?;
+        let mut gates = Self::open(layout, (values.kind(), values.device()));
+        for (&attention, layers) in &mut gates.modules {
+            for (layer, module) in layers.iter_mut().enumerate() {
+                let is_own = |id: &HeadId| id.attention() == attention && id.layer_index() == layer;
+                let own = || heads.iter().zip(0_i64..).filter(|(id, _)| is_own(id));
+                let index = |places: Vec<i64>| Tensor::from_slice(&places).to_device(values.device());
+                let from = index(own().map(|(_, place)| place).collect());
+                let to = index(own().map(|(id, _)| id.head_index() as i64).collect());
+                if from.numel() > 0 {
+                    let values = values.index_select(0, &from).unsqueeze(0); // [1, own]
+                    *module = Module { values: module.values.index_copy(1, &to, &values), open: false };
+                }
+            }
+        }
+        Ok(gates)
     }
 
     /// Gates from one tensor `[layers, rows, heads]` or `[layers, rows, heads, queries]` for each attention type; a
@@ -274,6 +297,21 @@ mod tests {
     #[test]
     fn an_unknown_head_is_refused() {
         assert!(Gates::masking(&layout(), &[set(&["enc-enc:1:4"])], OPTIONS).is_err());
+    }
+
+    /// In any order; the other layer is open and known to be so, and each value gets the derivative of its own gate.
+    #[test]
+    fn gates_of_some_heads_leave_the_others_open() {
+        let heads = ["enc-enc:2:3", "enc-enc:2:1"].map(|name| name.parse().unwrap());
+        let chosen = Tensor::from_slice(&[0.25, 0.5]).set_requires_grad(true);
+        let gates = Gates::of_heads(&layout(), &heads, &chosen).unwrap();
+        assert_eq!(values(&gates, 0), [[1.0, 1.0, 1.0]]);
+        assert_eq!(values(&gates, 1), [[0.5, 1.0, 0.25]]);
+        assert!(gates.of(Attention::EncEnc, 0).open && !gates.of(Attention::EncEnc, 1).open);
+        let weighted = gates.of(Attention::EncEnc, 1).values() * Tensor::from_slice(&[3.0, 5.0, 7.0]);
+        weighted.sum(None).backward();
+        assert_eq!(Vec::<f64>::try_from(chosen.grad()).unwrap(), [7.0, 3.0]);
+        assert!(Gates::of_heads(&layout(), &["self:1:1".parse().unwrap()], &chosen).is_err());
     }
 
     #[test]

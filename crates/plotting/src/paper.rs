@@ -1,4 +1,5 @@
-//! Published numbers: all `michel2019-*.csv` of one folder, read in one place as one table and never written in code.
+//! Published numbers: all `michel2019-*.csv` and what there is of `voita2019-*.csv` in one folder, read in one place as one table
+//! and never written in code.
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -57,18 +58,35 @@ pub const BLEU_LEFT: Named = ("Figure 4", "BLEU left with 20 percent of the Enc-
 pub const FIGURE_5: Named =
     ("Figure 5", "share of heads prunable from epoch 10 on within 85-90 percent of BLEU");
 
+/// Where Voita et al. (2019) say what few encoder heads lose, and what such rows start with.
+pub const ENCODER_HEADS: Named = ("Voita et al. (2019), Section 6.2", "BLEU lost with ");
+
+/// What a translator loses with some of its encoder heads, by the data that it was trained on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EncoderHeads {
+    pub data: String,
+    pub kept: f64,
+    pub heads: f64,
+    /// In BLEU.
+    pub lost: f64,
+}
+
 /// What the rows on shares of heads start with.
 const SHARE: &str = "share of heads prunable without noticeable loss";
 
 /// The files, with a column that tells that a file is what it should be.
 const FILES: [&str; 8] = ["summary", "table1", "table2", "table3", "table4", "table5", "table6", "figure5"];
 
+/// What Voita et al. (2019) say, by the name of its file without extension.
+const VOITA: &str = "voita2019-summary";
+
 impl Paper {
     /// Reads all files; none may lack a number that views ask for.
     pub fn read(folder: &Path) -> Result<Self> {
         let mut paper = Self::default();
-        for name in FILES {
-            let path = folder.join(format!("michel2019-{name}.csv"));
+        for name in FILES.into_iter().chain([VOITA]) {
+            let file = if name == VOITA { name.to_owned() } else { format!("michel2019-{name}") };
+            let path = folder.join(format!("{file}.csv"));
             let context = || format!("cannot read `{}`", path.display());
             let text = std::fs::read_to_string(&path).with_context(context)?;
             let rows: Vec<Published> = csv::Reader::from_reader(text.as_bytes())
@@ -76,7 +94,7 @@ impl Paper {
                 .collect::<Result<_, _>>()
                 .with_context(context)?;
             let lacks = rows.iter().any(|row| match name {
-                "summary" => row.value.is_none() || row.what.is_none(),
+                "summary" | VOITA => row.value.is_none() || row.what.is_none(),
                 "table4" => row.examples_per_second.is_none() || row.batch_size.is_none(),
                 "figure5" => row.unpruned_bleu.is_none() || row.epoch.is_none(),
                 _ => {
@@ -117,6 +135,22 @@ impl Paper {
         self.find(name).unwrap_or(f64::NAN)
     }
 
+    /// What few encoder heads lose (Voita et al. 2019, Section 6.2).
+    pub fn encoder_heads(&self) -> Vec<EncoderHeads> {
+        let found = |row: &Published| {
+            let (number, rest) = row.what.as_ref()?.strip_prefix(ENCODER_HEADS.1)?.split_once(" of ")?;
+            let (heads, data) = rest.split_once(" encoder heads (")?;
+            let data = data.trim_end_matches(')').to_owned();
+            Some(EncoderHeads {
+                data,
+                kept: number.parse().ok()?,
+                heads: heads.parse().ok()?,
+                lost: row.value?,
+            })
+        };
+        self.rows(VOITA).iter().filter_map(found).collect()
+    }
+
     pub fn shares(&self) -> Vec<Share> {
         let share = |row: &Published| {
             let task = row.what.as_ref()?.strip_prefix(SHARE)?.trim().trim_matches(['(', ')']).to_owned();
@@ -137,6 +171,14 @@ impl Published {
 mod tests {
     use super::*;
     use crate::golden::paper;
+
+    #[test]
+    fn what_few_encoder_heads_lose_is_read() {
+        let found = paper().encoder_heads();
+        let found: Vec<_> =
+            found.iter().map(|own| (own.data.as_str(), own.kept, own.heads, own.lost)).collect();
+        assert_eq!(found, [("OpenSubtitles", 4.0, 48.0, 0.25), ("WMT", 10.0, 48.0, 0.15)]);
+    }
 
     /// The summary and the tables come from different places of the paper and must agree.
     #[test]

@@ -7,6 +7,7 @@ use records::{Attention, BASE, Blocks};
 
 use crate::data::best_heads::{self as chosen, BestHeads};
 use crate::data::dynamics::{self, Dynamics};
+use crate::data::gates::{self, Gates};
 use crate::data::groups::Groups;
 use crate::data::pair::{self, Pair};
 use crate::data::pruning::{self, Pruning};
@@ -17,8 +18,8 @@ use crate::view::agreement::{self, Importance};
 use crate::view::speed::{self, Speed};
 use crate::view::summary::Subject;
 use crate::view::{
-    Context, best_heads, cross_domain, dynamics as training, groups, heat_map, histogram, pruning_curves,
-    pruning_table, single_heads,
+    Context, best_heads, cross_domain, dynamics as training, gates as gated, groups, heat_map, histogram,
+    pruning_curves, pruning_table, single_heads,
 };
 use crate::write::Sheet;
 
@@ -182,6 +183,36 @@ pub const ARTEFACTS: &[Artefact] = &[
             let chart = left_out.keep(training::figure5(&found))?;
             let tables = training::tables(&found, asked.context);
             Ok(vec![Sheet { chart, ..Sheet::tables(found.file.stem(training::STEM), tables) }])
+        },
+    ),
+    artefact(
+        ["v19-figure7", ""],
+        "Score of models that were trained on with the heads that gates leave, and of controls (Voita et al. 2019)",
+        Reads::Each(gates::EXPERIMENT),
+        |file, asked, _| {
+            let found = Gates::read(file)?;
+            let chart = gated::figure7(&found, asked.context);
+            Ok(vec![Sheet::chart(found.file.stem(gated::CURVES), chart)])
+        },
+    ),
+    artefact(
+        ["v19-figure9", "v19-figure10"],
+        "Heads that gates leave, by attention type and layer (Voita et al. 2019)",
+        Reads::Each(gates::EXPERIMENT),
+        |file, _, _| {
+            let found = Gates::read(file)?;
+            let stem = found.file.stem(gated::LAYERS);
+            Ok(gated::figure9(&found).map(|chart| Sheet::chart(stem, chart)).into_iter().collect())
+        },
+    ),
+    artefact(
+        ["v19-table2", ""],
+        "Heads that stay and the score by how they were chosen, after as many updates (Voita et al. 2019)",
+        Reads::Each(gates::EXPERIMENT),
+        |file, asked, _| {
+            let found = Gates::read(file)?;
+            let table = gated::table(&found, asked.context);
+            Ok(vec![Sheet::tables(found.file.stem(gated::TABLE), vec![table])])
         },
     ),
     artefact(

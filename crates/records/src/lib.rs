@@ -29,8 +29,8 @@ pub use error::Error;
 pub use names::{Attention, Head, Scope, UnknownName};
 pub use order::{FLOOR, Order};
 pub use rows::{
-    AblationRow, BASE, CorrelationRow, DynamicsRow, HeadFunctionRow, ImportanceRow, PruningRow, RelevanceRow,
-    Row, SpeedRow, TestedRow, Tests, TrainingRow,
+    AblationRow, BASE, CorrelationRow, DynamicsRow, GateFilmRow, GateRow, HeadFunctionRow, ImportanceRow,
+    Method, PruningRow, RelevanceRow, Row, SpeedRow, TestedRow, Tests, TrainingRow,
 };
 pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};

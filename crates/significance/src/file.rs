@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
-use records::{AblationRow, CorrelationRow, DynamicsRow, Order, PruningRow, RowWriter, Signature, TestedRow};
+use records::{
+    AblationRow, CorrelationRow, DynamicsRow, GateRow, Order, PruningRow, RowWriter, Signature, TestedRow,
+};
 use serde_json::Value;
 
 use stats::Metric;
@@ -81,6 +83,7 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
         RowType::Dynamics => {
             Ok(tested(retest_rows::<DynamicsRow>(path, &measured, testing)?.len(), Vec::new()))
         }
+        RowType::Gates => Ok(tested(retest_rows::<GateRow>(path, &measured, testing)?.len(), Vec::new())),
         RowType::Ablation => {
             Ok(tested(retest_rows::<AblationRow>(path, &measured, testing)?.len(), Vec::new()))
         }

@@ -29,6 +29,7 @@ pub use merge::{Merged, merge};
 pub(crate) enum RowType {
     Ablation,
     Dynamics,
+    Gates,
     Pruning,
 }
 
@@ -38,6 +39,7 @@ impl RowType {
         match experiment {
             "iterative-prune" | "joint-search" => Self::Pruning,
             "training-dynamics" => Self::Dynamics,
+            "train-gates" => Self::Gates,
             _ => Self::Ablation,
         }
     }

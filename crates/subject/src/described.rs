@@ -13,6 +13,7 @@ use crate::model::Model;
 use crate::subject::Subject;
 use crate::task::{Described, Outline, Task};
 use crate::task_subject::TaskSubject;
+use crate::tune::{FineTuned, FineTuning};
 
 /// A subject of any task.
 pub(crate) trait AnyDescribed: Any + Debug {
@@ -36,6 +37,9 @@ pub(crate) trait AnyDescribed: Any + Debug {
 
     /// Trains the model unless it is there, and returns its folder.
     fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error>;
+
+    /// Trains the trained model on under gates, unless that was done already.
+    fn fine_tune(&self, machine: &Machine, tuning: &FineTuning) -> Result<FineTuned, Error>;
 
     /// Opens a checkpoint that is taken as it is, or the model that is trained here, on first use.
     fn open(&self, machine: &Machine, results: &Path) -> Result<Box<dyn Subject>, Error>;
@@ -112,6 +116,10 @@ impl<T: Task> AnyDescribed for Described<T> {
 
     fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error> {
         T::train(self, machine, results, again)
+    }
+
+    fn fine_tune(&self, machine: &Machine, tuning: &FineTuning) -> Result<FineTuned, Error> {
+        T::fine_tune(self, machine, tuning)
     }
 
     fn open(&self, machine: &Machine, results: &Path) -> Result<Box<dyn Subject>, Error> {

@@ -14,6 +14,7 @@ use crate::spec::check_fetched;
 use crate::subject::{Scored, Subject};
 use crate::task::{Described, Task};
 use crate::tasks;
+use crate::tune::{FineTuned, FineTuning};
 
 /// A subject that is read but not yet opened: what can be checked before any long work.
 #[derive(Debug)]
@@ -93,6 +94,11 @@ impl Description {
         self.described.outline().dev
     }
 
+    /// Passes over the training split that its model is trained for; none if it is a checkpoint that is taken as it is.
+    pub fn epochs(&self) -> Option<usize> {
+        self.described.outline().epochs
+    }
+
     /// The split that importance is measured on unless another is asked for.
     pub fn estimate_split(&self) -> &str {
         self.described.outline().estimate
@@ -155,6 +161,15 @@ impl Description {
     /// a checkpoint that is taken as it is.
     pub fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error> {
         self.described.train(machine, results, again)
+    }
+
+    /// Trains the [trained](Self::train) model on under gates, unless that was done already; a run that was killed goes on.
+    ///
+    /// # Errors
+    /// If the model is not there or not trained here, data is missing or at fault, a file cannot be written, or the loss is no
+    /// longer a number.
+    pub fn fine_tune(&self, machine: &Machine, tuning: &FineTuning) -> Result<FineTuned, Error> {
+        self.described.fine_tune(machine, tuning)
     }
 
     /// Makes the subject ready, training its model on first use.

@@ -96,6 +96,10 @@ pub enum Error {
     #[error("only language models continue texts")]
     NoContinuation,
 
+    /// A training that has left no epoch.
+    #[error("`{}` has no epoch that counts: remove it and the folder of its model", path.display())]
+    NoEpoch { path: PathBuf },
+
     /// A subject that does not translate.
     #[error("subject `{name}` is not a translator")]
     NoTranslator { name: String },

@@ -27,6 +27,7 @@ mod tasks;
 mod test_machine;
 mod train;
 mod translation;
+mod tune;
 
 pub use decoding::{Decoding, decoding};
 pub use description::Description;
@@ -34,3 +35,4 @@ pub use error::Error;
 pub use reading::{Reading, TextAttention};
 pub use relevant::{HeadRelevance, SegmentRelevance};
 pub use subject::{Evaluation, Evaluator, Pass, Scored, Subject, Work};
+pub use tune::{FineTuned, FineTuning, TrainedPart};

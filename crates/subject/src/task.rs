@@ -21,6 +21,7 @@ use crate::model::Model;
 use crate::reading::Reading;
 use crate::spec::StandsFor;
 use crate::subject::Scored;
+use crate::tune::{FineTuned, FineTuning};
 
 /// A task. What is the same for all of them, such as opening, training and evaluating, is written once, over this trait.
 ///
@@ -97,6 +98,11 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         _results: &Path,
         _again: bool,
     ) -> Result<PathBuf, Error> {
+        Err(Error::NotTrained { name: described.name.clone() })
+    }
+
+    /// Trains the model on under gates; for tasks that are [`Trained`](crate::train::Trained).
+    fn fine_tune(described: &Described<Self>, _: &Machine, _: &FineTuning) -> Result<FineTuned, Error> {
         Err(Error::NotTrained { name: described.name.clone() })
     }
 

@@ -7,7 +7,7 @@ use core_masking::weight_files;
 use records::{Identity, sha256_file};
 use serde_json::Value;
 use training::{
-    AdamSettings, Ingredient, Keep, Learner, Machine, Material, TrainingPlan, Workplace, write_once,
+    AdamSettings, GatedLearner, Ingredient, Keep, Machine, Material, TrainingPlan, Workplace, write_once,
 };
 
 use crate::checkpoint::{Checkpoint, checksums, sha256_of_weights};
@@ -25,7 +25,7 @@ pub(crate) trait Trained: Task {
     type Tokenizer;
 
     /// The model in training.
-    type Learner: Learner<Examples = Self::Encoded, Error = Error>;
+    type Learner: GatedLearner<Examples = Self::Encoded, Error = Error>;
 
     /// Settings of the recipe that signatures tell.
     const ARGUMENTS: &'static [&'static str];

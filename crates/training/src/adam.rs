@@ -7,6 +7,8 @@ use core_masking::{Inventory, Weights};
 use rayon::prelude::*;
 use tch::{Device, Tensor, no_grad};
 
+use crate::learner::Learner;
+
 /// Elements that a core updates at a time: few enough that all that an update reads stays in its cache.
 const CHUNK: i64 = 1 << 15;
 
@@ -27,6 +29,8 @@ struct Parameter {
     value: Tensor,
     first: Tensor,
     second: Tensor,
+    /// Its learning rate, if it has one of its own.
+    own_rate: Option<f64>,
 }
 
 /// Both moments of the same elements.
@@ -38,25 +42,33 @@ struct Moments {
 /// The optimiser's state.
 pub(crate) struct Adam {
     parameters: Vec<Parameter>,
-    /// The moments of all parameters one after the other, of which theirs are views: a GPU updates them in a few kernels.
+    /// The moments of all parameters that share a learning rate, one after the other, of which theirs are views: a GPU updates
+    /// them in a few kernels.
     flat: Option<Moments>,
     settings: AdamSettings,
     step: usize,
 }
 
 impl Adam {
-    /// Moments of zero for all of `weights` that require a gradient.
-    pub(crate) fn new(weights: &Weights, settings: &AdamSettings) -> Self {
-        Self::laid_out(weights, settings, weights.options().1 != Device::Cpu)
+    /// Moments of zero for all weights of a model in training that require a gradient.
+    pub(crate) fn of<L: Learner>(learner: &L, settings: &AdamSettings) -> Self {
+        let is_flat = learner.weights().options().1 != Device::Cpu;
+        Self::laid_out(learner.weights(), settings, |name| learner.own_rate(name), is_flat)
     }
 
-    fn laid_out(weights: &Weights, settings: &AdamSettings, is_flat: bool) -> Self {
+    fn laid_out(
+        weights: &Weights,
+        settings: &AdamSettings,
+        own_rate: impl Fn(&str) -> Option<f64>,
+        is_flat: bool,
+    ) -> Self {
         let trained = weights.iter().filter(|(_, tensor)| tensor.requires_grad());
         let parameter = |(name, tensor): (&str, &Tensor)| Parameter {
             name: name.to_owned(),
             value: tensor.shallow_clone(),
             first: tensor.zeros_like().detach(),
             second: tensor.zeros_like().detach(),
+            own_rate: own_rate(name),
         };
         let mut adam =
             Self { parameters: trained.map(parameter).collect(), flat: None, settings: *settings, step: 0 };
@@ -64,14 +76,15 @@ impl Adam {
         adam
     }
 
-    /// Lays the moments of all parameters out one after the other.
+    /// Lays the moments of all parameters that share a learning rate out one after the other.
     fn flatten(&mut self) -> Moments {
         let all = |moment: fn(&Parameter) -> &Tensor| {
-            Tensor::cat(&self.parameters.iter().map(|own| moment(own).flatten(0, -1)).collect::<Vec<_>>(), 0)
+            let shared = self.parameters.iter().filter(|own| own.own_rate.is_none());
+            Tensor::cat(&shared.map(|own| moment(own).flatten(0, -1)).collect::<Vec<_>>(), 0)
         };
         let flat = Moments { first: all(|own| &own.first), second: all(|own| &own.second) };
         let mut start = 0;
-        for own in &mut self.parameters {
+        for own in self.parameters.iter_mut().filter(|own| own.own_rate.is_none()) {
             let size = own.value.numel() as i64;
             own.first = flat.first.narrow(0, start, size).view_as(&own.first);
             own.second = flat.second.narrow(0, start, size).view_as(&own.second);
@@ -85,28 +98,35 @@ impl Adam {
         self.step
     }
 
-    /// One update along the gradients of the weights, in the order of [`gradients`], clipped to an l2 norm of `clip_norm`.
-    /// Returns their norm before that; if it is not finite, nothing is changed.
+    /// One update along the gradients of the weights, in the order of [`gradients`], those that share a learning rate clipped to
+    /// an l2 norm of `clip_norm`. Returns their norm before that; if it or that of the others is not finite, nothing is
+    /// changed.
     pub(crate) fn update(&mut self, gradients: &[Tensor], learning_rate: f64, clip_norm: f64) -> f64 {
-        let norm = no_grad(|| norm(gradients));
-        if !norm.is_finite() {
-            return norm;
+        let (own, shared): (Vec<_>, Vec<_>) =
+            self.parameters.iter().zip(gradients).partition(|(parameter, _)| parameter.own_rate.is_some());
+        let [own, norm] =
+            [own, shared].map(|some| no_grad(|| norm(some.into_iter().map(|(_, gradient)| gradient))));
+        if !(own + norm).is_finite() {
+            return own + norm;
         }
         let scale = (clip_norm / norm).min(1.0);
         self.step += 1;
         let step = Step::new(&self.settings, self.step, learning_rate, scale);
-        match &mut self.flat {
-            Some(flat) => no_grad(|| flat.update(&mut self.parameters, gradients, &step)),
-            None => self.update_in_chunks(gradients, &step),
+        if let Some(flat) = &mut self.flat {
+            no_grad(|| flat.update(&self.parameters, gradients, &step));
         }
+        self.update_in_chunks(gradients, &step);
         norm
     }
 
+    /// Updates what is not updated by [`Moments::update`].
     fn update_in_chunks(&self, gradients: &[Tensor], step: &Step) {
+        let is_left = |parameter: &Parameter| self.flat.is_none() || parameter.own_rate.is_some();
         let chunks: Vec<Chunk> = self
             .parameters
             .iter()
             .zip(gradients)
+            .filter(|(parameter, _)| is_left(parameter))
             .flat_map(|(parameter, gradient)| parameter.chunks(gradient))
             .collect();
         chunks.into_par_iter().for_each(|mut chunk| no_grad(|| chunk.update(step)));
@@ -145,7 +165,7 @@ impl Adam {
 impl Parameter {
     /// Whether weight decay applies: to linear maps and embeddings, as in BERT's own optimiser.
     fn decays(&self) -> bool {
-        self.value.dim() > 1
+        self.value.dim() > 1 && self.own_rate.is_none()
     }
 
     /// The parameter in pieces that are updated independently.
@@ -157,7 +177,8 @@ impl Parameter {
         let piece = |start: i64| {
             let part = |all: &Tensor| all.narrow(0, start, CHUNK.min(size - start));
             let [value, first, second, gradient] = [&value, &first, &second, &gradient].map(part);
-            Chunk { value, moments: Moments { first, second }, gradient, decays: self.decays() }
+            let moments = Moments { first, second };
+            Chunk { value, moments, gradient, decays: self.decays(), own_rate: self.own_rate }
         };
         (0..size).step_by(CHUNK as usize).map(piece).collect()
     }
@@ -169,6 +190,7 @@ struct Chunk {
     moments: Moments,
     gradient: Tensor,
     decays: bool,
+    own_rate: Option<f64>,
 }
 
 /// The numbers of one update.
@@ -186,9 +208,12 @@ impl Step {
         let correction = settings.betas.map(|beta| 1.0 - beta.powi(step as i32));
         Self { settings: *settings, learning_rate, scale, correction }
     }
-}
 
-impl Step {
+    /// The same step for a parameter with a learning rate of its own.
+    fn own(&self, learning_rate: f64) -> Self {
+        Self { learning_rate, scale: 1.0, ..*self }
+    }
+
     /// Takes weight decay from a parameter or a part of one.
     fn decay(&self, value: &mut Tensor) {
         if self.settings.weight_decay > 0.0 {
@@ -211,12 +236,13 @@ impl Moments {
         change
     }
 
-    /// Updates all parameters, of which these are the moments.
-    fn update(&mut self, parameters: &mut [Parameter], gradients: &[Tensor], step: &Step) {
-        let flat: Vec<Tensor> = gradients.iter().map(|gradient| gradient.flatten(0, -1)).collect();
+    /// Updates all parameters that share a learning rate, of which these are the moments.
+    fn update(&mut self, parameters: &[Parameter], gradients: &[Tensor], step: &Step) {
+        let shared = || parameters.iter().zip(gradients).filter(|(own, _)| own.own_rate.is_none());
+        let flat: Vec<Tensor> = shared().map(|(_, gradient)| gradient.flatten(0, -1)).collect();
         let change = self.change(&mut Tensor::cat(&flat, 0), step);
         let mut start = 0;
-        for own in parameters {
+        for (own, _) in shared() {
             let mut value = own.value.detach();
             let size = value.numel() as i64;
             if own.decays() {
@@ -230,6 +256,10 @@ impl Moments {
 
 impl Chunk {
     fn update(&mut self, step: &Step) {
+        if let Some(rate) = self.own_rate {
+            let _ = self.value.g_sub_(&self.moments.change(&mut self.gradient, &step.own(rate)));
+            return;
+        }
         let change = self.moments.change(&mut self.gradient, step);
         if self.decays {
             step.decay(&mut self.value);
@@ -257,10 +287,10 @@ pub(crate) fn add(total: &mut Option<Vec<Tensor>>, parts: impl IntoIterator<Item
     }
 }
 
-/// The l2 norm of all gradients together.
-fn norm(gradients: &[Tensor]) -> f64 {
-    let norms: Vec<Tensor> = gradients.iter().map(Tensor::norm).collect();
-    Tensor::stack(&norms, 0).norm().double_value(&[])
+/// The l2 norm of these gradients together; 0 of none.
+fn norm<'a>(gradients: impl Iterator<Item = &'a Tensor>) -> f64 {
+    let norms: Vec<Tensor> = gradients.map(Tensor::norm).collect();
+    if norms.is_empty() { 0.0 } else { Tensor::stack(&norms, 0).norm().double_value(&[]) }
 }
 
 #[cfg(test)]
@@ -269,6 +299,11 @@ mod tests {
     use tch::Kind;
 
     const PLAIN: AdamSettings = AdamSettings { betas: [0.9, 0.98], epsilon: 1e-9, weight_decay: 0.0 };
+
+    /// All at one learning rate.
+    fn one_rate(weights: &Weights, settings: &AdamSettings) -> Adam {
+        Adam::laid_out(weights, settings, |_| None, false)
+    }
 
     fn weights(values: [f64; 2]) -> Weights {
         let tensor = Tensor::from_slice(&values).set_requires_grad(true);
@@ -280,7 +315,7 @@ mod tests {
     #[test]
     fn a_constant_gradient_moves_each_weight_by_the_learning_rate() {
         let weights = weights([1.0, 2.0]);
-        let mut adam = Adam::new(&weights, &PLAIN);
+        let mut adam = one_rate(&weights, &PLAIN);
         for _ in 0..3 {
             let w = weights.get("w").unwrap();
             let loss = (w * Tensor::from_slice(&[3.0, 4.0])).sum(None);
@@ -299,7 +334,7 @@ mod tests {
     fn two_different_gradients_are_averaged_with_their_own_rates() {
         let weights =
             Weights::from_tensors([("w".to_owned(), Tensor::from_slice(&[0.0]).set_requires_grad(true))]);
-        let mut adam = Adam::new(&weights, &PLAIN);
+        let mut adam = one_rate(&weights, &PLAIN);
         adam.update(&[Tensor::from_slice(&[1.0])], 1.0, f64::INFINITY);
         adam.update(&[Tensor::from_slice(&[3.0])], 1.0, f64::INFINITY);
         let expected = -1.0 - (0.39 / 0.19) / (0.1996_f64 / 0.0396).sqrt();
@@ -312,7 +347,7 @@ mod tests {
     fn gradients_are_scaled_to_the_norm_only_when_longer() {
         for (clip_norm, expected) in [(1.0, [0.06, 0.08]), (6.0, [0.3, 0.4])] {
             let weights = weights([0.0, 0.0]);
-            let mut adam = Adam::new(&weights, &PLAIN);
+            let mut adam = one_rate(&weights, &PLAIN);
             assert_eq!(adam.update(&[Tensor::from_slice(&[3.0, 4.0])], 1.0, clip_norm), 5.0);
             let gap =
                 (&adam.parameters[0].first - Tensor::from_slice(&expected)).abs().max().double_value(&[]);
@@ -327,7 +362,7 @@ mod tests {
             |shape: &[i64]| Tensor::full(shape, 2.0, (Kind::Double, Device::Cpu)).set_requires_grad(true);
         let weights =
             Weights::from_tensors([("b".to_owned(), tensor(&[3])), ("w".to_owned(), tensor(&[2, 3]))]);
-        let mut adam = Adam::new(&weights, &AdamSettings { weight_decay: 0.5, ..PLAIN });
+        let mut adam = one_rate(&weights, &AdamSettings { weight_decay: 0.5, ..PLAIN });
         let zeros: Vec<Tensor> = weights.iter().map(|(_, tensor)| tensor.zeros_like()).collect();
         adam.update(&zeros, 0.1, f64::INFINITY);
         assert_eq!(weights.get("b").unwrap().detach(), Tensor::full([3], 2.0, (Kind::Double, Device::Cpu)));
@@ -341,7 +376,7 @@ mod tests {
         let size = 2 * CHUNK + 17;
         let tensor = Tensor::zeros([size], (Kind::Double, Device::Cpu)).set_requires_grad(true);
         let weights = Weights::from_tensors([("w".to_owned(), tensor)]);
-        let mut adam = Adam::new(&weights, &PLAIN);
+        let mut adam = one_rate(&weights, &PLAIN);
         let gradient = Tensor::arange(size, (Kind::Double, Device::Cpu)) + 1.0;
         adam.update(&[gradient], 0.1, f64::INFINITY);
         let gap = (weights.get("w").unwrap() + 0.1).abs().max().double_value(&[]);
@@ -351,7 +386,7 @@ mod tests {
     #[test]
     fn a_gradient_that_is_not_finite_changes_nothing() {
         let weights = weights([1.0, 2.0]);
-        let mut adam = Adam::new(&weights, &PLAIN);
+        let mut adam = one_rate(&weights, &PLAIN);
         assert!(adam.update(&[Tensor::from_slice(&[f64::NAN, 1.0])], 1.0, 1.0).is_nan());
         assert_eq!(weights.get("w").unwrap(), Tensor::from_slice(&[1.0, 2.0]));
         assert_eq!(adam.steps(), 0);
@@ -368,6 +403,32 @@ mod tests {
         assert_eq!(total.unwrap(), [Tensor::from_slice(&[11.0, 22.0]), Tensor::from_slice(&[33.0])]);
     }
 
+    /// The gradient (3, 4) of the one is as long as a bound of 1 allows after division by 5, whatever that of the other is: its
+    /// first moment is 0.1 * (3/5, 4/5). The other moves by its own rate in the direction of the sign, and does not decay.
+    #[test]
+    fn a_tensor_with_a_rate_of_its_own_is_neither_clipped_nor_decayed() {
+        let options = (Kind::Double, Device::Cpu);
+        let ones = || Tensor::ones([1, 2], options).set_requires_grad(true);
+        let weights = Weights::from_tensors([("gates".to_owned(), ones()), ("w".to_owned(), ones())]);
+        let settings = AdamSettings { weight_decay: 0.5, ..PLAIN };
+        for is_flat in [false, true] {
+            let own_rate = |name: &str| (name == "gates").then_some(0.25);
+            let _ = no_grad(|| weights.get("gates").unwrap().fill_(1.0));
+            let mut adam = Adam::laid_out(&weights, &settings, own_rate, is_flat);
+            let gradients = [[100.0, -200.0], [3.0, 4.0]].map(|row| Tensor::from_slice2(&[row]));
+            assert_eq!(adam.update(&gradients, 0.1, 1.0), 5.0);
+            let gap = |tensor: &Tensor, expected: [f64; 2]| {
+                (tensor - Tensor::from_slice2(&[expected])).abs().max().double_value(&[])
+            };
+            let found = [
+                gap(&weights.get("gates").unwrap(), [0.75, 1.25]),
+                gap(&adam.parameters[0].first, [10.0, -20.0]),
+                gap(&adam.parameters[1].first, [0.06, 0.08]),
+            ];
+            assert!(found.iter().all(|&gap| gap < 1e-8), "{found:?}");
+        }
+    }
+
     /// Three steps with clipping and decay, the last after a restart, on a matrix and a bias.
     #[test]
     fn moments_in_one_tensor_do_what_those_of_each_parameter_do() {
@@ -377,11 +438,12 @@ mod tests {
             let weights =
                 Weights::from_tensors([("b".to_owned(), tensor(&[3])), ("w".to_owned(), tensor(&[2, 3]))]);
             let settings = AdamSettings { weight_decay: 0.5, ..PLAIN };
-            let mut adam = Adam::laid_out(&weights, &settings, is_flat);
+            let own_rate = |_: &str| None;
+            let mut adam = Adam::laid_out(&weights, &settings, own_rate, is_flat);
             for step in 1..=3 {
                 if step == 3 {
                     let state = adam.state().duplicate();
-                    adam = Adam::laid_out(&weights, &settings, is_flat);
+                    adam = Adam::laid_out(&weights, &settings, own_rate, is_flat);
                     adam.restore(&state, 2).unwrap();
                 }
                 let gradient = |shape: &[i64], size: i64| Tensor::arange(size, options).view(shape) * step;
@@ -404,14 +466,14 @@ mod tests {
             (w.square() * Tensor::from_slice(&[3.0, -4.0])).sum(Kind::Double)
         };
         let unbroken = weights([1.0, 2.0]);
-        let mut adam = Adam::new(&unbroken, &PLAIN);
+        let mut adam = one_rate(&unbroken, &PLAIN);
         adam.update(&gradients(&loss(&unbroken), &unbroken), 0.1, 1.0);
         let saved = (unbroken.duplicate(), adam.state().duplicate());
         adam.update(&gradients(&loss(&unbroken), &unbroken), 0.1, 1.0);
 
         let copy = saved.0.get("w").unwrap().to_device(Device::Cpu).set_requires_grad(true);
         let resumed = Weights::from_tensors([("w".to_owned(), copy)]);
-        let mut adam = Adam::new(&resumed, &PLAIN);
+        let mut adam = one_rate(&resumed, &PLAIN);
         adam.restore(&saved.1, 1).unwrap();
         adam.update(&gradients(&loss(&resumed), &resumed), 0.1, 1.0);
         assert_eq!(resumed.get("w").unwrap(), unbroken.get("w").unwrap());

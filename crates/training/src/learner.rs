@@ -1,7 +1,7 @@
 //! What the training loop asks of a model.
 use std::path::Path;
 
-use core_masking::Weights;
+use core_masking::{Gates, HeadLayout, Weights};
 use tch::Tensor;
 
 use crate::error::Error;
@@ -26,8 +26,8 @@ pub trait Learner: Send + Sized {
     /// Writes the model as a Hugging Face folder.
     fn save(&self, folder: &Path) -> Result<(), Self::Error>;
 
-    /// Seeds dropout, for an epoch.
-    fn reseed(&mut self, seed: u64);
+    /// What comes before an epoch, whose dropout has this seed.
+    fn begin_epoch(&mut self, seed: u64);
 
     /// Tokens of a row, of its longer side if it has two.
     fn tokens(examples: &Self::Examples, row: usize) -> usize;
@@ -56,6 +56,36 @@ pub trait Learner: Send + Sized {
 
     /// The learning rate of a step, counted from 1; `steps` of all epochs.
     fn learning_rate(&self, step: usize, steps: usize) -> f64;
+
+    /// The learning rate of a tensor that has one of its own: it does not decay, and its gradient is not clipped.
+    fn own_rate(&self, _name: &str) -> Option<f64> {
+        None
+    }
+
+    /// What comes before an update: a step, counted from 1, of `steps` of all epochs.
+    fn begin_step(&mut self, _step: usize, _steps: usize) {}
+}
+
+/// A learner whose heads can be gated.
+pub trait GatedLearner: Learner {
+    /// The heads of the model.
+    fn layout(&self) -> HeadLayout;
+
+    /// [`Learner::loss`] under these gates, of one row.
+    fn loss_under(
+        &self,
+        examples: &Self::Examples,
+        rows: &[usize],
+        gates: &Gates,
+    ) -> Result<Tensor, Self::Error>;
+
+    /// [`Learner::validate`] under these gates, of one row.
+    fn validate_under(
+        &self,
+        examples: &Self::Examples,
+        rows: &[usize],
+        gates: &Gates,
+    ) -> Result<Validation<Self::Outcome>, Self::Error>;
 }
 
 /// What a part of the development set tells about a model.

@@ -161,7 +161,7 @@ impl TrainingPlan<'_> {
             Some(last) => workplace.undamaged(self.restore(&checkpoints, last, load))?,
             None => {
                 let learner = start()?;
-                let adam = Adam::new(learner.weights(), &self.adam);
+                let adam = Adam::of(&learner, &self.adam);
                 (learner, adam)
             }
         };
@@ -211,7 +211,7 @@ impl TrainingPlan<'_> {
         load: impl FnOnce(&Path) -> Result<L, L::Error>,
     ) -> Result<(L, Adam), L::Error> {
         let learner = load(&checkpoints.epoch(last.row.epoch))?;
-        let mut adam = Adam::new(learner.weights(), &self.adam);
+        let mut adam = Adam::of(&learner, &self.adam);
         checkpoints.restore(&mut adam, last, self.machine.device)?;
         Ok((learner, adam))
     }

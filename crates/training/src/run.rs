@@ -92,7 +92,7 @@ impl<L: Learner> Run<L> {
         // Only dropout on a GPU draws from libtorch's generator.
         tch::manual_seed(seed as i64);
         for (shard, place) in self.shards.iter_mut().zip(1..) {
-            shard.reseed(seed.wrapping_add(place << 32));
+            shard.begin_epoch(seed.wrapping_add(place << 32));
         }
         let started = Instant::now();
         let (mut sum, mut seen) = (0.0, 0);
@@ -117,6 +117,8 @@ impl<L: Learner> Run<L> {
     fn step(&mut self, train: &L::Examples, rows: &[usize], predictions: usize) -> Result<f64, L::Error> {
         let needed = rows.len().div_ceil((MOST_TOKENS / longest::<L>(train, rows).max(1)).max(1));
         let parts = divided(rows, self.shards.len().max(needed));
+        let (step, steps) = (self.adam.steps() + 1, self.steps);
+        self.shards.iter_mut().for_each(|shard| shard.begin_step(step, steps));
         let (mut losses, mut total) = (Vec::new(), None);
         for together in parts.chunks(self.shards.len()) {
             let results: Vec<(f64, Vec<Tensor>)> = self
@@ -132,7 +134,7 @@ impl<L: Learner> Run<L> {
             losses.extend(found);
             add(&mut total, gradients);
         }
-        let learning_rate = self.learning_rate(self.adam.steps() + 1);
+        let learning_rate = self.learning_rate(step);
         let norm = self.adam.update(&total.unwrap_or_default(), learning_rate, self.clip_norm);
         Ok(if norm.is_finite() { losses.iter().sum() } else { f64::NAN })
     }

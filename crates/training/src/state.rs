@@ -9,6 +9,7 @@ use tch::{Device, Kind};
 
 use crate::adam::Adam;
 use crate::error::Error;
+use crate::gates;
 use crate::learner::Learner;
 
 const MOMENTS: &str = "optimizer.safetensors";
@@ -170,7 +171,8 @@ impl Checkpoints {
 
     /// Makes an epoch the model of the folder.
     pub(crate) fn publish(&self, epoch: usize) -> Result<(), Error> {
-        for name in ["config.json", MODEL] {
+        let is_there = |name: &&str| self.epoch(epoch).join(name).exists();
+        for name in ["config.json", MODEL].into_iter().chain([gates::FILE].into_iter().filter(is_there)) {
             let from = self.epoch(epoch).join(name);
             let bytes = fs::read(&from).map_err(|source| Error::Read { path: from, source })?;
             durable::write(&self.folder.join(name), bytes)?;

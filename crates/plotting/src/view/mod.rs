@@ -6,6 +6,7 @@ pub mod claim;
 pub mod comparison;
 pub mod cross_domain;
 pub mod dynamics;
+pub mod gates;
 pub mod groups;
 pub mod heat_map;
 pub mod histogram;

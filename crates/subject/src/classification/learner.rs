@@ -3,11 +3,11 @@ use std::path::Path;
 
 use core_masking::classifier::LabelledBatch;
 use core_masking::loss::cross_entropy;
-use core_masking::{Classifier, GatedModel, Gates, ModelDropout, Weights};
+use core_masking::{Classifier, GatedModel, Gates, HeadLayout, ModelDropout, Weights};
 use corpus::batches::{length_grouped, length_sorted};
 use stats::classification::{ClassificationMetric, Outcome, score};
 use tch::{Device, Kind, Tensor};
-use training::{Learner, Validation, trainable};
+use training::{GatedLearner, Learner, Validation, trainable};
 
 use super::encoder::FineTuningSpec;
 use super::texts::{BATCH_TOKENS, Texts, outcomes};
@@ -72,7 +72,7 @@ impl Learner for ClassifierLearner {
         Ok(self.model.save(folder)?)
     }
 
-    fn reseed(&mut self, seed: u64) {
+    fn begin_epoch(&mut self, seed: u64) {
         self.dropout = ModelDropout::new(self.model.config().dropout(), seed);
     }
 
@@ -85,17 +85,11 @@ impl Learner for ClassifierLearner {
     }
 
     fn loss(&self, texts: &Texts, rows: &[usize]) -> Result<Tensor, Error> {
-        let batch = texts.labelled_batch(&self.model, rows)?;
-        Ok(self.model.losses(&batch, &self.open, &self.dropout).sum(None))
+        self.loss_under(texts, rows, &self.open)
     }
 
     fn validate(&self, texts: &Texts, rows: &[usize]) -> Result<Validation<Outcome>, Error> {
-        let LabelledBatch { texts: batch, labels } = texts.labelled_batch(&self.model, rows)?;
-        let logits = self.model.forward(&batch, &self.open, &ModelDropout::OFF); // [batch, labels]
-        Ok(Validation {
-            loss: cross_entropy(&logits, &labels).sum(Kind::Double).double_value(&[]),
-            outcomes: outcomes(&logits, texts, rows)?,
-        })
+        self.validate_under(texts, rows, &self.open)
     }
 
     fn score(&self, outcomes: &[Outcome]) -> Result<Option<f64>, Error> {
@@ -114,6 +108,31 @@ impl Learner for ClassifierLearner {
 
     fn learning_rate(&self, step: usize, steps: usize) -> f64 {
         linear_decay(&self.settings, step, steps)
+    }
+}
+
+impl GatedLearner for ClassifierLearner {
+    fn layout(&self) -> HeadLayout {
+        self.model.layout()
+    }
+
+    fn loss_under(&self, texts: &Texts, rows: &[usize], gates: &Gates) -> Result<Tensor, Error> {
+        let batch = texts.labelled_batch(&self.model, rows)?;
+        Ok(self.model.losses(&batch, gates, &self.dropout).sum(None))
+    }
+
+    fn validate_under(
+        &self,
+        texts: &Texts,
+        rows: &[usize],
+        gates: &Gates,
+    ) -> Result<Validation<Outcome>, Error> {
+        let LabelledBatch { texts: batch, labels } = texts.labelled_batch(&self.model, rows)?;
+        let logits = self.model.forward(&batch, gates, &ModelDropout::OFF); // [batch, labels]
+        Ok(Validation {
+            loss: cross_entropy(&logits, &labels).sum(Kind::Double).double_value(&[]),
+            outcomes: outcomes(&logits, texts, rows)?,
+        })
     }
 }
 

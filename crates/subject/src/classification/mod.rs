@@ -33,6 +33,7 @@ use crate::precision::{Bytes, Models};
 use crate::reading::Reading;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
+use crate::tune::{FineTuned, FineTuning};
 use scorer::Decisions;
 use spec::{ClassificationSpec, MetricName};
 use texts::Texts;
@@ -134,6 +135,14 @@ impl Task for Classification {
         again: bool,
     ) -> Result<PathBuf, Error> {
         crate::train::train(described, machine, results, again)
+    }
+
+    fn fine_tune(
+        described: &Described<Self>,
+        machine: &Machine,
+        tuning: &FineTuning,
+    ) -> Result<FineTuned, Error> {
+        crate::tune::fine_tune(described, machine, tuning)
     }
 
     fn load(

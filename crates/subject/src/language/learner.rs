@@ -4,12 +4,12 @@ use std::f64::consts::PI;
 use std::path::Path;
 
 use core_masking::language_model::training_loss;
-use core_masking::{GatedModel, Gates, LanguageModel, ModelDropout, Weights};
+use core_masking::{GatedModel, Gates, HeadLayout, LanguageModel, ModelDropout, Weights};
 use corpus::batches::{length_sorted, shuffled};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tch::{Device, Kind, Tensor};
-use training::{Learner, Validation, trainable};
+use training::{GatedLearner, Learner, Validation, trainable};
 
 use super::model::{BlockSpec, PretrainingSpec};
 use super::rows::{BATCH_TOKENS, Rows};
@@ -59,7 +59,7 @@ impl Learner for LanguageLearner {
         Ok(self.model.save(folder)?)
     }
 
-    fn reseed(&mut self, seed: u64) {
+    fn begin_epoch(&mut self, seed: u64) {
         self.dropout = ModelDropout::new(self.model.config().dropout(), seed);
     }
 
@@ -72,13 +72,11 @@ impl Learner for LanguageLearner {
     }
 
     fn loss(&self, split: &Rows, rows: &[usize]) -> Result<Tensor, Error> {
-        Ok(training_loss(&self.model, &split.batch(&self.model, rows)?, &self.open, &self.dropout))
+        self.loss_under(split, rows, &self.open)
     }
 
     fn validate(&self, split: &Rows, rows: &[usize]) -> Result<Validation<Infallible>, Error> {
-        let batch = split.batch(&self.model, rows)?;
-        let nats = self.model.prediction_nats(&batch, &self.open, &ModelDropout::OFF);
-        Ok(Validation { loss: nats.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() })
+        self.validate_under(split, rows, &self.open)
     }
 
     /// The loss says all.
@@ -99,6 +97,27 @@ impl Learner for LanguageLearner {
 
     fn learning_rate(&self, step: usize, steps: usize) -> f64 {
         cosine(&self.settings, step, steps)
+    }
+}
+
+impl GatedLearner for LanguageLearner {
+    fn layout(&self) -> HeadLayout {
+        self.model.layout()
+    }
+
+    fn loss_under(&self, split: &Rows, rows: &[usize], gates: &Gates) -> Result<Tensor, Error> {
+        Ok(training_loss(&self.model, &split.batch(&self.model, rows)?, gates, &self.dropout))
+    }
+
+    fn validate_under(
+        &self,
+        split: &Rows,
+        rows: &[usize],
+        gates: &Gates,
+    ) -> Result<Validation<Infallible>, Error> {
+        let batch = split.batch(&self.model, rows)?;
+        let nats = self.model.prediction_nats(&batch, gates, &ModelDropout::OFF);
+        Ok(Validation { loss: nats.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() })
     }
 }
 

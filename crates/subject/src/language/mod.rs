@@ -36,6 +36,7 @@ use crate::precision::{Bytes, Models};
 use crate::reading::Reading;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
+use crate::tune::{FineTuned, FineTuning};
 use data::Texts;
 use model::Symbols;
 use rows::{Rows, SegmentsOf, Windowing};
@@ -123,6 +124,14 @@ impl Task for LanguageModelling {
         again: bool,
     ) -> Result<PathBuf, Error> {
         crate::train::train(described, machine, results, again)
+    }
+
+    fn fine_tune(
+        described: &Described<Self>,
+        machine: &Machine,
+        tuning: &FineTuning,
+    ) -> Result<FineTuned, Error> {
+        crate::tune::fine_tune(described, machine, tuning)
     }
 
     fn load(

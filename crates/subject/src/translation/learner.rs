@@ -3,10 +3,10 @@ use std::convert::Infallible;
 use std::path::Path;
 
 use core_masking::loss::training_loss;
-use core_masking::{GatedModel, Gates, ModelDropout, Translator, Weights};
+use core_masking::{GatedModel, Gates, HeadLayout, ModelDropout, Translator, Weights};
 use corpus::batches::{length_sorted, shuffled};
 use tch::{Device, Kind, Tensor};
-use training::{Learner, Validation, trainable};
+use training::{GatedLearner, Learner, Validation, trainable};
 
 use super::pairs::Pairs;
 use super::spec::TrainingSpec;
@@ -59,7 +59,7 @@ impl Learner for TranslatorLearner {
         Ok(self.model.save(folder)?)
     }
 
-    fn reseed(&mut self, seed: u64) {
+    fn begin_epoch(&mut self, seed: u64) {
         self.dropout = ModelDropout::new(self.model.config().dropout(), seed);
     }
 
@@ -72,15 +72,11 @@ impl Learner for TranslatorLearner {
     }
 
     fn loss(&self, pairs: &Pairs, rows: &[usize]) -> Result<Tensor, Error> {
-        let batch = pairs.batch(&self.model, rows);
-        let smoothing = self.settings.label_smoothing;
-        Ok(training_loss(&self.model, &batch, &self.open, smoothing, &self.dropout))
+        self.loss_under(pairs, rows, &self.open)
     }
 
     fn validate(&self, pairs: &Pairs, rows: &[usize]) -> Result<Validation<Infallible>, Error> {
-        let batch = pairs.batch(&self.model, rows);
-        let losses = self.model.losses(&batch, &self.open, &ModelDropout::OFF);
-        Ok(Validation { loss: losses.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() })
+        self.validate_under(pairs, rows, &self.open)
     }
 
     /// Choosing by BLEU would take a translation of the development set after each epoch.
@@ -99,6 +95,29 @@ impl Learner for TranslatorLearner {
     /// Linear warm-up, then the inverse square root of the step.
     fn learning_rate(&self, step: usize, _steps: usize) -> f64 {
         inverse_square_root(&self.settings, step)
+    }
+}
+
+impl GatedLearner for TranslatorLearner {
+    fn layout(&self) -> HeadLayout {
+        self.model.layout()
+    }
+
+    fn loss_under(&self, pairs: &Pairs, rows: &[usize], gates: &Gates) -> Result<Tensor, Error> {
+        let batch = pairs.batch(&self.model, rows);
+        let smoothing = self.settings.label_smoothing;
+        Ok(training_loss(&self.model, &batch, gates, smoothing, &self.dropout))
+    }
+
+    fn validate_under(
+        &self,
+        pairs: &Pairs,
+        rows: &[usize],
+        gates: &Gates,
+    ) -> Result<Validation<Infallible>, Error> {
+        let batch = pairs.batch(&self.model, rows);
+        let losses = self.model.losses(&batch, gates, &ModelDropout::OFF);
+        Ok(Validation { loss: losses.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() })
     }
 }
 

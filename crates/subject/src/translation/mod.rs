@@ -37,6 +37,7 @@ use crate::precision::Bytes;
 use crate::reading::Reading;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
+use crate::tune::{FineTuned, FineTuning};
 use pairs::Pairs;
 use scorer::Sentences;
 use spec::{DecodingSpec, TranslationSpec};
@@ -131,6 +132,14 @@ impl Task for Translation {
         again: bool,
     ) -> Result<PathBuf, Error> {
         crate::train::train(described, machine, results, again)
+    }
+
+    fn fine_tune(
+        described: &Described<Self>,
+        machine: &Machine,
+        tuning: &FineTuning,
+    ) -> Result<FineTuned, Error> {
+        crate::tune::fine_tune(described, machine, tuning)
     }
 
     /// A folder as it comes from a hub, or one that was trained here, perhaps for another subject: that is without

@@ -1,0 +1,191 @@
+//! Gates that learn to close: the Hard Concrete distribution of Louizos et al. (2018), Section 3.2,
+//! <https://arxiv.org/abs/1712.01312>, on attention heads as in Voita et al. (2019), Section 6.1,
+//! <https://aclanthology.org/P19-1580>.
+//!
+//! A gate has one number that is trained, `log_alpha`. In training it is drawn anew for each batch, and the draw is exactly 0
+//! or 1 more often than not; that it is above 0 has a probability with a derivative, whose sum over the heads is what training
+//! pays for.
+use tch::Tensor;
+
+use crate::{HeadId, HeadScores, HeadSet, to_vec};
+
+/// Constants of `lib/layers/concrete_gate.py` in <https://github.com/lena-voita/the-story-of-heads> at efaa0dd: the
+/// temperature β, and the ends γ and ζ of the interval that (0, 1) is stretched to before it is cut.
+const TEMPERATURE: f64 = 0.33;
+const LOW: f64 = -0.1;
+const HIGH: f64 = 1.1;
+
+/// Noise is kept this far from 0 and 1, whose logarithms are infinite, as in that file.
+const EDGE: f64 = 1e-6;
+
+/// One trained gate for each of some heads.
+#[derive(Debug)]
+pub struct HardConcrete {
+    heads: Vec<HeadId>,
+    log_alpha: Tensor,
+}
+
+impl HardConcrete {
+    /// - `log_alpha`: `[heads]`; a gradient flows back to it
+    ///
+    /// # Panics
+    /// If there is not one number for each head.
+    pub fn new(heads: Vec<HeadId>, log_alpha: Tensor) -> Self {
+        assert_eq!(log_alpha.size(), [heads.len() as i64], "one number for each head");
+        Self { heads, log_alpha }
+    }
+
+    /// The heads, in the order of the numbers.
+    pub fn heads(&self) -> &[HeadId] {
+        &self.heads
+    }
+
+    /// `[heads]`.
+    pub fn log_alpha(&self) -> &Tensor {
+        &self.log_alpha
+    }
+
+    /// The same gates on the same numbers, for another thread.
+    pub fn share(&self) -> Self {
+        Self { heads: self.heads.clone(), log_alpha: self.log_alpha.shallow_clone() }
+    }
+
+    /// The gates of one batch, `[heads]`, each 0 to 1.
+    ///
+    /// - `noise`: `[heads]`, uniform between 0 and 1
+    pub fn sample(&self, noise: &Tensor) -> Tensor {
+        let noise = noise.clamp(EDGE, 1.0 - EDGE);
+        let logit = noise.log() - (-&noise).log1p();
+        let concrete = ((logit + &self.log_alpha) / TEMPERATURE).sigmoid();
+        (concrete * (HIGH - LOW) + LOW).clamp(0.0, 1.0)
+    }
+
+    /// The probability that the gate of a batch is not 0, `[heads]`: `sigmoid(log_alpha - β ln(-γ / ζ))`, Louizos et al.
+    /// (2018), Equation 12.
+    pub fn p_open(&self) -> Tensor {
+        (&self.log_alpha - TEMPERATURE * (-LOW / HIGH).ln()).sigmoid()
+    }
+
+    /// The expected number of open gates: what training pays for, a scalar.
+    pub fn expected_open(&self) -> Tensor {
+        self.p_open().sum(None)
+    }
+
+    /// Heads that are closed at test time: those whose gate is likelier to be 0 than 1.
+    ///
+    /// Voita et al. (2019), footnote 7. Differs from the authors' code, whose gates at test time are between 0 and 1.
+    pub fn closed(&self) -> HeadSet {
+        self.scores().iter().filter(|&(_, log_alpha)| log_alpha <= 0.0).map(|(id, _)| id).collect()
+    }
+
+    /// All heads but those `open` whose `log_alpha` is greatest.
+    pub fn closed_but(&self, open: usize) -> HeadSet {
+        let closed = self.heads.len().saturating_sub(open);
+        self.scores().ascending().into_iter().take(closed).collect()
+    }
+
+    /// `log_alpha` of each head.
+    pub fn scores(&self) -> HeadScores {
+        self.heads.iter().copied().zip(to_vec::<f64>(&self.log_alpha.detach())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// A head for each number.
+    fn gates(log_alpha: &[f64]) -> HardConcrete {
+        let heads = (1..=log_alpha.len()).map(|head| format!("self:1:{head}").parse().unwrap());
+        HardConcrete::new(heads.collect(), Tensor::from_slice(log_alpha).set_requires_grad(true))
+    }
+
+    fn values(tensor: &Tensor) -> Vec<f64> {
+        to_vec(tensor)
+    }
+
+    /// β ln(-γ / ζ) = 0.33 ln(1/11) = -0.33 ln 11, so at `log_alpha` 0 the odds of an open gate are 11^0.33.
+    #[test]
+    fn the_odds_of_an_open_gate_follow_from_the_constants() {
+        let odds = 11_f64.powf(0.33);
+        let found = values(&gates(&[0.0, 2.0]).p_open());
+        for (found, odds) in found.into_iter().zip([odds, odds * 2_f64.exp()]) {
+            assert!((found - odds / (1.0 + odds)).abs() < 1e-15, "{found}");
+        }
+    }
+
+    /// At noise 1/2 the logit is 0: log_alpha 0 gives 1.2/2 - 0.1 = 1/2. With log_alpha 0.33 ln 3 the sigmoid is 3/4, which
+    /// gives 0.9 - 0.1; with 0.33 ln 23 it is 23/24, which is cut at 1, and with the negative of that at 0.
+    #[test]
+    fn draws_are_stretched_and_cut() {
+        let log_alpha = [0.0, 0.33 * 3_f64.ln(), 0.33 * 23_f64.ln(), -0.33 * 23_f64.ln()];
+        let drawn = values(&gates(&log_alpha).sample(&Tensor::from_slice(&[0.5; 4])));
+        for (found, expected) in drawn.into_iter().zip([0.5, 0.8, 1.0, 0.0]) {
+            assert!((found - expected).abs() < 1e-15, "{found} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn noise_at_its_ends_is_no_infinity() {
+        let drawn = values(&gates(&[0.0, 0.0]).sample(&Tensor::from_slice(&[0.0, 1.0])));
+        assert_eq!(drawn, [0.0, 1.0]);
+    }
+
+    /// The share of n draws that are open is off by more than t with a probability of at most 2 exp(-2 n t²) (Hoeffding):
+    /// for n = 20,000 and t = 0.025 that is 2 e^-25, less than 3 in 10^11.
+    #[test]
+    fn drawn_gates_are_open_as_often_as_expected() {
+        let gates = gates(&[-3.0, -0.791, 0.0, 0.4, 2.0]);
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let draws = 20_000;
+        let mut open = [0.0; 5];
+        for _ in 0..draws {
+            let noise: Vec<f64> = (0..5).map(|_| rng.random()).collect();
+            for (open, gate) in open.iter_mut().zip(values(&gates.sample(&Tensor::from_slice(&noise)))) {
+                *open += f64::from(u8::from(gate > 0.0));
+            }
+        }
+        for (open, expected) in open.iter().zip(values(&gates.p_open())) {
+            let share = open / f64::from(draws);
+            assert!((share - expected).abs() < 0.025, "{share} instead of {expected}");
+        }
+    }
+
+    /// Central differences of step h are off by h²/6 times the third derivative, which for a sigmoid is at most 1/8 and for a
+    /// draw at most 1.2 / (8 * 0.33³): below 1e-10 at h = 1e-5, besides rounding of about 1e-16 / h.
+    #[test]
+    fn derivatives_agree_with_finite_differences() {
+        let start = [-1.3, 0.2, 0.9];
+        let noise = Tensor::from_slice(&[0.7, 0.45, 0.3]);
+        let penalty = |gates: &HardConcrete| gates.expected_open();
+        let draw =
+            |gates: &HardConcrete| (gates.sample(&noise) * Tensor::from_slice(&[1.0, -2.0, 3.0])).sum(None);
+        for of in [&penalty as &dyn Fn(&HardConcrete) -> Tensor, &draw] {
+            let own = gates(&start);
+            of(&own).backward();
+            for (place, derivative) in values(&own.log_alpha.grad()).into_iter().enumerate() {
+                let at = |offset: f64| {
+                    let mut moved = start;
+                    moved[place] += offset;
+                    of(&gates(&moved)).double_value(&[])
+                };
+                let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
+                assert!((derivative - difference).abs() < 1e-9, "{derivative} and {difference}");
+            }
+            assert!(own.log_alpha.grad().abs().max().double_value(&[]) > 0.1);
+        }
+    }
+
+    #[test]
+    fn the_likelier_of_0_and_1_counts_at_test_time() {
+        let gates = gates(&[0.1, -0.2, 0.0, 3.0]);
+        assert_eq!(gates.closed().to_string(), "self:1:2+self:1:3");
+        assert_eq!(gates.closed_but(1).to_string(), "self:1:1+self:1:2+self:1:3");
+        assert_eq!(
+            (gates.closed_but(4).len(), gates.closed_but(9).len(), gates.closed_but(0).len()),
+            (0, 0, 4)
+        );
+    }
+}

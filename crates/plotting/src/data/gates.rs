@@ -1,0 +1,68 @@
+//! Models that were trained on without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use records::{Attention, GateRow, Head, Method, Scope};
+
+use crate::source::ResultFile;
+use crate::words::Metric;
+
+/// The experiment whose results these are.
+pub const EXPERIMENT: &str = "train-gates";
+
+/// What closing heads and training on does to the score of a subject.
+#[derive(Debug, Clone)]
+pub struct Gates {
+    pub file: ResultFile,
+    pub metric: Metric,
+    /// Score of the model before it was trained on, in the unit of the metric.
+    pub base: f64,
+    pub rows: Vec<GateRow>,
+}
+
+/// Share of the heads with gates that stay, in percent.
+pub fn percent(row: &GateRow) -> f64 {
+    100.0 * row.kept as f64 / row.heads as f64
+}
+
+/// Heads that stay, by attention type and layer.
+pub fn by_layer(row: &GateRow) -> BTreeMap<(Attention, usize), usize> {
+    let mut layers = BTreeMap::new();
+    for head in Head::list(&row.kept_heads).unwrap_or_default() {
+        *layers.entry((head.attention, head.layer)).or_default() += 1;
+    }
+    layers
+}
+
+impl Gates {
+    /// Reads a file of `train-gates`.
+    pub fn read(mut file: ResultFile) -> Result<Self> {
+        let rows: Vec<GateRow> = file.rows(EXPERIMENT)?;
+        Ok(Self { metric: Metric::new(&rows[0].metric), base: rows[0].base_score, file, rows })
+    }
+
+    /// Sets of heads that have gates.
+    pub fn scopes(&self) -> BTreeSet<Scope> {
+        self.rows.iter().map(|row| row.attention).collect()
+    }
+
+    /// The rows of a method, those with most heads first; of a random one those of each seed in turn.
+    pub fn of(&self, scope: Scope, method: Method) -> Vec<&GateRow> {
+        let is_own = |row: &&GateRow| row.attention == scope && row.method == method;
+        let mut rows: Vec<&GateRow> = self.rows.iter().filter(is_own).collect();
+        rows.sort_by_key(|row| (row.method_seed, std::cmp::Reverse(row.kept)));
+        rows
+    }
+
+    /// What was trained, for captions: which weights, for how long.
+    pub fn recipe(&self) -> Vec<String> {
+        let part = self.file.text("train").map(|part| match part {
+            "encoder" => "the encoder is trained on, the decoder is frozen".to_owned(),
+            _ => "all weights are trained on".to_owned(),
+        });
+        let epochs = self.file.number("epochs").map(|epochs| format!("for {epochs} epochs each"));
+        part.into_iter()
+            .map(|part| epochs.iter().fold(part, |part, epochs| format!("{part}, {epochs}")))
+            .collect()
+    }
+}

@@ -1,0 +1,272 @@
+//! Figures 7, 9 and 10 and Table 2 of Voita et al. (2019): what is lost with the heads that gates leave, and which these are.
+use std::collections::BTreeSet;
+
+use records::{Attention, GateRow, Method, Scope, TestedRow};
+
+use super::{Context, that_hold};
+use crate::chart::{At, Axis, COLUMN, Cell, Chart, Entry, Layer, Mark, Panel, Shape, Style, TEXT, cells};
+use crate::data::gates::{Gates, by_layer, percent};
+use crate::data::pruning::interval;
+use crate::palette::{BLUE, GREEN, GREY, INK, ORANGE, SILVER, VERMILLION};
+use crate::paper::{ENCODER_HEADS, Paper};
+use crate::scale::extent;
+use crate::table::{self, Row, Table};
+use crate::words::short;
+
+/// Names of the files, without extension.
+pub const CURVES: &str = "v19-figure7";
+pub const LAYERS: &str = "v19-figure9";
+pub const TABLE: &str = "v19-table2";
+
+/// The y axis spans at least this many points, so that noise does not look like a curve.
+const FLAT: f64 = 0.5;
+
+const BASE: Style = Style::dashed(GREY, 0.6);
+
+/// How a method is drawn.
+fn look(method: Method) -> (Style, Mark) {
+    let (color, width, shape) = match method {
+        Method::Gates => (BLUE, 1.1, Shape::Circle),
+        Method::Importance => (VERMILLION, 0.9, Shape::Square),
+        Method::Random => (SILVER, 0.6, Shape::Triangle),
+        Method::Complement => (ORANGE, 0.7, Shape::Wedge),
+        Method::Ungated => (GREEN, 0.9, Shape::Diamond),
+    };
+    (Style::line(color, width), Mark::new(shape, 1.5, color))
+}
+
+/// What a method is called.
+fn name(method: Method) -> String {
+    match method {
+        Method::Ungated => "no gates".to_owned(),
+        method => method.to_string(),
+    }
+}
+
+/// The score over the share of heads that stay, a panel for each set of heads with gates.
+pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
+    let scopes: Vec<Scope> = gates.scopes().into_iter().collect();
+    let published: Vec<(f64, f64)> = context.paper.map(|paper| published(gates, paper)).unwrap_or_default();
+    let ends = gates.rows.iter().flat_map(|row| {
+        let (low, high) = interval(row).unwrap_or((row.score, row.score));
+        [low, row.score, high]
+    });
+    let y = extent(ends.chain([gates.base]).chain(published.iter().map(|point| point.1)));
+    let y = Axis::of_at_least(gates.metric.axis_label(), y, FLAT);
+    let panel = |(place, &scope): (usize, &Scope)| {
+        let mut layers = vec![Layer::Rule(At::Y(gates.base), BASE)];
+        layers.extend(Method::ALL.into_iter().rev().flat_map(|method| bars(gates, scope, method)));
+        layers.extend(Method::ALL.into_iter().rev().flat_map(|method| curve(gates, scope, method, context)));
+        if scope == Scope::One(Attention::EncEnc) && !published.is_empty() {
+            layers.push(Layer::Points(published.clone(), PUBLISHED));
+        }
+        let title = if scopes.len() > 1 { scope.to_string() } else { String::new() };
+        let x = Axis::around(format!("{}heads that stay (%)", of(scope)), 0.0, 100.0);
+        let y = if place == 0 { y.clone() } else { y.clone().silent() };
+        Panel::new(title, [x, y], 160.0, layers)
+    };
+    let is_there = |method: &Method| gates.rows.iter().any(|row| row.method == *method);
+    let entry = |method: Method| {
+        let (style, mark) = look(method);
+        let line = (method != Method::Ungated).then_some(style);
+        Entry { line, mark: Some(mark), ..Entry::text(name(method)) }
+    };
+    let base = Entry::line(format!("before, {}", gates.metric.amount(gates.base)), BASE);
+    let paper = (!published.is_empty()).then(|| Entry::mark("paper, WMT", PUBLISHED));
+    Chart {
+        name: "Figure 7",
+        label: format!("{CURVES}-{}", gates.file.subject),
+        title: format!(
+            "{} of models trained on without some heads, over the share of these that stay (Voita et al. 2019); {}",
+            gates.metric.label(),
+            gates.file.title()
+        ),
+        notes: notes(gates, context),
+        width: if scopes.len() > 1 { TEXT } else { COLUMN },
+        columns: scopes.len(),
+        legend: Method::ALL.into_iter().filter(is_there).map(entry).chain([base]).chain(paper).collect(),
+        panels: scopes.iter().enumerate().map(panel).collect(),
+        color_bar: None,
+    }
+}
+
+const PUBLISHED: Mark = Mark::new(Shape::Star, 2.0, INK).hollow();
+
+/// `encoder `, where it is these that can be closed.
+fn of(scope: Scope) -> String {
+    match scope {
+        Scope::One(Attention::EncEnc) => "encoder ".to_owned(),
+        Scope::One(Attention::SelfAttention) | Scope::All => String::new(),
+        Scope::One(attention) => format!("{attention} "),
+    }
+}
+
+/// Where the subject stands for the paper's translator: its losses of BLEU, taken from the base of this subject.
+fn published(gates: &Gates, paper: &Paper) -> Vec<(f64, f64)> {
+    let stands = gates.file.beside(gates.metric.name(), &[Attention::EncEnc]);
+    let is_meant = stands.is_some_and(crate::origin::Beside::translates);
+    let own = paper.encoder_heads().into_iter().filter(|own| is_meant && own.data == "WMT");
+    own.map(|own| (100.0 * own.kept / own.heads, gates.base - own.lost)).collect()
+}
+
+/// Upright lines from end to end of the 95 % intervals of the scores.
+fn bars(gates: &Gates, scope: Scope, method: Method) -> Vec<Layer> {
+    let style = Style::line(look(method).0.color, 0.5);
+    let bar = |row: &&GateRow| {
+        let (low, high) = interval(*row)?;
+        Some(Layer::Line(vec![(percent(row), low), (percent(row), high)], style))
+    };
+    gates.of(scope, method).iter().filter_map(bar).collect()
+}
+
+/// A line through the points of a method, for each seed one; hollow where the score is significantly worse than before.
+fn curve(gates: &Gates, scope: Scope, method: Method, context: Context<'_>) -> Vec<Layer> {
+    let (style, mark) = look(method);
+    let rows = gates.of(scope, method);
+    let point = |row: &&GateRow| (percent(row), row.score);
+    let runs = rows.chunk_by(|one, next| one.method_seed == next.method_seed);
+    let lines = runs.map(|run| Layer::Line(run.iter().map(point).collect(), style));
+    let marks = [(false, mark), (true, mark.hollow())].map(|(is_worse, mark)| {
+        let meant = rows.iter().filter(|row| context.criterion.is_loss(**row) == is_worse);
+        Layer::Points(meant.map(point).collect(), mark)
+    });
+    let is_drawn = |layer: &Layer| !matches!(layer, Layer::Points(places, _) if places.is_empty());
+    lines.chain(marks).filter(is_drawn).collect()
+}
+
+fn notes(gates: &Gates, context: Context<'_>) -> Vec<String> {
+    let has = |method| gates.rows.iter().any(|row| row.method == method);
+    let sentences = [
+        (true, "upright lines: 95 % intervals of the difference from before".to_owned()),
+        (
+            gates.rows.iter().any(|row| context.criterion.is_loss(row)),
+            format!(
+                "hollow: significantly {} before (p < {})",
+                gates.metric.worse_side(),
+                short(context.criterion.alpha)
+            ),
+        ),
+        (
+            has(Method::Importance),
+            "importance, random: as many heads, chosen otherwise, and as many updates".to_owned(),
+        ),
+        (has(Method::Complement), "complement: those stay that gates would close first".to_owned()),
+        (has(Method::Ungated), "no gates: as many updates with all heads".to_owned()),
+    ];
+    let remark = context.paper.into_iter().flat_map(paper_remark);
+    gates.recipe().into_iter().chain(that_hold(sentences)).chain(remark).chain(gates.file.remark()).collect()
+}
+
+/// What the paper says of its encoders.
+fn paper_remark(paper: &Paper) -> Option<String> {
+    let one = |own: crate::paper::EncoderHeads| {
+        format!("{} of {} heads lose {} BLEU on {}", own.kept, own.heads, short(own.lost), own.data)
+    };
+    let found: Vec<String> = paper.encoder_heads().into_iter().map(one).collect();
+    (!found.is_empty()).then(|| format!("paper, {}: {}", ENCODER_HEADS.0, found.join("; ")))
+}
+
+/// How many heads gates leave in each layer, a row for each number that they leave: Figures 9 and 10.
+pub fn figure9(gates: &Gates) -> Option<Chart> {
+    let panels: Vec<Panel> = gates.scopes().into_iter().flat_map(|scope| layers(gates, scope)).collect();
+    let meaning =
+        "numbers: heads that stay in a layer; the darker, the more of those in the panel".to_owned();
+    let title = "Heads that gates leave, by attention type and layer (Voita et al. 2019)";
+    let notes = std::iter::once(meaning).chain(gates.recipe()).chain(gates.file.remark());
+    (!panels.is_empty()).then(|| Chart {
+        name: "Figures 9 and 10",
+        label: format!("{LAYERS}-{}", gates.file.subject),
+        title: format!("{title}; {}", gates.file.title()),
+        notes: notes.collect(),
+        width: if panels.len() > 1 { TEXT } else { COLUMN },
+        columns: panels.len().min(3),
+        legend: Vec::new(),
+        color_bar: None,
+        panels,
+    })
+}
+
+/// A panel for each attention type that has gates: a row for each number of heads that stay, a column for each layer.
+fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
+    let mut rows = gates.of(scope, Method::Gates);
+    rows.dedup_by_key(|row| row.kept);
+    let found: Vec<_> = rows.iter().map(|row| by_layer(row)).collect();
+    let places = || found.iter().flat_map(|layers| layers.keys());
+    let types: BTreeSet<Attention> = places().map(|(attention, _)| *attention).collect();
+    let deepest = places().map(|(_, layer)| *layer).max().unwrap_or(1);
+    let panel = |(place, attention): (usize, Attention)| {
+        let count = |row: usize, layer: usize| found[row].get(&(attention, layer + 1)).copied().unwrap_or(0);
+        let all = (0..rows.len()).flat_map(|row| (0..deepest).map(move |layer| (row, layer)));
+        let most = all.map(|(row, layer)| count(row, layer)).max().unwrap_or(0).max(1);
+        let layer = cells(rows.len(), deepest, |row, layer| {
+            let count = count(row, layer);
+            Cell { value: Some(count as f64 / most as f64), text: count.to_string(), ..Cell::default() }
+        });
+        let names = rows.iter().map(|row| vec![row.kept.to_string()]).collect();
+        let y = Axis::named("in all", names).downwards();
+        let x = Axis::named("layer", (1..=deepest).map(|layer| vec![layer.to_string()]).collect());
+        Panel::new(
+            attention.to_string(),
+            [x, if place == 0 { y } else { y.silent() }],
+            14.0 * rows.len() as f64,
+            vec![layer],
+        )
+    };
+    types.into_iter().enumerate().map(panel).collect()
+}
+
+/// One row for each number of heads that gates leave, beside the controls with as many: Table 2.
+pub fn table(gates: &Gates, context: Context<'_>) -> Table {
+    let has_type = |&attention: &Attention| gates.rows.iter().any(|row| row.kept_of(attention).is_some());
+    let types: Vec<Attention> = Attention::ALL.into_iter().filter(has_type).collect();
+    let is_there = |method: &Method| gates.rows.iter().any(|row| row.method == *method);
+    let methods: Vec<Method> = Method::ALL.into_iter().filter(is_there).collect();
+    let of_methods = |leader: &GateRow| {
+        let cell = |&method: &Method| {
+            let same = gates.of(leader.attention, method).into_iter().find(|row| row.kept == leader.kept);
+            let own = if method == leader.method { Some(leader) } else { same };
+            own.map(|row| scored(gates, row, context)).unwrap_or_default()
+        };
+        methods.iter().map(cell).collect::<Vec<_>>()
+    };
+    let row = |leader: &GateRow| {
+        let number = |kept: usize| table::Cell::from(kept.to_string());
+        let kept = types.iter().map(|&attention| leader.kept_of(attention).map(number).unwrap_or_default());
+        let price = leader.lambda.map_or(String::new(), |lambda| format!(", \u{3bb} {lambda}"));
+        let label = format!("{} of {}{price}", leader.kept, leader.heads);
+        Row { label, cells: kept.chain(of_methods(leader)).collect() }
+    };
+    let leaders = gates.scopes().into_iter().flat_map(|scope| {
+        [Method::Ungated, Method::Gates].into_iter().flat_map(move |method| gates.of(scope, method))
+    });
+    let (worse, alpha) = (gates.metric.worse_side(), short(context.criterion.alpha));
+    let before = format!("before: {}", gates.metric.described(gates.base));
+    let columns = types.iter().map(Attention::to_string);
+    Table {
+        name: "Table 2",
+        label: format!("{TABLE}-{}", gates.file.subject),
+        title: format!(
+            "Heads that stay, and {} of models trained on without the others, with the 95 % interval of the change in \
+             brackets (Voita et al. 2019); {}",
+            gates.metric.label(),
+            gates.file.title()
+        ),
+        headings: ["Heads with gates that stay", "Heads by type, and score by method"],
+        columns: columns.chain(methods.iter().copied().map(name)).collect(),
+        rows: leaders.map(row).collect(),
+        mark: Some(format!("significantly {worse} before (p < {alpha})")),
+        summary: std::iter::once(before).chain(gates.recipe()).collect(),
+        remarks: context.paper.and_then(paper_remark).into_iter().chain(gates.file.remark()).collect(),
+        ..Table::default()
+    }
+}
+
+/// `35.91 [-0.35, +0.08]`, marked where it is significantly worse than before.
+fn scored(gates: &Gates, row: &GateRow, context: Context<'_>) -> table::Cell {
+    let tests = row.tests();
+    let change = |delta| gates.metric.change(delta);
+    let ends = tests.delta_low.zip(tests.delta_high);
+    let ends = ends.map_or(String::new(), |(low, high)| format!(" [{}, {}]", change(low), change(high)));
+    let text = format!("{}{ends}", gates.metric.amount(row.score));
+    table::Cell::number(text, row.score).marked(context.criterion.is_loss(row))
+}

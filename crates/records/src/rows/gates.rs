@@ -1,0 +1,333 @@
+//! Rows of models that were trained on under gates, and of the gates while they were trained.
+use serde::{Deserialize, Serialize};
+
+use super::{BASE, Row, TestedRow, Tests};
+use crate::check::{Limit, MOST, finite, head_limits, step_limits, test_limits};
+use crate::names::{Attention, Head, Scope, named};
+
+/// How the heads of a row were chosen. Whatever the method, the model was then trained on for as many updates.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    /// By gates that were trained (Voita et al. 2019).
+    #[default]
+    Gates,
+    /// All stay.
+    Ungated,
+    /// The most important ones stay (Michel et al. 2019, Equation 2).
+    Importance,
+    /// Any stay, one choice for each seed.
+    Random,
+    /// Those stay that trained gates would close first.
+    Complement,
+}
+
+impl Method {
+    /// All methods, in the order in which legends and tables list them.
+    pub const ALL: [Self; 5] = [Self::Gates, Self::Importance, Self::Random, Self::Complement, Self::Ungated];
+
+    /// The name in result files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gates => "gates",
+            Self::Ungated => "ungated",
+            Self::Importance => "importance",
+            Self::Random => "random",
+            Self::Complement => "complement",
+        }
+    }
+}
+
+named!(Method, "method", Method::ALL);
+
+/// One row of `train-gates`: a trained model that was trained on, with some of its heads closed (Voita et al. 2019, Section 6,
+/// Figure 7 and Table 2).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateRow {
+    /// The heads that can be closed.
+    pub attention: Scope,
+    /// How heads were chosen.
+    pub method: Method,
+    /// Seed of a random choice; empty for all others.
+    pub method_seed: Option<u64>,
+    /// What an open gate costs, in nats per prediction; empty unless gates were trained at a price.
+    pub lambda: Option<f64>,
+    /// Number of heads that was to stay; empty where a price decided, or none was closed.
+    pub target: Option<usize>,
+    /// Number of heads that stay, of those that can be closed.
+    pub kept: usize,
+    /// Number of heads that can be closed: those of the attention type, or of the model.
+    pub heads: usize,
+    /// Heads that stay in all encoder self-attention; empty if the model has none.
+    pub kept_enc_enc: Option<usize>,
+    /// Likewise of the decoder to the encoder.
+    pub kept_enc_dec: Option<usize>,
+    /// Likewise of decoder self-attention.
+    pub kept_dec_dec: Option<usize>,
+    /// Likewise of the self-attention of a model that has no other.
+    pub kept_self: Option<usize>,
+    /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
+    pub metric: String,
+    /// Score of the model before it was trained on, with all its heads, in the unit of the metric.
+    pub base_score: f64,
+    /// Score afterwards, without the closed heads, in the unit of the metric.
+    pub score: f64,
+    /// `score` minus `base_score`, in the unit of the metric.
+    pub score_delta: f64,
+    /// Lower end of the 95 % interval of `score_delta`; empty if it was not tested.
+    pub delta_low: Option<f64>,
+    /// Upper end of the 95 % interval of `score_delta`; empty if it was not tested.
+    pub delta_high: Option<f64>,
+    /// Two-sided p-value of `score_delta`, 0 to 1: by paired t-test for `accuracy`, by paired bootstrap for all else; empty if it was not
+    /// tested.
+    pub p_value: Option<f64>,
+    /// The paired bootstrap's one-sided p-value, on the side that was observed; empty for `accuracy`.
+    pub p_koehn: Option<f64>,
+    /// `p_value` adjusted for a single false alarm among the rows of the method: by step-down max-T (Westfall and Young 1993) for
+    /// bootstraps, by Holm (1979) for `accuracy`.
+    pub p_adjusted: Option<f64>,
+    /// `p_value` after Benjamini and Hochberg (1995) within the method, likewise.
+    pub p_benjamini_hochberg: Option<f64>,
+    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty for all but `accuracy`.
+    pub p_unpaired_t: Option<f64>,
+    /// Two-sided mid-p of McNemar's test, likewise.
+    pub p_mcnemar: Option<f64>,
+    /// Score on the development split, in the unit of the metric.
+    pub dev_score: f64,
+    /// Loss on the development split, in nats per prediction, without what heads cost.
+    pub dev_loss: f64,
+    /// Epoch that counts, of those that the model was trained on for; chosen on the development split.
+    pub epoch: usize,
+    /// Updates of all epochs.
+    pub steps: usize,
+    /// Expected number of open gates minus `kept`; empty unless gates were trained.
+    pub gap: Option<f64>,
+    /// The heads that stay, of those that can be closed, joined by `+`: `enc-enc:1:2+enc-enc:6:13`.
+    pub kept_heads: String,
+}
+
+impl GateRow {
+    /// What sets it apart from other rows of its method: `lambda-0.01`, `heads-24` or `all-heads`.
+    pub fn point(&self) -> String {
+        match (self.lambda, self.target) {
+            (Some(lambda), _) => format!("lambda-{lambda}"),
+            (None, Some(target)) => format!("heads-{target}"),
+            (None, None) => "all-heads".to_owned(),
+        }
+    }
+
+    /// Heads that stay of one attention type; none if the model has no such heads.
+    pub fn kept_of(&self, attention: Attention) -> Option<usize> {
+        match attention {
+            Attention::EncEnc => self.kept_enc_enc,
+            Attention::EncDec => self.kept_enc_dec,
+            Attention::DecDec => self.kept_dec_dec,
+            Attention::SelfAttention => self.kept_self,
+        }
+    }
+
+    /// Its name as that of a file: `enc-enc-gates-heads-24`.
+    pub fn short_name(&self) -> String {
+        self.name().replace('/', "-")
+    }
+}
+
+impl Row for GateRow {
+    /// Attention type, method, seed of a random choice, target, and bits of λ, which are in its order.
+    type Key = (&'static str, Method, Option<u64>, Option<usize>, Option<u64>);
+
+    const COLUMNS: &'static [&'static str] = &[
+        "attention",
+        "method",
+        "method_seed",
+        "lambda",
+        "target",
+        "kept",
+        "heads",
+        "kept_enc_enc",
+        "kept_enc_dec",
+        "kept_dec_dec",
+        "kept_self",
+        "metric",
+        "base_score",
+        "score",
+        "score_delta",
+        "delta_low",
+        "delta_high",
+        "p_value",
+        "p_koehn",
+        "p_adjusted",
+        "p_benjamini_hochberg",
+        "p_unpaired_t",
+        "p_mcnemar",
+        "dev_score",
+        "dev_loss",
+        "epoch",
+        "steps",
+        "gap",
+        "kept_heads",
+    ];
+
+    fn key(&self) -> Self::Key {
+        (self.attention.name(), self.method, self.method_seed, self.target, self.lambda.map(f64::to_bits))
+    }
+
+    /// Such as `enc-enc/gates/heads-24`.
+    fn name(&self) -> String {
+        let seed = self.method_seed.map(|seed| format!("-{seed}")).unwrap_or_default();
+        format!("{}/{}{seed}/{}", self.attention, self.method, self.point())
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        let kept = Limit::new("kept", self.kept as f64, 0.0..=self.heads as f64, "at most `heads`");
+        let lambda = Limit::optional("lambda", self.lambda, 0.0..=MOST, "at least 0");
+        let [heads, _] = step_limits(0, self.heads);
+        let others = finite(&[
+            ("dev_score", Some(self.dev_score)),
+            ("dev_loss", Some(self.dev_loss)),
+            ("gap", self.gap),
+        ]);
+        [heads, kept, lambda].into_iter().chain(others).chain(test_limits(self, self.score_delta)).collect()
+    }
+
+    fn fault(&self) -> Option<String> {
+        match Head::list(&self.kept_heads) {
+            Err(fault) => Some(fault),
+            Ok(heads) if heads.len() != self.kept => {
+                Some(format!("`kept_heads` has {} heads, but {} are kept", heads.len(), self.kept))
+            }
+            Ok(_) => None,
+        }
+    }
+
+    fn of_run(&self) -> Vec<(&'static str, String)> {
+        vec![("metric", format!("`{}`", self.metric)), ("base_score", self.base_score.to_string())]
+    }
+
+    fn group(&self) -> Option<String> {
+        Some(self.attention.to_string())
+    }
+
+    fn of_group(&self) -> Vec<(&'static str, String)> {
+        vec![("heads", self.heads.to_string())]
+    }
+}
+
+impl TestedRow for GateRow {
+    /// Its attention type and method, such as `enc-enc/gates`.
+    fn family(&self) -> String {
+        format!("{}/{}", self.attention, self.method)
+    }
+
+    fn base(&self) -> String {
+        BASE.to_owned()
+    }
+
+    super::tested_columns!();
+}
+
+/// One row of `gate-film`: where a gate stood before the first epoch or after one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateFilmRow {
+    /// The heads that have gates.
+    pub gates: Scope,
+    /// The row of `train-gates`: `lambda-0.01` or `heads-24`.
+    pub point: String,
+    /// Epochs so far, 0 before the first update.
+    pub epoch: usize,
+    /// Attention type of the head.
+    pub attention: String,
+    /// Layer, counted from 1.
+    pub layer: usize,
+    /// Head, counted from 1.
+    pub head: usize,
+    /// What is trained of the gate: above 0 it is open at test time, unless a number of heads was wanted.
+    pub log_alpha: f64,
+    /// Probability that the gate of a batch is not 0.
+    pub p_open: f64,
+}
+
+impl Row for GateFilmRow {
+    /// Heads with gates, row of `train-gates`, epoch, and head.
+    type Key = (&'static str, String, usize, String, usize, usize);
+
+    const COLUMNS: &'static [&'static str] =
+        &["gates", "point", "epoch", "attention", "layer", "head", "log_alpha", "p_open"];
+
+    fn key(&self) -> Self::Key {
+        (self.gates.name(), self.point.clone(), self.epoch, self.attention.clone(), self.layer, self.head)
+    }
+
+    fn name(&self) -> String {
+        let Self { gates, point, epoch, attention, layer, head, .. } = self;
+        format!("{gates}/{point}/{epoch}/{attention}:{layer}:{head}")
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        let p_open = Limit::new("p_open", self.p_open, 0.0..=1.0, "0 to 1");
+        let log_alpha = finite(&[("log_alpha", Some(self.log_alpha))]);
+        head_limits(self.layer, self.head).into_iter().chain(log_alpha).chain([p_open]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header<R: Row>(row: &R) -> String {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.serialize(row).unwrap();
+        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+        text.lines().next().unwrap().to_owned()
+    }
+
+    /// Plots and other people's scripts read columns by name.
+    #[test]
+    fn headers_are_pinned() {
+        let columns = "attention,method,method_seed,lambda,target,kept,heads,kept_enc_enc,kept_enc_dec,kept_dec_dec,\
+                       kept_self,metric,base_score,score,score_delta,delta_low,delta_high,p_value,p_koehn,p_adjusted,\
+                       p_benjamini_hochberg,p_unpaired_t,p_mcnemar,dev_score,dev_loss,epoch,steps,gap,kept_heads";
+        assert_eq!(header(&GateRow::default()), columns);
+        assert_eq!(GateRow::COLUMNS.join(","), columns);
+        let film = GateFilmRow {
+            gates: Scope::All,
+            point: "heads-3".to_owned(),
+            epoch: 2,
+            attention: "self".to_owned(),
+            layer: 1,
+            head: 4,
+            log_alpha: -1.0,
+            p_open: 0.25,
+        };
+        let columns = "gates,point,epoch,attention,layer,head,log_alpha,p_open";
+        assert_eq!((header(&film), film.name()), (columns.to_owned(), "all/heads-3/2/self:1:4".to_owned()));
+        assert_eq!(GateFilmRow::COLUMNS.join(","), columns);
+    }
+
+    #[test]
+    fn points_have_names_and_an_order() {
+        let target = |target| GateRow { target: Some(target), ..GateRow::default() };
+        let lambda = |lambda| GateRow { lambda: Some(lambda), ..GateRow::default() };
+        assert_eq!(
+            (target(9).name(), lambda(0.02).name()),
+            ("all/gates/heads-9".into(), "all/gates/lambda-0.02".into())
+        );
+        assert!(target(9).key() < target(10).key() && lambda(0.0).key() < lambda(0.5).key());
+        let random = GateRow { method: Method::Random, method_seed: Some(7), ..target(3) };
+        assert_eq!((random.name(), random.family()), ("all/random-7/heads-3".into(), "all/random".into()));
+    }
+
+    #[test]
+    fn the_kept_heads_are_as_many_as_it_says() {
+        let row = |kept| GateRow {
+            kept,
+            heads: 4,
+            kept_heads: "self:1:1+self:2:3".to_owned(),
+            ..GateRow::default()
+        };
+        assert_eq!(row(2).fault(), None);
+        assert_eq!(row(3).fault().unwrap(), "`kept_heads` has 2 heads, but 3 are kept");
+        assert!(GateRow { kept_heads: "self:x".to_owned(), ..row(1) }.fault().is_some());
+    }
+}

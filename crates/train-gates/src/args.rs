@@ -1,0 +1,226 @@
+//! Arguments, and what follows from them before anything is trained.
+use std::path::PathBuf;
+
+use anyhow::{Context, bail, ensure};
+use clap::ValueEnum;
+use core_masking::{Attention, HeadLayout};
+use experiment::{EstimateArgs, Export, Selection, SharedArgs, has_duplicates};
+use records::Method;
+use significance::TestArgs;
+use subject::{Description, TrainedPart};
+use training::{GateStart, Precision, Pull};
+
+/// Trains gates that close heads, and controls with as many heads (Voita et al. 2019, Figure 7).
+///
+/// Goes on from the trained model of the subject, with its recipe begun anew: schedule, dropout and label smoothing. The loss has
+/// a term for the expected number of open gates. Writes a row for each number of heads, or each price of one, with the score
+/// beside that of the model before, the heads that stay, and what the gates did in each epoch to `gate-film.csv`. Models
+/// are kept in `<data>/models/<subject>.tuned/`, and a killed run goes on from its last epoch. Results that are there are used,
+/// and those that are missing are computed; --again scores the models anew that are there.
+#[derive(Debug, clap::Parser)]
+#[command(version, args_override_self = true)]
+pub struct Args {
+    /// Heads that have gates: those of enc-enc, enc-dec, dec-dec or self attention, all, or paper: those of a translator's
+    /// encoder or of all layers of other models
+    #[arg(long, value_name = "TYPE", default_value = "paper")]
+    pub attention: Selection,
+
+    /// Weights that are trained; if absent those of the encoder where only its heads have gates, as in the paper, else all
+    #[arg(long, value_enum, value_name = "PART")]
+    pub train: Option<Part>,
+
+    /// Heads that are to stay; several, separated by commas; if neither this nor --lambda is given a half, a quarter and an eighth
+    /// of them
+    #[arg(long, value_delimiter = ',', value_name = "N", conflicts_with = "lambda")]
+    pub heads: Vec<usize>,
+
+    /// What an open gate costs, in nats per prediction; several, separated by commas. It multiplies the sum over all heads of the
+    /// probability that their gates are open, as in the paper; in the authors' code this sum is divided by the number of
+    /// attention modules with gates, so that a lambda of theirs is as many times as large
+    #[arg(long, value_delimiter = ',', value_name = "LAMBDA", value_parser = price)]
+    pub lambda: Vec<f64>,
+
+    /// Learning rate of the gates, the same in all steps; they have no weight decay
+    #[arg(long, value_name = "RATE", default_value_t = 0.05, value_parser = rate)]
+    pub gate_learning_rate: f64,
+
+    /// How gates begin
+    #[arg(long, value_enum, default_value_t = Start::Open)]
+    pub start: Start,
+
+    /// Passes over the training split, for gates and controls; as many as the model was trained for if absent. Which of them
+    /// counts is chosen on the development split, by the loss with closed heads masked and, with --lambda, what open ones cost
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub epochs: Option<u64>,
+
+    /// What else is trained on for as many updates: with all heads, or with as many as gates leave, chosen otherwise; several,
+    /// separated by commas
+    #[arg(long = "control", value_enum, value_delimiter = ',', value_name = "CONTROLS")]
+    pub controls: Vec<Control>,
+
+    /// Random choices of heads, whose seeds count up from --seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub random_orders: u64,
+
+    /// Write the model with the closed heads cut out of its weights to this folder; with one number of heads or one price
+    #[arg(long, value_name = "DIR")]
+    pub export: Option<PathBuf>,
+
+    /// Replace an export that is there
+    #[arg(long, requires = "export")]
+    pub replace: bool,
+
+    #[command(flatten)]
+    pub test: TestArgs,
+
+    #[command(flatten)]
+    pub estimate: EstimateArgs,
+
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    pub shared: SharedArgs,
+}
+
+/// The weights that are trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Those of a translator's encoder; all else is frozen, embeddings too if the decoder has the same
+    Encoder,
+    /// All of them
+    All,
+}
+
+/// How gates begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Start {
+    /// Nearly open, log_alpha at 2
+    Open,
+    /// At random, about as likely closed as open, as in the authors' code
+    Authors,
+}
+
+/// What gates are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Control {
+    /// All heads stay
+    Ungated,
+    /// The most important ones stay, by Michel et al. (2019), Equation 2
+    Importance,
+    /// Any stay
+    Random,
+    /// Those stay that gates would close first
+    Complement,
+}
+
+impl Control {
+    fn method(self) -> Method {
+        match self {
+            Self::Ungated => Method::Ungated,
+            Self::Importance => Method::Importance,
+            Self::Random => Method::Random,
+            Self::Complement => Method::Complement,
+        }
+    }
+}
+
+fn price(text: &str) -> Result<f64, String> {
+    let lambda = text.parse().ok().filter(|lambda: &f64| lambda.is_finite() && *lambda >= 0.0);
+    lambda.map(f64::abs).ok_or_else(|| "must be a number of at least 0".to_owned())
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
+    rate.ok_or_else(|| "must be a number above 0".to_owned())
+}
+
+impl Args {
+    /// What closes the gates of each model, of so many `heads`.
+    ///
+    /// # Errors
+    /// If a number of heads is 0 or beyond what there are, or something is given twice.
+    pub fn pulls(&self, heads: usize) -> anyhow::Result<Vec<Pull>> {
+        ensure!(!has_duplicates(&self.lambda), "a price is given twice in --lambda");
+        ensure!(!has_duplicates(&self.heads), "a number is given twice in --heads");
+        ensure!(!has_duplicates(&self.controls), "a control is given twice in --control");
+        if let Some(wrong) = self.heads.iter().find(|&&open| open == 0 || open > heads) {
+            bail!("--heads {wrong}: from 1 to {heads} heads of those with gates can stay");
+        }
+        if !self.lambda.is_empty() {
+            return Ok(self.lambda.iter().copied().map(Pull::Lambda).collect());
+        }
+        let mut numbers = self.heads.clone();
+        if numbers.is_empty() {
+            numbers = [2, 4, 8].map(|part| heads.div_ceil(part)).to_vec();
+            numbers.dedup();
+        }
+        Ok(numbers.into_iter().map(Pull::Heads).collect())
+    }
+
+    /// The weights that are trained.
+    ///
+    /// # Errors
+    /// If the encoder is asked for of a model that has no decoder beside it, or whose decoder has gates.
+    pub fn part(&self, layout: &HeadLayout) -> anyhow::Result<TrainedPart> {
+        let is_encoder = self.attention.name(layout) == Attention::EncEnc.to_string();
+        match self.train {
+            Some(Part::Encoder) if !is_encoder => {
+                bail!(
+                    "--train encoder needs gates on its heads alone: give --attention enc-enc of a translator"
+                )
+            }
+            Some(Part::All) => Ok(TrainedPart::All),
+            Some(Part::Encoder) => Ok(TrainedPart::Encoder),
+            None if is_encoder => Ok(TrainedPart::Encoder),
+            None => Ok(TrainedPart::All),
+        }
+    }
+
+    /// Passes over the training split.
+    ///
+    /// # Errors
+    /// If the model is a checkpoint that is taken as it is, without a recipe to go on by.
+    pub fn epochs(&self, description: &Description) -> anyhow::Result<usize> {
+        let trained = description.epochs().with_context(|| {
+            let name = description.name();
+            format!("subject `{name}` is not trained here, so that there is no recipe to train gates by")
+        })?;
+        Ok(self.epochs.map_or(trained, |epochs| epochs as usize))
+    }
+
+    /// Name of the result file: with the heads that have gates, unless these are the paper's.
+    pub fn file_name(&self, layout: &HeadLayout) -> String {
+        let name = self.attention.name(layout);
+        let is_papers = name == Selection::Paper.name(layout) || layout.types().count() == 1;
+        if is_papers { "train-gates".to_owned() } else { format!("train-gates-{name}") }
+    }
+
+    /// The folder to write a model to, checked; `models`: how many are trained.
+    ///
+    /// # Errors
+    /// If there are several, the folder is there already or cannot be made, or models are not in f32.
+    pub fn export(&self, models: usize) -> anyhow::Result<Option<Export>> {
+        let Some(folder) = &self.export else { return Ok(None) };
+        ensure!(models == 1, "--export writes one model: give one number of --heads, or one --lambda");
+        ensure!(self.shared.precision == Precision::F32, "models are exported in f32: leave out --precision");
+        Ok(Some(Export::new(folder, self.replace)?))
+    }
+
+    /// Whether a control is asked for.
+    pub fn asks_for(&self, method: Method) -> bool {
+        self.controls.iter().any(|control| control.method() == method)
+    }
+
+    /// Seeds of random choices.
+    pub fn random_seeds(&self) -> impl Iterator<Item = u64> {
+        let first = self.shared.seed();
+        (0..self.random_orders).map(move |n| first.wrapping_add(n))
+    }
+
+    /// How gates begin.
+    pub fn gate_start(&self) -> GateStart {
+        match self.start {
+            Start::Open => GateStart::Open,
+            Start::Authors => GateStart::Authors,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Where each gate stood before the first epoch and after each.
+use std::path::Path;
+
+use core_masking::{HardConcrete, HeadId};
+use experiment::{OpenRows, SharedArgs};
+use records::{GateFilmRow, GateRow, Identity, RowWriter, Signature};
+use training::Machine;
+
+/// What its results are called.
+const NAME: &str = "gate-film";
+
+/// The rows of `gate-film`.
+pub struct Film(RowWriter<GateFilmRow>);
+
+impl Film {
+    /// Opens the film beside the results at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub fn open(
+        path: &Path,
+        identity: &Identity,
+        shared: &SharedArgs,
+        machine: &Machine,
+    ) -> anyhow::Result<Self> {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = match stem.strip_prefix("train-gates") {
+            Some(rest) => format!("{NAME}{rest}.csv"),
+            None => format!("{stem}-{NAME}.csv"),
+        };
+        let path = path.with_file_name(name);
+        let identity = Identity { experiment: NAME.to_owned(), ..identity.clone() };
+        let signature = Signature::new(identity, machine.provenance());
+        let OpenRows { mut writer, .. } = shared.open_rows::<GateFilmRow>(&path, &signature)?;
+        writer.renew(|_| true);
+        Ok(Self(writer))
+    }
+
+    /// Whether all epochs of a model with this row are there.
+    pub fn has(&self, row: &GateRow, epochs: usize, heads: usize) -> bool {
+        let own = self.0.rows().filter(|own| own.gates == row.attention && own.point == row.point());
+        own.count() == (epochs + 1) * heads
+    }
+
+    /// Adds what is missing of a model.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn add(&mut self, row: &GateRow, history: &[HardConcrete]) -> anyhow::Result<()> {
+        for (epoch, gates) in history.iter().enumerate() {
+            let p_open = core_masking::to_vec::<f64>(&gates.p_open());
+            for ((id, log_alpha), p_open) in gates.scores().iter().zip(p_open) {
+                let row = film_row(row, (epoch, id), (log_alpha, p_open));
+                if !self.0.contains(&records::Row::key(&row)) {
+                    self.0.push(row)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the rows the film.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn finish(self) -> anyhow::Result<()> {
+        self.0.finish(|_, _| Ok::<(), records::Error>(()))?;
+        Ok(())
+    }
+}
+
+fn film_row(row: &GateRow, (epoch, id): (usize, HeadId), (log_alpha, p_open): (f64, f64)) -> GateFilmRow {
+    GateFilmRow {
+        gates: row.attention,
+        point: row.point(),
+        epoch,
+        attention: id.attention().to_string(),
+        layer: id.layer_number(),
+        head: id.head_number(),
+        log_alpha,
+        p_open,
+    }
+}

@@ -1,0 +1,143 @@
+//! The experiment: models that gates make, and their controls, each with its row.
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use core_masking::{HeadId, HeadSet, Removal};
+use experiment::{Estimate, Export, MeasuredRows, RowSet, random_order};
+use records::{BASE, GateRow, Identity, Method, Order, Row};
+use subject::{FineTuned, Scored, Subject};
+use training::{Pull, stop};
+
+use crate::film::Film;
+use crate::tuning::{Choice, Tuner};
+
+/// What all rows have in common.
+pub struct GateExperiment<'a> {
+    pub tuner: Tuner<'a>,
+    /// The model before it is trained on.
+    pub base: &'a dyn Subject,
+    pub scored: Scored,
+    pub dev: Scored,
+    /// How importance is measured, where a control needs it.
+    pub estimate: Option<Estimate>,
+}
+
+impl GateExperiment<'_> {
+    /// All that the rows depend on.
+    pub fn identity(&self) -> anyhow::Result<Identity> {
+        let mut identity = self.base.identity("train-gates", &self.scored)?;
+        identity.seed = Some(self.tuner.args.shared.seed());
+        identity.arguments.extend(self.tuner.arguments());
+        if let Some(estimate) = &self.estimate {
+            estimate.describe(self.base, &mut identity)?;
+        }
+        Ok(identity)
+    }
+
+    /// The rows of a method are tested together, however many they are.
+    pub fn families(&self) -> BTreeMap<String, usize> {
+        Method::ALL.into_iter().map(|method| (format!("{}/{method}", self.tuner.scope), 0)).collect()
+    }
+
+    /// Trains gates for each of `pulls` that has no row, and writes down how they closed.
+    pub fn train(
+        &self,
+        pulls: &[Pull],
+        mut film: Film,
+        rows: &mut MeasuredRows<GateRow>,
+    ) -> anyhow::Result<()> {
+        for choice in pulls.iter().copied().map(Choice::Gates) {
+            let row = self.tuner.row_of(&choice);
+            let is_due = rows.is_due(&row);
+            if is_due || !film.has(&row, self.tuner.epochs, self.tuner.heads.len()) {
+                let tuned = self.tuner.tune(&choice)?;
+                film.add(&row, &tuned.history)?;
+                self.measure(&choice, &tuned, rows)?;
+            }
+        }
+        film.finish()
+    }
+
+    /// Trains each control on that has no row: with all heads, or with as many as gates have left for each of `pulls`.
+    pub fn control(&self, pulls: &[Pull], rows: &mut MeasuredRows<GateRow>) -> anyhow::Result<()> {
+        for choice in self.controls(pulls, rows)? {
+            if rows.is_due(&self.tuner.row_of(&choice)) {
+                self.measure(&choice, &self.tuner.tune(&choice)?, rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The controls that are asked for.
+    fn controls(&self, pulls: &[Pull], rows: &MeasuredRows<GateRow>) -> anyhow::Result<Vec<Choice>> {
+        let (args, heads) = (self.tuner.args, self.tuner.heads);
+        let mut choices = Vec::from_iter(args.asks_for(Method::Ungated).then_some(Choice::All));
+        let by_importance =
+            if args.asks_for(Method::Importance) { self.by_importance()? } else { Vec::new() };
+        for &pull in pulls {
+            let key = self.tuner.row_of(&Choice::Gates(pull)).key();
+            let kept = rows.rows().find(|row| row.key() == key).map(|row| row.kept);
+            let closed = heads.len() - kept.context("gates have left no row")?;
+            let mut add = |method, seed, order: &[HeadId]| {
+                let closed = order.iter().take(closed).copied().collect();
+                choices.push(Choice::Closed { method, seed, closed });
+            };
+            if args.asks_for(Method::Importance) {
+                add(Method::Importance, None, &by_importance);
+            }
+            for seed in args.random_seeds().filter(|_| args.asks_for(Method::Random)) {
+                add(Method::Random, Some(seed), &random_order(heads, seed));
+            }
+            if args.asks_for(Method::Complement) {
+                add(Method::Complement, None, &self.tuner.last_to_close(pull)?);
+            }
+        }
+        Ok(choices)
+    }
+
+    /// The heads by their importance in the model before it is trained on, the least important first.
+    fn by_importance(&self) -> anyhow::Result<Vec<HeadId>> {
+        let estimate = self.estimate.as_ref().context("heads cannot be scored without --estimate-on")?;
+        let order = estimate.scores(Order::Importance, self.base, &HeadSet::none())?.ascending();
+        Ok(order.into_iter().filter(|id| self.tuner.heads.contains(id)).collect())
+    }
+
+    /// Scores a model that was trained on, and adds its row if it is not there.
+    fn measure(
+        &self,
+        choice: &Choice,
+        tuned: &FineTuned,
+        rows: &mut MeasuredRows<GateRow>,
+    ) -> anyhow::Result<()> {
+        stop::check()?;
+        let subject = self.tuner.description.open_at(&tuned.checkpoint, self.tuner.machine)?;
+        let mut row = self.tuner.row(choice, &subject.layout(), tuned);
+        if !rows.is_due(&row) {
+            return Ok(());
+        }
+        let masked = choice.closed(tuned);
+        subject.evaluate(&self.dev, std::slice::from_ref(&masked), &mut |_, found| {
+            row.dev_score = found.score;
+            Ok(())
+        })?;
+        subject.metric(&self.scored.split).name().clone_into(&mut row.metric);
+        // What rows are compared with is the model before it is trained on.
+        rows.measure_on(self.base.evaluator(&self.scored, 0)?.as_mut(), BASE, Vec::new())?;
+        let set = RowSet { masked, rows: vec![row] };
+        Ok(rows.measure_on(subject.evaluator(&self.scored, 0)?.as_mut(), BASE, vec![set])?)
+    }
+
+    /// Writes the model that gates made, without the heads that they closed.
+    pub fn export(&self, pull: Pull, export: &Export) -> anyhow::Result<()> {
+        let choice = Choice::Gates(pull);
+        let tuned = self.tuner.tune(&choice)?;
+        let subject = self.tuner.description.open_at(&tuned.checkpoint, self.tuner.machine)?;
+        let closed = choice.closed(&tuned);
+        export.write(subject.as_ref(), &closed, Removal::Cut)?;
+        if !self.tuner.machine.quiet {
+            let heads = self.tuner.heads.len();
+            eprintln!("`{}`: {} of {heads} heads cut out", export.folder().display(), closed.len());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! Gates that learn to close: Voita et al. (2019), <https://aclanthology.org/P19-1580>, Section 6, Figures 7, 9 and 10, Table 2.
+//!
+//! The trained model is trained on with a gate on each head, and a loss that has a term for the expected number of open gates:
+//! at a price for each (--lambda), as in the paper, or, beyond it, so that a number of heads stays (--heads). Controls, which the
+//! paper lacks, are trained on for as many updates with heads that were chosen otherwise, or with all.
+mod args;
+mod film;
+mod gating;
+mod tuning;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+use experiment::{Finished, MeasuredRows, RowPlan};
+use records::{Method, Signature};
+use subject::{Description, Scored};
+
+use args::Args;
+use film::Film;
+use gating::GateExperiment;
+use tuning::Tuner;
+
+fn main() -> ExitCode {
+    experiment::exit_code(run(&Args::parse()))
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    args.shared.refuse_shard(
+        "models are trained one after another, and controls are as small as gates have made them",
+    )?;
+    let machine = args.shared.machine()?;
+    let description = Description::read(&args.shared.subject)?;
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    let split = description.split(args.shared.split.as_deref(), &machine)?;
+    let layout = description.layout(&machine)?;
+    let heads = args.attention.heads(&layout)?;
+    let pulls = args.pulls(heads.len())?;
+    let tuner = Tuner {
+        args,
+        description: &description,
+        machine: &machine,
+        heads: &heads,
+        scope: args.attention.name(&layout).parse()?,
+        part: args.part(&layout)?,
+        epochs: args.epochs(&description)?,
+    };
+    let (needs_scores, sampling) = (args.asks_for(Method::Importance), (args.shared.seed(), false));
+    let estimate = args.estimate.estimate_if(needs_scores, &description, sampling, &machine)?;
+    let export = args.export(pulls.len())?;
+    let scored = Scored::first(split, args.shared.limit, false);
+    let dev = Scored::first(description.dev_split().to_owned(), None, false);
+    let path = args.shared.output_path(&args.file_name(&layout), &description, &scored);
+    args.shared.check_writable(&path)?;
+    let base = description.open(&machine, &args.shared.results)?;
+
+    let gating = GateExperiment { tuner, base: base.as_ref(), scored, dev, estimate };
+    let identity = gating.identity()?;
+    let plan = RowPlan { families: gating.families(), ..RowPlan::default() };
+    let film = Film::open(&path, &identity, &args.shared, &machine)?;
+    let mut rows =
+        MeasuredRows::open(&path, identity, base.as_ref(), plan, (&args.shared, &machine, &args.test))?;
+    rows.renew(|_| true);
+    gating.train(&pulls, film, &mut rows)?;
+    gating.control(&pulls, &mut rows)?;
+    let Finished { path, .. } = rows.finish()?;
+    if let Some(export) = export {
+        let signature = Signature::read(&Signature::path_beside(&path))?;
+        let signature = signature.context("the results have no signature")?;
+        gating.export(pulls[0], &export.about(signature))?;
+    }
+    println!("{}", path.display());
+    Ok(())
+}

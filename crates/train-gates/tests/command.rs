@@ -1,0 +1,236 @@
+//! The whole command on subjects that train in a second.
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use predicates::prelude::PredicateBooleanExt;
+use predicates::str::contains;
+use records::{GateFilmRow, GateRow, Method};
+use tempfile::TempDir;
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, kill_when, read, rows, trained};
+
+const TABLE: &str = "results/tiny/train-gates.csv";
+const FILM: &str = "results/tiny/gate-film.csv";
+
+/// Weights depend on the number of threads.
+const ARGUMENTS: [&str; 4] = ["--resamples", "99", "--threads", "2"];
+
+fn folder(spec: &'static str) -> TempDir {
+    trained(spec, "train-gates", &["--heads", "2", "--epochs", "1", "--limit", "1", "--resamples", "0"])
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = test_support::command("train-gates", folder);
+    command.args(ARGUMENTS).args(arguments);
+    command
+}
+
+fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    test_support::refusal(&mut command(folder, arguments))
+}
+
+fn found(folder: &Path, method: Method) -> Vec<GateRow> {
+    let all: Vec<GateRow> = rows(folder, "train-gates.csv");
+    all.into_iter().filter(|row| row.method == method).collect()
+}
+
+fn heads(row: &GateRow) -> BTreeSet<&str> {
+    row.kept_heads.split('+').filter(|name| !name.is_empty()).collect()
+}
+
+/// A number of heads is kept exactly, each with its film; controls keep as many, and the complement none of the same where there
+/// are enough others.
+#[test]
+fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
+    let folder = folder(TRANSLATOR);
+    let controls = ["--control", "ungated,importance,random,complement", "--estimate-limit", "40"];
+    let arguments = ["--heads", "3,1", "--epochs", "2", "--random-orders", "2"];
+    command(folder.path(), &[&arguments[..], &controls].concat())
+        .assert()
+        .success()
+        .stdout(format!("{TABLE}\n"));
+    let gates = found(folder.path(), Method::Gates);
+    // 2 layers of 3 encoder heads; the decoder keeps its 6 and 6
+    assert_eq!(gates.iter().map(|row| (row.kept, row.heads)).collect::<Vec<_>>(), [(1, 6), (3, 6)]);
+    for row in &gates {
+        assert_eq!(
+            (row.kept_enc_enc, row.kept_enc_dec, row.kept_dec_dec),
+            (Some(row.kept), Some(6), Some(6))
+        );
+        assert_eq!((heads(row).len(), row.kept_self, row.lambda), (row.kept, None, None));
+        assert!(row.gap.is_some() && (1..=2).contains(&row.epoch) && row.steps > row.epoch);
+        assert!(heads(row).iter().all(|head| head.starts_with("enc-enc:")));
+    }
+    for (method, numbers) in [
+        (Method::Ungated, vec![6]),
+        (Method::Importance, vec![1, 3]),
+        (Method::Random, vec![1, 3, 1, 3]),
+        (Method::Complement, vec![1, 3]),
+    ] {
+        let rows = found(folder.path(), method);
+        assert_eq!(rows.iter().map(|row| row.kept).collect::<Vec<_>>(), numbers, "{method}");
+        assert!(rows.iter().all(|row| row.steps == gates[0].steps && row.gap.is_none() && row.score >= 0.0));
+    }
+    let complement = found(folder.path(), Method::Complement);
+    assert!(gates.iter().zip(&complement).all(|(row, other)| heads(row).is_disjoint(&heads(other))));
+
+    let film: Vec<GateFilmRow> = rows(folder.path(), "gate-film.csv");
+    assert_eq!(film.len(), 2 * 3 * 6, "two models, the start and two epochs, six heads");
+    assert!(film.iter().filter(|row| row.epoch == 0).all(|row| row.log_alpha == 2.0));
+    let of_row = |row: &GateRow| {
+        let own = film.iter().filter(|own| own.point == row.point() && own.epoch == row.epoch);
+        let mut own: Vec<_> = own.collect();
+        own.sort_by(|one, other| other.log_alpha.total_cmp(&one.log_alpha));
+        let names = own.iter().take(row.kept);
+        names.map(|own| format!("{}:{}:{}", own.attention, own.layer, own.head)).collect::<BTreeSet<_>>()
+    };
+    for row in &gates {
+        let kept: BTreeSet<String> = heads(row).into_iter().map(str::to_owned).collect();
+        assert_eq!(of_row(row), kept, "those whose log_alpha is greatest stay");
+        let own = film.iter().filter(|own| own.point == row.point() && own.epoch == row.epoch);
+        let expected: f64 = own.map(|own| own.p_open).sum();
+        assert!((expected - row.kept as f64 - row.gap.unwrap()).abs() < 1e-5);
+    }
+}
+
+/// Where an open head costs more than any can be worth all close, where it costs nothing they stay as they began.
+#[test]
+fn a_price_closes_heads() {
+    let folder = folder(TRANSLATOR);
+    let arguments =
+        ["--lambda", "0,10", "--gate-learning-rate", "0.2", "--attention", "all", "--epochs", "2"];
+    command(folder.path(), &arguments).assert().success();
+    let gates: Vec<GateRow> = rows(folder.path(), "train-gates-all.csv");
+    let [free, dear] = &gates[..] else { panic!("{gates:?}") };
+    assert_eq!((free.lambda, dear.lambda, dear.target), (Some(0.0), Some(10.0), None));
+    assert_eq!((free.heads, dear.kept, dear.kept_heads.as_str()), (18, 0, ""));
+    assert!(free.kept > 9, "{}", free.kept);
+    // nothing of what heads cost is left in the loss on the development split
+    assert!(dear.dev_loss > 1.0 && dear.dev_loss < 20.0, "{}", dear.dev_loss);
+}
+
+/// The encoder's weights change, and no other.
+#[test]
+fn the_decoder_is_frozen_unless_all_is_trained() {
+    for (arguments, is_frozen) in
+        [(&["--heads", "2"][..], true), (&["--heads", "3", "--train", "all"][..], false)]
+    {
+        let folder = folder(TRANSLATOR);
+        command(folder.path(), &[arguments, &["--epochs", "1"]].concat()).assert().success();
+        let tuned = fs::read_dir(folder.path().join("data/models/tiny.tuned")).unwrap().flatten();
+        let tuned =
+            tuned.map(|entry| entry.path()).find(|path| path.join("gates.safetensors").exists()).unwrap();
+        let weights = |path: &Path| {
+            let options = (tch::Kind::Float, tch::Device::Cpu);
+            core_masking::Weights::read(&path.join("model.safetensors"), options).unwrap()
+        };
+        let (before, after) = (weights(&folder.path().join("data/models/tiny")), weights(&tuned));
+        for (name, tensor) in before.iter() {
+            let is_same = after.get(name).unwrap() == *tensor;
+            // keys' biases do not change what softmax gives
+            if !name.ends_with("k_proj.bias") && name != "final_logits_bias" && !name.contains("position") {
+                assert_eq!(is_same, is_frozen && !name.contains(".encoder."), "{name}");
+            }
+        }
+    }
+}
+
+/// Equal seeds give equal bytes, also when one of the two runs is killed after its first epoch and before its last.
+#[test]
+fn a_killed_run_goes_on_with_the_gates_of_an_unbroken_one() {
+    let arguments = ["--heads", "2", "--epochs", "4"];
+    let unbroken = folder(TRANSLATOR);
+    command(unbroken.path(), &arguments).assert().success();
+    let killed = loop {
+        let folder = folder(TRANSLATOR);
+        let tuned = folder.path().join("data/models/tiny.tuned");
+        let epoch = |number: usize| {
+            let entries = fs::read_dir(&tuned).into_iter().flatten().flatten();
+            entries.into_iter().any(|entry| entry.path().join(format!("epochs/{number}/state.json")).exists())
+        };
+        kill_when("train-gates", &[&ARGUMENTS[..], &arguments].concat(), folder.path(), || epoch(1));
+        if !epoch(4) {
+            break folder; // else this process was not given the time to kill it
+        }
+    };
+    command(killed.path(), &arguments).assert().success();
+    for file in [TABLE, FILM] {
+        assert_eq!(read(killed.path(), file), read(unbroken.path(), file), "{file}");
+    }
+}
+
+/// What is there is used: nothing is trained again, and further rows join those that are there.
+#[test]
+fn rows_that_are_there_are_used() {
+    let folder = folder(TRANSLATOR);
+    command(folder.path(), &["--heads", "2", "--epochs", "1"]).assert().success();
+    let first = read(folder.path(), TABLE);
+    fs::remove_dir_all(folder.path().join("data/models/tiny.tuned")).unwrap();
+    command(folder.path(), &["--heads", "2", "--epochs", "1"]).assert().success();
+    assert_eq!(read(folder.path(), TABLE), first);
+    assert!(!folder.path().join("data/models/tiny.tuned").exists());
+    command(folder.path(), &["--heads", "4", "--epochs", "1"]).assert().success();
+    assert_eq!(found(folder.path(), Method::Gates).iter().map(|row| row.kept).collect::<Vec<_>>(), [2, 4]);
+}
+
+/// Exported, the model has the heads that the row names, and gives the row's score without gates.
+#[test]
+fn an_export_is_the_model_without_its_closed_heads() {
+    let folder = folder(CLASSIFIER);
+    command(folder.path(), &["--heads", "2", "--epochs", "2", "--export", "small"]).assert().success();
+    let row = found(folder.path(), Method::Gates).remove(0);
+    assert_eq!((row.kept, row.heads, row.kept_self), (2, 6, Some(2)));
+    let config = String::from_utf8(read(folder.path(), "small/config.json")).unwrap();
+    assert!(config.contains("pruned_heads"), "{config}");
+    for file in ["small/model.safetensors", "small/pruning.json", "small/tokenizer.json"] {
+        read(folder.path(), file);
+    }
+    let message = refusal(folder.path(), &["--heads", "2", "--epochs", "2", "--export", "small"]);
+    assert!(message.contains("is there already"), "{message}");
+    assert!(refusal(folder.path(), &["--heads", "1,2", "--export", "other"]).contains("writes one model"));
+}
+
+#[test]
+fn language_models_have_gates_too() {
+    let folder = folder(LANGUAGE_MODEL);
+    command(folder.path(), &["--heads", "3", "--epochs", "1", "--start", "authors"]).assert().success();
+    let row = found(folder.path(), Method::Gates).remove(0);
+    assert_eq!((row.kept, row.heads, row.metric.as_str()), (3, 8, "nats"));
+    let film: Vec<GateFilmRow> = rows(folder.path(), "gate-film.csv");
+    let start: Vec<f64> = film.iter().filter(|row| row.epoch == 0).map(|row| row.log_alpha).collect();
+    // modules of 4 heads: ±sqrt(3/4)
+    assert!(
+        start.iter().all(|at| at.abs() <= 0.75_f64.sqrt()) && start.windows(2).any(|pair| pair[0] != pair[1])
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_trained() {
+    let folder = folder(TRANSLATOR);
+    for (arguments, expected) in [
+        (&["--heads", "0"][..], "--heads 0: from 1 to 6 heads"),
+        (&["--heads", "7"], "--heads 7: from 1 to 6 heads"),
+        (&["--heads", "2,2"], "given twice in --heads"),
+        (&["--attention", "self"], "no `self` attention"),
+        (&["--attention", "all", "--train", "encoder"], "--train encoder needs gates on its heads alone"),
+        (&["--shard", "1/2"], "--shard 1/2"),
+    ] {
+        let message = refusal(folder.path(), arguments);
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+    assert!(!folder.path().join("results/tiny/train-gates.csv").exists());
+    for arguments in [
+        &["--lambda", "-1"][..],
+        &["--lambda=-0.5"],
+        &["--lambda", "0.1", "--heads", "2"],
+        &["--epochs", "0"],
+    ] {
+        command(folder.path(), arguments).assert().code(2);
+    }
+    let mut help = Command::cargo_bin("train-gates").unwrap();
+    help.arg("--help")
+        .assert()
+        .success()
+        .stdout(contains("divided by the number of").and(contains("ungated")));
+}

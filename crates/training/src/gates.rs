@@ -1,0 +1,363 @@
+//! Gates that are trained: what closes them, how they begin, and what is saved of them.
+//!
+//! Voita et al. (2019), Section 6.1: the gates of [`HardConcrete`] are drawn once for each batch, and the loss has a term for
+//! their expected number.
+use std::path::Path;
+
+use core_masking::{Gates, HardConcrete, HeadId, HeadLayout, HeadSet, Weights};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use tch::{Device, Kind, Tensor};
+
+use crate::error::Error;
+
+/// What is saved of the gates beside a model.
+pub(crate) const FILE: &str = "gates.safetensors";
+
+const LOG_ALPHA: &str = "gates.log_alpha";
+const MULTIPLIERS: &str = "gates.multipliers";
+const HISTORY: &str = "gates.history";
+
+/// `log_alpha` of a gate that is to begin open: it is closed with a probability of 6 %.
+const OPEN: f32 = 2.0;
+
+/// The share of the steps in which the target falls from all heads to the number that is wanted.
+const FALL: f64 = 0.5;
+
+/// How gates are trained.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GateTraining {
+    /// The heads that have one.
+    pub heads: Vec<HeadId>,
+    /// How they begin.
+    pub start: GateStart,
+    /// Of the gates, the same in all steps.
+    pub learning_rate: f64,
+    /// Of the multipliers, where there are any.
+    pub multiplier_rate: f64,
+    /// What closes them.
+    pub pull: Pull,
+    /// Of the draws.
+    pub seed: u64,
+}
+
+/// How gates begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateStart {
+    /// Nearly open.
+    Open,
+    /// At random, about as likely 0 as 1: Glorot-uniform, as in the authors' code.
+    Authors,
+}
+
+/// What closes gates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pull {
+    /// The loss, per prediction, has this times the expected number of open gates: λ of Voita et al. (2019), Equation 6.
+    Lambda(f64),
+    /// So many are to stay open: the loss has `μ₁ d + μ₂ d²`, with d the share of the heads by which the expected number of
+    /// open gates exceeds the target. The multipliers rise along their gradient, and the target falls from all heads to this
+    /// in the first half of the steps, as in Wang et al. (2020), Section 3.3, <https://arxiv.org/abs/1910.04732>.
+    Heads(usize),
+}
+
+impl Pull {
+    /// Heads that are closed at test time: those whose gates are likelier to be 0 than 1, or all but the number that is wanted.
+    pub fn closed(self, gates: &HardConcrete) -> HeadSet {
+        match self {
+            Self::Lambda(_) => gates.closed(),
+            Self::Heads(open) => gates.closed_but(open),
+        }
+    }
+}
+
+impl GateTraining {
+    /// `log_alpha` before the first step, `[heads]`; `per_module`: heads of the module of each of them.
+    fn first(&self, per_module: impl Fn(HeadId) -> usize) -> Vec<f32> {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        let mut first = |&id: &HeadId| match self.start {
+            GateStart::Open => OPEN,
+            // TensorFlow takes a tensor [1, heads, 1, 1] for a kernel with as many inputs and outputs as heads: ±sqrt(6 / 2 heads)
+            GateStart::Authors => {
+                let limit = (3.0 / per_module(id) as f32).sqrt();
+                rng.random_range(-limit..limit)
+            }
+        };
+        self.heads.iter().map(&mut first).collect()
+    }
+}
+
+/// Trained gates with what is known of them.
+#[derive(Debug)]
+pub(crate) struct Concrete {
+    plan: GateTraining,
+    gates: HardConcrete,
+    /// `[2]`, where a number of heads is wanted.
+    multipliers: Option<Tensor>,
+    /// `log_alpha` before each epoch so far.
+    history: Vec<Tensor>,
+    /// Of the next update.
+    noise: Tensor,
+    /// The number of open gates that the next update aims at.
+    target: f64,
+}
+
+impl Concrete {
+    /// Gates before the first step; `per_module`: how many heads the module of a head has.
+    pub(crate) fn start(plan: &GateTraining, per_module: impl Fn(HeadId) -> usize, device: Device) -> Self {
+        let first = Tensor::from_slice(&plan.first(per_module)).to_device(device);
+        Self::new(plan, &first, &Tensor::zeros([2], (Kind::Float, device)), Vec::new())
+    }
+
+    /// Gates as they were saved.
+    ///
+    /// # Errors
+    /// If the file is missing, or of other heads.
+    pub(crate) fn load(plan: &GateTraining, folder: &Path, device: Device) -> Result<Self, Error> {
+        let Saved { mut history, multipliers } = Saved::read(folder, &plan.heads, device)?;
+        let last = history
+            .pop()
+            .ok_or_else(|| Error::State { path: folder.join(FILE), fault: "no epoch of gates".to_owned() })?;
+        Ok(Self::new(plan, &last, &multipliers, history))
+    }
+
+    fn new(plan: &GateTraining, log_alpha: &Tensor, multipliers: &Tensor, history: Vec<Tensor>) -> Self {
+        let trained = |tensor: &Tensor| tensor.detach().copy().set_requires_grad(true);
+        let heads = plan.heads.len();
+        Self {
+            gates: HardConcrete::new(plan.heads.clone(), trained(log_alpha)),
+            multipliers: matches!(plan.pull, Pull::Heads(_)).then(|| trained(multipliers)),
+            noise: log_alpha.zeros_like(),
+            target: heads as f64,
+            plan: plan.clone(),
+            history,
+        }
+    }
+
+    /// On the same numbers, for another thread.
+    pub(crate) fn share(&self) -> Self {
+        Self {
+            gates: self.gates.share(),
+            multipliers: self.multipliers.as_ref().map(Tensor::shallow_clone),
+            noise: self.noise.shallow_clone(),
+            history: Vec::new(),
+            plan: self.plan.clone(),
+            ..*self
+        }
+    }
+
+    /// Writes down where the gates stand before an epoch.
+    pub(crate) fn begin_epoch(&mut self) {
+        self.history.push(self.gates.log_alpha().detach().copy());
+    }
+
+    /// Draws the noise of a step of `steps`, counted from 1.
+    pub(crate) fn begin_step(&mut self, step: usize, steps: usize) {
+        let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(step as u64);
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let noise: Vec<f32> = (0..self.plan.heads.len()).map(|_| rng.random()).collect();
+        self.noise = Tensor::from_slice(&noise).to_device(self.noise.device());
+        if let Pull::Heads(wanted) = self.plan.pull {
+            let all = self.plan.heads.len() as f64;
+            let fallen = (step as f64 / (FALL * steps as f64)).min(1.0);
+            self.target = all - fallen * (all - wanted as f64);
+        }
+    }
+
+    /// What a prediction pays for open gates; a scalar.
+    pub(crate) fn penalty(&self) -> Tensor {
+        let open = self.gates.expected_open();
+        match (self.plan.pull, &self.multipliers) {
+            (Pull::Lambda(lambda), _) => open * lambda,
+            (Pull::Heads(_), None) => open * 0.0,
+            (Pull::Heads(_), Some(multipliers)) => {
+                let excess = (open - self.target) / self.plan.heads.len() as f64;
+                // the same value, but the gradient of what the optimiser lowers has the other sign: these rise
+                let multipliers = multipliers.detach() * 2.0 - multipliers; // [2]
+                (multipliers * Tensor::stack(&[excess.shallow_clone(), excess.square()], 0)).sum(None)
+            }
+        }
+    }
+
+    /// The gates of the step that was begun.
+    pub(crate) fn sample(&self, layout: &HeadLayout) -> Result<Gates, Error> {
+        Ok(Gates::of_heads(layout, self.gates.heads(), &self.gates.sample(&self.noise))?)
+    }
+
+    /// Heads that are closed at test time.
+    pub(crate) fn closed(&self) -> HeadSet {
+        self.plan.pull.closed(&self.gates)
+    }
+
+    /// What a prediction pays for the heads that are open at test time.
+    pub(crate) fn price(&self) -> f64 {
+        match self.plan.pull {
+            Pull::Lambda(lambda) => lambda * (self.plan.heads.len() - self.closed().len()) as f64,
+            Pull::Heads(_) => 0.0,
+        }
+    }
+
+    /// What is trained of them, by name.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (String, Tensor)> {
+        let log_alpha = (LOG_ALPHA.to_owned(), self.gates.log_alpha().shallow_clone());
+        let multipliers = self.multipliers.iter().map(|own| (MULTIPLIERS.to_owned(), own.shallow_clone()));
+        std::iter::once(log_alpha).chain(multipliers.collect::<Vec<_>>())
+    }
+
+    /// The learning rate of what is trained of them, by name.
+    pub(crate) fn rate(&self, name: &str) -> Option<f64> {
+        match name {
+            LOG_ALPHA => Some(self.plan.learning_rate),
+            MULTIPLIERS => Some(self.plan.multiplier_rate),
+            _ => None,
+        }
+    }
+
+    /// Writes all that an exact resume needs, and where the gates stood before each epoch.
+    pub(crate) fn save(&self, folder: &Path) -> Result<(), Error> {
+        let now = self.gates.log_alpha().detach();
+        let history: Vec<&Tensor> = self.history.iter().chain([&now]).collect();
+        let multipliers = self
+            .multipliers
+            .as_ref()
+            .map_or_else(|| Tensor::zeros([2], (Kind::Float, now.device())), Tensor::detach);
+        let saved = [(HISTORY, Tensor::stack(&history, 0)), (MULTIPLIERS, multipliers)];
+        let saved = saved.map(|(name, tensor)| (name.to_owned(), tensor));
+        Ok(Weights::from_tensors(saved).write(&folder.join(FILE))?)
+    }
+}
+
+/// The gates before the first epoch and after each, as saved in the folder of an epoch.
+///
+/// # Errors
+/// If the file is missing, or of other heads.
+pub fn gate_history(folder: &Path, heads: &[HeadId]) -> Result<Vec<HardConcrete>, Error> {
+    let saved = Saved::read(folder, heads, Device::Cpu)?;
+    Ok(saved.history.into_iter().map(|row| HardConcrete::new(heads.to_vec(), row)).collect())
+}
+
+/// What [`Concrete::save`] leaves.
+struct Saved {
+    history: Vec<Tensor>,
+    multipliers: Tensor,
+}
+
+impl Saved {
+    fn read(folder: &Path, heads: &[HeadId], device: Device) -> Result<Self, Error> {
+        let path = folder.join(FILE);
+        let saved = Weights::read(&path, (Kind::Float, device))?;
+        let history = saved.get(HISTORY)?;
+        let epochs = history.size().first().copied().unwrap_or_default().max(1);
+        let inventory =
+            vec![(HISTORY.to_owned(), vec![epochs, heads.len() as i64]), (MULTIPLIERS.to_owned(), vec![2])];
+        saved.check(&path, &inventory)?;
+        Ok(Self { history: history.unbind(0), multipliers: saved.get(MULTIPLIERS)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core_masking::{Attention, LayerShape, to_vec};
+
+    fn layout() -> HeadLayout {
+        HeadLayout::new([(Attention::SelfAttention, LayerShape::plain(2, 2, 6))])
+    }
+
+    /// Four heads.
+    fn plan(pull: Pull, start: GateStart) -> GateTraining {
+        GateTraining {
+            heads: layout().heads(),
+            start,
+            learning_rate: 0.1,
+            multiplier_rate: 0.02,
+            pull,
+            seed: 3,
+        }
+    }
+
+    fn started(pull: Pull) -> Concrete {
+        Concrete::start(&plan(pull, GateStart::Open), |_| 2, Device::Cpu)
+    }
+
+    /// From 4 to 2 heads in the first 5 of 10 steps: 0.4 a step.
+    #[test]
+    fn the_target_falls_in_the_first_half_of_the_steps() {
+        let mut gates = started(Pull::Heads(2));
+        for (step, expected) in [(1, 3.6), (3, 2.8), (5, 2.0), (6, 2.0), (10, 2.0)] {
+            gates.begin_step(step, 10);
+            assert!((gates.target - expected).abs() < 1e-12, "step {step}: {}", gates.target);
+        }
+    }
+
+    /// 4 gates with odds of e² 11^0.33 where 2 are wanted: d = (4 p - 2) / 4. Both multipliers are 0, so the loss is too; what the
+    /// optimiser lowers has the gradients -d and -d², so that they rise.
+    #[test]
+    fn multipliers_rise_while_too_many_gates_are_open() {
+        let mut gates = started(Pull::Heads(2));
+        gates.begin_step(10, 10);
+        let penalty = gates.penalty();
+        penalty.backward();
+        let odds = 2_f64.exp() * 11_f64.powf(0.33);
+        let excess = (4.0 * odds / (1.0 + odds) - 2.0) / 4.0;
+        let found = to_vec::<f64>(&gates.multipliers.as_ref().unwrap().grad());
+        let expected = [-excess, -excess * excess];
+        assert!(found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-6), "{found:?}");
+        assert_eq!((penalty.double_value(&[]), gates.price()), (0.0, 0.0));
+    }
+
+    /// A price of 1/4 for each of 4 open gates, of which as many are expected as their odds say.
+    #[test]
+    fn a_price_is_paid_for_each_gate() {
+        let gates = started(Pull::Lambda(0.25));
+        let odds = 2_f64.exp() * 11_f64.powf(0.33);
+        assert!((gates.penalty().double_value(&[]) - odds / (1.0 + odds)).abs() < 1e-6);
+        assert_eq!((gates.price(), gates.closed().len()), (1.0, 0));
+    }
+
+    #[test]
+    fn threads_draw_the_same_gates_and_steps_others() {
+        let mut gates = started(Pull::Lambda(0.1));
+        let mut shared = gates.share();
+        let mut drawn = Vec::new();
+        for step in [1, 2] {
+            let of_step = [&mut gates, &mut shared].map(|gates| {
+                gates.begin_step(step, 10);
+                to_vec::<f64>(&gates.noise)
+            });
+            assert_eq!(of_step[0], of_step[1]);
+            drawn.extend(of_step);
+        }
+        assert_ne!(drawn[0], drawn[2]);
+        let open = gates.sample(&layout()).unwrap().stacked();
+        assert_eq!(open[&Attention::SelfAttention].size(), [2, 1, 2]);
+    }
+
+    /// Two heads in each module: ±sqrt(3/2).
+    #[test]
+    fn the_start_of_the_authors_is_random_within_its_limits() {
+        let first = plan(Pull::Heads(1), GateStart::Authors).first(|_| 2);
+        assert!(first.iter().all(|at| at.abs() <= 1.5_f32.sqrt()) && first[0] != first[1], "{first:?}");
+    }
+
+    #[test]
+    fn saved_gates_go_on_with_their_history() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut gates = started(Pull::Heads(2));
+        gates.begin_epoch();
+        let _ = tch::no_grad(|| gates.gates.log_alpha().shallow_clone().g_sub_scalar_(0.5));
+        let _ = tch::no_grad(|| gates.multipliers.as_ref().unwrap().shallow_clone().g_add_scalar_(0.25));
+        gates.save(folder.path()).unwrap();
+
+        let plan = plan(Pull::Heads(2), GateStart::Open);
+        let mut loaded = Concrete::load(&plan, folder.path(), Device::Cpu).unwrap();
+        assert_eq!(to_vec::<f64>(loaded.multipliers.as_ref().unwrap()), [0.25; 2]);
+        loaded.begin_epoch();
+        loaded.save(folder.path()).unwrap();
+        let history = gate_history(folder.path(), &plan.heads).unwrap();
+        let at = history.iter().map(|gates| to_vec::<f64>(gates.log_alpha())[0]);
+        assert_eq!(at.collect::<Vec<_>>(), [2.0, 1.5, 1.5]);
+        let refused = gate_history(folder.path(), &plan.heads[1..]).unwrap_err().to_string();
+        assert!(refused.contains("gates.history"), "{refused}");
+    }
+}
