@@ -229,8 +229,8 @@ impl Reader {
         if let Some(sweep) = &known.sweep {
             known.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
         }
-        let Some(table) = all_heads::table(&known, self.context()) else { return Ok(None) };
-        let (measures, maps) = all_heads::maps(&known, self.context());
+        let Some(table) = all_heads::table(&known, self.context().criterion) else { return Ok(None) };
+        let (measures, maps) = all_heads::maps(&known, self.context().criterion);
         let changed = known.segments.values().flatten().map(|change| change.segment);
         let changed: std::collections::BTreeSet<usize> = changed.collect();
         let identity = known.sweep.as_ref().and_then(|sweep| sweep.file.identity());

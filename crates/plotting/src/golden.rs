@@ -38,7 +38,9 @@ fn sheets(results: &Path) -> Vec<(String, Sheet)> {
         for artefact in ARTEFACTS {
             for file in artefact.reads.files(&source, &asked).unwrap() {
                 let drawn = (artefact.draw)(file, &asked, &mut left_out).unwrap();
-                sheets.extend(drawn.into_iter().map(|sheet| (format!("{subject}/{}", sheet.stem), sheet)));
+                let drawn =
+                    drawn.into_iter().filter(|sheet| sheet.chart.is_some() || !sheet.tables.is_empty());
+                sheets.extend(drawn.map(|sheet| (format!("{subject}/{}", sheet.stem), sheet)));
             }
         }
     }

@@ -5,7 +5,7 @@ use records::ImportanceRow;
 use stats::correlation::{kendall, spearman};
 
 use super::that_hold;
-use crate::chart::{self, Axis, COLUMN, Chart, Panel};
+use crate::chart::{self, Axis, Chart, Panel};
 use crate::origin;
 use crate::source::ResultFile;
 use crate::table::{Cell, Row, Table};
@@ -199,11 +199,9 @@ pub fn figure(importance: &Importance) -> Result<Chart> {
             count(importance.rows.len(), "head")
         ),
         notes: notes.chain(importance.notes()).chain(importance.unknown()).collect(),
-        width: COLUMN,
-        columns: 1,
-        legend: Vec::new(),
         panels: vec![Panel::new("", axes, 16.0 * size as f64, vec![chart::cells(size, size, cell)])],
         color_bar: Some(("rank correlation".to_owned(), ["\u{2212}1", "0", "1"].map(str::to_owned))),
+        ..Chart::default()
     })
 }
 

@@ -14,7 +14,6 @@ use crate::paper::Paper;
 use crate::scale::extent;
 use crate::table::{Cell, Row, Table, names};
 use crate::words::{tenths, typeset};
-use records::{Order, Scope};
 
 /// Heights of a row and of an interval's ends, in points.
 const ROW: f64 = 15.0;
@@ -33,8 +32,7 @@ fn shares_of<'a>(
     context: Context<'_>,
 ) -> Vec<Share<'a>> {
     let of = |pruning: &'a Pruning| {
-        let found =
-            pruning.find(Scope::All, Order::Importance)?.tolerable(pruning.judge(context.criterion))?;
+        let found = pruning.tolerable(context.criterion)?;
         let figure = pruning.beside().map(|beside| beside.1);
         let published = published.iter().find(|(name, ..)| Some(name.as_str()) == figure);
         Some(Share { ours: Some((pruning, found)), published })
@@ -112,7 +110,6 @@ fn share_chart(found: &[Share<'_>], title: &str) -> Chart {
         title: title.to_owned(),
         notes: vec![OF_SHARES.to_owned()],
         width: TEXT,
-        columns: 1,
         legend: vec![
             Entry::mark("ours, with 95 % interval", ours),
             Entry::mark("paper, same kind of task, judged by eye", theirs),
@@ -123,7 +120,7 @@ fn share_chart(found: &[Share<'_>], title: &str) -> Chart {
             ROW * found.len() as f64,
             layers,
         )],
-        color_bar: None,
+        ..Chart::default()
     }
 }
 
@@ -137,7 +134,7 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
     if families.is_empty() {
         return None;
     }
-    let family = super::all_heads::family(context).criterion;
+    let family = context.criterion.adjusted();
     let row = |&(sweep, attention): &(&Sweep, records::Attention)| {
         let mut losses = losses(sweep, attention);
         losses.sort_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -147,7 +144,7 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
                 .map_or(f64::NAN, |(loss, _)| *loss)
         };
         let number = |value: f64| Cell::number(typeset(value, 2), value);
-        let tally = family.tally(&sweep.family(attention));
+        let tally = family.tally(sweep.family(attention));
         let cells = vec![
             Cell::number(losses.len().to_string(), losses.len() as f64),
             number(at(0.0)),
@@ -188,7 +185,6 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
         title: title.to_owned(),
         notes: vec!["a mark for each head; one on the right of 0 is useful".to_owned()],
         width: TEXT,
-        columns: 1,
         legend: vec![
             Entry::mark("not significant", marks[0]),
             Entry::mark("significant, adjusted", marks[1]),
@@ -203,7 +199,7 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
                 Layer::Points(significant, marks[1]),
             ],
         )],
-        color_bar: None,
+        ..Chart::default()
     };
     Some((table, chart))
 }

@@ -4,7 +4,7 @@ use records::CorrelationRow;
 use stats::regression::Line;
 
 use super::Context;
-use crate::chart::{At, Axis, COLUMN, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use crate::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use crate::data::pair::Pair;
 use crate::origin::Beside;
 use crate::palette::{GREY, INK, mark};
@@ -151,15 +151,13 @@ pub fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
             count(pair.rows[0].heads, "head")
         ),
         notes: notes(pair, context),
-        width: COLUMN,
-        columns: 1,
         legend: std::iter::once(Entry::text(correlation(&pair.rows[0])))
             .chain(types)
             .chain([star, Entry::line("equal change", EQUAL)])
             .chain(line.map(|_| Entry::line("regression", REGRESSION)))
             .collect(),
         panels: vec![Panel::new("", [x, y], 165.0, layers)],
-        color_bar: None,
+        ..Chart::default()
     }
 }
 

@@ -176,13 +176,13 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
         title: format!("What masking one head does to each group; {}; {which}", groups.sweep.file.title()),
         notes: notes.into(),
         width: TEXT,
-        columns: 1,
         legend: vec![Entry::mark(dot, Mark::new(Shape::Circle, 1.2, INK))],
         panels: vec![Panel::new("", axes, 9.0 * groups.groups.len() as f64, layers)],
         color_bar: Some((
             "change of accuracy with the head masked (percentage points)".to_owned(),
             [1.0, 0.0, -1.0].map(|share| signed(share * most, 1).replace('-', "\u{2212}")),
         )),
+        ..Chart::default()
     }
 }
 

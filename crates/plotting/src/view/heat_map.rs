@@ -1,12 +1,13 @@
 //! Heat maps of heads, layer x head, for what masking each does and for every score (no such figure is in the paper).
 use std::collections::BTreeMap;
 
-use records::{AblationRow, Attention, Head};
+use records::{AblationRow, Attention, Head, ImportanceRow};
 
 use super::Context;
-use super::agreement::Importance;
+use super::agreement::{HeadScore, Importance};
 use crate::chart::{Axis, COLUMN, Cell, Chart, Entry, Layer, Mark, Panel, Shape, TEXT, cells};
 use crate::data::sweep::Sweep;
+use crate::judge::Criterion;
 use crate::palette::INK;
 use crate::source::ResultFile;
 use crate::words::{decimals, typeset};
@@ -16,19 +17,55 @@ pub const EFFECTS: &str = "heads";
 pub const SCORES: &str = "heads-by-score";
 
 /// Numbers of heads, and which of these stand out.
-type Values = BTreeMap<Head, (f64, bool)>;
+pub struct Values {
+    numbers: BTreeMap<Head, (f64, bool)>,
+    /// The number at which the colours end: the greatest distance from 0; 1 if all are 0.
+    pub end: f64,
+}
 
-/// What masking each head does to the score: orange where it gets worse, whichever way the metric points; dots are significant.
+impl Values {
+    fn new(numbers: impl Iterator<Item = (Head, (f64, bool))>) -> Self {
+        let numbers: BTreeMap<_, _> = numbers.collect();
+        let most = numbers.values().fold(0.0_f64, |most, (number, _)| most.max(number.abs()));
+        Self { numbers, end: if most > 0.0 { most } else { 1.0 } }
+    }
+
+    /// The number of a head as a share of the end, -1 to 1, and whether it stands out; absent where none was measured.
+    pub fn of(&self, head: Head) -> Option<(f64, bool)> {
+        self.numbers.get(&head).map(|(number, is_marked)| (number / self.end, *is_marked))
+    }
+}
+
+/// What masking each head costs, above 0 where the score gets worse, whichever way the metric points.
+pub fn effects_of(sweep: &Sweep, criterion: Criterion) -> Values {
+    let cost = |row: &AblationRow| -sweep.metric.direction().gain(row.score_delta);
+    Values::new(sweep.rows.iter().map(|row| (row.head_id(), (cost(row), criterion.holds(row)))))
+}
+
+/// What the colours of these mean.
+pub fn effects_bar(sweep: &Sweep, end: f64) -> (String, [String; 3]) {
+    let worse = sweep.metric.direction().gain(-1.0);
+    let number = |share: f64| sweep.metric.change(share * end * worse).replace('-', "\u{2212}");
+    let label = format!("change of {} with the head masked", sweep.metric.axis_label());
+    (label, [-1.0, 0.0, 1.0].map(number))
+}
+
+/// Each score that all heads have.
+pub fn scores_of(importance: &Importance) -> impl Iterator<Item = (HeadScore, Values)> {
+    importance.known().into_iter().map(|(score, found)| {
+        let heads = importance.rows.iter().map(ImportanceRow::head_id);
+        (score, Values::new(heads.zip(found.into_iter().map(|number| (number, false)))))
+    })
+}
+
+/// What masking each head does to the score: orange where it gets worse; dots are significant.
 pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
-    let (metric, worse) = (&sweep.metric, sweep.metric.direction().gain(-1.0));
-    let value = |row: &AblationRow| (worse * row.score_delta, context.criterion.holds(row));
-    let values: Values = sweep.rows.iter().map(|row| (row.head_id(), value(row))).collect();
-    let (end, attentions) = (most(&values), sweep.attentions());
+    let (metric, attentions) = (&sweep.metric, sweep.attentions());
+    let values = effects_of(sweep, context.criterion);
     let panel = |(place, &attention): (usize, &Attention)| {
         let name = if attentions.len() > 1 { attention.to_string() } else { String::new() };
-        panel(&sweep.file, (attention, name), (&values, end), [place == 0, true])
+        panel(&sweep.file, (attention, name), &values, [place == 0, true])
     };
-    let number = |share: f64| metric.change(share * end * worse).replace('-', "\u{2212}");
     let notes = [
         sweep.base_line(),
         "orange: the score gets worse without the head, so that it was useful; blue: it gets better"
@@ -45,10 +82,7 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
         columns: attentions.len(),
         legend: vec![Entry::mark(context.criterion.in_words(), Mark::new(Shape::Circle, 1.2, INK))],
         panels: attentions.iter().enumerate().map(panel).collect(),
-        color_bar: Some((
-            format!("change of {} with the head masked", metric.axis_label()),
-            [-1.0, 0.0, 1.0].map(number),
-        )),
+        color_bar: Some(effects_bar(sweep, values.end)),
     }
 }
 
@@ -57,16 +91,9 @@ pub fn scores(importance: &Importance) -> Chart {
     let has_rows = |attention: &Attention| importance.rows.iter().any(|row| row.attention == *attention);
     let attentions: Vec<_> = Attention::ALL.into_iter().filter(has_rows).collect();
     let columns = if attentions.len() == 1 { 2 } else { attentions.len() };
-    let (known, mut panels) = (importance.known(), Vec::new());
-    for (place, (score, found)) in known.iter().enumerate() {
-        let heads = importance.rows.iter().zip(found);
-        let head = |row: &records::ImportanceRow| Head {
-            attention: row.attention,
-            layer: row.layer,
-            head: row.head,
-        };
-        let values: Values = heads.map(|(row, &value)| (head(row), (value, false))).collect();
-        let end = most(&values);
+    let (known, mut panels): (Vec<_>, _) = (scores_of(importance).collect(), Vec::new());
+    for (place, (score, values)) in known.iter().enumerate() {
+        let end = values.end;
         for (index, &attention) in attentions.iter().enumerate() {
             let name = format!("{}, to \u{b1}{}", score.label(), typeset(end, decimals(end)));
             let name = match (index, place) {
@@ -76,7 +103,7 @@ pub fn scores(importance: &Importance) -> Chart {
                 _ => String::new(),
             };
             let is_last = (known.len() - place) * attentions.len() <= columns;
-            panels.push(panel(&importance.file, (attention, name), (&values, end), [index == 0, is_last]));
+            panels.push(panel(&importance.file, (attention, name), values, [index == 0, is_last]));
         }
     }
     let colors = "orange is above 0, blue below; the name of a row says where its colours end";
@@ -88,35 +115,29 @@ pub fn scores(importance: &Importance) -> Chart {
         notes: notes.chain(importance.notes()).chain(importance.unknown()).collect(),
         width: TEXT,
         columns,
-        legend: Vec::new(),
         panels,
         color_bar: Some((
             "score of a head, as a share of the greatest in its row".to_owned(),
             ["\u{2212}1", "0", "1"].map(str::to_owned),
         )),
+        ..Chart::default()
     }
-}
-
-/// The greatest distance from 0; 1 if all are 0.
-fn most(values: &Values) -> f64 {
-    let most = values.values().fold(0.0_f64, |most, (value, _)| most.max(value.abs()));
-    if most > 0.0 { most } else { 1.0 }
 }
 
 /// One attention type; heads that share keys and values stand below a bracket.
 fn panel(
     file: &ResultFile,
     (attention, name): (Attention, String),
-    (values, end): (&Values, f64),
+    values: &Values,
     [is_first, is_last]: [bool; 2],
 ) -> Panel {
-    let of_type = values.keys().filter(|head| head.attention == attention);
+    let of_type = values.numbers.keys().filter(|head| head.attention == attention);
     let (layers, heads) =
         of_type.fold((0, 0), |(layers, heads), head| (layers.max(head.layer), heads.max(head.head)));
     let mut layers_drawn = vec![cells(layers, heads, |layer, head| {
-        let found = values.get(&Head { attention, layer: layer + 1, head: head + 1 });
-        let is_marked = found.is_some_and(|(_, is_marked)| *is_marked);
-        Cell { value: found.map(|(value, _)| value / end), is_marked, ..Cell::default() }
+        let found = values.of(Head { attention, layer: layer + 1, head: head + 1 });
+        let (value, is_marked) = found.unzip();
+        Cell { value, is_marked: is_marked.unwrap_or_default(), ..Cell::default() }
     })];
     layers_drawn.extend(file.key_value_heads(heads).map(|key_values| {
         let size = (heads / key_values) as f64;

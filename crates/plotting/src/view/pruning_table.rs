@@ -78,17 +78,17 @@ fn row(pruning: &Pruning, series: &Series, judge: Judge, beside: Option<&Share>)
     let paper =
         beside.filter(|_| is_the_papers).map(|(.., percent)| Cell::number(tenths(*percent), *percent));
     cells.push(paper.unwrap_or_default());
-    Row { label: label(pruning, series), cells }
+    Row { label: label(series), cells }
 }
 
-/// `enc-enc: random, median of 10, not finished`; `importance, complement`.
-fn label(pruning: &Pruning, series: &Series) -> String {
+/// `enc-enc: random, median of 10`; `importance, complement`.
+fn label(series: &Series) -> String {
     let runs = match series.runs.len() {
         1 => String::new(),
         runs => format!(", median of {runs}"),
     };
     let complement = if series.curve.is_complement { ", complement" } else { "" };
-    format!("{}{}{complement}{runs}{}", prefix(series.curve.scope), series.curve.order, pruning.state(series))
+    format!("{}{}{complement}{runs}", prefix(series.curve.scope), series.curve.order)
 }
 
 fn prefix(scope: Scope) -> String {
@@ -128,11 +128,6 @@ fn summary(pruning: &Pruning, judge: Judge) -> Vec<String> {
         (
             has(&|series| series.runs.len() > 1),
             "random: median and range of the shares of single orders".to_owned(),
-        ),
-        (
-            has(&|series| !pruning.is_finished(series)),
-            "not finished: the run was killed or is still going, so steps or their tests are missing"
-                .to_owned(),
         ),
         (has(&|series| series.curve.is_complement), format!("complement: {COMPLEMENT}")),
     ];

@@ -70,7 +70,7 @@ fn inside(number: f64, (low, high): (f64, f64)) -> String {
 fn single_heads(sweep: &Sweep, criterion: Criterion, paper: &Paper) -> Option<Verdict> {
     let family = sweep.family(Attention::EncEnc);
     let is_meant = sweep.beside()?.translates() && !family.is_empty();
-    let tally = Criterion { adjustment: Adjustment::None, ..criterion }.tally(&family);
+    let tally = Criterion { adjustment: Adjustment::None, ..criterion }.tally(family.iter().copied());
     let [heads, significant] = [HEADS, SIGNIFICANT].map(|name| paper.value(name));
     let (few, whole) = (2 * tally.significant < tally.tested, family.len());
     (is_meant && tally.tested > 0).then(|| Verdict {
@@ -140,7 +140,7 @@ fn domains(pair: &Pair, paper: &Paper) -> Option<Verdict> {
 fn share(pruning: &Pruning, criterion: Criterion, paper: &Paper) -> Option<Verdict> {
     let figure = pruning.beside()?.1;
     let (_, task, theirs) = paper.shares().into_iter().find(|(found, ..)| found == figure)?;
-    let found = pruning.find(Scope::All, Order::Importance)?.tolerable(pruning.judge(criterion))?;
+    let found = pruning.tolerable(criterion)?;
     let direction = match (found.low > 0.0, found.high > 0.0) {
         (true, _) => said(true, "some heads are shown to be safe to remove"),
         (false, true) => "cannot be said: our interval begins at 0".to_owned(),
