@@ -32,8 +32,8 @@ pub struct Chart {
     pub legend: Vec<Entry>,
     /// Row by row.
     pub panels: Vec<Panel>,
-    /// What colours of cells show, and the numbers of the colours -1, 0 and 1, below the panels.
-    pub color_bar: Option<(String, [String; 3])>,
+    /// What colours of cells show, and the numbers of the colours -1, -0.5, 0, 0.5 and 1, below the panels.
+    pub color_bar: Option<(String, [String; 5])>,
 }
 
 /// One text column wide, with one panel below the other.
@@ -188,7 +188,7 @@ pub enum At {
 pub struct Cell {
     /// Its column and row, counted from 0.
     pub place: (usize, usize),
-    /// Its colour: -1 to 1; absent where nothing was measured.
+    /// Its colour: -1 to 1, striped below 0 unless there is text; absent where nothing was measured.
     pub value: Option<f64>,
     pub text: String,
     /// Whether it has a dot.

@@ -200,7 +200,10 @@ pub fn figure(importance: &Importance) -> Result<Chart> {
         ),
         notes: notes.chain(importance.notes()).chain(importance.unknown()).collect(),
         panels: vec![Panel::new("", axes, 16.0 * size as f64, vec![chart::cells(size, size, cell)])],
-        color_bar: Some(("rank correlation".to_owned(), ["\u{2212}1", "0", "1"].map(str::to_owned))),
+        color_bar: Some((
+            "rank correlation".to_owned(),
+            [-1.0, -0.5, 0.0, 0.5, 1.0].map(|rho| typeset(rho, 1)),
+        )),
         ..Chart::default()
     })
 }

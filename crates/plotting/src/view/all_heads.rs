@@ -219,8 +219,8 @@ pub fn maps(known: &Known, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>)
     let (mut measures, mut painted) = (Vec::new(), Vec::new());
     if let Some(sweep) = &known.sweep {
         let values = heat_map::effects_of(sweep, criterion.adjusted());
-        let (name, ends) = heat_map::effects_bar(sweep, values.end);
-        measures.push(Measure { name, ends });
+        let (name, [low, _, middle, _, high]) = heat_map::effects_bar(sweep, &values);
+        measures.push(Measure { name, ends: [low, middle, high] });
         painted.push(values);
     }
     for (score, values) in known.importance.iter().flat_map(heat_map::scores_of) {

@@ -160,7 +160,7 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
     let which = if heads.len() == all { count(all, "head") } else { which };
     let dot = format!("p < {} (McNemar, adjusted by Holm for all heads and groups)", short(alpha));
     let notes = [
-        "orange: accuracy falls without the head; blue: it rises".to_owned(),
+        "orange: accuracy falls without the head; blue, striped: it rises".to_owned(),
         format!("dot: {dot}"),
         "below the map: number of the head, and of its layer at the first head of that; lines between layers and between \
          heads that share no keys and values"
@@ -180,7 +180,7 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
         panels: vec![Panel::new("", axes, 9.0 * groups.groups.len() as f64, layers)],
         color_bar: Some((
             "change of accuracy with the head masked (percentage points)".to_owned(),
-            [1.0, 0.0, -1.0].map(|share| signed(share * most, 1).replace('-', "\u{2212}")),
+            [1.0, 0.5, 0.0, -0.5, -1.0].map(|share| signed(share * most, 1).replace('-', "\u{2212}")),
         )),
         ..Chart::default()
     }

@@ -12,27 +12,50 @@ use crate::palette::INK;
 use crate::source::ResultFile;
 use crate::words::{decimals, typeset};
 
+/// The colours that a bar has numbers of.
+const COLORS: [f64; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
+
 /// Names of the files of what masking does, and of those of scores.
 pub const EFFECTS: &str = "heads";
 pub const SCORES: &str = "heads-by-score";
+
+/// Where the greatest number is so many times the median, colours go by the square root, since it would leave all others
+/// white.
+const TAIL: f64 = 10.0;
 
 /// Numbers of heads, and which of these stand out.
 pub struct Values {
     numbers: BTreeMap<Head, (f64, bool)>,
     /// The number at which the colours end: the greatest distance from 0; 1 if all are 0.
     pub end: f64,
+    is_root: bool,
 }
 
 impl Values {
     fn new(numbers: impl Iterator<Item = (Head, (f64, bool))>) -> Self {
         let numbers: BTreeMap<_, _> = numbers.collect();
-        let most = numbers.values().fold(0.0_f64, |most, (number, _)| most.max(number.abs()));
-        Self { numbers, end: if most > 0.0 { most } else { 1.0 } }
+        let mut sizes: Vec<_> = numbers.values().map(|(number, _)| number.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        let most = sizes.last().copied().filter(|most| *most > 0.0);
+        let is_root = most.is_some_and(|most| most > TAIL * sizes[sizes.len() / 2]);
+        Self { numbers, end: most.unwrap_or(1.0), is_root }
     }
 
-    /// The number of a head as a share of the end, -1 to 1, and whether it stands out; absent where none was measured.
+    /// The colour of a head, -1 to 1, and whether it stands out; absent where nothing was measured.
     pub fn of(&self, head: Head) -> Option<(f64, bool)> {
-        self.numbers.get(&head).map(|(number, is_marked)| (number / self.end, *is_marked))
+        let (number, is_marked) = self.numbers.get(&head)?;
+        let share = number / self.end;
+        Some((if self.is_root { share.abs().sqrt().copysign(share) } else { share }, *is_marked))
+    }
+
+    /// The number that a colour stands for.
+    fn number(&self, color: f64) -> f64 {
+        self.end * if self.is_root { color * color.abs() } else { color }
+    }
+
+    /// How colours follow numbers, where that needs saying.
+    fn scale(&self) -> &'static str {
+        if self.is_root { ", square root" } else { "" }
     }
 }
 
@@ -43,11 +66,11 @@ pub fn effects_of(sweep: &Sweep, criterion: Criterion) -> Values {
 }
 
 /// What the colours of these mean.
-pub fn effects_bar(sweep: &Sweep, end: f64) -> (String, [String; 3]) {
+pub fn effects_bar(sweep: &Sweep, values: &Values) -> (String, [String; 5]) {
     let worse = sweep.metric.direction().gain(-1.0);
-    let number = |share: f64| sweep.metric.change(share * end * worse).replace('-', "\u{2212}");
-    let label = format!("change of {} with the head masked", sweep.metric.axis_label());
-    (label, [-1.0, 0.0, 1.0].map(number))
+    let number = |color: f64| sweep.metric.change(values.number(color) * worse).replace('-', "\u{2212}");
+    let label = format!("change of {} with the head masked{}", sweep.metric.axis_label(), values.scale());
+    (label, COLORS.map(number))
 }
 
 /// Each score that all heads have.
@@ -68,7 +91,7 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
     };
     let notes = [
         sweep.base_line(),
-        "orange: the score gets worse without the head, so that it was useful; blue: it gets better"
+        "orange: the score gets worse without the head, so that it was useful; blue, striped: it gets better"
             .to_owned(),
         format!("dot: {}", sweep.judge(context.criterion).description("heads")),
         "crossed out: not measured".to_owned(),
@@ -82,7 +105,7 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
         columns: attentions.len(),
         legend: vec![Entry::mark(context.criterion.in_words(), Mark::new(Shape::Circle, 1.2, INK))],
         panels: attentions.iter().enumerate().map(panel).collect(),
-        color_bar: Some(effects_bar(sweep, values.end)),
+        color_bar: Some(effects_bar(sweep, &values)),
     }
 }
 
@@ -95,7 +118,8 @@ pub fn scores(importance: &Importance) -> Chart {
     for (place, (score, values)) in known.iter().enumerate() {
         let end = values.end;
         for (index, &attention) in attentions.iter().enumerate() {
-            let name = format!("{}, to \u{b1}{}", score.label(), typeset(end, decimals(end)));
+            let end = typeset(end, decimals(end));
+            let name = format!("{}, to \u{b1}{end}{}", score.label(), values.scale());
             let name = match (index, place) {
                 (0, 0) if attentions.len() > 1 => format!("{attention}: {name}"),
                 (0, _) => name,
@@ -106,7 +130,8 @@ pub fn scores(importance: &Importance) -> Chart {
             panels.push(panel(&importance.file, (attention, name), values, [index == 0, is_last]));
         }
     }
-    let colors = "orange is above 0, blue below; the name of a row says where its colours end";
+    let colors = "orange is above 0, blue and striped below; the name of a row says where its colours end, and where they go by \
+                  the square root";
     let notes = std::iter::once(colors.to_owned());
     Chart {
         name: "Heads by score",
@@ -117,8 +142,8 @@ pub fn scores(importance: &Importance) -> Chart {
         columns,
         panels,
         color_bar: Some((
-            "score of a head, as a share of the greatest in its row".to_owned(),
-            ["\u{2212}1", "0", "1"].map(str::to_owned),
+            "score of a head, or its square root, as a share of the greatest in its row".to_owned(),
+            COLORS.map(|color| typeset(color, 1)),
         )),
         ..Chart::default()
     }
@@ -153,4 +178,22 @@ fn panel(
     let y = Axis::named("layer", numbers(layers)).downwards();
     let x = Axis::named(if is_last { "head" } else { "" }, numbers(heads));
     Panel::new(name, [x, if is_first { y } else { y.silent() }], 9.0 * layers as f64, layers_drawn)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 1, 1 and 100 the least have the colour 1 / 10, the root of a hundredth; of 1, 1 and 4 a quarter.
+    #[test]
+    fn one_great_number_leaves_the_others_visible() {
+        let head = |head| Head { attention: Attention::EncEnc, layer: 1, head };
+        let values =
+            |last| Values::new([1.0, -1.0, last].into_iter().zip(1..).map(|(n, at)| (head(at), (n, false))));
+        let colors = |values: &Values| [1, 2, 3].map(|at| values.of(head(at)).unwrap().0);
+        assert_eq!(colors(&values(100.0)), [0.1, -0.1, 1.0]);
+        assert_eq!(colors(&values(4.0)), [0.25, -0.25, 1.0]);
+        assert!((values(100.0).number(-0.1) + 1.0).abs() < 1e-12);
+        assert_eq!(values(4.0).number(-0.25), -1.0);
+    }
 }

@@ -35,7 +35,9 @@ pub fn stem(pruning: &Pruning) -> &'static str {
 /// Differs from the paper: there the oracle is dashed.
 pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     let drawn = |series| Drawn::new(series, look(series), context);
-    let curves: Vec<_> = pruning.of(Scope::All)?.into_iter().map(drawn).collect();
+    // Those of the other orders are rows of the table.
+    let is_meant = |series: &&Series| !series.curve.is_complement || series.curve.order == Order::Importance;
+    let curves: Vec<_> = pruning.of(Scope::All)?.into_iter().filter(is_meant).map(drawn).collect();
     let floor = pruning.floors.get(&Scope::All);
     let rule = floor.map(|row| Layer::Rule(At::Y(row.score), FLOOR));
     let name = if stem(pruning) == "figure3" { "Figure 3" } else { "Figure 6" };
@@ -198,7 +200,10 @@ fn notes(pruning: &Pruning, context: Context<'_>, curves: &[Drawn<'_>]) -> Vec<S
             has(&|series| !series.curve.is_complement && series.has_loss(context.criterion)),
             format!("hollow: {side} base, {criterion}"),
         ),
-        (has(&|series| series.curve.is_complement), format!("dashed, complement: {COMPLEMENT}")),
+        (
+            has(&|series| series.curve.is_complement),
+            format!("dashed, complement of importance: {COMPLEMENT}"),
+        ),
         (has(&|series| series.curve.order == Order::Oracle), format!("oracle: {ORACLE}")),
     ];
     let orders = pruning.file.of_orders().into_iter();

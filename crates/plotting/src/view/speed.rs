@@ -1,5 +1,5 @@
 //! Table 4: segments a second with all heads and without some (Michel et al. 2019, Section 4.3).
-use records::SpeedRow;
+use records::{Signature, SpeedRow};
 
 use anyhow::Result;
 
@@ -27,7 +27,12 @@ pub struct Speed {
 impl Speed {
     /// Reads a file of `speed-bench`.
     pub fn read(mut file: ResultFile) -> Result<Self> {
-        Ok(Self { rows: file.rows(EXPERIMENT)?, file })
+        let rows: Vec<SpeedRow> = file.rows(EXPERIMENT)?;
+        if let Some(Signature { identity, .. }) = &mut file.signature {
+            // One that the split does not reach limits nothing.
+            identity.limit = identity.limit.filter(|limit| rows.iter().all(|row| row.segments >= *limit));
+        }
+        Ok(Self { file, rows })
     }
 
     /// The rows by number of removed heads, each by batch size.
