@@ -214,14 +214,14 @@ impl Reader {
     ) -> Result<Option<Heads>> {
         let own = subject.sweep.as_ref().map(|sweep| sweep.file.path.clone());
         let mut known = Known { sweep: subject.sweep.clone(), importance, ..Known::default() };
-        for file in left_out.keep(source.all(sweep::EXPERIMENT, sweep::EXPERIMENT))?.unwrap_or_default() {
+        for file in left_out.keep(source.all(sweep::EXPERIMENT))?.unwrap_or_default() {
             if Some(&file.path) != own.as_ref() {
                 known.others.extend(left_out.keep(sweep::Sweep::read(file, sweep::EXPERIMENT))?);
             }
         }
         let functions = rows::<HeadFunctionRow>(source, "head-functions");
         known.functions = left_out.keep_if_there(functions)?.map(|(_, rows)| rows).unwrap_or_default();
-        for file in left_out.keep(source.all("relevance", "relevance"))?.unwrap_or_default() {
+        for file in left_out.keep(source.all("relevance"))?.unwrap_or_default() {
             let rules = file.stem("").trim_start_matches('-').to_owned();
             let read = rows_of::<RelevanceRow>(file, "relevance");
             known.relevance.extend(left_out.keep(read)?.map(|(_, rows)| (rules, rows)));

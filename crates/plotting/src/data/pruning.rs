@@ -8,6 +8,7 @@ use records::{Attention, Head, Identity, Order, PruningRow, Scope, TestedRow};
 use crate::error::{Fault, LeftOut, alone};
 use crate::judge::{Criterion, Judge, Which};
 use crate::origin::Beside;
+use crate::paper::Share;
 use crate::source::ResultFile;
 use crate::words::Metric;
 
@@ -181,6 +182,12 @@ impl Pruning {
     /// What of the paper the curves stand beside.
     pub fn beside(&self) -> Option<Beside> {
         self.file.beside(self.metric.name(), &self.attentions())
+    }
+
+    /// The paper's share of the model that they stand beside.
+    pub fn published<'a>(&self, shares: &'a [Share]) -> Option<&'a Share> {
+        let figure = self.beside()?.1;
+        shares.iter().find(|share| share.figure == figure)
     }
 
     /// Whether a step of a model whose only attention type is `self` has no attention left.

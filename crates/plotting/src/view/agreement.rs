@@ -94,10 +94,10 @@ impl Importance {
         format!("{}{data}", origin::name(&self.file.subject))
     }
 
-    /// A sentence where the data is not known, or the signature cannot vouch for the rows.
+    /// A sentence where there is a signature, but it does not name the data.
     pub fn unknown(&self) -> Option<String> {
-        let unknown = || "data of the estimates unknown: the signature does not name it".to_owned();
-        self.file.remark().or_else(|| self.file.estimated_on().is_none().then(unknown))
+        let is_unknown = self.file.signature.is_some() && self.file.estimated_on().is_none();
+        is_unknown.then(|| "data of the estimates unknown: the signature does not name it".to_owned())
     }
 
     /// Sentences on what the title does not cover: how importance is combined with entropy, if not as usual, and the

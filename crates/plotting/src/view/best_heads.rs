@@ -44,7 +44,7 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
         rows: (1..=layers).map(row).collect(),
         mark: is_tested.then(|| sweep.judge(context.criterion).description("heads")),
         summary: summary(best, context),
-        remarks: best.missing_heads().into_iter().chain(paper).chain(sweep.file.remark()).collect(),
+        remarks: best.missing_heads().into_iter().chain(paper).collect(),
         ..Table::default()
     }
 }

@@ -55,7 +55,6 @@ pub fn table(pair: &Pair) -> Table {
             "interval of r: jackknife over the segments of both splits".to_owned(),
             HOW_TO_READ.to_owned(),
         ],
-        remarks: pair.file.remark().into_iter().collect(),
         ..Table::default()
     }
 }
@@ -208,7 +207,6 @@ fn notes(pair: &Pair, context: Context<'_>) -> Vec<String> {
         .chain(types)
         .chain([overlap, legend.to_owned()])
         .chain(paper)
-        .chain(pair.file.remark())
         .collect()
 }
 

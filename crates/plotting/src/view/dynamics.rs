@@ -53,7 +53,6 @@ fn percentages(dynamics: &Dynamics) -> Table {
         columns: shares.iter().map(|&(_, percent)| tenths(percent)).collect(),
         rows: dynamics.checkpoints.iter().map(row).collect(),
         summary: dynamics.file.of_orders().into_iter().chain(dynamics.left_out()).collect(),
-        remarks: dynamics.file.remark().into_iter().collect(),
         ..Table::default()
     }
 }
@@ -85,7 +84,7 @@ fn removable(dynamics: &Dynamics, published: Option<&Paper>) -> Table {
         columns,
         rows: dynamics.checkpoints.iter().map(row).collect(),
         summary: removable_summary(dynamics),
-        remarks: remark.into_iter().chain(dynamics.file.remark()).collect(),
+        remarks: remark.into_iter().collect(),
         ..Table::default()
     }
 }
@@ -152,7 +151,7 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
             "{metric} with heads masked during training, in percent of the unpruned {metric} of the same checkpoint; {}",
             dynamics.file.title()
         ),
-        notes: notes.chain(dynamics.file.remark()).collect(),
+        notes: notes.collect(),
         width: TEXT,
         columns: 2,
         legend: vec![Entry::line("unpruned", Style::dashed(GREY, 0.6))],

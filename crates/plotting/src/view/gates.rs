@@ -155,7 +155,7 @@ fn notes(gates: &Gates, context: Context<'_>) -> Vec<String> {
         (has(Method::Ungated), "no gates: as many updates with all heads".to_owned()),
     ];
     let remark = context.paper.into_iter().flat_map(paper_remark);
-    gates.recipe().into_iter().chain(that_hold(sentences)).chain(remark).chain(gates.file.remark()).collect()
+    gates.recipe().into_iter().chain(that_hold(sentences)).chain(remark).collect()
 }
 
 /// What the paper says of its encoders.
@@ -173,7 +173,7 @@ pub fn figure9(gates: &Gates) -> Option<Chart> {
     let meaning =
         "numbers: heads that stay in a layer; the darker, the more of those in the panel".to_owned();
     let title = "Heads that gates leave, by attention type and layer (Voita et al. 2019)";
-    let notes = std::iter::once(meaning).chain(gates.recipe()).chain(gates.file.remark());
+    let notes = std::iter::once(meaning).chain(gates.recipe());
     (!panels.is_empty()).then(|| Chart {
         name: "Figures 9 and 10",
         label: format!("{LAYERS}-{}", gates.file.subject),
@@ -256,7 +256,7 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
         rows: leaders.map(row).collect(),
         mark: Some(format!("significantly {worse} before (p < {alpha})")),
         summary: std::iter::once(before).chain(gates.recipe()).collect(),
-        remarks: context.paper.and_then(paper_remark).into_iter().chain(gates.file.remark()).collect(),
+        remarks: context.paper.and_then(paper_remark).into_iter().collect(),
         ..Table::default()
     }
 }

@@ -59,7 +59,7 @@ fn heads_of_groups(groups: &Groups, alpha: f64) -> Table {
             format!("of more than {MOST_NAMED} such heads the {MOST_NAMED} with the largest changes"),
             "interval: Wilson (1927)".to_owned(),
         ],
-        remarks: file.open_question().into_iter().chain(missing).chain(file.remark()).collect(),
+        remarks: file.open_question().into_iter().chain(missing).collect(),
         ..Table::default()
     }
 }
@@ -104,7 +104,6 @@ fn likeness(groups: &Groups) -> Table {
             "noise draws \u{3c1} towards 0, the more so the fewer segments a group has",
             "n/a: no head changes one of the groups, or there are fewer than three",
         ]),
-        remarks: groups.sweep.file.remark().into_iter().collect(),
         ..Table::default()
     }
 }

@@ -100,7 +100,7 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
         name: "Heads",
         label: format!("{EFFECTS}-{}", sweep.file.subject),
         title: format!("What masking one head does to {}; {}", metric.label(), sweep.file.title()),
-        notes: notes.into_iter().chain(sweep.file.remark()).collect(),
+        notes: notes.into(),
         width: if attentions.len() > 1 { TEXT } else { COLUMN },
         columns: attentions.len(),
         legend: vec![Entry::mark(context.criterion.in_words(), Mark::new(Shape::Circle, 1.2, INK))],

@@ -100,6 +100,6 @@ fn notes(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Vec<S
         format!("significant: {}", sweep.judge(context.criterion).description("heads")),
         "each stroke below the bars is a head".to_owned(),
     ];
-    notes.extend(paper.into_iter().chain(sweep.missing_heads()).chain(sweep.file.remark()));
+    notes.extend(paper.into_iter().chain(sweep.missing_heads()));
     notes
 }

@@ -16,6 +16,9 @@ use crate::words::share;
 /// The y axis spans at least this many points, so that rounding errors do not look like curves.
 const FLAT: f64 = 0.5;
 
+/// An axis that begins below this share of its end begins at 0.
+const NEAR_ZERO: f64 = 0.2;
+
 const BASE: Style = Style::dashed(GREY, 0.6);
 const FLOOR: Style = Style::dotted(INK, 0.7);
 
@@ -88,7 +91,8 @@ fn chart(
     layers.extend(curves.iter().rev().flat_map(|drawn| drawn.curve.lines()));
     let floors = pruning.floors.values().map(|row| row.score);
     let heights = curves.iter().flat_map(|drawn| drawn.curve.heights());
-    let y = extent(heights.chain(floors).chain([pruning.base]));
+    let (low, high) = extent(heights.chain(floors).chain([pruning.base]));
+    let y = (if (0.0..NEAR_ZERO * high).contains(&low) { 0.0 } else { low }, high);
     let axes = [Axis::around(x, 0.0, 100.0), Axis::of_at_least(pruning.metric.axis_label(), y, FLAT)];
     Chart {
         name,
@@ -209,5 +213,5 @@ fn notes(pruning: &Pruning, context: Context<'_>, curves: &[Drawn<'_>]) -> Vec<S
     let orders = pruning.file.of_orders().into_iter();
     let blind = without_attention(pruning).map(str::to_owned);
     let base = std::iter::once(pruning.base_line());
-    base.chain(orders).chain(that_hold(sentences)).chain(blind).chain(pruning.file.remark()).collect()
+    base.chain(orders).chain(that_hold(sentences)).chain(blind).collect()
 }

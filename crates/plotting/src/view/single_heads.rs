@@ -47,7 +47,6 @@ pub fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Tabl
         remarks: adjusted_counts(sweep, criterion, &family)
             .into_iter()
             .chain(context.paper.and_then(|paper| paper_remark(sweep, attention, paper)))
-            .chain(sweep.file.remark())
             .collect(),
     }
 }

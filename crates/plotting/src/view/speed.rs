@@ -100,12 +100,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], paper: Option<&Paper>) -> Table {
         rows: rows.iter().map(row).collect(),
         mark: Some("the 95 % interval of the speedup does not hold 0".to_owned()),
         summary: summary(speed, rows),
-        remarks: paper
-            .filter(|_| is_comparable)
-            .map(paper_remark)
-            .into_iter()
-            .chain(speed.file.remark())
-            .collect(),
+        remarks: paper.filter(|_| is_comparable).map(paper_remark).into_iter().collect(),
         ..Table::default()
     }
 }

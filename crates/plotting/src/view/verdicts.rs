@@ -12,7 +12,7 @@ use crate::data::pruning::{Pruning, interval, percent};
 use crate::data::sweep::Sweep;
 use crate::judge::{Adjustment, Criterion, Which};
 use crate::origin::Beside;
-use crate::paper::{BREAKDOWN, FIGURE_2A, FIGURE_2B, FIGURE_5, HEADS, Paper, SIGNIFICANT};
+use crate::paper::{BREAKDOWN, FIGURE_2A, FIGURE_2B, FIGURE_5, HEADS, Paper, SIGNIFICANT, Share};
 use crate::table::{Row, Table, names};
 use crate::words::{count, signed, tenths, typeset};
 
@@ -138,8 +138,8 @@ fn domains(pair: &Pair, paper: &Paper) -> Option<Verdict> {
 
 /// Section 4.2: many heads can go at once.
 fn share(pruning: &Pruning, criterion: Criterion, paper: &Paper) -> Option<Verdict> {
-    let figure = pruning.beside()?.1;
-    let (_, task, theirs) = paper.shares().into_iter().find(|(found, ..)| found == figure)?;
+    let shares = paper.shares();
+    let Share { figure, task, percent: theirs } = pruning.published(&shares)?;
     let found = pruning.tolerable(criterion)?;
     let direction = match (found.low > 0.0, found.high > 0.0) {
         (true, _) => said(true, "some heads are shown to be safe to remove"),
@@ -148,11 +148,11 @@ fn share(pruning: &Pruning, criterion: Criterion, paper: &Paper) -> Option<Verdi
     };
     Some(Verdict {
         claim: "share of heads that can go by importance",
-        published: format!("{} %, judged by eye ({task}, {figure})", tenths(theirs)),
+        published: format!("{} %, judged by eye ({task}, {figure})", tenths(*theirs)),
         ours: format!("{} % with a loss within the margin", tenths(found.percent)),
         interval: format!("{} to {} %", tenths(found.low), tenths(found.high)),
         direction,
-        inside: inside(theirs, (found.low, found.high)),
+        inside: inside(*theirs, (found.low, found.high)),
     })
 }
 

@@ -9,7 +9,7 @@ use crate::data::sweep::Sweep;
 use crate::judge::{Adjustment, CAUTION, Criterion, Tally, Which};
 use crate::paper::{
     BASE_BLEU, BETTER, BLEU_LEFT, BREAKDOWN, FIGURE_2A, FIGURE_2B, FIGURE_5, HEADS, Paper, Published,
-    SIGNIFICANT,
+    SIGNIFICANT, Share,
 };
 use crate::table::Cell;
 use crate::view::Context;
@@ -171,7 +171,7 @@ pub fn across_domains(all: &[Subject], context: Context<'_>) -> Claim {
 /// Section 4.2: many heads can go at once.
 pub fn removable(all: &[Subject], context: Context<'_>) -> Claim {
     let published =
-        context.paper.map_or(Vec::new(), Paper::shares).into_iter().map(|(figure, task, percent)| {
+        context.paper.map_or(Vec::new(), Paper::shares).into_iter().map(|Share { figure, task, percent }| {
             row([
                 &format!("M19: {task} ({figure})"),
                 "importance",
