@@ -186,7 +186,7 @@ impl Pruning {
 
     /// The paper's share of the model that they stand beside.
     pub fn published<'a>(&self, shares: &'a [Share]) -> Option<&'a Share> {
-        let figure = self.beside()?.1;
+        let figure = self.beside()?.figure;
         shares.iter().find(|share| share.figure == figure)
     }
 

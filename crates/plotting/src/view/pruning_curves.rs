@@ -61,8 +61,10 @@ pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
 /// One curve for each attention type, by importance, with its interval, complement and floor.
 pub fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     let drawn = |(attention, series): (Attention, _)| {
-        let mark = mark(attention, 1.6);
-        Drawn::new(series, (attention.to_string(), Style::line(mark.color, 1.0), Some(mark)), context)
+        let (mark, name) = (mark(attention, 1.6), attention.to_string());
+        let look =
+            Curve { name, line: Some(Style::line(mark.color, 1.0)), mark: Some(mark), pieces: Vec::new() };
+        Drawn::new(series, look, context)
     };
     let curves: Vec<_> = pruning.types()?.into_iter().map(drawn).collect();
     let (mut rules, mut floors) = (Vec::new(), Vec::new());
@@ -112,10 +114,10 @@ struct Drawn<'a> {
 }
 
 impl<'a> Drawn<'a> {
-    /// A line for each run, broken where a step is missing; the reverse order is dashed and has no marks. Random orders have
-    /// no intervals, since ten would hide each other. Swaps are tried at one number of heads: the intact model is not of
-    /// their making.
-    fn new(series: &'a Series, (name, line, mark): Look, context: Context<'_>) -> Self {
+    /// A line for each run, broken where a step is missing, that looks as given; of the reverse order it is dashed and has no
+    /// marks. Random orders have no intervals, since ten would hide each other. Swaps are tried at one number of heads: the
+    /// intact model is not of their making.
+    fn new(series: &'a Series, look: Curve, context: Context<'_>) -> Self {
         let CurveId { order, is_complement, .. } = series.curve;
         let is_swap = order == Order::Swap;
         let point = |row: &PruningRow| {
@@ -126,14 +128,12 @@ impl<'a> Drawn<'a> {
         let runs = series.runs.iter().flat_map(|run| run.chunk_by(|left, right| right.step == left.step + 1));
         let points =
             |run: &[PruningRow]| run.iter().filter(|row| !is_swap || row.masked > 0).map(point).collect();
-        let line = if is_complement { Style::dashed(line.color, 0.7) } else { line };
-        let (line, mark) = (Some(line).filter(|_| !is_swap), mark.filter(|_| !is_complement));
-        Self { series, curve: Curve { name, line, mark, pieces: runs.map(points).collect() } }
+        let dashed = |line: Style| if is_complement { Style::dashed(line.color, 0.7) } else { line };
+        let line = look.line.filter(|_| !is_swap).map(dashed);
+        let mark = look.mark.filter(|_| !is_complement);
+        Self { series, curve: Curve { line, mark, pieces: runs.map(points).collect(), ..look } }
     }
 }
-
-/// Name, line and mark of a curve.
-type Look = (String, Style, Option<Mark>);
 
 /// How many heads can go by importance, by both rules: upright lines with their names.
 fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
@@ -153,7 +153,8 @@ fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
     layers
 }
 
-fn look(series: &Series) -> Look {
+/// How an order looks, without its steps.
+fn look(series: &Series) -> Curve {
     let order = series.curve.order;
     let (color, width, mark) = match order {
         Order::Importance => (BLUE, 1.1, Some((Shape::Circle, 1.6))),
@@ -175,7 +176,8 @@ fn look(series: &Series) -> Look {
         Order::Swap => "swaps".to_owned(),
         order => order.to_string(),
     };
-    (name, Style::line(color, width), mark.map(|(shape, radius)| Mark::new(shape, radius, color)))
+    let mark = mark.map(|(shape, radius)| Mark::new(shape, radius, color));
+    Curve { name, line: Some(Style::line(color, width)), mark, pieces: Vec::new() }
 }
 
 /// One entry for each curve; dashes say the rest.
