@@ -107,8 +107,8 @@ pub fn reading(row: &CorrelationRow) -> String {
 /// Points along the band.
 const STEPS: usize = 60;
 
-/// The intact model: an outline, since heads are behind it.
-const STAR: Mark = Mark::new(Shape::Star, 3.6, INK).faint(0.0);
+/// The intact model: an outline behind the heads, whose rays reach beyond them.
+const STAR: Mark = Mark::new(Shape::Star, 4.2, INK).faint(0.0);
 const EQUAL: Style = Style::dashed(GREY, 0.7);
 const REGRESSION: Style = Style::line(INK, 0.8);
 
@@ -131,13 +131,13 @@ pub fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
     let line = Line::fit(&side(0).collect::<Vec<_>>(), &side(1).collect::<Vec<_>>()).ok();
     let mut layers: Vec<_> = line.iter().flat_map(|line| regression(line, extent(side(0)), &y)).collect();
     layers.push(Layer::Rule(At::Diagonal(bases[0], bases[1]), EQUAL));
+    layers.push(Layer::Points(vec![(bases[0], bases[1])], STAR));
     let attentions = pair.sweeps[0].attentions();
     let radius = if pair.points.len() > 100 { 1.3 } else { 1.7 };
     layers.extend(attentions.iter().map(|&attention| {
         let of_type = pair.points.iter().filter(|(found, _)| *found == attention);
         Layer::Points(of_type.map(|(_, [x, y])| (*x, *y)).collect(), mark(attention, radius).faint(0.35))
     }));
-    layers.push(Layer::Points(vec![(bases[0], bases[1])], STAR));
     let types = attentions.iter().filter(|_| attentions.len() > 1);
     let types = types.map(|&attention| Entry::mark(attention.name(), mark(attention, 2.0).faint(0.35)));
     let star = Entry::mark("intact", Mark { radius: 2.2, ..STAR });
