@@ -14,7 +14,7 @@ pub const TEXT: f64 = 5.5;
 pub struct Color(pub u8, pub u8, pub u8);
 
 /// A figure with its caption.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chart {
     /// The figure of the paper that this is, such as `Figure 1`, or what it shows if the paper has none.
     pub name: &'static str,
@@ -32,8 +32,25 @@ pub struct Chart {
     pub legend: Vec<Entry>,
     /// Row by row.
     pub panels: Vec<Panel>,
-    /// What colours of cells show, and the numbers of the colours -1, 0 and 1, below the panels.
-    pub color_bar: Option<(String, [String; 3])>,
+    /// What colours of cells show, and the numbers of the colours -1, -0.5, 0, 0.5 and 1, below the panels.
+    pub color_bar: Option<(String, [String; 5])>,
+}
+
+/// One text column wide, with one panel below the other.
+impl Default for Chart {
+    fn default() -> Self {
+        Self {
+            name: "",
+            label: String::new(),
+            title: String::new(),
+            notes: Vec::new(),
+            width: COLUMN,
+            columns: 1,
+            legend: Vec::new(),
+            panels: Vec::new(),
+            color_bar: None,
+        }
+    }
 }
 
 /// One line of a legend with a sample of a line, a mark or an area.
@@ -158,14 +175,6 @@ pub enum Layer {
     Brackets(Vec<(f64, f64, String)>),
 }
 
-impl Layer {
-    /// The lower and upper ends of a band; nothing of other layers.
-    pub fn band_ends(&self) -> impl Iterator<Item = f64> + '_ {
-        let band = if let Self::Band(band, _) = self { band.as_slice() } else { &[] };
-        band.iter().flat_map(|&(_, low, high)| [low, high])
-    }
-}
-
 /// Where a rule stands: at a place of the x axis, of the y axis, or rising by 1 for 1 through a point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub enum At {
@@ -179,7 +188,7 @@ pub enum At {
 pub struct Cell {
     /// Its column and row, counted from 0.
     pub place: (usize, usize),
-    /// Its colour: -1 to 1; absent where nothing was measured.
+    /// Its colour: -1 to 1, striped below 0 unless there is text; absent where nothing was measured.
     pub value: Option<f64>,
     pub text: String,
     /// Whether it has a dot.

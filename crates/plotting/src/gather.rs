@@ -214,14 +214,14 @@ impl Reader {
     ) -> Result<Option<Heads>> {
         let own = subject.sweep.as_ref().map(|sweep| sweep.file.path.clone());
         let mut known = Known { sweep: subject.sweep.clone(), importance, ..Known::default() };
-        for file in left_out.keep(source.all(sweep::EXPERIMENT, sweep::EXPERIMENT))?.unwrap_or_default() {
+        for file in left_out.keep(source.all(sweep::EXPERIMENT))?.unwrap_or_default() {
             if Some(&file.path) != own.as_ref() {
                 known.others.extend(left_out.keep(sweep::Sweep::read(file, sweep::EXPERIMENT))?);
             }
         }
         let functions = rows::<HeadFunctionRow>(source, "head-functions");
         known.functions = left_out.keep_if_there(functions)?.map(|(_, rows)| rows).unwrap_or_default();
-        for file in left_out.keep(source.all("relevance", "relevance"))?.unwrap_or_default() {
+        for file in left_out.keep(source.all("relevance"))?.unwrap_or_default() {
             let rules = file.stem("").trim_start_matches('-').to_owned();
             let read = rows_of::<RelevanceRow>(file, "relevance");
             known.relevance.extend(left_out.keep(read)?.map(|(_, rows)| (rules, rows)));
@@ -229,8 +229,8 @@ impl Reader {
         if let Some(sweep) = &known.sweep {
             known.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
         }
-        let Some(table) = all_heads::table(&known, self.context()) else { return Ok(None) };
-        let (measures, maps) = all_heads::maps(&known, self.context());
+        let Some(table) = all_heads::table(&known, self.context().criterion) else { return Ok(None) };
+        let (measures, maps) = all_heads::maps(&known, self.context().criterion);
         let changed = known.segments.values().flatten().map(|change| change.segment);
         let changed: std::collections::BTreeSet<usize> = changed.collect();
         let identity = known.sweep.as_ref().and_then(|sweep| sweep.file.identity());

@@ -25,6 +25,11 @@ pub struct Criterion {
 }
 
 impl Criterion {
+    /// The same with p-values adjusted for a single false alarm in the family.
+    pub fn adjusted(self) -> Self {
+        Self { adjustment: Adjustment::Family, ..self }
+    }
+
     /// The p-value that counts, if the row was tested and adjusted.
     pub fn p_value(self, row: &impl TestedRow) -> Option<f64> {
         let tests = row.tests();
@@ -56,7 +61,7 @@ impl Criterion {
     }
 
     /// Counts over one family of tests.
-    pub fn tally(self, family: &[&AblationRow]) -> Tally {
+    pub fn tally<'a>(self, family: impl IntoIterator<Item = &'a AblationRow>) -> Tally {
         Tally::of(family, self.alpha, |row| self.p_value(row))
     }
 }
@@ -71,11 +76,20 @@ pub struct Tally {
 
 impl Tally {
     /// Counts with some p-value of each row.
-    pub fn of(family: &[&AblationRow], alpha: f64, p_value: impl Fn(&AblationRow) -> Option<f64>) -> Self {
-        let tested = family.iter().filter_map(|row| Some((row.difference(None).gain, p_value(row)?)));
-        let significant = tested.clone().filter(|(_, p_value)| *p_value < alpha);
-        let better = significant.clone().filter(|(gain, _)| *gain > 0.0).count();
-        Self { tested: tested.count(), significant: significant.count(), better }
+    pub fn of<'a>(
+        family: impl IntoIterator<Item = &'a AblationRow>,
+        alpha: f64,
+        p_value: impl Fn(&AblationRow) -> Option<f64>,
+    ) -> Self {
+        let mut tally = Self { tested: 0, significant: 0, better: 0 };
+        for row in family {
+            let Some(p_value) = p_value(row) else { continue };
+            let is_significant = p_value < alpha;
+            tally.tested += 1;
+            tally.significant += usize::from(is_significant);
+            tally.better += usize::from(is_significant && row.difference(None).gain > 0.0);
+        }
+        tally
     }
 
     /// `2 of 3 heads significant, 1 for the better`.
@@ -207,7 +221,7 @@ mod tests {
             ..AblationRow::untested("self", (1, 1), "nats", 3.0, 3.0 + delta)
         };
         let rows = [row(-0.5, 0.001), row(0.5, 0.001), row(-0.5, 0.5)];
-        let tally = CRITERION.tally(&rows.iter().collect::<Vec<_>>());
+        let tally = CRITERION.tally(&rows);
         assert_eq!(tally, Tally { tested: 3, significant: 2, better: 1 });
         assert_eq!(rows.each_ref().map(|row| CRITERION.is_loss(row)), [false, true, false]);
     }

@@ -9,24 +9,34 @@ use crate::words::{count, short};
 /// What stands in the place of numbers from the paper, which has none of language models.
 pub const OPEN_QUESTION: &str = "who name language models as an open question";
 
-/// What the paper measured that results can stand beside: its name in signatures, and the figure that has the share of heads
-/// that can go.
+/// What the paper measured that results can stand beside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Beside(&'static str, pub &'static str);
+pub struct Beside {
+    /// Its name in signatures.
+    name: &'static str,
+    /// The figure that has the share of heads that can go.
+    pub figure: &'static str,
+}
 
 impl Beside {
     /// The translator of WMT: Tables 1, 2 and 5, Figures 1a, 2a, 3a and 4.
-    pub const WMT: Self = Self("wmt", "Figure 3a");
+    pub const WMT: Self = Self { name: "wmt", figure: "Figure 3a" };
     /// The translator of IWSLT: Figures 5 and 6d.
-    pub const IWSLT: Self = Self("iwslt", "Figure 6d");
+    pub const IWSLT: Self = Self { name: "iwslt", figure: "Figure 6d" };
     /// BERT on MNLI: Tables 3, 4 and 6, Figures 1b, 2b and 3b.
-    pub const MNLI: Self = Self("mnli", "Figure 3b");
+    pub const MNLI: Self = Self { name: "mnli", figure: "Figure 3b" };
     /// BERT on other tasks: Figure 6.
-    const OTHERS: [Self; 3] =
-        [Self("sst2", "Figure 6a"), Self("cola", "Figure 6b"), Self("mrpc", "Figure 6c")];
+    const OTHERS: [Self; 3] = [
+        Self { name: "sst2", figure: "Figure 6a" },
+        Self { name: "cola", figure: "Figure 6b" },
+        Self { name: "mrpc", figure: "Figure 6c" },
+    ];
 
     fn named(name: &str) -> Option<Self> {
-        [Self::WMT, Self::IWSLT, Self::MNLI].into_iter().chain(Self::OTHERS).find(|beside| beside.0 == name)
+        [Self::WMT, Self::IWSLT, Self::MNLI]
+            .into_iter()
+            .chain(Self::OTHERS)
+            .find(|beside| beside.name == name)
     }
 
     /// Whether it is a translator.

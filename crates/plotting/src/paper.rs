@@ -33,8 +33,13 @@ pub struct Published {
     pub unpruned_bleu: Option<f64>,
 }
 
-/// The share of heads that can go "without noticeable loss", for one model and test set: figure, task, and percent.
-pub type Share = (String, String, f64);
+/// The share of heads that can go "without noticeable loss", for one model and test set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Share {
+    pub figure: String,
+    pub task: String,
+    pub percent: f64,
+}
 
 /// Numbers that views ask for: source and words of the file.
 pub type Named = (&'static str, &'static str);
@@ -154,7 +159,7 @@ impl Paper {
     pub fn shares(&self) -> Vec<Share> {
         let share = |row: &Published| {
             let task = row.what.as_ref()?.strip_prefix(SHARE)?.trim().trim_matches(['(', ')']).to_owned();
-            Some((row.source.clone()?, task, row.value?))
+            Some(Share { figure: row.source.clone()?, task, percent: row.value? })
         };
         self.rows("summary").iter().filter_map(share).collect()
     }
@@ -190,8 +195,7 @@ mod tests {
         let counts = [table1.len(), significant.len(), better].map(|count| count as f64);
         assert_eq!(counts, [HEADS, SIGNIFICANT, BETTER].map(|name| paper.value(name)));
         assert_eq!(FIGURE_1B.map(|name| format!("{:.3}", paper.value(name))), ["0.834", "0.824", "0.838"]);
-        let shares: Vec<_> =
-            paper.shares().into_iter().map(|(figure, _, percent)| (figure, percent)).collect();
+        let shares: Vec<_> = paper.shares().into_iter().map(|share| (share.figure, share.percent)).collect();
         let expected = [("3a", 20.0), ("3b", 40.0), ("6a", 60.0), ("6b", 50.0), ("6c", 50.0), ("6d", 20.0)];
         assert_eq!(shares, expected.map(|(figure, percent)| (format!("Figure {figure}"), percent)));
         // Speeds are rounded too: 17.3 / 17.0 is 1.8 % more, not 1.9.

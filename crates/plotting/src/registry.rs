@@ -71,7 +71,7 @@ impl Reads {
     /// The files for everything that there is, of which there may be none, or those that a single command draws.
     pub fn files(self, source: &Source, asked: &Asked<'_>) -> Result<Vec<ResultFile>> {
         let each = |experiment| {
-            if asked.is_all { source.all(experiment, experiment) } else { Ok(vec![source.one(experiment)?]) }
+            if asked.is_all { source.all(experiment) } else { Ok(vec![source.one(experiment)?]) }
         };
         match self {
             Self::Each(experiment) => each(experiment),
@@ -127,7 +127,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         |file, asked, _| {
             let sweep = Sweep::read(file, sweep::EXPERIMENT)?;
             let chart = heat_map::effects(&sweep, asked.context);
-            Ok(vec![Sheet::chart(sweep.file.stem(heat_map::EFFECTS), chart)])
+            Ok(vec![Sheet::of(&sweep.file, heat_map::EFFECTS, chart, Vec::new())])
         },
     ),
     artefact(
@@ -155,7 +155,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         |file, asked, left_out| {
             let pruning = Pruning::read(file, left_out)?;
             let chart = if_asked(pruning_curves::figure4(&pruning, asked.context), asked)?;
-            Ok(chart.into_iter().map(|chart| Sheet::chart(pruning.file.stem("figure4"), chart)).collect())
+            let sheet = |chart| Sheet::of(&pruning.file, "figure4", chart, Vec::new());
+            Ok(chart.into_iter().map(sheet).collect())
         },
     ),
     artefact(
@@ -170,7 +171,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(speed::EXPERIMENT),
         |file, asked, _| {
             let found = Speed::read(file)?;
-            Ok(vec![Sheet::tables(found.file.stem(speed::STEM), speed::tables(&found, asked.context))])
+            let tables = speed::tables(&found, asked.context);
+            Ok(vec![Sheet::of(&found.file, speed::STEM, None, tables)])
         },
     ),
     artefact(
@@ -182,7 +184,7 @@ pub const ARTEFACTS: &[Artefact] = &[
             // A training without a score so far has tables alone.
             let chart = left_out.keep(training::figure5(&found))?;
             let tables = training::tables(&found, asked.context);
-            Ok(vec![Sheet { chart, ..Sheet::tables(found.file.stem(training::STEM), tables) }])
+            Ok(vec![Sheet::of(&found.file, training::STEM, chart, tables)])
         },
     ),
     artefact(
@@ -192,7 +194,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         |file, asked, _| {
             let found = Gates::read(file)?;
             let chart = gated::figure7(&found, asked.context);
-            Ok(vec![Sheet::chart(found.file.stem(gated::CURVES), chart)])
+            Ok(vec![Sheet::of(&found.file, gated::CURVES, chart, Vec::new())])
         },
     ),
     artefact(
@@ -201,8 +203,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(gates::EXPERIMENT),
         |file, _, _| {
             let found = Gates::read(file)?;
-            let stem = found.file.stem(gated::LAYERS);
-            Ok(gated::figure9(&found).map(|chart| Sheet::chart(stem, chart)).into_iter().collect())
+            let sheet = |chart| Sheet::of(&found.file, gated::LAYERS, chart, Vec::new());
+            Ok(gated::figure9(&found).into_iter().map(sheet).collect())
         },
     ),
     artefact(
@@ -212,7 +214,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         |file, asked, _| {
             let found = Gates::read(file)?;
             let table = gated::table(&found, asked.context);
-            Ok(vec![Sheet::tables(found.file.stem(gated::TABLE), vec![table])])
+            Ok(vec![Sheet::of(&found.file, gated::TABLE, None, vec![table])])
         },
     ),
     artefact(
@@ -222,9 +224,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(agreement::EXPERIMENT),
         |file, _, _| {
             let found = Importance::read(file)?;
-            let chart = Some(agreement::figure(&found)?);
-            let sheet = Sheet::tables(found.file.stem(agreement::STEM), agreement::tables(&found)?);
-            Ok(vec![Sheet { chart, ..sheet }])
+            let (chart, tables) = (agreement::figure(&found)?, agreement::tables(&found)?);
+            Ok(vec![Sheet::of(&found.file, agreement::STEM, chart, tables)])
         },
     ),
     artefact(
@@ -233,7 +234,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(agreement::EXPERIMENT),
         |file, _, _| {
             let found = Importance::read(file)?;
-            Ok(vec![Sheet::chart(found.file.stem(heat_map::SCORES), heat_map::scores(&found))])
+            Ok(vec![Sheet::of(&found.file, heat_map::SCORES, heat_map::scores(&found), Vec::new())])
         },
     ),
     artefact(
@@ -243,8 +244,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         |file, asked, _| {
             let found = Groups::read(Sweep::read(file, sweep::EXPERIMENT)?)?;
             let alpha = asked.context.criterion.alpha;
-            let sheet = Sheet::tables(found.sweep.file.stem(groups::STEM), groups::tables(&found, alpha));
-            Ok(vec![Sheet { chart: Some(groups::figure(&found, alpha)), ..sheet }])
+            let (chart, tables) = (groups::figure(&found, alpha), groups::tables(&found, alpha));
+            Ok(vec![Sheet::of(&found.sweep.file, groups::STEM, chart, tables)])
         },
     ),
 ];
@@ -257,10 +258,10 @@ fn if_asked<T>(chart: Result<T>, asked: &Asked<'_>) -> Result<Option<T>> {
     }
 }
 
-/// Attention types that are drawn together, and their file.
+/// Attention types that are drawn together, and the name of the drawing.
 type Selected = (Vec<Attention>, String);
 
-/// The selections that are drawn, each with its file name: of everything the paper's types, and all of them where there are
+/// The selections that are drawn, each with its name: of everything the paper's types, and all of them where there are
 /// more; else what an earlier run drew of all types is to be removed.
 fn selections(
     sweep: &Sweep,
@@ -289,9 +290,9 @@ fn selections(
             Selection::One(attention) => format!("{}-{attention}", names[0]),
             Selection::All => format!("{}-all", names[0]),
         };
-        Ok((types, sweep.file.stem(&stem)))
+        Ok((types, stem))
     };
-    let outdated = Sheet::removed(sweep.file.stem(&format!("{}-all", names[0])));
+    let outdated = Sheet::of(&sweep.file, &format!("{}-all", names[0]), None, Vec::new());
     let outdated = (asked.is_all && is_paper_all).then_some(outdated);
     Ok((chosen.into_iter().map(named).collect::<Result<_>>()?, outdated))
 }
@@ -302,42 +303,44 @@ fn table1(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let sheet = |(place, (types, stem)): (usize, Selected)| {
         let tables = types.iter().map(|&attention| single_heads::table1(sweep, attention, asked.context));
         // The last has all that the first has.
-        Sheet { is_printed: place + 1 == last, ..Sheet::tables(stem, tables.collect()) }
+        Sheet { is_printed: place + 1 == last, ..Sheet::of(&sweep.file, &stem, None, tables.collect()) }
     };
     Ok(selections.into_iter().enumerate().map(sheet).chain(outdated).collect())
 }
 
 fn figure1(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let (selections, outdated) = selections(sweep, asked, histogram::STEMS)?;
-    let draw =
-        |(types, stem): (Vec<_>, _)| Sheet::chart(stem, histogram::figure1(sweep, &types, asked.context));
+    let draw = |(types, stem): Selected| {
+        Sheet::of(&sweep.file, &stem, histogram::figure1(sweep, &types, asked.context), Vec::new())
+    };
     Ok(selections.into_iter().map(draw).chain(outdated).collect())
 }
 
 fn best(file: ResultFile, asked: &Asked<'_>, _: &mut LeftOut) -> Result<Vec<Sheet>> {
     let best = BestHeads::read(file)?;
     let table = best_heads::table(&best, asked.context);
-    Ok(vec![Sheet::tables(best.sweep.file.stem(best.stem()), vec![table])])
+    Ok(vec![Sheet::of(&best.sweep.file, best.stem(), None, vec![table])])
 }
 
 fn figure3(pruning: &Pruning, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let table = pruning_table::table(pruning, asked.context);
-    let table = Sheet::tables(pruning.file.stem(pruning_table::STEM), vec![table]);
+    let table = Sheet::of(&pruning.file, pruning_table::STEM, None, vec![table]);
     let chart = if_asked(pruning_curves::figure3(pruning, asked.context), asked)?;
-    let stem = pruning.file.stem(pruning_curves::stem(pruning));
-    Ok([table].into_iter().chain(chart.map(|chart| Sheet::chart(stem, chart))).collect())
+    let stem = pruning_curves::stem(pruning);
+    let chart = chart.map(|chart| Sheet::of(&pruning.file, stem, chart, Vec::new()));
+    Ok([table].into_iter().chain(chart).collect())
 }
 
 /// Named after the second split, and after both if another comparison beside it has the same second one.
 fn figure2(pair: &Pair, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let source = Source::subject(asked.results, &pair.file.subject);
-    let others = source.all(pair::EXPERIMENT, pair::EXPERIMENT).unwrap_or_default();
+    let others = source.all(pair::EXPERIMENT).unwrap_or_default();
     let [first, second] = &pair.splits;
     let is_other = |[one, two]: [String; 2]| two == *second && one != *first;
     let has_other = others.iter().filter_map(pair::splits).any(is_other);
     let name = if has_other { format!("figure2-{first}-{second}") } else { format!("figure2-{second}") };
-    let sheet = Sheet::tables(pair.file.stem(&name), vec![cross_domain::table(pair)]);
-    Ok(vec![Sheet { chart: Some(cross_domain::figure2(pair, asked.context)), ..sheet }])
+    let chart = cross_domain::figure2(pair, asked.context);
+    Ok(vec![Sheet::of(&pair.file, &name, chart, vec![cross_domain::table(pair)])])
 }
 
 /// All that was measured on a subject: the standard files or, where there is none, those of the run over most segments.
@@ -351,7 +354,7 @@ pub fn subject(results: &Path, name: &str, left_out: &mut LeftOut) -> Result<Sub
         best.extend(left_out.keep(BestHeads::read(file))?);
     }
     let mut pairs = Vec::new();
-    let compared = left_out.keep(source.all(pair::EXPERIMENT, pair::EXPERIMENT))?.unwrap_or_default();
+    let compared = left_out.keep(source.all(pair::EXPERIMENT))?.unwrap_or_default();
     for file in ResultFile::largest(&compared, pair::splits) {
         pairs.extend(left_out.keep(Pair::read(file, results))?);
     }

@@ -60,14 +60,13 @@ impl Source {
         ))
     }
 
-    /// All files with results of `experiment` on the split, or on any, whose names start with `stem`, shortest names first;
-    /// there may be none.
-    pub fn all(&self, experiment: &str, stem: &str) -> Result<Vec<ResultFile>> {
+    /// All files with results of `experiment` on the split, or on any, shortest names first; there may be none.
+    pub fn all(&self, experiment: &str) -> Result<Vec<ResultFile>> {
         let (subject, results, split) = match self {
             Self::File { path } => {
                 let file = ResultFile::named(path, experiment);
                 let is_other = match &file {
-                    Ok(file) => file.signature.is_none() && !is_of(stem, &file_name(path)),
+                    Ok(file) => file.signature.is_none() && !is_of(experiment, &file_name(path)),
                     Err(error) => matches!(error.downcast_ref(), Some(Fault::Asked(_))),
                 };
                 return if is_other { Ok(Vec::new()) } else { Ok(vec![file?]) };
@@ -75,7 +74,7 @@ impl Source {
             Self::Subject { subject, results, split } => (subject, results, split.as_deref()),
         };
         let folder = folder(results, subject, experiment)?;
-        let mut names: Vec<_> = names(&folder)?.into_iter().filter(|name| is_of(stem, name)).collect();
+        let mut names: Vec<_> = names(&folder)?.into_iter().filter(|name| is_of(experiment, name)).collect();
         names.sort_by_key(|name| (name.len(), name.clone()));
         let files = names.into_iter().map(|name| ResultFile::of(folder.join(name), subject, experiment));
         let files: Vec<_> = files.collect::<Result<_>>()?;
@@ -110,6 +109,11 @@ impl ResultFile {
         let path = self.path.display();
         let fault = || format!("`{path}` is of `{found}`, but this is drawn from results of `{experiment}`");
         if found == experiment { Ok(()) } else { Err(Fault::Asked(fault()).into()) }
+    }
+
+    /// Whether its name is this one, or begins with it.
+    pub fn is_named(&self, stem: &str) -> bool {
+        is_of(stem, &file_name(&self.path))
     }
 
     /// The same whose standard name is `stem`.

@@ -273,6 +273,28 @@ fn files_that_were_edited_or_torn_or_have_the_signature_of_another_are_left_out_
     );
 }
 
+/// The rows of a run that is going on are in a file of their own, which is drawn where it is named.
+#[test]
+fn what_is_not_finished_says_so() {
+    let from = "\"duration_seconds\": 1.0";
+    let (folder, path) = changed("tiny-language/ablate-one.json", from, "\"duration_seconds\": null");
+    let signature = fs::read_to_string(&path).unwrap();
+    let (running, _) = signature.split_once(",\n  \"complete\"").unwrap();
+    fs::write(path.with_extension("partial.json"), format!("{running}\n}}\n")).unwrap();
+    fs::rename(path.with_extension("csv"), path.with_extension("partial.csv")).unwrap();
+    let (code, stdout, stderr) = run(&folder, "table1 results/tiny-language/ablate-one.partial.csv");
+    let remark = "`ablate-one.partial.csv` is not finished: the run was killed or is still going";
+    assert!(
+        code == 0 && stdout.contains("tiny-language, test, not finished") && stdout.contains(remark),
+        "{stdout}{stderr}"
+    );
+    let (code, _, stderr) = run(&folder, "table1 tiny-language");
+    assert!(
+        code == 1 && stderr.contains("`results/tiny-language/ablate-one.csv` does not exist"),
+        "{stderr}"
+    );
+}
+
 /// A comparison of sweeps that were measured again, and a search on another model, say nothing true of what is there.
 #[test]
 fn comparisons_and_searches_of_other_runs_are_left_out() {

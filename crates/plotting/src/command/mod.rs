@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::{ArgMatches, FromArgMatches};
+use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
 use records::visible::{one_line, visible};
 
 use crate::error::LeftOut;
@@ -15,7 +16,7 @@ use crate::paper::Paper;
 use crate::registry::{self, ARTEFACTS, Artefact, Asked, Reads};
 use crate::source::{self, ResultFile};
 use crate::view::{Context, summary};
-use crate::write::{Sheet, section, write_file};
+use crate::write::{Format, Sheet, section, write_file};
 use args::{AgainstArgs, AttentionArgs, CommonArgs, DrawArgs, FigureArgs};
 
 /// Runs the command that the arguments name.
@@ -51,10 +52,16 @@ fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
     };
     let is_meant =
         |artefact: &&Artefact| is_all || artefact.name == name || with_figure && artefact.name == "figure1";
-    let mut has_any = false;
-    for artefact in ARTEFACTS.iter().filter(is_meant) {
-        has_any |= draw(artefact, &args, &asked, left_out)?;
-    }
+    let (mut has_any, mut sheets) = (false, Vec::new());
+    let drawn = ARTEFACTS.iter().filter(is_meant).try_for_each(|artefact| -> Result<()> {
+        let drawn = draw(artefact, &args, &asked, left_out)?;
+        has_any |= drawn.is_some();
+        sheets.extend(drawn.into_iter().flatten());
+        Ok(())
+    });
+    // Before any fault, so that what was drawn is not lost.
+    write(&sheets, &args.format)?;
+    drawn?;
     if !has_any && left_out.faults.is_empty() {
         // Without any results, the message is that on the first experiment.
         Reads::Each(crate::data::sweep::EXPERIMENT)
@@ -64,9 +71,14 @@ fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
     Ok(())
 }
 
-/// Draws an artefact of all files that are meant, and says whether there was any. Sheets of one folder and name share their
-/// files, as those of heads that were chosen on several splits.
-fn draw(artefact: &Artefact, args: &DrawArgs, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<bool> {
+/// An artefact of all files that are meant, each sheet with its folder; absent if there was no such file. Sheets of one folder
+/// and name share their files, as those of heads that were chosen on several splits.
+fn draw(
+    artefact: &Artefact,
+    args: &DrawArgs,
+    asked: &Asked<'_>,
+    left_out: &mut LeftOut,
+) -> Result<Option<Vec<(PathBuf, Sheet)>>> {
     let mut sheets: BTreeMap<(PathBuf, String), Sheet> = BTreeMap::new();
     let mut has_any = false;
     for file in artefact.reads.files(&args.source(), asked)? {
@@ -82,13 +94,19 @@ fn draw(artefact: &Artefact, args: &DrawArgs, asked: &Asked<'_>, left_out: &mut 
             }
         }
     }
-    for ((folder, _), sheet) in &sheets {
+    Ok(has_any.then(|| sheets.into_iter().map(|((folder, _), sheet)| (folder, sheet)).collect()))
+}
+
+/// Prints tables and writes all files, on all processors, since pictures take long.
+fn write(sheets: &[(PathBuf, Sheet)], formats: &[Format]) -> Result<()> {
+    let written: Vec<_> = sheets.par_iter().map(|(folder, sheet)| sheet.write(folder, formats)).collect();
+    for ((_, sheet), paths) in sheets.iter().zip(written) {
         if sheet.is_printed && !sheet.tables.is_empty() {
             print(&format!("{}\n", sheet.terminal()))?;
         }
-        sheet.write(folder, &args.format)?.iter().for_each(|path| report(path));
+        paths?.iter().for_each(|path| report(path));
     }
-    Ok(has_any)
+    Ok(())
 }
 
 /// Prints and writes one Markdown table for each claim of the paper.

@@ -26,27 +26,15 @@ pub struct BestHeads {
 }
 
 impl BestHeads {
-    /// Reads a file of `ablate-all-but-one`; its signature or its name tells on which split the heads were chosen, and of
-    /// chosen heads there is one in each layer.
+    /// Reads a file of `ablate-all-but-one`; of heads that were chosen on another split there is one in each layer.
     pub fn read(file: ResultFile) -> Result<Self> {
-        let stem = file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let signed = file.text("select_on").map(str::to_owned);
-        let named = stem.strip_prefix(SELECTED);
-        // The signature knows where the split ends in the name.
-        let ends =
-            signed.as_ref().filter(|split| named.is_some_and(|named| named.starts_with(split.as_str())));
-        let standard = match ends {
-            Some(split) => format!("{SELECTED}{split}"),
-            None => {
-                if named.is_some() {
-                    stem.clone()
-                } else {
-                    EXPERIMENT.to_owned()
-                }
-            }
+        let selected_on = selected_on(&file);
+        // A signature knows where the split ends in the name.
+        let standard = selected_on.as_ref().map(|split| format!("{SELECTED}{split}"));
+        let file = match standard.filter(|standard| file.is_named(standard)) {
+            Some(standard) => file.with_standard(&standard),
+            None => file,
         };
-        let selected_on = signed.or(named.map(str::to_owned));
-        let file = if selected_on.is_some() { file.with_standard(&standard) } else { file };
         let best = Self { sweep: Sweep::read(file, EXPERIMENT)?, selected_on };
         let mut layers = BTreeMap::new();
         for row in best.sweep.rows.iter().filter(|_| best.selected_on.is_some()) {
@@ -62,17 +50,14 @@ impl BestHeads {
 
     /// The files with heads that were chosen on the split that is reported.
     pub fn same_split(source: &Source) -> Result<Vec<ResultFile>> {
-        let mut all = source.all(EXPERIMENT, EXPERIMENT)?;
-        all.retain(|file| !file.stem("").starts_with(&SELECTED[EXPERIMENT.len()..]));
-        Ok(all)
+        let all = source.all(EXPERIMENT)?.into_iter();
+        Ok(all.filter(|file| selected_on(file).is_none()).collect())
     }
 
     /// The files with heads that were chosen on another split; there may be none.
     pub fn other_split(source: &Source) -> Result<Vec<ResultFile>> {
-        match source {
-            Source::File { .. } => Ok(Vec::new()),
-            Source::Subject { .. } => source.all(EXPERIMENT, SELECTED.trim_end_matches('-')),
-        }
+        let all = source.all(EXPERIMENT)?.into_iter();
+        Ok(all.filter(|file| selected_on(file).is_some()).collect())
     }
 
     /// The same of those over most segments for each split; or the one file that was named.
@@ -85,7 +70,7 @@ impl BestHeads {
             let path = results.join(subject).join(format!("{SELECTED}<split>.csv"));
             return Err(no_results(&path, "ablate-all-but-one --select-on <split>", subject));
         }
-        Ok(ResultFile::largest(&files, |file| file.text("select_on").map(str::to_owned)))
+        Ok(ResultFile::largest(&files, selected_on))
     }
 
     /// The best head of each layer: the one with the best score and, among equals, the smallest number.
@@ -111,6 +96,12 @@ impl BestHeads {
         let same = ["table2", "table3", "table2-self"];
         self.sweep.stem(if self.selected_on.is_some() { ["table5", "table6", "table5-self"] } else { same })
     }
+}
+
+/// The split on which heads were chosen, as the signature or else the name says; absent if that is the reported one.
+fn selected_on(file: &ResultFile) -> Option<String> {
+    let stem = file.path.file_stem().unwrap_or_default().to_string_lossy();
+    Some(file.text("select_on").or(stem.strip_prefix(SELECTED))?.to_owned())
 }
 
 /// How many layers one head is enough for, of those that could tell: `3 of 6 layers`.

@@ -156,32 +156,12 @@ impl Dynamics {
         format!("{} updates", checkpoint.updates)
     }
 
-    /// Whether a checkpoint has as many steps as the longest one, and their tests.
-    pub fn is_finished(&self, checkpoint: &Checkpoint) -> bool {
-        let most = self.checkpoints.iter().map(|other| other.steps.len()).max().unwrap_or(0);
-        let is_adjusted = |row: &DynamicsRow| row.p_value.is_none() || row.p_adjusted.is_some();
-        let is_gapless = checkpoint.steps.windows(2).all(|pair| pair[1].step == pair[0].step + 1);
-        checkpoint.steps.len() == most
-            && checkpoint.steps[0].step <= 1
-            && is_gapless
-            && checkpoint.steps.last().is_some_and(|row| row.masked > 0)
-            && checkpoint.steps.iter().all(is_adjusted)
-    }
-
-    /// Sentences on what is not there.
-    pub fn notes(&self) -> Vec<String> {
-        let names = |is_meant: &dyn Fn(&Checkpoint) -> bool| {
-            let meant = self.checkpoints.iter().filter(|checkpoint| is_meant(checkpoint));
-            let names: Vec<_> = meant.map(|checkpoint| self.name(checkpoint)).collect();
-            (!names.is_empty()).then(|| names.join(", "))
-        };
-        let left_out = names(&|checkpoint| checkpoint.kept(0.0).is_none())
-            .map(|names| format!("no percentages of a score of 0.0 or below: {names}"));
-        let unfinished = names(&|checkpoint| !self.is_finished(checkpoint))
-            .map(|names| format!("not finished, steps or their tests are missing: {names}"));
-        let killed = (self.file.is_unfinished())
-            .then(|| "the run was killed or is still going, so checkpoints may be missing".to_owned());
-        left_out.into_iter().chain(unfinished).chain(killed).collect()
+    /// A sentence on checkpoints without percentages, if there are any.
+    pub fn left_out(&self) -> Option<String> {
+        let left_out = self.checkpoints.iter().filter(|checkpoint| checkpoint.kept(0.0).is_none());
+        let names: Vec<_> = left_out.map(|checkpoint| self.name(checkpoint)).collect();
+        (!names.is_empty())
+            .then(|| format!("no percentages of a score of 0.0 or below: {}", names.join(", ")))
     }
 }
 

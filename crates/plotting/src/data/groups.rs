@@ -2,10 +2,8 @@
 //!
 //! Warstadt et al. (2020), <https://aclanthology.org/2020.tacl-1.25>, whose 67 paradigms are minimal pairs of one phenomenon
 //! each. The paper has no such table.
-use anyhow::{Context as _, Result, bail};
-use records::check::check_segments;
-use records::{AblationRow, BASE, Blocks, Head, Row};
-use significance::{Store, metric_of};
+use anyhow::{Result, bail};
+use records::Head;
 use stats::Segments;
 use stats::adjust::holm;
 use stats::bootstrap::Interval;
@@ -14,6 +12,7 @@ use stats::correlation::spearman;
 use stats::mcnemar::mid_p;
 use stats::proportion::wilson;
 
+use super::segments::stored;
 use super::sweep::Sweep;
 use crate::error::alone;
 
@@ -70,21 +69,15 @@ impl Groups {
         let fault =
             "has no groups of choices: its signature must name them, and `ablate-one` store its segments";
         let none = || alone(path, fault);
-        let signature = sweep.file.signature.as_ref().ok_or_else(none)?;
-        let (named, measured) =
-            (sweep.file.groups().ok_or_else(none)?, signature.measured.as_ref().ok_or_else(none)?);
-        check_segments(path, signature)?;
-        let blocks = Blocks::read(&Blocks::path_beside(path))?.ok_or_else(none)?;
-        let damaged = || format!("the segments of `{}` cannot be read", path.display());
-        let choices =
-            |segments: Result<Segments, significance::Error>| match segments.with_context(damaged)? {
-                Segments::Classes(outcomes, ClassificationMetric::Accuracy) => Ok(outcomes),
-                _ => Err(none()),
-            };
-        let mut store = Store::new(&blocks, metric_of(measured).with_context(damaged)?);
-        let base = choices(store.base(BASE))?;
-        let read = |row: &AblationRow| Ok((row.head_id(), choices(store.variant(&row.name(), BASE))?));
-        let mut heads: Vec<(Head, Vec<Outcome>)> = sweep.rows.iter().map(read).collect::<Result<_>>()?;
+        let named = sweep.file.groups().ok_or_else(none)?;
+        let choices = |segments| match segments {
+            Segments::Classes(outcomes, ClassificationMetric::Accuracy) => Ok(outcomes),
+            _ => Err(none()),
+        };
+        let (base, masked) = stored(&sweep, none)?;
+        let base = choices(base)?;
+        let of_head = |(head, segments)| Ok((head, choices(segments)?));
+        let mut heads: Vec<(Head, Vec<Outcome>)> = masked.into_iter().map(of_head).collect::<Result<_>>()?;
         heads.sort_by_key(|(head, _)| *head);
         let (heads, outcomes): (Vec<_>, Vec<_>) = heads.into_iter().unzip();
         let Some(groups) = groups(&named, &base, &outcomes) else {

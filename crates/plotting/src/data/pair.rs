@@ -36,7 +36,7 @@ impl Pair {
         let Source::Subject { subject, results, .. } = source else {
             return Ok(vec![source.one(EXPERIMENT)?]);
         };
-        let (all, folder) = (source.all(EXPERIMENT, EXPERIMENT)?, results.join(subject));
+        let (all, folder) = (source.all(EXPERIMENT)?, results.join(subject));
         let folder = folder.display();
         if all.is_empty() {
             let command = format!("cross-domain experiments/{subject}.toml");

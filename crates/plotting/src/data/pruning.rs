@@ -8,6 +8,7 @@ use records::{Attention, Head, Identity, Order, PruningRow, Scope, TestedRow};
 use crate::error::{Fault, LeftOut, alone};
 use crate::judge::{Criterion, Judge, Which};
 use crate::origin::Beside;
+use crate::paper::Share;
 use crate::source::ResultFile;
 use crate::words::Metric;
 
@@ -19,7 +20,7 @@ const SEARCH: &str = "joint-search";
 
 /// Which curve of a scope and an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Curve {
+pub struct CurveId {
     pub scope: Scope,
     pub order: Order,
     pub is_complement: bool,
@@ -28,7 +29,7 @@ pub struct Curve {
 /// All runs of one order over the same heads: several if it is random.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    pub curve: Curve,
+    pub curve: CurveId,
     pub runs: Vec<Vec<PruningRow>>,
 }
 
@@ -105,10 +106,10 @@ impl Pruning {
 
     fn new(file: ResultFile, rows: Vec<PruningRow>) -> Self {
         let (metric, base) = (Metric::new(&rows[0].metric), rows[0].base_score);
-        let mut runs: BTreeMap<(Curve, Option<u64>), Vec<PruningRow>> = BTreeMap::new();
+        let mut runs: BTreeMap<(CurveId, Option<u64>), Vec<PruningRow>> = BTreeMap::new();
         let mut floors = BTreeMap::new();
         for row in rows {
-            let curve = Curve { scope: row.attention, order: row.order, is_complement: row.complement };
+            let curve = CurveId { scope: row.attention, order: row.order, is_complement: row.complement };
             if row.order == Order::Floor {
                 floors.insert(row.attention, row);
             } else {
@@ -136,7 +137,7 @@ impl Pruning {
     pub fn types(&self) -> Result<Vec<(Attention, &Series)>> {
         let by_type = |series| match series {
             &Series {
-                curve: Curve { scope: Scope::One(attention), order: Order::Importance, .. }, ..
+                curve: CurveId { scope: Scope::One(attention), order: Order::Importance, .. }, ..
             } => Some((attention, series)),
             _ => None,
         };
@@ -154,12 +155,12 @@ impl Pruning {
 
     /// One curve.
     pub fn find(&self, scope: Scope, order: Order) -> Option<&Series> {
-        self.series.iter().find(|series| series.curve == Curve { scope, order, is_complement: false })
+        self.series.iter().find(|series| series.curve == CurveId { scope, order, is_complement: false })
     }
 
     /// The curve over the same heads in the reverse order.
     pub fn complement(&self, series: &Series) -> Option<&Series> {
-        let curve = Curve { is_complement: true, ..series.curve };
+        let curve = CurveId { is_complement: true, ..series.curve };
         self.series.iter().find(|other| other.curve == curve)
     }
 
@@ -183,19 +184,20 @@ impl Pruning {
         self.file.beside(self.metric.name(), &self.attentions())
     }
 
+    /// The paper's share of the model that they stand beside.
+    pub fn published<'a>(&self, shares: &'a [Share]) -> Option<&'a Share> {
+        let figure = self.beside()?.figure;
+        shares.iter().find(|share| share.figure == figure)
+    }
+
     /// Whether a step of a model whose only attention type is `self` has no attention left.
     pub fn has_blind_step(&self) -> bool {
         self.attentions() == [Attention::SelfAttention] && self.rows().any(|row| row.masked == row.heads)
     }
 
-    /// Whether all steps of a curve are there, as far as rows and signature say.
-    pub fn is_finished(&self, series: &Series) -> bool {
-        series.is_finished(self.file.number("keep_at_least") == Some(0))
-    }
-
-    /// What the name of a curve ends with: whether it is not finished.
-    pub fn state(&self, series: &Series) -> &'static str {
-        if self.is_finished(series) { "" } else { ", not finished" }
+    /// The share of all heads that can go by importance, if it was measured and tested.
+    pub fn tolerable(&self, criterion: Criterion) -> Option<Tolerable> {
+        self.find(Scope::All, Order::Importance)?.tolerable(self.judge(criterion))
     }
 
     /// What decides whether heads can go.
@@ -284,22 +286,6 @@ fn removable(steps: &[PruningRow], judge: Judge, which: Which) -> Option<Removab
 }
 
 impl Series {
-    /// Whether no run has been killed, or is going on still. `keeps_none` if an order ends with all heads masked; one
-    /// that keeps some in each layer ends sooner, and so does a search.
-    pub fn is_finished(&self, keeps_none: bool) -> bool {
-        let keeps_none = keeps_none && !self.curve.is_complement;
-        let (is_swap, is_search) =
-            (self.curve.order == Order::Swap, self.curve.order == Order::GreedyForward);
-        let has_all = |steps: &Vec<PruningRow>| {
-            let end = steps.last().map_or(0.0, percent);
-            let ends = is_swap || is_search || !(keeps_none && end < 100.0);
-            end > 0.0 && ends && (is_swap || without_gap(steps).len() == steps.len())
-        };
-        // P-values are adjusted last, when all steps are there.
-        let is_adjusted = |row: &PruningRow| row.p_value.is_none() || row.p_adjusted.is_some();
-        self.runs.iter().all(|steps| has_all(steps) && steps.iter().all(is_adjusted))
-    }
-
     /// The largest share of heads that can go by one rule; of several runs the median, if all of them say.
     ///
     /// Going up the steps, this is the last one before the first that the rule does not accept; a later one that it would

@@ -1,13 +1,14 @@
 //! The segments that change most with one head masked, from the stored statistics of a sweep.
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Error, Result};
 use records::check::check_segments;
-use records::{BASE, Blocks, Head, Row as _};
+use records::{AblationRow, BASE, Blocks, Head, Row as _};
 use significance::{Store, metric_of};
-use stats::Segments;
+use stats::bleu::BleuStatistics;
 use stats::classification::Outcome;
 use stats::nats::NatsStatistics;
+use stats::{Direction, Segments};
 
 use super::sweep::Sweep;
 use crate::error::alone;
@@ -29,57 +30,65 @@ pub struct SegmentChange {
 
 /// For each head the segments that change most, those that get worse first where two change alike.
 pub fn most_changed(sweep: &Sweep) -> Result<BTreeMap<Head, Vec<SegmentChange>>> {
+    let none = || alone(&sweep.file.path, "has no statistics of its segments beside it");
+    let (base, masked) = stored(sweep, none)?;
+    let of = |(head, masked): (Head, Segments)| (head, largest(changes(&base, &masked, &sweep.metric)));
+    Ok(masked.into_iter().map(of).collect())
+}
+
+/// What is stored of the segments of a sweep: of the intact model, and with each head masked; `none` is the error where
+/// nothing is.
+pub fn stored(sweep: &Sweep, none: impl Fn() -> Error) -> Result<(Segments, Vec<(Head, Segments)>)> {
     let path = &sweep.file.path;
-    let none = || alone(path, "has no statistics of its segments beside it");
-    let signature = sweep.file.signature.as_ref().ok_or_else(none)?;
-    let measured = signature.measured.as_ref().ok_or_else(none)?;
+    let signature = sweep.file.signature.as_ref().ok_or_else(&none)?;
+    let measured = signature.measured.as_ref().ok_or_else(&none)?;
     check_segments(path, signature)?;
-    let blocks = Blocks::read(&Blocks::path_beside(path))?.ok_or_else(none)?;
+    let blocks = Blocks::read(&Blocks::path_beside(path))?.ok_or_else(&none)?;
     let damaged = || format!("the segments of `{}` cannot be read", path.display());
     let mut store = Store::new(&blocks, metric_of(measured).with_context(damaged)?);
     let base = store.base(BASE).with_context(damaged)?;
-    let of = |row: &records::AblationRow| {
-        let masked = store.variant(&row.name(), BASE).with_context(damaged)?;
-        Ok((row.head_id(), largest(changes(&base, &masked, &sweep.metric))))
-    };
-    sweep.rows.iter().map(of).collect()
+    let of = |row: &AblationRow| Ok((row.head_id(), store.variant(&row.name(), BASE).with_context(damaged)?));
+    Ok((base, sweep.rows.iter().map(of).collect::<Result<_>>()?))
 }
 
 /// Of each segment that differs: BLEU of the segment alone, nats of the whole segment, or whether the class is the right one.
 fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentChange> {
-    let change = |segment: usize, [before, after]: [f64; 2], words: String| SegmentChange {
-        segment: segment + 1,
-        gain: metric.direction().gain(after - before),
-        words,
-    };
+    let direction = metric.direction();
     match (base, masked) {
         (Segments::Bleu(base), Segments::Bleu(masked)) => {
-            let differs = base.iter().zip(masked).enumerate().filter(|(_, (one, other))| one != other);
-            let scored = |(place, (one, other))| {
-                let both = [one, other].map(|segment| stats::score(std::slice::from_ref(segment)));
-                change(place, both, format!("BLEU {:.1} to {:.1}", both[0], both[1]))
-            };
-            differs.map(scored).collect()
+            let score = |segment: &BleuStatistics| stats::score(std::slice::from_ref(segment));
+            let words = |before: f64, after: f64| format!("BLEU {before:.1} to {after:.1}");
+            between(base, masked, direction, score, words)
         }
         (Segments::Classes(base, _), Segments::Classes(masked, _)) => {
-            let right = |outcome: &Outcome| f64::from(u8::from(outcome.is_right()));
-            let word = |outcome: &Outcome| if outcome.is_right() { "right" } else { "wrong" };
-            let differs = base.iter().zip(masked).enumerate().filter(|(_, (one, other))| one != other);
-            let scored = |(place, (one, other)): (usize, (&Outcome, &Outcome))| {
-                change(place, [one, other].map(right), format!("{} to {}", word(one), word(other)))
-            };
-            differs.map(scored).collect()
+            let score = |outcome: &Outcome| f64::from(u8::from(outcome.is_right()));
+            let word = |right: f64| if right > 0.0 { "right" } else { "wrong" };
+            let words = |before, after| format!("{} to {}", word(before), word(after));
+            between(base, masked, direction, score, words)
         }
         (Segments::Nats(base), Segments::Nats(masked)) => {
-            let differs = base.iter().zip(masked).enumerate().filter(|(_, (one, other))| one != other);
-            let scored = |(place, (one, other)): (usize, (&NatsStatistics, &NatsStatistics))| {
-                let both = [one, other].map(|segment: &NatsStatistics| f64::from(segment.nats()));
-                change(place, both, format!("{} nats", signed(both[1] - both[0], 2)))
-            };
-            differs.map(scored).collect()
+            let score = |segment: &NatsStatistics| f64::from(segment.nats());
+            let words = |before: f64, after: f64| format!("{} nats", signed(after - before, 2));
+            between(base, masked, direction, score, words)
         }
         _ => Vec::new(),
     }
+}
+
+fn between<S: PartialEq>(
+    base: &[S],
+    masked: &[S],
+    direction: Direction,
+    score: impl Fn(&S) -> f64,
+    words: impl Fn(f64, f64) -> String,
+) -> Vec<SegmentChange> {
+    let differs = base.iter().zip(masked).enumerate().filter(|(_, (one, other))| one != other);
+    let change = |(place, (one, other))| {
+        let (before, after) = (score(one), score(other));
+        let gain = direction.gain(after - before);
+        SegmentChange { segment: place + 1, gain, words: words(before, after) }
+    };
+    differs.map(change).collect()
 }
 
 /// The greatest changes, in the order of their size.
@@ -96,7 +105,6 @@ fn largest(mut changes: Vec<SegmentChange>) -> Vec<SegmentChange> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stats::bleu::BleuStatistics;
     use stats::classification::ClassificationMetric;
 
     /// Of four classes one gets wrong, one right, one stays wrong as another class, and one stays right.

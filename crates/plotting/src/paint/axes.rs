@@ -31,7 +31,7 @@ pub fn draw(page: &Page<'_>, panel: &Panel, place: Place) -> Result<()> {
     let (x, y) = (panel.x.low..panel.x.high, panel.y.low..panel.y.high);
     let mut plot = ChartBuilder::on(&area).build_cartesian_2d(x, y).map_err(to_error)?;
     let is_matrix = matches!((&panel.x.ticks, &panel.y.ticks), (Ticks::Names(_), Ticks::Names(_)));
-    let frame = Frame { page, place };
+    let frame = Frame { page, place, is_matrix };
     if !is_matrix {
         frame.grid(&plot, &panel.y)?;
     }
@@ -63,6 +63,7 @@ fn round(axis: &Axis) -> Vec<(f64, String)> {
 struct Frame<'a, 'b> {
     page: &'a Page<'b>,
     place: Place,
+    is_matrix: bool,
 }
 
 impl Frame<'_, '_> {
@@ -100,8 +101,14 @@ impl Frame<'_, '_> {
                 (x - half, x + half)
             })
             .collect();
-        for place in (0..names.len()).filter(|&place| has_room(&spans, place)) {
+        for place in 0..names.len() {
             let middle = (spans[place].0 + spans[place].1) / 2.0;
+            if !self.is_matrix {
+                self.line([(middle, bottom), (middle, bottom + TICK)])?;
+            }
+            if !has_room(&spans, place) {
+                continue;
+            }
             for (index, line) in names[place].1.iter().enumerate() {
                 let at = (middle, bottom + 8.5 * (index + 1) as f64);
                 TextStyle { size: SMALL, ..style }.write(self.page, line, at)?;

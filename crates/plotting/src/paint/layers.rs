@@ -101,6 +101,9 @@ fn draw_cell(page: &Page<'_>, plot: &mut Plot<'_>, cell: &Cell) -> Result<()> {
     if cell.value.is_none() && cell.text.is_empty() {
         return marks::draw_line(page, Style::line(LIGHT, 0.6), ends);
     }
+    if cell.text.is_empty() && cell.value < Some(0.0) {
+        marks::draw_stripes(page, [ends[0], ends[1]])?;
+    }
     if cell.is_marked {
         page.draw(&Circle::new(middle, points(1.2), rgb(text_on(paper)).filled())).map_err(to_error)?;
     }

@@ -215,10 +215,10 @@ fn draw_entry(page: &Page<'_>, entry: &Entry, (left, baseline): (f64, f64), room
     TextStyle { size, color: INK, anchor: HPos::Left }.write(page, &text, (start, baseline))
 }
 
-/// A bar of all colours with three numbers and its label; an odd number of parts, so that one of them is white.
+/// A bar of all colours with five numbers and its label; an odd number of parts, so that one of them is white.
 fn draw_bar(
     page: &Page<'_>,
-    (label, numbers): &(String, [String; 3]),
+    (label, numbers): &(String, [String; 5]),
     (left, right): (f64, f64),
     top: f64,
 ) -> Result<()> {
@@ -230,12 +230,14 @@ fn draw_bar(
         let area = [(edge(part), points(top)), (edge(part + 1), points(bottom))];
         page.draw(&Rectangle::new(area, rgb(diverging(value)).filled())).map_err(to_error)?;
     }
+    marks::draw_stripes(page, [(ends[0], points(top)), (edge(PARTS / 2), points(bottom))])?;
     let corners = [(ends[0], points(top)), (ends[1], points(bottom))];
     page.draw(&Rectangle::new(corners, stroke(INK, 0.5))).map_err(to_error)?;
     let style = |anchor| TextStyle { size: SMALL, color: INK, anchor };
     let middle = (left + right) / 2.0;
-    let places = [(HPos::Left, left), (HPos::Center, middle), (HPos::Right, right)];
-    for ((anchor, x), number) in places.into_iter().zip(numbers) {
+    let anchors = [HPos::Left, HPos::Center, HPos::Center, HPos::Center, HPos::Right];
+    for (place, (anchor, number)) in anchors.into_iter().zip(numbers).enumerate() {
+        let x = left + (right - left) * place as f64 / 4.0;
         style(anchor).write(page, number, (x, bottom + 8.0))?;
     }
     let (text, size) = fitted(label, SMALL, page.dim_in_pixel().0 as f64 * 72.0 / 600.0 - 2.0 * MARGIN);

@@ -60,6 +60,14 @@ pub fn draw_line(page: &Page<'_>, style: Style, path: Vec<(i32, i32)>) -> Result
     page.draw(&PathElement::new(path, stroke)).map_err(to_error)
 }
 
+/// White stripes across an area on the page, in units, by which black and white shows that a colour is below 0.
+pub fn draw_stripes(page: &Page<'_>, [(left, top), (right, bottom)]: [(i32, i32); 2]) -> Result<()> {
+    [1, 2].into_iter().try_for_each(|third| {
+        let y = top + (bottom - top) * third / 3;
+        draw_line(page, Style::line(WHITE, 0.7), vec![(left, y), (right, y)])
+    })
+}
+
 /// Corners at equal angles, by turns at the two `distances` from the middle in units of the radius; the first is `turn`
 /// eighths of a circle from the top.
 fn polygon((x, y): (i32, i32), radius: f64, corners: u32, distances: [f64; 2], turn: u32) -> Vec<(i32, i32)> {

@@ -5,7 +5,7 @@ use records::ImportanceRow;
 use stats::correlation::{kendall, spearman};
 
 use super::that_hold;
-use crate::chart::{self, Axis, COLUMN, Chart, Panel};
+use crate::chart::{self, Axis, Chart, Panel};
 use crate::origin;
 use crate::source::ResultFile;
 use crate::table::{Cell, Row, Table};
@@ -94,10 +94,10 @@ impl Importance {
         format!("{}{data}", origin::name(&self.file.subject))
     }
 
-    /// A sentence where the data is not known, or the signature cannot vouch for the rows.
+    /// A sentence where there is a signature, but it does not name the data.
     pub fn unknown(&self) -> Option<String> {
-        let unknown = || "data of the estimates unknown: the signature does not name it".to_owned();
-        self.file.remark().or_else(|| self.file.estimated_on().is_none().then(unknown))
+        let is_unknown = self.file.signature.is_some() && self.file.estimated_on().is_none();
+        is_unknown.then(|| "data of the estimates unknown: the signature does not name it".to_owned())
     }
 
     /// Sentences on what the title does not cover: how importance is combined with entropy, if not as usual, and the
@@ -199,11 +199,12 @@ pub fn figure(importance: &Importance) -> Result<Chart> {
             count(importance.rows.len(), "head")
         ),
         notes: notes.chain(importance.notes()).chain(importance.unknown()).collect(),
-        width: COLUMN,
-        columns: 1,
-        legend: Vec::new(),
         panels: vec![Panel::new("", axes, 16.0 * size as f64, vec![chart::cells(size, size, cell)])],
-        color_bar: Some(("rank correlation".to_owned(), ["\u{2212}1", "0", "1"].map(str::to_owned))),
+        color_bar: Some((
+            "rank correlation".to_owned(),
+            [-1.0, -0.5, 0.0, 0.5, 1.0].map(|rho| typeset(rho, 1)),
+        )),
+        ..Chart::default()
     })
 }
 

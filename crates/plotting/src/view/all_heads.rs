@@ -6,12 +6,13 @@ use records::rows::functions::{CONFIDENCE, POSITIONAL_ALL, SYNTACTIC};
 use records::{AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, RelevanceRow};
 
 use super::agreement::Importance;
-use super::{Context, heat_map};
-use crate::chart::{Chart, Color, Layer};
+use super::heat_map::{self, Values};
+use crate::chart::Color;
 use crate::data::segments::SegmentChange;
 use crate::data::sweep::Sweep;
-use crate::judge::Adjustment;
+use crate::judge::Criterion;
 use crate::palette::{SILVER, diverging, small_text_on};
+use crate::source::ResultFile;
 use crate::table::{Cell, Row, Table};
 use crate::words::{p_value, signed, tenths};
 
@@ -36,12 +37,20 @@ impl Known {
     /// All heads, in the order of the attention types.
     pub fn heads(&self) -> BTreeSet<Head> {
         let swept = self.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
-        swept.chain(self.importance.iter().flat_map(|found| found.rows.iter().map(of_importance))).collect()
+        swept
+            .chain(self.importance.iter().flat_map(|found| found.rows.iter().map(ImportanceRow::head_id)))
+            .collect()
     }
 
-    fn columns(&self, context: Context<'_>) -> Vec<Column> {
+    /// The file that names the subject.
+    fn file(&self) -> Option<&ResultFile> {
+        let sweep = self.sweep.as_ref().map(|sweep| &sweep.file);
+        sweep.or(self.importance.as_ref().map(|found| &found.file))
+    }
+
+    fn columns(&self, criterion: Criterion) -> Vec<Column> {
         let mut columns = Vec::new();
-        columns.extend(self.sweep.iter().flat_map(|sweep| tested(sweep, context)));
+        columns.extend(self.sweep.iter().flat_map(|sweep| tested(sweep, criterion)));
         columns.extend(self.others.iter().map(elsewhere));
         columns.extend(self.importance.iter().flat_map(scores));
         columns.extend(self.relevance.iter().map(|(rules, rows)| relevance(rules, rows)));
@@ -58,24 +67,16 @@ impl Known {
     }
 }
 
-fn of_importance(row: &ImportanceRow) -> Head {
-    Head { attention: row.attention, layer: row.layer, head: row.head }
-}
-
 /// One row for each head.
-pub fn table(known: &Known, context: Context<'_>) -> Option<Table> {
+pub fn table(known: &Known, criterion: Criterion) -> Option<Table> {
     let heads = known.heads();
-    let columns = known.columns(context);
+    let columns = known.columns(criterion);
     let row = |head: &Head| {
         let cells = columns.iter().map(|(_, cells)| cells.get(head).cloned().unwrap_or_default());
         Row::new(head.to_string(), cells)
     };
-    let file = known
-        .sweep
-        .as_ref()
-        .map(|sweep| &sweep.file)
-        .or(known.importance.as_ref().map(|found| &found.file))?;
-    let judge = known.sweep.as_ref().map(|sweep| sweep.judge(family(context).criterion));
+    let file = known.file()?;
+    let judge = known.sweep.as_ref().map(|sweep| sweep.judge(criterion.adjusted()));
     let ranks = "numbers in brackets are ranks among all heads, 1 for the greatest score";
     let segments = "segments are counted from 1 in the order of the split, those with the greatest change first; BLEU is that of \
                     the segment alone";
@@ -96,15 +97,8 @@ pub fn table(known: &Known, context: Context<'_>) -> Option<Table> {
     })
 }
 
-/// The same with p-values adjusted for the family.
-pub fn family(context: Context<'_>) -> Context<'_> {
-    let mut context = context;
-    context.criterion.adjustment = Adjustment::Family;
-    context
-}
-
 /// The change with its interval and p-values.
-fn tested(sweep: &Sweep, context: Context<'_>) -> Vec<Column> {
+fn tested(sweep: &Sweep, criterion: Criterion) -> Vec<Column> {
     let metric = &sweep.metric;
     let column = |name: &str, cell: &dyn Fn(&AblationRow) -> Option<Cell>| {
         let cells = sweep.rows.iter().filter_map(|row| Some((row.head_id(), cell(row)?)));
@@ -114,7 +108,7 @@ fn tested(sweep: &Sweep, context: Context<'_>) -> Vec<Column> {
     let change = format!("change of {}", metric.label());
     vec![
         column(&change, &|row| {
-            let is_marked = family(context).criterion.holds(row);
+            let is_marked = criterion.adjusted().holds(row);
             Some(Cell::number(metric.change(row.score_delta), row.score_delta).marked(is_marked))
         }),
         column("95 % interval", &|row| {
@@ -135,7 +129,7 @@ fn elsewhere(sweep: &Sweep) -> Column {
 
 /// Each score with its rank.
 fn scores(importance: &Importance) -> Vec<Column> {
-    let heads: Vec<_> = importance.rows.iter().map(of_importance).collect();
+    let heads: Vec<_> = importance.rows.iter().map(ImportanceRow::head_id).collect();
     let column = |(score, values): &(super::agreement::HeadScore, Vec<f64>)| {
         (score.label().to_owned(), heads.iter().copied().zip(ranked(values)).collect())
     };
@@ -216,35 +210,24 @@ pub struct Measure {
     pub ends: [String; 3],
 }
 
-/// The number of each head from -1 to 1, if it has one, and whether it is marked.
-type Painted = BTreeMap<Head, (Option<f64>, bool)>;
-
 /// The maps of all attention types, and the measures that they have colours for: the effect of masking, then each score. The
 /// colours are those of the figures.
-pub fn maps(known: &Known, context: Context<'_>) -> (Vec<Measure>, Vec<HeadMap>) {
+pub fn maps(known: &Known, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>) {
     let heads = known.heads();
     let types: Vec<_> =
         Attention::ALL.into_iter().filter(|one| heads.iter().any(|head| head.attention == *one)).collect();
     let (mut measures, mut painted) = (Vec::new(), Vec::new());
     if let Some(sweep) = &known.sweep {
-        let chart = heat_map::effects(sweep, family(context));
-        let (name, ends) = chart.color_bar.clone().unwrap_or_default();
-        painted.push(cells(&chart, &sweep.attentions(), 0));
-        measures.push(Measure { name, ends });
+        let values = heat_map::effects_of(sweep, criterion.adjusted());
+        let (name, [low, _, middle, _, high]) = heat_map::effects_bar(sweep, &values);
+        measures.push(Measure { name, ends: [low, middle, high] });
+        painted.push(values);
     }
-    if let Some(found) = &known.importance {
-        let chart = heat_map::scores(found);
-        let of_file: Vec<_> =
-            types.iter().copied().filter(|one| found.rows.iter().any(|row| row.attention == *one)).collect();
-        for (place, (score, values)) in found.known().iter().enumerate() {
-            let most = values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
-            painted.push(cells(&chart, &of_file, place * of_file.len()));
-            let end = format!("{most:.3}");
-            measures.push(Measure {
-                name: score.label().to_owned(),
-                ends: [format!("\u{2212}{end}"), "0".to_owned(), end],
-            });
-        }
+    for (score, values) in known.importance.iter().flat_map(heat_map::scores_of) {
+        let end = format!("{:.3}", values.end);
+        let ends = [format!("\u{2212}{end}"), "0".to_owned(), end];
+        measures.push(Measure { name: score.label().to_owned(), ends });
+        painted.push(values);
     }
     let map = |attention: &Attention| {
         let of_type = || heads.iter().filter(|head| head.attention == *attention);
@@ -253,14 +236,9 @@ pub fn maps(known: &Known, context: Context<'_>) -> (Vec<Measure>, Vec<HeadMap>)
             let head = Head { attention: *attention, layer: layer + 1, head: number + 1 };
             heads.contains(&head).then(|| map_cell(head, &painted))
         };
-        let description = known
-            .sweep
-            .as_ref()
-            .map(|sweep| &sweep.file)
-            .or(known.importance.as_ref().map(|found| &found.file));
         HeadMap {
             attention: attention.to_string(),
-            description: description.map_or("", |file| file.description(*attention)).to_owned(),
+            description: known.file().map_or("", |file| file.description(*attention)).to_owned(),
             layers: (0..extent.0)
                 .map(|layer| (0..extent.1).map(|number| cell(layer, number)).collect())
                 .collect(),
@@ -270,42 +248,18 @@ pub fn maps(known: &Known, context: Context<'_>) -> (Vec<Measure>, Vec<HeadMap>)
     (measures, maps)
 }
 
-fn map_cell(head: Head, painted: &[Painted]) -> MapCell {
+fn map_cell(head: Head, painted: &[Values]) -> MapCell {
     let hex = |Color(red, green, blue): Color| format!("#{red:02x}{green:02x}{blue:02x}");
-    let color = |values: &Painted| {
-        let value = values.get(&head).and_then(|(value, _)| *value);
-        let paper = value.map_or(SILVER, diverging);
+    let color = |values: &Values| {
+        let paper = values.of(head).map_or(SILVER, |(share, _)| diverging(share));
         [hex(paper), hex(small_text_on(paper))]
     };
     MapCell {
         head: head.to_string(),
         number: head.head,
-        is_significant: painted
-            .first()
-            .and_then(|values| values.get(&head))
-            .is_some_and(|(_, is_marked)| *is_marked),
+        is_significant: painted.iter().filter_map(|values| values.of(head)).any(|(_, is_marked)| is_marked),
         colors: painted.iter().map(color).collect(),
     }
-}
-
-/// The cells of the panels of these attention types, from the panel at `first` on.
-fn cells(chart: &Chart, attentions: &[Attention], first: usize) -> Painted {
-    let panels = chart.panels.iter().skip(first).zip(attentions);
-    let of = |(panel, attention): (&crate::chart::Panel, &Attention)| {
-        let attention = *attention;
-        let cells = panel
-            .layers
-            .iter()
-            .filter_map(|layer| if let Layer::Cells(cells) = layer { Some(cells) } else { None });
-        let named = |cell: &crate::chart::Cell| {
-            (
-                Head { attention, layer: cell.place.1 + 1, head: cell.place.0 + 1 },
-                (cell.value, cell.is_marked),
-            )
-        };
-        cells.flatten().map(named).collect::<Vec<_>>()
-    };
-    panels.flat_map(of).collect()
 }
 
 #[cfg(test)]

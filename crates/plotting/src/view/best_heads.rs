@@ -25,7 +25,7 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
             columns.iter().map(|(_, cells)| cells.get(&layer).cloned().unwrap_or_default()),
         )
     };
-    let is_tested = context.criterion.tally(&sweep.rows.iter().collect::<Vec<_>>()).tested > 0;
+    let is_tested = context.criterion.tally(&sweep.rows).tested > 0;
     let split = best.selected_on.as_ref().map_or(String::new(), |split| format!("-{split}"));
     let (metric, unit) = (sweep.metric.label(), sweep.metric.in_unit());
     let [name, data] = paper_table(stem);
@@ -44,7 +44,7 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
         rows: (1..=layers).map(row).collect(),
         mark: is_tested.then(|| sweep.judge(context.criterion).description("heads")),
         summary: summary(best, context),
-        remarks: best.missing_heads().into_iter().chain(paper).chain(sweep.file.remark()).collect(),
+        remarks: best.missing_heads().into_iter().chain(paper).collect(),
         ..Table::default()
     }
 }

@@ -1,12 +1,11 @@
 //! What was found on one subject, in sentences and in three numbers.
-use records::{AblationRow, Order, Scope};
+use records::AblationRow;
 
 use super::Context;
 use super::summary::Subject;
 use crate::data::pruning::{Pruning, Tolerable};
 use crate::data::sweep::Sweep;
 use crate::table::Cell;
-use crate::view::all_heads::family;
 use crate::words::{count, short, tenths};
 
 /// The names of [`key_numbers`].
@@ -20,8 +19,8 @@ pub fn sentences(subject: &Subject, context: Context<'_>) -> Vec<String> {
 }
 
 fn heads(sweep: &Sweep, context: Context<'_>) -> Vec<String> {
-    let criterion = family(context).criterion;
-    let tally = criterion.tally(&sweep.rows.iter().collect::<Vec<_>>());
+    let criterion = context.criterion.adjusted();
+    let tally = criterion.tally(&sweep.rows);
     let (metric, title) = (&sweep.metric, sweep.file.title());
     let verb = if tally.significant == 1 { "changes" } else { "change" };
     let counted = if tally.tested > 0 {
@@ -54,12 +53,8 @@ fn heads(sweep: &Sweep, context: Context<'_>) -> Vec<String> {
         .collect()
 }
 
-fn tolerable(pruning: &Pruning, context: Context<'_>) -> Option<Tolerable> {
-    pruning.find(Scope::All, Order::Importance)?.tolerable(pruning.judge(context.criterion))
-}
-
 fn share(pruning: &Pruning, context: Context<'_>) -> Option<String> {
-    let Tolerable { percent, low, high } = tolerable(pruning, context)?;
+    let Tolerable { percent, low, high } = pruning.tolerable(context.criterion)?;
     let margin = short(pruning.judge(context.criterion).margin_percent());
     let safe = if low > 0.0 { format!("{} % are", tenths(low)) } else { "none is".to_owned() };
     let [percent, low, high] = [percent, low, high].map(tenths);
@@ -72,14 +67,15 @@ fn share(pruning: &Pruning, context: Context<'_>) -> Option<String> {
 /// The base, how many heads change it significantly after adjustment, and the share that can go.
 pub fn key_numbers(subject: &Subject, context: Context<'_>) -> [Cell; 3] {
     let sweep = subject.sweep.as_ref();
+    let pruning = subject.pruning.as_ref();
     let base = sweep.map(|sweep| sweep.metric.described(sweep.base));
-    let base = base.or(subject.pruning.as_ref().map(|pruning| pruning.metric.described(pruning.base)));
-    let tally = sweep.map(|sweep| family(context).criterion.tally(&sweep.rows.iter().collect::<Vec<_>>()));
+    let base = base.or(pruning.map(|pruning| pruning.metric.described(pruning.base)));
+    let tally = sweep.map(|sweep| context.criterion.adjusted().tally(&sweep.rows));
     let heads = tally.filter(|tally| tally.tested > 0).map(|tally| {
         let share = tally.significant as f64 / tally.tested as f64;
         Cell::number(format!("{} of {}", tally.significant, tally.tested), share)
     });
-    let share = subject.pruning.as_ref().and_then(|pruning| tolerable(pruning, context)).map(|found| {
+    let share = pruning.and_then(|pruning| pruning.tolerable(context.criterion)).map(|found| {
         let [percent, low, high] = [found.percent, found.low, found.high].map(tenths);
         Cell::number(format!("{percent} [{low} to {high}]"), found.percent)
     });

@@ -10,51 +10,42 @@ use crate::data::pruning::{Pruning, Tolerable};
 use crate::data::sweep::Sweep;
 use crate::origin;
 use crate::palette::{BLUE, GREY, VERMILLION};
-use crate::paper::Paper;
+use crate::paper::{Paper, Share};
 use crate::scale::extent;
 use crate::table::{Cell, Row, Table, names};
 use crate::words::{tenths, typeset};
-use records::{Order, Scope};
 
 /// Heights of a row and of an interval's ends, in points.
 const ROW: f64 = 15.0;
 
 /// The share of heads that can go: in a subject of ours, in one of the paper's, or in both where they are alike.
-struct Share<'a> {
+struct Compared<'a> {
     ours: Option<(&'a Pruning, Tolerable)>,
-    /// Its figure, its task, and the percent.
-    published: Option<&'a (String, String, f64)>,
+    published: Option<&'a Share>,
 }
 
 /// Ours with the paper's beside them, then those of the paper that none stands beside.
-fn shares_of<'a>(
-    all: &'a [Subject],
-    published: &'a [(String, String, f64)],
-    context: Context<'_>,
-) -> Vec<Share<'a>> {
+fn shares_of<'a>(all: &'a [Subject], published: &'a [Share], context: Context<'_>) -> Vec<Compared<'a>> {
     let of = |pruning: &'a Pruning| {
-        let found =
-            pruning.find(Scope::All, Order::Importance)?.tolerable(pruning.judge(context.criterion))?;
-        let figure = pruning.beside().map(|beside| beside.1);
-        let published = published.iter().find(|(name, ..)| Some(name.as_str()) == figure);
-        Some(Share { ours: Some((pruning, found)), published })
+        let found = pruning.tolerable(context.criterion)?;
+        Some(Compared { ours: Some((pruning, found)), published: pruning.published(published) })
     };
     let mut shares: Vec<_> = all.iter().filter_map(|subject| of(subject.pruning.as_ref()?)).collect();
     let alone = published.iter().filter(|one| shares.iter().all(|share| share.published != Some(one)));
-    let alone: Vec<_> = alone.map(|one| Share { ours: None, published: Some(one) }).collect();
+    let alone: Vec<_> = alone.map(|one| Compared { ours: None, published: Some(one) }).collect();
     shares.extend(alone);
     shares
 }
 
-impl Share<'_> {
+impl Compared<'_> {
     fn name(&self) -> String {
-        let theirs = || self.published.map_or(String::new(), |(_, task, _)| format!("paper: {task}"));
+        let theirs = || self.published.map_or(String::new(), |share| format!("paper: {}", share.task));
         self.ours.map_or_else(theirs, |(pruning, _)| pruning.file.subject.clone())
     }
 
     fn row(&self) -> Row {
         let number = |value: f64| Cell::number(tenths(value), value);
-        let published = self.published.map_or(Cell::default(), |(figure, _, percent)| {
+        let published = self.published.map_or(Cell::default(), |Share { figure, percent, .. }| {
             Cell::number(format!("{} ({figure})", tenths(*percent)), *percent)
         });
         let Some((pruning, Tolerable { percent, low, high })) = self.ours else {
@@ -86,14 +77,14 @@ pub fn shares(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
         title: title.to_owned(),
         headings: ["Subject", "Share"],
         columns: names(&["base", "share (%)", "from (%)", "to (%)", "paper (%)"]),
-        rows: found.iter().map(Share::row).collect(),
+        rows: found.iter().map(Compared::row).collect(),
         summary: vec![OF_SHARES.to_owned()],
         ..Table::default()
     };
     Some((table, share_chart(&found, title)))
 }
 
-fn share_chart(found: &[Share<'_>], title: &str) -> Chart {
+fn share_chart(found: &[Compared<'_>], title: &str) -> Chart {
     let ours = Mark::new(Shape::Circle, 2.4, BLUE);
     let theirs = Mark::new(Shape::Diamond, 2.8, VERMILLION).hollow();
     let rows = || found.iter().enumerate().map(|(place, share)| (place as f64 + 0.5, share));
@@ -103,7 +94,7 @@ fn share_chart(found: &[Share<'_>], title: &str) -> Chart {
     };
     let mut layers: Vec<_> = measured().map(range).collect();
     layers.push(Layer::Points(measured().map(|(height, found)| (found.percent, height)).collect(), ours));
-    let published = rows().filter_map(|(height, share)| Some((share.published?.2, height)));
+    let published = rows().filter_map(|(height, share)| Some((share.published?.percent, height)));
     layers.push(Layer::Points(published.collect(), theirs));
     let names = found.iter().map(|share| vec![share.name()]).collect();
     Chart {
@@ -112,7 +103,6 @@ fn share_chart(found: &[Share<'_>], title: &str) -> Chart {
         title: title.to_owned(),
         notes: vec![OF_SHARES.to_owned()],
         width: TEXT,
-        columns: 1,
         legend: vec![
             Entry::mark("ours, with 95 % interval", ours),
             Entry::mark("paper, same kind of task, judged by eye", theirs),
@@ -123,7 +113,7 @@ fn share_chart(found: &[Share<'_>], title: &str) -> Chart {
             ROW * found.len() as f64,
             layers,
         )],
-        color_bar: None,
+        ..Chart::default()
     }
 }
 
@@ -137,7 +127,7 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
     if families.is_empty() {
         return None;
     }
-    let family = super::all_heads::family(context).criterion;
+    let family = context.criterion.adjusted();
     let row = |&(sweep, attention): &(&Sweep, records::Attention)| {
         let mut losses = losses(sweep, attention);
         losses.sort_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -147,7 +137,7 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
                 .map_or(f64::NAN, |(loss, _)| *loss)
         };
         let number = |value: f64| Cell::number(typeset(value, 2), value);
-        let tally = family.tally(&sweep.family(attention));
+        let tally = family.tally(sweep.family(attention));
         let cells = vec![
             Cell::number(losses.len().to_string(), losses.len() as f64),
             number(at(0.0)),
@@ -188,7 +178,6 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
         title: title.to_owned(),
         notes: vec!["a mark for each head; one on the right of 0 is useful".to_owned()],
         width: TEXT,
-        columns: 1,
         legend: vec![
             Entry::mark("not significant", marks[0]),
             Entry::mark("significant, adjusted", marks[1]),
@@ -203,7 +192,7 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
                 Layer::Points(significant, marks[1]),
             ],
         )],
-        color_bar: None,
+        ..Chart::default()
     };
     Some((table, chart))
 }

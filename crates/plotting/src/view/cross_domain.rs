@@ -4,7 +4,7 @@ use records::CorrelationRow;
 use stats::regression::Line;
 
 use super::Context;
-use crate::chart::{At, Axis, COLUMN, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use crate::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use crate::data::pair::Pair;
 use crate::origin::Beside;
 use crate::palette::{GREY, INK, mark};
@@ -55,7 +55,6 @@ pub fn table(pair: &Pair) -> Table {
             "interval of r: jackknife over the segments of both splits".to_owned(),
             HOW_TO_READ.to_owned(),
         ],
-        remarks: pair.file.remark().into_iter().collect(),
         ..Table::default()
     }
 }
@@ -108,8 +107,8 @@ pub fn reading(row: &CorrelationRow) -> String {
 /// Points along the band.
 const STEPS: usize = 60;
 
-/// The intact model: an outline, since heads are behind it.
-const STAR: Mark = Mark::new(Shape::Star, 3.6, INK).faint(0.0);
+/// The intact model: an outline behind the heads, whose rays reach beyond them.
+const STAR: Mark = Mark::new(Shape::Star, 4.2, INK).faint(0.0);
 const EQUAL: Style = Style::dashed(GREY, 0.7);
 const REGRESSION: Style = Style::line(INK, 0.8);
 
@@ -132,13 +131,13 @@ pub fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
     let line = Line::fit(&side(0).collect::<Vec<_>>(), &side(1).collect::<Vec<_>>()).ok();
     let mut layers: Vec<_> = line.iter().flat_map(|line| regression(line, extent(side(0)), &y)).collect();
     layers.push(Layer::Rule(At::Diagonal(bases[0], bases[1]), EQUAL));
+    layers.push(Layer::Points(vec![(bases[0], bases[1])], STAR));
     let attentions = pair.sweeps[0].attentions();
     let radius = if pair.points.len() > 100 { 1.3 } else { 1.7 };
     layers.extend(attentions.iter().map(|&attention| {
         let of_type = pair.points.iter().filter(|(found, _)| *found == attention);
         Layer::Points(of_type.map(|(_, [x, y])| (*x, *y)).collect(), mark(attention, radius).faint(0.35))
     }));
-    layers.push(Layer::Points(vec![(bases[0], bases[1])], STAR));
     let types = attentions.iter().filter(|_| attentions.len() > 1);
     let types = types.map(|&attention| Entry::mark(attention.name(), mark(attention, 2.0).faint(0.35)));
     let star = Entry::mark("intact", Mark { radius: 2.2, ..STAR });
@@ -151,15 +150,13 @@ pub fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
             count(pair.rows[0].heads, "head")
         ),
         notes: notes(pair, context),
-        width: COLUMN,
-        columns: 1,
         legend: std::iter::once(Entry::text(correlation(&pair.rows[0])))
             .chain(types)
             .chain([star, Entry::line("equal change", EQUAL)])
             .chain(line.map(|_| Entry::line("regression", REGRESSION)))
             .collect(),
         panels: vec![Panel::new("", [x, y], 165.0, layers)],
-        color_bar: None,
+        ..Chart::default()
     }
 }
 
@@ -210,7 +207,6 @@ fn notes(pair: &Pair, context: Context<'_>) -> Vec<String> {
         .chain(types)
         .chain([overlap, legend.to_owned()])
         .chain(paper)
-        .chain(pair.file.remark())
         .collect()
 }
 

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use records::DynamicsRow;
 
+use super::curve::{Curve, Point};
 use super::{BANDS, Context, that_hold};
 use crate::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, TEXT, Ticks};
 use crate::data::dynamics::{Checkpoint, Dynamics, percent};
@@ -51,8 +52,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
         headings: [heading(dynamics), "Masked"],
         columns: shares.iter().map(|&(_, percent)| tenths(percent)).collect(),
         rows: dynamics.checkpoints.iter().map(row).collect(),
-        summary: dynamics.file.of_orders().into_iter().chain(dynamics.notes()).collect(),
-        remarks: dynamics.file.remark().into_iter().collect(),
+        summary: dynamics.file.of_orders().into_iter().chain(dynamics.left_out()).collect(),
         ..Table::default()
     }
 }
@@ -69,8 +69,7 @@ fn removable(dynamics: &Dynamics, published: Option<&Paper>) -> Table {
             Some((percent, is_open)) => Cell::number(share(percent, is_open), percent),
             None => "?".into(),
         }));
-        let state = if dynamics.is_finished(checkpoint) { "" } else { ", not finished" };
-        Row { label: format!("{}{state}", dynamics.number(checkpoint)), cells }
+        Row { label: dynamics.number(checkpoint).to_string(), cells }
     };
     Table {
         name: "Heads that can go during training",
@@ -85,7 +84,7 @@ fn removable(dynamics: &Dynamics, published: Option<&Paper>) -> Table {
         columns,
         rows: dynamics.checkpoints.iter().map(row).collect(),
         summary: removable_summary(dynamics),
-        remarks: remark.into_iter().chain(dynamics.file.remark()).collect(),
+        remarks: remark.into_iter().collect(),
         ..Table::default()
     }
 }
@@ -100,7 +99,7 @@ fn removable_summary(dynamics: &Dynamics) -> Vec<String> {
         ),
         (shares().flatten().any(|(_, is_open)| is_open), "\u{2265}: no step of the curve keeps less"),
     ];
-    that_hold(sentences.map(|(holds, text)| (holds, text.to_owned()))).chain(dynamics.notes()).collect()
+    that_hold(sentences.map(|(holds, text)| (holds, text.to_owned()))).chain(dynamics.left_out()).collect()
 }
 
 fn paper_remark(paper: &Paper) -> String {
@@ -120,12 +119,7 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     let comparable = dynamics.comparable()?;
     let log = LogAxis::of(&comparable.iter().map(|one| dynamics.number(one)).collect::<Vec<_>>());
     let (left, right) = (over_training(dynamics, log), over_shares(dynamics, &comparable));
-    let points = left.iter().chain(&right).flat_map(|curve| &curve.pieces).flatten();
-    let heights = |&(_, y, ends): &Point| {
-        let (low, high) = ends.unwrap_or((y, y));
-        [low, y, high]
-    };
-    let (low, high) = extent(points.flat_map(heights).chain([100.0]));
+    let (low, high) = extent(left.iter().chain(&right).flat_map(Curve::heights).chain([100.0]));
     let metric = dynamics.metric.proportional();
     let y = Axis::around(format!("{metric} (% of unpruned)"), low, high);
     let tick = |one: &&Checkpoint| {
@@ -141,15 +135,15 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     let panels = [
         Panel {
             share: 0.55,
-            ..Panel::new("a line for each share of masked heads", [over_log, y.clone()], 150.0, layers(left))
+            ..Panel::new("a line for each share of masked heads", [over_log, y.clone()], 150.0, layers(&left))
         },
         Panel {
             share: 0.45,
-            ..Panel::new("a line for each checkpoint", [over_percent, y.silent()], 150.0, layers(right))
+            ..Panel::new("a line for each checkpoint", [over_percent, y.silent()], 150.0, layers(&right))
         },
     ];
     let ends = [BANDS, "the axis ends at the lowest curve, not at 0"].map(str::to_owned);
-    let notes = dynamics.file.of_orders().into_iter().chain(ends).chain(dynamics.notes());
+    let notes = dynamics.file.of_orders().into_iter().chain(ends).chain(dynamics.left_out());
     Ok(Chart {
         name: "Figure 5",
         label: format!("figure5-curves-{}", dynamics.file.subject),
@@ -157,64 +151,48 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
             "{metric} with heads masked during training, in percent of the unpruned {metric} of the same checkpoint; {}",
             dynamics.file.title()
         ),
-        notes: notes.chain(dynamics.file.remark()).collect(),
+        notes: notes.collect(),
         width: TEXT,
         columns: 2,
         legend: vec![Entry::line("unpruned", Style::dashed(GREY, 0.6))],
         panels: panels.into(),
-        color_bar: None,
+        ..Chart::default()
     })
 }
 
-/// One line in pieces between which something is missing.
-struct Curve {
-    name: String,
-    mark: Mark,
-    pieces: Vec<Vec<Point>>,
-}
-
-/// x, y, and the ends of the interval.
-type Point = (f64, f64, Option<(f64, f64)>);
-
-fn layers(curves: Vec<Curve>) -> Vec<Layer> {
-    let end = |curve: &Curve| Some((curve.pieces.last()?.last()?.1, curve.name.clone(), curve.mark.color));
+fn layers(curves: &[Curve]) -> Vec<Layer> {
+    let end = |curve: &Curve| Some((curve.pieces.last()?.last()?.y, curve.name.clone(), curve.line?.color));
     let ends = Layer::Ends(curves.iter().filter_map(end).collect());
     let base = Layer::Rule(At::Y(100.0), Style::dashed(GREY, 0.6));
-    let (mut bands, mut lines) = (vec![base], Vec::new());
-    for (curve, piece) in curves.iter().flat_map(|curve| curve.pieces.iter().map(move |piece| (curve, piece)))
-    {
-        let band: Vec<_> =
-            piece.iter().filter_map(|(x, _, ends)| ends.map(|(low, high)| (*x, low, high))).collect();
-        bands.extend((band.len() > 1).then_some(Layer::Band(band, curve.mark.color)));
-        let places: Vec<_> = piece.iter().map(|(x, y, _)| (*x, *y)).collect();
-        lines.push(Layer::Line(places.clone(), Style::line(curve.mark.color, 0.9)));
-        lines.push(Layer::Points(places, curve.mark));
-    }
-    bands.into_iter().chain(lines).chain([ends]).collect()
+    let bands = curves.iter().flat_map(Curve::bands);
+    std::iter::once(base).chain(bands).chain(curves.iter().flat_map(Curve::lines)).chain([ends]).collect()
+}
+
+fn curve(name: String, mark: Mark, pieces: Vec<Vec<Point>>) -> Curve {
+    Curve { name, line: Some(Style::line(mark.color, 0.9)), mark: Some(mark), pieces }
 }
 
 /// A point of a checkpoint's step; absent where nothing is a percentage of its score.
 fn point(checkpoint: &Checkpoint, row: &DynamicsRow, x: f64) -> Option<Point> {
     let y = checkpoint.kept(row.score)?;
-    Some((x, y, if row.masked == 0 { Some((y, y)) } else { checkpoint.kept_interval(row) }))
+    let ends = if row.masked == 0 { Some((y, y)) } else { checkpoint.kept_interval(row) };
+    Some(Point { x, y, ends, is_worse: false })
 }
 
 /// A line for each share, the darker the more heads are masked; nothing is drawn across a checkpoint that lacks one.
 fn over_training(dynamics: &Dynamics, log: LogAxis) -> Vec<Curve> {
     let shares = dynamics.shares();
     let shapes = [Shape::Circle, Shape::Square, Shape::Triangle, Shape::Wedge, Shape::Diamond];
-    let curve = |(index, &(masked, percent)): (usize, &(usize, f64))| {
+    let of_share = |(index, &(masked, percent)): (usize, &(usize, f64))| {
         let at = |one: &Checkpoint| point(one, one.step(masked)?, log.place(dynamics.number(one)));
         let points: Vec<_> = dynamics.checkpoints.iter().map(at).collect();
         let pieces = points.split(Option::is_none).filter(|piece| !piece.is_empty());
         let color = ramp(index as f64 / shares.len().saturating_sub(1).max(1) as f64);
-        Curve {
-            name: format!("{} %", tenths(percent)),
-            mark: Mark::new(shapes[index % shapes.len()], 1.2, color),
-            pieces: pieces.map(|piece| piece.iter().flatten().copied().collect()).collect(),
-        }
+        let mark = Mark::new(shapes[index % shapes.len()], 1.2, color);
+        let pieces = pieces.map(|piece| piece.iter().flatten().copied().collect()).collect();
+        curve(format!("{} %", tenths(percent)), mark, pieces)
     };
-    shares.iter().enumerate().map(curve).collect()
+    shares.iter().enumerate().map(of_share).collect()
 }
 
 /// A line for each of the first two and the last two checkpoints; nothing is drawn across a missing step.
@@ -223,11 +201,11 @@ fn over_shares(dynamics: &Dynamics, comparable: &[&Checkpoint]) -> Vec<Curve> {
     let chosen = comparable.iter().enumerate().filter(|(index, _)| is_chosen(*index)).map(|(_, one)| *one);
     let looks =
         [(SKY, Shape::Circle), (GREEN, Shape::Square), (PURPLE, Shape::Triangle), (BLUE, Shape::Diamond)];
-    let curve = |(one, (color, shape)): (&Checkpoint, (Color, Shape))| {
+    let of_checkpoint = |(one, (color, shape)): (&Checkpoint, (Color, Shape))| {
         let pieces = one.steps.chunk_by(|left, right| right.step == left.step + 1);
         let at = |row: &DynamicsRow| point(one, row, percent(row));
         let pieces = pieces.map(|piece| piece.iter().filter_map(at).collect()).collect();
-        Curve { name: dynamics.name(one), mark: Mark::new(shape, 1.4, color), pieces }
+        curve(dynamics.name(one), Mark::new(shape, 1.4, color), pieces)
     };
-    chosen.zip(looks).map(curve).collect()
+    chosen.zip(looks).map(of_checkpoint).collect()
 }

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 
 use records::{Attention, GateRow, Method, Scope, TestedRow};
 
+use super::curve::{Curve, Point};
 use super::{Context, that_hold};
 use crate::chart::{At, Axis, COLUMN, Cell, Chart, Entry, Layer, Mark, Panel, Shape, Style, TEXT, cells};
 use crate::data::gates::{Gates, by_layer, percent};
@@ -56,7 +57,9 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
     let panel = |(place, &scope): (usize, &Scope)| {
         let mut layers = vec![Layer::Rule(At::Y(gates.base), BASE)];
         layers.extend(Method::ALL.into_iter().rev().flat_map(|method| bars(gates, scope, method)));
-        layers.extend(Method::ALL.into_iter().rev().flat_map(|method| curve(gates, scope, method, context)));
+        layers.extend(
+            Method::ALL.into_iter().rev().flat_map(|method| curve(gates, scope, method, context).lines()),
+        );
         if scope == Scope::One(Attention::EncEnc) && !published.is_empty() {
             layers.push(Layer::Points(published.clone(), PUBLISHED));
         }
@@ -86,7 +89,7 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
         columns: scopes.len(),
         legend: Method::ALL.into_iter().filter(is_there).map(entry).chain([base]).chain(paper).collect(),
         panels: scopes.iter().enumerate().map(panel).collect(),
-        color_bar: None,
+        ..Chart::default()
     }
 }
 
@@ -120,18 +123,16 @@ fn bars(gates: &Gates, scope: Scope, method: Method) -> Vec<Layer> {
 }
 
 /// A line through the points of a method, for each seed one; hollow where the score is significantly worse than before.
-fn curve(gates: &Gates, scope: Scope, method: Method, context: Context<'_>) -> Vec<Layer> {
-    let (style, mark) = look(method);
+fn curve(gates: &Gates, scope: Scope, method: Method, context: Context<'_>) -> Curve {
+    let (line, mark) = look(method);
+    let point = |row: &&GateRow| {
+        let is_worse = context.criterion.is_loss(*row);
+        Point { x: percent(row), y: row.score, ends: interval(*row), is_worse }
+    };
     let rows = gates.of(scope, method);
-    let point = |row: &&GateRow| (percent(row), row.score);
     let runs = rows.chunk_by(|one, next| one.method_seed == next.method_seed);
-    let lines = runs.map(|run| Layer::Line(run.iter().map(point).collect(), style));
-    let marks = [(false, mark), (true, mark.hollow())].map(|(is_worse, mark)| {
-        let meant = rows.iter().filter(|row| context.criterion.is_loss(**row) == is_worse);
-        Layer::Points(meant.map(point).collect(), mark)
-    });
-    let is_drawn = |layer: &Layer| !matches!(layer, Layer::Points(places, _) if places.is_empty());
-    lines.chain(marks).filter(is_drawn).collect()
+    let pieces = runs.map(|run| run.iter().map(point).collect()).collect();
+    Curve { name: name(method), line: Some(line), mark: Some(mark), pieces }
 }
 
 fn notes(gates: &Gates, context: Context<'_>) -> Vec<String> {
@@ -154,7 +155,7 @@ fn notes(gates: &Gates, context: Context<'_>) -> Vec<String> {
         (has(Method::Ungated), "no gates: as many updates with all heads".to_owned()),
     ];
     let remark = context.paper.into_iter().flat_map(paper_remark);
-    gates.recipe().into_iter().chain(that_hold(sentences)).chain(remark).chain(gates.file.remark()).collect()
+    gates.recipe().into_iter().chain(that_hold(sentences)).chain(remark).collect()
 }
 
 /// What the paper says of its encoders.
@@ -172,7 +173,7 @@ pub fn figure9(gates: &Gates) -> Option<Chart> {
     let meaning =
         "numbers: heads that stay in a layer; the darker, the more of those in the panel".to_owned();
     let title = "Heads that gates leave, by attention type and layer (Voita et al. 2019)";
-    let notes = std::iter::once(meaning).chain(gates.recipe()).chain(gates.file.remark());
+    let notes = std::iter::once(meaning).chain(gates.recipe());
     (!panels.is_empty()).then(|| Chart {
         name: "Figures 9 and 10",
         label: format!("{LAYERS}-{}", gates.file.subject),
@@ -180,9 +181,8 @@ pub fn figure9(gates: &Gates) -> Option<Chart> {
         notes: notes.collect(),
         width: if panels.len() > 1 { TEXT } else { COLUMN },
         columns: panels.len().min(3),
-        legend: Vec::new(),
-        color_bar: None,
         panels,
+        ..Chart::default()
     })
 }
 
@@ -256,7 +256,7 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
         rows: leaders.map(row).collect(),
         mark: Some(format!("significantly {worse} before (p < {alpha})")),
         summary: std::iter::once(before).chain(gates.recipe()).collect(),
-        remarks: context.paper.and_then(paper_remark).into_iter().chain(gates.file.remark()).collect(),
+        remarks: context.paper.and_then(paper_remark).into_iter().collect(),
         ..Table::default()
     }
 }

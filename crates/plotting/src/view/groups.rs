@@ -59,7 +59,7 @@ fn heads_of_groups(groups: &Groups, alpha: f64) -> Table {
             format!("of more than {MOST_NAMED} such heads the {MOST_NAMED} with the largest changes"),
             "interval: Wilson (1927)".to_owned(),
         ],
-        remarks: file.open_question().into_iter().chain(missing).chain(file.remark()).collect(),
+        remarks: file.open_question().into_iter().chain(missing).collect(),
         ..Table::default()
     }
 }
@@ -104,7 +104,6 @@ fn likeness(groups: &Groups) -> Table {
             "noise draws \u{3c1} towards 0, the more so the fewer segments a group has",
             "n/a: no head changes one of the groups, or there are fewer than three",
         ]),
-        remarks: groups.sweep.file.remark().into_iter().collect(),
         ..Table::default()
     }
 }
@@ -160,7 +159,7 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
     let which = if heads.len() == all { count(all, "head") } else { which };
     let dot = format!("p < {} (McNemar, adjusted by Holm for all heads and groups)", short(alpha));
     let notes = [
-        "orange: accuracy falls without the head; blue: it rises".to_owned(),
+        "orange: accuracy falls without the head; blue, striped: it rises".to_owned(),
         format!("dot: {dot}"),
         "below the map: number of the head, and of its layer at the first head of that; lines between layers and between \
          heads that share no keys and values"
@@ -176,13 +175,13 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
         title: format!("What masking one head does to each group; {}; {which}", groups.sweep.file.title()),
         notes: notes.into(),
         width: TEXT,
-        columns: 1,
         legend: vec![Entry::mark(dot, Mark::new(Shape::Circle, 1.2, INK))],
         panels: vec![Panel::new("", axes, 9.0 * groups.groups.len() as f64, layers)],
         color_bar: Some((
             "change of accuracy with the head masked (percentage points)".to_owned(),
-            [1.0, 0.0, -1.0].map(|share| signed(share * most, 1).replace('-', "\u{2212}")),
+            [1.0, 0.5, 0.0, -0.5, -1.0].map(|share| signed(share * most, 1).replace('-', "\u{2212}")),
         )),
+        ..Chart::default()
     }
 }
 

@@ -1,37 +1,97 @@
 //! Heat maps of heads, layer x head, for what masking each does and for every score (no such figure is in the paper).
 use std::collections::BTreeMap;
 
-use records::{AblationRow, Attention, Head};
+use records::{AblationRow, Attention, Head, ImportanceRow};
 
 use super::Context;
-use super::agreement::Importance;
+use super::agreement::{HeadScore, Importance};
 use crate::chart::{Axis, COLUMN, Cell, Chart, Entry, Layer, Mark, Panel, Shape, TEXT, cells};
 use crate::data::sweep::Sweep;
+use crate::judge::Criterion;
 use crate::palette::INK;
 use crate::source::ResultFile;
 use crate::words::{decimals, typeset};
+
+/// The colours that a bar has numbers of.
+const COLORS: [f64; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
 
 /// Names of the files of what masking does, and of those of scores.
 pub const EFFECTS: &str = "heads";
 pub const SCORES: &str = "heads-by-score";
 
-/// Numbers of heads, and which of these stand out.
-type Values = BTreeMap<Head, (f64, bool)>;
+/// Where the greatest number is so many times the median, colours go by the square root, since it would leave all others
+/// white.
+const TAIL: f64 = 10.0;
 
-/// What masking each head does to the score: orange where it gets worse, whichever way the metric points; dots are significant.
+/// Numbers of heads, and which of these stand out.
+pub struct Values {
+    numbers: BTreeMap<Head, (f64, bool)>,
+    /// The number at which the colours end: the greatest distance from 0; 1 if all are 0.
+    pub end: f64,
+    is_root: bool,
+}
+
+impl Values {
+    fn new(numbers: impl Iterator<Item = (Head, (f64, bool))>) -> Self {
+        let numbers: BTreeMap<_, _> = numbers.collect();
+        let mut sizes: Vec<_> = numbers.values().map(|(number, _)| number.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        let most = sizes.last().copied().filter(|most| *most > 0.0);
+        let is_root = most.is_some_and(|most| most > TAIL * sizes[sizes.len() / 2]);
+        Self { numbers, end: most.unwrap_or(1.0), is_root }
+    }
+
+    /// The colour of a head, -1 to 1, and whether it stands out; absent where nothing was measured.
+    pub fn of(&self, head: Head) -> Option<(f64, bool)> {
+        let (number, is_marked) = self.numbers.get(&head)?;
+        let share = number / self.end;
+        Some((if self.is_root { share.abs().sqrt().copysign(share) } else { share }, *is_marked))
+    }
+
+    /// The number that a colour stands for.
+    fn number(&self, color: f64) -> f64 {
+        self.end * if self.is_root { color * color.abs() } else { color }
+    }
+
+    /// How colours follow numbers, where that needs saying.
+    fn scale(&self) -> &'static str {
+        if self.is_root { ", square root" } else { "" }
+    }
+}
+
+/// What masking each head costs, above 0 where the score gets worse, whichever way the metric points.
+pub fn effects_of(sweep: &Sweep, criterion: Criterion) -> Values {
+    let cost = |row: &AblationRow| -sweep.metric.direction().gain(row.score_delta);
+    Values::new(sweep.rows.iter().map(|row| (row.head_id(), (cost(row), criterion.holds(row)))))
+}
+
+/// What the colours of these mean.
+pub fn effects_bar(sweep: &Sweep, values: &Values) -> (String, [String; 5]) {
+    let worse = sweep.metric.direction().gain(-1.0);
+    let number = |color: f64| sweep.metric.change(values.number(color) * worse).replace('-', "\u{2212}");
+    let label = format!("change of {} with the head masked{}", sweep.metric.axis_label(), values.scale());
+    (label, COLORS.map(number))
+}
+
+/// Each score that all heads have.
+pub fn scores_of(importance: &Importance) -> impl Iterator<Item = (HeadScore, Values)> {
+    importance.known().into_iter().map(|(score, found)| {
+        let heads = importance.rows.iter().map(ImportanceRow::head_id);
+        (score, Values::new(heads.zip(found.into_iter().map(|number| (number, false)))))
+    })
+}
+
+/// What masking each head does to the score: orange where it gets worse; dots are significant.
 pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
-    let (metric, worse) = (&sweep.metric, sweep.metric.direction().gain(-1.0));
-    let value = |row: &AblationRow| (worse * row.score_delta, context.criterion.holds(row));
-    let values: Values = sweep.rows.iter().map(|row| (row.head_id(), value(row))).collect();
-    let (end, attentions) = (most(&values), sweep.attentions());
+    let (metric, attentions) = (&sweep.metric, sweep.attentions());
+    let values = effects_of(sweep, context.criterion);
     let panel = |(place, &attention): (usize, &Attention)| {
         let name = if attentions.len() > 1 { attention.to_string() } else { String::new() };
-        panel(&sweep.file, (attention, name), (&values, end), [place == 0, true])
+        panel(&sweep.file, (attention, name), &values, [place == 0, true])
     };
-    let number = |share: f64| metric.change(share * end * worse).replace('-', "\u{2212}");
     let notes = [
         sweep.base_line(),
-        "orange: the score gets worse without the head, so that it was useful; blue: it gets better"
+        "orange: the score gets worse without the head, so that it was useful; blue, striped: it gets better"
             .to_owned(),
         format!("dot: {}", sweep.judge(context.criterion).description("heads")),
         "crossed out: not measured".to_owned(),
@@ -40,15 +100,12 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
         name: "Heads",
         label: format!("{EFFECTS}-{}", sweep.file.subject),
         title: format!("What masking one head does to {}; {}", metric.label(), sweep.file.title()),
-        notes: notes.into_iter().chain(sweep.file.remark()).collect(),
+        notes: notes.into(),
         width: if attentions.len() > 1 { TEXT } else { COLUMN },
         columns: attentions.len(),
         legend: vec![Entry::mark(context.criterion.in_words(), Mark::new(Shape::Circle, 1.2, INK))],
         panels: attentions.iter().enumerate().map(panel).collect(),
-        color_bar: Some((
-            format!("change of {} with the head masked", metric.axis_label()),
-            [-1.0, 0.0, 1.0].map(number),
-        )),
+        color_bar: Some(effects_bar(sweep, &values)),
     }
 }
 
@@ -57,18 +114,12 @@ pub fn scores(importance: &Importance) -> Chart {
     let has_rows = |attention: &Attention| importance.rows.iter().any(|row| row.attention == *attention);
     let attentions: Vec<_> = Attention::ALL.into_iter().filter(has_rows).collect();
     let columns = if attentions.len() == 1 { 2 } else { attentions.len() };
-    let (known, mut panels) = (importance.known(), Vec::new());
-    for (place, (score, found)) in known.iter().enumerate() {
-        let heads = importance.rows.iter().zip(found);
-        let head = |row: &records::ImportanceRow| Head {
-            attention: row.attention,
-            layer: row.layer,
-            head: row.head,
-        };
-        let values: Values = heads.map(|(row, &value)| (head(row), (value, false))).collect();
-        let end = most(&values);
+    let (known, mut panels): (Vec<_>, _) = (scores_of(importance).collect(), Vec::new());
+    for (place, (score, values)) in known.iter().enumerate() {
+        let end = values.end;
         for (index, &attention) in attentions.iter().enumerate() {
-            let name = format!("{}, to \u{b1}{}", score.label(), typeset(end, decimals(end)));
+            let end = typeset(end, decimals(end));
+            let name = format!("{}, to \u{b1}{end}{}", score.label(), values.scale());
             let name = match (index, place) {
                 (0, 0) if attentions.len() > 1 => format!("{attention}: {name}"),
                 (0, _) => name,
@@ -76,10 +127,11 @@ pub fn scores(importance: &Importance) -> Chart {
                 _ => String::new(),
             };
             let is_last = (known.len() - place) * attentions.len() <= columns;
-            panels.push(panel(&importance.file, (attention, name), (&values, end), [index == 0, is_last]));
+            panels.push(panel(&importance.file, (attention, name), values, [index == 0, is_last]));
         }
     }
-    let colors = "orange is above 0, blue below; the name of a row says where its colours end";
+    let colors = "orange is above 0, blue and striped below; the name of a row says where its colours end, and where they go by \
+                  the square root";
     let notes = std::iter::once(colors.to_owned());
     Chart {
         name: "Heads by score",
@@ -88,35 +140,29 @@ pub fn scores(importance: &Importance) -> Chart {
         notes: notes.chain(importance.notes()).chain(importance.unknown()).collect(),
         width: TEXT,
         columns,
-        legend: Vec::new(),
         panels,
         color_bar: Some((
-            "score of a head, as a share of the greatest in its row".to_owned(),
-            ["\u{2212}1", "0", "1"].map(str::to_owned),
+            "score of a head, or its square root, as a share of the greatest in its row".to_owned(),
+            COLORS.map(|color| typeset(color, 1)),
         )),
+        ..Chart::default()
     }
-}
-
-/// The greatest distance from 0; 1 if all are 0.
-fn most(values: &Values) -> f64 {
-    let most = values.values().fold(0.0_f64, |most, (value, _)| most.max(value.abs()));
-    if most > 0.0 { most } else { 1.0 }
 }
 
 /// One attention type; heads that share keys and values stand below a bracket.
 fn panel(
     file: &ResultFile,
     (attention, name): (Attention, String),
-    (values, end): (&Values, f64),
+    values: &Values,
     [is_first, is_last]: [bool; 2],
 ) -> Panel {
-    let of_type = values.keys().filter(|head| head.attention == attention);
+    let of_type = values.numbers.keys().filter(|head| head.attention == attention);
     let (layers, heads) =
         of_type.fold((0, 0), |(layers, heads), head| (layers.max(head.layer), heads.max(head.head)));
     let mut layers_drawn = vec![cells(layers, heads, |layer, head| {
-        let found = values.get(&Head { attention, layer: layer + 1, head: head + 1 });
-        let is_marked = found.is_some_and(|(_, is_marked)| *is_marked);
-        Cell { value: found.map(|(value, _)| value / end), is_marked, ..Cell::default() }
+        let found = values.of(Head { attention, layer: layer + 1, head: head + 1 });
+        let (value, is_marked) = found.unzip();
+        Cell { value, is_marked: is_marked.unwrap_or_default(), ..Cell::default() }
     })];
     layers_drawn.extend(file.key_value_heads(heads).map(|key_values| {
         let size = (heads / key_values) as f64;
@@ -132,4 +178,22 @@ fn panel(
     let y = Axis::named("layer", numbers(layers)).downwards();
     let x = Axis::named(if is_last { "head" } else { "" }, numbers(heads));
     Panel::new(name, [x, if is_first { y } else { y.silent() }], 9.0 * layers as f64, layers_drawn)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 1, 1 and 100 the least have the colour 1 / 10, the root of a hundredth; of 1, 1 and 4 a quarter.
+    #[test]
+    fn one_great_number_leaves_the_others_visible() {
+        let head = |head| Head { attention: Attention::EncEnc, layer: 1, head };
+        let values =
+            |last| Values::new([1.0, -1.0, last].into_iter().zip(1..).map(|(n, at)| (head(at), (n, false))));
+        let colors = |values: &Values| [1, 2, 3].map(|at| values.of(head(at)).unwrap().0);
+        assert_eq!(colors(&values(100.0)), [0.1, -0.1, 1.0]);
+        assert_eq!(colors(&values(4.0)), [0.25, -0.25, 1.0]);
+        assert!((values(100.0).number(-0.1) + 1.0).abs() < 1e-12);
+        assert_eq!(values(4.0).number(-0.25), -1.0);
+    }
 }

@@ -2,7 +2,7 @@
 use records::{AblationRow, Attention};
 
 use super::Context;
-use crate::chart::{At, Axis, COLUMN, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
+use crate::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use crate::data::sweep::Sweep;
 use crate::origin::Beside;
 use crate::palette::{INK, PALE, VERMILLION};
@@ -62,8 +62,6 @@ pub fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) ->
         label: format!("{stem}-{}", sweep.file.subject),
         title: format!("{} with one head masked; {}", sweep.metric.axis_label(), sweep.file.title()),
         notes: notes(sweep, attentions, context),
-        width: COLUMN,
-        columns: 1,
         legend: vec![
             Entry::line(format!("base {}", sweep.metric.amount(sweep.base)), Style::dashed(INK, 0.9)),
             Entry::fill(format!("significant: {significant}"), VERMILLION),
@@ -71,7 +69,7 @@ pub fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) ->
             Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
         ],
         panels: attentions.iter().enumerate().map(panel).collect(),
-        color_bar: None,
+        ..Chart::default()
     }
 }
 
@@ -102,6 +100,6 @@ fn notes(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Vec<S
         format!("significant: {}", sweep.judge(context.criterion).description("heads")),
         "each stroke below the bars is a head".to_owned(),
     ];
-    notes.extend(paper.into_iter().chain(sweep.missing_heads()).chain(sweep.file.remark()));
+    notes.extend(paper.into_iter().chain(sweep.missing_heads()));
     notes
 }

@@ -5,6 +5,7 @@ pub mod best_heads;
 pub mod claim;
 pub mod comparison;
 pub mod cross_domain;
+pub mod curve;
 pub mod dynamics;
 pub mod gates;
 pub mod groups;

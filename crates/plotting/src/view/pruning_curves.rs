@@ -1,11 +1,12 @@
 //! Figures 3, 4 and 6: the score over the share of masked heads (Michel et al. 2019, Sections 4.2 and 5, Appendix B).
 use anyhow::Result;
-use records::{Order, PruningRow, Scope};
+use records::{Attention, Order, PruningRow, Scope};
 
+use super::curve::{Curve, Point};
 use super::pruning_table::{COMPLEMENT, ORACLE, without_attention};
 use super::{BANDS, Context, that_hold};
-use crate::chart::{At, Axis, COLUMN, Chart, Entry, Layer, Mark, Panel, Shape, Style};
-use crate::data::pruning::{Pruning, Series, interval, percent};
+use crate::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use crate::data::pruning::{CurveId, Pruning, Series, interval, percent};
 use crate::judge::Which;
 use crate::origin::Beside;
 use crate::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION, mark};
@@ -14,6 +15,9 @@ use crate::words::share;
 
 /// The y axis spans at least this many points, so that rounding errors do not look like curves.
 const FLAT: f64 = 0.5;
+
+/// An axis that begins below this share of its end begins at 0.
+const NEAR_ZERO: f64 = 0.2;
 
 const BASE: Style = Style::dashed(GREY, 0.6);
 const FLOOR: Style = Style::dotted(INK, 0.7);
@@ -28,15 +32,15 @@ pub fn stem(pruning: &Pruning) -> &'static str {
     if is_third || pruning.file.is_language() { "figure3" } else { "figure6" }
 }
 
-/// A curve, what it is called, and how it is drawn.
-type Drawn<'a> = (&'a Series, String, Style, Option<Mark>);
-
 /// The curves over all heads of the model with their intervals, single thin lines for random orders, dashed ones for reversed
 /// orders; upright rules say how many heads can go by importance.
 ///
 /// Differs from the paper: there the oracle is dashed.
 pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
-    let curves: Vec<_> = pruning.of(Scope::All)?.into_iter().map(look).collect();
+    let drawn = |series| Drawn::new(series, look(series), context);
+    // Those of the other orders are rows of the table.
+    let is_meant = |series: &&Series| !series.curve.is_complement || series.curve.order == Order::Importance;
+    let curves: Vec<_> = pruning.of(Scope::All)?.into_iter().filter(is_meant).map(drawn).collect();
     let floor = pruning.floors.get(&Scope::All);
     let rule = floor.map(|row| Layer::Rule(At::Y(row.score), FLOOR));
     let name = if stem(pruning) == "figure3" { "Figure 3" } else { "Figure 6" };
@@ -56,11 +60,13 @@ pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
 
 /// One curve for each attention type, by importance, with its interval, complement and floor.
 pub fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
-    let curve = |(attention, series)| {
-        let mark = mark(attention, 1.6);
-        (series, attention.to_string(), Style::line(mark.color, 1.0), Some(mark))
+    let drawn = |(attention, series): (Attention, _)| {
+        let (mark, name) = (mark(attention, 1.6), attention.to_string());
+        let look =
+            Curve { name, line: Some(Style::line(mark.color, 1.0)), mark: Some(mark), pieces: Vec::new() };
+        Drawn::new(series, look, context)
     };
-    let curves: Vec<Drawn<'_>> = pruning.types()?.into_iter().map(curve).collect();
+    let curves: Vec<_> = pruning.types()?.into_iter().map(drawn).collect();
     let (mut rules, mut floors) = (Vec::new(), Vec::new());
     for (scope, row) in &pruning.floors {
         let Scope::One(attention) = *scope else { continue };
@@ -83,62 +89,50 @@ fn chart(
     mut layers: Vec<Layer>,
 ) -> Chart {
     layers.push(Layer::Rule(At::Y(pruning.base), BASE));
-    layers.extend(curves.iter().rev().flat_map(bands));
-    layers.extend(curves.iter().rev().flat_map(|curve| lines(curve, context)));
-    let points = curves.iter().flat_map(|(series, ..)| &series.runs).flatten().map(|row| row.score);
+    layers.extend(curves.iter().rev().flat_map(|drawn| drawn.curve.bands()));
+    layers.extend(curves.iter().rev().flat_map(|drawn| drawn.curve.lines()));
     let floors = pruning.floors.values().map(|row| row.score);
-    let ends = layers.iter().flat_map(Layer::band_ends);
-    let y = extent(points.chain(floors).chain([pruning.base]).chain(ends));
+    let heights = curves.iter().flat_map(|drawn| drawn.curve.heights());
+    let (low, high) = extent(heights.chain(floors).chain([pruning.base]));
+    let y = (if (0.0..NEAR_ZERO * high).contains(&low) { 0.0 } else { low }, high);
     let axes = [Axis::around(x, 0.0, 100.0), Axis::of_at_least(pruning.metric.axis_label(), y, FLAT)];
     Chart {
         name,
         label: format!("{}-{}", name.to_lowercase().replace(' ', ""), pruning.file.subject),
         title: format!("{title}; {}", pruning.file.title()),
         notes: notes(pruning, context, curves),
-        width: COLUMN,
-        columns: 1,
         legend: legend(pruning, curves),
         panels: vec![Panel::new("", axes, 160.0, layers)],
-        color_bar: None,
+        ..Chart::default()
     }
 }
 
-/// Runs of steps between which none is missing.
-fn pieces(series: &Series) -> impl Iterator<Item = &[PruningRow]> {
-    series.runs.iter().flat_map(|run| run.chunk_by(|left, right| right.step == left.step + 1))
+/// What is measured and how it is drawn.
+struct Drawn<'a> {
+    series: &'a Series,
+    curve: Curve,
 }
 
-/// The 95 % interval around a curve; random orders have none, since ten would hide each other.
-fn bands((series, _, style, _): &Drawn<'_>) -> Vec<Layer> {
-    let end = |row: &PruningRow| {
-        let ends = if row.masked == 0 { Some((row.score, row.score)) } else { interval(row) };
-        ends.map(|(low, high)| (percent(row), low, high))
-    };
-    let band = |piece: &[PruningRow]| {
-        let ends: Vec<_> = piece.iter().filter_map(end).collect();
-        (ends.len() > 1).then_some(Layer::Band(ends, style.color))
-    };
-    let has_none = matches!(series.curve.order, Order::Random | Order::Swap);
-    pieces(series).filter(|_| !has_none).filter_map(band).collect()
-}
-
-/// The line of a curve, or of each of its runs, with its marks: hollow where the score is significantly worse than the base.
-/// Swaps are tried at one number of heads: the intact model is not of their making.
-fn lines((series, _, style, mark): &Drawn<'_>, context: Context<'_>) -> Vec<Layer> {
-    let (is_complement, is_swap) = (series.curve.is_complement, series.curve.order == Order::Swap);
-    let style = if is_complement { Style::dashed(style.color, 0.7) } else { *style };
-    let point = |row: &PruningRow| (percent(row), row.score);
-    let mut layers = Vec::new();
-    for piece in pieces(series) {
-        layers.extend((!is_swap).then(|| Layer::Line(piece.iter().map(point).collect(), style)));
-        let Some(mark) = mark.filter(|_| !is_complement) else { continue };
-        for (is_worse, mark) in [(false, mark), (true, mark.hollow())] {
-            let meant = piece.iter().filter(|row| context.criterion.is_loss(*row) == is_worse);
-            let places: Vec<_> = meant.filter(|row| !is_swap || row.masked > 0).map(point).collect();
-            layers.extend((!places.is_empty()).then_some(Layer::Points(places, mark)));
-        }
+impl<'a> Drawn<'a> {
+    /// A line for each run, broken where a step is missing, that looks as given; of the reverse order it is dashed and has no
+    /// marks. Random orders have no intervals, since ten would hide each other. Swaps are tried at one number of heads: the
+    /// intact model is not of their making.
+    fn new(series: &'a Series, look: Curve, context: Context<'_>) -> Self {
+        let CurveId { order, is_complement, .. } = series.curve;
+        let is_swap = order == Order::Swap;
+        let point = |row: &PruningRow| {
+            let ends = if row.masked == 0 { Some((row.score, row.score)) } else { interval(row) };
+            let ends = ends.filter(|_| order != Order::Random);
+            Point { x: percent(row), y: row.score, ends, is_worse: context.criterion.is_loss(row) }
+        };
+        let runs = series.runs.iter().flat_map(|run| run.chunk_by(|left, right| right.step == left.step + 1));
+        let points =
+            |run: &[PruningRow]| run.iter().filter(|row| !is_swap || row.masked > 0).map(point).collect();
+        let dashed = |line: Style| if is_complement { Style::dashed(line.color, 0.7) } else { line };
+        let line = look.line.filter(|_| !is_swap).map(dashed);
+        let mark = look.mark.filter(|_| !is_complement);
+        Self { series, curve: Curve { line, mark, pieces: runs.map(points).collect(), ..look } }
     }
-    layers
 }
 
 /// How many heads can go by importance, by both rules: upright lines with their names.
@@ -159,7 +153,8 @@ fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
     layers
 }
 
-fn look(series: &Series) -> Drawn<'_> {
+/// How an order looks, without its steps.
+fn look(series: &Series) -> Curve {
     let order = series.curve.order;
     let (color, width, mark) = match order {
         Order::Importance => (BLUE, 1.1, Some((Shape::Circle, 1.6))),
@@ -181,27 +176,28 @@ fn look(series: &Series) -> Drawn<'_> {
         Order::Swap => "swaps".to_owned(),
         order => order.to_string(),
     };
-    (series, name, Style::line(color, width), mark.map(|(shape, radius)| Mark::new(shape, radius, color)))
+    let mark = mark.map(|(shape, radius)| Mark::new(shape, radius, color));
+    Curve { name, line: Some(Style::line(color, width)), mark, pieces: Vec::new() }
 }
 
 /// One entry for each curve; dashes say the rest.
 fn legend(pruning: &Pruning, curves: &[Drawn<'_>]) -> Vec<Entry> {
-    let entry = |(series, name, style, mark): &Drawn<'_>| {
-        let line = (series.curve.order != Order::Swap).then_some(*style);
-        Entry { line, mark: *mark, ..Entry::text(format!("{name}{}", pruning.state(series))) }
+    let entry = |Drawn { curve, .. }: &Drawn<'_>| Entry {
+        line: curve.line,
+        mark: curve.mark,
+        ..Entry::text(curve.name.clone())
     };
-    let (turned, plain): (Vec<_>, Vec<_>) =
-        curves.iter().partition(|(series, ..)| series.curve.is_complement);
+    let (turned, plain): (Vec<_>, Vec<_>) = curves.iter().partition(|drawn| drawn.series.curve.is_complement);
     let complement = turned.first().map(|_| Entry::line("complement", Style::dashed(INK, 0.7)));
     let base = Entry::line(format!("base {}", pruning.metric.amount(pruning.base)), BASE);
     plain.into_iter().map(entry).chain(complement).chain([base]).collect()
 }
 
 fn notes(pruning: &Pruning, context: Context<'_>, curves: &[Drawn<'_>]) -> Vec<String> {
-    let has = |is_meant: &dyn Fn(&Series) -> bool| curves.iter().any(|(series, ..)| is_meant(series));
+    let has = |is_meant: &dyn Fn(&Series) -> bool| curves.iter().any(|drawn| is_meant(drawn.series));
     let (side, criterion) = (pruning.metric.worse_side(), context.criterion.in_words());
     let sentences = [
-        (curves.iter().any(|curve| !bands(curve).is_empty()), BANDS.to_owned()),
+        (curves.iter().any(|drawn| !drawn.curve.bands().is_empty()), BANDS.to_owned()),
         (
             has(&|series| series.curve.order == Order::Random),
             "thin grey lines: single random orders".to_owned(),
@@ -210,11 +206,14 @@ fn notes(pruning: &Pruning, context: Context<'_>, curves: &[Drawn<'_>]) -> Vec<S
             has(&|series| !series.curve.is_complement && series.has_loss(context.criterion)),
             format!("hollow: {side} base, {criterion}"),
         ),
-        (has(&|series| series.curve.is_complement), format!("dashed, complement: {COMPLEMENT}")),
+        (
+            has(&|series| series.curve.is_complement),
+            format!("dashed, complement of importance: {COMPLEMENT}"),
+        ),
         (has(&|series| series.curve.order == Order::Oracle), format!("oracle: {ORACLE}")),
     ];
     let orders = pruning.file.of_orders().into_iter();
     let blind = without_attention(pruning).map(str::to_owned);
     let base = std::iter::once(pruning.base_line());
-    base.chain(orders).chain(that_hold(sentences)).chain(blind).chain(pruning.file.remark()).collect()
+    base.chain(orders).chain(that_hold(sentences)).chain(blind).collect()
 }

@@ -26,8 +26,7 @@ const NEAR: f64 = 5.0;
 pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
     let (metric, judge) = (&pruning.metric, pruning.judge(context.criterion));
     let published = context.paper.filter(|_| !pruning.file.is_language()).map_or(Vec::new(), Paper::shares);
-    let figure = pruning.beside().map(|beside| beside.1);
-    let beside = published.iter().find(|(found, ..)| Some(found.as_str()) == figure);
+    let beside = pruning.published(&published);
     let mut columns = names(&["safe (%)", "change", "no sig. loss (%)", "change", "score at 50 %"]);
     columns.extend((!published.is_empty()).then(|| "paper (%)".to_owned()));
     let unit = metric.in_unit().strip_prefix(", ").map_or(String::new(), |unit| format!(", changes {unit}"));
@@ -75,20 +74,21 @@ fn row(pruning: &Pruning, series: &Series, judge: Judge, beside: Option<&Share>)
     let mut cells: Vec<_> = Which::BOTH.into_iter().flat_map(of).collect();
     cells.push(score_at(pruning, series, 50.0).into());
     let is_the_papers = pruning.find(Scope::All, Order::Importance) == Some(series);
-    let paper =
-        beside.filter(|_| is_the_papers).map(|(.., percent)| Cell::number(tenths(*percent), *percent));
+    let paper = beside
+        .filter(|_| is_the_papers)
+        .map(|Share { percent, .. }| Cell::number(tenths(*percent), *percent));
     cells.push(paper.unwrap_or_default());
-    Row { label: label(pruning, series), cells }
+    Row { label: label(series), cells }
 }
 
-/// `enc-enc: random, median of 10, not finished`; `importance, complement`.
-fn label(pruning: &Pruning, series: &Series) -> String {
+/// `enc-enc: random, median of 10`; `importance, complement`.
+fn label(series: &Series) -> String {
     let runs = match series.runs.len() {
         1 => String::new(),
         runs => format!(", median of {runs}"),
     };
     let complement = if series.curve.is_complement { ", complement" } else { "" };
-    format!("{}{}{complement}{runs}{}", prefix(series.curve.scope), series.curve.order, pruning.state(series))
+    format!("{}{}{complement}{runs}", prefix(series.curve.scope), series.curve.order)
 }
 
 fn prefix(scope: Scope) -> String {
@@ -129,11 +129,6 @@ fn summary(pruning: &Pruning, judge: Judge) -> Vec<String> {
             has(&|series| series.runs.len() > 1),
             "random: median and range of the shares of single orders".to_owned(),
         ),
-        (
-            has(&|series| !pruning.is_finished(series)),
-            "not finished: the run was killed or is still going, so steps or their tests are missing"
-                .to_owned(),
-        ),
         (has(&|series| series.curve.is_complement), format!("complement: {COMPLEMENT}")),
     ];
     summary.extend(that_hold(sentences));
@@ -141,19 +136,19 @@ fn summary(pruning: &Pruning, judge: Judge) -> Vec<String> {
 }
 
 fn remarks(pruning: &Pruning, published: &[Share], beside: Option<&Share>) -> Vec<String> {
-    let all = published.iter().map(|(_, task, percent)| format!("{} % ({task})", tenths(*percent)));
+    let all = published.iter().map(|Share { task, percent, .. }| format!("{} % ({task})", tenths(*percent)));
     let all = format!(
         "all shares in the paper, \"without noticeable loss\": {}",
         all.collect::<Vec<_>>().join(", ")
     );
     let has_oracle = pruning.series.iter().any(|series| series.curve.order == Order::Oracle);
-    let paper = beside.map(|(figure, task, _)| format!("paper: Michel et al. (2019), {figure}, {task}"));
+    let paper =
+        beside.map(|Share { figure, task, .. }| format!("paper: Michel et al. (2019), {figure}, {task}"));
     paper
         .into_iter()
         .chain(that_hold([(!published.is_empty(), all), (has_oracle, format!("oracle: {ORACLE}"))]))
         .chain(pruning.file.open_question())
         .chain(without_attention(pruning).map(str::to_owned))
-        .chain(pruning.file.remark())
         .collect()
 }
 

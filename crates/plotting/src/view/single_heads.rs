@@ -41,12 +41,12 @@ pub fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Tabl
         rows: (1..=layers)
             .map(|layer| Row::new(layer.to_string(), (1..=heads).map(|head| cell(layer, head))))
             .collect(),
-        mark: (criterion.tally(&family).tested > 0).then(|| sweep.judge(criterion).description("heads")),
+        mark: (criterion.tally(family.iter().copied()).tested > 0)
+            .then(|| sweep.judge(criterion).description("heads")),
         summary: summary(sweep, attention, criterion),
         remarks: adjusted_counts(sweep, criterion, &family)
             .into_iter()
             .chain(context.paper.and_then(|paper| paper_remark(sweep, attention, paper)))
-            .chain(sweep.file.remark())
             .collect(),
     }
 }
@@ -54,8 +54,10 @@ pub fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Tabl
 /// Base and significant heads; it says so where nothing or not all was tested, or could not be significant.
 fn summary(sweep: &Sweep, attention: Attention, criterion: Criterion) -> Vec<String> {
     let (family, judge) = (sweep.family(attention), sweep.judge(criterion));
-    let (tally, one_sided) =
-        (criterion.tally(&family), Tally::of(&family, criterion.alpha, |row| row.p_koehn));
+    let (tally, one_sided) = (
+        criterion.tally(family.iter().copied()),
+        Tally::of(family.iter().copied(), criterion.alpha, |row| row.p_koehn),
+    );
     let (layers, heads) = sweep.extent(attention);
     let missing = (layers * heads).saturating_sub(family.len());
     let untested = match judge.method(criterion.adjustment) {
@@ -98,7 +100,8 @@ fn summary(sweep: &Sweep, attention: Attention, criterion: Criterion) -> Vec<Str
 fn adjusted_counts(sweep: &Sweep, criterion: Criterion, family: &[&AblationRow]) -> Vec<String> {
     let judge = sweep.judge(criterion);
     let remains = |adjustment: Adjustment| {
-        let Tally { tested, significant, better } = Criterion { adjustment, ..criterion }.tally(family);
+        let Tally { tested, significant, better } =
+            Criterion { adjustment, ..criterion }.tally(family.iter().copied());
         let how = judge.method(adjustment).map(|method| format!("adjusted by {method}"));
         let how = how.unwrap_or("not adjusted".to_owned());
         // The smallest of m p-values is multiplied by m.
@@ -110,11 +113,11 @@ fn adjusted_counts(sweep: &Sweep, criterion: Criterion, family: &[&AblationRow])
     let all = [Adjustment::None, Adjustment::Family, Adjustment::Bh];
     let others = all.into_iter().filter(|adjustment| *adjustment != criterion.adjustment);
     let mut remarks: Vec<_> = others.filter_map(remains).collect();
-    if remarks.is_empty() && criterion.tally(family).tested > 0 {
+    if remarks.is_empty() && criterion.tally(family.iter().copied()).tested > 0 {
         remarks.push("no adjusted p-values yet: they come with the last head".to_owned());
     }
     let other = |(name, p_value): (&str, fn(&AblationRow) -> Option<f64>)| {
-        let tally = Tally::of(family, criterion.alpha, p_value);
+        let tally = Tally::of(family.iter().copied(), criterion.alpha, p_value);
         let counts = tally.in_words();
         (tally.tested > 0)
             .then(|| format!("{name} at p < {}, not adjusted: {counts}", short(criterion.alpha)))

@@ -1,9 +1,9 @@
 //! Table 4: segments a second with all heads and without some (Michel et al. 2019, Section 4.3).
-use records::SpeedRow;
+use records::{Signature, SpeedRow};
 
 use anyhow::Result;
 
-use super::{Context, that_hold};
+use super::Context;
 use crate::paper::{Paper, Published};
 use crate::source::ResultFile;
 use crate::table::{Cell, Row, Table, names};
@@ -27,20 +27,17 @@ pub struct Speed {
 impl Speed {
     /// Reads a file of `speed-bench`.
     pub fn read(mut file: ResultFile) -> Result<Self> {
-        Ok(Self { rows: file.rows(EXPERIMENT)?, file })
+        let rows: Vec<SpeedRow> = file.rows(EXPERIMENT)?;
+        if let Some(Signature { identity, .. }) = &mut file.signature {
+            // One that the split does not reach limits nothing.
+            identity.limit = identity.limit.filter(|limit| rows.iter().all(|row| row.segments >= *limit));
+        }
+        Ok(Self { file, rows })
     }
 
     /// The rows by number of removed heads, each by batch size.
     fn shares(&self) -> impl Iterator<Item = &[SpeedRow]> {
         self.rows.chunk_by(|left, right| left.removed == right.removed)
-    }
-
-    /// Whether each share has the batch sizes of the others, and no run was killed or is going on.
-    fn is_finished(&self) -> bool {
-        let sizes = |rows: &[SpeedRow]| rows.iter().map(|row| row.batch_size).collect::<Vec<_>>();
-        let mut shares = self.shares().map(sizes);
-        let first = shares.next();
-        shares.all(|other| Some(other) == first) && !self.file.is_unfinished()
     }
 
     fn metric(&self) -> &str {
@@ -103,12 +100,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], paper: Option<&Paper>) -> Table {
         rows: rows.iter().map(row).collect(),
         mark: Some("the 95 % interval of the speedup does not hold 0".to_owned()),
         summary: summary(speed, rows),
-        remarks: paper
-            .filter(|_| is_comparable)
-            .map(paper_remark)
-            .into_iter()
-            .chain(speed.file.remark())
-            .collect(),
+        remarks: paper.filter(|_| is_comparable).map(paper_remark).into_iter().collect(),
         ..Table::default()
     }
 }
@@ -124,7 +116,6 @@ fn summary(speed: &Speed, rows: &[SpeedRow]) -> Vec<String> {
     let continued = speed.file.number("continue_by").map(|tokens| {
         format!("each segment is continued by {}, greedily and with a cache", count(tokens as usize, "token"))
     });
-    let unfinished = "not finished: the run was killed or is still going, so rows may be missing";
     [
         format!("mean \u{b1} standard deviation of {repeats} over {segments}, both models in turn, after one to warm up"),
         "speedup: geometric mean over pairs of neighbouring passes; predicted: the speedup if time were only \
@@ -137,7 +128,6 @@ fn summary(speed: &Speed, rows: &[SpeedRow]) -> Vec<String> {
     .chain(speed.file.departures())
     .chain(speed.file.machine().map(|machine| format!("measured on {machine}")))
     .chain(neighbours)
-    .chain(that_hold([(!speed.is_finished(), unfinished.to_owned())]))
     .collect()
 }
 

@@ -1,7 +1,7 @@
 //! How a model was trained: the log of its training (no such table is in the paper).
 use records::TrainingRow;
 
-use crate::chart::{Axis, COLUMN, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
+use crate::chart::{Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use crate::origin;
 use crate::palette::{BLUE, VERMILLION};
 use crate::scale::{Step, extent};
@@ -66,8 +66,6 @@ pub fn figure(file: &ResultFile, rows: &[TrainingRow]) -> Chart {
         label: format!("training-losses-{}", file.subject),
         title: format!("Losses while {} was trained", title(file)),
         notes: measured(file).into_iter().chain(file.remark()).collect(),
-        width: COLUMN,
-        columns: 1,
         legend: vec![
             Entry::mark("training loss", Mark::new(Shape::Circle, 1.6, BLUE)),
             Entry::mark("dev loss", Mark::new(Shape::Square, 1.6, VERMILLION)),
@@ -78,7 +76,7 @@ pub fn figure(file: &ResultFile, rows: &[TrainingRow]) -> Chart {
             90.0,
             layers.into_iter().flatten().collect(),
         )],
-        color_bar: None,
+        ..Chart::default()
     }
 }
 

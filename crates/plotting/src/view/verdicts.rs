@@ -12,7 +12,7 @@ use crate::data::pruning::{Pruning, interval, percent};
 use crate::data::sweep::Sweep;
 use crate::judge::{Adjustment, Criterion, Which};
 use crate::origin::Beside;
-use crate::paper::{BREAKDOWN, FIGURE_2A, FIGURE_2B, FIGURE_5, HEADS, Paper, SIGNIFICANT};
+use crate::paper::{BREAKDOWN, FIGURE_2A, FIGURE_2B, FIGURE_5, HEADS, Paper, SIGNIFICANT, Share};
 use crate::table::{Row, Table, names};
 use crate::words::{count, signed, tenths, typeset};
 
@@ -70,7 +70,7 @@ fn inside(number: f64, (low, high): (f64, f64)) -> String {
 fn single_heads(sweep: &Sweep, criterion: Criterion, paper: &Paper) -> Option<Verdict> {
     let family = sweep.family(Attention::EncEnc);
     let is_meant = sweep.beside()?.translates() && !family.is_empty();
-    let tally = Criterion { adjustment: Adjustment::None, ..criterion }.tally(&family);
+    let tally = Criterion { adjustment: Adjustment::None, ..criterion }.tally(family.iter().copied());
     let [heads, significant] = [HEADS, SIGNIFICANT].map(|name| paper.value(name));
     let (few, whole) = (2 * tally.significant < tally.tested, family.len());
     (is_meant && tally.tested > 0).then(|| Verdict {
@@ -138,9 +138,9 @@ fn domains(pair: &Pair, paper: &Paper) -> Option<Verdict> {
 
 /// Section 4.2: many heads can go at once.
 fn share(pruning: &Pruning, criterion: Criterion, paper: &Paper) -> Option<Verdict> {
-    let figure = pruning.beside()?.1;
-    let (_, task, theirs) = paper.shares().into_iter().find(|(found, ..)| found == figure)?;
-    let found = pruning.find(Scope::All, Order::Importance)?.tolerable(pruning.judge(criterion))?;
+    let shares = paper.shares();
+    let Share { figure, task, percent: theirs } = pruning.published(&shares)?;
+    let found = pruning.tolerable(criterion)?;
     let direction = match (found.low > 0.0, found.high > 0.0) {
         (true, _) => said(true, "some heads are shown to be safe to remove"),
         (false, true) => "cannot be said: our interval begins at 0".to_owned(),
@@ -148,11 +148,11 @@ fn share(pruning: &Pruning, criterion: Criterion, paper: &Paper) -> Option<Verdi
     };
     Some(Verdict {
         claim: "share of heads that can go by importance",
-        published: format!("{} %, judged by eye ({task}, {figure})", tenths(theirs)),
+        published: format!("{} %, judged by eye ({task}, {figure})", tenths(*theirs)),
         ours: format!("{} % with a loss within the margin", tenths(found.percent)),
         interval: format!("{} to {} %", tenths(found.low), tenths(found.high)),
         direction,
-        inside: inside(theirs, (found.low, found.high)),
+        inside: inside(*theirs, (found.low, found.high)),
     })
 }
 

@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result};
 
 use crate::chart::Chart;
 use crate::paint;
+use crate::source::ResultFile;
 use crate::table::Table;
 
 pub use markdown::section;
@@ -35,19 +36,15 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Of tables.
-    pub fn tables(stem: String, tables: Vec<Table>) -> Self {
-        Self { stem, chart: None, tables, is_printed: true }
-    }
-
-    /// Of a chart.
-    pub fn chart(stem: String, chart: Chart) -> Self {
-        Self { stem, chart: Some(chart), tables: Vec::new(), is_printed: true }
-    }
-
-    /// Of nothing: what an earlier run drew under this name is removed.
-    pub fn removed(stem: String) -> Self {
-        Self::tables(stem, Vec::new())
+    /// Of what is drawn from a file under a name, each part with what the signature cannot vouch for. Of nothing: what an
+    /// earlier run drew is removed.
+    pub fn of(file: &ResultFile, name: &str, chart: impl Into<Option<Chart>>, tables: Vec<Table>) -> Self {
+        let mut sheet = Self { stem: file.stem(name), chart: chart.into(), tables, is_printed: true };
+        if let Some(remark) = file.remark() {
+            sheet.chart.iter_mut().for_each(|chart| chart.notes.push(remark.clone()));
+            sheet.tables.iter_mut().for_each(|table| table.remarks.push(remark.clone()));
+        }
+        sheet
     }
 
     /// Everything in words as Markdown: the caption of the figure, then the tables.

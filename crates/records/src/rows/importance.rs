@@ -35,6 +35,13 @@ pub struct ImportanceRow {
     pub oracle: Option<f64>,
 }
 
+impl ImportanceRow {
+    /// Its head.
+    pub fn head_id(&self) -> Head {
+        Head { attention: self.attention, layer: self.layer, head: self.head }
+    }
+}
+
 impl Row for ImportanceRow {
     /// Attention type, layer and head.
     type Key = (&'static str, usize, usize);
@@ -59,7 +66,7 @@ impl Row for ImportanceRow {
     }
 
     fn name(&self) -> String {
-        Head { attention: self.attention, layer: self.layer, head: self.head }.to_string()
+        self.head_id().to_string()
     }
 
     fn limits(&self) -> Vec<Limit> {

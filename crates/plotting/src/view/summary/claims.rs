@@ -9,7 +9,7 @@ use crate::data::sweep::Sweep;
 use crate::judge::{Adjustment, CAUTION, Criterion, Tally, Which};
 use crate::paper::{
     BASE_BLEU, BETTER, BLEU_LEFT, BREAKDOWN, FIGURE_2A, FIGURE_2B, FIGURE_5, HEADS, Paper, Published,
-    SIGNIFICANT,
+    SIGNIFICANT, Share,
 };
 use crate::table::Cell;
 use crate::view::Context;
@@ -60,9 +60,10 @@ fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Cells> {
     let base = sweep.metric.described(sweep.base);
     let counts = |attention: Attention| {
         let family = sweep.family(attention);
-        let ours = criterion.tally(&family);
-        let papers = Tally::of(&family, criterion.alpha, |row| row.p_koehn.or(row.p_value));
-        let adjusted = Criterion { adjustment: Adjustment::Family, ..criterion }.tally(&family);
+        let rows = || family.iter().copied();
+        let ours = criterion.tally(rows());
+        let papers = Tally::of(rows(), criterion.alpha, |row| row.p_koehn.or(row.p_value));
+        let adjusted = criterion.adjusted().tally(rows());
         let of = |tally: Tally| {
             let numbers = [tally.significant, tally.better].map(|count| Cell::from(count.to_string()));
             if tally.tested > 0 { numbers } else { Default::default() }
@@ -170,7 +171,7 @@ pub fn across_domains(all: &[Subject], context: Context<'_>) -> Claim {
 /// Section 4.2: many heads can go at once.
 pub fn removable(all: &[Subject], context: Context<'_>) -> Claim {
     let published =
-        context.paper.map_or(Vec::new(), Paper::shares).into_iter().map(|(figure, task, percent)| {
+        context.paper.map_or(Vec::new(), Paper::shares).into_iter().map(|Share { figure, task, percent }| {
             row([
                 &format!("M19: {task} ({figure})"),
                 "importance",
@@ -223,21 +224,12 @@ pub fn base(pruning: &Pruning) -> String {
     pruning.metric.described(pruning.base)
 }
 
-/// The share by one rule and the change there, and whether the curve is not finished; empty if it is but has no share.
+/// The share by one rule and the change there; empty if it has no share.
 pub fn share_of(pruning: &Pruning, series: &Series, criterion: Criterion, which: Which) -> [String; 2] {
     let removable = series.removable(pruning.judge(criterion), which);
     let change = removable.as_ref().and_then(|removable| removable.change);
     let change = change.map_or(String::new(), |change| change.in_words(&pruning.metric));
-    [in_words(removable.map(|removable| share(&removable)), pruning.is_finished(series)), change]
-}
-
-/// The same for any share.
-fn in_words(share: Option<String>, is_finished: bool) -> String {
-    match (share.map(|share| format!("{share} %")), is_finished) {
-        (share, true) => share.unwrap_or_default(),
-        (Some(share), false) => format!("{share} (not finished)"),
-        (None, false) => "not finished".to_owned(),
-    }
+    [removable.map_or(String::new(), |removable| format!("{} %", share(&removable))), change]
 }
 
 /// Section 5: attention from decoder to encoder needs its heads most.
@@ -279,10 +271,7 @@ fn sensitivity(pruning: &Pruning, attention: Attention, series: &Series, criteri
 /// Section 6: heads become dispensable while a model is trained.
 pub fn during_training(all: &[Subject], context: Context<'_>) -> Claim {
     let trainings = || all.iter().filter_map(|subject| subject.dynamics.as_ref());
-    let notes = |dynamics: &Dynamics| {
-        let title = dynamics.file.title();
-        dynamics.notes().into_iter().map(move |note| format!("{title}, {note}")).collect::<Vec<_>>()
-    };
+    let left_out = |dynamics: &Dynamics| Some(format!("{}, {}", dynamics.file.title(), dynamics.left_out()?));
     Claim {
         name: "Heads become dispensable during training (Section 6, Figure 5)",
         how_to_read: "How to read it: the largest share of heads that can be masked, by importance at that checkpoint, with 85 or 90 % of its own \
@@ -292,7 +281,7 @@ pub fn during_training(all: &[Subject], context: Context<'_>) -> Claim {
         columns: "model and test set | last checkpoint | base | heads | 85 % kept | 90 % kept | 85 % kept after the first",
         published: context.paper.map(published_training).into_iter().collect(),
         measured: trainings().filter_map(measured_training).collect(),
-        remarks: trainings().flat_map(notes).collect(),
+        remarks: trainings().filter_map(left_out).collect(),
     }
 }
 
@@ -311,8 +300,8 @@ fn measured_training(dynamics: &Dynamics) -> Option<Cells> {
     let base = dynamics.metric.described(last.base());
     let heads = last.steps.first()?.heads.to_string();
     let share_of = |checkpoint: &Checkpoint, least: f64| {
-        let found = checkpoint.removable(least).map(|(percent, is_open)| words::share(percent, is_open));
-        in_words(found, dynamics.is_finished(checkpoint))
+        let found = checkpoint.removable(least);
+        found.map_or(String::new(), |(percent, is_open)| format!("{} %", words::share(percent, is_open)))
     };
     let [most, more] = [85.0, 90.0].map(|least| share_of(last, least));
     let before = format!("{}: {}", dynamics.name(first), share_of(first, 85.0));

@@ -4,7 +4,7 @@ use records::{Order, Scope};
 use super::claims::{base, floor, share_of};
 use super::{Cells, Claim, Subject, row};
 use crate::data::sweep::Sweep;
-use crate::judge::{Adjustment, Criterion, Which};
+use crate::judge::{Criterion, Which};
 use crate::view::Context;
 use crate::words::count;
 
@@ -45,8 +45,7 @@ fn answer(subject: &Subject, criterion: Criterion) -> Option<Cells> {
 
 /// `3 of 96 heads`; empty where none was tested.
 fn single_heads(sweep: &Sweep, criterion: Criterion) -> String {
-    let rows: Vec<_> = sweep.rows.iter().collect();
-    let tally = Criterion { adjustment: Adjustment::Family, ..criterion }.tally(&rows);
+    let tally = criterion.adjusted().tally(&sweep.rows);
     if tally.tested == 0 {
         return String::new();
     }
