@@ -16,7 +16,6 @@ const [folder, option, shots] = process.argv.slice(2);
 assert(folder && (!option || (option === "--shots" && shots)), "usage: node check.mjs RESULTS [--shots FOLDER]");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const LARGEST = 4 * 1024 * 1024;
-const FIRST_PAINT = 1000; // milliseconds
 
 const pages = ["report.html", "comparison.html", ...readdirSync(folder).map((name) => join(name, "report.html"))]
   .filter((name) => existsSync(join(folder, name)));
@@ -28,6 +27,7 @@ const downloads = mkdtempSync(join(tmpdir(), "reports-"));
 // The sandbox needs rights that containers lack; the pages are our own.
 const browser = await puppeteer.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
 let problems = 0;
+let slowest = 0; // first paint, in milliseconds: said, and not checked, since it is the machine's as much as the page's
 const check = (name, holds, found = "") => {
   if (holds) return;
   problems += 1;
@@ -117,7 +117,7 @@ for (const name of pages) {
   await page.goto(pathToFileURL(path).href);
   const painted = () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
   const paint = await page.waitForFunction(painted, { timeout: 10000 }).then((found) => found.jsonValue());
-  check(`${name}: first paint`, paint < FIRST_PAINT, `${paint} ms`);
+  slowest = Math.max(slowest, paint);
   const figures = await page.$$eval("figure svg", (all) =>
     all.map((svg) => [svg.querySelector("title")?.textContent, svg.getBoundingClientRect().height]));
   check(`${name}: figures`, name === "report.html" || figures.length > 0, "none");
@@ -148,5 +148,5 @@ for (const name of pages) {
 }
 await browser.close();
 rmSync(downloads, { recursive: true });
-console.log(`${pages.length} pages, ${problems} problems`);
+console.log(`${pages.length} pages, ${problems} problems, slowest first paint after ${Math.round(slowest)} ms`);
 process.exitCode = problems > 0 ? 1 : 0;
