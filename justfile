@@ -179,6 +179,11 @@ reproduce-v19-figure9 subject="demo-translation" *args: (build "train-gates" "pl
 reproduce-v19-table2 subject="demo-translation" *args: (build "train-gates" "plotting")
     file=$({{ run }} train-gates -- --epochs 3 --attention all --control importance "$@") && {{ run }} plotting -- v19-table2 "$file"
 
+# Beyond the paper: the model trained on without the heads of each step of Figure 3: `--retrain EPOCHS`, 1 unless said otherwise, in steps of 25 %
+[group('beyond the paper')]
+prune-and-retrain subject="demo-translation" *args: (build "iterative-prune")
+    {{ run }} iterative-prune -- --retrain 1 --step-percent 25 "$@"
+
 # Beyond the paper: search for better sets of heads than importance gives; Figure 3 then shows them; `--search swap` exchanges heads
 [group('beyond the paper')]
 joint-search subject="demo-inference" *args: (build "iterative-prune")

@@ -127,6 +127,12 @@ impl ClassifierTokenizer {
         PlacedToken::of(&encoding)
     }
 
+    /// The symbol behind a text that stands alone, such as `[SEP]`, if there is one.
+    pub fn end(&self) -> Option<u32> {
+        let last = self.encode_placed("a").pop()?;
+        last.bytes.is_none().then_some(last.id)
+    }
+
     /// One more than the highest id, so the least number of rows that an embedding table needs.
     pub fn vocabulary_size(&self) -> usize {
         self.vocabulary_size

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadSet;
-use records::{Identity, Part, RowWriter, Signature, TestedRow, Testing, Tests};
+use records::{BASE, Identity, Part, RowWriter, Signature, TestedRow, Testing, Tests};
 use significance::{TestArgs, block, measured, test_rows};
 use stats::Segments;
 use subject::{Evaluation, Evaluator, Scored, Subject};
@@ -167,6 +167,22 @@ impl<R: TestedRow> MeasuredRows<R> {
                 .try_for_each(|row| self.add(row, base, &evaluation.segments)),
         };
         Ok(evaluator.evaluate(&masked, &wanted, &mut each)?)
+    }
+
+    /// Scores a model that came of the `base`, such as one that was trained on, under one of its sets; rows are compared with the
+    /// intact base.
+    ///
+    /// # Errors
+    /// As for [`measure`](Self::measure).
+    pub fn measure_other(
+        &mut self,
+        other: &dyn Subject,
+        base: &dyn Subject,
+        scored: &Scored,
+        set: RowSet<R>,
+    ) -> Result<(), Error> {
+        self.measure_on(base.evaluator(scored, 0)?.as_mut(), BASE, Vec::new())?;
+        self.measure_on(other.evaluator(scored, 0)?.as_mut(), BASE, vec![set])
     }
 
     fn add(&mut self, mut row: R, base: &str, segments: &Segments) -> Result<(), subject::Error> {

@@ -1,4 +1,9 @@
 //! Where one head looks in one sentence: all that its functions are read from.
+//!
+//! What is left out as a key differs by function, as in Voita et al. (2019). Confidence leaves out the symbol that ends the text:
+//! `</s>` of a translator or of RoBERTa, `[SEP]` of BERT; of a language model its end-of-text symbols, one of which GPT-2 puts before
+//! its texts; `[CLS]`, `<s>` and other symbols that begin texts count. Relative positions leave out nothing. Relations are
+//! between words, so that all symbols around the text are left out, and so they are for rare tokens.
 use core_masking::HeadId;
 use subject::TextAttention;
 

@@ -84,7 +84,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let subject = description.open(&machine, &args.shared.results)?;
 
     let reading = subject.reading();
-    let Readable { sentences, too_long } = texts::cut(&texts.trees, subject.as_ref(), &reading)?;
+    let readable = texts::cut(&texts.trees, subject.as_ref(), &reading)?;
     let frequencies =
         counted.map(|(split, counted)| texts::count(split, &counted, subject.as_ref())).transpose()?;
     let identity = args.identity(subject.as_ref(), &texts, frequencies.as_ref());
@@ -93,24 +93,25 @@ fn run(args: &Args) -> anyhow::Result<()> {
     writer.renew(|_| true);
     let heads = subject.layout().heads_of(reading.attention)?;
     let ranks = frequencies.as_ref().map(|frequencies| &frequencies.ranks);
-    let functions = Function::all(&sentences, (ranks, args.frequent), args.first_piece);
+    let view = View {
+        sentences: &readable.sentences,
+        looks: &[],
+        ranks,
+        frequent: args.frequent,
+        is_first: args.first_piece,
+        seed: args.shared.seed(),
+    };
+    let functions = Function::all(&view);
     if writer.rows().len() < heads.len() * functions.len() {
         if !machine.quiet {
-            args.say(&texts, &sentences, too_long);
+            say(&texts, &readable);
             if ranks.is_some() {
                 args.say_of_rare(&functions);
             }
         }
         writer.discard(|_| true)?;
-        let looks = look(subject.as_ref(), &sentences, &heads, args.first_piece)?;
-        let view = View {
-            sentences: &sentences,
-            looks: &looks,
-            ranks,
-            frequent: args.frequent,
-            is_first: args.first_piece,
-            seed: args.shared.seed(),
-        };
+        let looks = look(subject.as_ref(), view.sentences, &heads, args.first_piece)?;
+        let view = View { looks: &looks, ..view };
         for function in functions {
             let rows = rows::rows(function, &heads, &view, args.resamples);
             rows.context("functions of heads")?.into_iter().try_for_each(|row| writer.push(row))?;
@@ -178,25 +179,24 @@ impl Args {
             );
         }
     }
+}
 
-    /// What is looked at, and what is left out.
-    fn say(&self, texts: &Texts, sentences: &[Sentence], too_long: usize) {
-        eprintln!("{} sentences of `{}`", sentences.len(), texts.source);
-        if !texts.has_trees {
-            eprintln!(
-                "dependencies are left out: these sentences have no trees, --trees names a file with some"
-            );
-        }
-        if too_long > 0 {
-            eprintln!(
-                "{too_long} sentences are left out: they are empty, or longer than the model's positions"
-            );
-        }
-        let lost: usize = sentences.iter().map(|sentence| sentence.lost_arcs).sum();
-        if lost > 0 {
-            eprintln!(
-                "{lost} dependencies are left out: one of their words has no token of its own: it was truncated, or merged with its neighbour"
-            );
-        }
+/// What is looked at, and what is left out.
+fn say(texts: &Texts, Readable { sentences, empty, too_long, truncated }: &Readable) {
+    eprintln!("{} sentences of `{}`", sentences.len(), texts.source);
+    if !texts.has_trees {
+        eprintln!("dependencies are left out: these sentences have no trees, --trees names a file with some");
+    }
+    let left_out = [
+        (*empty, "sentences are left out: they have no tokens"),
+        (*too_long, "sentences are left out: they are longer than the model's positions"),
+        (*truncated, "sentences are truncated: they are longer than the tokeniser lets the model read"),
+        (
+            sentences.iter().map(|sentence| sentence.lost_arcs).sum(),
+            "dependencies are left out: one of their words has no token of its own: it was truncated, or merged with its neighbour",
+        ),
+    ];
+    for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
+        eprintln!("{count} {what}");
     }
 }

@@ -1,11 +1,10 @@
 //! Heads that look at one relative position: Voita et al. (2019), Section 5.1.
 //!
-//! A head is positional if at least 90 % of its maxima are at one relative position. The end symbol counts as a key, as it
-//! follows the last word. A query that sees a single key has no choice and is not counted.
+//! A head is positional if at least 90 % of its maxima are at one relative position, which is where most of them are. All symbols
+//! are keys and queries, those that begin or end a text too. A query that sees a single key has no choice and is not counted.
 //!
-//! Differs from the paper, which does not say what becomes of queries without a token at that position, such as the first one
-//! for -1: they are not counted either, since of sentences of eight tokens no head could otherwise look back in 90 %. The
-//! share of all queries stands beside.
+//! Of sentences of eight tokens no head can so look back in 90 %, as the first one has nothing before it. Beyond the paper, the
+//! share of the queries that have a key at that position stands beside; it makes no head positional.
 use std::collections::BTreeMap;
 
 use stats::ratio::RatioStatistics;

@@ -44,7 +44,7 @@ fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Base
     let total = sum(&candidate.counts);
     let beside = baseline.map(|baseline| sum(&baseline.counts));
     let usual = beside.map(|beside| beside.numerator / beside.denominator);
-    let [holds, holds_relative] = function.holds(total, beside);
+    let holds = function.holds(total, beside);
     let shuffled = candidate.expected.map(|expected| expected / total.denominator.max(1.0));
     let (interval, margin) = (share.interval(), baseline.and_then(|_| share.margin_interval()));
     let is_rare = matches!(function, Function::Rare { .. });
@@ -69,21 +69,23 @@ fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Base
         margin_points_low: points(|margin| margin.low),
         margin_points_high: points(|margin| margin.high),
         margin_percent: usual.filter(|&usual| usual > 0.0).map(|usual| 100.0 * (share.share / usual - 1.0)),
-        holds: holds.map(|holds| holds && !(is_rare && is_chance)),
-        holds_relative,
+        holds: holds.threshold.map(|holds| holds && !(is_rare && is_chance)),
+        holds_relative: holds.relative,
     }
 }
 
-/// Of each head, the share of resamples in which no other has a greater share; absent without resamples.
+/// Of each head, the share of resamples in which no other has a greater share, of those in which any has one; absent without
+/// such.
 fn best(shares: &[ResampledShare]) -> Vec<Option<f64>> {
     let resamples = shares.first().map_or(0, |share| share.resampled.len());
-    let greatest = |resample: usize| {
-        shares.iter().map(|share| share.resampled[resample]).fold(f64::NEG_INFINITY, f64::max)
-    };
-    let greatest: Vec<f64> = (0..resamples).map(greatest).collect();
+    let greatest =
+        |resample: usize| shares.iter().filter_map(|share| share.resampled[resample]).max_by(f64::total_cmp);
+    let greatest: Vec<Option<f64>> = (0..resamples).map(greatest).collect();
+    let known = greatest.iter().flatten().count();
     let of_head = |share: &ResampledShare| {
-        let wins = share.resampled.iter().zip(&greatest).filter(|(own, greatest)| own >= greatest).count();
-        (resamples > 0).then(|| wins as f64 / resamples as f64)
+        let pairs = share.resampled.iter().zip(&greatest);
+        let wins = pairs.filter(|(own, greatest)| own.is_some() && own == greatest).count();
+        (known > 0).then(|| wins as f64 / known as f64)
     };
     shares.iter().map(of_head).collect()
 }
@@ -137,14 +139,30 @@ mod tests {
         assert!(margin.0 < -25.0 && margin.1 > -25.0, "{margin:?}");
     }
 
+    /// Two heads tie in the first resample, none has a share in the second, and only the second head has one in the third.
+    #[test]
+    fn the_best_is_told_where_there_is_one() {
+        let share = |resampled: [Option<f64>; 3]| ResampledShare {
+            share: 0.5,
+            resampled: resampled.to_vec(),
+            margins: Vec::new(),
+        };
+        let shares = [share([Some(0.5), None, None]), share([Some(0.5), None, Some(0.25)])];
+        assert_eq!(best(&shares), [Some(0.5), Some(1.0)]);
+        assert_eq!(best(&[share([None; 3])]), [None]);
+    }
+
     #[test]
     fn without_resamples_there_are_only_shares() {
         let sentences = [of_words(3, &[], true)];
         let looks = [vec![looking_at(&sentences[0], &[1, 2, 3, 0])]];
         let view = view(&sentences, &looks);
         let heads = ["self:1:1".parse().unwrap()];
-        let rows = rows(Function::Positional { is_of_all: false }, &heads, &view, 0).unwrap();
-        assert_eq!((rows[0].detail.as_str(), rows[0].share, rows[0].holds), ("+1", 1.0, Some(true)));
+        let of = |is_there| rows(Function::Positional { is_there }, &heads, &view, 0).unwrap();
+        let (rows, there) = (of(false), of(true));
+        // the last of four queries has nothing behind it
+        assert_eq!((rows[0].detail.as_str(), rows[0].share, rows[0].holds), ("+1", 0.75, Some(false)));
+        assert_eq!((there[0].detail.as_str(), there[0].share, there[0].holds), ("+1", 1.0, None));
         assert_eq!((rows[0].best, rows[0].share_low, rows[0].margin_points), (None, None, None));
     }
 }

@@ -2,13 +2,13 @@
 use std::collections::BTreeMap;
 
 use records::HeadFunctionRow;
-use records::rows::functions::{CONFIDENCE, LayerCensus, POSITIONAL_ALL, census};
+use records::rows::functions::{CONFIDENCE, LayerCensus, POSITIONAL_THERE, census};
 
 /// The best head of each function, and the census of each layer.
 pub fn lines<'a>(rows: impl Iterator<Item = &'a HeadFunctionRow>) -> Vec<String> {
     let rows: Vec<HeadFunctionRow> = rows.cloned().collect();
     let mut best: BTreeMap<(&str, &str), &HeadFunctionRow> = BTreeMap::new();
-    for row in rows.iter().filter(|row| ![CONFIDENCE, POSITIONAL_ALL].contains(&row.function.as_str())) {
+    for row in rows.iter().filter(|row| ![CONFIDENCE, POSITIONAL_THERE].contains(&row.function.as_str())) {
         let leader = best.entry(row.task()).or_insert(row);
         if row.share > leader.share {
             *leader = row;
@@ -42,4 +42,63 @@ fn best_head(row: &HeadFunctionRow) -> String {
         line += &format!("; shuffled {:.1} %", 100.0 * shuffled);
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use records::rows::functions::{POSITIONAL, RARE, SYNTACTIC};
+
+    fn row(head: usize, function: &str, detail: &str, share: f64) -> HeadFunctionRow {
+        HeadFunctionRow {
+            attention: "enc-enc".to_owned(),
+            layer: 2,
+            head,
+            function: function.to_owned(),
+            detail: detail.to_owned(),
+            numerator: 100.0 * share,
+            denominator: 100.0,
+            share,
+            share_low: Some(share - 0.05),
+            share_high: Some(share + 0.05),
+            best: Some(0.75),
+            shuffled: Some(0.125),
+            baseline_position: None,
+            baseline: None,
+            margin_points: None,
+            margin_points_low: None,
+            margin_points_high: None,
+            margin_percent: None,
+            holds: Some(share > 0.8),
+            holds_relative: None,
+        }
+    }
+
+    /// Two heads, the second the best at one relation; of positions there is one line, whichever these are, and what is no function
+    /// has none.
+    #[test]
+    fn the_best_heads_and_the_census_are_said() {
+        let baseline = |row| HeadFunctionRow { baseline: Some(0.5), baseline_position: Some(-1), ..row };
+        let rows = [
+            row(1, CONFIDENCE, "", 0.9),
+            row(1, POSITIONAL, "-1", 0.95),
+            row(2, POSITIONAL, "+1", 0.4),
+            row(1, POSITIONAL_THERE, "-1", 0.99),
+            baseline(row(1, SYNTACTIC, "obj:verb->object", 0.3)),
+            baseline(row(2, SYNTACTIC, "obj:verb->object", 0.85)),
+            row(1, RARE, "two-rarest", 0.6),
+        ];
+        let untested = HeadFunctionRow { share_low: None, best: None, shuffled: None, ..rows[6].clone() };
+        let said = lines(rows[..6].iter().chain([&untested]));
+        assert_eq!(
+            said,
+            [
+                "positional -1: best enc-enc:2:1 with 95.0 % (90.0 to 100.0), best in 75 % of resamples; shuffled 12.5 %",
+                "rare two-rarest: best enc-enc:2:1 with 60.0 %",
+                "syntactic obj:verb->object: best enc-enc:2:2 with 85.0 % (80.0 to 90.0), best in 75 % of resamples; \
+                 position -1 alone 50.0 %; shuffled 12.5 %",
+                "enc-enc layer 2: of 2 heads 1 positional, 1 syntactic, 0 rare tokens, 0 other",
+            ]
+        );
+    }
 }

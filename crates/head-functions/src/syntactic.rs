@@ -130,18 +130,12 @@ pub fn holds_relatively(hits: RatioStatistics, baseline: RatioStatistics) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::function::sum;
     use crate::looks::tests::looking_at;
     use crate::sentence::tests::of_words;
 
     const SUBJECT: Direction = DIRECTIONS[0]; // verb to subject
     const VERB: Direction = DIRECTIONS[1]; // subject to verb
-
-    fn sum(of: &[RatioStatistics]) -> RatioStatistics {
-        of.iter().fold(RatioStatistics::default(), |sum, next| RatioStatistics {
-            numerator: sum.numerator + next.numerator,
-            denominator: sum.denominator + next.denominator,
-        })
-    }
 
     /// A word, its verb at `distance`, more words up to twelve.
     fn with_subject(distance: usize) -> Sentence {
@@ -169,6 +163,16 @@ mod tests {
         let baseline = sum(&baseline);
         assert!(holds_in_points(hits(7), baseline) && holds_relatively(hits(7), baseline));
         assert!(!holds_in_points(hits(6), baseline) && !holds_relatively(hits(6), baseline));
+    }
+
+    /// Of 1,000, beside a baseline of 500: 599 are 9.9 points above it, 600 are 10.
+    #[test]
+    fn less_than_ten_points_are_too_few() {
+        let of = |numerator| RatioStatistics { numerator, denominator: 1000.0 };
+        let holds = |hits| holds_in_points(of(hits), of(500.0));
+        assert_eq!([599.0, 600.0, 601.0].map(holds), [false, true, true]);
+        // 54.9 % is 9.8 % of the baseline above it
+        assert_eq!([549.0, 550.0].map(|hits| holds_relatively(of(hits), of(500.0))), [false, true]);
     }
 
     /// 50 and 54 or 55 of 100: below 10 points; 55 is 10 % of 50 above it.

@@ -2,6 +2,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use corpus::placed::PlacedToken;
 use corpus::trees::{self, Tree};
 use sha2::{Digest, Sha256};
 use subject::{Description, Error, Reading, Subject};
@@ -80,8 +81,12 @@ fn add(hasher: &mut Sha256, part: &str) {
 pub struct Readable {
     /// Those that it can read.
     pub sentences: Vec<Sentence>,
-    /// Number of those that are longer than its positions.
+    /// Number of those that have no token, which are left out.
+    pub empty: usize,
+    /// Number of those that are longer than its positions, which are left out.
     pub too_long: usize,
+    /// Number of those that the tokeniser has cut to what the model reads.
+    pub truncated: usize,
 }
 
 /// Cuts sentences into tokens.
@@ -89,21 +94,35 @@ pub struct Readable {
 /// # Errors
 /// If the tokeniser does not know where tokens stand, or no sentence is short enough for the model.
 pub fn cut(trees: &[Tree], subject: &dyn Subject, reading: &Reading) -> anyhow::Result<Readable> {
-    let mut sentences = Vec::new();
+    let mut found = Readable { sentences: Vec::new(), empty: 0, too_long: 0, truncated: 0 };
     for tree in trees {
         let tokens = subject.place(&tree.text)?;
-        if !tokens.is_empty() && tokens.len() <= reading.longest {
-            sentences.push(Sentence::new(tree, &tokens, reading));
+        if tokens.iter().all(|token| token.bytes.is_none()) {
+            found.empty += 1;
+        } else if tokens.len() > reading.longest {
+            found.too_long += 1;
+        } else {
+            found.truncated += usize::from(is_truncated(&tree.text, &tokens, reading.longest));
+            found.sentences.push(Sentence::new(tree, &tokens, reading));
         }
     }
-    if sentences.is_empty() {
+    if found.sentences.is_empty() {
         bail!(
             "all {} sentences are empty, or longer than the {} positions of the model",
             trees.len(),
             reading.longest
         );
     }
-    Ok(Readable { too_long: trees.len() - sentences.len(), sentences })
+    Ok(found)
+}
+
+/// Whether a tokeniser has cut a text to the longest that the model reads: what stands at its start or end has no token.
+fn is_truncated(text: &str, tokens: &[PlacedToken], longest: usize) -> bool {
+    let places = || tokens.iter().filter_map(|token| token.bytes.as_ref());
+    let written = text.len() - text.trim_start().len()..text.trim_end().len();
+    tokens.len() == longest
+        && (places().all(|bytes| bytes.start > written.start)
+            || places().all(|bytes| bytes.end < written.end))
 }
 
 /// How frequent tokens are, and what that depends on.
@@ -155,4 +174,24 @@ pub fn count(split: String, texts: &[String], subject: &dyn Subject) -> anyhow::
         tokens.extend(placed.filter(|token| token.bytes.is_some()).map(|token| token.id));
     }
     Ok(Frequencies { split, sha256: format!("{:x}", hasher.finalize()), ranks: Ranks::count(tokens.iter()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "old dogs" between two symbols, with room for four tokens; spaces around it have no token.
+    #[test]
+    fn a_text_is_truncated_where_characters_have_no_token() {
+        let token = |bytes| PlacedToken { id: 5, bytes: Some(bytes) };
+        let around = |inner: &[std::ops::Range<usize>]| {
+            let symbol = std::iter::once(PlacedToken::symbol(0));
+            symbol.clone().chain(inner.iter().cloned().map(token)).chain(symbol).collect::<Vec<_>>()
+        };
+        let whole = around(&[1..4, 5..9]);
+        assert!(!is_truncated(" old dogs ", &whole, 4));
+        assert!(is_truncated(" old dogs bark", &whole, 4), "its end is cut off");
+        assert!(is_truncated("x old dogs", &around(&[2..5, 6..10]), 4), "its start is cut off");
+        assert!(!is_truncated(" old dogs \u{200b}x", &whole, 9), "there was room for more");
+    }
 }

@@ -161,7 +161,7 @@ fn a_classifier_is_looked_at_on_trees_of_a_file() {
     let expected = [
         "confidence ",
         "positional ",
-        "positional-all ",
+        "positional-there ",
         "rare rarest",
         "rare two-rarest",
         "syntactic amod:modifier->noun",
@@ -200,7 +200,7 @@ fn a_split_without_trees_has_no_dependencies() {
     let left_out = "dependencies are left out: these sentences have no trees";
     command.assert().success().stderr(contains(left_out)).stderr(contains("240 sentences of `test`"));
     let functions = functions(&rows(folder.path(), TABLE));
-    assert_eq!(functions, ["confidence ", "positional ", "positional-all "].map(str::to_owned).into());
+    assert_eq!(functions, ["confidence ", "positional ", "positional-there "].map(str::to_owned).into());
 }
 
 #[test]

@@ -56,8 +56,8 @@ impl<'a> Curve<'a> {
     }
 
     /// Whether a row belongs to this curve.
-    pub fn holds(&self, other: &PruningRow) -> bool {
-        self.row(0, &HeadSet::none(), "").family() == other.family()
+    pub fn holds(&self, other: &impl TestedRow) -> bool {
+        self.family().0 == other.family()
     }
 
     /// What its family of tests is called, and how many rows it has.
@@ -149,34 +149,47 @@ pub fn draw(
     rows: &mut MeasuredRows<PruningRow>,
 ) -> anyhow::Result<()> {
     rows.renew(|row| curves.iter().any(|curve| curve.holds(row)));
+    let sets = sets(pruning, curves, rows)?;
+    Ok(rows.measure(pruning.subject, &pruning.scored, BASE, sets)?)
+}
+
+/// The head sets of all steps, with the rows that are missing; none at all if all are there.
+///
+/// # Errors
+/// If heads cannot be ordered, or a row is of another order than now.
+pub fn sets<R: TestedRow + From<PruningRow>>(
+    pruning: &Pruning<'_>,
+    curves: &[Curve<'_>],
+    rows: &MeasuredRows<R>,
+) -> anyhow::Result<Vec<RowSet<R>>> {
     let metric = pruning.metric().name();
-    let of_step = |curve: &Curve<'_>, step: usize| curve.row(step, &HeadSet::none(), metric);
+    let of_step = |curve: &Curve<'_>, step: usize| R::from(curve.row(step, &HeadSet::none(), metric));
     let is_due = |curve: &Curve<'_>| (0..curve.counts().len()).any(|step| rows.is_due(&of_step(curve, step)));
     if !curves.iter().any(is_due) {
-        return Ok(());
+        return Ok(Vec::new());
     }
     // All sets of all curves, whichever rows are there: what sets share, down to the last digit, must not depend on that.
     let mut sets = Vec::new();
     let mut intact = IntactScores::new();
     for curve in curves {
         let stored = |step: usize| rows.rows().find(|stored| stored.key() == of_step(curve, step).key());
-        let complete: Option<Vec<&PruningRow>> = (0..curve.counts().len()).map(stored).collect();
+        let complete: Option<Vec<&R>> = (0..curve.counts().len()).map(stored).collect();
         if let Some(complete) = complete {
             // Heads need not be ordered again for rows that are there.
             for row in complete {
-                RowSet::add(&mut sets, row.masked_heads.parse()?, None);
+                RowSet::add(&mut sets, row.masked_heads().unwrap_or_default().parse()?, None);
             }
             continue;
         }
         for (step, masked) in curve.steps(pruning, &mut intact)?.into_iter().enumerate() {
             if let Some(stored) = stored(step) {
-                check_heads(stored, &stored.masked_heads, Some(&masked))?;
+                check_heads(stored, stored.masked_heads().unwrap_or_default(), Some(&masked))?;
             }
-            let row = Some(curve.row(step, &masked, metric)).filter(|row| rows.is_due(row));
+            let row = Some(R::from(curve.row(step, &masked, metric))).filter(|row| rows.is_due(row));
             RowSet::add(&mut sets, masked, row);
         }
     }
-    Ok(rows.measure(pruning.subject, &pruning.scored, BASE, sets)?)
+    Ok(sets)
 }
 
 /// A row without scores, which follow when it is measured.

@@ -1,15 +1,17 @@
 //! More and more heads: Michel et al. (2019), Section 4.2, Figures 3 and 6, and Section 5, Figure 4.
 //!
 //! Heads sorted by increasing score over the whole model, or over one attention type, and the test score with the first
-//! 10, 20, .. 100 % of them masked. Beyond the paper, `--search` looks for better sets than any order gives.
+//! 10, 20, .. 100 % of them masked. Beyond the paper, `--search` looks for better sets than any order gives, and `--retrain` trains
+//! the model on without the heads of each step.
 mod curve;
 mod export;
+mod retrain;
 mod search;
 mod split;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout, HeadScores, HeadSet};
 use experiment::{
@@ -23,6 +25,7 @@ use subject::{Description, Scored, Subject};
 
 use curve::Curve;
 use export::ExportArgs;
+use retrain::Retraining;
 use search::{Search, SearchArgs};
 
 /// Masks more and more heads, the least important first, and scores the test set (Figures 3, 4 and 6).
@@ -72,6 +75,12 @@ struct Args {
     #[arg(long)]
     rescale: bool,
 
+    /// Train the model on without the heads of each step for so many epochs, its recipe begun anew, and write prune-and-retrain.csv:
+    /// a curve of its own, with the updates that each step has cost. Each step goes on from the intact model, of whose encoder alone
+    /// weights are trained with --attention enc-enc; step 0, which closes no head, is trained on as long
+    #[arg(long, value_name = "EPOCHS", conflicts_with_all = ["search", "recompute", "rescale"], value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    retrain: Option<u64>,
+
     #[command(flatten)]
     test: TestArgs,
 
@@ -115,7 +124,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
         is_of_scored,
     )?;
     exports.check_tested(args.test.testing(None, args.shared.seed), None)?;
-    let experiment = if search.is_some() { "joint-search" } else { "iterative-prune" };
+    let retraining = args.retrain.map(|epochs| (epochs as usize, args.shared.seed()));
+    let retraining =
+        retraining.map(|settings| Retraining::new(&description, &machine, settings)).transpose()?;
+    let experiment = match (&search, &retraining) {
+        (Some(_), _) => "joint-search",
+        (None, Some(_)) => retrain::EXPERIMENT,
+        (None, None) => "iterative-prune",
+    };
     let path = args.shared.output_path(experiment, &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
@@ -129,6 +145,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
         None
     };
     let pruning = Pruning { args, subject: subject.as_ref(), scored, estimate, oracle };
+    if let Some(retraining) = &retraining {
+        let Finished { path, .. } = retrain::run(retraining, &pruning, &pools, &path)?;
+        println!("{}", path.display());
+        return Ok(());
+    }
     // What there is to refuse is refused before a file of rows is touched.
     if let Some(search) = &search {
         search.check_metric(&pruning)?;
@@ -155,7 +176,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses --shard where a step needs those before it, or a whole curve is asked for.
+/// Refuses --shard where a step needs those before it, or a whole curve is asked for, and exports where there is none of them.
 ///
 /// # Errors
 /// If that is so.
@@ -167,6 +188,13 @@ fn check_shard(args: &Args) -> anyhow::Result<()> {
         args.shared.refuse_shard(
             "with --recompute each step is scored on the model without the heads of those before it",
         )?;
+    }
+    if args.retrain.is_some() {
+        args.shared.refuse_shard("with --retrain models are trained one after another")?;
+        ensure!(
+            !args.export.is_asked_for(),
+            "an export is of the model as it was trained: leave out --retrain"
+        );
     }
     if args.export.is_asked_for() {
         args.shared.refuse_shard(

@@ -30,7 +30,7 @@ pub use names::{Attention, Head, Scope, UnknownName};
 pub use order::{FLOOR, Order};
 pub use rows::{
     AblationRow, BASE, CorrelationRow, DynamicsRow, GateFilmRow, GateRow, HeadFunctionRow, ImportanceRow,
-    Method, PruningRow, RelevanceRow, Row, SpeedRow, TestedRow, Tests, TrainingRow,
+    Method, PruningRow, RelevanceRow, RetrainedRow, Row, SpeedRow, TestedRow, Tests, TrainingRow,
 };
 pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};

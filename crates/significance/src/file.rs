@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
 use records::{
-    AblationRow, CorrelationRow, DynamicsRow, GateRow, Order, PruningRow, RowWriter, Signature, TestedRow,
+    AblationRow, CorrelationRow, DynamicsRow, GateRow, Order, PruningRow, RetrainedRow, RowWriter, Signature,
+    TestedRow,
 };
 use serde_json::Value;
 
@@ -84,6 +85,9 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
             Ok(tested(retest_rows::<DynamicsRow>(path, &measured, testing)?.len(), Vec::new()))
         }
         RowType::Gates => Ok(tested(retest_rows::<GateRow>(path, &measured, testing)?.len(), Vec::new())),
+        RowType::Retrained => {
+            Ok(tested(retest_rows::<RetrainedRow>(path, &measured, testing)?.len(), Vec::new()))
+        }
         RowType::Ablation => {
             Ok(tested(retest_rows::<AblationRow>(path, &measured, testing)?.len(), Vec::new()))
         }

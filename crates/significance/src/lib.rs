@@ -31,6 +31,7 @@ pub(crate) enum RowType {
     Dynamics,
     Gates,
     Pruning,
+    Retrained,
 }
 
 impl RowType {
@@ -40,6 +41,7 @@ impl RowType {
             "iterative-prune" | "joint-search" => Self::Pruning,
             "training-dynamics" => Self::Dynamics,
             "train-gates" => Self::Gates,
+            "prune-and-retrain" => Self::Retrained,
             _ => Self::Ablation,
         }
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use records::{
-    AblationRow, DynamicsRow, Existing, GateRow, Part, Provenance, PruningRow, Row, RowWriter, Shard,
-    ShardLock, Signature, Stored, TestedRow, check_agreement, finish_publishing, shards_of,
+    AblationRow, DynamicsRow, Existing, GateRow, Part, Provenance, PruningRow, RetrainedRow, Row, RowWriter,
+    Shard, ShardLock, Signature, Stored, TestedRow, check_agreement, finish_publishing, shards_of,
 };
 
 use crate::{Error, RowType, test_rows};
@@ -44,6 +44,7 @@ pub fn merge(path: &Path) -> Result<Merged, Error> {
         RowType::Pruning => Shards::<PruningRow>::read(path, &locks)?.join(path),
         RowType::Dynamics => Shards::<DynamicsRow>::read(path, &locks)?.join(path),
         RowType::Gates => Shards::<GateRow>::read(path, &locks)?.join(path),
+        RowType::Retrained => Shards::<RetrainedRow>::read(path, &locks)?.join(path),
         RowType::Ablation => Shards::<AblationRow>::read(path, &locks)?.join(path),
     };
     let shards = locks.len();

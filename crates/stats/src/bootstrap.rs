@@ -265,7 +265,7 @@ impl Chunk {
 }
 
 /// The segments of one resample: as many as there are, with replacement.
-fn draw(segments: usize, seed: u64, stream: u64) -> impl Iterator<Item = usize> {
+pub(crate) fn draw(segments: usize, seed: u64, stream: u64) -> impl Iterator<Item = usize> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(stream);
     let segments = u32::try_from(segments).expect("a test set has fewer than 2^32 segments");

@@ -3,8 +3,10 @@
 //! The ratio estimator of Cochran (1977), *Sampling Techniques*, Chapter 6: Σ numerator / Σ denominator, not the mean of the
 //! segments' shares. Segments are what is drawn, since what happens within one hangs together.
 
-use crate::bootstrap::{Change, Interval, LEAST_FOR_INTERVAL, paired_bootstrap, percentile_interval};
-use crate::{Error, SegmentStatistics};
+use crate::bootstrap::{
+    Change, Interval, LEAST_FOR_INTERVAL, Scores, changes, draw, percentile_interval, weighted,
+};
+use crate::{Error, SegmentStatistics, score};
 
 /// What one segment adds to a share.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -23,25 +25,26 @@ impl SegmentStatistics for RatioStatistics {
         [self.numerator, self.denominator]
     }
 
-    /// 0 without a trial.
+    /// NaN without a trial.
     fn score(sums: &[f64]) -> f64 {
-        if sums[1] == 0.0 { 0.0 } else { sums[0] / sums[1] }
+        sums[0] / sums[1]
     }
 }
 
-/// A share on the test set and on its resamples.
+/// A share on the test set and on its resamples. Equal places belong to the same resample; one without a trial has no share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResampledShare {
-    /// On the test set.
+    /// On the test set; 0 without a trial.
     pub share: f64,
     /// In each resample.
-    pub resampled: Vec<f64>,
+    pub resampled: Vec<Option<f64>>,
     /// In each resample, minus that of the baseline.
-    pub margins: Vec<f64>,
+    pub margins: Vec<Option<f64>>,
 }
 
 impl ResampledShare {
-    /// The 95 % percentile interval of the share; absent with fewer than [`LEAST_FOR_INTERVAL`] resamples.
+    /// The 95 % percentile interval of the share, over the resamples that have one; absent if those are fewer than
+    /// [`LEAST_FOR_INTERVAL`], or than the others.
     pub fn interval(&self) -> Option<Interval> {
         interval(&self.resampled)
     }
@@ -52,18 +55,19 @@ impl ResampledShare {
     }
 }
 
-fn interval(values: &[f64]) -> Option<Interval> {
-    let is_enough = values.len() >= LEAST_FOR_INTERVAL;
-    if is_enough { percentile_interval(values) } else { None }
+fn interval(values: &[Option<f64>]) -> Option<Interval> {
+    let known: Vec<f64> = values.iter().copied().flatten().collect();
+    let is_enough = known.len() >= LEAST_FOR_INTERVAL && 2 * known.len() >= values.len();
+    if is_enough { percentile_interval(&known) } else { None }
 }
 
 /// The shares of several candidates on the same resamples of the segments, by themselves and beside a baseline.
 ///
-/// - `baseline`: of each segment; numerators of 0 where there is nothing to compare with
+/// - `baseline`: of each segment, its trials those of the candidates; without any where there is nothing to compare with
 /// - `candidates`: of each, the segments' statistics, as many as of the baseline
 ///
 /// # Errors
-/// As for [`paired_bootstrap`].
+/// [`Error::Empty`] without segments, [`Error::NotFinite`] if a number is NaN or infinite.
 ///
 /// # Panics
 /// If a candidate has other segments than the baseline.
@@ -73,28 +77,31 @@ pub fn resampled_shares(
     resamples: usize,
     seed: u64,
 ) -> Result<Vec<ResampledShare>, Error> {
-    let none: Vec<RatioStatistics> =
-        baseline.iter().map(|segment| RatioStatistics { numerator: 0.0, ..*segment }).collect();
-    let changes = |variant: &[RatioStatistics]| -> Vec<Change<RatioStatistics>> {
-        crate::bootstrap::changes(baseline, variant)
+    if baseline.is_empty() {
+        return Err(Error::Empty);
+    }
+    let is_finite =
+        |segment: &RatioStatistics| segment.numerator.is_finite() && segment.denominator.is_finite();
+    if !candidates.iter().flatten().chain(baseline).all(is_finite) {
+        return Err(Error::NotFinite);
+    }
+    let variants: Vec<Vec<Change<RatioStatistics>>> =
+        candidates.iter().map(|own| changes(baseline, own)).collect();
+    let drawn =
+        |stream: u64, times: &mut dyn FnMut(usize)| draw(baseline.len(), seed, stream).for_each(times);
+    let Scores { base, variants } = weighted(baseline, &variants, resamples, drawn);
+    let known = |share: f64| Some(share).filter(|share| share.is_finite());
+    let share = |(own, resampled): (&Vec<RatioStatistics>, Vec<f64>)| ResampledShare {
+        share: known(score(own)).unwrap_or_default(),
+        margins: resampled.iter().zip(&base).map(|(own, base)| known(own - base)).collect(),
+        resampled: resampled.into_iter().map(known).collect(),
     };
-    // First what never hits: its lag behind the baseline is what the baseline itself comes to.
-    let variants: Vec<_> =
-        std::iter::once(changes(&none)).chain(candidates.iter().map(|own| changes(own))).collect();
-    let mut found = paired_bootstrap(baseline, &variants, resamples, seed)?.into_iter();
-    let lag = found.next().map_or(Vec::new(), |none| none.deltas);
-    let share = |found: crate::bootstrap::Resampled| ResampledShare {
-        share: found.variant,
-        resampled: found.deltas.iter().zip(&lag).map(|(lead, lag)| lead - lag).collect(),
-        margins: found.deltas,
-    };
-    Ok(found.map(share).collect())
+    Ok(candidates.iter().zip(variants).map(share).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::score;
 
     fn segments(counts: &[(f64, f64)]) -> Vec<RatioStatistics> {
         counts.iter().map(|&(numerator, denominator)| RatioStatistics { numerator, denominator }).collect()
@@ -104,7 +111,7 @@ mod tests {
     #[test]
     fn a_share_is_a_sum_over_a_sum() {
         assert_eq!(score(&segments(&[(1.0, 1.0), (1.0, 3.0), (0.0, 0.0)])), 0.5);
-        assert_eq!(score(&segments(&[(0.0, 0.0)])), 0.0);
+        assert!(score(&segments(&[(0.0, 0.0)])).is_nan());
     }
 
     /// One segment with two trials, one with six: a resample is both, twice the first or twice the second. The baseline hits
@@ -115,11 +122,11 @@ mod tests {
         let candidate = segments(&[(2.0, 2.0), (3.0, 6.0)]);
         let found = resampled_shares(&baseline, &[candidate, baseline.clone()], 200, 3).unwrap();
         assert_eq!((found[0].share, found[1].share), (0.625, 0.5));
-        for (share, margin) in found[0].resampled.iter().zip(&found[0].margins) {
+        for (share, margin) in found[0].resampled.iter().flatten().zip(found[0].margins.iter().flatten()) {
             assert!([0.625, 1.0, 0.5].iter().any(|known| (share - known).abs() < 1e-12), "{share}");
             assert!((share - margin - 0.5).abs() < 1e-12, "{share} {margin}");
         }
-        assert!(found[1].margins.iter().all(|&margin| margin == 0.0));
+        assert!(found[1].margins.iter().all(|&margin| margin == Some(0.0)));
         let interval = found[0].interval().unwrap();
         assert!((interval.low - 0.5).abs() < 1e-12 && (interval.high - 1.0).abs() < 1e-12);
         assert_eq!(found[0].margin_interval().map(|interval| interval.low), Some(0.0));
@@ -143,5 +150,46 @@ mod tests {
         let own = segments(&[(1.0, 2.0)]);
         let found = resampled_shares(&own, std::slice::from_ref(&own), 0, 1).unwrap();
         assert_eq!((found[0].share, found[0].interval()), (0.5, None));
+    }
+
+    /// A segment with two trials, both of them hits, among others without any: a resample has a share of 1 or none, never one of 0.
+    /// Among 2 segments (1/2)² of the resamples miss it, among 10 (9/10)^10.
+    #[test]
+    fn a_resample_without_a_trial_has_no_share() {
+        let found = |others: usize, trials: f64| {
+            let own = segments(&[vec![(trials, trials)], vec![(0.0, 0.0); others]].concat());
+            resampled_shares(&vec![RatioStatistics::default(); own.len()], &[own], 2_000, 5)
+                .unwrap()
+                .remove(0)
+        };
+        let one = Some(Interval { low: 1.0, high: 1.0 });
+        for (others, missing) in [(1, 0.25), (9, 0.9_f64.powi(10))] {
+            let found = found(others, 2.0);
+            assert!(found.resampled.iter().all(|share| share.is_none_or(|share| share == 1.0)));
+            let empty = found.resampled.iter().filter(|share| share.is_none()).count() as f64 / 2_000.0;
+            // a deviation of at most sqrt(1/4 / 2,000) = 0.011
+            assert!((empty - missing).abs() < 0.05, "{empty} of {missing}");
+            assert_eq!((found.interval(), found.share), (one, 1.0));
+            assert_eq!(found.margin_interval(), None, "a baseline without a trial is none");
+        }
+        let nothing = found(9, 0.0);
+        assert_eq!((nothing.interval(), nothing.share), (None, 0.0));
+    }
+
+    #[test]
+    fn more_than_half_without_a_trial_make_no_interval() {
+        let share = |known: usize, empty: usize| {
+            let resampled = [vec![Some(0.5); known], vec![None; empty]].concat();
+            ResampledShare { share: 0.5, margins: Vec::new(), resampled }.interval().is_some()
+        };
+        assert!(share(50, 50) && !share(50, 51) && !share(38, 0) && share(39, 0));
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        let own = segments(&[(f64::NAN, 1.0), (1.0, 1.0)]);
+        let refused = resampled_shares(&segments(&[(0.0, 1.0); 2]), &[own], 10, 1);
+        assert!(matches!(refused, Err(Error::NotFinite)));
+        assert!(matches!(resampled_shares(&[], &[Vec::new()], 10, 1), Err(Error::Empty)));
     }
 }

@@ -109,6 +109,14 @@ impl Description {
         self.described.outline().shifted
     }
 
+    /// Refuses a subject through whose model relevance cannot be followed, whatever it is trained to.
+    ///
+    /// # Errors
+    /// If that is so.
+    pub fn check_relevance(&self) -> Result<(), Error> {
+        if self.described.outline().follows_relevance { Ok(()) } else { Err(Error::NoRelevance) }
+    }
+
     /// Files with gold trees that the subject's file names, in CoNLL-U.
     ///
     /// # Errors

@@ -8,7 +8,8 @@ pub struct Reading {
     pub attention: Attention,
     /// Whether a token sees those that follow it.
     pub sees_future: bool,
-    /// Symbols that end a text.
+    /// Symbols that end a text: of a translator `</s>`; of a classifier what stands behind its text, `[SEP]` or `</s>`; of a
+    /// language model those that its configuration names, of which GPT-2 puts one before its texts too.
     pub ends: Vec<u32>,
     /// Tokens of the longest text that the model can read.
     pub longest: usize,
@@ -34,14 +35,9 @@ impl TextAttention {
         Self { tokens, heads, layers }
     }
 
-    /// Whether no weight is NaN.
+    /// Whether all weights are numbers, neither NaN nor infinite.
     pub(crate) fn is_finite(&self) -> bool {
         self.layers.iter().flatten().all(|weight| weight.is_finite())
-    }
-
-    /// Number of tokens.
-    pub fn tokens(&self) -> usize {
-        self.tokens
     }
 
     /// What a query gives to each key: a distribution over the tokens, or zeros for a head that was removed.
@@ -70,6 +66,6 @@ mod tests {
         let attention = TextAttention::new(3, vec![layer(0), layer(1)]);
         let id = HeadId::from_index(Attention::SelfAttention, 1, 1);
         assert_eq!(attention.row(id, 2), [1120.0, 1121.0, 1122.0]);
-        assert_eq!((attention.row(id, 0)[0], attention.tokens()), (1100.0, 3));
+        assert_eq!(attention.row(id, 0)[0], 1100.0);
     }
 }

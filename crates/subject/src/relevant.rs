@@ -1,7 +1,7 @@
 //! How much of what a model says goes back to each head.
 use std::collections::BTreeMap;
 
-use core_masking::{HeadId, Relevance};
+use core_masking::{HeadId, Relevance, to_vec};
 
 use crate::error::Error;
 
@@ -10,6 +10,8 @@ use crate::error::Error;
 pub struct SegmentRelevance {
     /// Number of target positions: of a translation its tokens, of a class one.
     pub targets: usize,
+    /// What does not reach the embeddings of the 1 at the greatest logit, or reaches them too often: `|1 - sum|`.
+    pub lost: f64,
     /// Of each head.
     pub heads: BTreeMap<HeadId, HeadRelevance>,
 }
@@ -25,7 +27,7 @@ pub struct HeadRelevance {
 
 impl SegmentRelevance {
     /// # Errors
-    /// If a number is none.
+    /// If a number is NaN or infinite.
     pub(crate) fn new(found: &Relevance) -> Result<Self, Error> {
         let (shares, whole) = (found.shares(), found.by_head());
         let of = |(id, shares): (HeadId, Vec<f64>)| {
@@ -34,7 +36,9 @@ impl SegmentRelevance {
         };
         let targets = whole.values().next().map_or(0, Vec::len);
         let heads: BTreeMap<HeadId, HeadRelevance> = shares.into_iter().map(of).collect();
+        let lost: f64 = to_vec::<f64>(&found.left).into_iter().map(|left| (1.0 - left).abs()).sum();
         let is_finite = |head: &HeadRelevance| head.share.is_finite() && head.undivided.is_finite();
-        if heads.values().all(is_finite) { Ok(Self { targets, heads }) } else { Err(Error::NotFinite) }
+        let is_sound = lost.is_finite() && heads.values().all(is_finite);
+        if is_sound { Ok(Self { targets, lost, heads }) } else { Err(Error::NotFinite) }
     }
 }

@@ -71,7 +71,7 @@ pub trait Subject {
     /// The relevance of all heads for what the intact model says of each segment of a split, in double precision.
     ///
     /// # Errors
-    /// If relevance cannot be followed through the model, the split is at fault, or a number is none.
+    /// If relevance cannot be followed through the model, the split is at fault, or a number is NaN or infinite.
     fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error>;
 
     /// What the model says of the segments before anything is decided, with the heads of `masked` masked: the logits of

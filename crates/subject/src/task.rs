@@ -197,6 +197,11 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         Err(Error::NoRelevance)
     }
 
+    /// What segments take of the memory while relevance is followed through one after another.
+    fn relevance_load<'a>(_: &'a Self::Model, _: &Self::Encoded) -> Result<Load<'a>, Error> {
+        Err(Error::NoRelevance)
+    }
+
     /// The relevance of all heads for what the model says of a segment.
     fn relevance(_: &Self::Model, _: &Self::Encoded, _row: usize, _: Rule) -> Result<Relevance, Error> {
         Err(Error::NoRelevance)
@@ -230,7 +235,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     }
 
     /// How the heads of the model read a text.
-    fn reading(model: &Self::Model) -> Reading;
+    fn reading(&self, model: &Self::Model) -> Reading;
 
     /// The tokens of a text as the model reads it, with their places; `None` if the tokeniser does not know these.
     fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error>;
@@ -254,6 +259,8 @@ pub(crate) struct Outline<'a> {
     pub epochs: Option<usize>,
     /// Checkpoints of the training that stay; those of all epochs if absent.
     pub dynamics: Option<&'a DynamicsSpec>,
+    /// Whether relevance can be followed through its models.
+    pub follows_relevance: bool,
     /// Sentences with trees, if there are any.
     pub functions: Option<&'a FunctionsSpec>,
     /// What of the paper its results stand beside, where its file says so.

@@ -3,7 +3,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use core_masking::importance::Measured;
-use core_masking::{AttentionRecord, Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal, Rule, to_vec};
+use core_masking::{
+    Attention, AttentionRecord, Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal, Rule, to_vec,
+};
 use corpus::batches::longest_first_rows;
 use corpus::placed::PlacedToken;
 use records::Identity;
@@ -136,8 +138,7 @@ impl<T: Task> Subject for TaskSubject<T> {
     fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error> {
         let exact = T::exact(&self.model)?;
         let encoded = self.encode(on)?;
-        // as much as derivatives take, which are handed down alike
-        let load = T::measuring_load(&exact, &encoded, &BTreeSet::from([Measure::AttentionGradient]));
+        let load = T::relevance_load(&exact, &encoded)?;
         let job = |model: &T::Model, batch: &[usize]| {
             let of_row = |&row: &usize| SegmentRelevance::new(&T::relevance(model, &encoded, row, rule)?);
             batch.iter().map(of_row).collect::<Result<Vec<_>, Error>>()
@@ -164,7 +165,7 @@ impl<T: Task> Subject for TaskSubject<T> {
     }
 
     fn reading(&self) -> Reading {
-        T::reading(&self.model)
+        self.task.reading(&self.model)
     }
 
     fn place(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {
@@ -178,9 +179,10 @@ impl<T: Task> Subject for TaskSubject<T> {
         each: &mut dyn FnMut(usize, TextAttention) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let load = T::reading_load(&self.model, texts.iter().map(|text| text.len()).collect());
+        let attention = self.reading().attention;
         let job = |model: &T::Model, batch: &[usize]| {
             let rows: Vec<&[u32]> = batch.iter().map(|&row| texts[row]).collect();
-            attention_of::<T>(model, &rows)
+            attention_of::<T>(attention, model, &rows)
         };
         self.over_batches((&self.model, &load), "reading", job, |batch, found| {
             batch.iter().zip(found).try_for_each(|(&row, attention)| each(row, attention))
@@ -238,12 +240,15 @@ impl<T: Task> Subject for TaskSubject<T> {
     }
 }
 
-/// Attention weights of each text of a batch.
-fn attention_of<T: Task>(model: &T::Model, texts: &[&[u32]]) -> Result<Vec<TextAttention>, Error> {
+/// Attention weights of this type in each text of a batch.
+fn attention_of<T: Task>(
+    attention: Attention,
+    model: &T::Model,
+    texts: &[&[u32]],
+) -> Result<Vec<TextAttention>, Error> {
     let record = AttentionRecord::default();
     let gates = Gates::open(&model.layout(), model.options()).recorded_in(&record);
     no_grad(|| T::read_texts(model, texts, &gates))?;
-    let attention = T::reading(model).attention;
     let recorded = record.take();
     let layers = recorded.iter().filter(|((of, _), _)| *of == attention).map(|(_, weights)| weights);
     let layers: Vec<_> = layers.collect(); // in the order of layers

@@ -1,7 +1,7 @@
 //! How the trained model of a subject is trained on under gates, whatever its task.
 use std::path::{Path, PathBuf};
 
-use core_masking::HardConcrete;
+use core_masking::{Attention, HardConcrete};
 use records::{Identity, TrainingRow, read_complete};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -27,6 +27,12 @@ pub enum TrainedPart {
 }
 
 impl TrainedPart {
+    /// What is trained where heads of this attention type, or `all`, may be closed, unless something else is asked for: the
+    /// encoder if they are all in it, as in Voita et al. (2019).
+    pub fn usual(attention: &str) -> Self {
+        if attention == Attention::EncEnc.to_string() { Self::Encoder } else { Self::All }
+    }
+
     fn holds(self, name: &str) -> bool {
         self == Self::All || name.contains(".encoder.")
     }

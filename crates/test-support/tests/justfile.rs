@@ -51,9 +51,9 @@ fn commands_in(page: &str) -> Vec<String> {
             block.split('`').skip(1).step_by(2).collect()
         } else {
             let lines = block.strip_prefix("sh\n").unwrap_or_default().lines();
-            lines.flat_map(|line| line.split(" #").next().unwrap_or_default().split("&&")).collect()
+            lines.map(|line| line.split(" #").next().unwrap_or_default()).collect()
         };
-        for code in code {
+        for code in code.into_iter().flat_map(|code| code.split("&&")) {
             let words = code.split_whitespace().collect::<Vec<_>>().join(" ");
             let needed = words.split('[').next().unwrap_or_default().trim_end();
             let filled = needed.replace("<subject>", "demo-translation").replace("<name>", "demo-language");
@@ -70,7 +70,7 @@ fn commands_in(page: &str) -> Vec<String> {
 #[test]
 fn commands_are_found_in_shell_and_in_text() {
     let page = "`just train <subject>` and `-table3`\n```sh\njust a --b \"c d\"  # why\nx && just e\n```\n`just f [g [h]]`, \
-                `cargo run --bin i`\n```toml\n# just j\n```\n`k`";
+                `cargo run --bin i`\n```toml\n# just j\n```\n`k`, `just l &&\njust m`";
     let found = [
         "just train demo-translation",
         "just reproduce-table3",
@@ -78,6 +78,8 @@ fn commands_are_found_in_shell_and_in_text() {
         "just e",
         "just f",
         "cargo run --bin i",
+        "just l",
+        "just m",
     ];
     assert_eq!(commands_in(page), found);
 }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
-use core_masking::{Attention, HeadLayout};
+use core_masking::HeadLayout;
 use experiment::{EstimateArgs, Export, Selection, SharedArgs, has_duplicates};
 use records::Method;
 use significance::TestArgs;
@@ -161,17 +161,16 @@ impl Args {
     /// # Errors
     /// If the encoder is asked for of a model that has no decoder beside it, or whose decoder has gates.
     pub fn part(&self, layout: &HeadLayout) -> anyhow::Result<TrainedPart> {
-        let is_encoder = self.attention.name(layout) == Attention::EncEnc.to_string();
+        let usual = TrainedPart::usual(&self.attention.name(layout));
         match self.train {
-            Some(Part::Encoder) if !is_encoder => {
+            Some(Part::Encoder) if usual != TrainedPart::Encoder => {
                 bail!(
                     "--train encoder needs gates on its heads alone: give --attention enc-enc of a translator"
                 )
             }
             Some(Part::All) => Ok(TrainedPart::All),
             Some(Part::Encoder) => Ok(TrainedPart::Encoder),
-            None if is_encoder => Ok(TrainedPart::Encoder),
-            None => Ok(TrainedPart::All),
+            None => Ok(usual),
         }
     }
 

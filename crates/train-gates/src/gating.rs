@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use core_masking::{HeadId, HeadSet, Removal};
 use experiment::{Estimate, Export, MeasuredRows, RowSet, random_order};
-use records::{BASE, GateRow, Identity, Method, Order, Row};
+use records::{GateRow, Identity, Method, Order, Row};
 use subject::{FineTuned, Scored, Subject};
 use training::{Pull, stop};
 
@@ -121,10 +121,8 @@ impl GateExperiment<'_> {
             Ok(())
         })?;
         subject.metric(&self.scored.split).name().clone_into(&mut row.metric);
-        // What rows are compared with is the model before it is trained on.
-        rows.measure_on(self.base.evaluator(&self.scored, 0)?.as_mut(), BASE, Vec::new())?;
         let set = RowSet { masked, rows: vec![row] };
-        Ok(rows.measure_on(subject.evaluator(&self.scored, 0)?.as_mut(), BASE, vec![set])?)
+        Ok(rows.measure_other(subject.as_ref(), self.base, &self.scored, set)?)
     }
 
     /// Writes the model that gates made, without the heads that they closed.

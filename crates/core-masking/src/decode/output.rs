@@ -110,6 +110,33 @@ mod tests {
         (found - expected).nan_to_num(0.0, None, None).abs().max().double_value(&[])
     }
 
+    /// In bfloat16 logits are those of the product in that precision, and their sums are made in single precision: not of 1,089
+    /// tokens whose rounded exponentials would add up to a multiple of 8.
+    #[test]
+    fn reduced_precision_is_summed_up_in_single() {
+        let options = (Kind::Float, Device::Cpu);
+        let numbers = |shape: &[i64], step: f64| {
+            let count: i64 = shape.iter().product();
+            ((Tensor::arange(count, options) * step).sin().view(shape) * 4.0).to_kind(Kind::BFloat16)
+        };
+        let (weight, hidden) = (numbers(&[TILE + 65, 5], 0.7), numbers(&[3, 5], 1.3));
+        for bias in [numbers(&[TILE + 65], 0.3), Tensor::zeros([TILE + 65], (Kind::BFloat16, Device::Cpu))] {
+            let rules = OutputRules { banned: vec![7], renormalised: false, end_forced: false };
+            let found = OutputLayer::new(&weight, &bias, &rules).logits(&hidden);
+            assert_eq!((found.tiles.kind(), found.normaliser.kind()), (Kind::Float, Kind::Float));
+            let whole = hidden.linear(&weight, Some(&bias)).to_kind(Kind::Float);
+            let all = found.tiles.transpose(0, 1).flatten(1, 2).narrow(1, 0, TILE + 65);
+            let others = |of: &Tensor| of.index_fill(1, &Tensor::from_slice(&[7_i64]), 0.0);
+            // tiles may add up in another order than the whole: a unit in the last of the 8 bits of numbers up to 64
+            let gap = gap(&others(&all), &others(&whole));
+            assert!(gap <= 0.5, "{gap}");
+            assert!(all.select(1, 7).isinf().all().int64_value(&[]) == 1);
+            let expected = all.index_copy(1, &Tensor::from_slice(&[7_i64]), &whole.narrow(1, 7, 1));
+            let gap = self::gap(&found.normaliser, &expected.logsumexp(1, false));
+            assert!(gap < 1e-5, "{gap:e}");
+        }
+    }
+
     /// Three tiles, of which the last has 65 tokens; two tiles, of which the last is one banned token; and one that is no whole
     /// block. With a bias and without.
     #[test]

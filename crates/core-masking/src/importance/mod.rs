@@ -30,7 +30,7 @@ pub enum Measure {
     /// than one.
     NormalisedEntropy,
     /// The greatest attention weight of a query, the end-of-sentence symbol left out as a key; mean over queries: Voita et
-    /// al. (2019), Section 4. BERT has no such symbol, so nothing is left out.
+    /// al. (2019), Section 4. Of classifiers nothing is left out: `[SEP]` stands between two texts too.
     Confidence,
 }
 

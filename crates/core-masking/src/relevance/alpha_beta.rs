@@ -1,5 +1,5 @@
-//! The alpha-beta rule for steps of each position alone, on plain slices: what inputs add to outputs is another matrix at each
-//! position, which tensors could only hold and read from memory.
+//! The alpha-beta rule for steps that look at each position alone, on plain slices. What inputs add to outputs is a matrix of its
+//! own at each position, too many to be held as tensors.
 //!
 //! An output with relevance R gives an input `a z⁺ + c z⁻ = (a - c) z⁺ + c z`, where `a = R / 2 (Σ z⁺ + ε)` and
 //! `c = R / 2 (Σ z⁻ - ε)`. Of this the first term is added up here, and the second, which is linear in z, is left to the caller.
@@ -82,7 +82,7 @@ fn keep_above(z: &mut [f64]) -> (f64, f64) {
     for chunk in whole.by_ref() {
         for lane in 0..LANES {
             all[lane] += chunk[lane];
-            // quicker than `f64::max`, and hands on what is no number
+            // quicker than `f64::max`, and NaN stays NaN
             chunk[lane] = if chunk[lane] < 0.0 { 0.0 } else { chunk[lane] };
             above[lane] += chunk[lane];
         }

@@ -5,8 +5,8 @@
 //! each step to its inputs. The relevance of a head is what reaches its context, the input of W_o: the sum over neurons and
 //! positions, with its sign. [`Rule`] says how a step divides what it is given.
 //!
-//! The last step of every output is the same for all target positions, so they are rows `n` of one tensor: a translation of T
-//! tokens is handed down once, with T rows.
+//! All target positions go the same way through the model, so they are rows `n` of one tensor: relevance of a translation of T tokens
+//! is handed down once, with T rows.
 //!
 //! This is for models of [`EncoderLayer`](crate::encoder)s and the decoder on top of them, whose norms stand behind each
 //! sublayer: translators and classifiers, whatever their family. Language models, with norms before, rotary positions and
@@ -50,7 +50,7 @@ pub struct Relevance {
     modules: BTreeMap<(Attention, usize), Tensor>,
     /// The heads of each module that are there.
     kept: BTreeMap<(Attention, usize), Vec<i64>>,
-    /// The sum that reaches the embeddings, of each target position, `[targets]`.
+    /// The sum that reaches the embeddings, of each target position, `[targets]`: 1 where none of it is lost.
     pub left: Tensor,
 }
 
@@ -62,6 +62,9 @@ impl Relevance {
 
     /// The same, divided for each target position by the sum of the absolute values of the layer's heads. A layer without any
     /// relevance stays at 0.
+    ///
+    /// Differs from the paper, which normalises over the heads of a layer and does not say how: relevance has either sign, so that the
+    /// sum of a layer may come near 0, and what is divided by it may be anything.
     pub fn shares(&self) -> BTreeMap<HeadId, Vec<f64>> {
         self.read(|module| {
             let size = module.abs().sum_dim_intlist(1, true, None); // [targets, 1]

@@ -106,11 +106,14 @@ impl Rule {
     /// - `hidden`: `[position, d_model]`; the output layer: `[vocab, d_model]` and `[vocab]`
     /// - returns the relevance of `hidden`, `[position, position, d_model]`
     pub(super) fn greatest_logit(self, hidden: &Tensor, (embedding, bias): (&Tensor, &Tensor)) -> Tensor {
-        let positions = hidden.size()[0];
+        let (positions, options) = (hidden.size()[0], (hidden.kind(), hidden.device()));
         let top = hidden.linear(embedding, Some(bias)).argmax(-1, false); // [position]
         let z = hidden * embedding.index_select(0, &top); // [position, d_model]
         let each = match self {
-            Self::Paper => &z / z.sum_dim_intlist(-1, true, None),
+            Self::Paper => {
+                let (sum, one) = (z.sum_dim_intlist(-1, true, None), Tensor::ones([positions, 1], options)); // [position, 1]
+                divided(&one, &sum) * &z + equal_each(&one, &sum, z.size()[1])
+            }
             Self::AlphaBeta => {
                 let of_bias = bias.index_select(0, &top).unsqueeze(1) / z.size()[1] as f64;
                 let found = shares(&(z + of_bias), &[-1]);
@@ -118,7 +121,7 @@ impl Rule {
                 found / size.clamp_min(f64::MIN_POSITIVE)
             }
         };
-        Tensor::eye(positions, (hidden.kind(), hidden.device())).unsqueeze(-1) * each.unsqueeze(1)
+        Tensor::eye(positions, options).unsqueeze(-1) * each.unsqueeze(1)
     }
 }
 
@@ -239,6 +242,21 @@ mod tests {
         }
         let whole = |of: &Tensor| at_each(of).sum_dim_intlist(-1, false, None);
         assert_equal(&(whole(&sum.1[0]) + whole(&sum.1[1])), &whole(&sum.0), "of all");
+    }
+
+    /// Two logits of which the first is the greater: from (0, 0) both are 0, and the 1 is divided equally; from (1, -1) the
+    /// greatest, of the bias alone, gets 3 - 3 = 0, likewise; from (2, 1) it gets 6 + 3: 2/3 and 1/3.
+    #[test]
+    fn a_logit_that_nothing_adds_to_is_divided_equally() {
+        let hidden = Tensor::from_slice2(&[[0.0, 0.0], [1.0, -1.0], [2.0, 1.0]]);
+        let layer = (Tensor::from_slice2(&[[3.0, 3.0], [1.0, 1.0]]), Tensor::from_slice(&[0.5, 0.0]));
+        let found = Rule::Paper.greatest_logit(&hidden, (&layer.0, &layer.1));
+        let expected = [[0.5, 0.5], [0.5, 0.5], [2.0 / 3.0, 1.0 / 3.0]];
+        for (place, expected) in (0..).zip(expected) {
+            let own = found.get(place).get(place);
+            assert_equal(&own, &Tensor::from_slice(&expected), "its own position");
+        }
+        assert_equal(&found.sum(None), &Tensor::from(3.0), "and no other");
     }
 
     /// x = (1, 2), W = ((3, 1), (1, -1)), b = (1, 0), R = (1, 0): z = (3, 2) to the first output, without its bias. In shares

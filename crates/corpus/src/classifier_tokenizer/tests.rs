@@ -54,6 +54,12 @@ fn a_text_stands_between_special_tokens() {
 }
 
 #[test]
+fn the_end_is_the_symbol_behind_a_text() {
+    assert_eq!(from_list("{}", 16).end(), Some(3));
+    assert_eq!(from_list("{}", 4).end(), Some(3), "however short a text must be");
+}
+
+#[test]
 fn the_second_text_is_another_segment() {
     let encoded = from_list("{}", 16).encode("The cat", Some("sat."));
     assert_eq!(encoded.ids, [2, 5, 6, 3, 7, 13, 3]);

@@ -89,10 +89,14 @@ impl Block {
             return Err(wrong("the word has no form".to_owned()));
         }
         let has_space = !misc.split('|').any(|entry| entry == "SpaceAfter=No");
-        if id.contains('.') {
-            return Ok(()); // an empty node
-        }
         let due = self.words.len() + 1;
+        if let Some((word, place)) = id.split_once('.') {
+            let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            return match (word.parse::<usize>(), is_number(place) && place.parse() != Ok(0_u32)) {
+                (Ok(word), true) if due == word + 1 && !place.is_empty() => Ok(()),
+                _ => Err(wrong(format!("`{}` is no empty node behind word {}", shown(id), due - 1))),
+            };
+        }
         let form = form.to_owned();
         if let Some((first, last)) = id.split_once('-') {
             return match (first.parse(), last.parse::<usize>()) {
@@ -157,23 +161,30 @@ fn check_heads(words: &[Word]) -> Result<(), Fault> {
             return Err(Fault { line: words[0].line, reason: "the sentence has no root".to_owned() });
         }
     }
-    let is_rooted = |word: &&Word| {
-        let mut at = *word;
-        (0..count).any(|_| match at.head {
-            0 => true,
-            head => {
-                at = &words[head - 1];
-                false
-            }
-        })
-    };
-    match words.iter().find(|word| !is_rooted(word)) {
+    match first_without_root(words) {
         Some(word) => Err(Fault {
             line: word.line,
             reason: "the heads from this word on go round in a circle".to_owned(),
         }),
         None => Ok(()),
     }
+}
+
+/// The first word from which no root is reached. Each word is gone through once.
+fn first_without_root(words: &[Word]) -> Option<&Word> {
+    let mut is_rooted = vec![false; words.len()];
+    for word in words {
+        let (mut at, mut way) = (word, Vec::new());
+        while let Some(head) = at.head.checked_sub(1).filter(|&head| !is_rooted[head]) {
+            if way.len() == words.len() {
+                return Some(word);
+            }
+            way.push(head);
+            at = &words[head];
+        }
+        way.into_iter().for_each(|place| is_rooted[place] = true);
+    }
+    None
 }
 
 fn tree(words: &[Word], multiword: &[Multiword]) -> Tree {

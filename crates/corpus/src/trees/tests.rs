@@ -83,7 +83,7 @@ fn blank_lines_part_sentences_and_the_last_needs_none() {
 fn what_is_no_tree_is_refused_by_its_line() {
     let root = ["1", "Go", "0", "root", "_"];
     let refused = |words: &[[&str; 5]]| read_words(words).unwrap_err();
-    let cases: [(&[[&str; 5]], &str); 9] = [
+    let cases: [(&[[&str; 5]], &str); 12] = [
         (&[root, ["3", "on", "1", "advmod", "_"]], "line 2: word `3` stands where number 2 is due"),
         (&[root, ["2", "on", "3", "advmod", "_"]], "line 2: head 3 is not among the 2 words of the sentence"),
         (
@@ -105,6 +105,9 @@ fn what_is_no_tree_is_refused_by_its_line() {
             "line 2: `3-4` is not the range of a token whose first word, number 2, follows",
         ),
         (&[root, ["2", "", "1", "dep", "_"]], "line 2: the word has no form"),
+        (&[root, ["a.b", "on", "_", "_", "_"]], "line 2: `a.b` is no empty node behind word 1"),
+        (&[root, ["2.1", "on", "_", "_", "_"]], "line 2: `2.1` is no empty node behind word 1"),
+        (&[root, ["1.", "on", "_", "_", "_"]], "line 2: `1.` is no empty node behind word 1"),
     ];
     for (words, expected) in cases {
         assert_eq!(refused(words), format!("FILE, {expected}"));
@@ -120,6 +123,36 @@ fn a_missing_file_is_named() {
     assert!(matches!(error, Error::Read { path, .. } if path == *"nowhere.conllu"));
 }
 
+/// Written by hand: "the old dogs that sleep see cats."
+#[test]
+fn a_sample_keeps_its_arcs() {
+    use crate::grammar::{Arc, Relation, Sample};
+    let arc = |head, dependent, relation| Arc { head, dependent, relation };
+    let sample = Sample {
+        source: "the old dogs that sleep see cats.".to_owned(),
+        target: String::new(),
+        arcs: vec![
+            arc(2, 0, Relation::Determiner),
+            arc(2, 1, Relation::AdjectivalModifier),
+            arc(5, 2, Relation::Subject),
+            arc(4, 3, Relation::Subject),
+            arc(2, 4, Relation::RelativeClause),
+            arc(5, 6, Relation::Object),
+        ],
+    };
+    let tree = Tree::from(&sample);
+    assert_eq!(forms(&tree), ["the", "old", "dogs", "that", "sleep", "see", "cats", "."]);
+    let expected = [
+        ("the", "det", "dogs"),
+        ("old", "amod", "dogs"),
+        ("dogs", "nsubj", "see"),
+        ("that", "nsubj", "sleep"),
+        ("sleep", "acl:relcl", "dogs"),
+        ("cats", "obj", "see"),
+    ];
+    assert_eq!(named(&tree), expected);
+}
+
 /// All words of the grammar but the final mark have their place, and its arcs lie between the words that it means.
 #[test]
 fn sentences_of_the_grammar_keep_their_words_and_arcs() {
@@ -131,12 +164,34 @@ fn sentences_of_the_grammar_keep_their_words_and_arcs() {
             assert_eq!(forms.len(), arcs + 1 + usize::from(has_mark), "{}", sample.source);
             let written = sample.source.trim_end_matches(['.', '?']);
             assert_eq!(forms[..arcs + 1].join(" "), written);
-            for arc in &tree.arcs {
-                let is_subject = arc.relation == "nsubj";
-                assert!(!is_subject || forms[arc.head] != ".", "{}", sample.source);
-            }
+            let named = |arc: &crate::grammar::Arc| {
+                let words: Vec<&str> = written.split(' ').collect();
+                (words[arc.dependent], arc.relation.name(), words[arc.head])
+            };
+            assert_eq!(super::tests::named(&tree), sample.arcs.iter().map(named).collect::<Vec<_>>());
         }
     }
+}
+
+/// A chain of 40,000 words and a circle of all but the root; going to the root from each word would take 800 million steps.
+#[test]
+fn a_long_sentence_is_checked_word_by_word() {
+    let lines = |last: usize| -> Vec<String> {
+        let head = |place: usize| if place == 1 { last } else { place - 1 };
+        let mut lines = vec![word("1", "w", "0", "root", "_")];
+        lines.extend((1..40_000).map(|place| {
+            let head = head(place) + 1;
+            word(&(place + 1).to_string(), "w", &head.to_string(), "dep", "_")
+        }));
+        lines
+    };
+    let read = |last: usize| {
+        let lines = lines(last);
+        read_lines(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    assert_eq!(read(0).unwrap()[0].arcs.len(), 39_999);
+    let message = read(39_999).unwrap_err();
+    assert_eq!(message, "FILE, line 2: the heads from this word on go round in a circle");
 }
 
 proptest! {

@@ -1,5 +1,5 @@
-//! Relevance of all heads beside a forward pass of as many rows as it has target positions, on one thread and in double precision,
-//! as `relevance` computes.
+//! Relevance of all heads beside a forward pass of the same text or pair, on one thread and in double precision, as `relevance`
+//! computes. Of a pair it is that for each token of the target.
 use core_masking::classifier::LabelledBatch;
 use core_masking::loss::PairBatch;
 use core_masking::{GatedModel, Gates, ModelDropout, Rule, Translator};
@@ -9,7 +9,7 @@ use crate::importance::multi30k;
 use crate::models::{MINILM, Timed, classifier};
 use crate::{Context, Row, timed};
 
-/// What the issue of relevance wanted: at most 20 forward passes.
+/// At most 20 forward passes are wanted.
 const WANTED: f64 = 1.0 / 20.0;
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
@@ -17,7 +17,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     for (rule, name) in [(Rule::Paper, "paper"), (Rule::AlphaBeta, "alpha-beta")] {
         let name = |model| format!("relevance in {model} by the rules `{name}`, beside a forward pass");
         row(Row { name: name("MiniLM"), ratio: Ok(of_classifier(context, rule)), wanted: WANTED });
-        let model = "a translator for Multi30k, for each token";
+        let model = "a translator for Multi30k, for 15 tokens";
         row(Row { name: name(model), ratio: Ok(of_translator(context, rule)), wanted: WANTED });
     }
 }
@@ -36,11 +36,9 @@ fn of_translator(context: &Context, rule: Rule) -> f64 {
     let model = Translator::random(multi30k(), 1, (Kind::Double, Device::Cpu)).unwrap();
     let sentence: Vec<u32> = (0..14).map(|place| 2 + place * 91 % 7990).chain([0]).collect();
     let pair = PairBatch::new(&model, &[&sentence], &[&sentence]);
-    let rows = vec![sentence.as_slice(); sentence.len()];
-    let as_many = PairBatch::new(&model, &rows, &rows);
     let open = Gates::open(&model.layout(), model.options());
     context.ratio(
         || timed(|| drop(model.relevance(&pair, rule))),
-        || timed(|| drop(no_grad(|| model.losses(&as_many, &open, &ModelDropout::OFF)))),
+        || timed(|| drop(no_grad(|| model.losses(&pair, &open, &ModelDropout::OFF)))),
     )
 }

@@ -52,7 +52,25 @@ impl Lrp {
             Self::AlphaBeta => "relevance-alpha-beta",
         }
     }
+
+    /// What is to be said where this share of the relevance is lost, if that is too much.
+    fn warning(self, lost: f64) -> Option<String> {
+        let why = match self {
+            Self::Paper => "sums that it divides by come near 0, and its numbers are not to be trusted",
+            Self::AlphaBeta => "they keep absolute values step by step, but no sum",
+        };
+        let share = 100.0 * lost;
+        let is_much = lost > MOST_LOST;
+        is_much.then(|| {
+            format!(
+                "warning: between logits and embeddings {share:.1} % of the relevance is lost or added: {why}"
+            )
+        })
+    }
 }
+
+/// The share of the relevance that may be lost without a word.
+const MOST_LOST: f64 = 0.01;
 
 fn main() -> ExitCode {
     experiment::exit_code(run(&Args::parse()))
@@ -64,6 +82,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     )?;
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
+    description.check_relevance()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let scored = Scored::first(split, args.shared.limit, false);
@@ -87,6 +106,10 @@ fn run(args: &Args) -> anyhow::Result<()> {
             rows(&segments, &heads, args.resamples, args.shared.seed()).context("relevance of heads")?;
         rows.into_iter().try_for_each(|row| writer.push(row))?;
     }
+    let lost = writer.rows().next().map_or(0.0, |row| row.lost);
+    if let Some(warning) = args.lrp.warning(lost).filter(|_| !machine.quiet) {
+        eprintln!("{warning}");
+    }
     writer.finish(|_, _| Ok::<(), records::Error>(()))?;
     println!("{}", path.display());
     Ok(())
@@ -107,6 +130,7 @@ fn rows(
         segments.iter().map(share).collect()
     };
     let targets: usize = segments.iter().map(|segment| segment.targets).sum();
+    let lost = segments.iter().map(|segment| segment.lost).sum::<f64>() / targets.max(1) as f64;
     let none = vec![RatioStatistics::default(); segments.len()];
     let counts: Vec<_> = heads.iter().map(of_head).collect();
     let shares = resampled_shares(&none, &counts, resamples, seed)?;
@@ -122,6 +146,7 @@ fn rows(
             relevance_low: interval.map(|interval| interval.low),
             relevance_high: interval.map(|interval| interval.high),
             undivided: undivided.sum::<f64>() / targets.max(1) as f64,
+            lost,
             targets,
         }
     };
@@ -140,10 +165,20 @@ mod tests {
         let id: HeadId = "self:1:2".parse().unwrap();
         let segment = |targets, share, undivided| SegmentRelevance {
             targets,
+            lost: share / 10.0,
             heads: BTreeMap::from([(id, HeadRelevance { share, undivided })]),
         };
         let rows = rows(&[segment(1, 0.5, -1.0), segment(3, 0.7, 3.0)], &[id], 0, 1).unwrap();
         assert!((rows[0].relevance - 0.3).abs() < 1e-12 && rows[0].undivided == 0.5, "{:?}", rows[0]);
         assert_eq!((rows[0].targets, rows[0].relevance_low, rows[0].head), (4, None, 2));
+        assert!((rows[0].lost - 0.03).abs() < 1e-12, "{:?}", rows[0]);
+    }
+
+    #[test]
+    fn more_than_one_percent_lost_is_said() {
+        for rules in [Lrp::Paper, Lrp::AlphaBeta] {
+            assert_eq!(rules.warning(0.01), None);
+            assert!(rules.warning(0.0149).unwrap().contains("1.5 % of the relevance"));
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! paper).
 use std::collections::{BTreeMap, BTreeSet};
 
-use records::rows::functions::{CONFIDENCE, POSITIONAL_ALL, SYNTACTIC};
+use records::rows::functions::{CONFIDENCE, POSITIONAL_THERE, SYNTACTIC};
 use records::{AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, RelevanceRow};
 
 use super::agreement::Importance;
@@ -157,7 +157,7 @@ fn relevance(rules: &str, rows: &[RelevanceRow]) -> Column {
 /// What each head does, of what reaches its threshold.
 fn functions(rows: &[HeadFunctionRow]) -> Column {
     let mut words: BTreeMap<Head, Vec<String>> = BTreeMap::new();
-    let counts = |row: &&HeadFunctionRow| ![CONFIDENCE, POSITIONAL_ALL].contains(&row.function.as_str());
+    let counts = |row: &&HeadFunctionRow| ![CONFIDENCE, POSITIONAL_THERE].contains(&row.function.as_str());
     for row in rows.iter().filter(counts) {
         let Ok(attention) = row.attention.parse() else { continue };
         let found = words.entry(Head { attention, layer: row.layer, head: row.head }).or_default();

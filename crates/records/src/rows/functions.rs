@@ -7,10 +7,10 @@ use super::Row;
 
 /// A row of [`HeadFunctionRow`] on how much of its attention a head gives to one key: Voita et al. (2019), Section 4.
 pub const CONFIDENCE: &str = "confidence";
-/// On the relative position that a head looks at, of queries that have a key there: Section 5.1.
+/// On the relative position that a head looks at, of all queries: Section 5.1.
 pub const POSITIONAL: &str = "positional";
-/// The same of all queries.
-pub const POSITIONAL_ALL: &str = "positional-all";
+/// The same of the queries that have a key there, beyond the paper; it makes no head positional.
+pub const POSITIONAL_THERE: &str = "positional-there";
 /// On a dependency in one of its directions: Section 5.2.
 pub const SYNTACTIC: &str = "syntactic";
 /// On the rarest tokens: Section 5.3.
@@ -26,7 +26,7 @@ pub struct HeadFunctionRow {
     pub layer: usize,
     /// Head, counted from 1 as in the paper.
     pub head: usize,
-    /// [`CONFIDENCE`], [`POSITIONAL`], [`POSITIONAL_ALL`], [`SYNTACTIC`] or [`RARE`].
+    /// [`CONFIDENCE`], [`POSITIONAL`], [`POSITIONAL_THERE`], [`SYNTACTIC`] or [`RARE`].
     pub function: String,
     /// What the head is looked at for: the relative position, such as `-1`; relation and direction, such as
     /// `nsubj:verb->subject`; `rarest` or `two-rarest`; empty for confidence.
@@ -41,7 +41,7 @@ pub struct HeadFunctionRow {
     pub share_low: Option<f64>,
     /// Upper end.
     pub share_high: Option<f64>,
-    /// Share of the resamples in which no other head has a greater share, 0 to 1; empty without resamples.
+    /// Share of the resamples in which no other head has a greater share, of those in which any has one, 0 to 1; empty without.
     pub best: Option<f64>,
     /// The share under the same attention weights if targets were shuffled within sentences, 0 to 1; empty for confidence.
     pub shuffled: Option<f64>,
@@ -58,7 +58,7 @@ pub struct HeadFunctionRow {
     /// The same margin in percent of the baseline: the other reading of the paper's "10 %".
     pub margin_percent: Option<f64>,
     /// Whether the share reaches the threshold: 90 % for positions, 10 points above the baseline for relations, more than half
-    /// for the two rarest tokens; empty where none is defined.
+    /// for the two rarest tokens, and more than of shuffled ones; empty where none is defined.
     pub holds: Option<bool>,
     /// Whether it is 10 % of the baseline above it; empty but for syntax.
     pub holds_relative: Option<bool>,
@@ -67,7 +67,7 @@ pub struct HeadFunctionRow {
 impl HeadFunctionRow {
     /// What is done, whatever head does it: function and detail. All heads have the same one for positions, whichever these are.
     pub fn task(&self) -> (&str, &str) {
-        let by_head = [POSITIONAL, POSITIONAL_ALL].contains(&self.function.as_str());
+        let by_head = [POSITIONAL, POSITIONAL_THERE].contains(&self.function.as_str());
         (&self.function, if by_head { "" } else { &self.detail })
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     /// Head 1 does two things, head 2 one by the relative reading alone, head 3 nothing: confidence is no function, nor is
-    /// what only holds of all queries.
+    /// what only holds of the queries that have a key there.
     #[test]
     fn a_head_may_do_several_things_or_none() {
         let (yes, no) = (Some(true), Some(false));
@@ -196,7 +196,7 @@ mod tests {
             row(1, 2, SYNTACTIC, [no, yes]),
             row(1, 2, CONFIDENCE, [None, None]),
             row(1, 3, RARE, [no, None]),
-            row(1, 3, POSITIONAL_ALL, [yes, None]),
+            row(1, 3, POSITIONAL_THERE, [yes, None]),
             row(2, 1, RARE, [yes, None]),
         ];
         let layer = |is_relative, layer| census(&rows, is_relative)[&("self".to_owned(), layer)];

@@ -8,6 +8,7 @@ mod gates;
 mod importance;
 mod pruning;
 mod relevance;
+mod retrained;
 mod speed;
 mod training;
 
@@ -29,6 +30,7 @@ pub use gates::{GateFilmRow, GateRow, Method};
 pub use importance::ImportanceRow;
 pub use pruning::PruningRow;
 pub use relevance::RelevanceRow;
+pub use retrained::RetrainedRow;
 pub use speed::SpeedRow;
 pub use training::TrainingRow;
 

@@ -15,6 +15,8 @@ pub struct RelevanceRow {
     /// Head, counted from 1 as in the paper.
     pub head: usize,
     /// Mean over target positions of the head's relevance, divided at each by the sum of the absolute values of its layer, -1 to 1.
+    ///
+    /// Differs from the paper, which does not say how it normalises: relevance has either sign, so that a plain sum may be near 0.
     pub relevance: f64,
     /// Lower end of its 95 % interval, by resampling segments; empty with few resamples.
     pub relevance_low: Option<f64>,
@@ -22,6 +24,9 @@ pub struct RelevanceRow {
     pub relevance_high: Option<f64>,
     /// Mean over target positions of what reaches the head of the 1 at the greatest logit, undivided.
     pub undivided: f64,
+    /// Mean over target positions of the share of the 1 at the greatest logit that does not reach the embeddings, or reaches them too
+    /// often: `|1 - sum|`, the same in all rows. The alpha-beta rule keeps absolute values step by step, and no sum.
+    pub lost: f64,
     /// Number of target positions.
     pub targets: usize,
 }
@@ -38,6 +43,7 @@ impl Row for RelevanceRow {
         "relevance_low",
         "relevance_high",
         "undivided",
+        "lost",
         "targets",
     ];
 
@@ -65,13 +71,14 @@ mod tests {
             relevance_low: None,
             relevance_high: None,
             undivided: 0.25,
+            lost: 0.0,
             targets: 3,
         };
         assert_eq!(row.name(), "self:1:2");
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.serialize(row).unwrap();
         let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
-        let header = "attention,layer,head,relevance,relevance_low,relevance_high,undivided,targets";
+        let header = "attention,layer,head,relevance,relevance_low,relevance_high,undivided,lost,targets";
         assert_eq!(text.lines().next(), Some(header));
         assert_eq!(RelevanceRow::COLUMNS.join(","), header);
     }

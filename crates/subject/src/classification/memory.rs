@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use core_masking::{ClassifierConfig, Measure};
 
 use super::texts::BATCH_TOKENS;
-use crate::evaluation::{Layers, Load, SegmentBytes, while_measuring};
+use crate::evaluation::{Layers, Load, SegmentBytes, while_following, while_measuring};
 use crate::precision::Bytes;
 
 /// What texts of these lengths take of the memory while they are scored by a model whose numbers have so many `bytes`.
@@ -31,13 +31,22 @@ pub(crate) fn measuring_load(
     lengths: Vec<usize>,
     measures: &BTreeSet<Measure>,
 ) -> Load<'static> {
-    let layers = Layers {
+    let segment = while_measuring(vec![layers(config)], measures, bytes.quickest);
+    Load { segment, trunk_bytes: 0, ..load(config, bytes, lengths) }
+}
+
+/// While relevance is followed through one text after another, from its class.
+pub(crate) fn relevance_load(config: &ClassifierConfig, bytes: Bytes, lengths: Vec<usize>) -> Load<'static> {
+    let segment = while_following(vec![layers(config)], |_| 1, bytes.quickest);
+    Load { batch_tokens: 1, segment, trunk_bytes: 0, ..load(config, bytes, lengths) }
+}
+
+fn layers(config: &ClassifierConfig) -> Layers {
+    Layers {
         count: config.num_hidden_layers as u64,
         width: config.hidden_size as u64,
         heads_width: config.hidden_size as u64,
         heads: config.num_attention_heads as u64,
         feed_forward: 2 * config.intermediate_size as u64,
-    };
-    let segment = while_measuring(vec![layers], measures, bytes.quickest);
-    Load { segment, trunk_bytes: 0, ..load(config, bytes, lengths) }
+    }
 }

@@ -252,6 +252,10 @@ impl Task for Classification {
         Ok(Models::new(models.exact.to_kind(Kind::Double)?, Precision::F32)?)
     }
 
+    fn relevance_load<'a>(models: &'a Models<Classifier>, texts: &Texts) -> Result<Load<'a>, Error> {
+        Ok(memory::relevance_load(models.exact.config(), models.sizes(), texts.lengths().collect()))
+    }
+
     fn relevance(
         models: &Models<Classifier>,
         texts: &Texts,
@@ -289,13 +293,13 @@ impl Task for Classification {
         Ok(size[0] as u64 * model.multiply_adds(size[1] as u64))
     }
 
-    /// No symbol ends a text alone: those around it are all left out where words are looked at.
-    fn reading(models: &Models<Classifier>) -> Reading {
+    fn reading(&self, models: &Models<Classifier>) -> Reading {
+        let longest = models.exact.config().longest_text() as usize;
         Reading {
             attention: Attention::SelfAttention,
             sees_future: true,
-            ends: Vec::new(),
-            longest: models.exact.config().longest_text() as usize,
+            ends: self.tokenizer.end().into_iter().collect(),
+            longest: longest.min(self.tokenizer.max_length()),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::model::Model;
 use groups::{Round, most_together, rounds};
 pub(crate) use groups::{by_lowest_layer, neighbours};
 use growth::{Growth, Loan};
-pub(crate) use measured::{Layers, while_measuring};
+pub(crate) use measured::{Layers, while_following, while_measuring};
 pub(crate) use plan::{Load, Plan, SegmentBytes};
 use trunks::Trunks;
 

@@ -335,7 +335,7 @@ impl Task for LanguageModelling {
         Ok(batch.len() as u64 * model.continuation_multiply_adds(shortest as u64, tokens as u64))
     }
 
-    fn reading(models: &Models<LanguageModel>) -> Reading {
+    fn reading(&self, models: &Models<LanguageModel>) -> Reading {
         let config = models.exact.config();
         Reading {
             attention: Attention::SelfAttention,

@@ -225,8 +225,7 @@ impl Task for Translation {
     }
 
     fn measuring_load<'a>(model: &'a Translator, pairs: &Pairs, measures: &BTreeSet<Measure>) -> Load<'a> {
-        let lengths = (0..pairs.len()).map(|row| pairs.tokens(row)).collect();
-        memory::measuring_load(model.config(), bytes(model), lengths, measures)
+        memory::measuring_load(model.config(), bytes(model), pairs.longer_sides(), measures)
     }
 
     fn measure(
@@ -241,6 +240,10 @@ impl Task for Translation {
 
     fn exact(model: &Translator) -> Result<Translator, Error> {
         Ok(model.to_kind(Kind::Double)?)
+    }
+
+    fn relevance_load<'a>(model: &'a Translator, pairs: &Pairs) -> Result<Load<'a>, Error> {
+        Ok(memory::relevance_load(model.config(), bytes(model), pairs.longer_sides()))
     }
 
     fn relevance(model: &Translator, pairs: &Pairs, row: usize, rule: Rule) -> Result<Relevance, Error> {
@@ -273,7 +276,7 @@ impl Task for Translation {
     }
 
     /// The encoder reads the source; what the decoder attends to has no words with a tree.
-    fn reading(model: &Translator) -> Reading {
+    fn reading(&self, model: &Translator) -> Reading {
         let config = model.config();
         Reading {
             attention: Attention::EncEnc,

@@ -355,6 +355,7 @@ impl TranslationSpec {
             checkpoint: self.checkpoint.as_ref(),
             epochs: self.training.map(|training| training.epochs),
             dynamics: self.dynamics.as_ref(),
+            follows_relevance: true,
             functions: self.functions.as_ref(),
             stands_for: self.stands_for,
             train,

@@ -1,0 +1,106 @@
+//! Curves of models that were trained on without the heads of each step: what training makes up for.
+//!
+//! Beyond Michel et al. (2019), who prune without training. Every step goes on from the intact model with the recipe of the subject begun
+//! anew, as the controls of trained gates do, so that all steps cost as many updates; step 0 closes no head and is what the others
+//! are to be compared with. Which heads a step closes is told by the intact model.
+use std::path::Path;
+
+use anyhow::Context;
+use core_masking::HeadSet;
+use experiment::{Finished, MeasuredRows, Pool, RowSet};
+use records::RetrainedRow;
+use subject::{Description, FineTuned, FineTuning, TrainedPart};
+use training::{Gating, Machine, stop};
+
+use crate::Pruning;
+use crate::curve::{self, Curve};
+
+/// What results are called.
+pub const EXPERIMENT: &str = "prune-and-retrain";
+
+/// How models are trained on.
+#[derive(Debug, Clone, Copy)]
+pub struct Retraining<'a> {
+    description: &'a Description,
+    machine: &'a Machine,
+    epochs: usize,
+    seed: u64,
+}
+
+impl<'a> Retraining<'a> {
+    /// For so many `epochs`.
+    ///
+    /// # Errors
+    /// If the model is a checkpoint that is taken as it is, without a recipe to go on by.
+    pub fn new(
+        description: &'a Description,
+        machine: &'a Machine,
+        (epochs, seed): (usize, u64),
+    ) -> anyhow::Result<Self> {
+        let name = description.name();
+        description.epochs().with_context(|| {
+            format!("subject `{name}` is not trained here, so that there is no recipe to --retrain by")
+        })?;
+        Ok(Self { description, machine, epochs, seed })
+    }
+
+    /// Trains the model on without these heads, unless that was done already.
+    fn tune(&self, attention: &str, closed: &HeadSet) -> anyhow::Result<FineTuned> {
+        let tuning = FineTuning {
+            name: format!("{attention}-without-{}", closed.len()),
+            gating: Gating::Fixed(closed.clone()),
+            part: TrainedPart::usual(attention),
+            epochs: self.epochs,
+            seed: self.seed,
+        };
+        Ok(self.description.fine_tune(self.machine, &tuning)?)
+    }
+}
+
+/// Trains the model of each step on and writes the rows that are missing to `path`; returns where they are.
+///
+/// # Errors
+/// If heads cannot be ordered, a split is at fault, a model cannot be trained, or a file cannot be written.
+pub fn run(
+    retraining: &Retraining<'_>,
+    pruning: &Pruning<'_>,
+    pools: &[Pool],
+    path: &Path,
+) -> anyhow::Result<Finished<RetrainedRow>> {
+    let mut identity = pruning.identity(EXPERIMENT, (pools, None))?;
+    identity.arguments.insert("retrain".to_owned(), retraining.epochs.into());
+    let curves = pruning.curves(pools);
+    let settings = (&pruning.args.shared, retraining.machine, &pruning.args.test);
+    let mut rows = MeasuredRows::open(path, identity, pruning.subject, curve::plan(&curves), settings)?;
+    rows.renew(|row| curves.iter().any(|curve| curve.holds(row)));
+    // Equal heads of two types are trained on in another part of the model.
+    for curves in curves.chunk_by(|one, other| one.pool.attention == other.pool.attention) {
+        for set in curve::sets(pruning, curves, &rows)? {
+            if !set.rows.is_empty() {
+                measure(retraining, pruning, curves, set, &mut rows)?;
+            }
+        }
+    }
+    Ok(rows.finish()?)
+}
+
+/// Trains the model on without the heads of a set, and adds its rows.
+fn measure(
+    retraining: &Retraining<'_>,
+    pruning: &Pruning<'_>,
+    curves: &[Curve<'_>],
+    RowSet { masked, rows: due }: RowSet<RetrainedRow>,
+    rows: &mut MeasuredRows<RetrainedRow>,
+) -> anyhow::Result<()> {
+    stop::check()?;
+    let tuned = retraining.tune(&curves[0].pool.attention, &masked)?;
+    let subject = retraining.description.open_at(&tuned.checkpoint, retraining.machine)?;
+    let complete = |row| RetrainedRow {
+        dev_loss: tuned.row.dev_loss,
+        epoch: tuned.row.epoch,
+        updates: tuned.steps,
+        ..row
+    };
+    let set = RowSet { masked, rows: due.into_iter().map(complete).collect() };
+    Ok(rows.measure_other(subject.as_ref(), pruning.subject, &pruning.scored, set)?)
+}

@@ -1,0 +1,230 @@
+//! Rows of pruning curves whose models were trained on.
+use serde::{Deserialize, Serialize};
+
+use super::{BASE, PruningRow, Row, TestedRow, Tests};
+use crate::Order;
+use crate::check::{Limit, finite, step_limits, test_limits};
+use crate::names::Scope;
+
+/// One row of `prune-and-retrain`: the model without the heads of a step of a [pruning curve](PruningRow), trained on without them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetrainedRow {
+    /// The heads that can be closed.
+    pub attention: Scope,
+    /// What the heads are ordered by; or `floor`, the one row in which all are closed.
+    pub order: Order,
+    /// Seed of a random order; empty for all others.
+    pub order_seed: Option<u64>,
+    /// Whether the order is reversed, as in [`PruningRow`].
+    pub complement: bool,
+    /// Step of the curve, counted from 0, where no head is closed: the control, which was trained on too.
+    pub step: usize,
+    /// Number of closed heads.
+    pub masked: usize,
+    /// Number of heads that could be closed: those of the attention type, or of the model.
+    pub heads: usize,
+    /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
+    pub metric: String,
+    /// Score of the model with all its heads before it was trained on, in the unit of the metric.
+    pub base_score: f64,
+    /// Score afterwards, without the closed heads, in the unit of the metric.
+    pub score: f64,
+    /// `score` minus `base_score`, in the unit of the metric.
+    pub score_delta: f64,
+    /// Lower end of the 95 % interval of `score_delta`; empty if it was not tested.
+    pub delta_low: Option<f64>,
+    /// Upper end; empty if it was not tested.
+    pub delta_high: Option<f64>,
+    /// Two-sided p-value of `score_delta`, as in [`PruningRow`]; empty if it was not tested.
+    pub p_value: Option<f64>,
+    /// The paired bootstrap's one-sided p-value, on the side that was observed; empty for `accuracy`.
+    pub p_koehn: Option<f64>,
+    /// `p_value` adjusted for a single false alarm in the curve, as in [`PruningRow`].
+    pub p_adjusted: Option<f64>,
+    /// `p_value` after Benjamini and Hochberg (1995) within the curve, likewise.
+    pub p_benjamini_hochberg: Option<f64>,
+    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty for all but `accuracy`.
+    pub p_unpaired_t: Option<f64>,
+    /// Two-sided mid-p of McNemar's test, likewise.
+    pub p_mcnemar: Option<f64>,
+    /// Loss on the development split without the closed heads, in nats per prediction.
+    pub dev_loss: f64,
+    /// Epoch that counts, of those that the model was trained on for; chosen on the development split.
+    pub epoch: usize,
+    /// What the row has cost: updates of all epochs.
+    pub updates: usize,
+    /// The closed heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
+    pub masked_heads: String,
+}
+
+impl From<PruningRow> for RetrainedRow {
+    /// The row of this step, without scores and costs.
+    fn from(step: PruningRow) -> Self {
+        let PruningRow {
+            attention,
+            order,
+            order_seed,
+            complement,
+            step,
+            masked,
+            heads,
+            metric,
+            masked_heads,
+            ..
+        } = step;
+        Self {
+            attention,
+            order,
+            order_seed,
+            complement,
+            step,
+            masked,
+            heads,
+            metric,
+            masked_heads,
+            ..Self::default()
+        }
+    }
+}
+
+impl RetrainedRow {
+    /// The same step of the curve without training, without scores.
+    fn untrained(&self) -> PruningRow {
+        PruningRow {
+            attention: self.attention,
+            order: self.order,
+            order_seed: self.order_seed,
+            complement: self.complement,
+            step: self.step,
+            masked: self.masked,
+            heads: self.heads,
+            masked_heads: self.masked_heads.clone(),
+            ..PruningRow::default()
+        }
+    }
+}
+
+impl Row for RetrainedRow {
+    type Key = <PruningRow as Row>::Key;
+
+    const COLUMNS: &'static [&'static str] = &[
+        "attention",
+        "order",
+        "order_seed",
+        "complement",
+        "step",
+        "masked",
+        "heads",
+        "metric",
+        "base_score",
+        "score",
+        "score_delta",
+        "delta_low",
+        "delta_high",
+        "p_value",
+        "p_koehn",
+        "p_adjusted",
+        "p_benjamini_hochberg",
+        "p_unpaired_t",
+        "p_mcnemar",
+        "dev_loss",
+        "epoch",
+        "updates",
+        "masked_heads",
+    ];
+
+    fn key(&self) -> Self::Key {
+        self.untrained().key()
+    }
+
+    fn name(&self) -> String {
+        self.untrained().name()
+    }
+
+    fn title(&self) -> String {
+        self.untrained().title()
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        let steps = step_limits(self.masked, self.heads).into_iter();
+        steps
+            .chain(finite(&[("dev_loss", Some(self.dev_loss))]))
+            .chain(test_limits(self, self.score_delta))
+            .collect()
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.untrained().fault()
+    }
+
+    fn of_run(&self) -> Vec<(&'static str, String)> {
+        vec![("metric", format!("`{}`", self.metric)), ("base_score", self.base_score.to_string())]
+    }
+
+    fn group(&self) -> Option<String> {
+        self.untrained().group()
+    }
+
+    fn of_group(&self) -> Vec<(&'static str, String)> {
+        self.untrained().of_group()
+    }
+
+    fn against(&self, before: &Self) -> Option<(&'static str, f64, &'static str)> {
+        self.untrained().against(&before.untrained())
+    }
+}
+
+impl TestedRow for RetrainedRow {
+    fn family(&self) -> String {
+        self.untrained().family()
+    }
+
+    fn base(&self) -> String {
+        BASE.to_owned()
+    }
+
+    fn masked_heads(&self) -> Option<&str> {
+        Some(&self.masked_heads)
+    }
+
+    super::tested_columns!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plots and other people's scripts read columns by name.
+    #[test]
+    fn the_header_is_pinned() {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.serialize(RetrainedRow::default()).unwrap();
+        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+        let header = "attention,order,order_seed,complement,step,masked,heads,metric,base_score,score,score_delta,delta_low,\
+                      delta_high,p_value,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,dev_loss,epoch,updates,\
+                      masked_heads";
+        assert_eq!(text.lines().next(), Some(header));
+        assert_eq!(RetrainedRow::COLUMNS.join(","), header);
+    }
+
+    /// A step keeps its place in the curve. Where no head is closed the model is another one all the same, so that it is tested.
+    #[test]
+    fn a_row_stands_where_its_step_does() {
+        let step = PruningRow {
+            order: Order::Random,
+            order_seed: Some(7),
+            complement: true,
+            step: 3,
+            masked: 1,
+            heads: 6,
+            masked_heads: "self:1:2".to_owned(),
+            ..PruningRow::default()
+        };
+        let row = RetrainedRow::from(step.clone());
+        assert_eq!((row.key(), row.name(), row.family()), (step.key(), step.name(), step.family()));
+        assert!(row.fault().is_none() && RetrainedRow { masked: 2, ..row }.fault().is_some());
+        let intact = PruningRow::default();
+        assert!(intact.is_intact() && !RetrainedRow::from(intact).is_intact());
+    }
+}
