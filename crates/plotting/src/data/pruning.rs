@@ -343,11 +343,6 @@ impl Series {
         scores.sort_by(f64::total_cmp);
         Some((percent(nearest), median(&scores)?))
     }
-
-    /// Whether a step is significantly worse than the base.
-    pub fn has_loss(&self, criterion: Criterion) -> bool {
-        self.runs.iter().flatten().any(|row| criterion.is_loss(row))
-    }
 }
 
 /// Of sorted values.

@@ -20,54 +20,26 @@ pub const STEM: &str = "importance-agreement";
 /// A score of heads, one column of the file; heads with the least are masked first.
 ///
 /// The orders of `iterative-prune` are [others](records::Order): not all of them go by a score.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeadScore {
-    Importance,
-    ImportanceByToken,
-    AttentionGradient,
-    NegativeEntropy,
-    Confidence,
-    ImportanceEntropy,
-    Oracle,
-}
-
-impl HeadScore {
-    const ALL: [Self; 7] = [
-        Self::Importance,
-        Self::ImportanceByToken,
-        Self::AttentionGradient,
-        Self::NegativeEntropy,
-        Self::Confidence,
-        Self::ImportanceEntropy,
-        Self::Oracle,
-    ];
-
+#[derive(Debug, Clone, Copy)]
+pub struct HeadScore {
     /// The name in figures and tables.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Importance => "importance",
-            Self::ImportanceByToken => "importance by token",
-            Self::AttentionGradient => "attention gradient",
-            Self::NegativeEntropy => "\u{2212}entropy",
-            Self::Confidence => "confidence",
-            Self::ImportanceEntropy => "importance + entropy",
-            Self::Oracle => "oracle",
-        }
-    }
-
+    pub label: &'static str,
     /// The value of a head; absent where it was not measured.
-    fn value(self, row: &ImportanceRow) -> Option<f64> {
-        match self {
-            Self::Importance => Some(row.example_normalised),
-            Self::ImportanceByToken => Some(row.token_normalised),
-            Self::AttentionGradient => Some(row.attention_gradient),
-            Self::NegativeEntropy => Some(-row.entropy),
-            Self::Confidence => Some(row.confidence),
-            Self::ImportanceEntropy => Some(row.importance_entropy),
-            Self::Oracle => row.oracle,
-        }
-    }
+    value: fn(&ImportanceRow) -> Option<f64>,
 }
+
+const COMBINED: HeadScore =
+    HeadScore { label: "importance + entropy", value: |row| Some(row.importance_entropy) };
+const ORACLE: HeadScore = HeadScore { label: "oracle", value: |row| row.oracle };
+const SCORES: [HeadScore; 7] = [
+    HeadScore { label: "importance", value: |row| Some(row.example_normalised) },
+    HeadScore { label: "importance by token", value: |row| Some(row.token_normalised) },
+    HeadScore { label: "attention gradient", value: |row| Some(row.attention_gradient) },
+    HeadScore { label: "\u{2212}entropy", value: |row| Some(-row.entropy) },
+    HeadScore { label: "confidence", value: |row| Some(row.confidence) },
+    COMBINED,
+    ORACLE,
+];
 
 /// What is known of each head of a subject.
 #[derive(Debug, Clone)]
@@ -84,8 +56,8 @@ impl Importance {
 
     /// The scores that no head lacks, with those of all heads; only the oracle may be missing.
     pub fn known(&self) -> Vec<(HeadScore, Vec<f64>)> {
-        let of = |score: HeadScore| self.rows.iter().map(|row| score.value(row)).collect::<Option<_>>();
-        HeadScore::ALL.into_iter().filter_map(|score| Some((score, of(score)?))).collect()
+        let of = |score: HeadScore| self.rows.iter().map(score.value).collect::<Option<_>>();
+        SCORES.into_iter().filter_map(|score| Some((score, of(score)?))).collect()
     }
 
     /// Subject and the data of all scores but the oracle's, as a reader should see them.
@@ -105,11 +77,11 @@ impl Importance {
     pub fn notes(&self) -> Vec<String> {
         // Each of the other columns has its settings in its name.
         let departures = self.file.departures();
-        let combined = departures.map(|how| format!("{}: {how}", HeadScore::ImportanceEntropy.label()));
+        let combined = departures.map(|how| format!("{}: {how}", COMBINED.label));
         let has_oracle = self.rows.iter().all(|row| row.oracle.is_some());
         // The split of the signature is what `ablate-one` scored.
         let oracle = self.file.scored().filter(|_| has_oracle);
-        let oracle = oracle.map(|data| format!("{}: score lost on {data}", HeadScore::Oracle.label()));
+        let oracle = oracle.map(|data| format!("{}: score lost on {data}", ORACLE.label));
         combined.into_iter().chain(oracle).collect()
     }
 }
@@ -143,7 +115,7 @@ pub fn tables(importance: &Importance) -> Result<Vec<Table>> {
     };
     let size = known.len();
     let row = |row: usize| {
-        Row::new(format!("{} {}", row + 1, known[row].0.label()), (0..size).map(|column| cell(row, column)))
+        Row::new(format!("{} {}", row + 1, known[row].0.label), (0..size).map(|column| cell(row, column)))
     };
     let heads = count(importance.rows.len(), "head");
     let missing = importance.rows.iter().filter(|row| row.oracle.is_none()).count();
@@ -184,7 +156,7 @@ pub fn figure(importance: &Importance) -> Result<Chart> {
         chart::Cell { value, text, ..chart::Cell::default() }
     };
     let size = known.len();
-    let rows = (0..size).map(|row| vec![format!("{} {}", known[row].0.label(), row + 1)]).collect();
+    let rows = (0..size).map(|row| vec![format!("{} {}", known[row].0.label, row + 1)]).collect();
     let columns = (1..=size).map(|number| vec![number.to_string()]).collect();
     let axes = [Axis::named("", columns), Axis::named("", rows).downwards()];
     let above = "above the diagonal Kendall's \u{3c4}-b, below Spearman's \u{3c1}; \u{2013}: all heads are equal in one of the \
@@ -232,7 +204,7 @@ fn by_group(importance: &Importance) -> Option<Table> {
         label: format!("importance-by-group-{}", importance.file.subject),
         title: format!("Sums over the heads that share keys and values; {}", importance.title()),
         headings: ["Group", "Score"],
-        columns: known.iter().map(|(score, _)| score.label().to_owned()).collect(),
+        columns: known.iter().map(|(score, _)| score.label.to_owned()).collect(),
         rows: groups.iter().enumerate().map(row).collect(),
         mark: Some(
             "the least of its column: the group that `iterative-prune --unit group` masks first".to_owned(),

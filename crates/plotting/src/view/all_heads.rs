@@ -131,7 +131,7 @@ fn elsewhere(sweep: &Sweep) -> Column {
 fn scores(importance: &Importance) -> Vec<Column> {
     let heads: Vec<_> = importance.rows.iter().map(ImportanceRow::head_id).collect();
     let column = |(score, values): &(super::agreement::HeadScore, Vec<f64>)| {
-        (score.label().to_owned(), heads.iter().copied().zip(ranked(values)).collect())
+        (score.label.to_owned(), heads.iter().copied().zip(ranked(values)).collect())
     };
     importance.known().iter().map(column).collect()
 }
@@ -226,7 +226,7 @@ pub fn maps(known: &Known, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>)
     for (score, values) in known.importance.iter().flat_map(heat_map::scores_of) {
         let end = format!("{:.3}", values.end);
         let ends = [format!("\u{2212}{end}"), "0".to_owned(), end];
-        measures.push(Measure { name: score.label().to_owned(), ends });
+        measures.push(Measure { name: score.label.to_owned(), ends });
         painted.push(values);
     }
     let map = |attention: &Attention| {

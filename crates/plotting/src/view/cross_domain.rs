@@ -213,28 +213,17 @@ fn notes(pair: &Pair, context: Context<'_>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use records::Scope;
 
     fn row(r: f64, interval: Option<(f64, f64)>, reliability: [Option<f64>; 2]) -> CorrelationRow {
         let ceiling = reliability[0].zip(reliability[1]).map(|(first, second)| first * second);
         CorrelationRow {
-            attention: Scope::All,
-            heads: 4,
-            metric: "bleu".to_owned(),
-            first_base_score: 30.0,
-            second_base_score: 20.0,
             pearson: Some(r),
-            pearson_p_value: Some(0.0001),
             pearson_low: interval.map(|(low, _)| low),
             pearson_high: interval.map(|(_, high)| high),
             first_reliability: reliability[0],
             second_reliability: reliability[1],
             pearson_ceiling: ceiling.filter(|product| *product > 0.0).map(f64::sqrt),
-            spearman: None,
-            spearman_p_value: None,
-            top: 4,
-            top_overlap: 4.0,
-            top_overlap_by_chance: 4.0,
+            ..CorrelationRow::default()
         }
     }
 

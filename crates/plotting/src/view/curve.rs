@@ -38,6 +38,11 @@ impl Curve {
         bands.filter(|band| band.len() > 1).map(|band| Layer::Band(band, line.color)).collect()
     }
 
+    /// Whether a mark is hollow.
+    pub fn has_hollow(&self) -> bool {
+        self.mark.is_some() && self.pieces.iter().flatten().any(|point| point.is_worse)
+    }
+
     /// The line of each piece, and the marks, hollow where the score is worse.
     pub fn lines(&self) -> Vec<Layer> {
         let place = |point: &Point| (point.x, point.y);

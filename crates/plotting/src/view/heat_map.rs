@@ -119,7 +119,7 @@ pub fn scores(importance: &Importance) -> Chart {
         let end = values.end;
         for (index, &attention) in attentions.iter().enumerate() {
             let end = typeset(end, decimals(end));
-            let name = format!("{}, to \u{b1}{end}{}", score.label(), values.scale());
+            let name = format!("{}, to \u{b1}{end}{}", score.label, values.scale());
             let name = match (index, place) {
                 (0, 0) if attentions.len() > 1 => format!("{attention}: {name}"),
                 (0, _) => name,

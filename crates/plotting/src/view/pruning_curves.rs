@@ -202,10 +202,7 @@ fn notes(pruning: &Pruning, context: Context<'_>, curves: &[Drawn<'_>]) -> Vec<S
             has(&|series| series.curve.order == Order::Random),
             "thin grey lines: single random orders".to_owned(),
         ),
-        (
-            has(&|series| !series.curve.is_complement && series.has_loss(context.criterion)),
-            format!("hollow: {side} base, {criterion}"),
-        ),
+        (curves.iter().any(|drawn| drawn.curve.has_hollow()), format!("hollow: {side} base, {criterion}")),
         (
             has(&|series| series.curve.is_complement),
             format!("dashed, complement of importance: {COMPLEMENT}"),

@@ -7,7 +7,7 @@ use crate::names::Scope;
 
 /// One row of `cross-domain`: how the effects of masking single heads agree between two splits (Michel et al. 2019,
 /// Section 3.4, Figure 2). The effects themselves are rows of `ablate-one`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CorrelationRow {
     /// The heads that are compared.
