@@ -7,7 +7,7 @@ use core_masking::classifier::LabelledBatch;
 use core_masking::loss::PairBatch;
 use core_masking::{
     BeamSearch, Classifier, ClassifierConfig, GatedModel, Gates, HeadId, HeadLayout, HeadSet, Measure,
-    ModelDropout, Removal, SegmentBatch, Stopping, Translator, TranslatorConfig,
+    ModelDropout, Removal, SegmentBatch, Stopping, Translator, TranslatorConfig, Weights,
 };
 use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
@@ -66,6 +66,42 @@ fn gap(left: &Tensor, right: &Tensor) -> f64 {
 
 fn masking(layout: &HeadLayout, heads: &HeadSet, options: (Kind, Device)) -> Gates {
     Gates::masking(layout, std::slice::from_ref(heads), options).unwrap()
+}
+
+/// The derivatives of the losses as the weights of a model.
+fn gradients(model: &Translator, gates: &Gates) -> Translator {
+    let leaves = model.weights().iter();
+    let leaves: Vec<(String, Tensor)> = leaves
+        .map(|(name, tensor)| (name.to_owned(), tensor.detach().copy().set_requires_grad(true)))
+        .collect();
+    let shared = leaves.iter().map(|(name, tensor)| (name.clone(), tensor.shallow_clone()));
+    let trained = Translator::new(model.config().clone(), Weights::from_tensors(shared)).unwrap();
+    let batch = PairBatch::new(&trained, &SOURCES, &SOURCES);
+    trained.losses(&batch, gates, &ModelDropout::OFF).sum(None).backward();
+    let gradient =
+        |tensor: &Tensor| if tensor.grad().defined() { tensor.grad() } else { tensor.zeros_like() };
+    let found = leaves.iter().map(|(name, tensor)| (name.clone(), gradient(tensor).detach()));
+    Translator::new(model.config().clone(), Weights::from_tensors(found)).unwrap()
+}
+
+/// A model that is trained with heads closed from the first step is one that is trained without them: closed heads have no gradient,
+/// and all else has that of the model from which they were cut out.
+#[test]
+fn closed_heads_get_no_gradient_and_all_else_that_of_a_model_without_them() {
+    let model = translator(DOUBLE);
+    let heads: HeadSet = "enc-enc:1:2+enc-enc:2:1+enc-dec:2:1+dec-dec:3:1+dec-dec:3:2".parse().unwrap();
+    let of_masked = gradients(&model, &masking(&model.layout(), &heads, DOUBLE));
+    let cut = model.without_heads(&heads, Removal::Cut).unwrap();
+    let of_cut = gradients(&cut, &Gates::open(&cut.layout(), DOUBLE));
+    for (removal, expected) in [(Removal::Zeros, &of_masked), (Removal::Cut, &of_cut)] {
+        let found = of_masked.without_heads(&heads, removal).unwrap();
+        for (name, tensor) in expected.weights().iter() {
+            let gap = gap(&found.weights().get(name).unwrap(), tensor);
+            assert!(gap < 1e-10, "{removal:?}: {name}: {gap:e}");
+        }
+    }
+    let open = of_masked.weights().get("model.encoder.layers.0.self_attn.out_proj.weight").unwrap();
+    assert!(open.abs().max().double_value(&[]) > 1e-6, "the others do learn");
 }
 
 /// Any heads of a model but all of them.

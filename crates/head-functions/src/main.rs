@@ -52,9 +52,9 @@ struct Args {
     #[arg(long, value_name = "SPLIT")]
     frequencies: Option<String>,
 
-    /// Most frequent tokens that are not rare
-    #[arg(long, value_name = "N", default_value_t = 500)]
-    frequent: usize,
+    /// Most frequent tokens that are not rare; as many as `frequent` in the subject's TOML says, or else 500, if absent
+    #[arg(long, value_name = "N")]
+    frequent: Option<usize>,
 
     /// Resamples of the sentences for intervals, up to 100,000; fewer than 39 make none
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = significance::resamples)]
@@ -64,6 +64,9 @@ struct Args {
     #[command(flatten)]
     shared: SharedArgs,
 }
+
+/// Most frequent tokens that are not rare in Voita et al. (2019), Section 5.3.
+const FREQUENT: usize = 500;
 
 fn main() -> ExitCode {
     experiment::exit_code(run(&Args::parse()))
@@ -79,6 +82,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let mut texts = Texts::read(&args.trees, args.shared.split.as_deref(), &description, &machine)?;
     texts.trees.truncate(args.shared.limit.unwrap_or(usize::MAX));
     let counted = texts::frequencies(args.frequencies.as_deref(), &description, &machine)?;
+    let frequent = args.frequent.or(description.frequent_tokens()).unwrap_or(FREQUENT);
     let path = args.shared.output_path("head-functions", &description, &args.scored(&texts, &description));
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
@@ -87,7 +91,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let readable = texts::cut(&texts.trees, subject.as_ref(), &reading)?;
     let frequencies =
         counted.map(|(split, counted)| texts::count(split, &counted, subject.as_ref())).transpose()?;
-    let identity = args.identity(subject.as_ref(), &texts, frequencies.as_ref());
+    let identity =
+        args.identity(subject.as_ref(), &texts, frequencies.as_ref().map(|known| (known, frequent)));
     let OpenRows { path, mut writer, .. } =
         args.shared.open_rows::<HeadFunctionRow>(&path, &Signature::new(identity, machine.provenance()))?;
     writer.renew(|_| true);
@@ -97,7 +102,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         sentences: &readable.sentences,
         looks: &[],
         ranks,
-        frequent: args.frequent,
+        frequent,
         is_first: args.first_piece,
         seed: args.shared.seed(),
     };
@@ -106,7 +111,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         if !machine.quiet {
             say(&texts, &readable);
             if ranks.is_some() {
-                args.say_of_rare(&functions);
+                say_of_rare(&functions, frequent);
             }
         }
         writer.discard(|_| true)?;
@@ -152,7 +157,13 @@ impl Args {
         Scored::first(split.to_owned(), self.shared.limit, false)
     }
 
-    fn identity(&self, subject: &dyn Subject, texts: &Texts, frequencies: Option<&Frequencies>) -> Identity {
+    /// - `frequencies`: with the number of tokens that are not rare
+    fn identity(
+        &self,
+        subject: &dyn Subject,
+        texts: &Texts,
+        frequencies: Option<(&Frequencies, usize)>,
+    ) -> Identity {
         let mut identity = subject.identity_of_model("head-functions");
         identity.split.clone_from(&texts.source);
         identity.limit = self.shared.limit;
@@ -162,22 +173,21 @@ impl Args {
         let arguments = &mut identity.arguments;
         arguments.insert("first_piece".to_owned(), self.first_piece.into());
         arguments.insert("resamples".to_owned(), self.resamples.into());
-        if let Some(Frequencies { split, sha256, .. }) = frequencies {
-            arguments.insert("frequent".to_owned(), self.frequent.into());
+        if let Some((Frequencies { split, sha256, .. }, frequent)) = frequencies {
+            arguments.insert("frequent".to_owned(), frequent.into());
             arguments.insert("frequencies".to_owned(), split.clone().into());
             identity.data.insert(format!("frequencies of {split}"), sha256.clone());
         }
         identity
     }
+}
 
-    /// That rare tokens are left out, if they are.
-    fn say_of_rare(&self, functions: &[Function]) {
-        if !functions.contains(&Function::Rare { rarest: 1 }) {
-            let frequent = self.frequent;
-            eprintln!(
-                "rare tokens are left out: no sentence contains a token outside the {frequent} most frequent; lower --frequent"
-            );
-        }
+/// That rare tokens are left out, if they are.
+fn say_of_rare(functions: &[Function], frequent: usize) {
+    if !functions.contains(&Function::Rare { rarest: 1 }) {
+        eprintln!(
+            "rare tokens are left out: no sentence contains a token outside the {frequent} most frequent; lower --frequent"
+        );
     }
 }
 

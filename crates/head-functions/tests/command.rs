@@ -72,6 +72,17 @@ fn every_head_of_an_encoder_has_a_row_for_each_function() {
     ] {
         assert!(functions.contains(function), "{function}: {functions:?}");
     }
+    // the same number, named by the subject, of which the option has the last word
+    let before = read(folder.path(), "results/tiny/head-functions.csv");
+    let named = |frequent: usize| {
+        let spec = format!("{TRANSLATOR}[functions]\nfrequent = {frequent}\n");
+        fs::write(folder.path().join("tiny.toml"), spec).unwrap();
+    };
+    for (frequent, arguments) in [(20, &["--again"][..]), (100_000, &["--again", "--frequent", "20"])] {
+        named(frequent);
+        command(folder.path()).args(arguments).assert().success();
+        assert_eq!(read(folder.path(), "results/tiny/head-functions.csv"), before);
+    }
     let mut best: BTreeMap<String, f64> = BTreeMap::new();
     for row in &rows {
         assert_eq!((row.attention.as_str(), row.share), ("enc-enc", row.numerator / row.denominator));

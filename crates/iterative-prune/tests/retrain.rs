@@ -86,7 +86,10 @@ fn a_step_is_the_control_of_trained_gates() {
         let control = controls.iter().find(|row| row.method == method).unwrap();
         let step = retrained.iter().find(|row| row.family() == "enc-enc/importance" && row.masked == masked);
         let step = step.unwrap();
-        assert_eq!((step.score, step.dev_loss, step.updates), (control.score, control.dev_loss, control.steps));
+        assert_eq!(
+            (step.score, step.dev_loss, step.updates),
+            (control.score, control.dev_loss, control.steps)
+        );
         let kept = control.kept_heads.split('+');
         assert!(kept.into_iter().all(|head| !step.masked_heads.contains(head)), "{step:?} {control:?}");
     }

@@ -123,9 +123,15 @@ impl Description {
     /// If one is missing that can be fetched.
     pub fn tree_files(&self, machine: &Machine) -> Result<Vec<PathBuf>, Error> {
         let Some(functions) = self.described.outline().functions else { return Ok(Vec::new()) };
-        let files: Vec<PathBuf> = functions.trees.iter().map(|file| machine.data.join(file)).collect();
+        let files: Vec<PathBuf> =
+            functions.trees.iter().flatten().map(|file| machine.data.join(file)).collect();
         check_fetched(&files, functions.fetch.as_ref())?;
         Ok(files)
+    }
+
+    /// How many of the most frequent tokens are not rare, if the subject's file says so.
+    pub fn frequent_tokens(&self) -> Option<usize> {
+        self.described.outline().functions.and_then(|functions| functions.frequent)
     }
 
     /// The sentences of a split with their trees, if the demo grammar makes the subject's data.

@@ -15,6 +15,7 @@ mod functions;
 mod language;
 mod locate;
 mod model;
+mod open_heads;
 mod precision;
 mod reading;
 mod relevant;

@@ -268,11 +268,16 @@ impl Chunk {
     }
 }
 
-/// The gradient of `loss` with respect to each of `weights` that requires one, in the order of their names.
+/// The gradient of `loss` with respect to each of `weights` that requires one, in the order of their names; 0 where it does not depend
+/// on the weight, such as keys of a layer without heads.
 pub(crate) fn gradients(loss: &Tensor, weights: &Weights) -> Vec<Tensor> {
     let trained: Vec<&Tensor> =
         weights.iter().map(|(_, tensor)| tensor).filter(|tensor| tensor.requires_grad()).collect();
-    Tensor::run_backward(&[loss], &trained, false, false)
+    let found = Tensor::run_backward(&[loss], &trained, false, false);
+    let known = |(gradient, weight): (Tensor, &&Tensor)| {
+        if gradient.defined() { gradient } else { weight.detach().zeros_like() }
+    };
+    found.into_iter().zip(&trained).map(known).collect()
 }
 
 /// Adds the gradients of parts to what there is, in their order, so that the sum does not depend on which thread was first.

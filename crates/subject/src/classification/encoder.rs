@@ -6,16 +6,20 @@ use core_masking::{Activation, ClassifierConfig};
 use serde::{Deserialize, Serialize};
 use training::Keep;
 
+use crate::open_heads::OpenHeads;
 use crate::spec::check;
 
 /// Size of a BERT model.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EncoderSpec {
     /// Layers.
     pub layers: usize,
     /// Heads in each layer.
     pub heads: usize,
+    /// The heads that the model has, of those that its layers have room for; all if absent.
+    #[serde(default, skip_serializing_if = "OpenHeads::is_all")]
+    pub open_heads: OpenHeads,
     /// Width of the residual stream.
     pub d_model: i64,
     /// Width of the feed-forward blocks.
@@ -102,6 +106,16 @@ impl FineTuningSpec {
 impl EncoderSpec {
     /// The configuration of the model, for the vocabulary that the tokeniser came out with.
     pub(crate) fn config(
+        &self,
+        tokenizer: TextTokenizerSpec,
+        labels: &[String],
+        vocabulary: usize,
+    ) -> ClassifierConfig {
+        self.open_heads.of_config(self.config_of_all(tokenizer, labels, vocabulary))
+    }
+
+    /// The same with all heads.
+    pub(crate) fn config_of_all(
         &self,
         tokenizer: TextTokenizerSpec,
         labels: &[String],

@@ -77,7 +77,7 @@ impl Task for Classification {
     }
 
     fn layout(spec: &ClassificationSpec) -> Option<HeadLayout> {
-        spec.model.map(|model| model.config(spec.tokenizer, &spec.data.labels, 1).layout())
+        spec.model.as_ref().map(|model| model.config(spec.tokenizer, &spec.data.labels, 1).layout())
     }
 
     fn read(spec: &ClassificationSpec, data: &Path, split: &str) -> Result<Vec<Example>, Error> {
@@ -198,7 +198,7 @@ impl Task for Classification {
         machine: &Machine,
     ) -> Result<Option<(Load<'static>, usize)>, Error> {
         let spec = &described.spec;
-        let config = match (&spec.checkpoint, spec.model) {
+        let config = match (&spec.checkpoint, &spec.model) {
             (Some(checkpoint), _) => {
                 ClassifierConfig::read(&checkpoint.find(machine)?.folder.join("config.json"))?
             }

@@ -2,6 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use core_masking::ModelConfig;
 use corpus::labelled::Format;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -238,9 +239,12 @@ impl ClassificationSpec {
                 }
             }
         }
-        match self.model {
+        match &self.model {
             Some(model) => {
-                model.config(self.tokenizer, &data.labels, self.tokenizer.vocabulary.unwrap_or(0)).validate()
+                let vocabulary = self.tokenizer.vocabulary.unwrap_or(0);
+                let config = model.config_of_all(self.tokenizer, &data.labels, vocabulary);
+                config.validate()?;
+                model.open_heads.validate(&config.layout())
             }
             None => Ok(()),
         }

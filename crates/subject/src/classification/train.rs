@@ -83,7 +83,7 @@ impl Trained for Classification {
     ) -> Result<ClassifierLearner, Error> {
         let (spec, (settings, metric)) = (&described.spec, trained(described)?);
         let (labels, options) = (&spec.data.labels, (Kind::Float, machine.device));
-        let model = match (base, spec.model) {
+        let model = match (base, &spec.model) {
             (Some(base), _) => {
                 let pretrained = Classifier::load_pretrained(&base.folder, labels, settings.seed, options)?;
                 check_tokenizer(&base.folder, tokenizer, &pretrained.model)?;
@@ -97,8 +97,8 @@ impl Trained for Classification {
                 pretrained.model
             }
             (None, Some(model)) => {
-                let config = model.config(spec.tokenizer, labels, tokenizer.vocabulary_size());
-                Classifier::random(config, settings.seed, options)?
+                let config = model.config_of_all(spec.tokenizer, labels, tokenizer.vocabulary_size());
+                model.open_heads.of_model(Classifier::random(config, settings.seed, options)?)?
             }
             (None, None) => return Err(Error::NotTrained { name: described.name.clone() }),
         };

@@ -82,7 +82,7 @@ impl Task for LanguageModelling {
 
     fn layout(spec: &LanguageSpec) -> Option<HeadLayout> {
         // the size of the vocabulary does not matter
-        spec.model.map(|model| model.config(1, Symbols::default()).layout())
+        spec.model.as_ref().map(|model| model.config(1, Symbols::default()).layout())
     }
 
     fn read(spec: &LanguageSpec, data: &Path, split: &str) -> Result<Texts, Error> {
@@ -208,7 +208,7 @@ impl Task for LanguageModelling {
     }
 
     fn load_ahead(described: &Described<Self>, _: &Machine) -> Result<Option<(Load<'static>, usize)>, Error> {
-        let Some(model) = described.spec.model else { return Ok(None) };
+        let Some(model) = &described.spec.model else { return Ok(None) };
         let vocabulary = described.spec.tokenizer.and_then(|tokenizer| tokenizer.vocabulary);
         let config = &model.config(vocabulary.unwrap_or(1), Symbols::default());
         let longest = config.max_position_embeddings as usize;

@@ -1,10 +1,11 @@
 //! The size of a language model that is trained from nothing, its tokeniser, and how it is trained.
 use core_masking::families::{GPT2, LLAMA};
 use core_masking::language_model::{LanguageFamily, TokenIds};
-use core_masking::{Activation, LanguageConfig};
+use core_masking::{Activation, LanguageConfig, ModelConfig};
 use serde::{Deserialize, Serialize};
 use training::Keep;
 
+use crate::open_heads::OpenHeads;
 use crate::spec::check;
 
 /// Families that can be trained from nothing.
@@ -18,7 +19,7 @@ pub enum FamilyName {
 }
 
 /// Size of a language model.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecoderSpec {
     /// `gpt2` or `llama`.
@@ -27,6 +28,9 @@ pub struct DecoderSpec {
     pub layers: usize,
     /// Heads in each layer.
     pub heads: usize,
+    /// The heads that the model has, of those that its layers have room for; all if absent.
+    #[serde(default, skip_serializing_if = "OpenHeads::is_all")]
+    pub open_heads: OpenHeads,
     /// Keys and values in each layer, which heads share in groups; as many as heads if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_value_heads: Option<usize>,
@@ -179,7 +183,12 @@ impl PretrainingSpec {
 
 impl DecoderSpec {
     /// The configuration of the model, for the vocabulary that the tokeniser came out with.
-    pub(super) fn config(self, vocabulary: usize, symbols: Symbols) -> LanguageConfig {
+    pub(super) fn config(&self, vocabulary: usize, symbols: Symbols) -> LanguageConfig {
+        self.open_heads.of_config(self.config_of_all(vocabulary, symbols))
+    }
+
+    /// The same with all heads.
+    pub(super) fn config_of_all(&self, vocabulary: usize, symbols: Symbols) -> LanguageConfig {
         let family: &'static LanguageFamily = match self.family {
             FamilyName::Gpt2 => &GPT2,
             FamilyName::Llama => &LLAMA,
@@ -220,12 +229,14 @@ impl DecoderSpec {
     }
 
     /// Refuses an impossible model: the fault, in words.
-    pub(super) fn validate(self) -> Result<(), String> {
+    pub(super) fn validate(&self) -> Result<(), String> {
         check(&[(
             "model.key_value_heads is for llama: GPT-2 has keys and values of each head",
             self.family == FamilyName::Llama || self.key_value_heads.is_none(),
         )])?;
-        self.config(1, Symbols::default()).validate()
+        let config = self.config_of_all(1, Symbols::default());
+        config.validate()?;
+        self.open_heads.validate(&config.layout())
     }
 }
 

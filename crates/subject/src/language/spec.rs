@@ -205,7 +205,7 @@ impl LanguageSpec {
             dynamics.validate(self.training.map(|training| training.epochs))?;
         }
         self.functions.as_ref().map_or(Ok(()), FunctionsSpec::validate)?;
-        match (self.model, self.tokenizer, self.training) {
+        match (&self.model, self.tokenizer, self.training) {
             (None, None, None) => Ok(()),
             (Some(model), Some(tokenizer), Some(training)) => {
                 self.validate_training(model, tokenizer, training)
@@ -222,7 +222,7 @@ impl LanguageSpec {
 
     fn validate_training(
         &self,
-        model: DecoderSpec,
+        model: &DecoderSpec,
         tokenizer: TokenizerSpec,
         training: PretrainingSpec,
     ) -> Result<(), String> {

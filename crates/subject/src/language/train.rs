@@ -75,7 +75,7 @@ impl Trained for LanguageModelling {
         _quiet: bool,
     ) -> Result<Rows, Error> {
         let Texts::Documents(documents) = texts else { return Err(no_documents(split)) };
-        let positions = spec.model.map_or(1, |model| model.positions as usize);
+        let positions = spec.model.as_ref().map_or(1, |model| model.positions as usize);
         match spec.training.and_then(|training| training.blocks) {
             Some(blocks) if split == spec.data.train => {
                 Rows::of_blocks(tokenizer, documents, blocks.length, split)
@@ -98,9 +98,9 @@ impl Trained for LanguageModelling {
     ) -> Result<LanguageLearner, Error> {
         let (model, settings) = trained(described)?;
         let symbols = Symbols { begin: tokenizer.begin(), end: tokenizer.end() };
-        let config = model.config(tokenizer.vocabulary_size(), symbols);
-        let model = LanguageModel::random(config, settings.seed, (Kind::Float, machine.device))?;
-        LanguageLearner::new(&model, settings)
+        let config = model.config_of_all(tokenizer.vocabulary_size(), symbols);
+        let whole = LanguageModel::random(config, settings.seed, (Kind::Float, machine.device))?;
+        LanguageLearner::new(&model.open_heads.of_model(whole)?, settings)
     }
 
     fn resume(
@@ -117,7 +117,7 @@ fn no_documents(split: &str) -> Error {
 }
 
 /// What is trained, and how.
-fn trained(described: &Described<LanguageModelling>) -> Result<(DecoderSpec, PretrainingSpec), Error> {
+fn trained(described: &Described<LanguageModelling>) -> Result<(&DecoderSpec, PretrainingSpec), Error> {
     let LanguageSpec { model, training, .. } = &described.spec;
-    model.zip(*training).ok_or_else(|| Error::NotTrained { name: described.name.clone() })
+    model.as_ref().zip(*training).ok_or_else(|| Error::NotTrained { name: described.name.clone() })
 }

@@ -94,7 +94,7 @@ impl Task for Translation {
 
     fn layout(spec: &TranslationSpec) -> Option<HeadLayout> {
         // sizes of the vocabulary do not matter
-        spec.model.map(|model| model.untrained_config(3).layout())
+        spec.model.as_ref().map(|model| model.untrained_config(3).layout())
     }
 
     fn read(spec: &TranslationSpec, data: &Path, split: &str) -> Result<ParallelText, Error> {
@@ -161,7 +161,7 @@ impl Task for Translation {
         }
         let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
         tokenizer::check(&tokenizer, model.config(), folder, name)?;
-        let described = spec.model.map(|model| model.config(&tokenizer));
+        let described = spec.model.as_ref().map(|model| model.config(&tokenizer));
         if described.is_some_and(|described| *model.config() != described) {
             return Err(Error::OtherModel { folder: places.model.to_owned(), name: name.clone() });
         }
@@ -197,7 +197,7 @@ impl Task for Translation {
 
     fn load_ahead(described: &Described<Self>, _: &Machine) -> Result<Option<(Load<'static>, usize)>, Error> {
         let spec = &described.spec;
-        let Some((model, tokenizer)) = spec.model.zip(spec.tokenizer) else { return Ok(None) };
+        let Some((model, tokenizer)) = spec.model.as_ref().zip(spec.tokenizer) else { return Ok(None) };
         let config = model.untrained_config(tokenizer.vocabulary);
         let longest = config.max_position_embeddings as usize;
         Ok(Some((memory::load(&search(spec), &config, Bytes::single(0), Vec::new()), longest)))

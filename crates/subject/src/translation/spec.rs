@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::families::MARIAN;
-use core_masking::{Activation, TranslatorConfig};
+use core_masking::{Activation, ModelConfig, TranslatorConfig};
 use core_masking::{BeamSearch, Stopping};
 use corpus::grammar::SplitSizes;
 use corpus::pairs::{PairTable, Selection};
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
 use crate::functions::FunctionsSpec;
+use crate::open_heads::OpenHeads;
 use crate::spec::{StandsFor, check, check_sources, check_split_names};
 use crate::task::Outline;
 
@@ -249,13 +250,16 @@ pub struct TokenizerSpec {
 }
 
 /// Size of a Marian model; encoder and decoder are equally deep and wide.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSpec {
     /// Layers of the encoder, and of the decoder.
     pub layers: usize,
     /// Heads in each attention module.
     pub heads: usize,
+    /// The heads that the model has, of those that its layers have room for; all if absent.
+    #[serde(default, skip_serializing_if = "OpenHeads::is_all")]
+    pub open_heads: OpenHeads,
     /// Width of the residual stream.
     pub d_model: i64,
     /// Width of the feed-forward blocks.
@@ -395,7 +399,9 @@ impl TranslationSpec {
             (None, None, None) => Ok(()),
             (Some(model), Some(tokenizer), Some(training)) => {
                 training.validate()?;
-                model.untrained_config(tokenizer.vocabulary).validate()
+                let config = model.marian_config(tokenizer.vocabulary as i64, [0, 2, 2]);
+                config.validate()?;
+                model.open_heads.validate(&config.layout())
             }
             (None, ..) => {
                 Err("[checkpoint] takes neither [tokenizer] nor [training]: translators are not fine-tuned"
@@ -451,11 +457,16 @@ impl DecodingSpec {
 impl ModelSpec {
     /// The configuration with the vocabulary that is asked for; training may find fewer pieces.
     pub(crate) fn untrained_config(&self, vocabulary: usize) -> TranslatorConfig {
-        self.marian_config(vocabulary as i64, [0, 2, 2])
+        self.open_heads.of_config(self.marian_config(vocabulary as i64, [0, 2, 2]))
     }
 
     /// The configuration of the model, for the vocabulary that the tokeniser came out with.
     pub(crate) fn config(&self, tokenizer: &SubwordTokenizer) -> TranslatorConfig {
+        self.open_heads.of_config(self.config_of_all(tokenizer))
+    }
+
+    /// The same with all heads.
+    pub(crate) fn config_of_all(&self, tokenizer: &SubwordTokenizer) -> TranslatorConfig {
         let symbols = [tokenizer.end(), tokenizer.pad(), tokenizer.pad()];
         self.marian_config(tokenizer.source_vocabulary_size() as i64, symbols)
     }

@@ -68,7 +68,7 @@ impl Trained for Translation {
         (split, text): (&str, &ParallelText),
         quiet: bool,
     ) -> Result<Pairs, Error> {
-        let positions = spec.model.map_or(0, |model| model.positions);
+        let positions = spec.model.as_ref().map_or(0, |model| model.positions);
         let encode = |text: &str| tokenizer.encode(text);
         let pairs = Pairs::encode(text, [&encode, &encode], positions, split)?;
         let left_out = text.len() - pairs.len();
@@ -88,9 +88,9 @@ impl Trained for Translation {
         machine: &Machine,
     ) -> Result<TranslatorLearner, Error> {
         let (model, settings) = trained(described)?;
-        let config = model.config(tokenizer);
-        let model = Translator::random(config, settings.seed, (Kind::Float, machine.device))?;
-        TranslatorLearner::new(&model, settings)
+        let config = model.config_of_all(tokenizer);
+        let whole = Translator::random(config, settings.seed, (Kind::Float, machine.device))?;
+        TranslatorLearner::new(&model.open_heads.of_model(whole)?, settings)
     }
 
     fn resume(
@@ -103,7 +103,7 @@ impl Trained for Translation {
 }
 
 /// What is trained, and how.
-fn trained(described: &Described<Translation>) -> Result<(ModelSpec, TrainingSpec), Error> {
+fn trained(described: &Described<Translation>) -> Result<(&ModelSpec, TrainingSpec), Error> {
     let TranslationSpec { model, training, .. } = &described.spec;
-    model.zip(*training).ok_or_else(|| Error::NotTrained { name: described.name.clone() })
+    model.as_ref().zip(*training).ok_or_else(|| Error::NotTrained { name: described.name.clone() })
 }

@@ -1,0 +1,109 @@
+//! Models that are trained from nothing without some of their heads.
+use core_masking::{Attention, GatedModel, HeadLayout, HeadSet, ModelConfig, Removal};
+use serde::{Deserialize, Serialize};
+
+/// The heads of a model that never had the others: the control "from scratch" of Voita et al. (2019), Section 6.3.
+///
+/// Differs from their code, which multiplies the others by 0 throughout: here they are cut out of the new model, so that the weights of the
+/// others begin as they would in a model with all heads, and there is nothing that could be trained of those that are not there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct OpenHeads(Option<Vec<String>>);
+
+impl OpenHeads {
+    /// Whether the model has all its heads.
+    pub(crate) fn is_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Refuses heads that the model could not have: the fault, in words. `layout`: that of the model with all its heads.
+    pub(crate) fn validate(&self, layout: &HeadLayout) -> Result<(), String> {
+        let named = |fault: String| format!("model.open_heads: {fault}");
+        let open = self.open(layout).map_err(|error| named(error.to_string()))?;
+        match &self.0 {
+            Some(_) if open.is_empty() => {
+                Err(named("it names no head; without it the model has all of them".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Each entry is an attention type, of which all heads are meant, or heads joined by `+`, as in result files.
+    fn open(&self, layout: &HeadLayout) -> Result<HeadSet, core_masking::Error> {
+        let Some(entries) = &self.0 else { return Ok(layout.heads().into_iter().collect()) };
+        let mut open = Vec::new();
+        for entry in entries {
+            match entry.parse::<Attention>() {
+                Ok(attention) => open.extend(layout.heads_of(attention)?),
+                Err(_) => open.extend(entry.parse::<HeadSet>()?.iter()),
+            }
+        }
+        open.iter().try_for_each(|&id| layout.check(id))?;
+        Ok(open.into_iter().collect())
+    }
+
+    /// The heads that are not there; none where validation refuses.
+    fn closed(&self, layout: &HeadLayout) -> HeadSet {
+        let open = self.open(layout).unwrap_or_default();
+        layout.heads().into_iter().filter(|&id| !open.is_empty() && !open.contains(id)).collect()
+    }
+
+    /// The configuration of the model, of that with all heads.
+    pub(crate) fn of_config<C: ModelConfig>(&self, config: C) -> C {
+        let closed = self.closed(&config.layout());
+        if closed.is_empty() { config } else { config.without_heads(&closed) }
+    }
+
+    /// The model before the first step, of a new one with all heads.
+    ///
+    /// # Errors
+    /// Never, if validation accepts.
+    pub(crate) fn of_model<M: GatedModel>(&self, model: M) -> Result<M, core_masking::Error> {
+        let closed = self.closed(&model.layout());
+        if closed.is_empty() { Ok(model) } else { model.without_heads(&closed, Removal::Cut) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core_masking::LayerShape;
+
+    /// 2 layers of 3 heads of each type.
+    fn layout() -> HeadLayout {
+        let types = [Attention::EncEnc, Attention::EncDec, Attention::DecDec];
+        HeadLayout::new(types.map(|attention| (attention, LayerShape::plain(2, 3, 12))))
+    }
+
+    fn of(entries: &[&str]) -> OpenHeads {
+        OpenHeads(Some(entries.iter().map(|&entry| entry.to_owned()).collect()))
+    }
+
+    #[test]
+    fn types_and_lists_of_heads_are_open() {
+        let closed = of(&["enc-enc:1:2+enc-enc:2:3", "enc-dec", "dec-dec:1:1"]).closed(&layout()).names();
+        assert_eq!(
+            closed,
+            "enc-enc:1:1+enc-enc:1:3+enc-enc:2:1+enc-enc:2:2+dec-dec:1:2+dec-dec:1:3+dec-dec:2:1+dec-dec:2:2+dec-dec:2:3"
+        );
+        assert!(OpenHeads::default().closed(&layout()).is_empty() && OpenHeads::default().is_all());
+    }
+
+    #[test]
+    fn heads_that_there_are_not_are_refused() {
+        let fault = |entries: &[&str]| of(entries).validate(&layout()).unwrap_err();
+        for (entries, expected) in [
+            (&[][..], "it names no head"),
+            (&[""], "it names no head"),
+            (&["enc-enc:1:4"], "no head 4 in a layer of `enc-enc`: heads are numbered 1 to 3"),
+            (&["enc-enc:3:1"], "layer 3"),
+            (&["self"], "self"),
+            (&["enc-enc:1"], "enc-enc:1"),
+            (&["all"], "all"),
+        ] {
+            let message = fault(entries);
+            assert!(message.starts_with("model.open_heads: ") && message.contains(expected), "{message}");
+        }
+        assert_eq!(of(&["enc-enc"]).validate(&layout()), Ok(()));
+    }
+}
