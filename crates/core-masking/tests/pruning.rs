@@ -95,7 +95,8 @@ fn closed_heads_get_no_gradient_and_all_else_that_of_a_model_without_them() {
     let of_cut = gradients(&cut, &Gates::open(&cut.layout(), DOUBLE));
     for (removal, expected) in [(Removal::Zeros, &of_masked), (Removal::Cut, &of_cut)] {
         let found = of_masked.without_heads(&heads, removal).unwrap();
-        for (name, tensor) in expected.weights().iter() {
+        // a layer without heads has empty tensors, of which there is no maximum
+        for (name, tensor) in expected.weights().iter().filter(|(_, tensor)| tensor.numel() > 0) {
             let gap = gap(&found.weights().get(name).unwrap(), tensor);
             assert!(gap < 1e-10, "{removal:?}: {name}: {gap:e}");
         }
