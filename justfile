@@ -164,6 +164,21 @@ relevance subject="demo-translation" *args: (build "relevance")
 train-gates subject="demo-translation" *args: (build "train-gates")
     {{ run }} train-gates -- "$@"
 
+# Table 1 of Voita et al. (2019): the head that does each thing best, such as follow a dependency, beside baselines
+[group('beyond the paper')]
+reproduce-v19-table1 subject="demo-translation" *args: (build "head-functions" "plotting")
+    file=$({{ run }} head-functions -- "$@") && {{ run }} plotting -- v19-table1 "$file"
+
+# Figures 1a and 2a of Voita et al. (2019): the relevance of each head for what a translator or a classifier says
+[group('beyond the paper')]
+reproduce-v19-figure1a subject="demo-translation" *args: (build "relevance" "plotting")
+    file=$({{ run }} relevance -- "$@") && {{ run }} plotting -- v19-figure1a "$file"
+
+# Figures 1c and 2b of Voita et al. (2019): how many heads of each layer look at positions, dependencies or rare tokens
+[group('beyond the paper')]
+reproduce-v19-figure1c subject="demo-translation" *args: (build "head-functions" "plotting")
+    file=$({{ run }} head-functions -- "$@") && {{ run }} plotting -- v19-figure1c "$file"
+
 # Figure 7 of Voita et al. (2019): the score with the heads that gates leave, beside as many by importance and at random, all trained on alike
 [group('beyond the paper')]
 reproduce-v19-figure7 subject="demo-translation" *args: (build "train-gates" "plotting")

@@ -15,6 +15,7 @@ use crate::data::sweep::{self, Sweep};
 use crate::error::{Fault, LeftOut};
 use crate::source::{ResultFile, Source};
 use crate::view::agreement::{self, Importance};
+use crate::view::functions::{self, Functions};
 use crate::view::speed::{self, Speed};
 use crate::view::summary::Subject;
 use crate::view::{
@@ -185,6 +186,34 @@ pub const ARTEFACTS: &[Artefact] = &[
             let chart = left_out.keep(training::figure5(&found))?;
             let tables = training::tables(&found, asked.context);
             Ok(vec![Sheet::of(&found.file, training::STEM, chart, tables)])
+        },
+    ),
+    artefact(
+        ["v19-table1", ""],
+        "The head that does each thing best, beside its position alone and shuffled targets (Voita et al. 2019)",
+        Reads::Each(functions::EXPERIMENT),
+        |file, _, _| {
+            let found = Functions::read(file)?;
+            Ok(vec![Sheet::of(&found.file, functions::TABLE, None, vec![functions::table1(&found)])])
+        },
+    ),
+    artefact(
+        ["v19-figure1c", "v19-figure2b"],
+        "What the heads of each layer do (Voita et al. 2019)",
+        Reads::Each(functions::EXPERIMENT),
+        |file, _, _| {
+            let found = Functions::read(file)?;
+            Ok(vec![Sheet::of(&found.file, functions::CENSUS, functions::figure1c(&found), Vec::new())])
+        },
+    ),
+    artefact(
+        ["v19-figure1a", "v19-figure2a"],
+        "Heat map of the relevance of each head, layer x head (Voita et al. 2019)",
+        Reads::Each("relevance"),
+        |mut file, _, _| {
+            let rows = file.rows("relevance")?;
+            let chart = heat_map::relevance(&file, &rows);
+            Ok(vec![Sheet::of(&file, heat_map::RELEVANCE, chart, Vec::new())])
         },
     ),
     artefact(

@@ -9,11 +9,13 @@ use crate::samples;
 use crate::tables::{PartView, TableView, id, sentence};
 
 /// The chapters of a report: a heading, and the artefacts of the registry that belong below it.
-const CHAPTERS: [(&str, &[&str]); 7] = [
+const CHAPTERS: [(&str, &[&str]); 9] = [
     ("Single heads", &["table1", "figure1", "heads", "scores"]),
     ("One head of a layer", &["table2", "table5"]),
     ("More and more heads", &["figure3", "figure4"]),
     ("Agreement of orders", &["agreement"]),
+    ("What heads do", &["v19-table1", "v19-figure1c", "v19-figure1a"]),
+    ("Gates that learn to close", &["v19-figure7", "v19-figure9", "v19-table2"]),
     ("Other data", &["figure2", "groups"]),
     ("Speed", &["table4"]),
     ("During training", &["figure5"]),
@@ -96,6 +98,8 @@ fn recipe(artefact: &str, subject: &str) -> String {
         "heads" => "reproduce-table1".to_owned(),
         "agreement" | "scores" => "importance".to_owned(),
         "groups" => "groups".to_owned(),
+        "v19-table1" | "v19-figure1c" => "head-functions".to_owned(),
+        "v19-figure1a" => "relevance".to_owned(),
         other => format!("reproduce-{other}"),
     };
     visible(&format!("just {recipe} {subject}"))

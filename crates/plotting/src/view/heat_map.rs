@@ -1,7 +1,7 @@
 //! Heat maps of heads, layer x head, for what masking each does and for every score (no such figure is in the paper).
 use std::collections::BTreeMap;
 
-use records::{AblationRow, Attention, Head, ImportanceRow};
+use records::{AblationRow, Attention, Head, ImportanceRow, RelevanceRow};
 
 use super::Context;
 use super::agreement::{HeadScore, Importance};
@@ -10,14 +10,15 @@ use crate::data::sweep::Sweep;
 use crate::judge::Criterion;
 use crate::palette::INK;
 use crate::source::ResultFile;
-use crate::words::{decimals, typeset};
+use crate::words::{decimals, tenths, typeset};
 
 /// The colours that a bar has numbers of.
 const COLORS: [f64; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
 
-/// Names of the files of what masking does, and of those of scores.
+/// Names of the files: of what masking does, of scores, and of relevance.
 pub const EFFECTS: &str = "heads";
 pub const SCORES: &str = "heads-by-score";
+pub const RELEVANCE: &str = "v19-figure1a";
 
 /// Where the greatest number is so many times the median, colours go by the square root, since it would leave all others
 /// white.
@@ -144,6 +145,43 @@ pub fn scores(importance: &Importance) -> Chart {
         color_bar: Some((
             "score of a head, or its square root, as a share of the greatest in its row".to_owned(),
             COLORS.map(|color| typeset(color, 1)),
+        )),
+        ..Chart::default()
+    }
+}
+
+/// How much of what the model says goes back to each head: Figures 1a and 2a of Voita et al. (2019).
+pub fn relevance(file: &ResultFile, rows: &[RelevanceRow]) -> Chart {
+    let head = |row: &RelevanceRow| {
+        Some(Head { attention: row.attention.parse().ok()?, layer: row.layer, head: row.head })
+    };
+    let known = rows.iter().filter_map(|row| Some((head(row)?, (row.relevance, false))));
+    let values = Values::new(known);
+    let has_heads = |attention: &Attention| values.numbers.keys().any(|head| head.attention == *attention);
+    let attentions: Vec<_> = Attention::ALL.into_iter().filter(has_heads).collect();
+    let panel = |(place, &attention): (usize, &Attention)| {
+        let name = if attentions.len() > 1 { attention.to_string() } else { String::new() };
+        panel(file, (attention, name), &values, [place == 0, true])
+    };
+    let lost = rows.iter().map(|row| row.lost).fold(0.0, f64::max);
+    let notes = [
+        format!("rules: {}", file.stem("").trim_start_matches('-')),
+        "mean over target positions of the share of the layer's absolute relevance; orange: for the greatest logit; blue, \
+         striped: against it"
+            .to_owned(),
+        format!("{} % of the relevance is lost on the way or counted twice", tenths(100.0 * lost)),
+    ];
+    Chart {
+        name: "Figures 1a and 2a",
+        label: format!("{RELEVANCE}-{}", file.subject),
+        title: format!("Relevance of each head for the greatest logit (Voita et al. 2019); {}", file.title()),
+        notes: notes.into(),
+        width: if attentions.len() > 1 { TEXT } else { COLUMN },
+        columns: attentions.len(),
+        panels: attentions.iter().enumerate().map(panel).collect(),
+        color_bar: Some((
+            format!("relevance{}", values.scale()),
+            COLORS.map(|color| typeset(values.number(color), decimals(values.end))),
         )),
         ..Chart::default()
     }

@@ -1,0 +1,136 @@
+//! Table 1 and Figures 1c and 2b of Voita et al. (2019): which heads do what, and how many there are in each layer.
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use records::HeadFunctionRow;
+use records::rows::functions::{CONFIDENCE, LayerCensus, POSITIONAL_THERE, census};
+
+use crate::chart::{Axis, COLUMN, Cell, Chart, Panel, TEXT, cells};
+use crate::source::ResultFile;
+use crate::table::{self, Row, Table};
+use crate::words::tenths;
+
+/// The experiment whose results these are.
+pub const EXPERIMENT: &str = "head-functions";
+
+/// Names of the files, without extension.
+pub const TABLE: &str = "v19-table1";
+pub const CENSUS: &str = "v19-figure1c";
+
+/// When a head has a function.
+const THRESHOLDS: &str = "reaches the paper's threshold: 90 % for a position, 10 points above the most frequent position for a \
+                          relation, more than half for the two rarest tokens; and more than of shuffled targets";
+
+/// What each head of a subject does.
+pub struct Functions {
+    pub file: ResultFile,
+    pub rows: Vec<HeadFunctionRow>,
+}
+
+impl Functions {
+    /// Reads a file of `head-functions`.
+    pub fn read(mut file: ResultFile) -> Result<Self> {
+        Ok(Self { rows: file.rows(EXPERIMENT)?, file })
+    }
+
+    /// The head with the greatest share of each function; of equal ones the first.
+    fn leaders(&self) -> impl Iterator<Item = &HeadFunctionRow> {
+        let is_function =
+            |row: &&HeadFunctionRow| ![CONFIDENCE, POSITIONAL_THERE].contains(&row.function.as_str());
+        let mut leaders: BTreeMap<(&str, &str), &HeadFunctionRow> = BTreeMap::new();
+        for row in self.rows.iter().filter(is_function) {
+            let leader = leaders.entry(row.task()).or_insert(row);
+            if row.share > leader.share {
+                *leader = row;
+            }
+        }
+        leaders.into_values()
+    }
+}
+
+/// The head that does each thing best, beside what its position alone and shuffled targets give: Table 1.
+pub fn table1(functions: &Functions) -> Table {
+    let percent = |share: Option<f64>| share.map(|share| tenths(100.0 * share));
+    let text = |text: Option<String>| table::Cell::from(text.unwrap_or_default());
+    let row = |row: &HeadFunctionRow| {
+        let HeadFunctionRow { attention, layer, head, share, .. } = row;
+        let ends = row.share_low.zip(row.share_high);
+        let position = row.baseline_position.zip(percent(row.baseline));
+        let cells = [
+            table::Cell::from(format!("{attention}:{layer}:{head}")),
+            table::Cell::from(tenths(100.0 * share)).marked(row.holds == Some(true)),
+            text(ends.map(|(low, high)| format!("{} to {}", tenths(100.0 * low), tenths(100.0 * high)))),
+            text(percent(row.best)),
+            text(position.map(|(at, share)| format!("{share} ({at:+})"))),
+            text(percent(row.shuffled)),
+        ];
+        let label = format!("{} {}", row.function, row.detail);
+        Row { label: label.trim_end().to_owned(), cells: cells.into() }
+    };
+    let columns = [
+        "best head",
+        "share (%)",
+        "95 % interval",
+        "best in (% of resamples)",
+        "position alone (%)",
+        "shuffled (%)",
+    ];
+    Table {
+        name: "Table 1",
+        label: format!("{TABLE}-{}", functions.file.subject),
+        title: format!("The head that does each thing best (Voita et al. 2019); {}", functions.file.title()),
+        headings: ["Function", "of all heads"],
+        columns: columns.map(str::to_owned).into(),
+        rows: functions.leaders().map(row).collect(),
+        mark: Some(THRESHOLDS.to_owned()),
+        summary: vec![
+            "position alone: how often the partner stands at its most frequent relative position".to_owned(),
+        ],
+        ..Table::default()
+    }
+}
+
+/// How many heads of each layer have each function, a panel for each attention type: Figures 1c and 2b.
+pub fn figure1c(functions: &Functions) -> Chart {
+    let found = census(&functions.rows, false);
+    let mut attentions: Vec<&str> = found.keys().map(|(attention, _)| attention.as_str()).collect();
+    attentions.dedup();
+    let panel = |(place, attention): (usize, &&str)| {
+        let layers: Vec<_> = found.iter().filter(|((own, _), _)| own == attention).collect();
+        let counts = |name: &'static str, of: fn(&LayerCensus) -> Option<usize>| {
+            let counts: Vec<_> = layers.iter().map(|(_, layer)| (of(layer), layer.heads)).collect();
+            counts.iter().any(|(count, _)| count.is_some()).then_some((name, counts))
+        };
+        let rows: Vec<_> = [
+            counts("positional", |layer| layer.positional),
+            counts("syntactic", |layer| layer.syntactic),
+            counts("rare tokens", |layer| layer.rare),
+            counts("other", |layer| layer.other),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let drawn = cells(rows.len(), layers.len(), |row, layer| {
+            let (count, heads) = rows[row].1[layer];
+            let text = count.map(|count| count.to_string()).unwrap_or_default();
+            Cell { value: count.map(|count| count as f64 / heads as f64), text, ..Cell::default() }
+        });
+        let y = Axis::named("", rows.iter().map(|(name, _)| vec![(*name).to_owned()]).collect()).downwards();
+        let x = Axis::named("layer", layers.iter().map(|((_, layer), _)| vec![layer.to_string()]).collect());
+        let name = if attentions.len() > 1 { (*attention).to_owned() } else { String::new() };
+        Panel::new(name, [x, if place == 0 { y } else { y.silent() }], 14.0 * rows.len() as f64, vec![drawn])
+    };
+    Chart {
+        name: "Figures 1c and 2b",
+        label: format!("{CENSUS}-{}", functions.file.subject),
+        title: format!("What the heads of each layer do (Voita et al. 2019); {}", functions.file.title()),
+        notes: vec![
+            "numbers: heads of a layer; the darker, the greater their share of it".to_owned(),
+            format!("a head counts that {THRESHOLDS}; it may have several functions"),
+        ],
+        width: if attentions.len() > 1 { TEXT } else { COLUMN },
+        columns: attentions.len(),
+        panels: attentions.iter().enumerate().map(panel).collect(),
+        ..Chart::default()
+    }
+}
