@@ -19,8 +19,9 @@ pub const CURVES: &str = "v19-figure7";
 pub const LAYERS: &str = "v19-figure9";
 pub const TABLE: &str = "v19-table2";
 
-/// The y axis spans at least this many points, so that noise does not look like a curve.
+/// The y axis spans at least this many points, or nats, so that noise does not look like a curve.
 const FLAT: f64 = 0.5;
+const FLAT_NATS: f64 = 0.05;
 
 const BASE: Style = Style::dashed(GREY, 0.6);
 
@@ -53,7 +54,8 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
         [low, row.score, high]
     });
     let y = extent(ends.chain([gates.base]).chain(published.iter().map(|point| point.1)));
-    let y = Axis::of_at_least(gates.metric.axis_label(), y, FLAT);
+    let least = if gates.metric.is_nats() { FLAT_NATS } else { FLAT };
+    let y = Axis::of_at_least(gates.metric.axis_label(), y, least);
     let panel = |(place, &scope): (usize, &Scope)| {
         let mut layers = vec![Layer::Rule(At::Y(gates.base), BASE)];
         layers.extend(Method::ALL.into_iter().rev().flat_map(|method| bars(gates, scope, method)));

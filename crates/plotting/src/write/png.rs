@@ -38,7 +38,7 @@ fn encode(pixmap: &tiny_skia::Pixmap) -> Result<Vec<u8>, EncodingError> {
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, pixmap.width(), pixmap.height());
     encoder.set_color(ColorType::Rgb);
-    encoder.set_compression(Compression::Balanced);
+    encoder.set_compression(Compression::High);
     encoder.set_filter(Filter::NoFilter); // plain areas are smallest as they are
     let per_meter = (f64::from(UNITS_PER_INCH) / 0.0254).round() as u32;
     encoder.set_pixel_dims(Some(PixelDimensions { xppu: per_meter, yppu: per_meter, unit: Unit::Meter }));
