@@ -3,7 +3,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use core_masking::{Attention, HeadId, HeadLayout, HeadSet};
-use records::{AblationRow, BASE, Identity, Row, Signature, read_complete};
+use records::{AblationRow, BASE, Head, Identity, Row, Signature, read_complete};
 use significance::TestArgs;
 use subject::{Scored, Subject};
 use training::Machine;
@@ -187,15 +187,22 @@ pub(crate) fn find(path: &Path, identity: &Identity) -> Result<Option<Finished<A
 
 /// The row of a head, without scores.
 fn row(id: HeadId, metric: &str) -> AblationRow {
-    let (attention, head) = (id.attention().to_string(), (id.layer_number(), id.head_number()));
-    AblationRow::untested(&attention, head, metric, 0.0, 0.0)
+    let Head { attention, layer, head } = head_of(id);
+    AblationRow::untested(attention.name(), (layer, head), metric, 0.0, 0.0)
 }
 
 /// Whether a row is that of a head.
 pub fn is_of(row: &AblationRow, id: HeadId) -> bool {
-    row.layer == id.layer_number()
-        && row.head == id.head_number()
-        && row.attention == id.attention().to_string()
+    row.head_id() == head_of(id)
+}
+
+/// A head of a model as rows name it.
+///
+/// # Panics
+/// Never: rows name every attention type.
+pub fn head_of(id: HeadId) -> Head {
+    let attention = id.attention().to_string().parse().expect("rows name every attention type");
+    Head { attention, layer: id.layer_number(), head: id.head_number() }
 }
 
 #[cfg(test)]

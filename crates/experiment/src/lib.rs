@@ -18,7 +18,7 @@ pub use curve::check_heads;
 pub use error::Error;
 pub use exit::exit_code;
 pub use export::Export;
-pub use head_sweep::{HeadSweep, Selection, is_of};
+pub use head_sweep::{HeadSweep, Selection, head_of, is_of};
 pub use measured::{Finished, MeasuredRows, RowPlan, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Ingredient, Oracle, random_order};
 pub use pool::Pool;

@@ -1,6 +1,7 @@
 //! Rows of the result file: shares, their intervals, and which heads have which function.
 use core_masking::HeadId;
-use records::HeadFunctionRow;
+use experiment::head_of;
+use records::{Head, HeadFunctionRow};
 use stats::bootstrap::Interval;
 use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
 
@@ -50,10 +51,11 @@ fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Base
     let is_rare = matches!(function, Function::Rare { .. });
     let is_chance = interval.zip(shuffled).is_some_and(|(interval, shuffled)| interval.low <= shuffled);
     let points = |end: fn(Interval) -> f64| margin.map(|margin| 100.0 * end(margin));
+    let Head { attention, layer, head } = head_of(id);
     HeadFunctionRow {
-        attention: id.attention().to_string(),
-        layer: id.layer_number(),
-        head: id.head_number(),
+        attention,
+        layer,
+        head,
         function: function.name().to_owned(),
         detail: candidate.detail.clone(),
         numerator: total.numerator,

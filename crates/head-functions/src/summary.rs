@@ -1,20 +1,11 @@
 //! What was found, for people: on stderr.
-use std::collections::BTreeMap;
-
 use records::HeadFunctionRow;
-use records::rows::functions::{CONFIDENCE, LayerCensus, POSITIONAL_THERE, census};
+use records::rows::functions::{LayerCensus, census, leaders};
 
 /// The best head of each function, and the census of each layer.
 pub fn lines<'a>(rows: impl Iterator<Item = &'a HeadFunctionRow>) -> Vec<String> {
     let rows: Vec<HeadFunctionRow> = rows.cloned().collect();
-    let mut best: BTreeMap<(&str, &str), &HeadFunctionRow> = BTreeMap::new();
-    for row in rows.iter().filter(|row| ![CONFIDENCE, POSITIONAL_THERE].contains(&row.function.as_str())) {
-        let leader = best.entry(row.task()).or_insert(row);
-        if row.share > leader.share {
-            *leader = row;
-        }
-    }
-    let of_best = best.values().map(|row| best_head(row));
+    let of_best = leaders(&rows).into_iter().map(best_head);
     let of_layers = census(&rows, false).into_iter().map(|((attention, layer), found)| {
         let LayerCensus { heads, positional, syntactic, rare, other } = found;
         let counts =
@@ -26,9 +17,8 @@ pub fn lines<'a>(rows: impl Iterator<Item = &'a HeadFunctionRow>) -> Vec<String>
 }
 
 fn best_head(row: &HeadFunctionRow) -> String {
-    let HeadFunctionRow { attention, layer, head, function, detail, share, .. } = row;
-    let mut line =
-        format!("{function} {detail}: best {attention}:{layer}:{head} with {:.1} %", 100.0 * share);
+    let HeadFunctionRow { function, detail, share, .. } = row;
+    let mut line = format!("{function} {detail}: best {} with {:.1} %", row.head_id(), 100.0 * share);
     if let (Some(low), Some(high)) = (row.share_low, row.share_high) {
         line += &format!(" ({:.1} to {:.1})", 100.0 * low, 100.0 * high);
     }
@@ -47,11 +37,12 @@ fn best_head(row: &HeadFunctionRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use records::rows::functions::{POSITIONAL, RARE, SYNTACTIC};
+    use records::Attention;
+    use records::rows::functions::{CONFIDENCE, POSITIONAL, POSITIONAL_THERE, RARE, SYNTACTIC};
 
     fn row(head: usize, function: &str, detail: &str, share: f64) -> HeadFunctionRow {
         HeadFunctionRow {
-            attention: "enc-enc".to_owned(),
+            attention: Attention::EncEnc,
             layer: 2,
             head,
             function: function.to_owned(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use predicates::str::contains;
-use records::HeadFunctionRow;
+use records::{Attention, HeadFunctionRow};
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, trained};
 
@@ -85,7 +85,7 @@ fn every_head_of_an_encoder_has_a_row_for_each_function() {
     }
     let mut best: BTreeMap<String, f64> = BTreeMap::new();
     for row in &rows {
-        assert_eq!((row.attention.as_str(), row.share), ("enc-enc", row.numerator / row.denominator));
+        assert_eq!((row.attention, row.share), (Attention::EncEnc, row.numerator / row.denominator));
         assert!((0.0..=1.0).contains(&row.share), "{row:?}");
         assert!(row.share_low.unwrap() <= row.share && row.share <= row.share_high.unwrap(), "{row:?}");
         assert_eq!(row.baseline.is_some(), row.function == "syntactic");
@@ -159,7 +159,7 @@ fn a_language_model_follows_arcs_to_earlier_words() {
     assert!(arcs("nsubj:verb->subject") > 10.0 * arcs("nsubj:subject->verb"));
     let mut positional = rows.iter().filter(|row| row.function == "positional");
     assert!(positional.all(|row| row.detail.parse::<i64>().unwrap() <= 0), "no later token is seen");
-    assert!(rows.iter().all(|row| row.attention == "self"));
+    assert!(rows.iter().all(|row| row.attention == Attention::SelfAttention));
 }
 
 #[test]

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use assert_cmd::Command;
-use records::RelevanceRow;
+use records::{Attention, RelevanceRow};
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, trained};
 
@@ -29,13 +29,13 @@ fn every_head_of_a_translator_has_a_share_of_its_layer() {
             .stdout(format!("results/tiny/{table}\n"));
         let rows: Vec<RelevanceRow> = test_support::rows(folder.path(), &table);
         assert_eq!(rows.len(), 3 * 2 * 3);
-        let mut layers: BTreeMap<(&str, usize), f64> = BTreeMap::new();
+        let mut layers: BTreeMap<(Attention, usize), f64> = BTreeMap::new();
         for row in &rows {
             assert!(
                 row.relevance_low.unwrap() <= row.relevance && row.relevance <= row.relevance_high.unwrap()
             );
             assert!(row.targets > 6 && row.undivided.is_finite());
-            *layers.entry((&row.attention, row.layer)).or_default() += row.relevance.abs();
+            *layers.entry((row.attention, row.layer)).or_default() += row.relevance.abs();
         }
         assert_eq!(layers.len(), 6);
         // the absolute value of a mean is at most the mean of absolute values, of which a layer has 1
@@ -53,7 +53,10 @@ fn a_classifier_gives_equal_files_on_any_number_of_threads() {
         assert_eq!(read(one.path(), &table), read(two.path(), &table));
     }
     let rows: Vec<RelevanceRow> = test_support::rows(one.path(), "relevance-paper-first-6.csv");
-    assert!(rows.len() == 6 && rows.iter().all(|row| row.targets == 6 && row.attention == "self"));
+    assert!(
+        rows.len() == 6
+            && rows.iter().all(|row| row.targets == 6 && row.attention == Attention::SelfAttention)
+    );
 }
 
 #[test]

@@ -5,10 +5,11 @@ mod tasks;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use records::TrainingRow;
 use records::signature::Testing;
-use records::{HeadFunctionRow, RelevanceRow, Row, TrainingRow};
 
 use crate::chart::Chart;
+use crate::data::functions::{self, Functions, Relevance};
 use crate::data::{segments, sweep};
 use crate::error::LeftOut;
 use crate::judge::{Adjustment, Criterion};
@@ -219,12 +220,10 @@ impl Reader {
                 known.others.extend(left_out.keep(sweep::Sweep::read(file, sweep::EXPERIMENT))?);
             }
         }
-        let functions = rows::<HeadFunctionRow>(source, "head-functions");
-        known.functions = left_out.keep_if_there(functions)?.map(|(_, rows)| rows).unwrap_or_default();
-        for file in left_out.keep(source.all("relevance"))?.unwrap_or_default() {
-            let rules = file.stem("").trim_start_matches('-').to_owned();
-            let read = rows_of::<RelevanceRow>(file, "relevance");
-            known.relevance.extend(left_out.keep(read)?.map(|(_, rows)| (rules, rows)));
+        let functions = source.one(functions::FUNCTIONS).and_then(Functions::read);
+        known.functions = left_out.keep_if_there(functions)?.map(|found| found.rows).unwrap_or_default();
+        for file in left_out.keep(source.all(functions::RELEVANCE))?.unwrap_or_default() {
+            known.relevance.extend(left_out.keep(Relevance::read(file))?);
         }
         if let Some(sweep) = &known.sweep {
             known.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
@@ -301,18 +300,10 @@ fn figure(chart: &Chart) -> Result<Figure> {
     })
 }
 
-fn rows<R: Row>(source: &Source, experiment: &str) -> Result<(ResultFile, Vec<R>)> {
-    rows_of(source.one(experiment)?, experiment)
-}
-
-fn rows_of<R: Row>(mut file: ResultFile, experiment: &str) -> Result<(ResultFile, Vec<R>)> {
-    let rows = file.rows(experiment)?;
-    Ok((file, rows))
-}
-
 /// How a subject was trained, and the pretrained model that it began with, if any.
 fn training(source: &Source) -> Result<(Vec<Part>, Option<String>)> {
-    let (file, rows) = rows_of::<TrainingRow>(source.one(training_log::STEM)?, training_log::EXPERIMENT)?;
+    let mut file = source.one(training_log::STEM)?;
+    let rows: Vec<TrainingRow> = file.rows(training_log::EXPERIMENT)?;
     let pretrained = file.identity().and_then(|identity| {
         let name = identity.arguments.get("checkpoint")?.as_str()?.to_owned();
         identity.weights.is_some().then_some(name)

@@ -7,6 +7,7 @@ use records::{Attention, BASE, Blocks};
 
 use crate::data::best_heads::{self as chosen, BestHeads};
 use crate::data::dynamics::{self, Dynamics};
+use crate::data::functions::{self as heads_do, Functions, Relevance};
 use crate::data::gates::{self, Gates};
 use crate::data::groups::Groups;
 use crate::data::pair::{self, Pair};
@@ -15,12 +16,11 @@ use crate::data::sweep::{self, Sweep};
 use crate::error::{Fault, LeftOut};
 use crate::source::{ResultFile, Source};
 use crate::view::agreement::{self, Importance};
-use crate::view::functions::{self, Functions};
 use crate::view::speed::{self, Speed};
 use crate::view::summary::Subject;
 use crate::view::{
-    Context, best_heads, cross_domain, dynamics as training, gates as gated, groups, heat_map, histogram,
-    pruning_curves, pruning_table, single_heads,
+    Context, best_heads, cross_domain, dynamics as training, functions, gates as gated, groups, heat_map,
+    histogram, pruning_curves, pruning_table, single_heads,
 };
 use crate::write::Sheet;
 
@@ -57,11 +57,13 @@ impl Selection {
     }
 }
 
-/// Which results an artefact is made of: those of an experiment; or of these, sweeps with groups of segments, comparisons, and
-/// heads that were chosen on the split that is reported or on another.
+/// Which results an artefact is made of: those of an experiment, of which a command of its own draws one file or, where several
+/// stand beside each other, every one; or sweeps with groups of segments, comparisons, and heads that were chosen on the split
+/// that is reported or on another.
 #[derive(Debug, Clone, Copy)]
 pub enum Reads {
     Each(&'static str),
+    Every(&'static str),
     Groups,
     Pairs,
     SameSplit,
@@ -76,6 +78,10 @@ impl Reads {
         };
         match self {
             Self::Each(experiment) => each(experiment),
+            Self::Every(experiment) => {
+                let files = source.all(experiment)?;
+                if files.is_empty() { each(experiment) } else { Ok(files) }
+            }
             Self::Groups => {
                 let is_meant = |file: &ResultFile| !asked.is_all || file.groups().is_some();
                 Ok(each(sweep::EXPERIMENT)?.into_iter().filter(is_meant).collect())
@@ -191,7 +197,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     artefact(
         ["v19-table1", ""],
         "The head that does each thing best, beside its position alone and shuffled targets (Voita et al. 2019)",
-        Reads::Each(functions::EXPERIMENT),
+        Reads::Each(heads_do::FUNCTIONS),
         |file, _, _| {
             let found = Functions::read(file)?;
             Ok(vec![Sheet::of(&found.file, functions::TABLE, None, vec![functions::table1(&found)])])
@@ -200,7 +206,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     artefact(
         ["v19-figure1c", "v19-figure2b"],
         "What the heads of each layer do (Voita et al. 2019)",
-        Reads::Each(functions::EXPERIMENT),
+        Reads::Each(heads_do::FUNCTIONS),
         |file, _, _| {
             let found = Functions::read(file)?;
             Ok(vec![Sheet::of(&found.file, functions::CENSUS, functions::figure1c(&found), Vec::new())])
@@ -209,11 +215,11 @@ pub const ARTEFACTS: &[Artefact] = &[
     artefact(
         ["v19-figure1a", "v19-figure2a"],
         "Heat map of the relevance of each head, layer x head (Voita et al. 2019)",
-        Reads::Each("relevance"),
-        |mut file, _, _| {
-            let rows = file.rows("relevance")?;
-            let chart = heat_map::relevance(&file, &rows);
-            Ok(vec![Sheet::of(&file, heat_map::RELEVANCE, chart, Vec::new())])
+        Reads::Every(heads_do::RELEVANCE),
+        |file, _, _| {
+            let found = Relevance::read(file)?;
+            let chart = heat_map::relevance(&found);
+            Ok(vec![Sheet::of(&found.file, heat_map::RELEVANCE, chart, Vec::new())])
         },
     ),
     artefact(

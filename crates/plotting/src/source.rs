@@ -108,10 +108,7 @@ impl ResultFile {
         let found = self.identity().map_or(experiment, |identity| &identity.experiment);
         let path = self.path.display();
         let fault = || format!("`{path}` is of `{found}`, but this is drawn from results of `{experiment}`");
-        // Relevance by each set of rules is an experiment of its own: `relevance-paper`.
-        let is_own =
-            found.strip_prefix(experiment).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
-        if is_own { Ok(()) } else { Err(Fault::Asked(fault()).into()) }
+        if found == experiment { Ok(()) } else { Err(Fault::Asked(fault()).into()) }
     }
 
     /// Whether its name is this one, or begins with it.

@@ -1,9 +1,9 @@
 //! Where each gate stood before the first epoch and after each.
 use std::path::Path;
 
-use core_masking::{HardConcrete, HeadId};
-use experiment::{OpenRows, SharedArgs};
-use records::{GateFilmRow, GateRow, Identity, RowWriter, Signature};
+use core_masking::{HardConcrete, to_vec};
+use experiment::{OpenRows, SharedArgs, head_of};
+use records::{GateFilmRow, GateRow, Head, Identity, Row, RowWriter, Signature};
 use training::Machine;
 
 /// What its results are called.
@@ -48,10 +48,12 @@ impl Film {
     /// If the file cannot be written.
     pub fn add(&mut self, row: &GateRow, history: &[HardConcrete]) -> anyhow::Result<()> {
         for (epoch, gates) in history.iter().enumerate() {
-            let p_open = core_masking::to_vec::<f64>(&gates.p_open());
+            let p_open = to_vec::<f64>(&gates.p_open());
             for ((id, log_alpha), p_open) in gates.scores().iter().zip(p_open) {
-                let row = film_row(row, (epoch, id), (log_alpha, p_open));
-                if !self.0.contains(&records::Row::key(&row)) {
+                let Head { attention, layer, head } = head_of(id);
+                let (gates, point) = (row.attention, row.point());
+                let row = GateFilmRow { gates, point, epoch, attention, layer, head, log_alpha, p_open };
+                if !self.0.contains(&row.key()) {
                     self.0.push(row)?;
                 }
             }
@@ -66,18 +68,5 @@ impl Film {
     pub fn finish(self) -> anyhow::Result<()> {
         self.0.finish(|_, _| Ok::<(), records::Error>(()))?;
         Ok(())
-    }
-}
-
-fn film_row(row: &GateRow, (epoch, id): (usize, HeadId), (log_alpha, p_open): (f64, f64)) -> GateFilmRow {
-    GateFilmRow {
-        gates: row.attention,
-        point: row.point(),
-        epoch,
-        attention: id.attention().to_string(),
-        layer: id.layer_number(),
-        head: id.head_number(),
-        log_alpha,
-        p_open,
     }
 }

@@ -4,10 +4,13 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use core_masking::{HeadId, Rule};
-use experiment::{OpenRows, SharedArgs};
-use records::{RelevanceRow, Signature};
+use experiment::{OpenRows, SharedArgs, head_of};
+use records::{Head, RelevanceRow, Signature};
 use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
 use subject::{Description, Scored, SegmentRelevance};
+
+/// What results are called, with the rules behind it.
+const EXPERIMENT: &str = "relevance";
 
 /// Follows relevance from what a model says back to its heads, layer by layer (Voita et al. 2019).
 ///
@@ -45,11 +48,11 @@ impl Lrp {
         }
     }
 
-    /// What results are called.
-    fn experiment(self) -> &'static str {
+    /// The name on the command line, in file names and in signatures.
+    fn name(self) -> &'static str {
         match self {
-            Self::Paper => "relevance-paper",
-            Self::AlphaBeta => "relevance-alpha-beta",
+            Self::Paper => "paper",
+            Self::AlphaBeta => "alpha-beta",
         }
     }
 
@@ -86,14 +89,15 @@ fn run(args: &Args) -> anyhow::Result<()> {
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let scored = Scored::first(split, args.shared.limit, false);
-    let experiment = args.lrp.experiment();
-    let path = args.shared.output_path(experiment, &description, &scored);
+    let name = format!("{EXPERIMENT}-{}", args.lrp.name());
+    let path = args.shared.output_path(&name, &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let mut identity = subject.identity(experiment, &scored)?;
+    let mut identity = subject.identity(EXPERIMENT, &scored)?;
     identity.seed = Some(args.shared.seed());
     identity.precision = "f64".to_owned(); // whatever the model is used in
+    identity.arguments.insert("lrp".to_owned(), args.lrp.name().into());
     identity.arguments.insert("resamples".to_owned(), args.resamples.into());
     let OpenRows { path, mut writer, .. } =
         args.shared.open_rows::<RelevanceRow>(&path, &Signature::new(identity, machine.provenance()))?;
@@ -138,10 +142,11 @@ fn rows(
         let undivided =
             segments.iter().filter_map(|segment| segment.heads.get(&id)).map(|head| head.undivided);
         let interval = share.interval();
+        let Head { attention, layer, head } = head_of(id);
         RelevanceRow {
-            attention: id.attention().to_string(),
-            layer: id.layer_number(),
-            head: id.head_number(),
+            attention,
+            layer,
+            head,
             relevance: share.share,
             relevance_low: interval.map(|interval| interval.low),
             relevance_high: interval.map(|interval| interval.high),

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use core_masking::{HeadId, HeadScores, HeadSet, Measure};
-use experiment::{EstimateArgs, OpenRows, Oracle, SharedArgs};
-use records::{Attention, ImportanceRow, Order, Signature};
+use experiment::{EstimateArgs, OpenRows, Oracle, SharedArgs, head_of};
+use records::{Head, ImportanceRow, Order, Signature};
 use subject::{Description, Scored};
 
 /// Scores every head by gradients and attention weights, one column for each way.
@@ -76,19 +76,13 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let lost = oracle.and_then(|oracle| oracle.scores(&heads)).unwrap_or_default();
     rows.finish(|rows, _| {
         for row in rows {
-            let id = lost.iter().find(|(id, _)| names(*id) == (row.attention, row.layer, row.head));
+            let id = lost.iter().find(|(id, _)| head_of(*id) == row.head_id());
             row.oracle = id.map(|(_, lost)| lost);
         }
         Ok::<(), records::Error>(())
     })?;
     println!("{}", path.display());
     Ok(())
-}
-
-/// A head as rows name it.
-fn names(id: HeadId) -> (Attention, usize, usize) {
-    let attention = id.attention().to_string().parse().expect("rows name every attention type");
-    (attention, id.layer_number(), id.head_number())
 }
 
 /// Scores of all heads, by column.
@@ -106,7 +100,7 @@ struct Columns<'a> {
 impl Columns<'_> {
     fn row(&self, id: HeadId) -> ImportanceRow {
         let of = |scores: &HeadScores| scores.get(id).unwrap_or_default();
-        let (attention, layer, head) = names(id);
+        let Head { attention, layer, head } = head_of(id);
         ImportanceRow {
             attention,
             layer,

@@ -2,12 +2,13 @@
 //! paper).
 use std::collections::{BTreeMap, BTreeSet};
 
-use records::rows::functions::{CONFIDENCE, POSITIONAL_THERE, SYNTACTIC};
+use records::rows::functions::SYNTACTIC;
 use records::{AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, RelevanceRow};
 
 use super::agreement::Importance;
 use super::heat_map::{self, Values};
 use crate::chart::Color;
+use crate::data::functions::Relevance;
 use crate::data::segments::SegmentChange;
 use crate::data::sweep::Sweep;
 use crate::judge::Criterion;
@@ -25,8 +26,8 @@ pub struct Known {
     pub others: Vec<Sweep>,
     pub importance: Option<Importance>,
     pub functions: Vec<HeadFunctionRow>,
-    /// By the rules that the rows go by.
-    pub relevance: Vec<(String, Vec<RelevanceRow>)>,
+    /// By each set of rules.
+    pub relevance: Vec<Relevance>,
     pub segments: BTreeMap<Head, Vec<SegmentChange>>,
 }
 
@@ -53,7 +54,7 @@ impl Known {
         columns.extend(self.sweep.iter().flat_map(|sweep| tested(sweep, criterion)));
         columns.extend(self.others.iter().map(elsewhere));
         columns.extend(self.importance.iter().flat_map(scores));
-        columns.extend(self.relevance.iter().map(|(rules, rows)| relevance(rules, rows)));
+        columns.extend(self.relevance.iter().map(relevance));
         columns.extend((!self.functions.is_empty()).then(|| functions(&self.functions)));
         let words = |(head, changes): (&Head, &Vec<SegmentChange>)| {
             let each = changes.iter().map(|change| format!("{}: {}", change.segment, change.words));
@@ -145,22 +146,17 @@ fn ranked(values: &[f64]) -> Vec<Cell> {
         .collect()
 }
 
-fn relevance(rules: &str, rows: &[RelevanceRow]) -> Column {
-    let head = |row: &RelevanceRow| {
-        Some(Head { attention: row.attention.parse().ok()?, layer: row.layer, head: row.head })
-    };
-    let values: Vec<_> = rows.iter().map(|row| row.relevance).collect();
-    let cells = rows.iter().zip(ranked(&values)).filter_map(|(row, cell)| Some((head(row)?, cell)));
-    (format!("relevance, rules of the {rules}"), cells.collect())
+fn relevance(relevance: &Relevance) -> Column {
+    let values: Vec<_> = relevance.rows.iter().map(|row| row.relevance).collect();
+    let heads = relevance.rows.iter().map(RelevanceRow::head_id);
+    (format!("relevance, rules: {}", relevance.rules()), heads.zip(ranked(&values)).collect())
 }
 
 /// What each head does, of what reaches its threshold.
 fn functions(rows: &[HeadFunctionRow]) -> Column {
     let mut words: BTreeMap<Head, Vec<String>> = BTreeMap::new();
-    let counts = |row: &&HeadFunctionRow| ![CONFIDENCE, POSITIONAL_THERE].contains(&row.function.as_str());
-    for row in rows.iter().filter(counts) {
-        let Ok(attention) = row.attention.parse() else { continue };
-        let found = words.entry(Head { attention, layer: row.layer, head: row.head }).or_default();
+    for row in rows.iter().filter(|row| row.is_function()) {
+        let found = words.entry(row.head_id()).or_default();
         if row.holds != Some(true) {
             continue;
         }

@@ -1,6 +1,6 @@
 //! All subjects beside each other: how many heads can go, which heads matter across tasks of one pretrained model, and how much
 //! single heads do (no such page is in the paper).
-use records::CorrelationRow;
+use records::{Attention, CorrelationRow};
 
 use super::Context;
 use super::cross_domain::{COLUMNS, HOW_TO_READ, cells};
@@ -8,6 +8,7 @@ use super::summary::Subject;
 use crate::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, TEXT};
 use crate::data::pruning::{Pruning, Tolerable};
 use crate::data::sweep::Sweep;
+use crate::judge::Criterion;
 use crate::origin;
 use crate::palette::{BLUE, GREY, VERMILLION};
 use crate::paper::{Paper, Share};
@@ -117,27 +118,26 @@ fn share_chart(found: &[Compared<'_>], title: &str) -> Chart {
     }
 }
 
+/// The heads of one attention type of a subject.
+type Family<'a> = (&'a Sweep, Attention);
+
 /// How much single heads do: for each family of tests the range of changes, as shares of the score.
 pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
     let sweeps: Vec<_> = all.iter().filter_map(|subject| subject.sweep.as_ref()).collect();
-    let families: Vec<_> = sweeps
+    let families: Vec<Family<'_>> = sweeps
         .iter()
         .flat_map(|sweep| sweep.attentions().into_iter().map(move |one| (*sweep, one)))
         .collect();
     if families.is_empty() {
         return None;
     }
-    let family = context.criterion.adjusted();
-    let row = |&(sweep, attention): &(&Sweep, records::Attention)| {
-        let mut losses = losses(sweep, attention);
-        losses.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        let at = |share: f64| {
-            losses
-                .get((share * (losses.len() - 1) as f64).round() as usize)
-                .map_or(f64::NAN, |(loss, _)| *loss)
-        };
+    let criterion = context.criterion.adjusted();
+    let row = |&(sweep, attention): &Family<'_>| {
+        let mut losses: Vec<_> = sweep.family(attention).into_iter().map(|row| loss(sweep, row)).collect();
+        losses.sort_by(f64::total_cmp);
+        let at = |share: f64| losses[(share * (losses.len() - 1) as f64).round() as usize];
         let number = |value: f64| Cell::number(typeset(value, 2), value);
-        let tally = family.tally(sweep.family(attention));
+        let tally = criterion.tally(sweep.family(attention));
         let cells = vec![
             Cell::number(losses.len().to_string(), losses.len() as f64),
             number(at(0.0)),
@@ -161,9 +161,13 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
         ],
         ..Table::default()
     };
+    Some((table, effect_chart(&families, criterion, title)))
+}
+
+fn effect_chart(families: &[Family<'_>], criterion: Criterion, title: &str) -> Chart {
     let points = |is_meant: bool| -> Vec<(f64, f64)> {
         let each = families.iter().enumerate().flat_map(|(place, (sweep, attention))| {
-            let rows = sweep.family(*attention).into_iter().filter(|row| family.holds(*row) == is_meant);
+            let rows = sweep.family(*attention).into_iter().filter(|row| criterion.holds(*row) == is_meant);
             rows.map(|row| loss(sweep, row)).map(move |loss| (loss, place as f64 + 0.5)).collect::<Vec<_>>()
         });
         each.collect()
@@ -172,7 +176,7 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
     let x = extent(others.iter().chain(&significant).map(|(loss, _)| *loss).chain([0.0]));
     let marks = [Mark::new(Shape::Tick, 4.0, BLUE), Mark::new(Shape::Circle, 1.8, VERMILLION).faint(0.4)];
     let names = families.iter().map(|(sweep, one)| vec![format!("{}, {one}", sweep.file.subject)]).collect();
-    let chart = Chart {
+    Chart {
         name: "Effect sizes",
         label: "comparison-effects-chart".to_owned(),
         title: title.to_owned(),
@@ -193,17 +197,12 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
             ],
         )],
         ..Chart::default()
-    };
-    Some((table, chart))
+    }
 }
 
 /// What is lost without a head, in percent of the score.
 fn loss(sweep: &Sweep, row: &records::AblationRow) -> f64 {
     -100.0 * sweep.metric.direction().gain(row.score_delta) / sweep.base.abs().max(f64::MIN_POSITIVE)
-}
-
-fn losses(sweep: &Sweep, attention: records::Attention) -> Vec<(f64, bool)> {
-    sweep.family(attention).into_iter().map(|row| (loss(sweep, row), true)).collect()
 }
 
 /// How the heads of one pretrained model agree between two tasks.

@@ -1,17 +1,11 @@
 //! Table 1 and Figures 1c and 2b of Voita et al. (2019): which heads do what, and how many there are in each layer.
-use std::collections::BTreeMap;
-
-use anyhow::Result;
-use records::HeadFunctionRow;
-use records::rows::functions::{CONFIDENCE, LayerCensus, POSITIONAL_THERE, census};
+use records::rows::functions::{LayerCensus, census, leaders};
+use records::{Attention, HeadFunctionRow};
 
 use crate::chart::{Axis, COLUMN, Cell, Chart, Panel, TEXT, cells};
-use crate::source::ResultFile;
+use crate::data::functions::Functions;
 use crate::table::{self, Row, Table};
 use crate::words::tenths;
-
-/// The experiment whose results these are.
-pub const EXPERIMENT: &str = "head-functions";
 
 /// Names of the files, without extension.
 pub const TABLE: &str = "v19-table1";
@@ -21,44 +15,16 @@ pub const CENSUS: &str = "v19-figure1c";
 const THRESHOLDS: &str = "reaches the paper's threshold: 90 % for a position, 10 points above the most frequent position for a \
                           relation, more than half for the two rarest tokens; and more than of shuffled targets";
 
-/// What each head of a subject does.
-pub struct Functions {
-    pub file: ResultFile,
-    pub rows: Vec<HeadFunctionRow>,
-}
-
-impl Functions {
-    /// Reads a file of `head-functions`.
-    pub fn read(mut file: ResultFile) -> Result<Self> {
-        Ok(Self { rows: file.rows(EXPERIMENT)?, file })
-    }
-
-    /// The head with the greatest share of each function; of equal ones the first.
-    fn leaders(&self) -> impl Iterator<Item = &HeadFunctionRow> {
-        let is_function =
-            |row: &&HeadFunctionRow| ![CONFIDENCE, POSITIONAL_THERE].contains(&row.function.as_str());
-        let mut leaders: BTreeMap<(&str, &str), &HeadFunctionRow> = BTreeMap::new();
-        for row in self.rows.iter().filter(is_function) {
-            let leader = leaders.entry(row.task()).or_insert(row);
-            if row.share > leader.share {
-                *leader = row;
-            }
-        }
-        leaders.into_values()
-    }
-}
-
 /// The head that does each thing best, beside what its position alone and shuffled targets give: Table 1.
 pub fn table1(functions: &Functions) -> Table {
     let percent = |share: Option<f64>| share.map(|share| tenths(100.0 * share));
     let text = |text: Option<String>| table::Cell::from(text.unwrap_or_default());
     let row = |row: &HeadFunctionRow| {
-        let HeadFunctionRow { attention, layer, head, share, .. } = row;
         let ends = row.share_low.zip(row.share_high);
         let position = row.baseline_position.zip(percent(row.baseline));
         let cells = [
-            table::Cell::from(format!("{attention}:{layer}:{head}")),
-            table::Cell::from(tenths(100.0 * share)).marked(row.holds == Some(true)),
+            table::Cell::from(row.head_id().to_string()),
+            table::Cell::from(tenths(100.0 * row.share)).marked(row.holds == Some(true)),
             text(ends.map(|(low, high)| format!("{} to {}", tenths(100.0 * low), tenths(100.0 * high)))),
             text(percent(row.best)),
             text(position.map(|(at, share)| format!("{share} ({at:+})"))),
@@ -81,7 +47,7 @@ pub fn table1(functions: &Functions) -> Table {
         title: format!("The head that does each thing best (Voita et al. 2019); {}", functions.file.title()),
         headings: ["Function", "of all heads"],
         columns: columns.map(str::to_owned).into(),
-        rows: functions.leaders().map(row).collect(),
+        rows: leaders(&functions.rows).into_iter().map(row).collect(),
         mark: Some(THRESHOLDS.to_owned()),
         summary: vec![
             "position alone: how often the partner stands at its most frequent relative position".to_owned(),
@@ -93,9 +59,9 @@ pub fn table1(functions: &Functions) -> Table {
 /// How many heads of each layer have each function, a panel for each attention type: Figures 1c and 2b.
 pub fn figure1c(functions: &Functions) -> Chart {
     let found = census(&functions.rows, false);
-    let mut attentions: Vec<&str> = found.keys().map(|(attention, _)| attention.as_str()).collect();
+    let mut attentions: Vec<Attention> = found.keys().map(|(attention, _)| *attention).collect();
     attentions.dedup();
-    let panel = |(place, attention): (usize, &&str)| {
+    let panel = |(place, attention): (usize, &Attention)| {
         let layers: Vec<_> = found.iter().filter(|((own, _), _)| own == attention).collect();
         let counts = |name: &'static str, of: fn(&LayerCensus) -> Option<usize>| {
             let counts: Vec<_> = layers.iter().map(|(_, layer)| (of(layer), layer.heads)).collect();
@@ -117,7 +83,7 @@ pub fn figure1c(functions: &Functions) -> Chart {
         });
         let y = Axis::named("", rows.iter().map(|(name, _)| vec![(*name).to_owned()]).collect()).downwards();
         let x = Axis::named("layer", layers.iter().map(|((_, layer), _)| vec![layer.to_string()]).collect());
-        let name = if attentions.len() > 1 { (*attention).to_owned() } else { String::new() };
+        let name = if attentions.len() > 1 { attention.to_string() } else { String::new() };
         Panel::new(name, [x, if place == 0 { y } else { y.silent() }], 14.0 * rows.len() as f64, vec![drawn])
     };
     Chart {

@@ -1,11 +1,12 @@
 //! Heat maps of heads, layer x head, for what masking each does and for every score (no such figure is in the paper).
 use std::collections::BTreeMap;
 
-use records::{AblationRow, Attention, Head, ImportanceRow, RelevanceRow};
+use records::{AblationRow, Attention, Head, ImportanceRow};
 
 use super::Context;
 use super::agreement::{HeadScore, Importance};
 use crate::chart::{Axis, COLUMN, Cell, Chart, Entry, Layer, Mark, Panel, Shape, TEXT, cells};
+use crate::data::functions::Relevance;
 use crate::data::sweep::Sweep;
 use crate::judge::Criterion;
 use crate::palette::INK;
@@ -86,10 +87,6 @@ pub fn scores_of(importance: &Importance) -> impl Iterator<Item = (HeadScore, Va
 pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
     let (metric, attentions) = (&sweep.metric, sweep.attentions());
     let values = effects_of(sweep, context.criterion);
-    let panel = |(place, &attention): (usize, &Attention)| {
-        let name = if attentions.len() > 1 { attention.to_string() } else { String::new() };
-        panel(&sweep.file, (attention, name), &values, [place == 0, true])
-    };
     let notes = [
         sweep.base_line(),
         "orange: the score gets worse without the head, so that it was useful; blue, striped: it gets better"
@@ -105,7 +102,7 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
         width: if attentions.len() > 1 { TEXT } else { COLUMN },
         columns: attentions.len(),
         legend: vec![Entry::mark(context.criterion.in_words(), Mark::new(Shape::Circle, 1.2, INK))],
-        panels: attentions.iter().enumerate().map(panel).collect(),
+        panels: by_attention(&sweep.file, &attentions, &values),
         color_bar: Some(effects_bar(sweep, &values)),
     }
 }
@@ -151,21 +148,14 @@ pub fn scores(importance: &Importance) -> Chart {
 }
 
 /// How much of what the model says goes back to each head: Figures 1a and 2a of Voita et al. (2019).
-pub fn relevance(file: &ResultFile, rows: &[RelevanceRow]) -> Chart {
-    let head = |row: &RelevanceRow| {
-        Some(Head { attention: row.attention.parse().ok()?, layer: row.layer, head: row.head })
-    };
-    let known = rows.iter().filter_map(|row| Some((head(row)?, (row.relevance, false))));
-    let values = Values::new(known);
-    let has_heads = |attention: &Attention| values.numbers.keys().any(|head| head.attention == *attention);
-    let attentions: Vec<_> = Attention::ALL.into_iter().filter(has_heads).collect();
-    let panel = |(place, &attention): (usize, &Attention)| {
-        let name = if attentions.len() > 1 { attention.to_string() } else { String::new() };
-        panel(file, (attention, name), &values, [place == 0, true])
-    };
+pub fn relevance(relevance: &Relevance) -> Chart {
+    let Relevance { file, rows } = relevance;
+    let values = Values::new(rows.iter().map(|row| (row.head_id(), (row.relevance, false))));
+    let has_rows = |attention: &Attention| rows.iter().any(|row| row.attention == *attention);
+    let attentions: Vec<_> = Attention::ALL.into_iter().filter(has_rows).collect();
     let lost = rows.iter().map(|row| row.lost).fold(0.0, f64::max);
     let notes = [
-        format!("rules: {}", file.stem("").trim_start_matches('-')),
+        format!("rules: {}", relevance.rules()),
         "mean over target positions of the share of the layer's absolute relevance; orange: for the greatest logit; blue, \
          striped: against it"
             .to_owned(),
@@ -178,13 +168,22 @@ pub fn relevance(file: &ResultFile, rows: &[RelevanceRow]) -> Chart {
         notes: notes.into(),
         width: if attentions.len() > 1 { TEXT } else { COLUMN },
         columns: attentions.len(),
-        panels: attentions.iter().enumerate().map(panel).collect(),
+        panels: by_attention(file, &attentions, &values),
         color_bar: Some((
             format!("relevance{}", values.scale()),
             COLORS.map(|color| typeset(values.number(color), decimals(values.end))),
         )),
         ..Chart::default()
     }
+}
+
+/// A panel for each attention type, which is named where there are several.
+fn by_attention(file: &ResultFile, attentions: &[Attention], values: &Values) -> Vec<Panel> {
+    let one = |(place, &attention): (usize, &Attention)| {
+        let name = if attentions.len() > 1 { attention.to_string() } else { String::new() };
+        panel(file, (attention, name), values, [place == 0, true])
+    };
+    attentions.iter().enumerate().map(one).collect()
 }
 
 /// One attention type; heads that share keys and values stand below a bracket.

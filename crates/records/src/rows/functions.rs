@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Row;
+use crate::names::{Attention, Head};
 
 /// A row of [`HeadFunctionRow`] on how much of its attention a head gives to one key: Voita et al. (2019), Section 4.
 pub const CONFIDENCE: &str = "confidence";
@@ -21,7 +22,7 @@ pub const RARE: &str = "rare";
 #[serde(deny_unknown_fields)]
 pub struct HeadFunctionRow {
     /// Attention type: `enc-enc` or `self`.
-    pub attention: String,
+    pub attention: Attention,
     /// Layer, counted from 1 as in the paper.
     pub layer: usize,
     /// Head, counted from 1 as in the paper.
@@ -65,6 +66,17 @@ pub struct HeadFunctionRow {
 }
 
 impl HeadFunctionRow {
+    /// Its head.
+    pub fn head_id(&self) -> Head {
+        Head { attention: self.attention, layer: self.layer, head: self.head }
+    }
+
+    /// Whether it is on something that a head may be said to do: confidence is no function, and what holds only of the queries
+    /// that have a key there makes no head positional.
+    pub fn is_function(&self) -> bool {
+        [POSITIONAL, SYNTACTIC, RARE].contains(&self.function.as_str())
+    }
+
     /// What is done, whatever head does it: function and detail. All heads have the same one for positions, whichever these are.
     pub fn task(&self) -> (&str, &str) {
         let by_head = [POSITIONAL, POSITIONAL_THERE].contains(&self.function.as_str());
@@ -74,7 +86,7 @@ impl HeadFunctionRow {
 
 impl Row for HeadFunctionRow {
     /// Attention type, layer, head, function and detail.
-    type Key = (String, usize, usize, String, String);
+    type Key = (&'static str, usize, usize, String, String);
 
     const COLUMNS: &'static [&'static str] = &[
         "attention",
@@ -100,14 +112,26 @@ impl Row for HeadFunctionRow {
     ];
 
     fn key(&self) -> Self::Key {
-        (self.attention.clone(), self.layer, self.head, self.function.clone(), self.detail.clone())
+        (self.attention.name(), self.layer, self.head, self.function.clone(), self.detail.clone())
     }
 
     fn name(&self) -> String {
-        let Self { attention, layer, head, function, detail, .. } = self;
-        let place = format!("{attention}:{layer}:{head}:{function}");
+        let Self { function, detail, .. } = self;
+        let place = format!("{}:{function}", self.head_id());
         if detail.is_empty() { place } else { format!("{place}:{detail}") }
     }
+}
+
+/// The row of the head with the greatest share of each function, by function; of equal shares the first.
+pub fn leaders<'a>(rows: impl IntoIterator<Item = &'a HeadFunctionRow>) -> Vec<&'a HeadFunctionRow> {
+    let mut leaders: BTreeMap<(&str, &str), &HeadFunctionRow> = BTreeMap::new();
+    for row in rows.into_iter().filter(|row| row.is_function()) {
+        let leader = leaders.entry(row.task()).or_insert(row);
+        if row.share > leader.share {
+            *leader = row;
+        }
+    }
+    leaders.into_values().collect()
 }
 
 /// What the heads of a layer do: Voita et al. (2019), Figures 1c and 2b. A head may have several functions; those that were
@@ -129,10 +153,10 @@ pub struct LayerCensus {
 /// The census of each layer, by attention type and layer.
 ///
 /// - `is_relative`: whether 10 % above the baseline is meant in percent of it, and not in points
-pub fn census(rows: &[HeadFunctionRow], is_relative: bool) -> BTreeMap<(String, usize), LayerCensus> {
-    let mut heads: BTreeMap<(&str, usize, usize), [bool; 3]> = BTreeMap::new();
+pub fn census(rows: &[HeadFunctionRow], is_relative: bool) -> BTreeMap<(Attention, usize), LayerCensus> {
+    let mut heads: BTreeMap<(Attention, usize, usize), [bool; 3]> = BTreeMap::new();
     for row in rows {
-        let found = heads.entry((&row.attention, row.layer, row.head)).or_default();
+        let found = heads.entry((row.attention, row.layer, row.head)).or_default();
         let holds = if is_relative && row.function == SYNTACTIC { row.holds_relative } else { row.holds };
         let place = [POSITIONAL, SYNTACTIC, RARE].iter().position(|function| row.function == *function);
         if let Some(place) = place {
@@ -140,9 +164,9 @@ pub fn census(rows: &[HeadFunctionRow], is_relative: bool) -> BTreeMap<(String, 
         }
     }
     let is_known = [POSITIONAL, SYNTACTIC, RARE].map(|name| rows.iter().any(|row| row.function == name));
-    let mut layers: BTreeMap<(String, usize), LayerCensus> = BTreeMap::new();
+    let mut layers: BTreeMap<(Attention, usize), LayerCensus> = BTreeMap::new();
     for ((attention, layer, _), does) in heads {
-        let census = layers.entry((attention.to_owned(), layer)).or_default();
+        let census = layers.entry((attention, layer)).or_default();
         let add = |count: &mut Option<usize>, is_known: bool, more: bool| {
             *count = is_known.then_some(count.unwrap_or(0) + usize::from(more));
         };
@@ -161,7 +185,7 @@ mod tests {
 
     fn row(layer: usize, head: usize, function: &str, holds: [Option<bool>; 2]) -> HeadFunctionRow {
         HeadFunctionRow {
-            attention: "self".to_owned(),
+            attention: Attention::SelfAttention,
             layer,
             head,
             function: function.to_owned(),
@@ -199,7 +223,7 @@ mod tests {
             row(1, 3, POSITIONAL_THERE, [yes, None]),
             row(2, 1, RARE, [yes, None]),
         ];
-        let layer = |is_relative, layer| census(&rows, is_relative)[&("self".to_owned(), layer)];
+        let layer = |is_relative, layer| census(&rows, is_relative)[&(Attention::SelfAttention, layer)];
         let of = |heads, [positional, syntactic, rare, other]: [usize; 4]| LayerCensus {
             heads,
             positional: Some(positional),
@@ -213,7 +237,7 @@ mod tests {
         assert_eq!(layer(false, 2), of(1, [0, 0, 1, 0]));
         // without trees nobody knows what else a head does
         let untreed: Vec<_> = rows.iter().filter(|row| row.function != SYNTACTIC).cloned().collect();
-        let second = &census(&untreed, false)[&("self".to_owned(), 2)];
+        let second = &census(&untreed, false)[&(Attention::SelfAttention, 2)];
         assert_eq!(second, &LayerCensus { syntactic: None, other: None, ..of(1, [0, 0, 1, 0]) });
     }
 

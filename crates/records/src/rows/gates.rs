@@ -237,7 +237,7 @@ pub struct GateFilmRow {
     /// Epochs so far, 0 before the first update.
     pub epoch: usize,
     /// Attention type of the head.
-    pub attention: String,
+    pub attention: Attention,
     /// Layer, counted from 1.
     pub layer: usize,
     /// Head, counted from 1.
@@ -250,13 +250,13 @@ pub struct GateFilmRow {
 
 impl Row for GateFilmRow {
     /// Heads with gates, row of `train-gates`, epoch, and head.
-    type Key = (&'static str, String, usize, String, usize, usize);
+    type Key = (&'static str, String, usize, &'static str, usize, usize);
 
     const COLUMNS: &'static [&'static str] =
         &["gates", "point", "epoch", "attention", "layer", "head", "log_alpha", "p_open"];
 
     fn key(&self) -> Self::Key {
-        (self.gates.name(), self.point.clone(), self.epoch, self.attention.clone(), self.layer, self.head)
+        (self.gates.name(), self.point.clone(), self.epoch, self.attention.name(), self.layer, self.head)
     }
 
     fn name(&self) -> String {
@@ -294,7 +294,7 @@ mod tests {
             gates: Scope::All,
             point: "heads-3".to_owned(),
             epoch: 2,
-            attention: "self".to_owned(),
+            attention: Attention::SelfAttention,
             layer: 1,
             head: 4,
             log_alpha: -1.0,

@@ -2,14 +2,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::Row;
+use crate::names::{Attention, Head};
 
 /// One row of `relevance`: how much of what the model says goes back to a single head (Voita et al. 2019, Section 4, Figures 1a
 /// and 2a).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelevanceRow {
-    /// Attention type: `enc-enc`, `enc-dec`, `dec-dec` or `self`.
-    pub attention: String,
+    /// Attention type.
+    pub attention: Attention,
     /// Layer, counted from 1 as in the paper.
     pub layer: usize,
     /// Head, counted from 1 as in the paper.
@@ -31,9 +32,16 @@ pub struct RelevanceRow {
     pub targets: usize,
 }
 
+impl RelevanceRow {
+    /// Its head.
+    pub fn head_id(&self) -> Head {
+        Head { attention: self.attention, layer: self.layer, head: self.head }
+    }
+}
+
 impl Row for RelevanceRow {
     /// Attention type, layer and head.
-    type Key = (String, usize, usize);
+    type Key = (&'static str, usize, usize);
 
     const COLUMNS: &'static [&'static str] = &[
         "attention",
@@ -48,11 +56,11 @@ impl Row for RelevanceRow {
     ];
 
     fn key(&self) -> Self::Key {
-        (self.attention.clone(), self.layer, self.head)
+        (self.attention.name(), self.layer, self.head)
     }
 
     fn name(&self) -> String {
-        format!("{}:{}:{}", self.attention, self.layer, self.head)
+        self.head_id().to_string()
     }
 }
 
@@ -64,7 +72,7 @@ mod tests {
     #[test]
     fn the_header_is_pinned() {
         let row = RelevanceRow {
-            attention: "self".to_owned(),
+            attention: Attention::SelfAttention,
             layer: 1,
             head: 2,
             relevance: 0.5,

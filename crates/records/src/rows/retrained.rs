@@ -61,28 +61,16 @@ pub struct RetrainedRow {
 impl From<PruningRow> for RetrainedRow {
     /// The row of this step, without scores and costs.
     fn from(step: PruningRow) -> Self {
-        let PruningRow {
-            attention,
-            order,
-            order_seed,
-            complement,
-            step,
-            masked,
-            heads,
-            metric,
-            masked_heads,
-            ..
-        } = step;
         Self {
-            attention,
-            order,
-            order_seed,
-            complement,
-            step,
-            masked,
-            heads,
-            metric,
-            masked_heads,
+            attention: step.attention,
+            order: step.order,
+            order_seed: step.order_seed,
+            complement: step.complement,
+            step: step.step,
+            masked: step.masked,
+            heads: step.heads,
+            metric: step.metric,
+            masked_heads: step.masked_heads,
             ..Self::default()
         }
     }
