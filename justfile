@@ -184,6 +184,11 @@ reproduce-v19-figure1c subject="demo-translation" *args: (build "head-functions"
 reproduce-v19-figure7 subject="demo-translation" *args: (build "train-gates" "plotting")
     file=$({{ run }} train-gates -- --epochs 3 --control ungated,importance,random "$@") && {{ run }} plotting -- v19-figure7 "$file"
 
+# Figure 8 of Voita et al. (2019): what the heads do that gates leave
+[group('beyond the paper')]
+reproduce-v19-figure8 subject="demo-translation" *args: (head-functions subject) (build "train-gates" "plotting")
+    file=$({{ run }} train-gates -- --epochs 3 "$@") && {{ run }} plotting -- v19-figure8 "$file"
+
 # Figures 9 and 10 of Voita et al. (2019): the heads that gates leave, by attention type and layer, where all have gates
 [group('beyond the paper')]
 reproduce-v19-figure9 subject="demo-translation" *args: (build "train-gates" "plotting")
@@ -196,8 +201,8 @@ reproduce-v19-table2 subject="demo-translation" *args: (build "train-gates" "plo
 
 # Beyond the paper: the model trained on without the heads of each step of Figure 3: `--retrain EPOCHS`, 1 unless said otherwise, in steps of 25 %
 [group('beyond the paper')]
-prune-and-retrain subject="demo-translation" *args: (build "iterative-prune")
-    {{ run }} iterative-prune -- --retrain 1 --step-percent 25 "$@"
+prune-and-retrain subject="demo-translation" *args: (build "iterative-prune" "plotting")
+    file=$({{ run }} iterative-prune -- --retrain 1 --step-percent 25 "$@") && {{ run }} plotting -- prune-and-retrain "$file"
 
 # Beyond the paper: search for better sets of heads than importance gives; Figure 3 then shows them; `--search swap` exchanges heads
 [group('beyond the paper')]

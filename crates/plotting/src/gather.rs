@@ -9,7 +9,7 @@ use records::TrainingRow;
 use records::signature::Testing;
 
 use crate::chart::Chart;
-use crate::data::functions::{self, Functions, Relevance};
+use crate::data::functions::{self, Relevance};
 use crate::data::{segments, sweep};
 use crate::error::LeftOut;
 use crate::judge::{Adjustment, Criterion};
@@ -54,6 +54,8 @@ pub enum Part {
 pub struct Section {
     /// The command of `plotting` that draws it.
     pub name: &'static str,
+    /// The recipe that measures it first; none for comparisons of subjects.
+    pub recipe: Option<&'static str>,
     /// What it shows.
     pub about: &'static str,
     /// Its tables and figures; none if there are no results for it.
@@ -220,8 +222,7 @@ impl Reader {
                 known.others.extend(left_out.keep(sweep::Sweep::read(file, sweep::EXPERIMENT))?);
             }
         }
-        let functions = source.one(functions::FUNCTIONS).and_then(Functions::read);
-        known.functions = left_out.keep_if_there(functions)?.map(|found| found.rows).unwrap_or_default();
+        known.functions = subject.functions.as_ref().map(|found| found.rows.clone()).unwrap_or_default();
         for file in left_out.keep(source.all(functions::RELEVANCE))?.unwrap_or_default() {
             known.relevance.extend(left_out.keep(Relevance::read(file))?);
         }
@@ -260,14 +261,19 @@ impl Reader {
         let mut add = |name, about, drawn: Option<(Table, Chart)>| -> Result<()> {
             let Some((table, chart)) = drawn else { return Ok(()) };
             let parts = vec![Part::Figure(figure(&chart)?), Part::Table(table.visible())];
-            sections.push(Section { name, about, parts });
+            sections.push(Section { name, recipe: None, about, parts });
             Ok(())
         };
         add("shares", "How many heads can go?", comparison::shares(&subjects, self.context()))?;
         add("effects", "How much do single heads do?", comparison::effects(&subjects, self.context()))?;
         let tasks = comparison::tasks(&pairings).map(|table| Part::Table(table.visible()));
         let about = "Do the same heads matter for several tasks?";
-        sections.extend(tasks.map(|table| Section { name: "tasks", about, parts: vec![table] }));
+        sections.extend(tasks.map(|table| Section {
+            name: "tasks",
+            recipe: None,
+            about,
+            parts: vec![table],
+        }));
         Ok((sections, left_out.faults))
     }
 }
@@ -286,7 +292,7 @@ fn section(artefact: &Artefact, source: &Source, asked: &Asked<'_>, left_out: &m
             parts.extend(tables.map(|table| Part::Table(table.visible())));
         }
     }
-    Section { name: artefact.name, about: artefact.about, parts }
+    Section { name: artefact.name, recipe: Some(artefact.recipe), about: artefact.about, parts }
 }
 
 fn figure(chart: &Chart) -> Result<Figure> {

@@ -108,6 +108,15 @@ fn what_is_drawn_is_what_the_golden_files_say() {
 }
 
 #[test]
+fn every_artefact_names_a_recipe_that_is_there() {
+    let justfile = fs::read_to_string(folder("../../justfile")).unwrap();
+    for artefact in ARTEFACTS {
+        let is_own = |line: &str| line.split([' ', ':']).next() == Some(artefact.recipe);
+        assert!(justfile.lines().any(is_own), "{}: no recipe `{}`", artefact.name, artefact.recipe);
+    }
+}
+
+#[test]
 fn the_summary_is_what_the_golden_file_says() {
     let (paper, results, mut left_out) = (paper(), folder("tests/results"), LeftOut::default());
     let names = subjects(&results).unwrap();

@@ -66,6 +66,19 @@ pub const FIGURE_5: Named =
 /// Where Voita et al. (2019) say what few encoder heads lose, and what such rows start with.
 pub const ENCODER_HEADS: Named = ("Voita et al. (2019), Section 6.2", "BLEU lost with ");
 
+/// How often the head for rare tokens looks at one of the two rarest, by the data that the translator was trained on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RareTokens {
+    pub data: String,
+    pub percent: f64,
+    /// Whether only this much is said, that it is more.
+    pub is_least: bool,
+}
+
+/// What their rows on rare tokens start with, and how those end that give a bound.
+const RARE_TOKENS: &str = "one of the two rarest tokens hit (";
+const MORE_THAN: &str = ": more than";
+
 /// What a translator loses with some of its encoder heads, by the data that it was trained on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncoderHeads {
@@ -156,6 +169,16 @@ impl Paper {
         self.rows(VOITA).iter().filter_map(found).collect()
     }
 
+    /// How often a head looks at one of the two rarest tokens (Voita et al. 2019, Section 5.3).
+    pub fn rare_tokens(&self) -> Vec<RareTokens> {
+        let found = |row: &Published| {
+            let rest = row.what.as_ref()?.strip_prefix(RARE_TOKENS)?.trim_end_matches(')');
+            let data = rest.strip_suffix(MORE_THAN).unwrap_or(rest).to_owned();
+            Some(RareTokens { data, percent: row.value?, is_least: rest.ends_with(MORE_THAN) })
+        };
+        self.rows(VOITA).iter().filter_map(found).collect()
+    }
+
     pub fn shares(&self) -> Vec<Share> {
         let share = |row: &Published| {
             let task = row.what.as_ref()?.strip_prefix(SHARE)?.trim().trim_matches(['(', ')']).to_owned();
@@ -183,6 +206,13 @@ mod tests {
         let found: Vec<_> =
             found.iter().map(|own| (own.data.as_str(), own.kept, own.heads, own.lost)).collect();
         assert_eq!(found, [("OpenSubtitles", 4.0, 48.0, 0.25), ("WMT", 10.0, 48.0, 0.15)]);
+    }
+
+    #[test]
+    fn how_often_rare_tokens_are_hit_is_read() {
+        let found = paper().rare_tokens();
+        let found: Vec<_> = found.iter().map(|own| (own.data.as_str(), own.percent, own.is_least)).collect();
+        assert_eq!(found, [("OpenSubtitles", 83.0, false), ("WMT", 50.0, true)]);
     }
 
     /// The summary and the tables come from different places of the paper and must agree.

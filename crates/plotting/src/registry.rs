@@ -12,6 +12,7 @@ use crate::data::gates::{self, Gates};
 use crate::data::groups::Groups;
 use crate::data::pair::{self, Pair};
 use crate::data::pruning::{self, Pruning};
+use crate::data::retrained::{self, Retrained};
 use crate::data::sweep::{self, Sweep};
 use crate::error::{Fault, LeftOut};
 use crate::source::{ResultFile, Source};
@@ -20,7 +21,7 @@ use crate::view::speed::{self, Speed};
 use crate::view::summary::Subject;
 use crate::view::{
     Context, best_heads, cross_domain, dynamics as training, functions, gates as gated, groups, heat_map,
-    histogram, pruning_curves, pruning_table, single_heads,
+    histogram, pruning_curves, pruning_table, retrained as trained_on, single_heads,
 };
 use crate::write::Sheet;
 
@@ -98,37 +99,38 @@ impl Reads {
 
 type Draw = fn(ResultFile, &Asked<'_>, &mut LeftOut) -> Result<Vec<Sheet>>;
 
-/// One table or figure, or some that belong together: the command that draws it with its alias, what it shows, the results that
-/// it reads, and how one of them is drawn.
+/// One table or figure, or some that belong together: the command that draws it with its alias, the recipe that measures it
+/// first, what it shows, the results that it reads, and how one of them is drawn.
 pub struct Artefact {
     pub name: &'static str,
     pub alias: Option<&'static str>,
+    pub recipe: &'static str,
     pub about: &'static str,
     pub reads: Reads,
     pub draw: Draw,
 }
 
-const fn artefact(names: [&'static str; 2], about: &'static str, reads: Reads, draw: Draw) -> Artefact {
-    let [name, alias] = names;
-    Artefact { name, alias: if alias.is_empty() { None } else { Some(alias) }, about, reads, draw }
+const fn artefact(names: [&'static str; 3], about: &'static str, reads: Reads, draw: Draw) -> Artefact {
+    let [name, alias, recipe] = names;
+    Artefact { name, alias: if alias.is_empty() { None } else { Some(alias) }, recipe, about, reads, draw }
 }
 
 /// Everything that can be drawn of one subject.
 pub const ARTEFACTS: &[Artefact] = &[
     artefact(
-        ["table1", ""],
+        ["table1", "", "reproduce-table1"],
         "Score change for each masked head, layer x head, with the significant ones marked; for BERT in the same layout",
         Reads::Each(sweep::EXPERIMENT),
         |file, asked, _| table1(&Sweep::read(file, sweep::EXPERIMENT)?, asked),
     ),
     artefact(
-        ["figure1", ""],
+        ["figure1", "", "reproduce-table1"],
         "Histogram of the scores with one head masked, beside the score of the intact model; for BERT, Figure 1b",
         Reads::Each(sweep::EXPERIMENT),
         |file, asked, _| figure1(&Sweep::read(file, sweep::EXPERIMENT)?, asked),
     ),
     artefact(
-        ["heads", ""],
+        ["heads", "", "reproduce-table1"],
         "Heat map of what masking each head does to the score, layer x head",
         Reads::Each(sweep::EXPERIMENT),
         |file, asked, _| {
@@ -138,25 +140,25 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     artefact(
-        ["table2", "table3"],
+        ["table2", "table3", "reproduce-table2"],
         "Best single head of each layer, chosen and reported on one split; for BERT, Table 3",
         Reads::SameSplit,
         best,
     ),
     artefact(
-        ["table5", "table6"],
+        ["table5", "table6", "reproduce-table5"],
         "Best single head of each layer, chosen on another split than reported; for BERT, Table 6",
         Reads::OtherSplit,
         best,
     ),
     artefact(
-        ["figure3", "figure6"],
+        ["figure3", "figure6", "reproduce-figure3"],
         "Score over the share of masked heads, and how many heads can go; for classifiers other than MNLI, Figure 6",
         Reads::Each(pruning::EXPERIMENT),
         |file, asked, left_out| figure3(&Pruning::read(file, left_out)?, asked),
     ),
     artefact(
-        ["figure4", ""],
+        ["figure4", "", "reproduce-figure4"],
         "Score over the share of masked heads of each attention type",
         Reads::Each(pruning::EXPERIMENT),
         |file, asked, left_out| {
@@ -167,13 +169,24 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     artefact(
-        ["figure2", ""],
+        ["prune-and-retrain", "", "prune-and-retrain"],
+        "Score over the share of closed heads after training on without them, beside the model as it was",
+        Reads::Each(retrained::EXPERIMENT),
+        |file, asked, left_out| {
+            let found = Retrained::read(file, left_out)?;
+            let (chart, table) =
+                (trained_on::figure(&found, asked.context), trained_on::table(&found, asked.context));
+            Ok(vec![Sheet::of(&found.after.file, trained_on::STEM, chart, vec![table])])
+        },
+    ),
+    artefact(
+        ["figure2", "", "reproduce-figure2"],
         "Scores with one head masked on two splits, after `cross-domain`, and how far noise lets them agree",
         Reads::Pairs,
         |file, asked, _| figure2(&Pair::read(file, asked.results)?, asked),
     ),
     artefact(
-        ["table4", ""],
+        ["table4", "", "reproduce-table4"],
         "Segments a second with all heads and without some, and what else is saved",
         Reads::Each(speed::EXPERIMENT),
         |file, asked, _| {
@@ -183,7 +196,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     artefact(
-        ["figure5", ""],
+        ["figure5", "", "reproduce-figure5"],
         "Scores with more and more heads masked while the model is trained, in percent of the unpruned ones",
         Reads::Each(dynamics::EXPERIMENT),
         |file, asked, left_out| {
@@ -195,7 +208,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     artefact(
-        ["v19-table1", ""],
+        ["v19-table1", "", "reproduce-v19-table1"],
         "The head that does each thing best, beside its position alone and shuffled targets (Voita et al. 2019)",
         Reads::Each(heads_do::FUNCTIONS),
         |file, _, _| {
@@ -204,7 +217,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     artefact(
-        ["v19-figure1c", "v19-figure2b"],
+        ["v19-figure1c", "v19-figure2b", "reproduce-v19-figure1c"],
         "What the heads of each layer do (Voita et al. 2019)",
         Reads::Each(heads_do::FUNCTIONS),
         |file, _, _| {
@@ -213,7 +226,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     artefact(
-        ["v19-figure1a", "v19-figure2a"],
+        ["v19-figure1a", "v19-figure2a", "reproduce-v19-figure1a"],
         "Heat map of the relevance of each head, layer x head (Voita et al. 2019)",
         Reads::Every(heads_do::RELEVANCE),
         |file, _, _| {
@@ -223,7 +236,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     artefact(
-        ["v19-figure7", ""],
+        ["v19-figure7", "", "reproduce-v19-figure7"],
         "Score of models that were trained on with the heads that gates leave, and of controls (Voita et al. 2019)",
         Reads::Each(gates::EXPERIMENT),
         |file, asked, _| {
@@ -233,7 +246,19 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     artefact(
-        ["v19-figure9", "v19-figure10"],
+        ["v19-figure8", "", "reproduce-v19-figure8"],
+        "What the heads do that gates leave, after `head-functions` (Voita et al. 2019)",
+        Reads::Each(gates::EXPERIMENT),
+        |file, asked, left_out| {
+            let found = Gates::read(file)?;
+            let functions = Functions::beside(&found.file);
+            let functions = if asked.is_all { left_out.keep_if_there(functions)? } else { Some(functions?) };
+            let chart = functions.and_then(|functions| gated::figure8(&found, &functions));
+            Ok(vec![Sheet::of(&found.file, gated::FUNCTIONS, chart, Vec::new())])
+        },
+    ),
+    artefact(
+        ["v19-figure9", "v19-figure10", "reproduce-v19-figure9"],
         "Heads that gates leave, by attention type and layer (Voita et al. 2019)",
         Reads::Each(gates::EXPERIMENT),
         |file, _, _| {
@@ -243,7 +268,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     artefact(
-        ["v19-table2", ""],
+        ["v19-table2", "", "reproduce-v19-table2"],
         "Heads that stay and the score by how they were chosen, after as many updates (Voita et al. 2019)",
         Reads::Each(gates::EXPERIMENT),
         |file, asked, _| {
@@ -253,7 +278,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     artefact(
-        ["agreement", ""],
+        ["agreement", "", "importance"],
         "Rank correlations of what heads can be ordered by, as a matrix and a table; where heads share keys and values, also the \
          sums over such groups",
         Reads::Each(agreement::EXPERIMENT),
@@ -264,7 +289,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     artefact(
-        ["scores", ""],
+        ["scores", "", "importance"],
         "Heat maps of what heads can be ordered by, layer x head",
         Reads::Each(agreement::EXPERIMENT),
         |file, _, _| {
@@ -273,7 +298,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     artefact(
-        ["groups", ""],
+        ["groups", "", "groups"],
         "Accuracy by group of segments, such as the paradigms of BLiMP, and the heads that each group needs",
         Reads::Groups,
         |file, asked, _| {
@@ -399,7 +424,13 @@ pub fn subject(results: &Path, name: &str, left_out: &mut LeftOut) -> Result<Sub
     let measured = pruning.as_ref().map(|pruning| &pruning.file).or(sweep.as_ref().map(|sweep| &sweep.file));
     let words = measured.filter(|file| file.is_language()).map(nats_a_word);
     let nats_a_word = words.map_or(Ok(None), |words| left_out.keep(words))?.flatten();
-    Ok(Subject { sweep, best, pairs, pruning, dynamics, nats_a_word })
+    let functions = source.one(heads_do::FUNCTIONS).and_then(Functions::read);
+    let functions = left_out.keep_if_there(functions)?;
+    let mut gated = Vec::new();
+    for file in left_out.keep(source.all(gates::EXPERIMENT))?.unwrap_or_default() {
+        gated.extend(left_out.keep(Gates::read(file))?);
+    }
+    Ok(Subject { sweep, best, pairs, pruning, dynamics, functions, gates: gated, nats_a_word })
 }
 
 /// The nats of the intact model for each word of the text; none where words were not counted.

@@ -12,10 +12,10 @@ use crate::tables::{PartView, TableView, id, sentence};
 const CHAPTERS: [(&str, &[&str]); 9] = [
     ("Single heads", &["table1", "figure1", "heads", "scores"]),
     ("One head of a layer", &["table2", "table5"]),
-    ("More and more heads", &["figure3", "figure4"]),
+    ("More and more heads", &["figure3", "figure4", "prune-and-retrain"]),
     ("Agreement of orders", &["agreement"]),
     ("What heads do", &["v19-table1", "v19-figure1c", "v19-figure1a"]),
-    ("Gates that learn to close", &["v19-figure7", "v19-figure9", "v19-table2"]),
+    ("Gates that learn to close", &["v19-figure7", "v19-figure8", "v19-figure9", "v19-table2"]),
     ("Other data", &["figure2", "groups"]),
     ("Speed", &["table4"]),
     ("During training", &["figure5"]),
@@ -42,8 +42,9 @@ pub fn subject(gathered: &Gathered, described: &Described) -> Value {
     });
     let chapters: Vec<_> = chapters.chain([chapter(FURTHER, others.into_iter())]).flatten().collect();
     let absent = gathered.sections.iter().filter(|section| section.parts.is_empty());
-    let absent = absent.map(|section| {
-        context! { what => sentence(section.about), command => recipe(section.name, &gathered.name) }
+    let absent = absent.filter_map(|section| {
+        let command = visible(&format!("just {} {}", section.recipe?, gathered.name));
+        Some(context! { what => sentence(section.about), command => command })
     });
     context! {
         title => gathered.title.clone(),
@@ -90,19 +91,6 @@ fn command(gathered: &Gathered) -> Option<String> {
 fn signature(gathered: &Gathered) -> Vec<&Fact> {
     const NAMES: [&str; 4] = ["Data", "Tests", "Command", "Commit"];
     gathered.facts.iter().filter(|fact| NAMES.contains(&fact.name)).collect()
-}
-
-/// The recipe that measures what an artefact is drawn from.
-fn recipe(artefact: &str, subject: &str) -> String {
-    let recipe = match artefact {
-        "heads" => "reproduce-table1".to_owned(),
-        "agreement" | "scores" => "importance".to_owned(),
-        "groups" => "groups".to_owned(),
-        "v19-table1" | "v19-figure1c" => "head-functions".to_owned(),
-        "v19-figure1a" => "relevance".to_owned(),
-        other => format!("reproduce-{other}"),
-    };
-    visible(&format!("just {recipe} {subject}"))
 }
 
 fn of_heads(heads: &Heads, described: &Described) -> Value {
@@ -219,6 +207,5 @@ mod tests {
     fn names_become_parts_of_addresses() {
         assert_eq!(encoded("a-b_c.1~"), "a-b_c.1~");
         assert_eq!(encoded("<é \"%"), "%3C%C3%A9%20%22%25");
-        assert_eq!(recipe("table4", "x"), "just reproduce-table4 x");
     }
 }

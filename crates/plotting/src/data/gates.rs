@@ -25,10 +25,15 @@ pub fn percent(row: &GateRow) -> f64 {
     100.0 * row.kept as f64 / row.heads as f64
 }
 
+/// Heads that stay.
+pub fn kept(row: &GateRow) -> Vec<Head> {
+    Head::list(&row.kept_heads).unwrap_or_default()
+}
+
 /// Heads that stay, by attention type and layer.
 pub fn by_layer(row: &GateRow) -> BTreeMap<(Attention, usize), usize> {
     let mut layers = BTreeMap::new();
-    for head in Head::list(&row.kept_heads).unwrap_or_default() {
+    for head in kept(row) {
         *layers.entry((head.attention, head.layer)).or_default() += 1;
     }
     layers
@@ -52,6 +57,18 @@ impl Gates {
         let mut rows: Vec<&GateRow> = self.rows.iter().filter(is_own).collect();
         rows.sort_by_key(|row| (row.method_seed, std::cmp::Reverse(row.kept)));
         rows
+    }
+
+    /// The models that gates made of a set of heads, those with most heads first, one for each number of heads.
+    pub fn sparser(&self, scope: Scope) -> Vec<&GateRow> {
+        let mut rows = self.of(scope, Method::Gates);
+        rows.dedup_by_key(|row| row.kept);
+        rows
+    }
+
+    /// The model that a method made with as many heads as this one has.
+    pub fn with_as_many(&self, row: &GateRow, method: Method) -> Option<&GateRow> {
+        self.of(row.attention, method).into_iter().find(|other| other.kept == row.kept)
     }
 
     /// What was trained, for captions: which weights, for how long.

@@ -6,5 +6,6 @@ pub mod gates;
 pub mod groups;
 pub mod pair;
 pub mod pruning;
+pub mod retrained;
 pub mod segments;
 pub mod sweep;

@@ -104,7 +104,8 @@ impl Pruning {
         Ok(Self::new(file, rows.into_iter().chain(found.unwrap_or_default()).collect()))
     }
 
-    fn new(file: ResultFile, rows: Vec<PruningRow>) -> Self {
+    /// Of rows of one run, of which there is at least one.
+    pub fn new(file: ResultFile, rows: Vec<PruningRow>) -> Self {
         let (metric, base) = (Metric::new(&rows[0].metric), rows[0].base_score);
         let mut runs: BTreeMap<(CurveId, Option<u64>), Vec<PruningRow>> = BTreeMap::new();
         let mut floors = BTreeMap::new();
@@ -214,7 +215,8 @@ impl Pruning {
 /// The rows of a search over the same heads of the same model on the same test set.
 fn searched_rows(file: &ResultFile, rows: &[PruningRow], mut search: ResultFile) -> Result<Vec<PruningRow>> {
     let found: Vec<PruningRow> = search.rows(SEARCH)?;
-    let signed = file.identity().zip(search.identity()).and_then(|(one, other)| difference(one, other));
+    let signed = file.identity().zip(search.identity());
+    let signed = signed.and_then(|(one, other)| difference([one, other], &[model_entries, step_entries]));
     let both: Vec<_> = rows.iter().chain(&found).cloned().collect();
     let mixed = match check_rows(&search.path, &both) {
         Err(records::Error::Mixed { column, expected, found, .. }) => {
@@ -232,22 +234,38 @@ fn searched_rows(file: &ResultFile, rows: &[PruningRow], mut search: ResultFile)
     ))
 }
 
-/// The first entry of two signatures that should be the same and is not, with both values: model, test set, and what heads
-/// may be masked. What one of the two does not name is not compared.
-fn difference(first: &Identity, second: &Identity) -> Option<(String, String, String)> {
-    let entries = |identity: &Identity| {
-        let argument = |name: &str| identity.arguments.get(name).map(|value| value.to_string());
-        [
-            ("split", Some(identity.split.clone()).filter(|split| !split.is_empty())),
-            ("limit", Some(identity.limit.map_or("none".to_owned(), |limit| limit.to_string()))),
-            ("weights", identity.weights.clone()),
-            ("data of the split", identity.data.get(&identity.split).cloned()),
-            ("rescale", argument("rescale")),
-            ("keep_at_least", argument("keep_at_least")),
-            ("step_percent", argument("step_percent")),
-        ]
-    };
-    entries(first).into_iter().zip(entries(second)).find_map(|((entry, expected), (_, found))| {
+/// An entry of a signature, if it has one: its name and its value.
+type Entry = (&'static str, Option<String>);
+
+/// Model and test set.
+pub fn model_entries(identity: &Identity) -> Vec<Entry> {
+    let test_set = [
+        ("split", Some(identity.split.clone()).filter(|split| !split.is_empty())),
+        ("limit", Some(identity.limit.map_or("none".to_owned(), |limit| limit.to_string()))),
+        ("data of the split", identity.data.get(&identity.split).cloned()),
+    ];
+    test_set.into_iter().chain(weights_entry(identity)).collect()
+}
+
+/// The model alone.
+pub fn weights_entry(identity: &Identity) -> Vec<Entry> {
+    vec![("weights", identity.weights.clone())]
+}
+
+/// Which heads may be masked, and how.
+fn step_entries(identity: &Identity) -> Vec<Entry> {
+    let argument = |name| (name, identity.arguments.get(name).map(|value| value.to_string()));
+    vec![argument("rescale"), argument("keep_at_least"), argument("step_percent")]
+}
+
+/// The first of these entries of two signatures that should be the same and is not, with the values in the second and in the
+/// first. What one of the two does not name is not compared.
+pub fn difference(
+    [first, second]: [&Identity; 2],
+    entries: &[fn(&Identity) -> Vec<Entry>],
+) -> Option<(String, String, String)> {
+    let both = entries.iter().flat_map(|entries| entries(first).into_iter().zip(entries(second)));
+    both.into_iter().find_map(|((entry, expected), (_, found))| {
         let (expected, found) = (expected?, found?);
         (expected != found).then_some((entry.to_owned(), found, expected))
     })

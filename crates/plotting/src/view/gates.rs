@@ -1,12 +1,14 @@
-//! Figures 7, 9 and 10 and Table 2 of Voita et al. (2019): what is lost with the heads that gates leave, and which these are.
+//! Figures 7 to 10 and Table 2 of Voita et al. (2019): what is lost with the heads that gates leave, and which these are.
 use std::collections::BTreeSet;
 
-use records::{Attention, GateRow, Method, Scope, TestedRow};
+use records::rows::functions::{POSITIONAL, RARE, SYNTACTIC};
+use records::{Attention, GateRow, Head, Method, Scope};
 
 use super::curve::{Curve, Point};
-use super::{Context, that_hold};
+use super::{Context, scored, that_hold};
 use crate::chart::{At, Axis, COLUMN, Cell, Chart, Entry, Layer, Mark, Panel, Shape, Style, TEXT, cells};
-use crate::data::gates::{Gates, by_layer, percent};
+use crate::data::functions::Functions;
+use crate::data::gates::{Gates, by_layer, kept, percent};
 use crate::data::pruning::interval;
 use crate::palette::{BLUE, GREEN, GREY, INK, ORANGE, SILVER, VERMILLION};
 use crate::paper::{ENCODER_HEADS, Paper};
@@ -16,6 +18,7 @@ use crate::words::short;
 
 /// Names of the files, without extension.
 pub const CURVES: &str = "v19-figure7";
+pub const FUNCTIONS: &str = "v19-figure8";
 pub const LAYERS: &str = "v19-figure9";
 pub const TABLE: &str = "v19-table2";
 
@@ -169,6 +172,54 @@ fn paper_remark(paper: &Paper) -> Option<String> {
     (!found.is_empty()).then(|| format!("paper, {}: {}", ENCODER_HEADS.0, found.join("; ")))
 }
 
+/// What the heads that gates leave did in the model before: a row for each function, a column for each number of heads; none if
+/// gates were not trained on heads whose functions are known.
+pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
+    let known = functions.heads();
+    let with = [("positional", POSITIONAL), ("syntactic", SYNTACTIC), ("rare tokens", RARE)]
+        .map(|(name, function)| functions.heads_with(function).map(|heads| (name, heads)));
+    let with: Vec<_> = with.into_iter().flatten().collect();
+    let does_nothing = |head: &Head| !with.iter().any(|(_, heads)| heads.contains(head));
+    let rest = ("other", known.iter().copied().filter(does_nothing).collect());
+    let rows: Vec<(&str, BTreeSet<Head>)> = with.iter().cloned().chain([rest]).collect();
+    let panel = |scope: Scope| {
+        let all: Vec<Head> = known
+            .iter()
+            .copied()
+            .filter(|head| scope == Scope::All || scope == Scope::One(head.attention))
+            .collect();
+        let models = gates.sparser(scope);
+        let left = models
+            .iter()
+            .map(|row| kept(row))
+            .map(|kept| all.iter().copied().filter(|head| kept.contains(head)).collect::<Vec<_>>());
+        let columns: Vec<Vec<Head>> =
+            [all.clone()].into_iter().chain(left).filter(|heads| !heads.is_empty()).collect();
+        let layer = cells(rows.len(), columns.len(), |row, column| {
+            let count = columns[column].iter().filter(|head| rows[row].1.contains(head)).count();
+            let value = Some(count as f64 / columns[column].len() as f64);
+            Cell { value, text: count.to_string(), ..Cell::default() }
+        });
+        let x = columns.iter().map(|heads| vec![heads.len().to_string()]).collect();
+        let y = Axis::named("", rows.iter().map(|(name, _)| vec![(*name).to_owned()]).collect()).downwards();
+        let x = Axis::named(format!("{}heads that stay", of(scope)), x);
+        (columns.len() > 1).then(|| Panel::new("", [x, y], 14.0 * rows.len() as f64, vec![layer]))
+    };
+    let panels: Vec<Panel> = gates.scopes().into_iter().filter_map(panel).collect();
+    let notes = [
+        "numbers: heads, by what they did in the model before; the darker, the greater their share of those that stay".to_owned(),
+        "the first column is the model before; a head may have several functions".to_owned(),
+    ];
+    (!panels.is_empty()).then(|| Chart {
+        name: "Figure 8",
+        label: format!("{FUNCTIONS}-{}", gates.file.subject),
+        title: format!("What the heads do that gates leave (Voita et al. 2019); {}", gates.file.title()),
+        notes: notes.into_iter().chain(gates.recipe()).collect(),
+        panels,
+        ..Chart::default()
+    })
+}
+
 /// How many heads gates leave in each layer, a row for each number that they leave: Figures 9 and 10.
 pub fn figure9(gates: &Gates) -> Option<Chart> {
     let panels: Vec<Panel> = gates.scopes().into_iter().flat_map(|scope| layers(gates, scope)).collect();
@@ -190,8 +241,7 @@ pub fn figure9(gates: &Gates) -> Option<Chart> {
 
 /// A panel for each attention type that has gates: a row for each number of heads that stay, a column for each layer.
 fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
-    let mut rows = gates.of(scope, Method::Gates);
-    rows.dedup_by_key(|row| row.kept);
+    let rows = gates.sparser(scope);
     let found: Vec<_> = rows.iter().map(|row| by_layer(row)).collect();
     let places = || found.iter().flat_map(|layers| layers.keys());
     let types: BTreeSet<Attention> = places().map(|(attention, _)| *attention).collect();
@@ -225,9 +275,8 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
     let methods: Vec<Method> = Method::ALL.into_iter().filter(is_there).collect();
     let of_methods = |leader: &GateRow| {
         let cell = |&method: &Method| {
-            let same = gates.of(leader.attention, method).into_iter().find(|row| row.kept == leader.kept);
-            let own = if method == leader.method { Some(leader) } else { same };
-            own.map(|row| scored(gates, row, context)).unwrap_or_default()
+            let own = if method == leader.method { Some(leader) } else { gates.with_as_many(leader, method) };
+            own.map(|row| scored(&gates.metric, row, context)).unwrap_or_default()
         };
         methods.iter().map(cell).collect::<Vec<_>>()
     };
@@ -261,14 +310,4 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
         remarks: context.paper.and_then(paper_remark).into_iter().collect(),
         ..Table::default()
     }
-}
-
-/// `35.91 [-0.35, +0.08]`, marked where it is significantly worse than before.
-fn scored(gates: &Gates, row: &GateRow, context: Context<'_>) -> table::Cell {
-    let tests = row.tests();
-    let change = |delta| gates.metric.change(delta);
-    let ends = tests.delta_low.zip(tests.delta_high);
-    let ends = ends.map_or(String::new(), |(low, high)| format!(" [{}, {}]", change(low), change(high)));
-    let text = format!("{}{ends}", gates.metric.amount(row.score));
-    table::Cell::number(text, row.score).marked(context.criterion.is_loss(row))
 }

@@ -14,14 +14,19 @@ pub mod heat_map;
 pub mod histogram;
 pub mod pruning_curves;
 pub mod pruning_table;
+pub mod retrained;
 pub mod single_heads;
 pub mod speed;
 pub mod summary;
 pub mod training_log;
 pub mod verdicts;
 
+use records::TestedRow;
+
 use crate::judge::Criterion;
 use crate::paper::Paper;
+use crate::table::Cell;
+use crate::words::Metric;
 
 /// What views need beside the results: when a difference is significant, and what the paper has, if it is at hand.
 #[derive(Debug, Clone, Copy)]
@@ -37,4 +42,13 @@ const BANDS: &str =
 /// The sentences that hold.
 fn that_hold<const N: usize>(sentences: [(bool, String); N]) -> impl Iterator<Item = String> {
     sentences.into_iter().filter(|(holds, _)| *holds).map(|(_, sentence)| sentence)
+}
+
+/// `35.91 [-0.35, +0.08]`: a score with the 95 % interval of its change, marked where it is significantly worse.
+fn scored(metric: &Metric, row: &impl TestedRow, context: Context<'_>) -> Cell {
+    let tests = row.tests();
+    let ends = tests.delta_low.zip(tests.delta_high);
+    let ends = ends.map(|(low, high)| format!(" [{}, {}]", metric.change(low), metric.change(high)));
+    let text = metric.amount(tests.score) + &ends.unwrap_or_default();
+    Cell::number(text, tests.score).marked(context.criterion.is_loss(row))
 }

@@ -14,12 +14,12 @@ use crate::scale::extent;
 use crate::words::share;
 
 /// The y axis spans at least this many points, so that rounding errors do not look like curves.
-const FLAT: f64 = 0.5;
+pub(super) const FLAT: f64 = 0.5;
 
 /// An axis that begins below this share of its end begins at 0.
 const NEAR_ZERO: f64 = 0.2;
 
-const BASE: Style = Style::dashed(GREY, 0.6);
+pub(super) const BASE: Style = Style::dashed(GREY, 0.6);
 const FLOOR: Style = Style::dotted(INK, 0.7);
 
 /// Which figure of the paper a subject belongs to, without extension: `figure3` has the translator and BERT on MNLI, for
@@ -108,21 +108,21 @@ fn chart(
 }
 
 /// What is measured and how it is drawn.
-struct Drawn<'a> {
-    series: &'a Series,
-    curve: Curve,
+pub(super) struct Drawn<'a> {
+    pub series: &'a Series,
+    pub curve: Curve,
 }
 
 impl<'a> Drawn<'a> {
     /// A line for each run, broken where a step is missing, that looks as given; of the reverse order it is dashed and has no
     /// marks. Random orders have no intervals, since ten would hide each other. Swaps are tried at one number of heads: the
     /// intact model is not of their making.
-    fn new(series: &'a Series, look: Curve, context: Context<'_>) -> Self {
+    pub fn new(series: &'a Series, look: Curve, context: Context<'_>) -> Self {
         let CurveId { order, is_complement, .. } = series.curve;
         let is_swap = order == Order::Swap;
         let point = |row: &PruningRow| {
-            let ends = if row.masked == 0 { Some((row.score, row.score)) } else { interval(row) };
-            let ends = ends.filter(|_| order != Order::Random);
+            let intact = (row.masked == 0).then_some((row.score, row.score));
+            let ends = interval(row).or(intact).filter(|_| order != Order::Random);
             Point { x: percent(row), y: row.score, ends, is_worse: context.criterion.is_loss(row) }
         };
         let runs = series.runs.iter().flat_map(|run| run.chunk_by(|left, right| right.step == left.step + 1));
@@ -154,7 +154,7 @@ fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
 }
 
 /// How an order looks, without its steps.
-fn look(series: &Series) -> Curve {
+pub(super) fn look(series: &Series) -> Curve {
     let order = series.curve.order;
     let (color, width, mark) = match order {
         Order::Importance => (BLUE, 1.1, Some((Shape::Circle, 1.6))),

@@ -76,19 +76,31 @@ impl From<PruningRow> for RetrainedRow {
     }
 }
 
-impl RetrainedRow {
-    /// The same step of the curve without training, without scores.
-    fn untrained(&self) -> PruningRow {
-        PruningRow {
-            attention: self.attention,
-            order: self.order,
-            order_seed: self.order_seed,
-            complement: self.complement,
-            step: self.step,
-            masked: self.masked,
-            heads: self.heads,
-            masked_heads: self.masked_heads.clone(),
-            ..PruningRow::default()
+impl From<&RetrainedRow> for PruningRow {
+    /// The same step of a pruning curve, with the scores after training.
+    fn from(row: &RetrainedRow) -> Self {
+        Self {
+            attention: row.attention,
+            order: row.order,
+            order_seed: row.order_seed,
+            complement: row.complement,
+            step: row.step,
+            masked: row.masked,
+            heads: row.heads,
+            metric: row.metric.clone(),
+            base_score: row.base_score,
+            score: row.score,
+            score_delta: row.score_delta,
+            delta_low: row.delta_low,
+            delta_high: row.delta_high,
+            p_value: row.p_value,
+            p_koehn: row.p_koehn,
+            p_adjusted: row.p_adjusted,
+            p_benjamini_hochberg: row.p_benjamini_hochberg,
+            p_unpaired_t: row.p_unpaired_t,
+            p_mcnemar: row.p_mcnemar,
+            search_score: None,
+            masked_heads: row.masked_heads.clone(),
         }
     }
 }
@@ -123,15 +135,15 @@ impl Row for RetrainedRow {
     ];
 
     fn key(&self) -> Self::Key {
-        self.untrained().key()
+        PruningRow::from(self).key()
     }
 
     fn name(&self) -> String {
-        self.untrained().name()
+        PruningRow::from(self).name()
     }
 
     fn title(&self) -> String {
-        self.untrained().title()
+        PruningRow::from(self).title()
     }
 
     fn limits(&self) -> Vec<Limit> {
@@ -143,7 +155,7 @@ impl Row for RetrainedRow {
     }
 
     fn fault(&self) -> Option<String> {
-        self.untrained().fault()
+        PruningRow::from(self).fault()
     }
 
     fn of_run(&self) -> Vec<(&'static str, String)> {
@@ -151,21 +163,21 @@ impl Row for RetrainedRow {
     }
 
     fn group(&self) -> Option<String> {
-        self.untrained().group()
+        PruningRow::from(self).group()
     }
 
     fn of_group(&self) -> Vec<(&'static str, String)> {
-        self.untrained().of_group()
+        PruningRow::from(self).of_group()
     }
 
     fn against(&self, before: &Self) -> Option<(&'static str, f64, &'static str)> {
-        self.untrained().against(&before.untrained())
+        PruningRow::from(self).against(&PruningRow::from(before))
     }
 }
 
 impl TestedRow for RetrainedRow {
     fn family(&self) -> String {
-        self.untrained().family()
+        PruningRow::from(self).family()
     }
 
     fn base(&self) -> String {

@@ -1,9 +1,12 @@
 //! The paper's claims beside what was measured on other data: one table for each claim.
 mod claims;
 mod language;
+mod voita;
 
 use crate::data::best_heads::BestHeads;
 use crate::data::dynamics::Dynamics;
+use crate::data::functions::Functions;
+use crate::data::gates::Gates;
 use crate::data::pair::Pair;
 use crate::data::pruning::Pruning;
 use crate::data::sweep::Sweep;
@@ -19,6 +22,9 @@ pub struct Subject {
     pub pairs: Vec<Pair>,
     pub pruning: Option<Pruning>,
     pub dynamics: Option<Dynamics>,
+    pub functions: Option<Functions>,
+    /// A file for each set of heads with gates.
+    pub gates: Vec<Gates>,
     /// Nats of the intact model for each word of the text, where words were counted.
     pub nats_a_word: Option<f64>,
 }
@@ -36,7 +42,10 @@ impl Subject {
             self.sweep.iter().chain(self.best.iter().map(|best| &best.sweep)).map(|sweep| &sweep.file);
         let pairs = self.pairs.iter().map(|pair| &pair.file);
         let curves = self.pruning.iter().map(|pruning| &pruning.file);
-        sweeps.chain(pairs).chain(curves).chain(self.dynamics.iter().map(|dynamics| &dynamics.file))
+        let dynamics = self.dynamics.iter().map(|dynamics| &dynamics.file);
+        let functions = self.functions.iter().map(|functions| &functions.file);
+        let gates = self.gates.iter().map(|gates| &gates.file);
+        sweeps.chain(pairs).chain(curves).chain(dynamics).chain(functions).chain(gates)
     }
 }
 
@@ -50,6 +59,8 @@ pub fn tables(all: &[Subject], context: Context<'_>) -> Vec<Table> {
         claims::by_type(all, context),
         claims::during_training(all, context),
         language::question(all, context),
+        voita::functions(all, context),
+        voita::few_heads(all, context),
     ];
     claims.into_iter().filter(|claim| !claim.measured.is_empty()).map(Claim::table).collect()
 }
@@ -59,8 +70,8 @@ pub const HEAD: [&str; 2] = [
     "\
 # The paper's claims beside what we measured on other data
 
-Made by `plotting summary` from the files in this folder. M19 is Michel, Levy and Neubig (2019), as published; all other
-rows are other models on other data, so numbers are there to compare patterns, not values. Demo subjects are made-up
+Made by `plotting summary` from the files in this folder. M19 is Michel, Levy and Neubig (2019), V19 Voita et al. (2019), as
+published; all other rows are other models on other data, so numbers are there to compare patterns, not values. Demo subjects are made-up
 languages. Scores are in points.
 ",
     "Nats a token are no points: the less the better.\n",
