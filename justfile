@@ -194,10 +194,10 @@ reproduce-v19-figure8 subject="demo-translation" *args: (head-functions subject)
 reproduce-v19-figure9 subject="demo-translation" *args: (build "train-gates" "plotting")
     file=$({{ run }} train-gates -- --epochs 3 --attention all "$@") && {{ run }} plotting -- v19-figure9 "$file"
 
-# Table 2 of Voita et al. (2019): gates on the heads of all attention types, and all weights trained on
+# Table 2 of Voita et al. (2019): gates on the heads of all attention types, all weights trained on, and the same heads from scratch
 [group('beyond the paper')]
 reproduce-v19-table2 subject="demo-translation" *args: (build "train-gates" "plotting")
-    file=$({{ run }} train-gates -- --epochs 3 --attention all --control importance "$@") && {{ run }} plotting -- v19-table2 "$file"
+    file=$({{ run }} train-gates -- --epochs 3 --attention all --control importance,scratch "$@") && {{ run }} plotting -- v19-table2 "$file"
 
 # Beyond the paper: the model trained on without the heads of each step of Figure 3: `--retrain EPOCHS`, 1 unless said otherwise, in steps of 25 %
 [group('beyond the paper')]

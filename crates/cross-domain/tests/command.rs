@@ -101,6 +101,25 @@ fn comparisons_are_tested_again_from_their_sweeps() {
     assert!(message.contains("is of another model, other data or other settings than"), "{message}");
 }
 
+/// Without --again the other split is scored anew into a file of its own name.
+#[test]
+fn sweeps_of_an_earlier_model_are_replaced_only_if_asked_for() {
+    let folder = folder();
+    command(folder.path()).assert().success();
+    let results = folder.path().join("results/tiny");
+    let signature = results.join("ablate-one-shifted.json");
+    let text = fs::read_to_string(&signature).unwrap();
+    let weights = &text.split("\"weights\": \"").nth(1).unwrap()[..64];
+    fs::write(&signature, text.replace(weights, &"0".repeat(64))).unwrap();
+    let sweeps = || {
+        let names =
+            fs::read_dir(&results).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("ablate-one-shifted") && name.ends_with(".csv")).count()
+    };
+    command(folder.path()).arg("--again").assert().success();
+    assert_eq!((sweeps(), fs::read_to_string(&signature).unwrap().contains(weights)), (1, true));
+}
+
 #[test]
 fn two_different_splits_are_needed() {
     let folder = folder();

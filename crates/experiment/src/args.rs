@@ -33,7 +33,7 @@ pub struct SharedArgs {
     pub output: Option<PathBuf>,
 
     /// Compute results again that are there, or replace those of another run; the old ones stay until the new ones are
-    /// complete. Results of other experiments that these are made of are used as they are
+    /// complete. Results of other experiments that these are made of are used as they are, unless they are of another run
     #[arg(long)]
     pub again: bool,
 

@@ -126,7 +126,8 @@ impl HeadSweep {
     }
 
     /// The rows of `heads` as another experiment needs them, which this is an ingredient of. Those that are missing are
-    /// measured, but not by a shard: others may be at it.
+    /// measured, but not by a shard: others may be at it. With --again rows of another run are replaced, such as those of an
+    /// earlier model.
     ///
     /// # Errors
     /// As for [`run`](Self::run), or if a shard of the other experiment lacks rows.
@@ -138,10 +139,14 @@ impl HeadSweep {
         shared: &SharedArgs,
         machine: &Machine,
     ) -> Result<Finished<AblationRow>, Error> {
+        let identity = self.identity(subject)?;
         if shared.shard.is_none() {
-            return self.run(subject, heads, path, &shared.of_ingredients(), machine);
+            let is_of_another_run = records::place_of(path, &identity)?.taken.is_some();
+            let again = shared.again && is_of_another_run;
+            let settings = SharedArgs { again, ..shared.of_ingredients() };
+            return self.run(subject, heads, path, &settings, machine);
         }
-        let found = find(path, &self.identity(subject)?)?;
+        let found = find(path, &identity)?;
         let has_all = |found: &Finished<AblationRow>| {
             heads.iter().all(|&id| found.rows.iter().any(|row| is_of(row, id)))
         };

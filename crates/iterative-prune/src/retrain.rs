@@ -9,7 +9,7 @@ use anyhow::Context;
 use core_masking::HeadSet;
 use experiment::{Finished, MeasuredRows, Pool, RowSet};
 use records::RetrainedRow;
-use subject::{Description, FineTuned, FineTuning, TrainedPart};
+use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedPart};
 use training::{Gating, Machine, stop};
 
 use crate::Pruning;
@@ -48,6 +48,7 @@ impl<'a> Retraining<'a> {
     fn tune(&self, attention: &str, closed: &HeadSet) -> anyhow::Result<FineTuned> {
         let tuning = FineTuning {
             name: format!("{attention}-without-{}", closed.len()),
+            initial: InitialWeights::Trained,
             gating: Gating::Fixed(closed.clone()),
             part: TrainedPart::usual(attention),
             epochs: self.epochs,

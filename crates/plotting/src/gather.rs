@@ -38,6 +38,8 @@ pub struct Figure {
     pub svg: String,
     /// Its width in print, in inches.
     pub width: f64,
+    /// The frames of a film beside it, as drawings.
+    pub frames: Vec<String>,
 }
 
 /// A table or a figure.
@@ -285,7 +287,7 @@ fn section(artefact: &Artefact, source: &Source, asked: &Asked<'_>, left_out: &m
     for file in files.unwrap_or_default() {
         let drawn = (artefact.draw)(file, asked, left_out);
         for sheet in left_out.keep(drawn).ok().flatten().unwrap_or_default() {
-            let chart = sheet.chart.as_ref().map(figure).transpose();
+            let chart = sheet.chart.as_ref().map(|chart| film(chart, &sheet.frames)).transpose();
             parts.extend(left_out.keep(chart).ok().flatten().flatten().map(Part::Figure));
             // Sheets that are not printed are part of one that is.
             let tables = sheet.tables.into_iter().filter(|_| sheet.is_printed);
@@ -296,6 +298,11 @@ fn section(artefact: &Artefact, source: &Source, asked: &Asked<'_>, left_out: &m
 }
 
 fn figure(chart: &Chart) -> Result<Figure> {
+    film(chart, &[])
+}
+
+/// A figure with the frames of a film, if there are any.
+fn film(chart: &Chart, frames: &[Chart]) -> Result<Figure> {
     let visible = |text: &String| records::visible::one_line(text);
     Ok(Figure {
         name: chart.name,
@@ -303,6 +310,7 @@ fn figure(chart: &Chart) -> Result<Figure> {
         notes: chart.notes.iter().map(visible).collect(),
         svg: paint::svg(chart)?,
         width: chart.width,
+        frames: frames.iter().map(paint::svg).collect::<Result<_>>()?,
     })
 }
 

@@ -100,7 +100,7 @@ fn what_is_drawn_is_what_the_golden_files_say() {
     let names: BTreeSet<&String> = sheets.iter().map(|(name, _)| name).collect();
     assert!(names.len() == sheets.len() && names.len() > 30, "{names:?}");
     for (name, sheet) in &sheets {
-        let charts: String = sheet.chart.iter().map(text).collect();
+        let charts: String = sheet.chart.iter().chain(&sheet.frames).map(text).collect();
         let terminal = anstream::adapter::strip_str(&sheet.terminal()).to_string();
         let parts = [sheet.markdown(), sheet.latex(), terminal, charts];
         check(&format!("{name}.golden"), &parts.join("\n=====\n"));
@@ -196,6 +196,7 @@ fn texts_show_as_themselves_in_every_form() {
         ..Chart::default()
     };
     let sheet = Sheet {
+        frames: Vec::new(),
         chart: Some(chart),
         stem: "x".to_owned(),
         tables: vec![Table { columns: vec![evil.to_owned()], ..table }],

@@ -8,7 +8,7 @@ use records::{Attention, BASE, Blocks};
 use crate::data::best_heads::{self as chosen, BestHeads};
 use crate::data::dynamics::{self, Dynamics};
 use crate::data::functions::{self as heads_do, Functions, Relevance};
-use crate::data::gates::{self, Gates};
+use crate::data::gates::{self, Film, Gates};
 use crate::data::groups::Groups;
 use crate::data::pair::{self, Pair};
 use crate::data::pruning::{self, Pruning};
@@ -20,8 +20,8 @@ use crate::view::agreement::{self, Importance};
 use crate::view::speed::{self, Speed};
 use crate::view::summary::Subject;
 use crate::view::{
-    Context, best_heads, cross_domain, dynamics as training, functions, gates as gated, groups, heat_map,
-    histogram, pruning_curves, pruning_table, retrained as trained_on, single_heads,
+    Context, best_heads, cross_domain, dynamics as training, film, functions, gates as gated, groups,
+    heat_map, histogram, pruning_curves, pruning_table, retrained as trained_on, single_heads,
 };
 use crate::write::Sheet;
 
@@ -275,6 +275,16 @@ pub const ARTEFACTS: &[Artefact] = &[
             let found = Gates::read(file)?;
             let table = gated::table(&found, asked.context);
             Ok(vec![Sheet::of(&found.file, gated::TABLE, None, vec![table])])
+        },
+    ),
+    artefact(
+        ["gate-film", "", "reproduce-v19-figure7"],
+        "Gates that close, epoch by epoch, of the model whose gates close most; a film beside it",
+        Reads::Each(gates::FILM),
+        |file, _, _| {
+            let found = Film::read(file)?;
+            let sheet = Sheet::of(&found.file, film::STEM, film::stills(&found), Vec::new());
+            Ok(vec![Sheet { frames: film::frames(&found), ..sheet }])
         },
     ),
     artefact(

@@ -123,6 +123,8 @@ pub struct FigureView {
     /// Markup that the painter made; all texts in it are escaped.
     svg: String,
     is_wide: bool,
+    /// Those of a film, likewise.
+    frames: Vec<String>,
 }
 
 impl FigureView {
@@ -131,10 +133,16 @@ impl FigureView {
             name: figure.name,
             title: sentence(&figure.title),
             notes: figure.notes.iter().map(|note| sentence(note)).collect(),
-            svg: figure.svg.replacen("<svg ", "<svg role=\"img\" ", 1),
+            svg: image(&figure.svg),
             is_wide: figure.width > 4.0,
+            frames: figure.frames.iter().map(|svg| image(svg)).collect(),
         }
     }
+}
+
+/// Markup that screen readers take for one image.
+fn image(svg: &str) -> String {
+    svg.replacen("<svg ", "<svg role=\"img\" ", 1)
 }
 
 /// A table or a figure of a page.

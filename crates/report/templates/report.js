@@ -65,6 +65,17 @@
     table.closest(".scroll").after(button);
   }
 
+  // Films: one frame at a time.
+  for (const film of document.querySelectorAll(".film")) {
+    const [slider, frames] = [film.querySelector("input"), [...film.querySelectorAll(".frame")]];
+    const show = () => {
+      frames.forEach((frame, place) => { frame.hidden = place !== Number(slider.value); });
+      film.querySelector("output").textContent = slider.value;
+    };
+    slider.addEventListener("input", show);
+    show();
+  }
+
   // Maps of heads: colours by measure, a card for each head.
   const measure = document.getElementById("measure");
   if (!measure) return;

@@ -14,7 +14,7 @@ use crate::spec::check_fetched;
 use crate::subject::{Scored, Subject};
 use crate::task::{Described, Task};
 use crate::tasks;
-use crate::tune::{FineTuned, FineTuning};
+use crate::tune::{FineTuned, FineTuning, InitialWeights};
 
 /// A subject that is read but not yet opened: what can be checked before any long work.
 #[derive(Debug)]
@@ -99,6 +99,15 @@ impl Description {
         self.described.outline().epochs
     }
 
+    /// Refuses a subject whose model is not trained from nothing.
+    ///
+    /// # Errors
+    /// If that is so.
+    pub fn check_from_nothing(&self) -> Result<(), Error> {
+        let is_on_top = self.described.outline().checkpoint.is_some();
+        if is_on_top { Err(Error::NotFromNothing { name: self.name.clone() }) } else { Ok(()) }
+    }
+
     /// The split that importance is measured on unless another is asked for.
     pub fn estimate_split(&self) -> &str {
         self.described.outline().estimate
@@ -180,9 +189,12 @@ impl Description {
     /// Trains the [trained](Self::train) model on under gates, unless that was done already; a run that was killed goes on.
     ///
     /// # Errors
-    /// If the model is not there or not trained here, data is missing or at fault, a file cannot be written, or the loss is no
-    /// longer a number.
+    /// If the model is not there, not trained here, or not from nothing where it should begin so; data is missing or at fault, a
+    /// file cannot be written, or the loss is no longer a number.
     pub fn fine_tune(&self, machine: &Machine, tuning: &FineTuning) -> Result<FineTuned, Error> {
+        if tuning.initial == InitialWeights::New {
+            self.check_from_nothing()?;
+        }
         self.described.fine_tune(machine, tuning)
     }
 

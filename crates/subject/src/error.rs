@@ -108,6 +108,12 @@ pub enum Error {
     #[error("subject `{name}` is not trained: its model is a checkpoint that is taken as it is")]
     NotTrained { name: String },
 
+    /// A subject whose model cannot be trained again from nothing.
+    #[error(
+        "subject `{name}` is fine-tuned on top of a checkpoint: its heads can be trained from scratch only where the whole model is"
+    )]
+    NotFromNothing { name: String },
+
     /// A longer text than the model has positions for.
     #[error(
         "tokenizer.max_length is {length}, but the model in `{}` has {positions} positions",

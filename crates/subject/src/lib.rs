@@ -36,4 +36,4 @@ pub use error::Error;
 pub use reading::{Reading, TextAttention};
 pub use relevant::{HeadRelevance, SegmentRelevance};
 pub use subject::{Evaluation, Evaluator, Pass, Scored, Subject, Work};
-pub use tune::{FineTuned, FineTuning, TrainedPart};
+pub use tune::{FineTuned, FineTuning, InitialWeights, TrainedPart};

@@ -38,11 +38,22 @@ impl TrainedPart {
     }
 }
 
+/// The weights that training on begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InitialWeights {
+    /// Those of the trained model.
+    Trained,
+    /// New ones, as those of the trained model were before its first step: for models that were trained from nothing.
+    New,
+}
+
 /// How a trained model is trained on. All else, such as batches, dropout and schedule, is as in its training, begun anew.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FineTuning {
     /// What it is called among those of the subject.
     pub name: String,
+    /// The weights that it begins with.
+    pub initial: InitialWeights,
     /// What is done to heads.
     pub gating: Gating,
     /// The weights that are trained.
@@ -89,7 +100,12 @@ impl FineTuning {
             }
         };
         let is_all = self.part == TrainedPart::All;
-        json!({ "gating": gating, "all": is_all, "epochs": self.epochs, "seed": self.seed })
+        let mut settings =
+            json!({ "gating": gating, "all": is_all, "epochs": self.epochs, "seed": self.seed });
+        if self.initial == InitialWeights::New {
+            settings["scratch"] = true.into();
+        }
+        settings
     }
 }
 
@@ -163,7 +179,13 @@ fn run<T: Trained>(
     let material =
         Material { train: encode(outline.train, &train)?, dev: encode(outline.dev, &dev)?, identity };
     let is_trained = |name: &str| tuning.part.holds(name);
-    let start = || Ok(Gated::start(T::resume(described, base, machine)?, &tuning.gating, is_trained));
+    let start = || {
+        let learner = match tuning.initial {
+            InitialWeights::Trained => T::resume(described, base, machine)?,
+            InitialWeights::New => T::start(described, None, &tokenizer, machine)?,
+        };
+        Ok(Gated::start(learner, &tuning.gating, is_trained))
+    };
     let resume = |folder: &Path| {
         let model = T::resume(described, folder, machine)?;
         Ok(Gated::resume(model, &tuning.gating, is_trained, folder)?)

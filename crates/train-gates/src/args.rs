@@ -53,8 +53,8 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub epochs: Option<u64>,
 
-    /// What else is trained on for as many updates: with all heads, or with as many as gates leave, chosen otherwise; several,
-    /// separated by commas
+    /// What else is trained on for as many updates: with all heads, or with as many as gates leave, chosen otherwise; or trained
+    /// from scratch with those that gates leave; several, separated by commas
     #[arg(long = "control", value_enum, value_delimiter = ',', value_name = "CONTROLS")]
     pub controls: Vec<Control>,
 
@@ -110,6 +110,8 @@ pub enum Control {
     Random,
     /// Those stay that gates would close first
     Complement,
+    /// Those stay that gates leave, in a new model that never had the others, trained for the epochs of the model and for --epochs
+    Scratch,
 }
 
 impl Control {
@@ -119,6 +121,7 @@ impl Control {
             Self::Importance => Method::Importance,
             Self::Random => Method::Random,
             Self::Complement => Method::Complement,
+            Self::Scratch => Method::Scratch,
         }
     }
 }

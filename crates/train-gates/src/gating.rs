@@ -76,8 +76,8 @@ impl GateExperiment<'_> {
             if args.asks_for(Method::Importance) { self.by_importance()? } else { Vec::new() };
         for &pull in pulls {
             let key = self.tuner.row_of(&Choice::Gates(pull)).key();
-            let kept = rows.rows().find(|row| row.key() == key).map(|row| row.kept);
-            let closed = heads.len() - kept.context("gates have left no row")?;
+            let row = rows.rows().find(|row| row.key() == key).context("gates have left no row")?;
+            let closed = heads.len() - row.kept;
             let mut add = |method, seed, order: &[HeadId]| {
                 let closed = order.iter().take(closed).copied().collect();
                 choices.push(Choice::Closed { method, seed, closed });
@@ -90,6 +90,11 @@ impl GateExperiment<'_> {
             }
             if args.asks_for(Method::Complement) {
                 add(Method::Complement, None, &self.tuner.last_to_close(pull)?);
+            }
+            if args.asks_for(Method::Scratch) {
+                let kept: HeadSet = row.kept_heads.parse()?;
+                let closed: Vec<HeadId> = heads.iter().copied().filter(|&id| !kept.contains(id)).collect();
+                add(Method::Scratch, None, &closed);
             }
         }
         Ok(choices)

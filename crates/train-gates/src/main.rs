@@ -45,6 +45,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
         part: args.part(&layout)?,
         epochs: args.epochs(&description)?,
     };
+    if args.asks_for(Method::Scratch) {
+        description.check_from_nothing()?;
+    }
     let (needs_scores, sampling) = (args.asks_for(Method::Importance), (args.shared.seed(), false));
     let estimate = args.estimate.estimate_if(needs_scores, &description, sampling, &machine)?;
     let export = args.export(pulls.len())?;

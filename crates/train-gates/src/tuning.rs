@@ -1,7 +1,7 @@
 //! How heads are chosen, and the training that follows: the same for gates and for controls.
 use core_masking::{HardConcrete, HeadId, HeadLayout, HeadSet};
 use records::{GateRow, Method, Scope};
-use subject::{Description, FineTuned, FineTuning, TrainedPart};
+use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedPart};
 use training::{GateTraining, Gating, Machine, Pull};
 
 use crate::args::{Args, Start};
@@ -126,8 +126,21 @@ impl Tuner<'_> {
             Choice::All => Gating::Fixed(HeadSet::none()),
             Choice::Closed { closed, .. } => Gating::Fixed(closed.clone()),
         };
-        let tuning =
-            FineTuning { name: row.short_name(), gating, part: self.part, epochs: self.epochs, seed };
+        let tuning = FineTuning {
+            name: row.short_name(),
+            initial: InitialWeights::Trained,
+            gating,
+            part: self.part,
+            epochs: self.epochs,
+            seed,
+        };
+        let tuning = if row.method == Method::Scratch {
+            // as many epochs as all others have had when they end
+            let epochs = self.description.epochs().unwrap_or_default() + self.epochs;
+            FineTuning { initial: InitialWeights::New, part: TrainedPart::All, epochs, ..tuning }
+        } else {
+            tuning
+        };
         Ok(self.description.fine_tune(self.machine, &tuning)?)
     }
 

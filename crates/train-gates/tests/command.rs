@@ -44,7 +44,7 @@ fn heads(row: &GateRow) -> BTreeSet<&str> {
 #[test]
 fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
     let folder = folder(TRANSLATOR);
-    let controls = ["--control", "ungated,importance,random,complement", "--estimate-limit", "40"];
+    let controls = ["--control", "ungated,importance,random,complement,scratch", "--estimate-limit", "40"];
     let arguments = ["--heads", "3,1", "--epochs", "2", "--random-orders", "2"];
     command(folder.path(), &[&arguments[..], &controls].concat())
         .assert()
@@ -67,11 +67,16 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
         (Method::Importance, vec![1, 3]),
         (Method::Random, vec![1, 3, 1, 3]),
         (Method::Complement, vec![1, 3]),
+        (Method::Scratch, vec![1, 3]),
     ] {
         let rows = found(folder.path(), method);
         assert_eq!(rows.iter().map(|row| row.kept).collect::<Vec<_>>(), numbers, "{method}");
-        assert!(rows.iter().all(|row| row.steps == gates[0].steps && row.gap.is_none() && row.score >= 0.0));
+        // this subject's model is trained for 4 epochs, and here for 2 more
+        let steps = if method == Method::Scratch { 3 * gates[0].steps } else { gates[0].steps };
+        assert!(rows.iter().all(|row| row.steps == steps && row.gap.is_none() && row.score >= 0.0));
     }
+    let scratch = found(folder.path(), Method::Scratch);
+    assert!(gates.iter().zip(&scratch).all(|(row, other)| heads(row) == heads(other)));
     let complement = found(folder.path(), Method::Complement);
     assert!(gates.iter().zip(&complement).all(|(row, other)| heads(row).is_disjoint(&heads(other))));
 
@@ -228,6 +233,13 @@ fn what_cannot_be_is_refused_before_anything_is_trained() {
     ] {
         command(folder.path(), arguments).assert().code(2);
     }
+    let on_top = CLASSIFIER.replace("vocabulary = 60\n", "");
+    let (before, after) = on_top.split_once("[model]").unwrap();
+    let training = &after[after.find("[training]").unwrap()..];
+    let on_top = format!("{before}[checkpoint]\nfrom = \"models/tiny\"\n{training}");
+    fs::write(folder.path().join("tiny.toml"), on_top).unwrap();
+    let message = refusal(folder.path(), &["--control", "scratch"]);
+    assert!(message.contains("is fine-tuned on top of a checkpoint"), "{message}");
     let mut help = Command::cargo_bin("train-gates").unwrap();
     help.arg("--help")
         .assert()

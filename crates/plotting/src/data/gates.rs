@@ -1,14 +1,15 @@
 //! Models that were trained on without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
-use records::{Attention, GateRow, Head, Method, Scope};
+use anyhow::{Context as _, Result};
+use records::{Attention, GateFilmRow, GateRow, Head, Method, Scope};
 
 use crate::source::ResultFile;
 use crate::words::Metric;
 
-/// The experiment whose results these are.
+/// The experiments whose results these are: scores, and where the gates stood in each epoch.
 pub const EXPERIMENT: &str = "train-gates";
+pub const FILM: &str = "gate-film";
 
 /// What closing heads and training on does to the score of a subject.
 #[derive(Debug, Clone)]
@@ -81,5 +82,42 @@ impl Gates {
         part.into_iter()
             .map(|part| epochs.iter().fold(part, |part, epochs| format!("{part}, {epochs}")))
             .collect()
+    }
+}
+
+/// Where the gates of one model stood before the first epoch and after each.
+#[derive(Debug)]
+pub struct Film {
+    pub file: ResultFile,
+    /// The row of `train-gates`: `heads-24` or `lambda-0.01`.
+    pub point: String,
+    /// The gates of each epoch, from 0 on.
+    pub epochs: Vec<Vec<GateFilmRow>>,
+}
+
+impl Film {
+    /// Reads a file of `gate-film`: of its models the one whose gates are closed most in the end.
+    pub fn read(mut file: ResultFile) -> Result<Self> {
+        let mut films: BTreeMap<String, BTreeMap<usize, Vec<GateFilmRow>>> = BTreeMap::new();
+        for row in file.rows::<GateFilmRow>(FILM)? {
+            films.entry(row.point.clone()).or_default().entry(row.epoch).or_default().push(row);
+        }
+        let open = |epochs: &BTreeMap<usize, Vec<GateFilmRow>>| {
+            epochs.values().last().into_iter().flatten().map(|row| row.p_open).sum::<f64>()
+        };
+        let most = films.into_iter().min_by(|(_, one), (_, other)| open(one).total_cmp(&open(other)));
+        let (point, epochs) = most.with_context(|| format!("`{}` has no rows", file.path.display()))?;
+        Ok(Self { file, point, epochs: epochs.into_values().collect() })
+    }
+
+    /// Attention types that have gates.
+    pub fn attentions(&self) -> Vec<Attention> {
+        let has = |attention: &Attention| self.epochs.iter().flatten().any(|row| row.attention == *attention);
+        Attention::ALL.into_iter().filter(has).collect()
+    }
+
+    /// How many gates are expected to be open after each epoch.
+    pub fn expected_open(&self, epoch: usize) -> f64 {
+        self.epochs[epoch].iter().map(|row| row.p_open).sum()
     }
 }

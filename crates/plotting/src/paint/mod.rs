@@ -55,6 +55,8 @@ pub fn svg(chart: &Chart) -> Result<String> {
         layout.draw(&page, chart)?;
         page.present().map_err(to_error)?;
     }
+    // What goes without saying; plotters says it of each of a thousand cells.
+    let svg = svg.replace(r#" opacity="1""#, "").replace(r#" stroke="none""#, "");
     // The size in print instead of units; the `viewBox` keeps these.
     let drawn = format!(r#"width="{}" height="{}""#, units[0], units[1]);
     let print = format!(r#"width="{}in" height="{}in""#, size[0], size[1]);

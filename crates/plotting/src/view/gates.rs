@@ -10,7 +10,7 @@ use crate::chart::{At, Axis, COLUMN, Cell, Chart, Entry, Layer, Mark, Panel, Sha
 use crate::data::functions::Functions;
 use crate::data::gates::{Gates, by_layer, kept, percent};
 use crate::data::pruning::interval;
-use crate::palette::{BLUE, GREEN, GREY, INK, ORANGE, SILVER, VERMILLION};
+use crate::palette::{BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, VERMILLION};
 use crate::paper::{ENCODER_HEADS, Paper};
 use crate::scale::extent;
 use crate::table::{self, Row, Table};
@@ -35,6 +35,7 @@ fn look(method: Method) -> (Style, Mark) {
         Method::Importance => (VERMILLION, 0.9, Shape::Square),
         Method::Random => (SILVER, 0.6, Shape::Triangle),
         Method::Complement => (ORANGE, 0.7, Shape::Wedge),
+        Method::Scratch => (PURPLE, 0.9, Shape::Cross),
         Method::Ungated => (GREEN, 0.9, Shape::Diamond),
     };
     (Style::line(color, width), Mark::new(shape, 1.5, color))
@@ -44,6 +45,7 @@ fn look(method: Method) -> (Style, Mark) {
 fn name(method: Method) -> String {
     match method {
         Method::Ungated => "no gates".to_owned(),
+        Method::Scratch => "from scratch".to_owned(),
         method => method.to_string(),
     }
 }
@@ -157,6 +159,10 @@ fn notes(gates: &Gates, context: Context<'_>) -> Vec<String> {
             "importance, random: as many heads, chosen otherwise, and as many updates".to_owned(),
         ),
         (has(Method::Complement), "complement: those stay that gates would close first".to_owned()),
+        (
+            has(Method::Scratch),
+            "from scratch: the heads that gates leave, in a new model that never had the others".to_owned(),
+        ),
         (has(Method::Ungated), "no gates: as many updates with all heads".to_owned()),
     ];
     let remark = context.paper.into_iter().flat_map(paper_remark);

@@ -43,6 +43,12 @@ impl Values {
         Self { numbers, end: most.unwrap_or(1.0), is_root }
     }
 
+    /// Of numbers from 0 to 1, whose colours end at 1.
+    pub fn shares(numbers: impl Iterator<Item = (Head, f64)>) -> Self {
+        let numbers = numbers.map(|(head, number)| (head, (number, false))).collect();
+        Self { numbers, end: 1.0, is_root: false }
+    }
+
     /// The colour of a head, -1 to 1, and whether it stands out; absent where nothing was measured.
     pub fn of(&self, head: Head) -> Option<(f64, bool)> {
         let (number, is_marked) = self.numbers.get(&head)?;
@@ -178,7 +184,7 @@ pub fn relevance(relevance: &Relevance) -> Chart {
 }
 
 /// A panel for each attention type, which is named where there are several.
-fn by_attention(file: &ResultFile, attentions: &[Attention], values: &Values) -> Vec<Panel> {
+pub(super) fn by_attention(file: &ResultFile, attentions: &[Attention], values: &Values) -> Vec<Panel> {
     let one = |(place, &attention): (usize, &Attention)| {
         let name = if attentions.len() > 1 { attention.to_string() } else { String::new() };
         panel(file, (attention, name), values, [place == 0, true])
@@ -187,7 +193,7 @@ fn by_attention(file: &ResultFile, attentions: &[Attention], values: &Values) ->
 }
 
 /// One attention type; heads that share keys and values stand below a bracket.
-fn panel(
+pub(super) fn panel(
     file: &ResultFile,
     (attention, name): (Attention, String),
     values: &Values,

@@ -7,6 +7,7 @@ pub mod comparison;
 pub mod cross_domain;
 pub mod curve;
 pub mod dynamics;
+pub mod film;
 pub mod functions;
 pub mod gates;
 pub mod groups;

@@ -1,6 +1,8 @@
-//! Writers: tables for a terminal, as Markdown and as LaTeX; charts as SVG and PNG with a caption in Markdown and LaTeX.
+//! Writers: tables for a terminal, as Markdown and as LaTeX; charts as SVG and PNG with a caption in Markdown and LaTeX; films as GIF.
+mod gif;
 mod latex;
 mod markdown;
+mod pixels;
 mod png;
 mod terminal;
 
@@ -22,7 +24,7 @@ pub use markdown::section;
 pub enum Format {
     /// Vector graphics, with text that can be selected and edited
     Svg,
-    /// Pixels, 600 to the inch
+    /// Pixels, 600 to the inch; a film as GIF beside it
     Png,
 }
 
@@ -31,6 +33,8 @@ pub enum Format {
 pub struct Sheet {
     pub stem: String,
     pub chart: Option<Chart>,
+    /// The frames of a film beside the chart, all of one size.
+    pub frames: Vec<Chart>,
     pub tables: Vec<Table>,
     pub is_printed: bool,
 }
@@ -39,7 +43,8 @@ impl Sheet {
     /// Of what is drawn from a file under a name, each part with what the signature cannot vouch for. Of nothing: what an
     /// earlier run drew is removed.
     pub fn of(file: &ResultFile, name: &str, chart: impl Into<Option<Chart>>, tables: Vec<Table>) -> Self {
-        let mut sheet = Self { stem: file.stem(name), chart: chart.into(), tables, is_printed: true };
+        let mut sheet =
+            Self { stem: file.stem(name), chart: chart.into(), frames: Vec::new(), tables, is_printed: true };
         if let Some(remark) = file.remark() {
             sheet.chart.iter_mut().for_each(|chart| chart.notes.push(remark.clone()));
             sheet.tables.iter_mut().for_each(|table| table.remarks.push(remark.clone()));
@@ -80,11 +85,15 @@ impl Sheet {
                 Format::Png => file("png", &png::render(&svg)?)?,
             });
         }
+        if !self.frames.is_empty() && formats.contains(&Format::Png) {
+            let frames: Vec<_> = self.frames.iter().map(paint::svg).collect::<Result<_>>()?;
+            paths.push(file("gif", &gif::render(&frames)?)?);
+        }
         Ok(paths)
     }
 
     fn remove(&self, folder: &Path) -> Result<()> {
-        ["md", "tex", "svg", "png"].into_iter().try_for_each(|extension| {
+        ["md", "tex", "svg", "png", "gif"].into_iter().try_for_each(|extension| {
             let path = folder.join(format!("{}.{extension}", self.stem));
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {

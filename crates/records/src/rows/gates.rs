@@ -5,7 +5,7 @@ use super::{BASE, Row, TestedRow, Tests};
 use crate::check::{Limit, MOST, finite, head_limits, step_limits, test_limits};
 use crate::names::{Attention, Head, Scope, named};
 
-/// How the heads of a row were chosen. Whatever the method, the model was then trained on for as many updates.
+/// How the heads of a row were chosen. The model was then trained on for as many updates, whatever the method but [`Self::Scratch`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
     /// By gates that were trained (Voita et al. 2019).
@@ -19,11 +19,15 @@ pub enum Method {
     Random,
     /// Those stay that trained gates would close first.
     Complement,
+    /// Those stay that trained gates leave, in a new model that never had the others: trained for as many epochs as the model
+    /// and what trained it on together (Voita et al. 2019, Section 6.3).
+    Scratch,
 }
 
 impl Method {
     /// All methods, in the order in which legends and tables list them.
-    pub const ALL: [Self; 5] = [Self::Gates, Self::Importance, Self::Random, Self::Complement, Self::Ungated];
+    pub const ALL: [Self; 6] =
+        [Self::Gates, Self::Importance, Self::Random, Self::Complement, Self::Scratch, Self::Ungated];
 
     /// The name in result files and on the command line.
     pub fn name(self) -> &'static str {
@@ -33,6 +37,7 @@ impl Method {
             Self::Importance => "importance",
             Self::Random => "random",
             Self::Complement => "complement",
+            Self::Scratch => "scratch",
         }
     }
 }
@@ -248,6 +253,13 @@ pub struct GateFilmRow {
     pub p_open: f64,
 }
 
+impl GateFilmRow {
+    /// Its head.
+    pub fn head_id(&self) -> Head {
+        Head { attention: self.attention, layer: self.layer, head: self.head }
+    }
+}
+
 impl Row for GateFilmRow {
     /// Heads with gates, row of `train-gates`, epoch, and head.
     type Key = (&'static str, String, usize, &'static str, usize, usize);
@@ -260,8 +272,8 @@ impl Row for GateFilmRow {
     }
 
     fn name(&self) -> String {
-        let Self { gates, point, epoch, attention, layer, head, .. } = self;
-        format!("{gates}/{point}/{epoch}/{attention}:{layer}:{head}")
+        let Self { gates, point, epoch, .. } = self;
+        format!("{gates}/{point}/{epoch}/{}", self.head_id())
     }
 
     fn limits(&self) -> Vec<Limit> {

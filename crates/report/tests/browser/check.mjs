@@ -1,4 +1,4 @@
-// Opens reports in headless Chromium: no console errors, every figure there, sorting, cards by click and by keyboard, CSV, dark,
+// Opens reports in headless Chromium: no console errors, every figure there, sorting, cards by click and by keyboard, films, CSV, dark,
 // print, phone width, and no violation that axe-core finds.
 //
 //   node check.mjs RESULTS [--shots FOLDER]
@@ -91,6 +91,19 @@ const cards = async (page, name) => {
   }
 };
 
+const films = async (page, name) => {
+  for (const film of await page.$$(".film")) {
+    const shown = () => film.$$eval(".frame", (frames) => frames.map((frame) => frame.getClientRects().length > 0));
+    const isOnly = (found, place) => found.every((is, at) => is === (at === place));
+    const last = (await shown()).length - 1;
+    check(`${name}: film, last frame`, last > 0 && isOnly(await shown(), last), await shown());
+    await film.$eval("input", (slider) => slider.focus());
+    await page.keyboard.press("ArrowLeft");
+    check(`${name}: film, by keyboard`, isOnly(await shown(), last - 1), await shown());
+    await page.keyboard.press("End");
+  }
+};
+
 const saving = async (page, name) => {
   const session = await browser.target().createCDPSession();
   await session.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: downloads });
@@ -118,7 +131,7 @@ for (const name of pages) {
   const painted = () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
   const paint = await page.waitForFunction(painted, { timeout: 10000 }).then((found) => found.jsonValue());
   slowest = Math.max(slowest, paint);
-  const figures = await page.$$eval("figure svg", (all) =>
+  const figures = await page.$$eval("figure :not([hidden]) > svg", (all) =>
     all.map((svg) => [svg.querySelector("title")?.textContent, svg.getBoundingClientRect().height]));
   check(`${name}: figures`, name === "report.html" || figures.length > 0, "none");
   for (const [title, height] of figures) check(`${name}: figure ${title}`, title && height > 50, `${height} high`);
@@ -126,6 +139,7 @@ for (const name of pages) {
   check(`${name}: width`, (await widest(page)) <= 0, await widest(page));
   await sorting(page, name);
   await cards(page, name);
+  await films(page, name);
   await saving(page, name);
   await shot(page, name, "wide");
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);

@@ -24,10 +24,10 @@ pub fn few_heads(all: &[Subject], context: Context<'_>) -> Claim {
         name: "With gates that learn to close, few heads are enough (Voita et al. 2019, Section 6.2, Figure 7)",
         how_to_read: "How to read it: gates close heads while the model is trained on, and all but the heads that stay are gone; \
                       the score afterwards with the 95 % interval of its change in brackets. By importance and at random: as many \
-                      heads, chosen before, trained on for as many updates, which the paper has not; no gates: all heads. Do \
-                      something: heads that stay and had a function before, of all that had one."
+                      heads, chosen before, trained on for as many updates, which the paper has not; from scratch: the same heads in \
+                      a new model that never had the others; no gates: all heads. Do something: heads that stay and had a function before, of all that had one."
             .to_owned(),
-        columns: "model and test set | heads with gates | base | heads | stay | do something | by gates | by importance | at random | no gates",
+        columns: "model and test set | heads with gates | base | heads | stay | do something | by gates | by importance | at random | from scratch | no gates",
         published: published.collect(),
         measured: measured.collect(),
         remarks: Vec::new(),
@@ -42,8 +42,8 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -
             own.map(|row| scored(&gates.metric, row, context).text).unwrap_or_default()
         };
         let ungated = gates.of(scope, Method::Ungated).into_iter().next();
-        let [importance, random] =
-            [Method::Importance, Method::Random].map(|method| of(gates.with_as_many(leader, method)));
+        let [importance, random, scratch] = [Method::Importance, Method::Random, Method::Scratch]
+            .map(|method| of(gates.with_as_many(leader, method)));
         row([
             &gates.file.title(),
             scope.name(),
@@ -54,6 +54,7 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -
             &of(Some(leader)),
             &importance,
             &random,
+            &scratch,
             &of(ungated),
         ])
     };
