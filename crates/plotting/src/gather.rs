@@ -10,19 +10,19 @@ use records::signature::Testing;
 
 use crate::chart::Chart;
 use crate::data::functions::{self, Relevance};
+use crate::data::subject::Subject;
 use crate::data::{segments, sweep};
 use crate::error::LeftOut;
 use crate::judge::{Adjustment, Criterion};
 use crate::paint;
 use crate::paper::Paper;
-use crate::registry::{self, ARTEFACTS, Artefact, Asked, Selection};
+use crate::registry::{ARTEFACTS, Artefact, Asked, Selection};
 use crate::source::{self, ResultFile, Source};
 use crate::table::{Cell, Table};
 use crate::view::agreement::{self, Importance};
 use crate::view::all_heads::{self, HeadMap, Known, Measure};
 use crate::view::comparison;
 use crate::view::speed::{self, Speed};
-use crate::view::summary::Subject;
 use crate::view::{Context, claim, training_log, verdicts};
 
 /// A drawn figure with its caption.
@@ -180,7 +180,7 @@ impl Reader {
         };
         let sections =
             ARTEFACTS.iter().map(|artefact| section(artefact, &source, &asked, &mut left_out)).collect();
-        let subject = registry::subject(&self.results, name, &mut left_out);
+        let subject = Subject::read(&self.results, name, &mut left_out);
         let subject = left_out.keep(subject)?.unwrap_or_default();
         let speed = source.one(speed::EXPERIMENT).and_then(Speed::read).ok();
         let verdicts = verdicts::table(&subject, speed.as_ref(), self.context());

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::chart::Chart;
+use crate::data::subject::Subject;
 use crate::error::LeftOut;
 use crate::judge::{Adjustment, Criterion};
 use crate::paint;
 use crate::paper::Paper;
-use crate::registry::{self, ARTEFACTS, Asked, Selection};
+use crate::registry::{ARTEFACTS, Asked, Selection};
 use crate::source::{Source, subjects};
 use crate::table::Table;
 use crate::view::{Context, summary};
@@ -121,7 +122,7 @@ fn the_summary_is_what_the_golden_file_says() {
     let (paper, results, mut left_out) = (paper(), folder("tests/results"), LeftOut::default());
     let names = subjects(&results).unwrap();
     let all: Vec<_> =
-        names.iter().map(|name| registry::subject(&results, name, &mut left_out).unwrap()).collect();
+        names.iter().map(|name| Subject::read(&results, name, &mut left_out).unwrap()).collect();
     let tables = summary::tables(&all, Context { criterion: CRITERION, paper: Some(&paper) });
     check("summary.golden", &tables.iter().map(section).collect::<Vec<_>>().join("\n"));
     assert!(left_out.faults.is_empty(), "{:?}", left_out.faults);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use records::{Attention, BASE, Blocks};
+use records::Attention;
 
 use crate::data::best_heads::{self as chosen, BestHeads};
 use crate::data::dynamics::{self, Dynamics};
@@ -18,7 +18,6 @@ use crate::error::{Fault, LeftOut};
 use crate::source::{ResultFile, Source};
 use crate::view::agreement::{self, Importance};
 use crate::view::speed::{self, Speed};
-use crate::view::summary::Subject;
 use crate::view::{
     Context, best_heads, cross_domain, dynamics as training, film, functions, gates as gated, groups,
     heat_map, histogram, pruning_curves, pruning_table, retrained as trained_on, single_heads,
@@ -411,44 +410,4 @@ fn figure2(pair: &Pair, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let name = if has_other { format!("figure2-{first}-{second}") } else { format!("figure2-{second}") };
     let chart = cross_domain::figure2(pair, asked.context);
     Ok(vec![Sheet::of(&pair.file, &name, chart, vec![cross_domain::table(pair)])])
-}
-
-/// All that was measured on a subject: the standard files or, where there is none, those of the run over most segments.
-pub fn subject(results: &Path, name: &str, left_out: &mut LeftOut) -> Result<Subject> {
-    let source = Source::subject(results, name);
-    let sweep = source.one(sweep::EXPERIMENT).and_then(|file| Sweep::read(file, sweep::EXPERIMENT));
-    let sweep = left_out.keep_if_there(sweep)?;
-    let mut best =
-        Vec::from_iter(left_out.keep_if_there(source.one(chosen::EXPERIMENT).and_then(BestHeads::read))?);
-    for file in left_out.keep_if_there(BestHeads::largest_files(&source))?.unwrap_or_default() {
-        best.extend(left_out.keep(BestHeads::read(file))?);
-    }
-    let mut pairs = Vec::new();
-    let compared = left_out.keep(source.all(pair::EXPERIMENT))?.unwrap_or_default();
-    for file in ResultFile::largest(&compared, pair::splits) {
-        pairs.extend(left_out.keep(Pair::read(file, results))?);
-    }
-    let curves = source.one(pruning::EXPERIMENT).and_then(|file| Pruning::read(file, left_out));
-    let pruning = left_out.keep_if_there(curves)?;
-    let dynamics = left_out.keep_if_there(source.one(dynamics::EXPERIMENT).and_then(Dynamics::read))?;
-    let measured = pruning.as_ref().map(|pruning| &pruning.file).or(sweep.as_ref().map(|sweep| &sweep.file));
-    let words = measured.filter(|file| file.is_language()).map(nats_a_word);
-    let nats_a_word = words.map_or(Ok(None), |words| left_out.keep(words))?.flatten();
-    let functions = source.one(heads_do::FUNCTIONS).and_then(Functions::read);
-    let functions = left_out.keep_if_there(functions)?;
-    let mut gated = Vec::new();
-    for file in left_out.keep(source.all(gates::EXPERIMENT))?.unwrap_or_default() {
-        gated.extend(left_out.keep(Gates::read(file))?);
-    }
-    Ok(Subject { sweep, best, pairs, pruning, dynamics, functions, gates: gated, nats_a_word })
-}
-
-/// The nats of the intact model for each word of the text; none where words were not counted.
-fn nats_a_word(file: &ResultFile) -> Result<Option<f64>> {
-    let Some(blocks) = Blocks::read(&Blocks::path_beside(&file.path))? else { return Ok(None) };
-    let sum = |column: &str| {
-        let place = blocks.columns.iter().position(|name| name == column)?;
-        Some(blocks.get(BASE)?.sums.get(place)?.value())
-    };
-    Ok(sum("nats").zip(sum("words")).filter(|(_, words)| *words > 0.0).map(|(nats, words)| nats / words))
 }

@@ -11,9 +11,10 @@ use clap::{ArgMatches, FromArgMatches};
 use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
 use records::visible::{one_line, visible};
 
+use crate::data::subject::Subject;
 use crate::error::LeftOut;
 use crate::paper::Paper;
-use crate::registry::{self, ARTEFACTS, Artefact, Asked, Reads};
+use crate::registry::{ARTEFACTS, Artefact, Asked, Reads};
 use crate::source::{self, ResultFile};
 use crate::view::{Context, summary};
 use crate::write::{Format, Sheet, section, write_file};
@@ -114,7 +115,7 @@ fn sum_up(args: &CommonArgs, left_out: &mut LeftOut) -> Result<()> {
     let paper = published(&args.paper)?;
     let context = Context { criterion: args.criterion(), paper: paper.as_ref() };
     let names = source::subjects(&args.results)?.into_iter();
-    let subject = |name: String| registry::subject(&args.results, &name, left_out);
+    let subject = |name: String| Subject::read(&args.results, &name, left_out);
     let all: Vec<_> = names.map(subject).collect::<Result<_, _>>()?;
     let sections: Vec<_> = summary::tables(&all, context).iter().map(section).collect();
     if sections.is_empty() {
@@ -124,9 +125,9 @@ fn sum_up(args: &CommonArgs, left_out: &mut LeftOut) -> Result<()> {
         );
     }
     let [head, nats] = summary::HEAD;
-    let nats = if all.iter().any(summary::Subject::has_nats) { nats } else { "" };
+    let nats = if all.iter().any(Subject::has_nats) { nats } else { "" };
     let remark = |file: &ResultFile| Some(format!("- {}: {}\n", file.subject, file.remark()?));
-    let remarks: String = all.iter().flat_map(summary::Subject::files).filter_map(remark).collect();
+    let remarks: String = all.iter().flat_map(Subject::files).filter_map(remark).collect();
     let unchecked = if remarks.is_empty() { "" } else { "\n## Files that could not be checked\n\n" };
     let text = visible(&format!("{head}{nats}\n{}{unchecked}{remarks}", sections.join("\n")));
     print(&text)?;

@@ -8,4 +8,5 @@ pub mod pair;
 pub mod pruning;
 pub mod retrained;
 pub mod segments;
+pub mod subject;
 pub mod sweep;

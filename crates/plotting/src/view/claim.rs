@@ -2,8 +2,8 @@
 use records::AblationRow;
 
 use super::Context;
-use super::summary::Subject;
 use crate::data::pruning::{Pruning, Tolerable};
+use crate::data::subject::Subject;
 use crate::data::sweep::Sweep;
 use crate::table::Cell;
 use crate::words::{count, short, tenths};

@@ -4,9 +4,9 @@ use records::{Attention, CorrelationRow};
 
 use super::Context;
 use super::cross_domain::{COLUMNS, HOW_TO_READ, cells};
-use super::summary::Subject;
 use crate::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, TEXT};
 use crate::data::pruning::{Pruning, Tolerable};
+use crate::data::subject::Subject;
 use crate::data::sweep::Sweep;
 use crate::judge::Criterion;
 use crate::origin;

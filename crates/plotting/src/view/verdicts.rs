@@ -3,12 +3,12 @@
 use records::{Attention, Order, PruningRow, Scope, SpeedRow};
 
 use super::speed::{Speed, paper_speedup, percent_more};
-use super::summary::Subject;
 use super::{Context, best_heads};
 use crate::data::best_heads::{BestHeads, enough, enough_published};
 use crate::data::dynamics::Dynamics;
 use crate::data::pair::Pair;
 use crate::data::pruning::{Pruning, interval, percent};
+use crate::data::subject::Subject;
 use crate::data::sweep::Sweep;
 use crate::judge::{Adjustment, Criterion, Which};
 use crate::origin::Beside;

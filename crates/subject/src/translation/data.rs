@@ -5,7 +5,8 @@ use corpus::grammar::{Sample, demo_splits};
 use corpus::parallel::ParallelText;
 use sha2::{Digest, Sha256};
 
-use super::spec::{DataSpec, FilePair, GrammarSpec};
+use super::files::FilePair;
+use super::spec::{DataSpec, GrammarSpec};
 use crate::error::Error;
 use crate::spec::check_fetched;
 

@@ -1,5 +1,6 @@
 //! Translation: beam search, BLEU.
 mod data;
+mod files;
 mod learner;
 pub(crate) mod memory;
 mod pairs;

@@ -1,10 +1,11 @@
 //! The claims of Michel et al. (2019), one table each.
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 
-use super::{Cells, Claim, Subject, row};
+use super::{Cells, Claim, row};
 use crate::data::best_heads::{BestHeads, enough, enough_published};
 use crate::data::dynamics::{Checkpoint, Dynamics};
 use crate::data::pruning::{Pruning, Series};
+use crate::data::subject::Subject;
 use crate::data::sweep::Sweep;
 use crate::judge::{Adjustment, CAUTION, Criterion, Tally, Which};
 use crate::paper::{

@@ -2,7 +2,8 @@
 use records::{Order, Scope};
 
 use super::claims::{base, floor, share_of};
-use super::{Cells, Claim, Subject, row};
+use super::{Cells, Claim, row};
+use crate::data::subject::Subject;
 use crate::data::sweep::Sweep;
 use crate::judge::{Criterion, Which};
 use crate::view::Context;

@@ -3,51 +3,9 @@ mod claims;
 mod language;
 mod voita;
 
-use crate::data::best_heads::BestHeads;
-use crate::data::dynamics::Dynamics;
-use crate::data::functions::Functions;
-use crate::data::gates::Gates;
-use crate::data::pair::Pair;
-use crate::data::pruning::Pruning;
-use crate::data::sweep::Sweep;
-use crate::source::ResultFile;
+use crate::data::subject::Subject;
 use crate::table::{Cell, Row, Table};
 use crate::view::Context;
-
-/// All that was measured on one subject; of best heads those that were chosen on each split.
-#[derive(Debug, Default)]
-pub struct Subject {
-    pub sweep: Option<Sweep>,
-    pub best: Vec<BestHeads>,
-    pub pairs: Vec<Pair>,
-    pub pruning: Option<Pruning>,
-    pub dynamics: Option<Dynamics>,
-    pub functions: Option<Functions>,
-    /// A file for each set of heads with gates.
-    pub gates: Vec<Gates>,
-    /// Nats of the intact model for each word of the text, where words were counted.
-    pub nats_a_word: Option<f64>,
-}
-
-impl Subject {
-    /// Whether its scores are nats a token, and no points.
-    pub fn has_nats(&self) -> bool {
-        let sweeps = self.sweep.iter().map(|sweep| &sweep.metric);
-        sweeps.chain(self.pruning.iter().map(|pruning| &pruning.metric)).any(|metric| metric.is_nats())
-    }
-
-    /// The files that were read.
-    pub fn files(&self) -> impl Iterator<Item = &ResultFile> {
-        let sweeps =
-            self.sweep.iter().chain(self.best.iter().map(|best| &best.sweep)).map(|sweep| &sweep.file);
-        let pairs = self.pairs.iter().map(|pair| &pair.file);
-        let curves = self.pruning.iter().map(|pruning| &pruning.file);
-        let dynamics = self.dynamics.iter().map(|dynamics| &dynamics.file);
-        let functions = self.functions.iter().map(|functions| &functions.file);
-        let gates = self.gates.iter().map(|gates| &gates.file);
-        sweeps.chain(pairs).chain(curves).chain(dynamics).chain(functions).chain(gates)
-    }
-}
 
 /// One table for each claim that something was measured of: its name is the claim, its title says how to read it.
 pub fn tables(all: &[Subject], context: Context<'_>) -> Vec<Table> {

@@ -2,9 +2,10 @@
 use records::rows::functions::{POSITIONAL, RARE, SYNTACTIC, leaders};
 use records::{Attention, GateRow, HeadFunctionRow, Method, Scope};
 
-use super::{Cells, Claim, Subject, row};
+use super::{Cells, Claim, row};
 use crate::data::functions::Functions;
 use crate::data::gates::{Gates, kept};
+use crate::data::subject::Subject;
 use crate::table::Cell;
 use crate::view::{Context, scored};
 use crate::words::{short, tenths};
