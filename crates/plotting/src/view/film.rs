@@ -58,14 +58,16 @@ fn values(film: &Film, epoch: usize) -> Values {
 
 /// Without panels.
 fn chart(film: &Film, when: &str) -> Chart {
-    let (subject, point) = (&film.file.subject, &film.point);
+    let subject = &film.file.subject;
+    let model = match film.point.split_once('-') {
+        Some(("heads", heads)) => format!("where {heads} heads are to stay"),
+        Some(("lambda", lambda)) => format!("where an open gate costs {lambda} nats"),
+        _ => film.point.clone(),
+    };
     Chart {
         name: "Gates that close",
         label: format!("{STEM}-{subject}"),
-        title: format!(
-            "Probability that the gate of each head is open, {point}{when}; {}",
-            film.file.title()
-        ),
+        title: format!("Probability that the gate of each head is open {model}{when}; {}", film.file.title()),
         notes: vec!["the darker, the more likely open; white: closed for sure".to_owned()],
         ..Chart::default()
     }
