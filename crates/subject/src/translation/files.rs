@@ -147,3 +147,54 @@ impl FilePair {
         ])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn split(text: &str) -> Result<FilePair, String> {
+        let split: FilePair = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        split.validate().map(|()| split)
+    }
+
+    /// `settings.json` beside a trained model holds its two splits, and a model whose record differs is refused.
+    #[test]
+    fn the_record_of_a_split_holds_what_is_given_but_for_where_it_is_fetched() {
+        let record = |text: &str| json!(split(text).unwrap());
+        let files = "source = 'a.en'\ntarget = 'a.fr'";
+        assert_eq!(record(files), json!({ "source": "a.en", "target": "a.fr" }));
+        assert_eq!(record(&format!("{files}\nfetch = 'a'")), record(files));
+        assert_eq!(
+            record("pairs = 'a.zip'\nsource = 1\ntarget = 2\nsample = 9\nseed = 0\nfetch = 'a'"),
+            json!({ "pairs": "a.zip", "source": 1, "target": 2, "sample": 9, "seed": 0 })
+        );
+    }
+
+    #[test]
+    fn splits_that_contradict_themselves_are_refused() {
+        let refusal = |text: &str| split(text).unwrap_err();
+        assert_eq!(refusal("source = 1\ntarget = 2"), MIXED_SIDES);
+        assert_eq!(refusal("pairs = 'a.tsv'\nsource = 'a.en'\ntarget = 'a.fr'"), MIXED_SIDES);
+        assert_eq!(refusal("pairs = 'a.tsv'\nsource = 1\ntarget = 'a.fr'"), MIXED_SIDES);
+        let table = "pairs = 'a.tsv'\nsource = 1\ntarget = 2";
+        split(table).unwrap();
+        assert!(refusal(&table.replace('1', "0")).ends_with("columns are counted from 1"));
+        assert!(refusal(&format!("{table}\ninside = 'b.tsv'")).ends_with("but `a.tsv` is no .zip"));
+        assert_eq!(refusal(&format!("{table}\nsample = 4")), "`sample` and `seed` need each other");
+        assert_eq!(refusal(&format!("{table}\nsample = 0\nseed = 1")), "`sample` must be at least 1");
+        assert_eq!(refusal(&format!("{table}\nmost_words = 0")), "`most_words` must be at least 1");
+        let files = "source = 'a.en'\ntarget = 'a.fr'\ninside = 'b'";
+        assert_eq!(refusal(files), "`inside` is for `pairs`, a table in a zip archive");
+        let side =
+            "a side is a file, a list of files or, with `pairs`, the number of a column, counted from 1";
+        assert_eq!(refusal("source = true\ntarget = 'a.fr'"), side);
+        for sides in ["source = ['a.en', 'b.en']\ntarget = ['a.fr']", "source = []\ntarget = []"] {
+            assert_eq!(refusal(sides), MIXED_SIDES);
+        }
+        assert_eq!(
+            split("source = ['a.en', 'b.en']\ntarget = ['a.fr', 'b.fr']").unwrap().paths(Path::new("d")),
+            ["d/a.en", "d/a.fr", "d/b.en", "d/b.fr"].map(PathBuf::from)
+        );
+    }
+}
