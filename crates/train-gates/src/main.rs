@@ -31,6 +31,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     )?;
     let machine = args.shared.machine()?;
     let description = Description::read(&args.shared.subject)?;
+    if args.asks_for(Method::Scratch) {
+        description.check_from_nothing()?;
+    }
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
@@ -45,9 +48,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
         part: args.part(&layout)?,
         epochs: args.epochs(&description)?,
     };
-    if args.asks_for(Method::Scratch) {
-        description.check_from_nothing()?;
-    }
     let (needs_scores, sampling) = (args.asks_for(Method::Importance), (args.shared.seed(), false));
     let estimate = args.estimate.estimate_if(needs_scores, &description, sampling, &machine)?;
     let export = args.export(pulls.len())?;

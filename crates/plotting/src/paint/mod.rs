@@ -55,8 +55,7 @@ pub fn svg(chart: &Chart) -> Result<String> {
         layout.draw(&page, chart)?;
         page.present().map_err(to_error)?;
     }
-    // What goes without saying; plotters says it of each of a thousand cells.
-    let svg = svg.replace(r#" opacity="1""#, "").replace(r#" stroke="none""#, "");
+    let svg = shortened(&svg);
     // The size in print instead of units; the `viewBox` keeps these.
     let drawn = format!(r#"width="{}" height="{}""#, units[0], units[1]);
     let print = format!(r#"width="{}in" height="{}in""#, size[0], size[1]);
@@ -65,10 +64,55 @@ pub fn svg(chart: &Chart) -> Result<String> {
     Ok(svg.replacen(&drawn, &print, 1).replacen(">\n", &format!(">\n<title>{title}</title>\n"), 1))
 }
 
+/// The same drawing without attributes that go without saying, and with one rectangle where plotters draws two, an area and
+/// its outline: heat maps have thousands of cells.
+fn shortened(svg: &str) -> String {
+    let plain = svg.replace(r#" opacity="1""#, "").replace(r#" stroke="none""#, "");
+    let mut lines: Vec<String> = Vec::new();
+    for line in plain.lines() {
+        let outline = line.strip_prefix("<rect ").and_then(|line| line.split_once(r#" fill="none" stroke="#));
+        let area = lines.last_mut().filter(|last| {
+            outline.is_some_and(|(place, _)| {
+                let rest = last.strip_prefix("<rect ").and_then(|last| last.strip_prefix(place));
+                rest.is_some_and(|rest| rest.starts_with(r##" fill="#"##) && !rest.contains("stroke"))
+            })
+        });
+        match (area, outline) {
+            (Some(area), Some((_, color))) => *area = area.replace("/>", &format!(" stroke={color}")),
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
 /// The share of the height that the legend takes.
 #[cfg(test)]
 pub fn header(chart: &Chart) -> f64 {
     let layout = layout::Layout::of(chart);
     let without = layout::Layout::of(&Chart { legend: Vec::new(), ..chart.clone() });
     (layout.height - without.height) / layout.height
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_area_and_its_outline_are_one_rectangle() {
+        let svg = concat!(
+            r##"<rect x="1" y="2" width="3" height="4" opacity="1" fill="#F3D1B6" stroke="none"/>"##,
+            "\n",
+            r##"<rect x="1" y="2" width="3" height="4" opacity="1" fill="none" stroke="#DEDEDE"/>"##,
+            "\n",
+            r##"<rect x="5" y="2" width="3" height="4" opacity="1" fill="none" stroke="#DEDEDE"/>"##,
+            "\n",
+        );
+        let expected = concat!(
+            r##"<rect x="1" y="2" width="3" height="4" fill="#F3D1B6" stroke="#DEDEDE"/>"##,
+            "\n",
+            r##"<rect x="5" y="2" width="3" height="4" fill="none" stroke="#DEDEDE"/>"##,
+            "\n",
+        );
+        assert_eq!(shortened(svg), expected);
+    }
 }
