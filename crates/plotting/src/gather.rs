@@ -228,6 +228,8 @@ impl Reader {
         for file in left_out.keep(source.all(functions::RELEVANCE))?.unwrap_or_default() {
             known.relevance.extend(left_out.keep(Relevance::read(file))?);
         }
+        known.pruning.clone_from(&subject.pruning);
+        known.gates.clone_from(&subject.gates);
         if let Some(sweep) = &known.sweep {
             known.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
         }

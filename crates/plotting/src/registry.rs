@@ -180,7 +180,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     ),
     artefact(
         ["figure2", "", "reproduce-figure2"],
-        "Scores with one head masked on two splits, after `cross-domain`, and how far noise lets them agree",
+        "Scores with one head masked on two splits, and how far noise lets them agree; after `cross-domain`",
         Reads::Pairs,
         |file, asked, _| figure2(&Pair::read(file, asked.results)?, asked),
     ),
@@ -246,7 +246,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     ),
     artefact(
         ["v19-figure8", "", "reproduce-v19-figure8"],
-        "What the heads do that gates leave, after `head-functions` (Voita et al. 2019)",
+        "What the heads did before that gates leave (Voita et al. 2019); after `head-functions`",
         Reads::Each(gates::EXPERIMENT),
         |file, asked, left_out| {
             let found = Gates::read(file)?;

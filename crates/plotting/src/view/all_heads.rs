@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::rows::functions::SYNTACTIC;
-use records::{AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, RelevanceRow};
+use records::{AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, Order, RelevanceRow, Scope};
 
 use super::agreement::Importance;
 use super::heat_map::{self, Values};
 use crate::chart::Color;
 use crate::data::functions::Relevance;
+use crate::data::gates::{self, Gates};
+use crate::data::pruning::{Pruning, percent};
 use crate::data::segments::SegmentChange;
 use crate::data::sweep::Sweep;
 use crate::judge::Criterion;
@@ -28,6 +30,8 @@ pub struct Known {
     pub functions: Vec<HeadFunctionRow>,
     /// By each set of rules.
     pub relevance: Vec<Relevance>,
+    pub pruning: Option<Pruning>,
+    pub gates: Vec<Gates>,
     pub segments: BTreeMap<Head, Vec<SegmentChange>>,
 }
 
@@ -56,6 +60,8 @@ impl Known {
         columns.extend(self.importance.iter().flat_map(scores));
         columns.extend(self.relevance.iter().map(relevance));
         columns.extend((!self.functions.is_empty()).then(|| functions(&self.functions)));
+        columns.extend(self.pruning.as_ref().and_then(masked_from));
+        columns.extend(self.gates.iter().flat_map(|gates| kept_with(gates, &self.heads())));
         let words = |(head, changes): (&Head, &Vec<SegmentChange>)| {
             let each = changes.iter().map(|change| format!("{}: {}", change.segment, change.words));
             (*head, Cell { text: each.collect::<Vec<_>>().join("; "), ..Cell::default() })
@@ -150,6 +156,35 @@ fn relevance(relevance: &Relevance) -> Column {
     let values: Vec<_> = relevance.rows.iter().map(|row| row.relevance).collect();
     let heads = relevance.rows.iter().map(RelevanceRow::head_id);
     (format!("relevance, rules: {}", relevance.rules()), heads.zip(ranked(&values)).collect())
+}
+
+/// The share of heads from which on importance masks each head.
+fn masked_from(pruning: &Pruning) -> Option<Column> {
+    let steps = pruning.find(Scope::All, Order::Importance)?.runs.first()?;
+    let mut cells = BTreeMap::new();
+    for step in steps {
+        for head in Head::list(&step.masked_heads).unwrap_or_default() {
+            cells.entry(head).or_insert_with(|| Cell::number(tenths(percent(step)), percent(step)));
+        }
+    }
+    Some(("masked by importance from (%)".to_owned(), cells))
+}
+
+/// With how few heads gates keep each head, a column for each set of heads with gates.
+fn kept_with(gates: &Gates, heads: &BTreeSet<Head>) -> Vec<Column> {
+    let of = |scope: Scope| {
+        let models = gates.sparser(scope);
+        let most = models.first()?;
+        let gated = heads.iter().filter(|head| scope == Scope::All || scope == Scope::One(head.attention));
+        let gone = Cell::number(format!("gone at {}", most.kept), most.heads as f64);
+        let mut cells: BTreeMap<Head, Cell> = gated.map(|&head| (head, gone.clone())).collect();
+        for model in &models {
+            let cell = Cell::number(model.kept.to_string(), model.kept as f64);
+            cells.extend(gates::kept(model).into_iter().map(|head| (head, cell.clone())));
+        }
+        Some((format!("gates keep it down to ({scope}, heads of {})", most.heads), cells))
+    };
+    gates.scopes().into_iter().filter_map(of).collect()
 }
 
 /// What each head does, of what reaches its threshold.
@@ -261,6 +296,29 @@ fn map_cell(head: Head, painted: &[Values]) -> MapCell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::LeftOut;
+    use crate::golden::folder;
+    use crate::source::Source;
+
+    /// Of the results of `golden.rs`: importance masks 5, 9, 14 and 18 of 18 heads, gates keep 4, 3 and 1 of 6.
+    #[test]
+    fn a_head_goes_where_the_curve_and_the_gates_close_it() {
+        let source = Source::subject(&folder("tests/results"), "tiny-translation");
+        let curve = source.one("iterative-prune").unwrap();
+        let pruning = Pruning::read(curve, &mut LeftOut::default()).unwrap();
+        let gates = Gates::read(source.one("train-gates").unwrap()).unwrap();
+        let head = |name: &str| name.parse::<Head>().unwrap();
+        let text = |(_, cells): &Column, name: &str| cells.get(&head(name)).map(|cell| cell.text.clone());
+        let masked = masked_from(&pruning).unwrap();
+        let found = ["enc-enc:1:1", "enc-enc:2:3", "dec-dec:2:3"].map(|name| text(&masked, name).unwrap());
+        assert_eq!(found, ["27.8", "50", "100"]);
+        let names = ["enc-enc:1:1", "enc-enc:2:1", "enc-enc:1:2", "enc-enc:1:3"];
+        let heads = names.into_iter().chain(["dec-dec:1:1"]).map(head).collect();
+        let kept = kept_with(&gates, &heads).remove(0);
+        assert_eq!(kept.0, "gates keep it down to (enc-enc, heads of 6)");
+        assert_eq!(names.map(|name| text(&kept, name).unwrap()), ["1", "3", "4", "gone at 4"]);
+        assert_eq!(text(&kept, "dec-dec:1:1"), None);
+    }
 
     #[test]
     fn equal_scores_have_the_same_rank() {
