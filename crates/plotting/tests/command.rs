@@ -101,6 +101,7 @@ fn what_is_not_there_and_wrong_arguments_are_explained() {
             1,
             "no rows for attention type dec-dec: `results/tiny",
         ),
+        ("v19-figure8 tiny-language", 1, "make it with `train-gates experiments/tiny-language.toml`"),
         ("table4 tiny-language", 1, "make it with `speed-bench experiments/tiny-language.toml`"),
         ("table5 tiny-language", 1, "make it with `ablate-all-but-one --select-on <split> experiments/"),
         ("figure2 tiny-language", 1, "has no `cross-domain-*.csv`: make one with `cross-domain"),
@@ -312,6 +313,20 @@ fn comparisons_and_searches_of_other_runs_are_left_out() {
             "\"weights\": \"ef56\"",
             "figure3 tiny-inference --format svg",
             "does not go with `results/tiny-inference/iterative-prune.csv`: weights is ef56 but ab12 there",
+        ),
+        (
+            "tiny-translation/iterative-prune.json",
+            "\"weights\": \"ab12\"",
+            "\"weights\": \"ef56\"",
+            "prune-and-retrain tiny-translation --format svg",
+            "does not go with `results/tiny-translation/prune-and-retrain.csv`: weights is ef56 but ab12 there",
+        ),
+        (
+            "tiny-translation/head-functions.json",
+            "\"weights\": \"ab12\"",
+            "\"weights\": \"ef56\"",
+            "all tiny-translation --format svg",
+            "does not go with `results/tiny-translation/train-gates.csv`: weights is ef56 but ab12 there",
         ),
     ] {
         let (folder, path) = changed(file, from, to);
