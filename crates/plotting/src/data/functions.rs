@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use records::{Head, HeadFunctionRow, RelevanceRow};
 
-use super::pruning::{difference, weights_entry};
-use crate::error::{alone, no_results};
+use super::same::{same_model, weights_entry};
+use crate::error::no_results;
 use crate::source::ResultFile;
 
 /// The experiments whose results these are.
@@ -31,20 +31,9 @@ impl Functions {
     /// # Errors
     /// If there is none, or it is of other weights.
     pub fn beside(file: &ResultFile) -> Result<Self> {
+        let own = same_model(file, FUNCTIONS, FUNCTIONS, &[weights_entry])?;
         let path = file.path.with_file_name(format!("{FUNCTIONS}.csv"));
-        if !path.exists() {
-            return Err(no_results(&path, FUNCTIONS, &file.subject));
-        }
-        let own = ResultFile::of(path, &file.subject, FUNCTIONS)?;
-        let signed = file.identity().zip(own.identity());
-        if let Some((entry, here, expected)) =
-            signed.and_then(|(one, other)| difference([one, other], &[weights_entry]))
-        {
-            let there = file.path.display();
-            let fault = format!("does not go with `{there}`: {entry} is {here} but {expected} there");
-            return Err(alone(&own.path, &fault));
-        }
-        Self::read(own)
+        Self::read(own.ok_or_else(|| no_results(&path, FUNCTIONS, &file.subject))?)
     }
 
     /// All heads that were looked at.

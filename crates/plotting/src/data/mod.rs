@@ -7,6 +7,7 @@ pub mod groups;
 pub mod pair;
 pub mod pruning;
 pub mod retrained;
+pub mod same;
 pub mod segments;
 pub mod subject;
 pub mod sweep;

@@ -5,6 +5,7 @@ use anyhow::Result;
 use records::check::check_rows;
 use records::{Attention, Head, Identity, Order, PruningRow, Scope, TestedRow};
 
+use super::same::{Entry, difference, model_entries};
 use crate::error::{Fault, LeftOut, alone};
 use crate::judge::{Criterion, Judge, Which};
 use crate::origin::Beside;
@@ -234,41 +235,10 @@ fn searched_rows(file: &ResultFile, rows: &[PruningRow], mut search: ResultFile)
     ))
 }
 
-/// An entry of a signature, if it has one: its name and its value.
-type Entry = (&'static str, Option<String>);
-
-/// Model and test set.
-pub fn model_entries(identity: &Identity) -> Vec<Entry> {
-    let test_set = [
-        ("split", Some(identity.split.clone()).filter(|split| !split.is_empty())),
-        ("limit", Some(identity.limit.map_or("none".to_owned(), |limit| limit.to_string()))),
-        ("data of the split", identity.data.get(&identity.split).cloned()),
-    ];
-    test_set.into_iter().chain(weights_entry(identity)).collect()
-}
-
-/// The model alone.
-pub fn weights_entry(identity: &Identity) -> Vec<Entry> {
-    vec![("weights", identity.weights.clone())]
-}
-
 /// Which heads may be masked, and how.
 fn step_entries(identity: &Identity) -> Vec<Entry> {
     let argument = |name| (name, identity.arguments.get(name).map(|value| value.to_string()));
     vec![argument("rescale"), argument("keep_at_least"), argument("step_percent")]
-}
-
-/// The first of these entries of two signatures that should be the same and is not, with the values in the second and in the
-/// first. What one of the two does not name is not compared.
-pub fn difference(
-    [first, second]: [&Identity; 2],
-    entries: &[fn(&Identity) -> Vec<Entry>],
-) -> Option<(String, String, String)> {
-    let both = entries.iter().flat_map(|entries| entries(first).into_iter().zip(entries(second)));
-    both.into_iter().find_map(|((entry, expected), (_, found))| {
-        let (expected, found) = (expected?, found?);
-        (expected != found).then_some((entry.to_owned(), found, expected))
-    })
 }
 
 /// Share of the heads that a row masks, in percent.

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use records::{PruningRow, RetrainedRow, Scope};
 
-use super::pruning::{self, Pruning, difference, model_entries};
-use crate::error::{LeftOut, alone};
+use super::pruning::{self, Pruning};
+use super::same::{model_entries, same_model};
+use crate::error::LeftOut;
 use crate::source::ResultFile;
 
 /// The experiment whose results these are.
@@ -27,7 +28,8 @@ impl Retrained {
     pub fn read(mut file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let rows: Vec<RetrainedRow> = file.rows(EXPERIMENT)?;
         let before =
-            before(&file).and_then(|file| file.map(|file| Pruning::read(file, left_out)).transpose());
+            same_model(&file, &file.stem(pruning::EXPERIMENT), pruning::EXPERIMENT, &[model_entries]);
+        let before = before.and_then(|file| file.map(|file| Pruning::read(file, left_out)).transpose());
         let before = left_out.keep(before)?.flatten();
         let updates = rows.iter().map(|row| row.updates).max().unwrap_or_default();
         let after = Pruning::new(file, rows.iter().map(PruningRow::from).collect());
@@ -37,23 +39,5 @@ impl Retrained {
     /// Sets of heads that can be closed.
     pub fn scopes(&self) -> BTreeSet<Scope> {
         self.after.series.iter().map(|series| series.curve.scope).collect()
-    }
-}
-
-/// The curves of the same model on the same test set, if there are any.
-fn before(file: &ResultFile) -> Result<Option<ResultFile>> {
-    let path = file.path.with_file_name(file.stem(pruning::EXPERIMENT) + ".csv");
-    if !path.exists() {
-        return Ok(None);
-    }
-    let before = ResultFile::of(path, &file.subject, pruning::EXPERIMENT)?;
-    let signed = file.identity().zip(before.identity());
-    match signed.and_then(|(one, other)| difference([one, other], &[model_entries])) {
-        None => Ok(Some(before)),
-        Some((entry, here, expected)) => {
-            let there = file.path.display();
-            let fault = format!("does not go with `{there}`: {entry} is {here} but {expected} there");
-            Err(alone(&before.path, &fault))
-        }
     }
 }

@@ -1,0 +1,63 @@
+//! Whether results that are drawn together are of the same model.
+use anyhow::Result;
+use records::Identity;
+
+use crate::error::alone;
+use crate::source::ResultFile;
+
+/// An entry of a signature, if it has one: its name and its value.
+pub type Entry = (&'static str, Option<String>);
+
+/// Model and test set.
+pub fn model_entries(identity: &Identity) -> Vec<Entry> {
+    let test_set = [
+        ("split", Some(identity.split.clone()).filter(|split| !split.is_empty())),
+        ("limit", Some(identity.limit.map_or("none".to_owned(), |limit| limit.to_string()))),
+        ("data of the split", identity.data.get(&identity.split).cloned()),
+    ];
+    test_set.into_iter().chain(weights_entry(identity)).collect()
+}
+
+/// The model alone.
+pub fn weights_entry(identity: &Identity) -> Vec<Entry> {
+    vec![("weights", identity.weights.clone())]
+}
+
+/// Results of `experiment` beside others, if `<name>.csv` is there.
+///
+/// # Errors
+/// If they differ from the others in one of these entries of their signatures.
+pub fn same_model(
+    file: &ResultFile,
+    name: &str,
+    experiment: &str,
+    entries: &[fn(&Identity) -> Vec<Entry>],
+) -> Result<Option<ResultFile>> {
+    let path = file.path.with_file_name(format!("{name}.csv"));
+    if !path.exists() {
+        return Ok(None);
+    }
+    let own = ResultFile::of(path, &file.subject, experiment)?;
+    let signed = file.identity().zip(own.identity());
+    match signed.and_then(|(one, other)| difference([one, other], entries)) {
+        None => Ok(Some(own)),
+        Some((entry, here, expected)) => {
+            let there = file.path.display();
+            let fault = format!("does not go with `{there}`: {entry} is {here} but {expected} there");
+            Err(alone(&own.path, &fault))
+        }
+    }
+}
+
+/// The first of these entries of two signatures that should be the same and is not, with the values in the second and in the
+/// first. What one of the two does not name is not compared.
+pub fn difference(
+    [first, second]: [&Identity; 2],
+    entries: &[fn(&Identity) -> Vec<Entry>],
+) -> Option<(String, String, String)> {
+    let both = entries.iter().flat_map(|entries| entries(first).into_iter().zip(entries(second)));
+    both.into_iter().find_map(|((entry, expected), (_, found))| {
+        let (expected, found) = (expected?, found?);
+        (expected != found).then_some((entry.to_owned(), found, expected))
+    })
+}
