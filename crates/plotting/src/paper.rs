@@ -31,6 +31,12 @@ pub struct Published {
     pub speedup_percent: Option<f64>,
     pub epoch: Option<usize>,
     pub unpruned_bleu: Option<f64>,
+    data: Option<String>,
+    encoder_self_heads: Option<usize>,
+    decoder_self_heads: Option<usize>,
+    decoder_encoder_heads: Option<usize>,
+    bleu_from_trained: Option<f64>,
+    bleu_from_scratch: Option<f64>,
 }
 
 /// The share of heads that can go "without noticeable loss", for one model and test set.
@@ -89,21 +95,39 @@ pub struct EncoderHeads {
     pub lost: f64,
 }
 
+/// A translator without some heads of all attention types (Voita et al. 2019, Table 2), by the data that it was trained on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sparse {
+    pub data: String,
+    pub kept: usize,
+    pub heads: usize,
+    /// BLEU with all heads.
+    pub base: f64,
+    /// BLEU of the trained model that gates made sparse.
+    pub by_gates: f64,
+    /// BLEU of the same heads in a new model.
+    pub from_scratch: f64,
+}
+
 /// What the rows on shares of heads start with.
 const SHARE: &str = "share of heads prunable without noticeable loss";
 
 /// The files, with a column that tells that a file is what it should be.
 const FILES: [&str; 8] = ["summary", "table1", "table2", "table3", "table4", "table5", "table6", "figure5"];
 
-/// What Voita et al. (2019) say, by the name of its file without extension.
+/// What Voita et al. (2019) say, by the names of its files without extension.
 const VOITA: &str = "voita2019-summary";
+const VOITA_SPARSE: &str = "voita2019-table2-all-heads";
+/// The model of theirs that has all heads.
+const BASELINE: &str = "baseline";
 
 impl Paper {
     /// Reads all files; none may lack a number that views ask for.
     pub fn read(folder: &Path) -> Result<Self> {
         let mut paper = Self::default();
-        for name in FILES.into_iter().chain([VOITA]) {
-            let file = if name == VOITA { name.to_owned() } else { format!("michel2019-{name}") };
+        let michel = FILES.map(|name| (name, format!("michel2019-{name}")));
+        let voita = [VOITA, VOITA_SPARSE].map(|name| (name, name.to_owned()));
+        for (name, file) in michel.into_iter().chain(voita) {
             let path = folder.join(format!("{file}.csv"));
             let context = || format!("cannot read `{}`", path.display());
             let text = std::fs::read_to_string(&path).with_context(context)?;
@@ -113,6 +137,9 @@ impl Paper {
                 .with_context(context)?;
             let lacks = rows.iter().any(|row| match name {
                 "summary" | VOITA => row.value.is_none() || row.what.is_none(),
+                VOITA_SPARSE => {
+                    row.data.is_none() || row.heads().is_none() || row.bleu_from_scratch.is_none()
+                }
                 "table4" => row.examples_per_second.is_none() || row.batch_size.is_none(),
                 "figure5" => row.unpruned_bleu.is_none() || row.epoch.is_none(),
                 _ => {
@@ -179,6 +206,29 @@ impl Paper {
         self.rows(VOITA).iter().filter_map(found).collect()
     }
 
+    /// Translators without some heads of all attention types (Voita et al. 2019, Table 2).
+    pub fn sparse(&self) -> Vec<Sparse> {
+        let rows = self.rows(VOITA_SPARSE);
+        // the table writes in lower case what the text spells
+        let data: Vec<String> = self.encoder_heads().into_iter().map(|own| own.data).collect();
+        let spelled = |name: &str| {
+            data.iter().find(|own| own.eq_ignore_ascii_case(name)).map_or(name, String::as_str).to_owned()
+        };
+        let is_baseline = |row: &&Published| row.model.as_deref() == Some(BASELINE);
+        let found = |row: &Published| {
+            let base = rows.iter().filter(is_baseline).find(|base| base.data == row.data)?;
+            Some(Sparse {
+                data: spelled(row.data.as_deref()?),
+                kept: row.heads()?,
+                heads: base.heads()?,
+                base: base.bleu_from_scratch?,
+                by_gates: row.bleu_from_trained?,
+                from_scratch: row.bleu_from_scratch?,
+            })
+        };
+        rows.iter().filter_map(found).collect()
+    }
+
     pub fn shares(&self) -> Vec<Share> {
         let share = |row: &Published| {
             let task = row.what.as_ref()?.strip_prefix(SHARE)?.trim().trim_matches(['(', ')']).to_owned();
@@ -193,6 +243,11 @@ impl Published {
     pub fn pruned_percent(&self) -> Option<f64> {
         self.model.as_ref()?.strip_prefix("pruned-")?.parse().ok()
     }
+
+    /// Heads of all attention types.
+    fn heads(&self) -> Option<usize> {
+        Some(self.encoder_self_heads? + self.decoder_self_heads? + self.decoder_encoder_heads?)
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +261,18 @@ mod tests {
         let found: Vec<_> =
             found.iter().map(|own| (own.data.as_str(), own.kept, own.heads, own.lost)).collect();
         assert_eq!(found, [("OpenSubtitles", 4.0, 48.0, 0.25), ("WMT", 10.0, 48.0, 0.15)]);
+    }
+
+    /// 14 + 31 + 30 of 3 x 48 heads are the first row, 6 + 9 + 13 the last.
+    #[test]
+    fn sparse_translators_are_read_with_their_base() {
+        let found = paper().sparse();
+        let of = |own: &Sparse| {
+            (own.data.clone(), own.kept, own.heads, [own.base, own.by_gates, own.from_scratch])
+        };
+        assert_eq!(found.len(), 7);
+        assert_eq!(of(&found[0]), ("WMT".to_owned(), 75, 144, [29.6, 29.62, 29.47]));
+        assert_eq!(of(&found[6]), ("OpenSubtitles".to_owned(), 28, 144, [32.4, 32.27, 31.84]));
     }
 
     #[test]

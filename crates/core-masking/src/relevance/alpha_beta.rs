@@ -1,8 +1,8 @@
 //! The alpha-beta rule for steps that look at each position alone, on plain slices. What inputs add to outputs is a matrix of its
 //! own at each position, too many to be held as tensors.
-//!
-//! An output with relevance R gives an input `a z⁺ + c z⁻ = (a - c) z⁺ + c z`, where `a = R / 2 (Σ z⁺ + ε)` and
-//! `c = R / 2 (Σ z⁻ - ε)`. Of this the first term is added up here, and the second, which is linear in z, is left to the caller.
+use std::array;
+
+use pulp::{Arch, NullaryFnOnce};
 use tch::Tensor;
 
 use super::rules::EPSILON;
@@ -14,106 +14,171 @@ const LANES: usize = 8;
 /// Positions that are gone through together, so that weights are read once for all of them.
 const BLOCK: usize = 8;
 
-/// Relevance of the inputs of a step, before it is rescaled.
-pub(super) struct Divided {
-    /// The sum over outputs of `(a - c) z⁺`, `[n, position, in]`.
-    pub(super) above: Tensor,
-    /// The c of each output, `[n, position, out]`.
-    pub(super) factors: Tensor,
-}
+/// Outputs that are divided together, so that a sum is loaded and stored once for all of them.
+const TOGETHER: usize = 4;
 
-/// Divides relevance between the inputs of a step that looks at each position alone.
+/// Divides relevance between the inputs of a step that looks at each position alone: of an output with relevance R an input
+/// gets `a z⁺ + c z⁻`, where `a = R / 2 (Σ z⁺ + ε)` and `c = R / 2 (Σ z⁻ - ε)`.
 ///
 /// - `relevance`: of the outputs, `[n, position, out]`
 /// - `inputs`: of each position
 /// - `fill`: writes z, what each input adds to an output, for a position and an output
+/// - returns that of the inputs, `[n, position, in]`, not yet rescaled
 pub(super) fn by_position(
     relevance: &Tensor,
     inputs: usize,
     fill: impl Fn(usize, usize, &mut [f64]),
-) -> Divided {
+) -> Tensor {
     let size = relevance.size();
     let [rows, positions, outputs] = [size[0], size[1], size[2]].map(|extent| extent as usize);
-    let mut factors: Vec<f64> = to_vec(&relevance.permute([1, 2, 0])); // [position, out, n], first of R
+    let given: Vec<f64> = to_vec(&relevance.permute([1, 2, 0])); // [position, out, n]
     let mut found = vec![0.0; positions * rows * inputs]; // [position, n, in]
-    let mut z = vec![0.0; inputs];
-    let of_position = (rows * inputs).max(1);
-    for (block, found) in found.chunks_mut(BLOCK * of_position).enumerate() {
-        for output in 0..outputs {
-            for (position, found) in (BLOCK * block..).zip(found.chunks_exact_mut(of_position)) {
-                let factors = &mut factors[(position * outputs + output) * rows..][..rows];
-                if factors.iter().any(|&relevance| relevance != 0.0) {
-                    fill(position, output, &mut z);
-                    divide(factors, &mut z, found);
+    // compiled for each set of vector instructions, since most of the time is spent here
+    Arch::new().dispatch(Division { rows, inputs, outputs, given: &given, found: &mut found, fill });
+    let found = Tensor::from_slice(&found).view([size[1], size[0], inputs as i64]).transpose(0, 1);
+    found.to_device(relevance.device()).to_kind(relevance.kind())
+}
+
+/// What is divided: a value, so that it is compiled as a whole for the instructions that it is called with.
+struct Division<'a, F> {
+    rows: usize,
+    inputs: usize,
+    outputs: usize,
+    given: &'a [f64],
+    found: &'a mut [f64],
+    fill: F,
+}
+
+impl<F: Fn(usize, usize, &mut [f64])> NullaryFnOnce for Division<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self { rows, inputs, outputs, given, found, fill } = self;
+        let mut some_outputs = Outputs::new(inputs);
+        let of_position = (rows * inputs).max(1);
+        for (block, found) in found.chunks_mut(BLOCK * of_position).enumerate() {
+            for first in (0..outputs).step_by(TOGETHER) {
+                let some = first..outputs.min(first + TOGETHER);
+                for (position, found) in (BLOCK * block..).zip(found.chunks_exact_mut(of_position)) {
+                    let given = &given[(position * outputs + first) * rows..][..rows * some.len()];
+                    if given.iter().any(|&relevance| relevance != 0.0) {
+                        some_outputs.fill(some.clone().map(|output| (position, output)), &fill);
+                        some_outputs.divide(given, found);
+                    }
                 }
             }
         }
     }
-    let tensor = |values: &[f64], shape: [usize; 3], axes: [i64; 3]| {
-        let tensor = Tensor::from_slice(values).view(shape.map(|extent| extent as i64)).permute(axes);
-        tensor.to_device(relevance.device()).to_kind(relevance.kind())
-    };
-    Divided {
-        above: tensor(&found, [positions, rows, inputs], [1, 0, 2]),
-        factors: tensor(&factors, [positions, outputs, rows], [2, 0, 1]),
-    }
 }
 
-/// Adds `(a - c) z⁺` of one output to `found`, `[n, in]`; turns its relevance into c, and z into z⁺.
-fn divide(factors: &mut [f64], z: &mut [f64], found: &mut [f64]) {
-    let (above, all) = keep_above(z);
-    let below = all - above;
-    for (factor, found) in factors.iter_mut().zip(found.chunks_exact_mut(z.len())) {
-        if *factor != 0.0 {
-            let of_above = 0.5 * *factor / (above + EPSILON);
-            *factor = 0.5 * *factor / (below.min(0.0) - EPSILON);
-            let difference = of_above - *factor;
-            for (found, &z) in found.iter_mut().zip(&*z) {
-                *found += difference * z;
+/// What inputs add to some outputs of a position.
+struct Outputs {
+    inputs: usize,
+    above: Vec<f64>, // z⁺, [TOGETHER, in]
+    below: Vec<f64>, // z⁻, the same
+    sums: [Sums; TOGETHER],
+}
+
+/// What the inputs of an output add, and what they take away.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Sums {
+    /// `Σ z⁺`
+    above: f64,
+    /// `Σ z⁻`
+    below: f64,
+}
+
+impl Outputs {
+    fn new(inputs: usize) -> Self {
+        let [above, below] = array::from_fn(|_| vec![0.0; TOGETHER * inputs]);
+        Self { inputs, above, below, sums: [Sums::default(); TOGETHER] }
+    }
+
+    /// `outputs`: positions and outputs; what was there of others stays, which [`divide`](Self::divide) gives nothing.
+    #[inline(always)]
+    fn fill(&mut self, outputs: impl Iterator<Item = (usize, usize)>, z: &impl Fn(usize, usize, &mut [f64])) {
+        let parts = self.above.chunks_exact_mut(self.inputs).zip(self.below.chunks_exact_mut(self.inputs));
+        for (((position, output), (above, below)), sums) in outputs.zip(parts).zip(&mut self.sums) {
+            z(position, output, above);
+            *sums = split(above, below);
+        }
+    }
+
+    /// - `given`: relevance of the outputs, `[out, n]`
+    /// - `found`: the sum to which that of the inputs is added, `[n, in]`
+    #[inline(always)]
+    fn divide(&self, given: &[f64], found: &mut [f64]) {
+        let rows = found.len() / self.inputs;
+        let [above, below] = [&self.above, &self.below].map(|part| {
+            let mut outputs = part.chunks_exact(self.inputs);
+            array::from_fn::<&[f64], TOGETHER, _>(|_| outputs.next().expect("room for these outputs"))
+        });
+        for (row, found) in found.chunks_exact_mut(self.inputs).enumerate() {
+            let (mut of_above, mut of_below) = ([0.0; TOGETHER], [0.0; TOGETHER]);
+            for (output, given) in given.chunks_exact(rows).enumerate() {
+                of_above[output] = 0.5 * given[row] / (self.sums[output].above + EPSILON);
+                of_below[output] = 0.5 * given[row] / (self.sums[output].below - EPSILON);
+            }
+            if of_above != [0.0; TOGETHER] {
+                for (input, found) in found.iter_mut().enumerate() {
+                    let mut sum = *found;
+                    for output in 0..TOGETHER {
+                        sum +=
+                            of_above[output] * above[output][input] + of_below[output] * below[output][input];
+                    }
+                    *found = sum;
+                }
             }
         }
     }
 }
 
-/// Turns z into z⁺; returns the sums of z⁺ and of z.
-fn keep_above(z: &mut [f64]) -> (f64, f64) {
-    let (mut above, mut all) = ([0.0; LANES], [0.0; LANES]);
-    let mut whole = z.chunks_exact_mut(LANES);
-    for chunk in whole.by_ref() {
-        for lane in 0..LANES {
-            all[lane] += chunk[lane];
-            // quicker than `f64::max`, and NaN stays NaN
-            chunk[lane] = if chunk[lane] < 0.0 { 0.0 } else { chunk[lane] };
-            above[lane] += chunk[lane];
+/// Splits z, given in `above`, into z⁺ and z⁻.
+#[inline(always)]
+fn split(above: &mut [f64], below: &mut [f64]) -> Sums {
+    for (above, below) in above.iter_mut().zip(&mut *below) {
+        *below = if *above < 0.0 { *above } else { 0.0 };
+        *above -= *below;
+    }
+    Sums { above: sum(above), below: sum(below) }
+}
+
+#[inline(always)]
+fn sum(values: &[f64]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let chunks = values.chunks_exact(LANES);
+    let rest: f64 = chunks.remainder().iter().sum();
+    for chunk in chunks {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane += value;
         }
     }
-    let (mut above, mut all) = (above.iter().sum::<f64>(), all.iter().sum::<f64>());
-    for z in whole.into_remainder() {
-        all += *z;
-        *z = z.max(0.0);
-        above += *z;
-    }
-    (above, all)
+    lanes.iter().sum::<f64>() + rest
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Twelve inputs: 3, 1 and -2 add something. Half of 1 is divided 3 : 1, half goes to -2: with c = 1/2 / -2 and
-    /// a = 1/2 / 4, (a - c) z⁺ + c z is 3/8, 1/8 and 1/2.
+    /// Twelve inputs: 3, 1 and -2 add something. Half of 1 is divided 3 : 1, half goes to -2. Other outputs get nothing of what was
+    /// there before.
     #[test]
     fn half_goes_to_what_adds_and_half_to_what_takes_away() {
-        let mut z = [0.0; 12];
-        (z[1], z[9], z[11]) = (3.0, 1.0, -2.0);
-        let whole = z;
-        assert_eq!(keep_above(&mut z.clone()), (4.0, 2.0));
-        let (mut found, mut factors) = (vec![0.0; 24], [1.0, -2.0]);
-        divide(&mut factors, &mut z, &mut found);
+        let mut outputs = Outputs::new(12);
+        outputs.fill((0..TOGETHER).map(|output| (0, output)), &|_, _, z| z.fill(7.0));
+        outputs.fill([(5, 6)].into_iter(), &|position, output, z| {
+            assert_eq!((position, output), (5, 6));
+            z.fill(0.0);
+            (z[1], z[9], z[11]) = (3.0, 1.0, -2.0);
+        });
+        assert_eq!(outputs.sums[0], Sums { above: 4.0, below: -2.0 });
+        let mut found = [0.0; 24];
+        outputs.divide(&[1.0, -2.0], &mut found);
         for (row, sign) in [(0, 1.0), (1, -2.0)] {
             for (place, expected) in [(0, 0.0), (1, 0.375), (9, 0.125), (11, 0.5)] {
-                let whole = found[12 * row + place] + factors[row] * whole[place];
-                assert!((whole - sign * expected).abs() < 1e-5, "{row} {place}: {whole}");
+                let found = found[12 * row + place];
+                assert!((found - sign * expected).abs() < 1e-5, "{row} {place}: {found}");
             }
         }
     }

@@ -2,7 +2,7 @@
 use tch::Tensor;
 
 use super::Rule;
-use super::alpha_beta::{Divided, by_position};
+use super::alpha_beta::by_position;
 use crate::layers::{LayerNorm, Linear};
 use crate::to_vec;
 
@@ -37,9 +37,7 @@ impl Rule {
                         *z = weight * x + of_bias;
                     }
                 };
-                let Divided { above, factors } = by_position(relevance, width, z);
-                let of_bias = factors.matmul(bias).unsqueeze(-1) / width as f64; // [n, position, 1]
-                each_rescaled(relevance, above + factors.matmul(weight) * x + of_bias)
+                each_rescaled(relevance, by_position(relevance, width, z))
             }
         }
     }
@@ -92,11 +90,7 @@ impl Rule {
                     }
                     z[output] += slope * xs[start + output];
                 };
-                let Divided { above, factors } = by_position(relevance, size, z);
-                let by_slope = &factors * &slopes; // [n, position, width]
-                let mean = |of: &Tensor| of.mean_dim(-1, true, None); // [n, position, 1]
-                let linear = (&by_slope - mean(&by_slope) - &scaled * mean(&(&by_slope * &scaled))) * x;
-                each_rescaled(relevance, above + linear + mean(&(factors * bias)))
+                each_rescaled(relevance, by_position(relevance, size, z))
             }
         }
     }
