@@ -8,8 +8,8 @@ use tch::{Device, Kind, Tensor, no_grad};
 use crate::importance::{Attended, Measured, Measuring};
 use crate::pruning::without_heads;
 use crate::{
-    Attention, Error, Gates, HeadLayout, HeadSet, Measure, ModelDropout, Projections, Removal, Storage,
-    Weights,
+    Attention, DropoutRates, Error, Gates, HeadLayout, HeadSet, Measure, ModelDropout, Projections, Removal,
+    Storage, Weights,
 };
 
 /// What a `config.json` says of heads.
@@ -28,6 +28,9 @@ pub trait ModelConfig: Debug + Clone {
 
     /// The heads of the model.
     fn layout(&self) -> HeadLayout;
+
+    /// Dropout in training.
+    fn dropout(&self) -> DropoutRates;
 
     /// The names of an attention module's linear maps; layers are counted from 0.
     fn projections(&self, attention: Attention, layer: usize) -> Projections;

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use core_masking::{
-    Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadId, HeadSet, ModelDropout, Weights,
+    Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadId, HeadSet, ModelConfig, ModelDropout,
+    Weights,
 };
 use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};

@@ -13,7 +13,8 @@ use crate::model::Model;
 use crate::subject::Subject;
 use crate::task::{Described, Outline, Task};
 use crate::task_subject::TaskSubject;
-use crate::tune::{FineTuned, FineTuning};
+use crate::train::{Trained, train};
+use crate::tune::{FineTuned, FineTuning, fine_tune};
 
 /// A subject of any task.
 pub(crate) trait AnyDescribed: Any + Debug {
@@ -77,7 +78,7 @@ impl<T: Task> Described<T> {
     }
 }
 
-impl<T: Task> AnyDescribed for Described<T> {
+impl<T: Trained> AnyDescribed for Described<T> {
     fn outline(&self) -> Outline<'_> {
         T::outline(&self.spec)
     }
@@ -115,11 +116,11 @@ impl<T: Task> AnyDescribed for Described<T> {
     }
 
     fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error> {
-        T::train(self, machine, results, again)
+        train(self, machine, results, again)
     }
 
     fn fine_tune(&self, machine: &Machine, tuning: &FineTuning) -> Result<FineTuned, Error> {
-        T::fine_tune(self, machine, tuning)
+        fine_tune(self, machine, tuning)
     }
 
     fn open(&self, machine: &Machine, results: &Path) -> Result<Box<dyn Subject>, Error> {
@@ -130,7 +131,7 @@ impl<T: Task> AnyDescribed for Described<T> {
             }
             _ => {
                 self.check_memory(machine)?;
-                self.load(machine, Places::one(&T::train(self, machine, results, false)?), None)
+                self.load(machine, Places::one(&train(self, machine, results, false)?), None)
             }
         }
     }

@@ -13,6 +13,7 @@ mod error;
 mod evaluation;
 mod functions;
 mod language;
+mod learner;
 mod locate;
 mod model;
 mod open_heads;

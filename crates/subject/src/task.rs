@@ -21,7 +21,6 @@ use crate::model::Model;
 use crate::reading::Reading;
 use crate::spec::StandsFor;
 use crate::subject::Scored;
-use crate::tune::{FineTuned, FineTuning};
 
 /// A task. What is the same for all of them, such as opening, training and evaluating, is written once, over this trait.
 ///
@@ -90,21 +89,6 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
 
     /// SHA-256 of the segments, in lower-case hexadecimal, however the files are laid out.
     fn sha256(examples: &Self::Examples) -> String;
-
-    /// Trains the model unless it is there, and returns its folder; for tasks that are [`Trained`](crate::train::Trained).
-    fn train(
-        described: &Described<Self>,
-        _: &Machine,
-        _results: &Path,
-        _again: bool,
-    ) -> Result<PathBuf, Error> {
-        Err(Error::NotTrained { name: described.name.clone() })
-    }
-
-    /// Trains the model on under gates; for tasks that are [`Trained`](crate::train::Trained).
-    fn fine_tune(described: &Described<Self>, _: &Machine, _: &FineTuning) -> Result<FineTuned, Error> {
-        Err(Error::NotTrained { name: described.name.clone() })
-    }
 
     /// Loads what is in `places`; `is_given`: a checkpoint that is taken as it is, not a model that was trained here.
     fn load(

@@ -1,4 +1,4 @@
-//! All tasks: a new one is a module with a [`Task`](crate::task::Task) and a line here.
+//! All tasks: a new one is a module with a [`Task`](crate::task::Task) that is [`Trained`] and a line here.
 use std::path::Path;
 
 use serde::Deserialize;
@@ -9,7 +9,8 @@ use crate::described::AnyDescribed;
 use crate::error::Error;
 use crate::language::LanguageModelling;
 use crate::spec::{in_line, parse};
-use crate::task::{Described, Task};
+use crate::task::Described;
+use crate::train::Trained;
 use crate::translation::Translation;
 
 /// The first is the task of files that name none.
@@ -30,7 +31,7 @@ struct Entry {
 /// Reads a file: name of the subject, path and text.
 type Read = fn(&str, &Path, &str) -> Result<Box<dyn AnyDescribed>, Error>;
 
-fn read_as<T: Task>(name: &str, path: &Path, text: &str) -> Result<Box<dyn AnyDescribed>, Error> {
+fn read_as<T: Trained>(name: &str, path: &Path, text: &str) -> Result<Box<dyn AnyDescribed>, Error> {
     Ok(Box::new(Described::<T> { name: name.to_owned(), path: path.to_owned(), spec: parse(path, text)? }))
 }
 

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use core_masking::weight_files;
 use records::{Identity, sha256_file};
 use serde_json::Value;
-use training::{
-    AdamSettings, GatedLearner, Ingredient, Keep, Machine, Material, TrainingPlan, Workplace, write_once,
-};
+use training::{AdamSettings, Ingredient, Keep, Machine, Material, TrainingPlan, Workplace, write_once};
 
 use crate::checkpoint::{Checkpoint, checksums, sha256_of_weights};
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
+use crate::learner::{Objective, TaskLearner};
 use crate::task::{Described, Task};
 
 /// The file of a tokeniser that is trained with its model.
@@ -24,8 +23,8 @@ pub(crate) trait Trained: Task {
     /// What makes tokens of the segments.
     type Tokenizer;
 
-    /// The model in training.
-    type Learner: GatedLearner<Examples = Self::Encoded, Error = Error>;
+    /// What the training minimises, and how.
+    type Objective: Objective<Examples = Self::Encoded>;
 
     /// Settings of the recipe that signatures tell.
     const ARGUMENTS: &'static [&'static str];
@@ -53,10 +52,14 @@ pub(crate) trait Trained: Task {
         base: Option<&Checkpoint>,
         tokenizer: &Self::Tokenizer,
         machine: &Machine,
-    ) -> Result<Self::Learner, Error>;
+    ) -> Result<TaskLearner<Self::Objective>, Error>;
 
     /// The model in the folder of an epoch.
-    fn resume(described: &Described<Self>, folder: &Path, machine: &Machine) -> Result<Self::Learner, Error>;
+    fn resume(
+        described: &Described<Self>,
+        folder: &Path,
+        machine: &Machine,
+    ) -> Result<TaskLearner<Self::Objective>, Error>;
 }
 
 /// What a file says of a training.

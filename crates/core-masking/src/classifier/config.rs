@@ -275,15 +275,6 @@ impl ClassifierConfig {
         self.classifier_dropout.unwrap_or(self.hidden_dropout_prob)
     }
 
-    /// Dropout in training.
-    pub fn dropout(&self) -> DropoutRates {
-        DropoutRates {
-            hidden: self.hidden_dropout_prob,
-            attention: self.attention_probs_dropout_prob,
-            classifier: self.classifier_dropout(),
-        }
-    }
-
     /// The row of the table of positions that the first token of a text has.
     fn first_position(&self) -> i64 {
         self.uncounted().map_or(0, |padding| padding + 1)
@@ -356,6 +347,14 @@ impl ModelConfig for ClassifierConfig {
 
     fn layout(&self) -> HeadLayout {
         self.unpruned_layout().with_removed(named(Attention::SelfAttention, &self.pruned_heads).collect())
+    }
+
+    fn dropout(&self) -> DropoutRates {
+        DropoutRates {
+            hidden: self.hidden_dropout_prob,
+            attention: self.attention_probs_dropout_prob,
+            classifier: self.classifier_dropout(),
+        }
     }
 
     fn projections(&self, _: Attention, layer: usize) -> Projections {

@@ -269,15 +269,6 @@ impl LanguageConfig {
         self.sliding_window.filter(|_| is_local)
     }
 
-    /// Dropout in training; that of embeddings goes by `classifier`, which a language model has no other use for.
-    pub fn dropout(&self) -> DropoutRates {
-        DropoutRates {
-            hidden: self.resid_pdrop,
-            attention: self.attention_dropout,
-            classifier: self.embd_pdrop,
-        }
-    }
-
     /// The symbols that texts end with.
     pub fn ends(&self) -> &[u32] {
         self.eos_token_id.as_ref().map_or(&[], TokenIds::all)
@@ -397,6 +388,15 @@ impl ModelConfig for LanguageConfig {
 
     fn layout(&self) -> HeadLayout {
         self.unpruned_layout().with_removed(named(Attention::SelfAttention, &self.pruned_heads).collect())
+    }
+
+    fn dropout(&self) -> DropoutRates {
+        // that of embeddings goes by `classifier`, which a language model has no other use for
+        DropoutRates {
+            hidden: self.resid_pdrop,
+            attention: self.attention_dropout,
+            classifier: self.embd_pdrop,
+        }
     }
 
     fn projections(&self, _: Attention, layer: usize) -> Projections {

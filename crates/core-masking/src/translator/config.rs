@@ -215,11 +215,6 @@ impl TranslatorConfig {
         self.decoder_vocab_size.unwrap_or(self.vocab_size)
     }
 
-    /// Dropout in training.
-    pub fn dropout(&self) -> DropoutRates {
-        DropoutRates { hidden: self.dropout, attention: 0.0, classifier: 0.0 }
-    }
-
     fn unpruned_layout(&self) -> HeadLayout {
         let encoder = LayerShape::plain(self.encoder_layers, self.encoder_attention_heads, self.d_model);
         let decoder = LayerShape::plain(self.decoder_layers, self.decoder_attention_heads, self.d_model);
@@ -292,6 +287,10 @@ impl ModelConfig for TranslatorConfig {
         let removed = self.pruned_attention_heads.iter();
         let removed = removed.flat_map(|(&attention, pruned)| named(attention, pruned)).collect();
         self.unpruned_layout().with_removed(removed)
+    }
+
+    fn dropout(&self) -> DropoutRates {
+        DropoutRates { hidden: self.dropout, attention: 0.0, classifier: 0.0 }
     }
 
     fn projections(&self, attention: Attention, layer: usize) -> Projections {

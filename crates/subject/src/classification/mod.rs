@@ -1,8 +1,8 @@
 //! Classification: accuracy, F1 or Matthews correlation.
 mod data;
 mod encoder;
-mod learner;
 pub(crate) mod memory;
+mod objective;
 mod scorer;
 mod spec;
 mod texts;
@@ -33,7 +33,6 @@ use crate::precision::{Bytes, Models};
 use crate::reading::Reading;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
-use crate::tune::{FineTuned, FineTuning};
 use scorer::Decisions;
 use spec::{ClassificationSpec, MetricName};
 use texts::Texts;
@@ -126,23 +125,6 @@ impl Task for Classification {
 
     fn sha256(examples: &Vec<Example>) -> String {
         data::sha256(examples)
-    }
-
-    fn train(
-        described: &Described<Self>,
-        machine: &Machine,
-        results: &Path,
-        again: bool,
-    ) -> Result<PathBuf, Error> {
-        crate::train::train(described, machine, results, again)
-    }
-
-    fn fine_tune(
-        described: &Described<Self>,
-        machine: &Machine,
-        tuning: &FineTuning,
-    ) -> Result<FineTuned, Error> {
-        crate::tune::fine_tune(described, machine, tuning)
     }
 
     fn load(

@@ -5,17 +5,16 @@ use core_masking::Classifier;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
 use serde_json::json;
-use stats::classification::ClassificationMetric;
 use tch::Kind;
 use training::{AdamSettings, Machine};
 
-use super::encoder::FineTuningSpec;
-use super::learner::ClassifierLearner;
+use super::objective::FineTuningObjective;
 use super::spec::ClassificationSpec;
 use super::texts::Texts;
 use super::{Classification, check_tokenizer, data, metric};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
+use crate::learner::TaskLearner;
 use crate::task::Described;
 use crate::train::{Recipe, Trained};
 
@@ -25,7 +24,7 @@ const EPSILON: f64 = 1e-8;
 
 impl Trained for Classification {
     type Tokenizer = ClassifierTokenizer;
-    type Learner = ClassifierLearner;
+    type Objective = FineTuningObjective;
 
     const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training", "labels", "score"];
 
@@ -80,12 +79,13 @@ impl Trained for Classification {
         base: Option<&Checkpoint>,
         tokenizer: &ClassifierTokenizer,
         machine: &Machine,
-    ) -> Result<ClassifierLearner, Error> {
-        let (spec, (settings, metric)) = (&described.spec, trained(described)?);
+    ) -> Result<TaskLearner<FineTuningObjective>, Error> {
+        let (spec, objective) = (&described.spec, objective(described)?);
+        let seed = objective.settings.seed;
         let (labels, options) = (&spec.data.labels, (Kind::Float, machine.device));
         let model = match (base, &spec.model) {
             (Some(base), _) => {
-                let pretrained = Classifier::load_pretrained(&base.folder, labels, settings.seed, options)?;
+                let pretrained = Classifier::load_pretrained(&base.folder, labels, seed, options)?;
                 check_tokenizer(&base.folder, tokenizer, &pretrained.model)?;
                 if !pretrained.new.is_empty() && !machine.quiet {
                     eprintln!(
@@ -98,26 +98,25 @@ impl Trained for Classification {
             }
             (None, Some(model)) => {
                 let config = model.config_of_all(spec.tokenizer, labels, tokenizer.vocabulary_size());
-                model.open_heads.of_model(Classifier::random(config, settings.seed, options)?)?
+                model.open_heads.of_model(Classifier::random(config, seed, options)?)?
             }
             (None, None) => return Err(Error::NotTrained { name: described.name.clone() }),
         };
-        ClassifierLearner::new(&model, settings, metric)
+        TaskLearner::new(&model, objective)
     }
 
     fn resume(
         described: &Described<Self>,
         folder: &Path,
         machine: &Machine,
-    ) -> Result<ClassifierLearner, Error> {
-        let (settings, metric) = trained(described)?;
-        ClassifierLearner::load(folder, machine.device, settings, metric)
+    ) -> Result<TaskLearner<FineTuningObjective>, Error> {
+        let model = Classifier::load(folder, (Kind::Float, machine.device))?;
+        TaskLearner::new(&model, objective(described)?)
     }
 }
 
-/// How it is trained, and how it is scored.
-fn trained(described: &Described<Classification>) -> Result<(FineTuningSpec, ClassificationMetric), Error> {
+fn objective(described: &Described<Classification>) -> Result<FineTuningObjective, Error> {
     let Described { name, spec, .. } = described;
     let settings = spec.training.ok_or_else(|| Error::NotTrained { name: name.clone() })?;
-    Ok((settings, metric(spec, &spec.data.labels)?))
+    Ok(FineTuningObjective { settings, metric: metric(spec, &spec.data.labels)? })
 }

@@ -1,8 +1,8 @@
 //! Language modelling: nats a token of documents, and choices between continuations.
 mod data;
-mod learner;
 pub(crate) mod memory;
 mod model;
+mod objective;
 mod rows;
 mod scorer;
 mod spec;
@@ -36,7 +36,6 @@ use crate::precision::{Bytes, Models};
 use crate::reading::Reading;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
-use crate::tune::{FineTuned, FineTuning};
 use data::Texts;
 use model::Symbols;
 use rows::{Rows, SegmentsOf, Windowing};
@@ -115,23 +114,6 @@ impl Task for LanguageModelling {
 
     fn sha256(texts: &Texts) -> String {
         texts.sha256()
-    }
-
-    fn train(
-        described: &Described<Self>,
-        machine: &Machine,
-        results: &Path,
-        again: bool,
-    ) -> Result<PathBuf, Error> {
-        crate::train::train(described, machine, results, again)
-    }
-
-    fn fine_tune(
-        described: &Described<Self>,
-        machine: &Machine,
-        tuning: &FineTuning,
-    ) -> Result<FineTuned, Error> {
-        crate::tune::fine_tune(described, machine, tuning)
     }
 
     fn load(

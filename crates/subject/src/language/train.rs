@@ -9,12 +9,12 @@ use training::{AdamSettings, Machine};
 
 use super::LanguageModelling;
 use super::data::Texts;
-use super::learner::LanguageLearner;
 use super::model::{DecoderSpec, PretrainingSpec, Symbols, TokenKind, TokenizerSpec};
 use super::rows::{Rows, Windowing};
 use super::spec::{LanguageSpec, SegmentKind};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
+use crate::learner::TaskLearner;
 use crate::task::Described;
 use crate::train::{Recipe, Trained};
 
@@ -23,7 +23,7 @@ const EPSILON: f64 = 1e-8;
 
 impl Trained for LanguageModelling {
     type Tokenizer = LanguageTokenizer;
-    type Learner = LanguageLearner;
+    type Objective = PretrainingSpec;
 
     const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training"];
 
@@ -95,20 +95,21 @@ impl Trained for LanguageModelling {
         _: Option<&Checkpoint>,
         tokenizer: &LanguageTokenizer,
         machine: &Machine,
-    ) -> Result<LanguageLearner, Error> {
+    ) -> Result<TaskLearner<PretrainingSpec>, Error> {
         let (model, settings) = trained(described)?;
         let symbols = Symbols { begin: tokenizer.begin(), end: tokenizer.end() };
         let config = model.config_of_all(tokenizer.vocabulary_size(), symbols);
         let whole = LanguageModel::random(config, settings.seed, (Kind::Float, machine.device))?;
-        LanguageLearner::new(&model.open_heads.of_model(whole)?, settings)
+        TaskLearner::new(&model.open_heads.of_model(whole)?, settings)
     }
 
     fn resume(
         described: &Described<Self>,
         folder: &Path,
         machine: &Machine,
-    ) -> Result<LanguageLearner, Error> {
-        LanguageLearner::load(folder, machine.device, trained(described)?.1)
+    ) -> Result<TaskLearner<PretrainingSpec>, Error> {
+        let model = LanguageModel::load(folder, (Kind::Float, machine.device))?;
+        TaskLearner::new(&model, trained(described)?.1)
     }
 }
 

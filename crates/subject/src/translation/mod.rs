@@ -1,8 +1,8 @@
 //! Translation: beam search, BLEU.
 mod data;
 mod files;
-mod learner;
 pub(crate) mod memory;
+mod objective;
 mod pairs;
 mod scorer;
 mod spec;
@@ -38,7 +38,6 @@ use crate::precision::Bytes;
 use crate::reading::Reading;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
-use crate::tune::{FineTuned, FineTuning};
 use pairs::Pairs;
 use scorer::Sentences;
 use spec::{DecodingSpec, TranslationSpec};
@@ -126,25 +125,6 @@ impl Task for Translation {
         data::sha256(text)
     }
 
-    fn train(
-        described: &Described<Self>,
-        machine: &Machine,
-        results: &Path,
-        again: bool,
-    ) -> Result<PathBuf, Error> {
-        crate::train::train(described, machine, results, again)
-    }
-
-    fn fine_tune(
-        described: &Described<Self>,
-        machine: &Machine,
-        tuning: &FineTuning,
-    ) -> Result<FineTuned, Error> {
-        crate::tune::fine_tune(described, machine, tuning)
-    }
-
-    /// A folder as it comes from a hub, or one that was trained here, perhaps for another subject: that is without
-    /// settings of generation.
     fn load(
         described: &Described<Self>,
         machine: &Machine,

@@ -10,11 +10,11 @@ use tch::Kind;
 use training::{AdamSettings, Keep, Machine};
 
 use super::Translation;
-use super::learner::TranslatorLearner;
 use super::pairs::Pairs;
 use super::spec::{ModelSpec, TrainingSpec, TranslationSpec};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
+use crate::learner::TaskLearner;
 use crate::task::Described;
 use crate::train::{Recipe, Trained};
 
@@ -23,7 +23,7 @@ const EPSILON: f64 = 1e-9;
 
 impl Trained for Translation {
     type Tokenizer = SubwordTokenizer;
-    type Learner = TranslatorLearner;
+    type Objective = TrainingSpec;
 
     const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training"];
 
@@ -86,19 +86,20 @@ impl Trained for Translation {
         _: Option<&Checkpoint>,
         tokenizer: &SubwordTokenizer,
         machine: &Machine,
-    ) -> Result<TranslatorLearner, Error> {
+    ) -> Result<TaskLearner<TrainingSpec>, Error> {
         let (model, settings) = trained(described)?;
         let config = model.config_of_all(tokenizer);
         let whole = Translator::random(config, settings.seed, (Kind::Float, machine.device))?;
-        TranslatorLearner::new(&model.open_heads.of_model(whole)?, settings)
+        TaskLearner::new(&model.open_heads.of_model(whole)?, settings)
     }
 
     fn resume(
         described: &Described<Self>,
         folder: &Path,
         machine: &Machine,
-    ) -> Result<TranslatorLearner, Error> {
-        TranslatorLearner::load(folder, machine.device, trained(described)?.1)
+    ) -> Result<TaskLearner<TrainingSpec>, Error> {
+        let model = Translator::load(folder, (Kind::Float, machine.device))?;
+        TaskLearner::new(&model, trained(described)?.1)
     }
 }
 

@@ -1,67 +1,24 @@
-//! A language model in training.
+//! What training a language model minimises.
 use std::convert::Infallible;
 use std::f64::consts::PI;
-use std::path::Path;
 
 use core_masking::language_model::training_loss;
-use core_masking::{GatedModel, Gates, HeadLayout, LanguageModel, ModelDropout, Weights};
+use core_masking::{Gates, LanguageModel, ModelDropout};
 use corpus::batches::{length_sorted, shuffled};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use tch::{Device, Kind, Tensor};
-use training::{GatedLearner, Learner, Validation, trainable};
+use tch::{Kind, Tensor};
+use training::Validation;
 
 use super::model::{BlockSpec, PretrainingSpec};
 use super::rows::{BATCH_TOKENS, Rows};
 use crate::error::Error;
+use crate::learner::Objective;
 
-/// A language model in training.
-#[derive(Debug)]
-pub(crate) struct LanguageLearner {
-    settings: PretrainingSpec,
-    model: LanguageModel,
-    open: Gates,
-    dropout: ModelDropout,
-}
-
-impl LanguageLearner {
-    /// On a copy of the model's weights.
-    pub(super) fn new(model: &LanguageModel, settings: PretrainingSpec) -> Result<Self, Error> {
-        Self::on(model, trainable(model.weights(), &[]), settings)
-    }
-
-    /// The model in the folder of an epoch.
-    pub(super) fn load(folder: &Path, device: Device, settings: PretrainingSpec) -> Result<Self, Error> {
-        Self::new(&LanguageModel::load(folder, (Kind::Float, device))?, settings)
-    }
-
-    fn on(model: &LanguageModel, weights: Weights, settings: PretrainingSpec) -> Result<Self, Error> {
-        let open = Gates::open(&model.layout(), model.options());
-        let model = LanguageModel::new(model.config().clone(), weights)?;
-        Ok(Self { settings, model, open, dropout: ModelDropout::OFF })
-    }
-}
-
-impl Learner for LanguageLearner {
+impl Objective for PretrainingSpec {
+    type Model = LanguageModel;
     type Examples = Rows;
     type Outcome = Infallible;
-    type Error = Error;
-
-    fn share(&self) -> Result<Self, Error> {
-        Self::on(&self.model, self.model.weights().share(), self.settings)
-    }
-
-    fn weights(&self) -> &Weights {
-        self.model.weights()
-    }
-
-    fn save(&self, folder: &Path) -> Result<(), Error> {
-        Ok(self.model.save(folder)?)
-    }
-
-    fn begin_epoch(&mut self, seed: u64) {
-        self.dropout = ModelDropout::new(self.model.config().dropout(), seed);
-    }
 
     fn tokens(split: &Rows, row: usize) -> usize {
         split.tokens(row).len() - 1
@@ -71,23 +28,31 @@ impl Learner for LanguageLearner {
         rows.iter().map(|&row| split.predictions(row)).sum()
     }
 
-    fn loss(&self, split: &Rows, rows: &[usize]) -> Result<Tensor, Error> {
-        self.loss_under(split, rows, &self.open)
+    fn loss(
+        &self,
+        model: &LanguageModel,
+        split: &Rows,
+        rows: &[usize],
+        gates: &Gates,
+        dropout: &ModelDropout,
+    ) -> Result<Tensor, Error> {
+        Ok(training_loss(model, &split.batch(model, rows)?, gates, dropout))
     }
 
-    fn validate(&self, split: &Rows, rows: &[usize]) -> Result<Validation<Infallible>, Error> {
-        self.validate_under(split, rows, &self.open)
-    }
-
-    /// The loss says all.
-    fn score(&self, _: &[Infallible]) -> Result<Option<f64>, Error> {
-        Ok(None)
+    fn validate(
+        model: &LanguageModel,
+        split: &Rows,
+        rows: &[usize],
+        gates: &Gates,
+    ) -> Result<Validation<Infallible>, Error> {
+        let nats = model.prediction_nats(&split.batch(model, rows)?, gates, &ModelDropout::OFF);
+        Ok(Validation { loss: nats.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() })
     }
 
     fn batches(&self, train: &Rows, seed: u64) -> Vec<Vec<usize>> {
-        match self.settings.blocks {
+        match self.blocks {
             Some(blocks) => drawn(blocks, train.len(), seed),
-            None => shuffled(&lengths(train), self.settings.batch_tokens.unwrap_or(BATCH_TOKENS), seed),
+            None => shuffled(&lengths(train), self.batch_tokens.unwrap_or(BATCH_TOKENS), seed),
         }
     }
 
@@ -96,28 +61,7 @@ impl Learner for LanguageLearner {
     }
 
     fn learning_rate(&self, step: usize, steps: usize) -> f64 {
-        cosine(&self.settings, step, steps)
-    }
-}
-
-impl GatedLearner for LanguageLearner {
-    fn layout(&self) -> HeadLayout {
-        self.model.layout()
-    }
-
-    fn loss_under(&self, split: &Rows, rows: &[usize], gates: &Gates) -> Result<Tensor, Error> {
-        Ok(training_loss(&self.model, &split.batch(&self.model, rows)?, gates, &self.dropout))
-    }
-
-    fn validate_under(
-        &self,
-        split: &Rows,
-        rows: &[usize],
-        gates: &Gates,
-    ) -> Result<Validation<Infallible>, Error> {
-        let batch = split.batch(&self.model, rows)?;
-        let nats = self.model.prediction_nats(&batch, gates, &ModelDropout::OFF);
-        Ok(Validation { loss: nats.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() })
+        cosine(self, step, steps)
     }
 }
 
