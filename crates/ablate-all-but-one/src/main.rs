@@ -19,8 +19,8 @@ const EXPERIMENT: &str = "ablate-all-but-one";
 
 /// Masks all heads of a layer but one and scores the test set (Tables 2 and 3; with --select-on 5 and 6).
 ///
-/// Writes a row for each head that is kept as soon as it is scored, and continues what a killed run has left. Results that
-/// are there are used, and those that are missing are measured; --again measures all anew.
+/// Writes a row for each head that is kept soon after it is scored, and resumes a killed run. Existing results are used
+/// and missing ones are measured; --again measures everything again.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {

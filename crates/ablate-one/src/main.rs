@@ -11,13 +11,13 @@ use subject::{Description, Scored};
 
 /// Masks one head at a time and scores the test set (Table 1).
 ///
-/// Writes a row for each head as soon as it is scored, and continues what a killed run has left. Results that are there are
-/// used, and those that are missing are measured; --again measures all anew.
+/// Writes a row for each head soon after it is scored, and resumes a killed run. Existing results are used and missing
+/// ones are measured; --again measures everything again.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
-    /// Attention type whose heads are looked at: enc-enc, enc-dec, dec-dec, self, all, or paper: that of Table 1, which is
-    /// enc-enc of translators and self of other models
+    /// Attention type whose heads are looked at: enc-enc, enc-dec, dec-dec, self, all, or paper: that of Table 1, which
+    /// is enc-enc of translators and self of other models
     #[arg(long, value_name = "TYPE", default_value = "all")]
     attention: Selection,
 

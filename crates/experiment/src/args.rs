@@ -12,11 +12,13 @@ use crate::error::Error;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Shared options")]
 pub struct SharedArgs {
-    /// Subject to experiment on: a file of `experiments/`, or its name without `.toml`; its model is trained on first use
+    /// Subject to experiment on: a file of `experiments/`, or its name without `.toml`; its model is trained on first
+    /// use
     #[arg(value_name = "SUBJECT")]
     pub subject: PathBuf,
 
-    /// Seed for every random choice; equal seeds give equal files; if absent 1, for tests as before
+    /// Seed for every random choice; equal seeds give equal files; 1 if absent, but tests of existing results keep
+    /// their seed
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
 
@@ -24,7 +26,7 @@ pub struct SharedArgs {
     #[arg(long, value_name = "SPLIT")]
     pub split: Option<String>,
 
-    /// First segments of the split to score, of a split in groups the first of each in proportion; all if absent
+    /// Score only the first N segments of the split; of a split with groups, the first of each in proportion
     #[arg(long, value_name = "N", value_parser = positive)]
     pub limit: Option<usize>,
 
@@ -32,13 +34,14 @@ pub struct SharedArgs {
     #[arg(long, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,
 
-    /// Compute results again that are there, or replace those of another run; the old ones stay until the new ones are
-    /// complete. Results of other experiments that these are made of are used as they are, unless they are of another run
+    /// Compute existing results again, or replace those of another run; the old ones stay until the new ones are
+    /// complete. Results of other experiments that these are made of are used as they are, unless they are of another
+    /// run
     #[arg(long)]
     pub again: bool,
 
-    /// Measure every N-th row only, from the I-th on, into a file of its own, such as 2/8; `just merge` makes the results of
-    /// all shards' files. Any number of shards, one after another or at once; rows that any of them has are used
+    /// Measure only every N-th row, from the I-th on, into a file of its own, such as 2/8; `just merge` joins the files
+    /// of all shards. Any number of shards, one after another or at once; rows that any of them has are used
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
 
@@ -111,8 +114,8 @@ impl SharedArgs {
         self.output.clone().unwrap_or_else(|| description.result_path(&self.results, experiment, scored))
     }
 
-    /// Opens the results at `path`. Results of another run stay as they are, and this one gets a name of its own, unless it
-    /// is to replace them, or `path` was named by --output.
+    /// Opens the results at `path`. Results of another run stay as they are, and this one gets a name of its own,
+    /// unless it is to replace them, or `path` was named by --output.
     ///
     /// # Errors
     /// As for [`RowWriter::open`].
@@ -171,8 +174,8 @@ pub struct MachineArgs {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
 
-    /// Memory that evaluating head sets and measuring heads may take besides the model, such as 500M or 8G; if absent 80 % of
-    /// what the machine or the GPU has free, less the model, or 2G where the system does not tell
+    /// Memory that evaluating head sets and measuring heads may take besides the model, such as 500M or 8G; if absent
+    /// 80 % of what the machine or the GPU has free, less the model, or 2G where the system does not tell
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory: Option<u64>,
 

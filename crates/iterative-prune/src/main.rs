@@ -30,10 +30,10 @@ use search::{Search, SearchArgs};
 
 /// Masks more and more heads, the least important first, and scores the test set (Figures 3, 4 and 6).
 ///
-/// Writes a row for each step as soon as it is scored, and continues what a killed run has left. Results that are there are
-/// used, and those that are missing are measured; --again measures all anew. Curves of several orders and attention types
-/// share a file, with the floor of each type (all its heads masked) and, of orders other than random, the complement: the
-/// order reversed. The model without the heads of a step can be exported. The oracle order is made of the results of
+/// Writes a row for each step soon after it is scored, and resumes a killed run. Existing results are used and missing
+/// ones are measured; --again measures everything again. Curves of several orders and attention types share a file,
+/// with the floor of each type (all its heads masked) and, of orders other than random, the complement: the order
+/// reversed. The model without the heads of a step can be exported. The oracle order is made of the results of
 /// ablate-one for the same model and data, which are measured where they are missing.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
@@ -46,7 +46,8 @@ struct Args {
     #[arg(long, value_delimiter = ',', value_name = "TYPES", default_value = "all")]
     attention: Vec<Selection>,
 
-    /// Heads masked at each step, in percent; as in the paper 10 for translators and 5 for BERT if absent
+    /// Heads masked at each step, in percent; if absent 10 for translators and 5 for other models, as in the paper for
+    /// BERT
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
     step_percent: Option<u64>,
 
@@ -62,8 +63,8 @@ struct Args {
     #[arg(long, value_enum, default_value_t = Unit::Head, conflicts_with = "search")]
     unit: Unit,
 
-    /// Mask as many units of each layer, and as many heads of each group: what is left is a smaller model of the same kind,
-    /// see --export-uniform
+    /// Mask the same number of units in every layer, and of heads in every group, so that a smaller model of the same
+    /// kind is left; see --export-uniform
     #[arg(long, conflicts_with = "search")]
     uniform: bool,
 
@@ -75,9 +76,10 @@ struct Args {
     #[arg(long)]
     rescale: bool,
 
-    /// Train the model on without the heads of each step for so many epochs, its recipe begun anew, and write prune-and-retrain.csv:
-    /// a curve of its own, with the updates that each step has cost. Each step goes on from the intact model, of whose encoder alone
-    /// weights are trained with --attention enc-enc; step 0, which closes no head, is trained on as long
+    /// Train the model further without the heads of each step for this many epochs, restarting its recipe, and write
+    /// prune-and-retrain.csv, a separate curve with the updates spent on each step. Each step starts from the intact
+    /// model; with --attention enc-enc only its encoder is trained. Step 0 closes no head and is trained for as many
+    /// updates
     #[arg(long, value_name = "EPOCHS", conflicts_with_all = ["search", "recompute", "rescale"], value_parser = clap::value_parser!(u64).range(1..=10_000))]
     retrain: Option<u64>,
 
@@ -176,7 +178,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses --shard where a step needs those before it, or a whole curve is asked for, and exports where there is none of them.
+/// Refuses --shard where a step needs those before it, or a whole curve is asked for, and exports where there is none
+/// of them.
 ///
 /// # Errors
 /// If that is so.

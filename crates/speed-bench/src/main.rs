@@ -22,9 +22,9 @@ use timing::{Settling, Timed};
 
 /// Times a model with all its heads and one with the least important ones removed, in turn (Table 4).
 ///
-/// Writes a row for each share of removed heads and each batch size: segments a second, the ratio with its 95 % interval,
-/// the ratio that the multiply-adds predict, parameters and peak memory. Translators search with their beam. A row is timed
-/// until the interval is narrow enough or its time is up.
+/// Writes a row for each share of removed heads and each batch size: segments a second, the ratio with its 95 %
+/// interval, the ratio that the multiply-adds predict, parameters and peak memory. Translators search with their beam.
+/// A row is timed until the interval is narrow enough or its time is up.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -32,11 +32,11 @@ struct Args {
     #[arg(long, value_delimiter = ',', value_name = "PERCENT", default_value = "50", value_parser = clap::value_parser!(u64).range(1..=99))]
     percent: Vec<u64>,
 
-    /// Segments that are computed together; several, separated by commas
+    /// Batch sizes, in segments, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1,4,16,64", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     batch_size: Vec<u64>,
 
-    /// Timed passes of each model at the least; one more before them warms up
+    /// Minimum number of timed passes of each model, after one that warms up
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1_000))]
     repeats: u64,
 
@@ -44,7 +44,7 @@ struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
     width: f64,
 
-    /// Time for each row, in minutes, after which a wider interval has to do
+    /// Longest time for a row, in minutes; after that a wider interval is accepted
     #[arg(long, value_name = "MINUTES", default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     minutes: u64,
 
@@ -200,8 +200,8 @@ fn removed_counts(percents: &[u64], heads: usize) -> anyhow::Result<Vec<usize>> 
     percents.iter().map(count).collect()
 }
 
-/// Largest difference of outputs between a model without heads and one with them masked, in single precision; of outputs
-/// beyond 1 as a share of them.
+/// Largest difference of outputs between a model without heads and one with them masked, in single precision; of
+/// outputs beyond 1 as a share of them.
 const TOLERANCE: f64 = 1e-5;
 
 /// Segments that this is checked on.

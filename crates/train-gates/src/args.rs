@@ -12,31 +12,32 @@ use training::{GateStart, Precision, Pull};
 
 /// Trains gates that close heads, and controls with as many heads (Voita et al. 2019, Figure 7).
 ///
-/// Goes on from the trained model of the subject, with its recipe begun anew: schedule, dropout and label smoothing. The loss has
-/// a term for the expected number of open gates. Writes a row for each number of heads, or each price of one, with the score
-/// beside that of the model before, the heads that stay, and what the gates did in each epoch to `gate-film.csv`. Models
-/// are kept in `<data>/models/<subject>.tuned/`, and a killed run goes on from its last epoch. Results that are there are used,
-/// and those that are missing are computed; --again scores the models anew that are there.
+/// Starts from the trained model of the subject and restarts its recipe: schedule, dropout and label smoothing. The
+/// loss has a term for the expected number of open gates. Writes a row for each number of heads, or each price of one,
+/// with the score beside that of the model before, the heads that stay, and what the gates did in each epoch to
+/// `gate-film.csv`. Models are kept in `<data>/models/<subject>.tuned/`, and a killed run resumes after its last
+/// finished epoch. Existing results are used and missing ones are computed; --again scores existing models again.
 #[derive(Debug, clap::Parser)]
 #[command(version, args_override_self = true)]
 pub struct Args {
-    /// Heads that have gates: those of enc-enc, enc-dec, dec-dec or self attention, all, or paper: those of a translator's
-    /// encoder or of all layers of other models
+    /// Heads that have gates: those of enc-enc, enc-dec, dec-dec or self attention, all, or paper: those of a
+    /// translator's encoder or of all layers of other models
     #[arg(long, value_name = "TYPE", default_value = "paper")]
     pub attention: Selection,
 
-    /// Weights that are trained; if absent those of the encoder where only its heads have gates, as in the paper, else all
+    /// Weights that are trained; if absent those of the encoder where only its heads have gates, as in the paper, else
+    /// all
     #[arg(long, value_enum, value_name = "PART")]
     pub train: Option<Part>,
 
-    /// Heads that are to stay; several, separated by commas; if neither this nor --lambda is given a half, a quarter and an eighth
-    /// of them
+    /// Numbers of heads that are to stay, separated by commas; a half, a quarter and an eighth of them if neither this
+    /// nor --lambda is given
     #[arg(long, value_delimiter = ',', value_name = "N", conflicts_with = "lambda")]
     pub heads: Vec<usize>,
 
-    /// What an open gate costs, in nats per prediction; several, separated by commas. It multiplies the sum over all heads of the
-    /// probability that their gates are open, as in the paper; in the authors' code this sum is divided by the number of
-    /// attention modules with gates, so that a lambda of theirs is as many times as large
+    /// What an open gate costs, in nats per prediction; several, separated by commas. It multiplies the sum over all
+    /// heads of the probability that their gates are open, as in the paper; in the authors' code this sum is divided by
+    /// the number of attention modules with gates, so that a lambda of theirs is as many times as large
     #[arg(long, value_delimiter = ',', value_name = "LAMBDA", value_parser = price)]
     pub lambda: Vec<f64>,
 
@@ -48,13 +49,14 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Start::Open)]
     pub start: Start,
 
-    /// Passes over the training split, for gates and controls; as many as the model was trained for if absent. Which of them
-    /// counts is chosen on the development split, by the loss with closed heads masked and, with --lambda, what open ones cost
+    /// Passes over the training split, for gates and controls; as many as the model was trained for if absent. Which of
+    /// them counts is chosen on the development split, by the loss with closed heads masked and, with --lambda, what
+    /// open ones cost; it is the last for subjects that keep the last
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub epochs: Option<u64>,
 
-    /// What else is trained on for as many updates: with all heads, or with as many as gates leave, chosen otherwise; or trained
-    /// from scratch with those that gates leave; several, separated by commas
+    /// Controls, separated by commas: models trained further for as many updates, with all heads or with as many as the
+    /// gates leave but chosen differently; or trained from scratch with the heads that the gates leave
     #[arg(long = "control", value_enum, value_delimiter = ',', value_name = "CONTROLS")]
     pub controls: Vec<Control>,
 
@@ -62,7 +64,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub random_orders: u64,
 
-    /// Write the model with the closed heads cut out of its weights to this folder; with one number of heads or one price
+    /// Write the model with the closed heads cut out of its weights to this folder; with one number of heads or one
+    /// price
     #[arg(long, value_name = "DIR")]
     pub export: Option<PathBuf>,
 
@@ -110,7 +113,8 @@ pub enum Control {
     Random,
     /// Those stay that gates would close first
     Complement,
-    /// Those stay that gates leave, in a new model that never had the others, trained for the epochs of the model and for --epochs
+    /// Those stay that gates leave, in a new model that never had the others, trained for the epochs of the model and
+    /// for --epochs
     Scratch,
 }
 

@@ -8,9 +8,9 @@ use subject::Description;
 
 /// Trains the model of a subject.
 ///
-/// Does nothing if the model is there, and goes on where a killed run stopped. The model is kept as a Hugging Face
-/// folder in `<data>/models/<subject>/`, each epoch in `epochs/` below it, once training is complete, and the training curve in
-/// `<results>/<subject>/training.csv`.
+/// Does nothing if the model is there, and resumes a killed run. Once training is complete the model is kept as a
+/// Hugging Face folder in `<data>/models/<subject>/`, with the epochs that `[dynamics]` names in `epochs/` below it
+/// (all of them without that section), and the training curve in `<results>/<subject>/training.csv`.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -18,7 +18,7 @@ struct Args {
     #[arg(value_name = "SUBJECT")]
     subject: PathBuf,
 
-    /// Train anew; the finished model stays until the new one is complete
+    /// Train again; the finished model stays until the new one is complete
     #[arg(long)]
     again: bool,
 

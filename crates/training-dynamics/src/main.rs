@@ -17,9 +17,9 @@ use training::{Machine, TrainingCheckpoint, stop};
 
 /// Masks more and more heads of each checkpoint of the training, the least important first (Figure 5).
 ///
-/// The subject's file says in [dynamics] which epochs and steps training keeps; without that section all epochs are. Writes
-/// a row for each step of a checkpoint's curve as soon as it is scored, and continues what a killed run has left. Results that
-/// are there are used, and those that are missing are measured; --again measures all anew.
+/// The subject's file says in [dynamics] which epochs and steps training keeps; without that section all epochs are.
+/// Writes a row for each step of a checkpoint's curve soon after it is scored, and resumes a killed run. Existing
+/// results are used and missing ones are measured; --again measures everything again.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
