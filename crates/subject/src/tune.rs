@@ -67,7 +67,8 @@ pub struct FineTuning {
 /// A model that was trained on.
 #[derive(Debug)]
 pub struct FineTuned {
-    /// The epoch that counts, which was chosen on the development split unless the subject keeps the last.
+    /// The epoch that counts, which was chosen on the development split unless the subject keeps the last, or a number of heads
+    /// was wanted of gates.
     pub row: TrainingRow,
     /// Updates until the end.
     pub steps: usize,
@@ -126,7 +127,12 @@ pub(crate) fn fine_tune<T: Trained>(
     let digest = format!("{:x}", Sha256::digest(settings.to_string()));
     let name = format!("{}.tuned/{}-{}", described.name, tuning.name, &digest[..12]);
     let curve = curve_of(&machine.model_folder(&name));
-    let last = [tuning.epochs];
+    let (keep, stay) = match &tuning.gating {
+        // before the last epoch the gates are on their way to the number that is wanted
+        Gating::Trained(GateTraining { pull: Pull::Heads(_), .. }) => (Keep::Last, vec![tuning.epochs]),
+        Gating::Trained(_) => (recipe.keep, vec![tuning.epochs]),
+        Gating::Fixed(_) => (recipe.keep, Vec::new()),
+    };
     let plan = TrainingPlan {
         name: &name,
         path: &described.path,
@@ -137,14 +143,14 @@ pub(crate) fn fine_tune<T: Trained>(
         epochs: tuning.epochs,
         clip_norm: recipe.clip_norm,
         adam: recipe.adam,
-        keep: recipe.keep,
-        stay: Some(Stay { epochs: &last, steps: &[] }),
+        keep,
+        stay: Some(Stay { epochs: &stay, steps: &[] }),
     };
     if !plan.is_finished::<Error>(&[])? {
         run(described, machine, &plan, (tuning, &base))?;
     }
     let rows: Vec<TrainingRow> = read_complete(&curve)?;
-    let kept = match recipe.keep {
+    let kept = match keep {
         Keep::Best => rows.iter().rfind(|row| row.best),
         Keep::Last => rows.last(),
     };

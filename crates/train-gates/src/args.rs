@@ -5,7 +5,7 @@ use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 use core_masking::HeadLayout;
 use experiment::{EstimateArgs, Export, Selection, SharedArgs, has_duplicates};
-use records::Method;
+use records::{GateRow, Method, Scope};
 use significance::TestArgs;
 use subject::{Description, TrainedPart};
 use training::{GateStart, Precision, Pull};
@@ -51,7 +51,8 @@ pub struct Args {
 
     /// Passes over the training split, for gates and controls; as many as the model was trained for if absent. Which of
     /// them counts is chosen on the development split, by the loss with closed heads masked and, with --lambda, what
-    /// open ones cost; it is the last for subjects that keep the last
+    /// open ones cost; it is the last for subjects that keep the last, and of gates with --heads, which are still on their
+    /// way to the number before
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub epochs: Option<u64>,
 
@@ -113,6 +114,8 @@ pub enum Control {
     Random,
     /// Those stay that gates would close first
     Complement,
+    /// Those stay that gates leave, and the others are closed from the first update on: what their choice is worth by itself
+    Chosen,
     /// Those stay that gates leave, in a new model that never had the others, trained for the epochs of the model and
     /// for --epochs
     Scratch,
@@ -125,6 +128,7 @@ impl Control {
             Self::Importance => Method::Importance,
             Self::Random => Method::Random,
             Self::Complement => Method::Complement,
+            Self::Chosen => Method::Chosen,
             Self::Scratch => Method::Scratch,
         }
     }
@@ -191,6 +195,24 @@ impl Args {
             format!("subject `{name}` is not trained here, so that there is no recipe to train gates by")
         })?;
         Ok(self.epochs.map_or(trained, |epochs| epochs as usize))
+    }
+
+    /// What the heads with gates are called: `all` where the model has no others.
+    ///
+    /// # Errors
+    /// If there is no such name.
+    pub fn scope(&self, layout: &HeadLayout) -> anyhow::Result<Scope> {
+        if layout.types().count() == 1 { Ok(Scope::All) } else { Ok(self.attention.name(layout).parse()?) }
+    }
+
+    /// Whether a row is among those that are asked for; `pulls`: what closes the gates of each model.
+    pub fn holds(&self, row: &GateRow, scope: Scope, pulls: &[Pull]) -> bool {
+        let is_method = row.method == Method::Gates || self.asks_for(row.method);
+        let is_point = pulls.iter().any(|pull| match pull {
+            Pull::Lambda(lambda) => row.lambda == Some(*lambda),
+            Pull::Heads(open) => row.target == Some(*open),
+        });
+        row.attention == scope && is_method && (is_point || row.method != Method::Gates)
     }
 
     /// Name of the result file: with the heads that have gates, unless these are the paper's.

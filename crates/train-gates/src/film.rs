@@ -13,13 +13,14 @@ const NAME: &str = "gate-film";
 pub struct Film(RowWriter<GateFilmRow>);
 
 impl Film {
-    /// Opens the film beside the results at `path`.
+    /// Opens the film beside the results at `path`; `points`: the rows of the models whose gates are trained.
     ///
     /// # Errors
     /// If it cannot be read or written.
     pub fn open(
         path: &Path,
         identity: &Identity,
+        points: &[GateRow],
         shared: &SharedArgs,
         machine: &Machine,
     ) -> anyhow::Result<Self> {
@@ -32,7 +33,8 @@ impl Film {
         let identity = Identity { experiment: NAME.to_owned(), ..identity.clone() };
         let signature = Signature::new(identity, machine.provenance());
         let OpenRows { mut writer, .. } = shared.open_rows::<GateFilmRow>(&path, &signature)?;
-        writer.renew(|_| true);
+        let is_of = |row: &GateFilmRow, own: &GateRow| row.gates == own.attention && row.point == own.point();
+        writer.renew(|row| points.iter().any(|own| is_of(row, own)));
         Ok(Self(writer))
     }
 

@@ -1,4 +1,5 @@
 //! The experiment: models that gates make, and their controls, each with its row.
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use anyhow::Context;
@@ -9,7 +10,7 @@ use subject::{FineTuned, Scored, Subject};
 use training::{Pull, stop};
 
 use crate::film::Film;
-use crate::tuning::{Choice, Tuner};
+use crate::tuning::{Asked, Choice, Tuner};
 
 /// What all rows have in common.
 pub struct GateExperiment<'a> {
@@ -58,46 +59,63 @@ impl GateExperiment<'_> {
         film.finish()
     }
 
-    /// Trains each control on that has no row: with all heads, or with as many as gates have left for each of `pulls`.
+    /// Trains each control further that has no row: with all heads, or with as many as gates have left for each of `pulls`.
     pub fn control(&self, pulls: &[Pull], rows: &mut MeasuredRows<GateRow>) -> anyhow::Result<()> {
-        for choice in self.controls(pulls, rows)? {
-            if rows.is_due(&self.tuner.row_of(&choice)) {
+        if self.tuner.args.asks_for(Method::Ungated) && rows.is_due(&self.tuner.row_of(&Choice::All)) {
+            self.measure(&Choice::All, &self.tuner.tune(&Choice::All)?, rows)?;
+        }
+        let by_importance = OnceCell::new();
+        for &pull in pulls {
+            let key = self.tuner.row_of(&Choice::Gates(pull)).key();
+            let row = rows.rows().find(|row| row.key() == key).context("gates have left no row")?.clone();
+            for asked in self.asked(pull, &row) {
+                if !rows.is_due(&self.tuner.row_of_asked(&asked)) {
+                    continue;
+                }
+                let closed = self.closed(&asked, &row, &by_importance)?;
+                let choice = Choice::Closed { asked, closed };
                 self.measure(&choice, &self.tuner.tune(&choice)?, rows)?;
             }
         }
         Ok(())
     }
 
-    /// The controls that are asked for.
-    fn controls(&self, pulls: &[Pull], rows: &MeasuredRows<GateRow>) -> anyhow::Result<Vec<Choice>> {
-        let (args, heads) = (self.tuner.args, self.tuner.heads);
-        let mut choices = Vec::from_iter(args.asks_for(Method::Ungated).then_some(Choice::All));
-        let by_importance =
-            if args.asks_for(Method::Importance) { self.by_importance()? } else { Vec::new() };
-        for &pull in pulls {
-            let key = self.tuner.row_of(&Choice::Gates(pull)).key();
-            let row = rows.rows().find(|row| row.key() == key).context("gates have left no row")?;
-            let closed = heads.len() - row.kept;
-            let mut add = |method, seed, order: &[HeadId]| {
-                let closed = order.iter().take(closed).copied().collect();
-                choices.push(Choice::Closed { method, seed, closed });
-            };
-            if args.asks_for(Method::Importance) {
-                add(Method::Importance, None, &by_importance);
+    /// The controls of gates, `row`, that have as many heads.
+    fn asked(&self, pull: Pull, row: &GateRow) -> Vec<Asked> {
+        let args = self.tuner.args;
+        let one = |method: Method, of: Option<Pull>| Asked { method, seed: None, kept: row.kept, of };
+        let mut asked = vec![one(Method::Importance, None)];
+        asked.extend(args.random_seeds().map(|seed| Asked { seed: Some(seed), ..one(Method::Random, None) }));
+        asked.extend(
+            [Method::Complement, Method::Chosen, Method::Scratch].map(|method| one(method, Some(pull))),
+        );
+        asked.retain(|asked| args.asks_for(asked.method));
+        asked
+    }
+
+    /// The heads that are closed in a control of gates, `row`.
+    fn closed(
+        &self,
+        asked: &Asked,
+        row: &GateRow,
+        by_importance: &OnceCell<Vec<HeadId>>,
+    ) -> anyhow::Result<HeadSet> {
+        let heads = self.tuner.heads;
+        let first = |order: &[HeadId]| order.iter().take(heads.len() - row.kept).copied().collect();
+        match (asked.method, asked.seed, asked.of) {
+            (Method::Random, Some(seed), _) => Ok(first(&random_order(heads, seed))),
+            (Method::Complement, _, Some(pull)) => Ok(first(&self.tuner.last_to_close(pull)?)),
+            (Method::Importance, ..) => {
+                if by_importance.get().is_none() {
+                    let _ = by_importance.set(self.by_importance()?);
+                }
+                Ok(first(by_importance.get().map_or(&[], Vec::as_slice)))
             }
-            for seed in args.random_seeds().filter(|_| args.asks_for(Method::Random)) {
-                add(Method::Random, Some(seed), &random_order(heads, seed));
-            }
-            if args.asks_for(Method::Complement) {
-                add(Method::Complement, None, &self.tuner.last_to_close(pull)?);
-            }
-            if args.asks_for(Method::Scratch) {
+            _ => {
                 let kept: HeadSet = row.kept_heads.parse()?;
-                let closed: Vec<HeadId> = heads.iter().copied().filter(|&id| !kept.contains(id)).collect();
-                add(Method::Scratch, None, &closed);
+                Ok(heads.iter().copied().filter(|&id| !kept.contains(id)).collect())
             }
         }
-        Ok(choices)
     }
 
     /// The heads by their importance in the model before it is trained on, the least important first.

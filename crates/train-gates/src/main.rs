@@ -13,13 +13,13 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use experiment::{Finished, MeasuredRows, RowPlan};
-use records::{Method, Signature};
+use records::{GateRow, Method, Signature};
 use subject::{Description, Scored};
 
 use args::Args;
 use film::Film;
 use gating::GateExperiment;
-use tuning::Tuner;
+use tuning::{Choice, Tuner};
 
 fn main() -> ExitCode {
     experiment::exit_code(run(&Args::parse()))
@@ -44,7 +44,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         description: &description,
         machine: &machine,
         heads: &heads,
-        scope: args.attention.name(&layout).parse()?,
+        scope: args.scope(&layout)?,
         part: args.part(&layout)?,
         epochs: args.epochs(&description)?,
     };
@@ -57,13 +57,15 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.check_writable(&path)?;
     let base = description.open(&machine, &args.shared.results)?;
 
+    let scope = tuner.scope;
     let gating = GateExperiment { tuner, base: base.as_ref(), scored, dev, estimate };
     let identity = gating.identity()?;
     let plan = RowPlan { families: gating.families(), ..RowPlan::default() };
-    let film = Film::open(&path, &identity, &args.shared, &machine)?;
+    let points: Vec<GateRow> = pulls.iter().map(|&pull| gating.tuner.row_of(&Choice::Gates(pull))).collect();
+    let film = Film::open(&path, &identity, &points, &args.shared, &machine)?;
     let mut rows =
         MeasuredRows::open(&path, identity, base.as_ref(), plan, (&args.shared, &machine, &args.test))?;
-    rows.renew(|_| true);
+    rows.renew(|row| args.holds(row, scope, &pulls));
     gating.train(&pulls, film, &mut rows)?;
     gating.control(&pulls, &mut rows)?;
     let Finished { path, .. } = rows.finish()?;

@@ -6,9 +6,9 @@ use training::{GateTraining, Gating, Machine, Pull};
 
 use crate::args::{Args, Start};
 
-/// Learning rate of the multipliers by which a number of heads is reached. In the hundred steps that a small model has to
-/// spare they come to the size of a loss per prediction.
-const MULTIPLIER_RATE: f64 = 0.02;
+/// What the multiplier by which a number of heads is reached rises by in an update, for each share of the heads that are open
+/// beyond the target. With it gates arrive within some hundred updates, whether a head is worth 0.002 nats per prediction or 0.02.
+const MULTIPLIER_RATE: f64 = 0.2;
 
 /// How the heads of a model were chosen.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +18,19 @@ pub enum Choice {
     /// All stay.
     All,
     /// These are closed.
-    Closed { method: Method, seed: Option<u64>, closed: HeadSet },
+    Closed { asked: Asked, closed: HeadSet },
+}
+
+/// A control with some heads closed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Asked {
+    pub method: Method,
+    /// Of a random choice.
+    pub seed: Option<u64>,
+    /// Number of heads that stay.
+    pub kept: usize,
+    /// What closed the gates whose heads it has, or has none of.
+    pub of: Option<Pull>,
 }
 
 /// Gates of the epoch that counts.
@@ -72,16 +84,32 @@ impl Tuner<'_> {
 
     /// The row of a choice, by its key alone.
     pub fn row_of(&self, choice: &Choice) -> GateRow {
-        let row = GateRow { attention: self.scope, ..GateRow::default() };
         match choice {
-            Choice::Gates(Pull::Lambda(lambda)) => GateRow { lambda: Some(*lambda), ..row },
-            Choice::Gates(Pull::Heads(open)) => GateRow { target: Some(*open), ..row },
-            Choice::All => GateRow { method: Method::Ungated, ..row },
-            Choice::Closed { method, seed, closed } => {
-                let target = Some(self.heads.len() - closed.len());
-                GateRow { method: *method, method_seed: *seed, target, ..row }
-            }
+            Choice::Gates(pull) => self.row_of_pull(*pull),
+            Choice::All => GateRow { method: Method::Ungated, ..self.empty_row() },
+            Choice::Closed { asked, .. } => self.row_of_asked(asked),
         }
+    }
+
+    /// The row of a control, by its key alone.
+    pub fn row_of_asked(&self, asked: &Asked) -> GateRow {
+        let Asked { method, seed: method_seed, kept, of } = *asked;
+        let row = match of {
+            Some(pull) => self.row_of_pull(pull),
+            None => GateRow { target: Some(kept), ..self.empty_row() },
+        };
+        GateRow { method, method_seed, ..row }
+    }
+
+    fn row_of_pull(&self, pull: Pull) -> GateRow {
+        match pull {
+            Pull::Lambda(lambda) => GateRow { lambda: Some(lambda), ..self.empty_row() },
+            Pull::Heads(open) => GateRow { target: Some(open), ..self.empty_row() },
+        }
+    }
+
+    fn empty_row(&self) -> GateRow {
+        GateRow { attention: self.scope, ..GateRow::default() }
     }
 
     /// The row of a choice with all but scores.
@@ -93,6 +121,10 @@ impl Tuner<'_> {
             Some(heads.into_iter().filter(|&id| !closed.contains(id)).count())
         };
         let row = self.row_of(choice);
+        let price = match choice {
+            Choice::Gates(Pull::Lambda(lambda)) => lambda * kept.len() as f64,
+            _ => 0.0,
+        };
         let expected = gates(tuned).map(|gates| gates.expected_open().double_value(&[]));
         GateRow {
             kept: kept.len(),
@@ -101,7 +133,7 @@ impl Tuner<'_> {
             kept_enc_dec: of_type(core_masking::Attention::EncDec),
             kept_dec_dec: of_type(core_masking::Attention::DecDec),
             kept_self: of_type(core_masking::Attention::SelfAttention),
-            dev_loss: tuned.row.dev_loss - row.lambda.unwrap_or_default() * kept.len() as f64,
+            dev_loss: tuned.row.dev_loss - price,
             epoch: tuned.row.epoch,
             steps: tuned.steps,
             gap: expected.map(|expected| expected - kept.len() as f64),

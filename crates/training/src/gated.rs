@@ -80,7 +80,7 @@ impl<L: GatedLearner> Gated<L> {
         let own = model.weights().iter().map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()));
         let weights = match &state {
             State::Fixed(_) => Weights::from_tensors(own),
-            State::Trained(gates) => Weights::from_tensors(own.chain(gates.named())),
+            State::Trained(gates) => Weights::from_tensors(own.chain([gates.named()])),
         };
         Self { layout: model.layout(), model, state, weights }
     }

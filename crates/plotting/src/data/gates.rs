@@ -67,9 +67,12 @@ impl Gates {
         rows
     }
 
-    /// The model that a method made with as many heads as this one has.
-    pub fn with_as_many(&self, row: &GateRow, method: Method) -> Option<&GateRow> {
-        self.of(row.attention, method).into_iter().find(|other| other.kept == row.kept)
+    /// The model that a method made beside one of gates: with as many heads, and where these hang on the gates, of the same.
+    pub fn beside(&self, row: &GateRow, method: Method) -> Option<&GateRow> {
+        let hangs_on_gates = matches!(method, Method::Chosen | Method::Complement | Method::Scratch);
+        let is_of =
+            |other: &GateRow| !hangs_on_gates || (other.lambda, other.target) == (row.lambda, row.target);
+        self.of(row.attention, method).into_iter().find(|other| other.kept == row.kept && is_of(other))
     }
 
     /// What was trained, for captions: which weights, for how long.
@@ -98,15 +101,15 @@ pub struct Film {
 impl Film {
     /// Reads a file of `gate-film`: of its models the one whose gates are closed most in the end.
     pub fn read(mut file: ResultFile) -> Result<Self> {
-        let mut films: BTreeMap<String, BTreeMap<usize, Vec<GateFilmRow>>> = BTreeMap::new();
+        let mut films: BTreeMap<(Scope, String), BTreeMap<usize, Vec<GateFilmRow>>> = BTreeMap::new();
         for row in file.rows::<GateFilmRow>(FILM)? {
-            films.entry(row.point.clone()).or_default().entry(row.epoch).or_default().push(row);
+            films.entry((row.gates, row.point.clone())).or_default().entry(row.epoch).or_default().push(row);
         }
         let open = |epochs: &BTreeMap<usize, Vec<GateFilmRow>>| {
             epochs.values().last().into_iter().flatten().map(|row| row.p_open).sum::<f64>()
         };
         let most = films.into_iter().min_by(|(_, one), (_, other)| open(one).total_cmp(&open(other)));
-        let (point, epochs) = most.with_context(|| format!("`{}` has no rows", file.path.display()))?;
+        let ((_, point), epochs) = most.with_context(|| format!("`{}` has no rows", file.path.display()))?;
         Ok(Self { file, point, epochs: epochs.into_values().collect() })
     }
 

@@ -10,7 +10,7 @@ use crate::chart::{At, Axis, COLUMN, Cell, Chart, Entry, Layer, Mark, Panel, Sha
 use crate::data::functions::Functions;
 use crate::data::gates::{Gates, by_layer, kept, percent};
 use crate::data::pruning::interval;
-use crate::palette::{BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, VERMILLION};
+use crate::palette::{BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use crate::paper::{ENCODER_HEADS, Paper};
 use crate::scale::extent;
 use crate::table::{self, Row, Table};
@@ -35,6 +35,7 @@ fn look(method: Method) -> (Style, Mark) {
         Method::Importance => (VERMILLION, 0.9, Shape::Square),
         Method::Random => (SILVER, 0.6, Shape::Triangle),
         Method::Complement => (ORANGE, 0.7, Shape::Wedge),
+        Method::Chosen => (SKY, 0.9, Shape::Tick),
         Method::Scratch => (PURPLE, 0.9, Shape::Cross),
         Method::Ungated => (GREEN, 0.9, Shape::Diamond),
     };
@@ -45,6 +46,7 @@ fn look(method: Method) -> (Style, Mark) {
 fn name(method: Method) -> String {
     match method {
         Method::Ungated => "no gates".to_owned(),
+        Method::Chosen => "chosen by gates".to_owned(),
         Method::Scratch => "from scratch".to_owned(),
         method => method.to_string(),
     }
@@ -155,9 +157,15 @@ fn notes(gates: &Gates, context: Context<'_>) -> Vec<String> {
             ),
         ),
         (
-            has(Method::Importance),
-            "importance, random: as many heads, chosen otherwise, and as many updates".to_owned(),
+            has(Method::Chosen),
+            "chosen by gates: the heads that gates leave, the others closed from the first update on"
+                .to_owned(),
         ),
+        (
+            has(Method::Importance),
+            "importance: as many heads, the most important before, and as many updates".to_owned(),
+        ),
+        (has(Method::Random), "random: as many heads, drawn at random, and as many updates".to_owned()),
         (has(Method::Complement), "complement: those stay that gates would close first".to_owned()),
         (
             has(Method::Scratch),
@@ -281,7 +289,7 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
     let methods: Vec<Method> = Method::ALL.into_iter().filter(is_there).collect();
     let of_methods = |leader: &GateRow| {
         let cell = |&method: &Method| {
-            let own = if method == leader.method { Some(leader) } else { gates.with_as_many(leader, method) };
+            let own = if method == leader.method { Some(leader) } else { gates.beside(leader, method) };
             own.map(|row| scored(&gates.metric, row, context)).unwrap_or_default()
         };
         methods.iter().map(cell).collect::<Vec<_>>()

@@ -19,6 +19,8 @@ pub enum Method {
     Random,
     /// Those stay that trained gates would close first.
     Complement,
+    /// Those stay that trained gates leave; the others were closed from the first update on, and no gate was trained.
+    Chosen,
     /// Those stay that trained gates leave, in a new model that never had the others: trained for as many epochs as the model
     /// and what trained it on together (Voita et al. 2019, Section 6.3).
     Scratch,
@@ -26,8 +28,15 @@ pub enum Method {
 
 impl Method {
     /// All methods, in the order in which legends and tables list them.
-    pub const ALL: [Self; 6] =
-        [Self::Gates, Self::Importance, Self::Random, Self::Complement, Self::Scratch, Self::Ungated];
+    pub const ALL: [Self; 7] = [
+        Self::Gates,
+        Self::Chosen,
+        Self::Importance,
+        Self::Random,
+        Self::Complement,
+        Self::Scratch,
+        Self::Ungated,
+    ];
 
     /// The name in result files and on the command line.
     pub fn name(self) -> &'static str {
@@ -37,6 +46,7 @@ impl Method {
             Self::Importance => "importance",
             Self::Random => "random",
             Self::Complement => "complement",
+            Self::Chosen => "chosen",
             Self::Scratch => "scratch",
         }
     }
@@ -55,9 +65,10 @@ pub struct GateRow {
     pub method: Method,
     /// Seed of a random choice; empty for all others.
     pub method_seed: Option<u64>,
-    /// What an open gate costs, in nats per prediction; empty unless gates were trained at a price.
+    /// What an open gate costs, in nats per prediction, of gates that were trained at a price, and of controls that have the heads
+    /// that these leave, or none of them.
     pub lambda: Option<f64>,
-    /// Number of heads that was to stay; empty where a price decided, or none was closed.
+    /// Number of heads that was to stay; empty where a price decided, or none is closed.
     pub target: Option<usize>,
     /// Number of heads that stay, of those that can be closed.
     pub kept: usize,

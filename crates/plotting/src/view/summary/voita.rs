@@ -1,10 +1,13 @@
 //! The claims of Voita et al. (2019), one table each.
+use std::collections::BTreeSet;
+
 use records::rows::functions::{POSITIONAL, RARE, SYNTACTIC, leaders};
-use records::{Attention, GateRow, HeadFunctionRow, Method, Scope};
+use records::{Attention, GateRow, Head, HeadFunctionRow, Method, Scope};
 
 use super::{Cells, Claim, row};
 use crate::data::functions::Functions;
 use crate::data::gates::{Gates, kept};
+use crate::data::same::{difference, weights_entry};
 use crate::data::subject::Subject;
 use crate::table::Cell;
 use crate::view::{Context, scored};
@@ -22,20 +25,27 @@ pub fn few_heads(all: &[Subject], context: Context<'_>) -> Claim {
         let [kept, heads] = [own.kept, own.heads].map(|count| count.to_string());
         let [base, by_gates, scratch] =
             [own.base, own.by_gates, own.from_scratch].map(|bleu| bleu.to_string());
-        row([&model, Scope::All.name(), &base, &heads, &kept, "", &by_gates, "", "", &scratch])
+        row([&model, Scope::All.name(), &base, &heads, &kept, "", &by_gates, "", "", "", &scratch])
     });
     let measured = all.iter().flat_map(|subject| {
-        let functions = subject.functions.as_ref();
-        subject.gates.iter().flat_map(move |gates| sparser(gates, functions, context))
+        let is_of = |functions: &&Functions, gates: &Gates| {
+            let signed = functions.file.identity().zip(gates.file.identity());
+            signed.is_none_or(|(one, other)| difference([one, other], &[weights_entry]).is_none())
+        };
+        subject.gates.iter().flat_map(move |gates| {
+            let functions = subject.functions.as_ref().filter(|functions| is_of(functions, gates));
+            sparser(gates, functions, context)
+        })
     });
     Claim {
         name: "With gates that learn to close, few heads are enough (Voita et al. 2019, Section 6.2, Figure 7, Table 2)",
         how_to_read: "How to read it: gates close heads while the model is trained on, and all but the heads that stay are gone; \
-                      the score afterwards with the 95 % interval of its change in brackets. By importance and at random: as many \
-                      heads, chosen before, trained on for as many updates, which the paper has not; from scratch: the same heads in \
+                      the score afterwards with the 95 % interval of its change in brackets. Chosen by gates: the same \
+                      heads, the others closed from the first update on. By importance and at random: as many heads, chosen \
+                      before. All are trained on for as many updates, which the paper has not. From scratch: the same heads in \
                       a new model that never had the others; no gates: all heads. Do something: heads that stay and had a function before, of all that had one."
             .to_owned(),
-        columns: "model and test set | heads with gates | base | heads | stay | do something | by gates | by importance | at random | from scratch | no gates",
+        columns: "model and test set | heads with gates | base | heads | stay | do something | under gates | chosen by gates | by importance | at random | from scratch | no gates",
         published: published.chain(sparse).collect(),
         measured: measured.collect(),
         remarks: Vec::new(),
@@ -50,8 +60,9 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -
             own.map(|row| scored(&gates.metric, row, context).text).unwrap_or_default()
         };
         let ungated = gates.of(scope, Method::Ungated).into_iter().next();
-        let [importance, random, scratch] = [Method::Importance, Method::Random, Method::Scratch]
-            .map(|method| of(gates.with_as_many(leader, method)));
+        let [chosen, importance, random, scratch] =
+            [Method::Chosen, Method::Importance, Method::Random, Method::Scratch]
+                .map(|method| of(gates.beside(leader, method)));
         row([
             &gates.file.title(),
             scope.name(),
@@ -60,6 +71,7 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -
             &leader.kept.to_string(),
             &functions.map_or(String::new(), |functions| busy(leader, functions)),
             &of(Some(leader)),
+            &chosen,
             &importance,
             &random,
             &scratch,
@@ -70,10 +82,17 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -
     scopes.flat_map(|scope| gates.sparser(scope).into_iter().map(move |leader| one(scope, leader))).collect()
 }
 
-/// `2 of 5`: heads that stay and do something, of those that do.
+/// `2 of 5`: heads that stay and do something, of those with gates that do. Empty where no head with gates was looked at.
 fn busy(row: &GateRow, functions: &Functions) -> String {
+    let has_gate = |head: &Head| match row.attention {
+        Scope::All => true,
+        Scope::One(attention) => head.attention == attention,
+    };
+    if !functions.heads().iter().any(has_gate) {
+        return String::new();
+    }
     let with = [POSITIONAL, SYNTACTIC, RARE].map(|function| functions.heads_with(function));
-    let busy: std::collections::BTreeSet<_> = with.into_iter().flatten().flatten().collect();
+    let busy: BTreeSet<Head> = with.into_iter().flatten().flatten().filter(has_gate).collect();
     let kept = kept(row);
     format!("{} of {}", busy.iter().filter(|head| kept.contains(head)).count(), busy.len())
 }
