@@ -322,6 +322,13 @@ fn comparisons_and_searches_of_other_runs_are_left_out() {
             "does not go with `results/tiny-translation/prune-and-retrain.csv`: weights is ef56 but ab12 there",
         ),
         (
+            "tiny-translation/iterative-prune.csv",
+            "0.9,,,,enc-enc:1:1+enc-enc:1:2+enc-enc:1:3+enc-enc:2:1+enc-enc:2:2\n",
+            "0.9,,,,enc-enc:1:1+enc-enc:1:2+enc-enc:1:3+enc-enc:2:1+enc-enc:2:3\n",
+            "prune-and-retrain tiny-translation --format svg",
+            "masks other heads than `results/tiny-translation/prune-and-retrain.csv` at the same steps",
+        ),
+        (
             "tiny-translation/head-functions.json",
             "\"weights\": \"ab12\"",
             "\"weights\": \"ef56\"",
