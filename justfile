@@ -179,10 +179,10 @@ reproduce-v19-figure1a subject="demo-translation" *args: (build "relevance" "plo
 reproduce-v19-figure1c subject="demo-translation" *args: (build "head-functions" "plotting")
     file=$({{ run }} head-functions -- "$@") && {{ run }} plotting -- v19-figure1c "$file"
 
-# Figure 7 of Voita et al. (2019): the score with the heads that gates leave, beside as many by importance and at random, all trained on alike
+# Figure 7 of Voita et al. (2019): the score with the heads that gates leave, beside the same without gates, and as many by importance and at random
 [group('beyond the paper')]
 reproduce-v19-figure7 subject="demo-translation" *args: (build "train-gates" "plotting")
-    file=$({{ run }} train-gates -- --epochs 3 --control ungated,importance,random "$@") && {{ run }} plotting -- v19-figure7 "$file"
+    file=$({{ run }} train-gates -- --epochs 3 --control ungated,chosen,importance,random "$@") && {{ run }} plotting -- v19-figure7 "$file"
 
 # Figure 8 of Voita et al. (2019): what the heads do that gates leave
 [group('beyond the paper')]

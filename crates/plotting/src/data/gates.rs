@@ -81,7 +81,7 @@ impl Gates {
             "encoder" => "the encoder is trained on, the decoder is frozen".to_owned(),
             _ => "all weights are trained on".to_owned(),
         });
-        let epochs = self.file.number("epochs").map(|epochs| format!("for {epochs} epochs each"));
+        let epochs = self.file.number("epochs").map(|epochs| format!("for {epochs} epochs, each model once"));
         part.into_iter()
             .map(|part| epochs.iter().fold(part, |part, epochs| format!("{part}, {epochs}")))
             .collect()
