@@ -205,14 +205,15 @@ impl Args {
         if layout.types().count() == 1 { Ok(Scope::All) } else { Ok(self.attention.name(layout).parse()?) }
     }
 
-    /// Whether a row is among those that are asked for; `pulls`: what closes the gates of each model.
+    /// Whether a row is among those that --again computes again, or hangs on one of them; `pulls`: what closes the gates of each
+    /// model.
     pub fn holds(&self, row: &GateRow, scope: Scope, pulls: &[Pull]) -> bool {
-        let is_method = row.method == Method::Gates || self.asks_for(row.method);
+        let is_of_gates = row.method == Method::Gates || row.method.hangs_on_gates();
         let is_point = pulls.iter().any(|pull| match pull {
             Pull::Lambda(lambda) => row.lambda == Some(*lambda),
             Pull::Heads(open) => row.target == Some(*open),
         });
-        row.attention == scope && is_method && (is_point || row.method != Method::Gates)
+        row.attention == scope && if is_of_gates { is_point } else { self.asks_for(row.method) }
     }
 
     /// Name of the result file: with the heads that have gates, unless these are the paper's.

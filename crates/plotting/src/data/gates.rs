@@ -69,9 +69,9 @@ impl Gates {
 
     /// The model that a method made beside one of gates: with as many heads, and where these hang on the gates, of the same.
     pub fn beside(&self, row: &GateRow, method: Method) -> Option<&GateRow> {
-        let hangs_on_gates = matches!(method, Method::Chosen | Method::Complement | Method::Scratch);
-        let is_of =
-            |other: &GateRow| !hangs_on_gates || (other.lambda, other.target) == (row.lambda, row.target);
+        let is_of = |other: &GateRow| {
+            !method.hangs_on_gates() || (other.lambda, other.target) == (row.lambda, row.target)
+        };
         self.of(row.attention, method).into_iter().find(|other| other.kept == row.kept && is_of(other))
     }
 

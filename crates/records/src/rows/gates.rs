@@ -38,6 +38,11 @@ impl Method {
         Self::Ungated,
     ];
 
+    /// Whether its heads are those that trained gates leave, or hang on them otherwise.
+    pub fn hangs_on_gates(self) -> bool {
+        matches!(self, Self::Complement | Self::Chosen | Self::Scratch)
+    }
+
     /// The name in result files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
