@@ -216,6 +216,11 @@ impl Args {
         row.attention == scope && if is_of_gates { is_point } else { self.asks_for(row.method) }
     }
 
+    /// Whether a row is of no use once --again has trained the gates that it hangs on, since nothing asks for it.
+    pub fn outdates(&self, row: &GateRow, scope: Scope, pulls: &[Pull]) -> bool {
+        row.method.hangs_on_gates() && !self.asks_for(row.method) && self.holds(row, scope, pulls)
+    }
+
     /// Name of the result file: with the heads that have gates, unless these are the paper's.
     pub fn file_name(&self, layout: &HeadLayout) -> String {
         let name = self.attention.name(layout);

@@ -115,7 +115,7 @@ fn faulty_text_is_refused_by_file_and_line() {
 #[test]
 fn usage_is_explained() {
     let mut help = Command::cargo_bin("train-subject").unwrap();
-    help.arg("--help").assert().success().stdout(contains("goes on where a killed run stopped"));
+    help.arg("--help").assert().success().stdout(contains("resumes a killed run"));
     Command::cargo_bin("train-subject").unwrap().assert().code(2);
     let folder = tempfile::tempdir().unwrap();
     let mut unknown = Command::cargo_bin("train-subject").unwrap();
