@@ -6,6 +6,7 @@ use anyhow::Result;
 use records::Attention;
 
 use crate::data::best_heads::{self as chosen, BestHeads};
+use crate::data::contrasts::Contrasts;
 use crate::data::dynamics::{self, Dynamics};
 use crate::data::functions::{self as heads_do, Functions, Relevance};
 use crate::data::gates::{self, Film, Gates};
@@ -19,8 +20,8 @@ use crate::source::{ResultFile, Source};
 use crate::view::agreement::{self, Importance};
 use crate::view::speed::{self, Speed};
 use crate::view::{
-    Context, best_heads, cross_domain, dynamics as training, film, functions, gates as gated, groups,
-    heat_map, histogram, pruning_curves, pruning_table, retrained as trained_on, single_heads,
+    Context, best_heads, contrasts, cross_domain, dynamics as training, film, functions, gates as gated,
+    groups, heat_map, histogram, pruning_curves, pruning_table, retrained as trained_on, single_heads,
 };
 use crate::write::Sheet;
 
@@ -274,6 +275,20 @@ pub const ARTEFACTS: &[Artefact] = &[
             let found = Gates::read(file)?;
             let table = gated::table(&found, asked.context);
             Ok(vec![Sheet::of(&found.file, gated::TABLE, None, vec![table])])
+        },
+    ),
+    artefact(
+        [contrasts::STEM, "", "reproduce-v19-figure7"],
+        "Whether gates choose better heads, and what training them costs: methods of Figure 7 tested against each other",
+        Reads::Each(gates::EXPERIMENT),
+        |file, asked, left_out| {
+            let found = Gates::read(file).and_then(Contrasts::read);
+            let found = if asked.is_all { left_out.keep_if_there(found)? } else { Some(found?) };
+            let sheet = |found: Contrasts| {
+                let table = contrasts::table(&found, asked.context);
+                Sheet::of(&found.gates.file, contrasts::STEM, None, vec![table])
+            };
+            Ok(found.into_iter().map(sheet).collect())
         },
     ),
     artefact(

@@ -15,7 +15,10 @@ const CHAPTERS: [(&str, &[&str]); 9] = [
     ("More and more heads", &["figure3", "figure4", "prune-and-retrain"]),
     ("Agreement of orders", &["agreement"]),
     ("What heads do", &["v19-table1", "v19-figure1c", "v19-figure1a"]),
-    ("Gates that learn to close", &["v19-figure7", "v19-figure8", "v19-figure9", "v19-table2", "gate-film"]),
+    (
+        "Gates that learn to close",
+        &["v19-figure7", "v19-figure8", "v19-figure9", "v19-table2", "gate-contrasts", "gate-film"],
+    ),
     ("Other data", &["figure2", "groups"]),
     ("Speed", &["table4"]),
     ("During training", &["figure5"]),

@@ -67,12 +67,16 @@ impl Gates {
         rows
     }
 
-    /// The model that a method made beside one of gates: with as many heads, and where these hang on the gates, of the same.
+    /// The model that a method made beside one of gates: with as many heads, and where these hang on the gates, of the same. Of
+    /// several random ones that of the median score.
     pub fn beside(&self, row: &GateRow, method: Method) -> Option<&GateRow> {
         let is_of = |other: &GateRow| {
             !method.hangs_on_gates() || (other.lambda, other.target) == (row.lambda, row.target)
         };
-        self.of(row.attention, method).into_iter().find(|other| other.kept == row.kept && is_of(other))
+        let mut found = self.of(row.attention, method);
+        found.retain(|other| other.kept == row.kept && is_of(other));
+        found.sort_by(|one, other| one.score.total_cmp(&other.score));
+        found.get(found.len().saturating_sub(1) / 2).copied()
     }
 
     /// What was trained, for captions: which weights, for how long.

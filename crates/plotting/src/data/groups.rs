@@ -3,7 +3,7 @@
 //! Warstadt et al. (2020), <https://aclanthology.org/2020.tacl-1.25>, whose 67 paradigms are minimal pairs of one phenomenon
 //! each. The paper has no such table.
 use anyhow::{Result, bail};
-use records::Head;
+use records::{AblationRow, Head};
 use stats::Segments;
 use stats::adjust::holm;
 use stats::bootstrap::Interval;
@@ -74,10 +74,11 @@ impl Groups {
             Segments::Classes(outcomes, ClassificationMetric::Accuracy) => Ok(outcomes),
             _ => Err(none()),
         };
-        let (base, masked) = stored(&sweep, none)?;
+        let (base, masked) = stored(&sweep.file, &sweep.rows, none)?;
         let base = choices(base)?;
-        let of_head = |(head, segments)| Ok((head, choices(segments)?));
-        let mut heads: Vec<(Head, Vec<Outcome>)> = masked.into_iter().map(of_head).collect::<Result<_>>()?;
+        let of_head = |(row, segments): (&AblationRow, _)| Ok((row.head_id(), choices(segments)?));
+        let mut heads: Vec<(Head, Vec<Outcome>)> =
+            sweep.rows.iter().zip(masked).map(of_head).collect::<Result<_>>()?;
         heads.sort_by_key(|(head, _)| *head);
         let (heads, outcomes): (Vec<_>, Vec<_>) = heads.into_iter().unzip();
         let Some(groups) = groups(&named, &base, &outcomes) else {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Error, Result};
 use records::check::check_segments;
-use records::{AblationRow, BASE, Blocks, Head, Row as _};
+use records::{AblationRow, BASE, Blocks, Head, Row};
 use significance::{Store, metric_of};
 use stats::bleu::BleuStatistics;
 use stats::classification::Outcome;
@@ -12,6 +12,7 @@ use stats::{Direction, Segments};
 
 use super::sweep::Sweep;
 use crate::error::alone;
+use crate::source::ResultFile;
 use crate::words::{Metric, signed};
 
 /// As many segments of a head are named.
@@ -31,24 +32,29 @@ pub struct SegmentChange {
 /// For each head the segments that change most, those that get worse first where two change alike.
 pub fn most_changed(sweep: &Sweep) -> Result<BTreeMap<Head, Vec<SegmentChange>>> {
     let none = || alone(&sweep.file.path, "has no statistics of its segments beside it");
-    let (base, masked) = stored(sweep, none)?;
+    let (base, masked) = stored(&sweep.file, &sweep.rows, none)?;
+    let heads = sweep.rows.iter().map(AblationRow::head_id);
     let of = |(head, masked): (Head, Segments)| (head, largest(changes(&base, &masked, &sweep.metric)));
-    Ok(masked.into_iter().map(of).collect())
+    Ok(heads.zip(masked).map(of).collect())
 }
 
-/// What is stored of the segments of a sweep: of the intact model, and with each head masked; `none` is the error where
-/// nothing is.
-pub fn stored(sweep: &Sweep, none: impl Fn() -> Error) -> Result<(Segments, Vec<(Head, Segments)>)> {
-    let path = &sweep.file.path;
-    let signature = sweep.file.signature.as_ref().ok_or_else(&none)?;
+/// What is stored of the segments beside a file: of the model that its rows are compared with, and of each row; `none` is the
+/// error where nothing is.
+pub fn stored<R: Row>(
+    file: &ResultFile,
+    rows: &[R],
+    none: impl Fn() -> Error,
+) -> Result<(Segments, Vec<Segments>)> {
+    let path = &file.path;
+    let signature = file.signature.as_ref().ok_or_else(&none)?;
     let measured = signature.measured.as_ref().ok_or_else(&none)?;
     check_segments(path, signature)?;
     let blocks = Blocks::read(&Blocks::path_beside(path))?.ok_or_else(&none)?;
     let damaged = || format!("the segments of `{}` cannot be read", path.display());
     let mut store = Store::new(&blocks, metric_of(measured).with_context(damaged)?);
     let base = store.base(BASE).with_context(damaged)?;
-    let of = |row: &AblationRow| Ok((row.head_id(), store.variant(&row.name(), BASE).with_context(damaged)?));
-    Ok((base, sweep.rows.iter().map(of).collect::<Result<_>>()?))
+    let of = |row: &R| store.variant(&row.name(), BASE).with_context(damaged);
+    Ok((base, rows.iter().map(of).collect::<Result<_>>()?))
 }
 
 /// Of each segment that differs: BLEU of the segment alone, nats of the whole segment, or whether the class is the right one.

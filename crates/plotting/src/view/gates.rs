@@ -28,6 +28,12 @@ const FLAT_NATS: f64 = 0.05;
 
 const BASE: Style = Style::dashed(GREY, 0.6);
 
+/// `12 of 96, λ 0.02`: the heads that stay, and what an open gate cost, where that decided.
+pub(super) fn label(row: &GateRow) -> String {
+    let price = row.lambda.map_or(String::new(), |lambda| format!(", \u{3bb} {lambda}"));
+    format!("{} of {}{price}", row.kept, row.heads)
+}
+
 /// How a method is drawn.
 fn look(method: Method) -> (Style, Mark) {
     let (color, width, shape) = match method {
@@ -43,7 +49,7 @@ fn look(method: Method) -> (Style, Mark) {
 }
 
 /// What a method is called.
-fn name(method: Method) -> String {
+pub(super) fn name(method: Method) -> String {
     match method {
         Method::Ungated => "no gates".to_owned(),
         Method::Chosen => "chosen by gates".to_owned(),
@@ -207,17 +213,19 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
             .iter()
             .map(|row| kept(row))
             .map(|kept| all.iter().copied().filter(|head| kept.contains(head)).collect::<Vec<_>>());
-        let columns: Vec<Vec<Head>> =
-            [all.clone()].into_iter().chain(left).filter(|heads| !heads.is_empty()).collect();
+        let columns: Vec<Vec<Head>> = [all.clone()].into_iter().chain(left).collect();
         let layer = cells(rows.len(), columns.len(), |row, column| {
             let count = columns[column].iter().filter(|head| rows[row].1.contains(head)).count();
-            let value = Some(count as f64 / columns[column].len() as f64);
+            let value = Some(count as f64 / columns[column].len().max(1) as f64);
             Cell { value, text: count.to_string(), ..Cell::default() }
         });
         let x = columns.iter().map(|heads| vec![heads.len().to_string()]).collect();
         let y = Axis::named("", rows.iter().map(|(name, _)| vec![(*name).to_owned()]).collect()).downwards();
+        let types: BTreeSet<Attention> = all.iter().map(|head| head.attention).collect();
+        let scope = types.first().filter(|_| types.len() == 1).map_or(scope, |&one| Scope::One(one));
         let x = Axis::named(format!("{}heads that stay", of(scope)), x);
-        (columns.len() > 1).then(|| Panel::new("", [x, y], 14.0 * rows.len() as f64, vec![layer]))
+        (columns.len() > 1 && !all.is_empty())
+            .then(|| Panel::new("", [x, y], 14.0 * rows.len() as f64, vec![layer]))
     };
     let panels: Vec<Panel> = gates.scopes().into_iter().filter_map(panel).collect();
     let notes = [
@@ -297,9 +305,7 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
     let row = |leader: &GateRow| {
         let number = |kept: usize| table::Cell::from(kept.to_string());
         let kept = types.iter().map(|&attention| leader.kept_of(attention).map(number).unwrap_or_default());
-        let price = leader.lambda.map_or(String::new(), |lambda| format!(", \u{3bb} {lambda}"));
-        let label = format!("{} of {}{price}", leader.kept, leader.heads);
-        Row { label, cells: kept.chain(of_methods(leader)).collect() }
+        Row { label: label(leader), cells: kept.chain(of_methods(leader)).collect() }
     };
     let leaders = gates.scopes().into_iter().flat_map(|scope| {
         [Method::Ungated, Method::Gates].into_iter().flat_map(move |method| gates.of(scope, method))

@@ -4,6 +4,7 @@ pub mod all_heads;
 pub mod best_heads;
 pub mod claim;
 pub mod comparison;
+pub mod contrasts;
 pub mod cross_domain;
 pub mod curve;
 pub mod dynamics;
