@@ -20,6 +20,6 @@ pub use exit::exit_code;
 pub use export::Export;
 pub use head_sweep::{HeadSweep, Selection, head_of, is_of};
 pub use measured::{Finished, MeasuredRows, RowPlan, RowSet};
-pub use order::{Estimate, EstimateArgs, Granularity, Ingredient, Oracle, random_order};
+pub use order::{Estimate, EstimateArgs, Granularity, Ingredient, Oracle, Sampling, random_order};
 pub use pool::Pool;
 pub use unit::{Together, Unit};

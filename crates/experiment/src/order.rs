@@ -16,6 +16,15 @@ use crate::args::positive;
 use crate::error::Error;
 use crate::head_sweep::{find, is_of};
 
+/// How the segments that scores of heads are measured on are drawn and run.
+#[derive(Debug, Clone, Copy)]
+pub struct Sampling {
+    /// Of the draw.
+    pub seed: u64,
+    /// Whether the kept heads of a layer are multiplied by heads / kept; it matters where heads are masked already.
+    pub rescale: bool,
+}
+
 /// How the derivative of Equation 2 is averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Granularity {
@@ -56,20 +65,20 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl EstimateArgs {
-    /// What scores are measured on, checked: a sample drawn by `seed`; `rescale` matters where heads are masked already.
+    /// What scores are measured on, checked.
     ///
     /// # Errors
     /// If there is no such split, or it is at fault.
     pub fn estimate(
         &self,
         description: &Description,
-        (seed, rescale): (u64, bool),
+        sampling: Sampling,
         machine: &Machine,
     ) -> Result<Estimate, Error> {
         let split = self.estimate_on.as_deref().unwrap_or(description.estimate_split());
         let split = description.split(Some(split), machine)?;
         Ok(Estimate {
-            on: Scored::sample(split, self.estimate_limit, seed, rescale),
+            on: Scored::sample(split, self.estimate_limit, sampling.seed, sampling.rescale),
             granularity: self.granularity,
             normalise: !self.no_normalise,
             entropy_weight: self.entropy_weight,
@@ -85,7 +94,7 @@ impl EstimateArgs {
         &self,
         is_needed: bool,
         description: &Description,
-        sampling: (u64, bool),
+        sampling: Sampling,
         machine: &Machine,
     ) -> Result<Option<Estimate>, Error> {
         let estimate = self.estimate(description, sampling, machine);

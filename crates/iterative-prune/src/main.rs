@@ -15,8 +15,8 @@ use anyhow::{Context, bail, ensure};
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout, HeadScores, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Pool, RowPlan, Selection, SharedArgs,
-    Together, Unit, has_duplicates,
+    Estimate, EstimateArgs, Finished, HeadSweep, MeasuredRows, Oracle, Pool, RowPlan, Sampling, Selection,
+    SharedArgs, Together, Unit, has_duplicates,
 };
 use records::{Identity, Order, PruningRow, TestedRow};
 use significance::TestArgs;
@@ -114,7 +114,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let pools = pools(args, &layout)?;
     check_orders(args)?;
     let is_needed = args.search.search.is_some() || args.order.iter().any(|order| order.is_measured());
-    let sampling = (args.shared.seed(), args.rescale);
+    let sampling = Sampling { seed: args.shared.seed(), rescale: args.rescale };
     let estimate = args.estimate.estimate_if(is_needed, &description, sampling, &machine)?;
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let needs_oracle = args.search.search.is_none() && args.order.contains(&Order::Oracle);

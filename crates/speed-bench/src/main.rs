@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 use clap::Parser;
 use core_masking::{HeadId, HeadSet};
-use experiment::{Estimate, EstimateArgs, OpenRows, SharedArgs, has_duplicates, random_order};
+use experiment::{Estimate, EstimateArgs, OpenRows, Sampling, SharedArgs, has_duplicates, random_order};
 use records::{Identity, Order, RowWriter, Signature, SpeedRow};
 use subject::{Description, Scored, Subject, Work};
 use training::{Machine, Precision};
@@ -127,7 +127,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         args.order != Order::Oracle,
         "order oracle needs results of the split that is timed: choose another"
     );
-    let sampling = (args.shared.seed(), false);
+    let sampling = Sampling { seed: args.shared.seed(), rescale: false };
     let estimate = args.estimate.estimate_if(args.order.is_measured(), &description, sampling, &machine)?;
     ensure!(!has_duplicates(&args.batch_size), "a batch size is given twice in --batch-size");
     ensure!(!has_duplicates(&removed), "two of the shares in --percent remove the same number of heads");

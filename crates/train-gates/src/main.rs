@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
-use experiment::{Finished, MeasuredRows, RowPlan};
+use experiment::{Finished, MeasuredRows, RowPlan, Sampling};
 use records::{GateRow, Method, Signature};
 use subject::{Description, Scored};
 
@@ -48,7 +48,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
         part: args.part(&layout)?,
         epochs: args.epochs(&description)?,
     };
-    let (needs_scores, sampling) = (args.asks_for(Method::Importance), (args.shared.seed(), false));
+    let sampling = Sampling { seed: args.shared.seed(), rescale: false };
+    let needs_scores = args.asks_for(Method::Importance);
     let estimate = args.estimate.estimate_if(needs_scores, &description, sampling, &machine)?;
     let export = args.export(pulls.len())?;
     let scored = Scored::first(split, args.shared.limit, false);

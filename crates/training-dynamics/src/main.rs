@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadLayout, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, MeasuredRows, Pool, RowPlan, RowSet, SharedArgs, Together, check_heads,
+    Estimate, EstimateArgs, MeasuredRows, Pool, RowPlan, RowSet, Sampling, SharedArgs, Together, check_heads,
 };
 use records::{DynamicsRow, Identity, Order, Row, TestedRow, sha256_file};
 use significance::TestArgs;
@@ -51,7 +51,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = Description::read(&args.shared.subject)?;
     // Training may take an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
-    let estimate = args.estimate.estimate(&description, (args.shared.seed(), args.rescale), &machine)?;
+    let sampling = Sampling { seed: args.shared.seed(), rescale: args.rescale };
+    let estimate = args.estimate.estimate(&description, sampling, &machine)?;
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let path = args.shared.output_path("training-dynamics", &description, &scored);
     args.shared.check_writable(&path)?;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use core_masking::{HeadId, HeadScores, HeadSet, Measure};
-use experiment::{EstimateArgs, OpenRows, Oracle, SharedArgs, head_of};
+use experiment::{EstimateArgs, OpenRows, Oracle, Sampling, SharedArgs, head_of};
 use records::{Head, ImportanceRow, Order, Signature};
 use subject::{Description, Scored};
 
@@ -39,7 +39,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = Description::read(&args.shared.subject)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
-    let estimate = args.estimate.estimate(&description, (args.shared.seed(), args.rescale), &machine)?;
+    let sampling = Sampling { seed: args.shared.seed(), rescale: args.rescale };
+    let estimate = args.estimate.estimate(&description, sampling, &machine)?;
     let scored = Scored::first(split, args.shared.limit, args.rescale);
     let path = args.shared.output_path("importance", &description, &scored);
     args.shared.check_writable(&path)?;

@@ -101,12 +101,14 @@ impl Frame<'_, '_> {
                 (x - half, x + half)
             })
             .collect();
+        let stride = stride(&spans);
+        let is_shown = |place| if self.is_matrix { place % stride == 0 } else { has_room(&spans, place) };
         for place in 0..names.len() {
             let middle = (spans[place].0 + spans[place].1) / 2.0;
             if !self.is_matrix {
                 self.line([(middle, bottom), (middle, bottom + TICK)])?;
             }
-            if !has_room(&spans, place) {
+            if !is_shown(place) {
                 continue;
             }
             for (index, line) in names[place].1.iter().enumerate() {
@@ -161,6 +163,16 @@ impl Frame<'_, '_> {
     }
 }
 
+/// Which names of a matrix are shown, from the first on: every one, or every second, third, ... so that they keep clear of
+/// each other.
+fn stride(spans: &[(f64, f64)]) -> usize {
+    let is_clear = |stride: usize| {
+        let shown: Vec<_> = spans.iter().step_by(stride).collect();
+        shown.windows(2).all(|pair| pair[0].1 + GAP <= pair[1].0)
+    };
+    (1..spans.len()).find(|&stride| is_clear(stride)).unwrap_or(spans.len().max(1))
+}
+
 /// Whether a name is shown: the last one is, and then each from the left that keeps clear of those.
 fn has_room(spans: &[(f64, f64)], index: usize) -> bool {
     let Some((last, others)) = spans.split_last() else { return false };
@@ -182,6 +194,16 @@ fn has_room(spans: &[(f64, f64)], index: usize) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Names 10 wide, 8 apart: every second; 40 wide, which reach over five places: every sixth.
+    #[test]
+    fn names_of_a_matrix_are_shown_at_even_distances() {
+        let spans = |width: f64| {
+            (0..12).map(|place| f64::from(place) * 8.0).map(|at| (at, at + width)).collect::<Vec<_>>()
+        };
+        assert_eq!([5.0, 10.0, 40.0].map(|width| stride(&spans(width))), [1, 2, 6]);
+        assert_eq!((stride(&[]), stride(&[(0.0, 9.0)])), (1, 1));
+    }
 
     proptest! {
         #[test]
