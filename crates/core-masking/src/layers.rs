@@ -2,7 +2,7 @@
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use crate::{Error, Weights};
+use crate::{Error, Weights, product};
 
 /// `x W^T + b`.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Linear {
 
     /// `x`: `[.., in]`; returns `[.., out]`.
     pub fn forward(&self, x: &Tensor) -> Tensor {
-        x.linear(&self.weight, self.bias.as_ref())
+        product::linear(x, &self.weight, self.bias.as_ref())
     }
 }
 

@@ -21,6 +21,7 @@ mod layers;
 pub mod loss;
 mod message;
 mod model;
+mod product;
 mod pruning;
 pub mod relevance;
 mod storage;

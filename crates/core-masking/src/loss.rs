@@ -2,7 +2,7 @@
 use tch::{Kind, Tensor, no_grad};
 
 use crate::language_model::LOGITS_AT_ONCE;
-use crate::{GatedModel, Gates, ModelDropout, TokenBatch, Translator};
+use crate::{GatedModel, Gates, ModelDropout, TokenBatch, Translator, product};
 
 /// Logits of a translator's batch that are held all at once: 128 MiB in single precision. Of a large vocabulary they are made for
 /// a part of the tokens at a time, gradients included.
@@ -117,7 +117,7 @@ fn normaliser(
     let rows = real.numel() as i64;
     let at_once = (most / embedding.size()[0]).max(1);
     if at_once >= rows {
-        return (hidden.linear(embedding, Some(bias)).logsumexp(-1, false), None);
+        return (product::linear(hidden, embedding, Some(bias)).logsumexp(-1, false), None);
     }
     let (flat, real_rows) = (hidden.flatten(0, 1), real.flatten(0, 1).unsqueeze(1));
     let mut of_output = embedding.requires_grad().then(|| no_grad(|| embedding.zeros_like()));

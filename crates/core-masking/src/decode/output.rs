@@ -6,6 +6,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::OutputRules;
 use crate::loss::log_sum_exp;
+use crate::product;
 
 /// Tokens whose maximum is taken at once before the search for the best ones.
 pub(super) const BLOCK: i64 = 64;
@@ -15,7 +16,7 @@ const TILE: i64 = 1_024;
 
 /// A part of the vocabulary.
 struct Tile {
-    weight: Tensor,         // [d_model, tokens]
+    weight: Tensor,         // [tokens, d_model]
     bias: Option<Tensor>,   // [tokens]; absent if it is 0
     banned: Option<Tensor>, // [banned], places in the tile
     tokens: i64,
@@ -50,7 +51,7 @@ impl OutputLayer {
             let banned: Vec<i64> = inside.filter(|place| (0..tokens).contains(place)).collect();
             let places = || Tensor::from_slice(&banned).to_device(weight.device());
             Tile {
-                weight: weight.narrow(0, first, tokens).tr(),
+                weight: weight.narrow(0, first, tokens),
                 bias: bias.map(|bias| bias.narrow(0, first, tokens)),
                 banned: (!banned.is_empty()).then(places),
                 tokens,
@@ -77,13 +78,7 @@ impl OutputLayer {
         if beyond > 0 {
             let _ = room.narrow(1, tile.tokens, beyond).fill_(f64::NEG_INFINITY);
         }
-        match &tile.bias {
-            _ if hidden.kind() != logits.kind() => {
-                logits.copy_(&hidden.linear(&tile.weight.tr(), tile.bias.as_ref()));
-            }
-            Some(bias) => drop(bias.addmm_out(&logits, hidden, &tile.weight)),
-            None => drop(hidden.mm_out(&logits, &tile.weight)),
-        }
+        product::linear_into(&mut logits, hidden, &tile.weight, tile.bias.as_ref());
         if self.renormalised {
             tile.ban(&mut logits);
             return log_sum_exp(&logits);

@@ -18,7 +18,7 @@ use crate::attention::Visible;
 use crate::batch::causal_bias;
 use crate::importance::Attended;
 use crate::model::GatedModel;
-use crate::{Attention, Error, Gates, ModelDropout, Weights};
+use crate::{Attention, Error, Gates, ModelDropout, Weights, product};
 
 pub use batch::{ChoiceRows, PredictionBatch, Window};
 pub use config::{LanguageConfig, TokenIds};
@@ -125,7 +125,7 @@ impl LanguageModel {
 
     /// `hidden`: `[.., d_model]`; returns `[.., vocab]`.
     pub fn logits(&self, hidden: &Tensor) -> Tensor {
-        hidden.linear(&self.output, None::<&Tensor>)
+        product::linear(hidden, &self.output, None)
     }
 
     /// Nats of each prediction of a batch: `[predictions]`.

@@ -4,7 +4,7 @@ use tch::{Kind, Tensor, no_grad};
 
 use super::{LanguageModel, PredictionBatch};
 use crate::loss::{log_sum_exp, sloping};
-use crate::{GatedModel, Gates, ModelDropout};
+use crate::{GatedModel, Gates, ModelDropout, product};
 
 /// Logits that are there at once, unless a single prediction has more: 32 MB in single precision.
 pub const LOGITS_AT_ONCE: i64 = 1 << 23;
@@ -24,14 +24,14 @@ const LEAST_TILES: i64 = 16;
 /// A gradient flows to `hidden`, and to `output` if that requires one.
 pub(super) fn token_nats(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> Tensor {
     if hidden.requires_grad() && output.requires_grad() {
-        return nats_of(&wide(&hidden.linear(output, None::<&Tensor>)), labels);
+        return nats_of(&wide(&product::linear(hidden, output, None)), labels);
     }
     if !hidden.requires_grad() && output.size()[0] >= LEAST_TILES * TILE {
         return no_grad(|| tiled_nats(hidden, output, labels));
     }
     let nats = parts(hidden, output, labels).map(|(hidden, labels)| {
         if !hidden.requires_grad() {
-            return no_grad(|| nats_of(&wide(&hidden.linear(output, None::<&Tensor>)), &labels));
+            return no_grad(|| nats_of(&wide(&product::linear(&hidden, output, None)), &labels));
         }
         let Slopes { nats, of_hidden, .. } = no_grad(|| slopes(&hidden.detach(), output, &labels));
         nats + sloping(&(hidden * of_hidden).sum_dim_intlist(-1, false, None))
@@ -44,7 +44,7 @@ fn tiled_nats(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> Tensor {
     let rows = LOGITS_AT_ONCE / TILE;
     let of_part = |(hidden, labels): (Tensor, Tensor)| {
         let tiles = output.split(TILE, 0);
-        let sums = tiles.iter().map(|tile| log_sum_exp(&wide(&hidden.linear(tile, None::<&Tensor>))));
+        let sums = tiles.iter().map(|tile| log_sum_exp(&wide(&product::linear(&hidden, tile, None))));
         let sums = Tensor::stack(&sums.collect::<Vec<_>>(), -1); // [part, tile]
         let of_label = wide(&hidden) * wide(&output.index_select(0, &labels)); // [part, d_model]
         log_sum_exp(&sums) - of_label.sum_dim_intlist(-1, false, None)
@@ -86,7 +86,7 @@ struct Slopes {
 }
 
 fn slopes(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> Slopes {
-    let logits = wide(&hidden.linear(output, None::<&Tensor>));
+    let logits = wide(&product::linear(hidden, output, None));
     let normaliser = logits.logsumexp(-1, true); // [part, 1]
     let nats = normaliser.squeeze_dim(1) - logit_of(&logits, labels);
     let probabilities = (logits - normaliser).exp().to_kind(hidden.kind());

@@ -17,7 +17,7 @@ use crate::importance::Attended;
 use crate::layers::{FeedForward, LayerNorm};
 use crate::loss::{PairBatch, token_losses};
 use crate::model::{GatedModel, ModelConfig};
-use crate::{Attention, Error, Gates, ModelDropout, TokenBatch, Weights, causal_bias};
+use crate::{Attention, Error, Gates, ModelDropout, TokenBatch, Weights, causal_bias, product};
 
 pub use config::TranslatorConfig;
 pub use family::{EmbeddingNames, Sinusoids, TranslatorFamily};
@@ -266,7 +266,7 @@ impl Translator {
 
     /// `hidden`: `[.., d_model]`; returns `[.., vocab]`.
     pub fn logits(&self, hidden: &Tensor) -> Tensor {
-        hidden.linear(&self.target, Some(&self.logits_bias))
+        product::linear(hidden, &self.target, Some(&self.logits_bias))
     }
 
     /// Embeds source ids `[batch, position]`: `[batch, position, d_model]`.

@@ -10,7 +10,7 @@ use crate::precision::Bytes;
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
 /// waits long for the last batch.
-const BATCH_TOKENS: usize = 1_024;
+const BATCH_TOKENS: usize = 2_048;
 
 /// While sentences with so many source tokens are translated.
 pub(crate) fn load(

@@ -1,0 +1,141 @@
+//! `x Wᵀ + b` by the kernels that are quickest on this processor.
+//!
+//! libtorch multiplies matrices of single precision with MKL, which leaves the wide vectors of AMD's processors unused.
+//! oneDNN, a part of libtorch too, uses them and takes half the time. So CTranslate2 chooses as well:
+//! <https://github.com/OpenNMT/CTranslate2/blob/6bf019e1bc95b4e9ffaf38f27e280f9c8ce95769/src/cpu/backend.cc>. libtorch has oneDNN's product for PyTorch's
+//! compiler alone, which knows it as `mkldnn::_linear_pointwise`; a TorchScript module of one line leads to it. The
+//! derivative is missing there, so it is taken where none is wanted.
+use std::sync::LazyLock;
+
+use tch::{CModule, Device, Kind, Tensor};
+
+/// Multiply-adds from which on oneDNN is quicker: it takes longer to begin, above all with a shape that is new to it.
+const LEAST_MULTIPLY_ADDS: usize = 1 << 21;
+
+/// oneDNN's product; absent where MKL is as quick, and where libtorch was built without oneDNN.
+static ONEDNN: LazyLock<Option<CModule>> = LazyLock::new(|| prefers_onednn().then(onednn).flatten());
+
+/// What `scripts/onednn_product.py` made.
+fn onednn() -> Option<CModule> {
+    CModule::load_data(&mut include_bytes!("../assets/onednn.pt").as_slice()).ok()
+}
+
+/// Whether the processor is AMD's and has vectors of 512 bits: with shorter ones MKL is as quick.
+#[cfg(target_arch = "x86_64")]
+fn prefers_onednn() -> bool {
+    let vendor = std::arch::x86_64::__cpuid(0);
+    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+    name.as_flattened() == b"AuthenticAMD" && std::arch::is_x86_feature_detected!("avx512f")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn prefers_onednn() -> bool {
+    false
+}
+
+/// `x Wᵀ + b`.
+///
+/// - `x`: `[.., in]`; `weight`: `[out, in]`; `bias`: `[out]`
+/// - returns `[.., out]`
+pub(crate) fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
+    match onednn_for(x, weight, bias) {
+        Some(onednn) => by_onednn(onednn, x, weight, bias),
+        None => x.linear(weight, bias),
+    }
+}
+
+/// [`linear`], written to `room`.
+///
+/// - `room`: `[rows, out]`, of any precision; `x`: `[rows, in]`; `weight`: `[out, in]`; `bias`: `[out]`
+pub(crate) fn linear_into(room: &mut Tensor, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) {
+    if room.kind() != x.kind() || onednn_for(x, weight, bias).is_some() {
+        return room.copy_(&linear(x, weight, bias));
+    }
+    drop(match bias {
+        Some(bias) => bias.addmm_out(room, x, &weight.tr()),
+        None => x.mm_out(room, &weight.tr()),
+    });
+}
+
+/// oneDNN's product, where it is quicker and can be used: on many numbers of single precision that need no gradient.
+fn onednn_for(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Option<&'static CModule> {
+    let fits = |tensor: &Tensor| {
+        tensor.kind() == Kind::Float && tensor.device() == Device::Cpu && !tensor.requires_grad()
+    };
+    let of_all = || [Some(x), Some(weight), bias].into_iter().flatten().all(fits);
+    let is_large = || x.numel() * weight.size()[0] as usize >= LEAST_MULTIPLY_ADDS;
+    ONEDNN.as_ref().filter(|_| is_large() && of_all())
+}
+
+/// [`linear`] of tensors of single precision on a CPU, none of which is empty or requires a gradient.
+fn by_onednn(onednn: &CModule, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
+    let found = match bias {
+        Some(bias) => onednn.method_ts("with_bias", &[x, weight, bias]),
+        None => onednn.forward_ts(&[x, weight]),
+    };
+    // shapes that do not match are a mistake of the caller's, as in libtorch's own product
+    found.unwrap_or_else(|error| panic!("product of {:?} and {:?}: {error}", x.size(), weight.size()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers of an LCG between -1 and 1, exact in single precision.
+    fn numbers(shape: &[i64], seed: u64) -> Tensor {
+        let count = shape.iter().product::<i64>() as usize;
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f32 / 8_388_608.0 - 1.0
+        };
+        Tensor::from_slice(&(0..count).map(|_| next()).collect::<Vec<_>>()).view(shape)
+    }
+
+    /// Whatever this processor prefers, both kernels are there in the libtorch that we set up, and agree with each other.
+    #[test]
+    fn onednn_gives_what_double_precision_gives() {
+        let onednn = onednn().expect("libtorch has oneDNN");
+        for (rows, inputs, outputs) in [(1, 3, 2), (7, 64, 65), (33, 130, 257)] {
+            let x = numbers(&[rows, 2, inputs], 1);
+            let (weight, bias) = (numbers(&[outputs, inputs], 2), numbers(&[outputs], 3));
+            for bias in [None, Some(&bias)] {
+                let found = by_onednn(&onednn, &x, &weight, bias);
+                assert_eq!(found.size(), [rows, 2, outputs]);
+                let wide = |tensor: &Tensor| tensor.to_kind(Kind::Double);
+                let expected = wide(&x).linear(&wide(&weight), bias.map(wide).as_ref());
+                let gap = (wide(&found) - expected).abs().max().double_value(&[]);
+                // each product and each sum errs by half a unit in the last place at most, of numbers up to `inputs`
+                let most = (inputs as f64 + 1.0).powi(2) * f64::from(f32::EPSILON);
+                assert!(gap <= most, "{rows} x {inputs} x {outputs}: {gap:e}");
+            }
+        }
+    }
+
+    /// Views of weights, as tiles of a table are, and of activations.
+    #[test]
+    fn views_are_multiplied_as_what_they_show() {
+        let onednn = onednn().expect("libtorch has oneDNN");
+        let (x, weight) = (numbers(&[5, 9, 4], 1), numbers(&[30, 4], 2));
+        let (x, weight) = (x.transpose(0, 1), weight.narrow(0, 11, 7));
+        let found = by_onednn(&onednn, &x, &weight, None);
+        let expected = x.contiguous().linear(&weight.contiguous(), None::<&Tensor>);
+        let gap = (found - expected).abs().max().double_value(&[]);
+        assert!(gap < 1e-5, "{gap:e}");
+    }
+
+    /// The derivative that autograd knows, on every processor.
+    #[test]
+    fn what_requires_a_gradient_gets_one() {
+        let weight = numbers(&[3, 4], 2);
+        let x = numbers(&[2, 4], 1).set_requires_grad(true);
+        linear(&x, &weight, None).sum(Kind::Float).backward();
+        let gap = (x.grad() - weight.sum_dim_intlist(0, false, None)).abs().max().double_value(&[]);
+        assert!(gap < 1e-6, "{gap:e}");
+    }
+
+    #[test]
+    fn nothing_times_something_is_nothing() {
+        assert_eq!(linear(&numbers(&[0, 4], 1), &numbers(&[3, 4], 2), None).size(), [0, 3]);
+    }
+}
