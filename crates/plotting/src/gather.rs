@@ -2,6 +2,7 @@
 //! Faults of one file keep nothing else from being shown.
 mod tasks;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -9,21 +10,21 @@ use records::TrainingRow;
 use records::signature::Testing;
 
 use crate::chart::Chart;
-use crate::data::functions::{self, Relevance};
+use crate::data::functions::Relevance;
+use crate::data::importance::Importance;
+use crate::data::speed::Speed;
 use crate::data::subject::Subject;
-use crate::data::{segments, sweep};
+use crate::data::sweep::Sweep;
+use crate::data::{Results, segments};
 use crate::error::LeftOut;
 use crate::judge::{Adjustment, Criterion};
 use crate::paint;
 use crate::paper::Paper;
 use crate::registry::{ARTEFACTS, Artefact, Asked, Selection};
-use crate::source::{self, ResultFile, Source};
+use crate::source::{self, ResultFile, Source, experiment};
 use crate::table::{Cell, Table};
-use crate::view::agreement::{self, Importance};
 use crate::view::all_heads::{self, HeadMap, Known, Measure};
-use crate::view::comparison;
-use crate::view::speed::{self, Speed};
-use crate::view::{Context, claim, training_log, verdicts};
+use crate::view::{Context, claim, comparison, training_log, verdicts};
 
 /// A drawn figure with its caption.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,8 +132,9 @@ impl Gathered {
 #[derive(Debug)]
 pub struct Reader {
     results: PathBuf,
-    paper: Option<Paper>,
-    alpha: f64,
+    paper: Paper,
+    has_paper: bool,
+    criterion: Criterion,
 }
 
 impl Reader {
@@ -141,13 +143,15 @@ impl Reader {
     /// # Errors
     /// If the published numbers cannot be read.
     pub fn new(results: &Path, paper: &Path, alpha: f64) -> Result<Self> {
-        let published = paper.is_dir().then(|| Paper::read(paper)).transpose()?;
-        Ok(Self { results: results.to_owned(), paper: published, alpha })
+        let published = Paper::read_if_there(paper)?;
+        let (has_paper, paper) = (published.is_some(), published.unwrap_or_default());
+        let criterion = Criterion { alpha, adjustment: Adjustment::None };
+        Ok(Self { results: results.to_owned(), paper, has_paper, criterion })
     }
 
     /// Whether the published numbers are there.
     pub fn has_paper(&self) -> bool {
-        self.paper.is_some()
+        self.has_paper
     }
 
     /// Names of all subjects, sorted.
@@ -159,8 +163,7 @@ impl Reader {
     }
 
     fn context(&self) -> Context<'_> {
-        let criterion = Criterion { alpha: self.alpha, adjustment: Adjustment::None };
-        Context { criterion, paper: self.paper.as_ref() }
+        Context { criterion: self.criterion, paper: &self.paper }
     }
 
     /// Everything of one subject. What cannot be read is among its faults.
@@ -168,41 +171,35 @@ impl Reader {
     /// # Errors
     /// If there is no such subject.
     pub fn gather(&self, name: &str) -> Result<Gathered> {
-        source::folder(&self.results, name, sweep::EXPERIMENT)?;
+        source::folder(&self.results, name, experiment::SWEEP)?;
+        let (source, context) = (Source::subject(&self.results, name), self.context());
         let mut left_out = LeftOut { takes_all: true, ..LeftOut::default() };
-        let source = Source::subject(&self.results, name);
-        let asked = Asked {
-            context: self.context(),
-            results: &self.results,
-            attention: Selection::Paper,
-            against: None,
-            is_all: true,
-        };
-        let sections =
+        let (results, attention) = (&self.results, Selection::Paper);
+        let asked = Asked { context, results, attention, against: None, is_all: true };
+        let sections: Result<_> =
             ARTEFACTS.iter().map(|artefact| section(artefact, &source, &asked, &mut left_out)).collect();
         let subject = Subject::read(&self.results, name, &mut left_out);
         let subject = left_out.keep(subject)?.unwrap_or_default();
-        let speed = source.one(speed::EXPERIMENT).and_then(Speed::read).ok();
-        let verdicts = verdicts::table(&subject, speed.as_ref(), self.context());
-        let importance =
-            left_out.keep_if_there(source.one(agreement::EXPERIMENT).and_then(Importance::read))?;
+        let speed = source.one(experiment::SPEED).and_then(Speed::read_limited).ok();
+        let importance = source.one(experiment::IMPORTANCE).and_then(Importance::read);
+        let importance = left_out.keep_if_there(importance)?;
         let heads = self.heads(&source, &subject, importance.clone(), &mut left_out)?;
         let log = left_out.keep_if_there(training(&source))?;
         let (training, pretrained) = log.unwrap_or_default();
         let file = subject.files().next();
-        left_out.faults.extend(subject.files().filter_map(|file| file.remark()));
+        left_out.faults.extend(subject.files().filter_map(ResultFile::remark));
         left_out.faults.sort();
         left_out.faults.dedup();
         Ok(Gathered {
             name: name.to_owned(),
             title: crate::origin::name(name),
-            claim: claim::sentences(&subject, self.context()),
+            claim: claim::sentences(&subject, context),
             facts: file.map(facts).unwrap_or_default(),
             is_language: file.is_some_and(ResultFile::is_language),
-            verdicts,
+            verdicts: verdicts::table(&subject, speed.as_ref(), context),
             heads,
             training,
-            sections,
+            sections: sections?,
             faults: left_out.faults,
             subject,
             importance,
@@ -217,30 +214,29 @@ impl Reader {
         importance: Option<Importance>,
         left_out: &mut LeftOut,
     ) -> Result<Option<Heads>> {
-        let own = subject.sweep.as_ref().map(|sweep| sweep.file.path.clone());
-        let mut known = Known { sweep: subject.sweep.clone(), importance, ..Known::default() };
-        for file in left_out.keep(source.all(sweep::EXPERIMENT))?.unwrap_or_default() {
-            if Some(&file.path) != own.as_ref() {
-                known.others.extend(left_out.keep(sweep::Sweep::read(file, sweep::EXPERIMENT))?);
-            }
-        }
-        known.functions = subject.functions.as_ref().map(|found| found.rows.clone()).unwrap_or_default();
-        for file in left_out.keep(source.all(functions::RELEVANCE))?.unwrap_or_default() {
-            known.relevance.extend(left_out.keep(Relevance::read(file))?);
-        }
-        known.pruning.clone_from(&subject.pruning);
-        known.gates.clone_from(&subject.gates);
-        if let Some(sweep) = &known.sweep {
-            known.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
-        }
-        let Some(table) = all_heads::table(&known, self.context().criterion) else { return Ok(None) };
-        let (measures, maps) = all_heads::maps(&known, self.context().criterion);
-        let changed = known.segments.values().flatten().map(|change| change.segment);
-        let changed: std::collections::BTreeSet<usize> = changed.collect();
+        let sweep = subject.sweep.clone();
+        let own = sweep.as_ref().map(|sweep| &sweep.file.path);
+        let mut others = left_out.keep(source.all(experiment::SWEEP))?.unwrap_or_default();
+        others.retain(|file| Some(&file.path) != own);
+        let changed = sweep.as_ref().map(|sweep| left_out.keep(segments::most_changed(sweep))).transpose()?;
+        let known = Known {
+            importance,
+            others: left_out.read_all(Ok(others), Sweep::read)?,
+            functions: subject.functions.as_ref().map(|found| found.rows.clone()).unwrap_or_default(),
+            relevance: left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read)?,
+            pruning: subject.pruning.clone(),
+            gates: subject.gates.clone(),
+            segments: changed.flatten().unwrap_or_default(),
+            sweep,
+        };
+        let Some(table) = all_heads::table(&known, self.criterion) else { return Ok(None) };
+        let (measures, maps) = all_heads::maps(&known, self.criterion);
+        let segments: BTreeSet<usize> =
+            known.segments.values().flatten().map(|change| change.segment).collect();
         let identity = known.sweep.as_ref().and_then(|sweep| sweep.file.identity());
         let data = identity.and_then(|identity| identity.data.get(&identity.split).cloned());
         let split = identity.map(|identity| identity.split.clone());
-        Ok(Some(Heads { table, measures, maps, segments: changed.into_iter().collect(), split, data }))
+        Ok(Some(Heads { table, measures, maps, segments: segments.into_iter().collect(), split, data }))
     }
 
     /// The names of [`Self::key_numbers`].
@@ -261,72 +257,72 @@ impl Reader {
         let mut left_out = LeftOut { takes_all: true, ..LeftOut::default() };
         let pairings = tasks::pairings(&all, &mut left_out)?;
         let subjects: Vec<_> = all.into_iter().map(|gathered| gathered.subject).collect();
+        let (shares, effects) = (
+            comparison::shares(&subjects, self.context()).unzip(),
+            comparison::effects(&subjects, self.context()).unzip(),
+        );
+        let drawn = [
+            ("shares", "How many heads can go?", shares),
+            ("effects", "How much do single heads do?", effects),
+            ("tasks", "Do the same heads matter for several tasks?", (comparison::tasks(&pairings), None)),
+        ];
         let mut sections = Vec::new();
-        let mut add = |name, about, drawn: Option<(Table, Chart)>| -> Result<()> {
-            let Some((table, chart)) = drawn else { return Ok(()) };
-            let parts = vec![Part::Figure(figure(&chart)?), Part::Table(table.visible())];
+        for (name, about, (table, chart)) in drawn {
+            let Some(table) = table else { continue };
+            let parts = parts(chart.as_ref(), &[], [table]);
             sections.push(Section { name, recipe: None, about, parts });
-            Ok(())
-        };
-        add("shares", "How many heads can go?", comparison::shares(&subjects, self.context()))?;
-        add("effects", "How much do single heads do?", comparison::effects(&subjects, self.context()))?;
-        let tasks = comparison::tasks(&pairings).map(|table| Part::Table(table.visible()));
-        let about = "Do the same heads matter for several tasks?";
-        sections.extend(tasks.map(|table| Section {
-            name: "tasks",
-            recipe: None,
-            about,
-            parts: vec![table],
-        }));
+        }
         Ok((sections, left_out.faults))
     }
 }
 
 /// One artefact of all its files.
-fn section(artefact: &Artefact, source: &Source, asked: &Asked<'_>, left_out: &mut LeftOut) -> Section {
-    let mut parts = Vec::new();
-    let files = left_out.keep(artefact.reads.files(source, asked)).ok().flatten();
-    for file in files.unwrap_or_default() {
-        let drawn = (artefact.draw)(file, asked, left_out);
-        for sheet in left_out.keep(drawn).ok().flatten().unwrap_or_default() {
-            let chart = sheet.chart.as_ref().map(|chart| film(chart, &sheet.frames)).transpose();
-            parts.extend(left_out.keep(chart).ok().flatten().flatten().map(Part::Figure));
+fn section(
+    artefact: &Artefact,
+    source: &Source,
+    asked: &Asked<'_>,
+    left_out: &mut LeftOut,
+) -> Result<Section> {
+    let mut drawn = Vec::new();
+    for file in left_out.keep(artefact.reads.files(source, asked))?.unwrap_or_default() {
+        let sheets = (artefact.draw)(file, asked, left_out);
+        for sheet in left_out.keep(sheets)?.unwrap_or_default() {
             // Sheets that are not printed are part of one that is.
             let tables = sheet.tables.into_iter().filter(|_| sheet.is_printed);
-            parts.extend(tables.map(|table| Part::Table(table.visible())));
+            drawn.extend(parts(sheet.chart.as_ref(), &sheet.frames, tables));
         }
     }
-    Section { name: artefact.name, recipe: Some(artefact.recipe), about: artefact.about, parts }
+    let Artefact { name, recipe, about, .. } = *artefact;
+    Ok(Section { name, recipe: Some(recipe), about, parts: drawn })
 }
 
-fn figure(chart: &Chart) -> Result<Figure> {
-    film(chart, &[])
-}
-
-/// A figure with the frames of a film, if there are any.
-fn film(chart: &Chart, frames: &[Chart]) -> Result<Figure> {
+/// A drawn figure, with the frames of a film if there are any, and tables.
+fn parts(chart: Option<&Chart>, frames: &[Chart], tables: impl IntoIterator<Item = Table>) -> Vec<Part> {
     let visible = |text: &String| records::visible::one_line(text);
-    Ok(Figure {
-        name: chart.name,
-        title: visible(&chart.title),
-        notes: chart.notes.iter().map(visible).collect(),
-        svg: paint::svg(chart)?,
-        width: chart.width,
-        frames: frames.iter().map(paint::svg).collect::<Result<_>>()?,
-    })
+    let figure = |chart: &Chart| {
+        Part::Figure(Figure {
+            name: chart.name,
+            title: visible(&chart.title),
+            notes: chart.notes.iter().map(visible).collect(),
+            svg: paint::svg(chart),
+            width: chart.width,
+            frames: frames.iter().map(paint::svg).collect(),
+        })
+    };
+    let tables = tables.into_iter().map(|table| Part::Table(table.visible()));
+    chart.map(figure).into_iter().chain(tables).collect()
 }
 
 /// How a subject was trained, and the pretrained model that it began with, if any.
 fn training(source: &Source) -> Result<(Vec<Part>, Option<String>)> {
-    let mut file = source.one(training_log::STEM)?;
-    let rows: Vec<TrainingRow> = file.rows(training_log::EXPERIMENT)?;
-    let pretrained = file.identity().and_then(|identity| {
+    let file = source.one(experiment::TRAINING_LOG)?.with_experiment(experiment::TRAINING);
+    let log = Results::<TrainingRow>::read(file)?;
+    let pretrained = log.file.identity().and_then(|identity| {
         let name = identity.arguments.get("checkpoint")?.as_str()?.to_owned();
         identity.weights.is_some().then_some(name)
     });
-    let table = Part::Table(training_log::table(&file, &rows).visible());
-    let drawn = (rows.len() > 1).then(|| figure(&training_log::figure(&file, &rows))).transpose()?;
-    Ok((drawn.map(Part::Figure).into_iter().chain([table]).collect(), pretrained))
+    let chart = (log.rows.len() > 1).then(|| training_log::figure(&log));
+    Ok((parts(chart.as_ref(), &[], [training_log::table(&log)]), pretrained))
 }
 
 /// What the signature says of a file: data, seed, commit, command, machine.
@@ -343,7 +339,6 @@ fn facts(file: &ResultFile) -> Vec<Fact> {
         let changed = if run.modified == Some(true) { ", with changes that are not committed" } else { "" };
         Some(format!("{}{changed}", run.commit.as_ref()?))
     });
-    let command = run.map(|run| run.command.join(" "));
     let facts = [
         ("File", Some(file.path.display().to_string())),
         ("Data", file.scored().map(|scored| scored + &data)),
@@ -351,7 +346,7 @@ fn facts(file: &ResultFile) -> Vec<Fact> {
         ("Tests", testing),
         ("Seed", identity.seed.map(|seed| seed.to_string())),
         ("Weights", identity.weights.as_ref().map(|sum| format!("sha256 {sum}"))),
-        ("Command", command),
+        ("Command", run.map(|run| run.command.join(" "))),
         ("Commit", commit),
         ("Machine", file.machine()),
     ];

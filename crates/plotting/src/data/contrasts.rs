@@ -52,7 +52,7 @@ impl Contrasts {
         };
         let testing =
             gates.file.signature.as_ref().and_then(|signature| signature.testing).ok_or_else(none)?;
-        let (_, segments) = stored(&gates.file, &gates.rows, none)?;
+        let (_, segments) = stored(&gates, none)?;
         let segments = gates.rows.iter().map(GateRow::name).zip(segments).collect();
         let testing = Testing { resamples: testing.resamples, seed: testing.seed };
         let (measured, rows) = compare(&gates, &segments, testing)
@@ -68,7 +68,7 @@ fn compare(gates: &Gates, segments: &BTreeMap<String, Segments>, testing: Testin
     let row_of = |leader: &GateRow, method: Method| match method {
         Method::Gates => Some(leader.name()),
         Method::Ungated => gates.of(leader.attention, method).first().map(|row| row.name()),
-        _ => gates.beside(leader, method).map(GateRow::name),
+        _ => gates.beside_with(leader, method).map(GateRow::name),
     };
     let difference = |leader: &GateRow, contrast: &Contrast| -> Result<Option<Comparison>> {
         let both = row_of(leader, contrast.less).zip(row_of(leader, contrast.of));

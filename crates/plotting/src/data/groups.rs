@@ -74,7 +74,7 @@ impl Groups {
             Segments::Classes(outcomes, ClassificationMetric::Accuracy) => Ok(outcomes),
             _ => Err(none()),
         };
-        let (base, masked) = stored(&sweep.file, &sweep.rows, none)?;
+        let (base, masked) = stored(&sweep, none)?;
         let base = choices(base)?;
         let of_head = |(row, segments): (&AblationRow, _)| Ok((row.head_id(), choices(segments)?));
         let mut heads: Vec<(Head, Vec<Outcome>)> =

@@ -6,8 +6,8 @@ use records::Row;
 use stats::correlation::{pearson, spearman};
 
 use super::Gathered;
+use crate::data::importance::Importance;
 use crate::error::LeftOut;
-use crate::view::agreement::Importance;
 use crate::view::comparison::Pairing;
 
 /// Each two subjects that were fine-tuned from one pretrained model.

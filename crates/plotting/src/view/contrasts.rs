@@ -13,40 +13,31 @@ pub const STEM: &str = "gate-contrasts";
 /// A row for each number of heads, a column for each two methods.
 pub fn table(contrasts: &Contrasts, context: Context<'_>) -> Table {
     let Contrasts { gates, measured, rows } = contrasts;
-    let (metric, alpha) = (&gates.metric, context.criterion.alpha);
-    let cell = |found: &Option<Comparison>| {
-        let Some(found) = found else { return Cell::default() };
-        let ends = found
-            .interval
-            .map(|ends| format!(" [{}, {}]", metric.change(ends.low), metric.change(ends.high)));
+    let (metric, alpha) = (gates.metric(), context.criterion.alpha);
+    let cell = |found: &Comparison| {
+        let ends = metric.brackets(found.interval.map(|ends| (ends.low, ends.high)));
         let is_significant = found.p_adjusted.is_some_and(|p_adjusted| p_adjusted < alpha);
-        Cell::number(metric.change(found.delta) + &ends.unwrap_or_default(), found.delta)
-            .marked(is_significant)
+        Cell::number(metric.change(found.delta) + &ends, found.delta).marked(is_significant)
     };
+    let row = |(leader, found): &(_, Vec<Option<Comparison>>)| {
+        Row::new(label(leader), found.iter().map(|found| Cell::from(found.as_ref().map(cell))))
+    };
+    let columns = measured.iter().map(|pair| format!("{} \u{2212} {}", name(pair.of), name(pair.less)));
+    let title = format!(
+        "Differences in {} between models that were trained on with as many heads, with their 95 % intervals",
+        metric.label()
+    );
     let better = if metric.direction().gain(1.0) > 0.0 { "above" } else { "below" };
-    Table {
-        name: "Gates and other choices",
-        label: format!("{STEM}-{}", gates.file.subject),
-        title: format!(
-            "Differences in {} between models that were trained on with as many heads, with their 95 % intervals; {}",
-            metric.label(),
-            gates.file.title()
-        ),
-        headings: ["Heads that stay", "First method minus second"],
-        columns: measured.iter().map(|pair| format!("{} \u{2212} {}", name(pair.of), name(pair.less))).collect(),
-        rows: rows.iter().map(|(leader, found)| Row::new(label(leader), found.iter().map(cell))).collect(),
-        mark: Some(format!("p < {}, adjusted by Holm (1979) for the numbers of heads in a column", short(alpha))),
-        summary: std::iter::once(format!("{better} 0 the first is better"))
-            .chain(["no gates: with all heads".to_owned()])
-            .chain(gates.recipe())
-            .collect(),
-        remarks: vec![
+    Table::of(&gates.file, "Gates and other choices", STEM, title)
+        .columns(["Heads that stay", "First method minus second"], columns)
+        .rows(rows.iter().map(row))
+        .mark(format!("p < {}, adjusted by Holm (1979) for the numbers of heads in a column", short(alpha)))
+        .note(format!("{better} 0 the first is better"))
+        .note("no gates: with all heads")
+        .note(gates.recipe())
+        .remark(
             "chosen by gates: the heads that gates leave, the others closed from the first update on; beside importance and \
-             random it tells what the choice is worth, beside gates what it costs to train them"
-                .to_owned(),
-            "of several random draws the one of the median score; intervals are of the test segments, not of other trainings"
-                .to_owned(),
-        ],
-        ..Table::default()
-    }
+             random it tells what the choice is worth, beside gates what it costs to train them",
+        )
+        .remark("of several random draws the one of the median score; intervals are of the test segments, not of other trainings")
 }

@@ -18,15 +18,18 @@ const FEWEST: f64 = 12.0;
 /// The strip below the bars with a stroke for each head, as a share of the height of the bars.
 const STRIP: f64 = 0.14;
 
+const BASE: Style = Style::dashed(INK, 0.9);
+
 /// One plot for each attention type, one above the other over the same scores. An edge of the bins is the base; of the heads
 /// in a bin, those that are significant stand at the bottom in another colour; each head is a stroke below.
 pub fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Chart {
+    let (metric, base) = (sweep.metric(), sweep.base());
     let families: Vec<_> = attentions.iter().map(|&attention| sweep.family(attention)).collect();
-    let bins = Bins::around(sweep.base, families.iter().flatten().map(|row| row.score));
+    let bins = Bins::around(base, families.iter().flatten().map(|row| row.score));
     let bars: Vec<_> = families.iter().map(|family| bars(family, bins, context)).collect();
     let edges = bars.iter().flatten().flatten().flat_map(|bar| [bar[0], bar[1]]);
-    let label = format!("{} with one head masked", sweep.metric.axis_label());
-    let x = Axis::of_at_least(label, extent(edges.chain([sweep.base])), FEWEST * bins.width);
+    let label = format!("{} with one head masked", metric.axis_label());
+    let x = Axis::of_at_least(&label, extent(edges.chain([base])), FEWEST * bins.width);
     // One scale for all, so that bars can be compared between panels.
     let most = bars.iter().flatten().flatten().map(|bar| bar[3]).fold(1.0, f64::max);
     let step = Step::covering_whole(most, 4);
@@ -36,7 +39,6 @@ pub fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) ->
         let label = if index == attentions.len() / 2 { "number of heads" } else { "" };
         let (low, ticks) = (-STRIP * high, Ticks::Round(step, true));
         let y = Axis { label: label.to_owned(), low, high, ticks, gap: None };
-        let name = format!("{attention} ({})", sweep.file.description(attention));
         let x = if index == last { x.clone() } else { x.clone().silent() };
         let [significant, others] = &bars[index];
         let stroke = |is_meant: bool, color| {
@@ -49,28 +51,36 @@ pub fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) ->
             Layer::Bars(significant.clone(), VERMILLION),
             stroke(false, INK),
             stroke(true, VERMILLION),
-            Layer::Rule(At::X(sweep.base), Style::dashed(INK, 0.9)),
+            Layer::Rule(At::X(base), BASE),
         ];
-        let (name, height) = if last > 0 { (name, 58.0) } else { (String::new(), 100.0) };
-        Panel::new(name, [x, y], height, layers)
+        if last == 0 {
+            return Panel::new([x, y], 100.0, layers);
+        }
+        Panel::new([x, y], 58.0, layers).named(format!("{attention} ({})", sweep.file.description(attention)))
     };
     let all = families.iter().flatten();
     let significant = all.clone().filter(|row| context.criterion.holds(**row)).count();
     let stem = sweep.stem(STEMS);
-    Chart {
-        name: if stem == "figure1b" { "Figure 1b" } else { "Figure 1" },
-        label: format!("{stem}-{}", sweep.file.subject),
-        title: format!("{} with one head masked; {}", sweep.metric.axis_label(), sweep.file.title()),
-        notes: notes(sweep, attentions, context),
-        legend: vec![
-            Entry::line(format!("base {}", sweep.metric.amount(sweep.base)), Style::dashed(INK, 0.9)),
+    let is_alone = attentions == [Attention::SelfAttention]
+        && sweep.beside(&sweep.attentions()).is_some_and(Beside::is_inference);
+    let paper = context.paper.values(FIGURE_1B).filter(|_| is_alone).map(|values| {
+        let [base, lowest, highest] = values.map(|share| 100.0 * share);
+        format!("Figure 1b of the paper (MNLI): {base:.1} %, masked {lowest:.1} to {highest:.1} %")
+    });
+    let name = if stem == "figure1b" { "Figure 1b" } else { "Figure 1" };
+    Chart::of(&sweep.file, name, stem, label)
+        .note(format!("{}, dashed, is an edge of the bins", sweep.base_line()))
+        .note(format!("significant: {}", sweep.judge(context.criterion).description("heads")))
+        .note("each stroke below the bars is a head")
+        .note(paper)
+        .note(sweep.missing_heads())
+        .entries([
+            Entry::line(format!("base {}", metric.amount(base)), BASE),
             Entry::fill(format!("significant: {significant}"), VERMILLION),
             Entry::fill(format!("not: {}", all.count() - significant), PALE),
             Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
-        ],
-        panels: attentions.iter().enumerate().map(panel).collect(),
-        ..Chart::default()
-    }
+        ])
+        .panels(1, attentions.iter().enumerate().map(panel).collect())
 }
 
 /// The bars of significant heads and, above these, those of the others.
@@ -87,19 +97,4 @@ fn bars(family: &[&AblationRow], bins: Bins, context: Context<'_>) -> [Vec<[f64;
         }
     }
     bars
-}
-
-fn notes(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Vec<String> {
-    let is_alone = attentions == [Attention::SelfAttention] && sweep.beside() == Some(Beside::MNLI);
-    let paper = context.paper.filter(|_| is_alone).map(|paper| {
-        let [base, lowest, highest] = FIGURE_1B.map(|name| 100.0 * paper.value(name));
-        format!("Figure 1b of the paper (MNLI): {base:.1} %, masked {lowest:.1} to {highest:.1} %")
-    });
-    let mut notes = vec![
-        format!("{}, dashed, is an edge of the bins", sweep.base_line()),
-        format!("significant: {}", sweep.judge(context.criterion).description("heads")),
-        "each stroke below the bars is a head".to_owned(),
-    ];
-    notes.extend(paper.into_iter().chain(sweep.missing_heads()));
-    notes
 }

@@ -2,140 +2,98 @@
 //! papers; Michel et al. 2019 prune without training).
 use records::{Order, PruningRow, Scope};
 
-use super::curve::Curve;
-use super::pruning_curves::{BASE, Drawn, FLAT, look};
-use super::{BANDS, Context, scored, that_hold};
-use crate::chart::{At, Axis, COLUMN, Chart, Entry, Layer, Panel, Style, TEXT};
-use crate::data::pruning::{Pruning, Series, percent};
+use super::curve::{Curve, FLAT, base_entry, over_base, scores};
+use super::pruning_curves::{curve, look};
+use super::{BANDS, Context, scored, significantly_worse};
+use crate::chart::{Axis, Chart, Entry, Panel, Style};
+use crate::data::pruning::{Series, share};
 use crate::data::retrained::Retrained;
 use crate::palette::INK;
-use crate::scale::extent;
 use crate::table::{Cell, Row, Table};
-use crate::words::{short, tenths};
+use crate::words::{name_among, tenths};
 
 /// Name of the files, without extension.
 pub const STEM: &str = "prune-and-retrain";
 
 /// The curves after training with their intervals, and dotted those of the same orders before it; a panel for each set of heads.
 pub fn figure(retrained: &Retrained, context: Context<'_>) -> Chart {
-    let Retrained { after, before, updates } = retrained;
-    let scopes: Vec<Scope> = retrained.scopes().into_iter().collect();
-    let panels: Vec<_> = scopes.iter().map(|&scope| (scope, curves(retrained, scope, context))).collect();
-    let all = || panels.iter().flat_map(|(_, found)| found.trained.iter().chain(&found.untrained));
-    let heights = all().flat_map(Curve::heights).chain([after.base]);
-    let y = Axis::of_at_least(after.metric.axis_label(), extent(heights), FLAT);
-    let panel = |(place, (scope, found)): (usize, &(Scope, Curves))| {
-        let mut layers = vec![Layer::Rule(At::Y(after.base), BASE)];
-        layers.extend(found.trained.iter().rev().flat_map(Curve::bands));
-        layers.extend(found.untrained.iter().chain(&found.trained).rev().flat_map(Curve::lines));
-        let name = if scopes.len() > 1 { scope.to_string() } else { String::new() };
-        let x = Axis::around("heads closed (%)", 0.0, 100.0);
-        Panel::new(name, [x, if place == 0 { y.clone() } else { y.clone().silent() }], 160.0, layers)
+    let (results, scopes) = (&retrained.after.results, retrained.scopes());
+    let (metric, base) = (results.metric(), results.base());
+    let mut found: Vec<(Scope, Curve, Option<Curve>)> = Vec::new();
+    for series in &retrained.after.series {
+        let dotted = |line: Style| Style::dotted(line.color, 0.8);
+        let untrained = retrained.untrained(series).map(|series| curve(series, look(series), context));
+        let untrained = untrained.map(|curve| Curve { line: curve.line.map(dotted), mark: None, ..curve });
+        found.push((series.curve.scope, curve(series, look(series), context), untrained));
+    }
+    let all = || found.iter().flat_map(|(_, trained, untrained)| std::iter::once(trained).chain(untrained));
+    let y = scores(&metric, all().flat_map(Curve::heights).chain([base]), FLAT);
+    let panel = |(place, &scope): (usize, &Scope)| {
+        let own = || found.iter().filter(|(of, ..)| *of == scope);
+        let trained: Vec<&Curve> = own().map(|(_, trained, _)| trained).collect();
+        let mut layers = over_base(base, &trained);
+        let untrained: Vec<&Curve> = own().filter_map(|(.., untrained)| untrained.as_ref()).collect();
+        layers.extend(untrained.iter().rev().flat_map(|curve| curve.lines()));
+        let axes = [Axis::percent("heads closed (%)"), y.clone()];
+        Panel::new(axes, 160.0, layers).named(name_among(&scope, &scopes)).beside(place)
     };
     let mut legend: Vec<Entry> = Vec::new();
-    for curve in panels.iter().flat_map(|(_, found)| &found.trained) {
-        let entry = Entry { line: curve.line, mark: curve.mark, ..Entry::text(curve.name.clone()) };
+    for entry in found.iter().map(|(_, trained, _)| trained.entry()) {
         if !legend.contains(&entry) {
             legend.push(entry);
         }
     }
-    let has_untrained = panels.iter().any(|(_, found)| !found.untrained.is_empty());
-    legend.extend(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))));
-    legend.push(Entry::line(format!("base {}", after.metric.amount(after.base)), BASE));
-    let (side, criterion) = (after.metric.worse_side(), context.criterion.in_words());
-    let sentences = [
-        (true, format!("each step goes on from the intact model and costs {updates} updates")),
-        (true, "at 0 % the model is trained on with all its heads".to_owned()),
-        (all().any(|curve| !curve.bands().is_empty()), BANDS.to_owned()),
-        (all().any(Curve::has_hollow), format!("hollow: {side} base, {criterion}")),
-        (before.is_some(), "dotted: the same heads masked without training".to_owned()),
-    ];
-    Chart {
-        name: "Pruning and training on",
-        label: format!("{STEM}-{}", after.file.subject),
-        title: format!(
-            "{} of models trained on without some heads, over the share of these; {}",
-            after.metric.label(),
-            after.file.title()
-        ),
-        notes: std::iter::once(after.base_line())
-            .chain(after.file.of_orders())
-            .chain(that_hold(sentences))
-            .collect(),
-        width: if scopes.len() > 1 { TEXT } else { COLUMN },
-        columns: scopes.len(),
-        legend,
-        panels: panels.iter().enumerate().map(panel).collect(),
-        ..Chart::default()
-    }
-}
-
-/// The curves over one set of heads.
-struct Curves {
-    trained: Vec<Curve>,
-    untrained: Vec<Curve>,
-}
-
-fn curves(retrained: &Retrained, scope: Scope, context: Context<'_>) -> Curves {
-    let (mut trained, mut untrained) = (Vec::new(), Vec::new());
-    for series in retrained.after.series.iter().filter(|series| series.curve.scope == scope) {
-        trained.push(Drawn::new(series, look(series), context).curve);
-        if let Some(series) = same(retrained.before.as_ref(), series) {
-            let curve = Drawn::new(series, look(series), context).curve;
-            let dotted = |line: Style| Style::dotted(line.color, 0.8);
-            untrained.push(Curve { line: curve.line.map(dotted), mark: None, ..curve });
-        }
-    }
-    Curves { trained, untrained }
-}
-
-/// The same curve of the model as it was.
-fn same<'a>(before: Option<&'a Pruning>, series: &Series) -> Option<&'a Series> {
-    before?.series.iter().find(|other| other.curve == series.curve)
+    let has_untrained = found.iter().any(|(.., untrained)| untrained.is_some());
+    let hollow = format!("hollow: {} base, {}", metric.worse_side(), context.criterion.in_words());
+    let title =
+        format!("{} of models trained on without some heads, over the share of these", metric.label());
+    Chart::of(&results.file, "Pruning and training on", STEM, title)
+        .note(results.base_line())
+        .note(results.file.of_orders())
+        .note(format!("each step goes on from the intact model and costs {} updates", retrained.updates))
+        .note("at 0 % the model is trained on with all its heads")
+        .note(all().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
+        .note(all().any(Curve::has_hollow).then_some(hollow))
+        .note(retrained.before.as_ref().map(|_| "dotted: the same heads masked without training"))
+        .entries(legend)
+        .entries(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))
+        .entries([base_entry("base", &metric, base)])
+        .panels(scopes.len(), scopes.iter().enumerate().map(panel).collect())
 }
 
 /// One row for each step of each curve: the score with and without training.
 pub fn table(retrained: &Retrained, context: Context<'_>) -> Table {
-    let Retrained { after, before, updates } = retrained;
+    let (results, updates) = (&retrained.after.results, retrained.updates);
     let row = |series: &Series, row: &PruningRow| {
-        let untrained = same(before.as_ref(), series).and_then(|series| {
-            series.runs.iter().flatten().find(|other| {
-                (other.order_seed, other.masked) == (row.order_seed, row.masked) && other.masked > 0
-            })
-        });
+        let is_same = |other: &&PruningRow| {
+            (other.order_seed, other.masked) == (row.order_seed, row.masked) && other.masked > 0
+        };
+        let untrained = retrained.untrained(series);
+        let untrained = untrained.and_then(|series| series.runs.iter().flatten().find(is_same));
         let order = match (row.order, row.order_seed) {
             (Order::Random, Some(seed)) => format!("random {seed}"),
             (order, _) if row.complement => format!("complement of {order}"),
             (order, _) => order.to_string(),
         };
-        let cells = vec![
-            Cell::from(row.masked.to_string()),
-            Cell::from(tenths(percent(row))),
-            scored(&after.metric, row, context),
-            untrained.map(|row| scored(&after.metric, row, context)).unwrap_or_default(),
+        let cells = [
+            row.masked.into(),
+            Cell::from(tenths(share(row))),
+            scored(row, context),
+            untrained.map(|row| scored(row, context)).into(),
         ];
-        Row { label: format!("{}, {order}", row.attention), cells }
+        Row::new(format!("{}, {order}", row.attention), cells)
     };
     let steps =
-        after.series.iter().flat_map(|series| series.runs.iter().flatten().map(move |row| (series, row)));
-    Table {
-        name: "Pruning and training on",
-        label: format!("{STEM}-table-{}", after.file.subject),
-        title: format!(
-            "{} without the heads of each step, trained on for {updates} updates and not, with the 95 % interval of the change \
-             in brackets; {}",
-            after.metric.label(),
-            after.file.title()
-        ),
-        headings: ["Heads, order", "of each step"],
-        columns: ["closed", "%", "trained on", "not trained on"].map(str::to_owned).into(),
-        rows: steps.map(|(series, step)| row(series, step)).collect(),
-        mark: Some(format!(
-            "significantly {} base (p < {})",
-            after.metric.worse_side(),
-            short(context.criterion.alpha)
-        )),
-        summary: std::iter::once(after.base_line()).chain(after.file.of_orders()).collect(),
-        ..Table::default()
-    }
+        |series: &Series| series.runs.iter().flatten().map(|step| row(series, step)).collect::<Vec<_>>();
+    let title = format!(
+        "{} without the heads of each step, trained on for {updates} updates and not, with the 95 % interval of the change \
+         in brackets",
+        results.metric().label()
+    );
+    Table::of(&results.file, "Pruning and training on", &format!("{STEM}-table"), title)
+        .columns(["Heads, order", "of each step"], ["closed", "%", "trained on", "not trained on"])
+        .rows(retrained.after.series.iter().flat_map(steps))
+        .mark(significantly_worse(&results.metric(), "base", context))
+        .note(results.base_line())
+        .note(results.file.of_orders())
 }

@@ -12,22 +12,21 @@ pub fn render(table: &Table) -> String {
     let notes = notes.chain(table.summary.iter().chain(&table.remarks).cloned());
     let corner = format!("{} / {}", table.headings[0], table.headings[1].to_lowercase());
     let mut lines = vec![format!("**{}.** {}", table.name, escape(&table.title)), String::new()];
-    lines.extend(grid(table, &corner));
+    lines.extend(rows(table, &corner));
     lines.push(String::new());
     lines.extend(notes.map(|note| format!("- {}", escape(&note))));
     lines.join("\n") + "\n"
 }
 
-/// A table as a section of a page: its name is the heading, what it is stands above it.
-pub fn section(table: &Table) -> String {
+/// A table with its remarks alone, as part of a page.
+pub fn grid(table: &Table) -> String {
     let table = &table.visible();
-    let mut lines = vec![format!("## {}", table.name), String::new(), escape(&table.title), String::new()];
-    lines.extend(grid(table, table.headings[0]));
+    let mut lines = rows(table, table.headings[0]);
     if !table.remarks.is_empty() {
         lines.push(String::new());
     }
     lines.extend(table.remarks.iter().map(|remark| format!("- {}", escape(remark))));
-    lines.join("\n") + "\n"
+    lines.join("\n")
 }
 
 /// The figure with its caption.
@@ -39,7 +38,7 @@ pub fn caption(chart: &Chart, stem: &str) -> String {
     format!("![{alternative}]({stem}.svg)\n\n**{}.** {title}.{notes}\n", chart.name)
 }
 
-fn grid(table: &Table, corner: &str) -> Vec<String> {
+fn rows(table: &Table, corner: &str) -> Vec<String> {
     let names = table.columns.iter().map(|name| escape(name));
     let rule = |is_numeric| if is_numeric { "--:" } else { "---" }.to_owned();
     let has_numbers = table.rows.iter().all(|row| row.label.starts_with(|c: char| c.is_ascii_digit()));
@@ -79,7 +78,7 @@ fn marked(cell: &Cell) -> String {
 }
 
 /// `text` such that Markdown shows it as it is, HTML included.
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {
         match character {

@@ -17,7 +17,7 @@ use crate::paint;
 use crate::source::ResultFile;
 use crate::table::Table;
 
-pub use markdown::section;
+pub use markdown::{escape as escape_markdown, grid};
 
 /// A file format for figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -42,9 +42,14 @@ pub struct Sheet {
 impl Sheet {
     /// Of what is drawn from a file under a name, each part with what the signature cannot vouch for. Of nothing: what an
     /// earlier run drew is removed.
-    pub fn of(file: &ResultFile, name: &str, chart: impl Into<Option<Chart>>, tables: Vec<Table>) -> Self {
-        let mut sheet =
-            Self { stem: file.stem(name), chart: chart.into(), frames: Vec::new(), tables, is_printed: true };
+    pub fn of(
+        file: &ResultFile,
+        name: &str,
+        chart: impl Into<Option<Chart>>,
+        tables: impl IntoIterator<Item = Table>,
+    ) -> Self {
+        let (chart, tables) = (chart.into(), tables.into_iter().collect());
+        let mut sheet = Self { stem: file.stem(name), chart, frames: Vec::new(), tables, is_printed: true };
         if let Some(remark) = file.remark() {
             sheet.chart.iter_mut().for_each(|chart| chart.notes.push(remark.clone()));
             sheet.tables.iter_mut().for_each(|table| table.remarks.push(remark.clone()));
@@ -78,7 +83,7 @@ impl Sheet {
             |extension: &str, bytes: &[u8]| write_file(folder, &format!("{}.{extension}", self.stem), bytes);
         let mut paths = vec![file("md", self.markdown().as_bytes())?, file("tex", self.latex().as_bytes())?];
         let Some(chart) = &self.chart else { return Ok(paths) };
-        let svg = paint::svg(chart)?;
+        let svg = paint::svg(chart);
         for format in formats {
             paths.push(match format {
                 Format::Svg => file("svg", svg.as_bytes())?,
@@ -86,7 +91,7 @@ impl Sheet {
             });
         }
         if !self.frames.is_empty() && formats.contains(&Format::Png) {
-            let frames: Vec<_> = self.frames.iter().map(paint::svg).collect::<Result<_>>()?;
+            let frames: Vec<_> = self.frames.iter().map(paint::svg).collect();
             paths.push(file("gif", &gif::render(&frames)?)?);
         }
         Ok(paths)

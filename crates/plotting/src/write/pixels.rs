@@ -6,8 +6,7 @@ use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
 
-use crate::paint::UNITS_PER_INCH;
-use crate::paint::text::FONT;
+use crate::paint::canvas::{FONT, UNITS_PER_INCH};
 
 /// The embedded font alone, so that no font of the machine can change a figure.
 static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
