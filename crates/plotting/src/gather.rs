@@ -10,12 +10,9 @@ use records::TrainingRow;
 use records::signature::Testing;
 
 use crate::chart::Chart;
-use crate::data::functions::Relevance;
-use crate::data::importance::Importance;
+use crate::data::Results;
 use crate::data::speed::Speed;
 use crate::data::subject::Subject;
-use crate::data::sweep::Sweep;
-use crate::data::{Results, segments};
 use crate::error::LeftOut;
 use crate::judge::{Adjustment, Criterion};
 use crate::paint;
@@ -23,8 +20,9 @@ use crate::paper::Paper;
 use crate::registry::{ARTEFACTS, Artefact, Asked, Selection};
 use crate::source::{self, ResultFile, Source, experiment};
 use crate::table::{Cell, Table};
-use crate::view::all_heads::{self, HeadMap, Known, Measure};
+use crate::view::all_heads::{self, HeadMap, Measure};
 use crate::view::{Context, claim, comparison, training_log, verdicts};
+use crate::write::Sheet;
 
 /// A drawn figure with its caption.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,7 +113,6 @@ pub struct Gathered {
     /// Files that could not be read or shown, or only in part, with the reason.
     pub faults: Vec<String>,
     subject: Subject,
-    importance: Option<Importance>,
     pretrained: Option<String>,
 }
 
@@ -179,11 +176,9 @@ impl Reader {
         let sections: Result<_> =
             ARTEFACTS.iter().map(|artefact| section(artefact, &source, &asked, &mut left_out)).collect();
         let subject = Subject::read(&self.results, name, &mut left_out);
-        let subject = left_out.keep(subject)?.unwrap_or_default();
+        let mut subject = left_out.keep(subject)?.unwrap_or_default();
+        subject.read_heads(&source, &mut left_out)?;
         let speed = source.one(experiment::SPEED).and_then(Speed::read_limited).ok();
-        let importance = source.one(experiment::IMPORTANCE).and_then(Importance::read);
-        let importance = left_out.keep_if_there(importance)?;
-        let heads = self.heads(&source, &subject, importance.clone(), &mut left_out)?;
         let log = left_out.keep_if_there(training(&source))?;
         let (training, pretrained) = log.unwrap_or_default();
         let file = subject.files().next();
@@ -197,46 +192,24 @@ impl Reader {
             facts: file.map(facts).unwrap_or_default(),
             is_language: file.is_some_and(ResultFile::is_language),
             verdicts: verdicts::table(&subject, speed.as_ref(), context),
-            heads,
+            heads: self.heads(&subject),
             training,
             sections: sections?,
             faults: left_out.faults,
             subject,
-            importance,
             pretrained,
         })
     }
 
-    fn heads(
-        &self,
-        source: &Source,
-        subject: &Subject,
-        importance: Option<Importance>,
-        left_out: &mut LeftOut,
-    ) -> Result<Option<Heads>> {
-        let sweep = subject.sweep.clone();
-        let own = sweep.as_ref().map(|sweep| &sweep.file.path);
-        let mut others = left_out.keep(source.all(experiment::SWEEP))?.unwrap_or_default();
-        others.retain(|file| Some(&file.path) != own);
-        let changed = sweep.as_ref().map(|sweep| left_out.keep(segments::most_changed(sweep))).transpose()?;
-        let known = Known {
-            importance,
-            others: left_out.read_all(Ok(others), Sweep::read)?,
-            functions: subject.functions.as_ref().map(|found| found.rows.clone()).unwrap_or_default(),
-            relevance: left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read)?,
-            pruning: subject.pruning.clone(),
-            gates: subject.gates.clone(),
-            segments: changed.flatten().unwrap_or_default(),
-            sweep,
-        };
-        let Some(table) = all_heads::table(&known, self.criterion) else { return Ok(None) };
-        let (measures, maps) = all_heads::maps(&known, self.criterion);
+    fn heads(&self, subject: &Subject) -> Option<Heads> {
+        let table = all_heads::table(subject, self.criterion)?;
+        let (measures, maps) = all_heads::maps(subject, self.criterion);
         let segments: BTreeSet<usize> =
-            known.segments.values().flatten().map(|change| change.segment).collect();
-        let identity = known.sweep.as_ref().and_then(|sweep| sweep.file.identity());
+            subject.segments.values().flatten().map(|change| change.segment).collect();
+        let identity = subject.sweep.as_ref().and_then(|sweep| sweep.file.identity());
         let data = identity.and_then(|identity| identity.data.get(&identity.split).cloned());
         let split = identity.map(|identity| identity.split.clone());
-        Ok(Some(Heads { table, measures, maps, segments: segments.into_iter().collect(), split, data }))
+        Some(Heads { table, measures, maps, segments: segments.into_iter().collect(), split, data })
     }
 
     /// The names of [`Self::key_numbers`].
@@ -283,17 +256,14 @@ fn section(
     asked: &Asked<'_>,
     left_out: &mut LeftOut,
 ) -> Result<Section> {
-    let mut drawn = Vec::new();
-    for file in left_out.keep(artefact.reads.files(source, asked))?.unwrap_or_default() {
-        let sheets = (artefact.draw)(file, asked, left_out);
-        for sheet in left_out.keep(sheets)?.unwrap_or_default() {
-            // Sheets that are not printed are part of one that is.
-            let tables = sheet.tables.into_iter().filter(|_| sheet.is_printed);
-            drawn.extend(parts(sheet.chart.as_ref(), &sheet.frames, tables));
-        }
-    }
+    let sheets = artefact.sheets(source, asked, left_out);
+    let of_sheet = |(_, sheet): (PathBuf, Sheet)| {
+        // Sheets that are not printed are part of one that is.
+        parts(sheet.chart.as_ref(), &sheet.frames, sheet.tables.into_iter().filter(|_| sheet.is_printed))
+    };
+    let sheets = left_out.keep(sheets)?.flatten().unwrap_or_default();
     let Artefact { name, recipe, about, .. } = *artefact;
-    Ok(Section { name, recipe: Some(recipe), about, parts: drawn })
+    Ok(Section { name, recipe: Some(recipe), about, parts: sheets.into_iter().flat_map(of_sheet).collect() })
 }
 
 /// A drawn figure, with the frames of a film if there are any, and tables.

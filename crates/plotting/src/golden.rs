@@ -37,12 +37,9 @@ fn sheets(results: &Path) -> Vec<(String, Sheet)> {
     for subject in subjects(results).unwrap() {
         let source = Source::subject(results, &subject);
         for artefact in ARTEFACTS {
-            for file in artefact.reads.files(&source, &asked).unwrap() {
-                let drawn = (artefact.draw)(file, &asked, &mut left_out).unwrap();
-                let drawn =
-                    drawn.into_iter().filter(|sheet| sheet.chart.is_some() || !sheet.tables.is_empty());
-                sheets.extend(drawn.map(|sheet| (format!("{subject}/{}", sheet.stem), sheet)));
-            }
+            let drawn = artefact.sheets(&source, &asked, &mut left_out).unwrap().unwrap_or_default();
+            let drawn = drawn.into_iter().map(|(_, sheet)| (format!("{subject}/{}", sheet.stem), sheet));
+            sheets.extend(drawn.filter(|(_, sheet)| sheet.chart.is_some() || !sheet.tables.is_empty()));
         }
     }
     sheets
@@ -103,7 +100,8 @@ fn what_is_drawn_is_what_the_golden_files_say() {
     for (name, sheet) in &sheets {
         let charts: String = sheet.chart.iter().chain(&sheet.frames).map(text).collect();
         let terminal = anstream::adapter::strip_str(&sheet.terminal()).to_string();
-        let parts = [sheet.markdown(), sheet.latex(), terminal, charts];
+        let [markdown, latex] = ["md", "tex"].map(|extension| sheet.document(extension).unwrap());
+        let parts = [markdown, latex, terminal, charts];
         check(&format!("{name}.golden"), &parts.join("\n=====\n"));
     }
 }
@@ -200,11 +198,10 @@ fn texts_show_as_themselves_in_every_form() {
     };
     let svg = paint::svg(sheet.chart.as_ref().unwrap());
     assert!(svg.contains("<title>. &lt;b&gt;&amp;amp; 5 %") && svg.contains("&lt;&amp;&gt;\\u{1b}"), "{svg}");
+    let [markdown, latex] = ["md", "tex"].map(|extension| sheet.document(extension).unwrap());
     let escaped = r"\<b>&amp;amp; 5 % of a\_b {x} \$y\$ \[z](u) \\u{1b}\[2J next";
-    assert_eq!(sheet.markdown().matches(escaped).count(), 5, "{}", sheet.markdown());
+    assert_eq!(markdown.matches(escaped).count(), 5, "{markdown}");
     let escaped = r"$<$b$>$\&amp; 5 \% of a\_b \{x\} \$y\$ [z](u) \textbackslash{}u\{1b\}[2J next";
-    assert_eq!(sheet.latex().matches(escaped).count(), 5, "{}", sheet.latex());
-    assert!(
-        [sheet.markdown(), sheet.latex(), sheet.terminal(), svg].iter().all(|text| !text.contains('\u{1b}'))
-    );
+    assert_eq!(latex.matches(escaped).count(), 5, "{latex}");
+    assert!([markdown, latex, sheet.terminal(), svg].iter().all(|text| !text.contains('\u{1b}')));
 }

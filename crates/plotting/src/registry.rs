@@ -1,6 +1,6 @@
 //! What can be drawn: for each artefact its name, the results that it is made of, and its view. `all` and the commands of
 //! single artefacts go through this list.
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use records::{Attention, Row};
@@ -21,9 +21,10 @@ use crate::data::speed::Speed;
 use crate::data::sweep::Sweep;
 use crate::error::{Fault, LeftOut};
 use crate::source::{ResultFile, Source, experiment};
+use crate::table::Table;
 use crate::view::{
-    Context, agreement, best_heads, contrasts, cross_domain, dynamics, film, functions, gates, groups,
-    heat_map, histogram, pruning_curves, pruning_table, retrained, single_heads, speed,
+    Context, agreement, best_heads, cross_domain, dynamics, film, functions, gates, groups, heat_map,
+    pruning_curves, pruning_table, single_heads, speed,
 };
 use crate::write::Sheet;
 
@@ -110,6 +111,35 @@ pub struct Artefact {
     pub draw: Draw,
 }
 
+impl Artefact {
+    /// What is drawn of all files that are meant, each sheet with its folder; absent if there was no such file. Sheets of one
+    /// folder and name share their files, as those of heads that were chosen on several splits.
+    pub fn sheets(
+        &self,
+        source: &Source,
+        asked: &Asked<'_>,
+        left_out: &mut LeftOut,
+    ) -> Result<Option<Vec<(PathBuf, Sheet)>>> {
+        let (mut sheets, mut has_any) = (Vec::<(PathBuf, Sheet)>::new(), false);
+        for file in self.reads.files(source, asked)? {
+            let folder = file.figures();
+            let drawn = (self.draw)(file, asked, left_out);
+            let Some(drawn) = (if asked.is_all { left_out.keep(drawn)? } else { Some(drawn?) }) else {
+                continue;
+            };
+            has_any = true;
+            for mut sheet in drawn {
+                let mut there = sheets.iter_mut();
+                match there.find(|(other, there)| *other == folder && there.stem == sheet.stem) {
+                    Some((_, there)) => there.tables.append(&mut sheet.tables),
+                    None => sheets.push((folder.clone(), sheet)),
+                }
+            }
+        }
+        Ok(has_any.then_some(sheets))
+    }
+}
+
 const fn artefact(names: [&'static str; 3], about: &'static str, reads: Reads, draw: Draw) -> Artefact {
     let [name, alias, recipe] = names;
     Artefact { name, alias: if alias.is_empty() { None } else { Some(alias) }, recipe, about, reads, draw }
@@ -172,9 +202,9 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(experiment::RETRAINED),
         |file, asked, left_out| {
             let found = Retrained::read(file, left_out)?;
-            let table = retrained::table(&found, asked.context);
-            let chart = retrained::figure(&found, asked.context);
-            Ok(vec![Sheet::of(&found.after.results.file, retrained::STEM, chart, [table])])
+            let table = pruning_curves::retrained_table(&found, asked.context);
+            let chart = pruning_curves::retrained(&found, asked.context);
+            Ok(vec![Sheet::of(&found.after.results.file, pruning_curves::RETRAINED, chart, [table])])
         },
     ),
     artefact(
@@ -207,10 +237,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         ["v19-table1", "", "reproduce-v19-table1"],
         "The head that does each thing best, beside its position alone and shuffled targets (Voita et al. 2019)",
         Reads::Each(experiment::FUNCTIONS),
-        |file, _, _| {
-            let found = Functions::read(file)?;
-            Ok(vec![Sheet::of(&found.file, functions::TABLE, None, [functions::table1(&found)])])
-        },
+        |file, _, _| table(file, functions::TABLE, functions::table1),
     ),
     artefact(
         ["v19-figure1c", "v19-figure2b", "reproduce-v19-figure1c"],
@@ -251,20 +278,17 @@ pub const ARTEFACTS: &[Artefact] = &[
         ["v19-table2", "", "reproduce-v19-table2"],
         "Heads that stay and the score by how they were chosen, after as many updates (Voita et al. 2019)",
         Reads::Each(experiment::GATES),
-        |file, asked, _| {
-            let found = Gates::read(file)?;
-            Ok(vec![Sheet::of(&found.file, gates::TABLE, None, [gates::table(&found, asked.context)])])
-        },
+        |file, asked, _| table(file, gates::TABLE, |found| gates::table(found, asked.context)),
     ),
     artefact(
-        [contrasts::STEM, "", "reproduce-v19-figure7"],
+        [gates::CONTRASTS, "", "reproduce-v19-figure7"],
         "Whether gates choose better heads, and what training them costs: methods of Figure 7 tested against each other",
         Reads::Each(experiment::GATES),
         |file, asked, left_out| {
             let found = if_there(Gates::read(file).and_then(Contrasts::read), asked, left_out)?;
             let sheet = |found: Contrasts| {
-                let table = contrasts::table(&found, asked.context);
-                Sheet::of(&found.gates.file, contrasts::STEM, None, [table])
+                let table = gates::contrasts(&found, asked.context);
+                Sheet::of(&found.gates.file, gates::CONTRASTS, None, [table])
             };
             Ok(found.into_iter().map(sheet).collect())
         },
@@ -317,6 +341,12 @@ fn figure<R: Row, C: Into<Option<Chart>>>(
 ) -> Result<Vec<Sheet>> {
     let found = Results::read(file)?;
     Ok(vec![Sheet::of(&found.file, stem, draw(&found), [])])
+}
+
+/// A table of the rows of one file.
+fn table<R: Row>(file: ResultFile, stem: &str, draw: impl Fn(&Results<R>) -> Table) -> Result<Vec<Sheet>> {
+    let found = Results::read(file)?;
+    Ok(vec![Sheet::of(&found.file, stem, None, [draw(&found)])])
 }
 
 /// A chart that not every file has: nothing, if everything is drawn and this does not apply.
@@ -382,8 +412,8 @@ fn table1(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
 }
 
 fn figure1(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
-    by_selection(sweep, asked, histogram::STEMS, |stem, types| {
-        Sheet::of(&sweep.file, stem, histogram::figure1(sweep, types, asked.context), [])
+    by_selection(sweep, asked, single_heads::HISTOGRAMS, |stem, types| {
+        Sheet::of(&sweep.file, stem, single_heads::figure1(sweep, types, asked.context), [])
     })
 }
 

@@ -2,12 +2,13 @@
 use std::fmt::Display;
 
 use records::visible::one_line;
+use serde::Serialize;
 
 use crate::source::ResultFile;
 use crate::words::Sentences;
 
 /// A table of numbers with marked cells and what must be said about it.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Table {
     /// The table of the paper that this is, such as `Table 1`, or what it shows if the paper has none.
     pub name: &'static str,
@@ -32,7 +33,7 @@ pub struct Table {
 }
 
 /// One row of a table, with a cell for each column.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
     /// Its name.
     pub label: String,
@@ -41,7 +42,7 @@ pub struct Row {
 }
 
 /// One cell of a table.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cell {
     /// What is printed.
     pub text: String,

@@ -1,7 +1,6 @@
 //! What the commands do: read, draw, write, and say what was written.
 mod args;
 
-use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -56,7 +55,7 @@ fn draw_all(name: &str, matches: &ArgMatches, context: Context<'_>, left_out: &m
     let attention = AttentionArgs::from_arg_matches(matches).ok().and_then(|args| args.attention);
     let against = AgainstArgs::from_arg_matches(matches).ok().and_then(|args| args.against);
     let with_figure = FigureArgs::from_arg_matches(matches).is_ok_and(|args| args.with_figure);
-    let is_all = name == "all";
+    let (is_all, source) = (name == "all", args.source());
     let asked = Asked {
         context,
         results: &args.common.results,
@@ -68,9 +67,11 @@ fn draw_all(name: &str, matches: &ArgMatches, context: Context<'_>, left_out: &m
         |artefact: &&Artefact| is_all || artefact.name == name || with_figure && artefact.name == "figure1";
     let (mut has_any, mut sheets) = (false, Vec::new());
     let drawn = ARTEFACTS.iter().filter(is_meant).try_for_each(|artefact| -> Result<()> {
-        let drawn = draw(artefact, &args, &asked, left_out)?;
+        let drawn = artefact.sheets(&source, &asked, left_out)?;
         has_any |= drawn.is_some();
-        sheets.extend(drawn.into_iter().flatten());
+        let mut drawn = drawn.unwrap_or_default();
+        drawn.sort_by(|(one, a), (other, b)| (one, &a.stem).cmp(&(other, &b.stem)));
+        sheets.append(&mut drawn);
         Ok(())
     });
     // Before any fault, so that what was drawn is not lost.
@@ -78,34 +79,9 @@ fn draw_all(name: &str, matches: &ArgMatches, context: Context<'_>, left_out: &m
     drawn?;
     if !has_any && left_out.faults.is_empty() {
         // Without any results, the message is that on the first experiment.
-        Reads::Each(experiment::SWEEP).files(&args.source(), &Asked { is_all: false, ..asked })?;
+        Reads::Each(experiment::SWEEP).files(&source, &Asked { is_all: false, ..asked })?;
     }
     Ok(())
-}
-
-/// An artefact of all files that are meant, each sheet with its folder; absent if there was no such file. Sheets of one folder
-/// and name share their files, as those of heads that were chosen on several splits.
-fn draw(
-    artefact: &Artefact,
-    args: &DrawArgs,
-    asked: &Asked<'_>,
-    left_out: &mut LeftOut,
-) -> Result<Option<Vec<(PathBuf, Sheet)>>> {
-    let mut sheets: BTreeMap<(PathBuf, String), Sheet> = BTreeMap::new();
-    let mut has_any = false;
-    for file in artefact.reads.files(&args.source(), asked)? {
-        let folder = file.figures();
-        let drawn = (artefact.draw)(file, asked, left_out);
-        let Some(drawn) = (if asked.is_all { left_out.keep(drawn)? } else { Some(drawn?) }) else { continue };
-        has_any = true;
-        for mut sheet in drawn {
-            match sheets.get_mut(&(folder.clone(), sheet.stem.clone())) {
-                Some(there) => there.tables.append(&mut sheet.tables),
-                None => drop(sheets.insert((folder.clone(), sheet.stem.clone()), sheet)),
-            }
-        }
-    }
-    Ok(has_any.then(|| sheets.into_iter().map(|((folder, _), sheet)| (folder, sheet)).collect()))
 }
 
 /// Prints tables and writes all files, on all processors, since pictures take long.

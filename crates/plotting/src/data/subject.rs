@@ -1,15 +1,18 @@
 //! All that was measured on one subject.
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use records::{BASE, Blocks};
+use records::{BASE, Blocks, Head};
 
 use super::best_heads::BestHeads;
 use super::dynamics::Dynamics;
-use super::functions::Functions;
+use super::functions::{Functions, Relevance};
 use super::gates::Gates;
+use super::importance::Importance;
 use super::pair::{self, Pair};
 use super::pruning::Pruning;
+use super::segments::{self, SegmentChange};
 use super::sweep::Sweep;
 use crate::error::LeftOut;
 use crate::source::{ResultFile, Source, experiment};
@@ -25,6 +28,12 @@ pub struct Subject {
     pub functions: Option<Functions>,
     /// A file for each set of heads with gates.
     pub gates: Vec<Gates>,
+    /// Sweeps on other splits, scores, and relevance by each set of rules: these and what changes most with a head masked are read
+    /// by [`Subject::read_heads`].
+    pub others: Vec<Sweep>,
+    pub importance: Option<Importance>,
+    pub relevance: Vec<Relevance>,
+    pub segments: BTreeMap<Head, Vec<SegmentChange>>,
     /// Nats of the intact model for each word of the text, where words were counted.
     pub nats_a_word: Option<f64>,
 }
@@ -50,12 +59,27 @@ impl Subject {
         let dynamics = left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read))?;
         let functions = left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read))?;
         let gates = left_out.read_all(source.all(experiment::GATES), Gates::read)?;
-        let mut subject = Self { sweep, best, pairs, pruning, dynamics, functions, gates, nats_a_word: None };
+        let mut subject = Self { sweep, best, pairs, pruning, dynamics, functions, gates, ..Self::default() };
         let measured = subject.pruning.iter().map(|pruning| &pruning.results.file);
         let measured = measured.chain(subject.sweep.iter().map(|sweep| &sweep.file)).next();
         let words = measured.filter(|file| file.is_language()).map_or(Ok(None), nats_a_word);
         subject.nats_a_word = left_out.keep(words)?.flatten();
         Ok(subject)
+    }
+
+    /// Reads what else is known of each head.
+    pub fn read_heads(&mut self, source: &Source, left_out: &mut LeftOut) -> Result<()> {
+        let importance = source.one(experiment::IMPORTANCE).and_then(Importance::read);
+        self.importance = left_out.keep_if_there(importance)?;
+        let own = self.sweep.as_ref().map(|sweep| &sweep.file.path);
+        let mut others = left_out.keep(source.all(experiment::SWEEP))?.unwrap_or_default();
+        others.retain(|file| Some(&file.path) != own);
+        self.others = left_out.read_all(Ok(others), Sweep::read)?;
+        self.relevance = left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read)?;
+        if let Some(sweep) = &self.sweep {
+            self.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
+        }
+        Ok(())
     }
 
     /// Whether its scores are nats a token, and no points.

@@ -13,6 +13,7 @@ use crate::data::gates::{self, Gates};
 use crate::data::importance::Importance;
 use crate::data::pruning::{Pruning, share};
 use crate::data::segments::SegmentChange;
+use crate::data::subject::Subject;
 use crate::data::sweep::Sweep;
 use crate::judge::Criterion;
 use crate::palette::{SILVER, diverging, small_text_on};
@@ -20,65 +21,47 @@ use crate::source::ResultFile;
 use crate::table::{Cell, Row, Table};
 use crate::words::{p_value, range, signed, tenths};
 
-/// What was measured of the heads of one subject; each part may be absent.
-#[derive(Debug, Default)]
-pub struct Known {
-    /// The sweep that the table is about.
-    pub sweep: Option<Sweep>,
-    /// Those on other splits.
-    pub others: Vec<Sweep>,
-    pub importance: Option<Importance>,
-    pub functions: Vec<HeadFunctionRow>,
-    /// By each set of rules.
-    pub relevance: Vec<Relevance>,
-    pub pruning: Option<Pruning>,
-    pub gates: Vec<Gates>,
-    pub segments: BTreeMap<Head, Vec<SegmentChange>>,
-}
-
 /// A column: its name, and the cell of each head that has one.
 type Column = (String, BTreeMap<Head, Cell>);
 
-impl Known {
-    /// All heads, in the order of the attention types.
-    pub fn heads(&self) -> BTreeSet<Head> {
-        let swept = self.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
-        let scored = self.importance.iter().flat_map(|found| found.rows.iter().map(ImportanceRow::head_id));
-        swept.chain(scored).collect()
-    }
+/// All heads, in the order of the attention types.
+fn heads(subject: &Subject) -> BTreeSet<Head> {
+    let swept = subject.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
+    let scored = subject.importance.iter().flat_map(|found| found.rows.iter().map(ImportanceRow::head_id));
+    swept.chain(scored).collect()
+}
 
-    /// The file that names the subject.
-    fn file(&self) -> Option<&ResultFile> {
-        let sweep = self.sweep.as_ref().map(|sweep| &sweep.file);
-        sweep.or(self.importance.as_ref().map(|found| &found.file))
-    }
+/// The file that names the subject.
+fn file(subject: &Subject) -> Option<&ResultFile> {
+    let sweep = subject.sweep.as_ref().map(|sweep| &sweep.file);
+    sweep.or(subject.importance.as_ref().map(|found| &found.file))
+}
 
-    fn columns(&self, criterion: Criterion) -> Vec<Column> {
-        let mut columns = Vec::new();
-        columns.extend(self.sweep.iter().flat_map(|sweep| tested(sweep, criterion)));
-        columns.extend(self.others.iter().map(elsewhere));
-        columns.extend(self.importance.iter().flat_map(scores));
-        columns.extend(self.relevance.iter().map(relevance));
-        columns.extend((!self.functions.is_empty()).then(|| functions(&self.functions)));
-        columns.extend(self.pruning.as_ref().and_then(masked_from));
-        columns.extend(self.gates.iter().flat_map(|gates| kept_with(gates, &self.heads())));
-        columns.extend((!self.segments.is_empty()).then(|| segments(&self.segments)));
-        columns
-    }
+fn columns(subject: &Subject, criterion: Criterion) -> Vec<Column> {
+    let mut columns = Vec::new();
+    columns.extend(subject.sweep.iter().flat_map(|sweep| tested(sweep, criterion)));
+    columns.extend(subject.others.iter().map(elsewhere));
+    columns.extend(subject.importance.iter().flat_map(scores));
+    columns.extend(subject.relevance.iter().map(relevance));
+    columns.extend(subject.functions.iter().map(|found| functions(&found.rows)));
+    columns.extend(subject.pruning.as_ref().and_then(masked_from));
+    columns.extend(subject.gates.iter().flat_map(|gates| kept_with(gates, &heads(subject))));
+    columns.extend((!subject.segments.is_empty()).then(|| segments(&subject.segments)));
+    columns
 }
 
 /// One row for each head.
-pub fn table(known: &Known, criterion: Criterion) -> Option<Table> {
-    let columns = known.columns(criterion);
+pub fn table(subject: &Subject, criterion: Criterion) -> Option<Table> {
+    let columns = columns(subject, criterion);
     let row = |head: &Head| {
         Row::new(head.to_string(), columns.iter().map(|(_, cells)| Cell::from(cells.get(head).cloned())))
     };
-    let file = known.file()?;
-    let judge = known.sweep.as_ref().map(|sweep| sweep.judge(criterion.adjusted()));
+    let file = file(subject)?;
+    let judge = subject.sweep.as_ref().map(|sweep| sweep.judge(criterion.adjusted()));
     let title = "What is known of each head, named by attention type, layer and number";
     let table = Table::of(file, "All heads", "all-heads", title)
         .columns(["Head", "Measured"], columns.iter().map(|(name, _)| name))
-        .rows(known.heads().iter().map(row))
+        .rows(heads(subject).iter().map(row))
         .mark(judge.map(|judge| judge.description("heads")))
         .note("numbers in brackets are ranks among all heads, 1 for the greatest score")
         .note(
@@ -232,16 +215,16 @@ pub struct Measure {
 
 /// The maps of all attention types, and the measures that they have colours for: the effect of masking, then each score. The
 /// colours are those of the figures.
-pub fn maps(known: &Known, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>) {
-    let heads = known.heads();
+pub fn maps(subject: &Subject, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>) {
+    let heads = heads(subject);
     let (mut measures, mut painted) = (Vec::new(), Vec::new());
-    if let Some(sweep) = &known.sweep {
+    if let Some(sweep) = &subject.sweep {
         let values = heat_map::effects_of(sweep, criterion.adjusted());
         let (name, [low, _, middle, _, high]) = heat_map::effects_bar(sweep, &values);
         measures.push(Measure { name, ends: [low, middle, high] });
         painted.push(values);
     }
-    for (score, values) in known.importance.iter().flat_map(heat_map::scores_of) {
+    for (score, values) in subject.importance.iter().flat_map(heat_map::scores_of) {
         let end = format!("{:.3}", values.end);
         let ends = [format!("\u{2212}{end}"), "0".to_owned(), end];
         measures.push(Measure { name: score.label.to_owned(), ends });
@@ -257,7 +240,7 @@ pub fn maps(known: &Known, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>)
         let layer = |layer: usize| (1..=extent.1).map(|number| cell(layer, number)).collect();
         HeadMap {
             attention: attention.to_string(),
-            description: known.file().map_or("", |file| file.description(attention)).to_owned(),
+            description: file(subject).map_or("", |file| file.description(attention)).to_owned(),
             layers: (1..=extent.0).map(layer).collect(),
         }
     };

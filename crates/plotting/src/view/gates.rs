@@ -1,11 +1,14 @@
-//! Figures 7 to 10 and Table 2 of Voita et al. (2019): what is lost with the heads that gates leave, and which these are.
+//! Figures 7 to 10 and Table 2 of Voita et al. (2019): what is lost with the heads that gates leave, and which these are; and
+//! whether gates choose better heads than other methods.
 use std::collections::BTreeSet;
 
 use records::{Attention, GateRow, Head, Method, Scope};
+use stats::family::Comparison;
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::{Context, scored, significantly_worse};
 use crate::chart::{self, Axis, Chart, Entry, Layer, Mark, Panel, Shape};
+use crate::data::contrasts::Contrasts;
 use crate::data::functions::{Functions, KINDS};
 use crate::data::gates::{Gates, by_layer, kept, share};
 use crate::data::{each_type, interval};
@@ -20,6 +23,7 @@ pub const CURVES: &str = "v19-figure7";
 pub const FUNCTIONS: &str = "v19-figure8";
 pub const LAYERS: &str = "v19-figure9";
 pub const TABLE: &str = "v19-table2";
+pub const CONTRASTS: &str = "gate-contrasts";
 
 /// The y axis spans at least this many points, or nats, so that noise does not look like a curve.
 const FLAT: f64 = 0.5;
@@ -28,13 +32,13 @@ const FLAT_NATS: f64 = 0.05;
 const PUBLISHED: Mark = Mark::new(Shape::Star, 2.0, INK).hollow();
 
 /// `12 of 96, λ 0.02`: the heads that stay, and what an open gate cost, where that decided.
-pub(super) fn label(row: &GateRow) -> String {
+fn label(row: &GateRow) -> String {
     let price = row.lambda.map_or(String::new(), |lambda| format!(", \u{3bb} {lambda}"));
     format!("{} of {}{price}", row.kept, row.heads)
 }
 
 /// What a method is called.
-pub(super) fn name(method: Method) -> &'static str {
+fn name(method: Method) -> &'static str {
     match method {
         Method::Ungated => "no gates",
         Method::Chosen => "chosen by gates",
@@ -276,4 +280,36 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
         .note(format!("before: {}", gates.described_base()))
         .note(gates.recipe())
         .remark(paper_remark(context.paper))
+}
+
+/// Models that were trained on, two by two: a row for each number of heads, a column for each two methods.
+pub fn contrasts(contrasts: &Contrasts, context: Context<'_>) -> Table {
+    let Contrasts { gates, measured, rows } = contrasts;
+    let (metric, alpha) = (gates.metric(), context.criterion.alpha);
+    let cell = |found: &Comparison| {
+        let ends = metric.brackets(found.interval.map(|ends| (ends.low, ends.high)));
+        let is_significant = found.p_adjusted.is_some_and(|p_adjusted| p_adjusted < alpha);
+        Cell::number(metric.change(found.delta) + &ends, found.delta).marked(is_significant)
+    };
+    let row = |(leader, found): &(_, Vec<Option<Comparison>>)| {
+        Row::new(label(leader), found.iter().map(|found| Cell::from(found.as_ref().map(cell))))
+    };
+    let columns = measured.iter().map(|pair| format!("{} \u{2212} {}", name(pair.of), name(pair.less)));
+    let title = format!(
+        "Differences in {} between models that were trained on with as many heads, with their 95 % intervals",
+        metric.label()
+    );
+    let better = if metric.direction().gain(1.0) > 0.0 { "above" } else { "below" };
+    Table::of(&gates.file, "Gates and other choices", CONTRASTS, title)
+        .columns(["Heads that stay", "First method minus second"], columns)
+        .rows(rows.iter().map(row))
+        .mark(format!("p < {}, adjusted by Holm (1979) for the numbers of heads in a column", short(alpha)))
+        .note(format!("{better} 0 the first is better"))
+        .note("no gates: with all heads")
+        .note(gates.recipe())
+        .remark(
+            "chosen by gates: the heads that gates leave, the others closed from the first update on; beside importance and \
+             random it tells what the choice is worth, beside gates what it costs to train them",
+        )
+        .remark("of several random draws the one of the median score; intervals are of the test segments, not of other trainings")
 }

@@ -1,22 +1,28 @@
-//! Figures 3, 4 and 6: the score over the share of masked heads (Michel et al. 2019, Sections 4.2 and 5, Appendix B).
+//! Figures 3, 4 and 6: the score over the share of masked heads (Michel et al. 2019, Sections 4.2 and 5, Appendix B), and the same
+//! after training without them.
 use anyhow::Result;
 use records::{Attention, Order, PruningRow, Scope};
 
 use super::curve::{Curve, FLAT, Point, base_entry, over_base, scores};
 use super::pruning_table::{COMPLEMENT, ORACLE, without_attention};
-use super::{BANDS, Context};
+use super::{BANDS, Context, scored, significantly_worse};
 use crate::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Style};
 use crate::data::interval;
 use crate::data::pruning::{CurveId, Pruning, Series, share};
+use crate::data::retrained::Retrained;
 use crate::judge::Which;
 use crate::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION, mark};
 use crate::scale::extent;
-use crate::words;
+use crate::table::{Cell, Row, Table};
+use crate::words::{self, name_among, tenths};
 
 /// An axis that begins below this share of its end begins at 0.
 const NEAR_ZERO: f64 = 0.2;
 
 const FLOOR: Style = Style::dotted(INK, 0.7);
+
+/// Name of the files, without extension.
+pub const RETRAINED: &str = "prune-and-retrain";
 
 /// Which figure of the paper a subject belongs to, without extension: `figure3` has the translator and BERT on MNLI, for
 /// which translators and inference stand, and language models, which the paper does not have; and `figure6` the other
@@ -110,7 +116,7 @@ fn chart(
 /// A line for each run, broken where a step is missing, that looks as given; of the reverse order it is dashed and has no
 /// marks. Random orders have no intervals, since ten would hide each other. Swaps are tried at one number of heads: the
 /// intact model is not of their making.
-pub(super) fn curve(series: &Series, look: Curve, context: Context<'_>) -> Curve {
+fn curve(series: &Series, look: Curve, context: Context<'_>) -> Curve {
     let CurveId { order, is_complement, .. } = series.curve;
     let is_swap = order == Order::Swap;
     let point = |row: &PruningRow| {
@@ -143,7 +149,7 @@ fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
 }
 
 /// How an order looks.
-pub(super) fn look(series: &Series) -> Curve {
+fn look(series: &Series) -> Curve {
     let random = format!("random ({})", series.runs.len());
     let (name, color, width, mark) = match series.curve.order {
         Order::Importance => ("importance", BLUE, 1.1, Some((Shape::Circle, 1.6))),
@@ -159,4 +165,87 @@ pub(super) fn look(series: &Series) -> Curve {
         Order::Floor => ("floor", GREY, 0.4, None),
     };
     Curve::look(name, color, width, mark)
+}
+
+/// Not in the papers, which prune without training: the curves after training with their intervals, and dotted those of the same orders before it; a panel for each set of heads.
+pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
+    let (results, scopes) = (&retrained.after.results, retrained.scopes());
+    let (metric, base) = (results.metric(), results.base());
+    let mut found: Vec<(Scope, Curve, Option<Curve>)> = Vec::new();
+    for series in &retrained.after.series {
+        let dotted = |line: Style| Style::dotted(line.color, 0.8);
+        let untrained = retrained.untrained(series).map(|series| curve(series, look(series), context));
+        let untrained = untrained.map(|curve| Curve { line: curve.line.map(dotted), mark: None, ..curve });
+        found.push((series.curve.scope, curve(series, look(series), context), untrained));
+    }
+    let all = || found.iter().flat_map(|(_, trained, untrained)| std::iter::once(trained).chain(untrained));
+    let y = scores(&metric, all().flat_map(Curve::heights).chain([base]), FLAT);
+    let panel = |(place, &scope): (usize, &Scope)| {
+        let own = || found.iter().filter(|(of, ..)| *of == scope);
+        let trained: Vec<&Curve> = own().map(|(_, trained, _)| trained).collect();
+        let mut layers = over_base(base, &trained);
+        let untrained: Vec<&Curve> = own().filter_map(|(.., untrained)| untrained.as_ref()).collect();
+        layers.extend(untrained.iter().rev().flat_map(|curve| curve.lines()));
+        let axes = [Axis::percent("heads closed (%)"), y.clone()];
+        Panel::new(axes, 160.0, layers).named(name_among(&scope, &scopes)).beside(place)
+    };
+    let mut legend: Vec<Entry> = Vec::new();
+    for entry in found.iter().map(|(_, trained, _)| trained.entry()) {
+        if !legend.contains(&entry) {
+            legend.push(entry);
+        }
+    }
+    let has_untrained = found.iter().any(|(.., untrained)| untrained.is_some());
+    let hollow = format!("hollow: {} base, {}", metric.worse_side(), context.criterion.in_words());
+    let title =
+        format!("{} of models trained on without some heads, over the share of these", metric.label());
+    Chart::of(&results.file, "Pruning and training on", RETRAINED, title)
+        .note(results.base_line())
+        .note(results.file.of_orders())
+        .note(format!("each step goes on from the intact model and costs {} updates", retrained.updates))
+        .note("at 0 % the model is trained on with all its heads")
+        .note(all().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
+        .note(all().any(Curve::has_hollow).then_some(hollow))
+        .note(retrained.before.as_ref().map(|_| "dotted: the same heads masked without training"))
+        .entries(legend)
+        .entries(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))
+        .entries([base_entry("base", &metric, base)])
+        .panels(scopes.len(), scopes.iter().enumerate().map(panel).collect())
+}
+
+/// One row for each step of each curve: the score with and without training.
+pub fn retrained_table(retrained: &Retrained, context: Context<'_>) -> Table {
+    let (results, updates) = (&retrained.after.results, retrained.updates);
+    let row = |series: &Series, row: &PruningRow| {
+        let is_same = |other: &&PruningRow| {
+            (other.order_seed, other.masked) == (row.order_seed, row.masked) && other.masked > 0
+        };
+        let untrained = retrained.untrained(series);
+        let untrained = untrained.and_then(|series| series.runs.iter().flatten().find(is_same));
+        let order = match (row.order, row.order_seed) {
+            (Order::Random, Some(seed)) => format!("random {seed}"),
+            (order, _) if row.complement => format!("complement of {order}"),
+            (order, _) => order.to_string(),
+        };
+        let cells = [
+            row.masked.into(),
+            Cell::from(tenths(share(row))),
+            scored(row, context),
+            untrained.map(|row| scored(row, context)).into(),
+        ];
+        Row::new(format!("{}, {order}", row.attention), cells)
+    };
+    let steps =
+        |series: &Series| series.runs.iter().flatten().map(|step| row(series, step)).collect::<Vec<_>>();
+    let title = format!(
+        "{} without the heads of each step, trained on for {updates} updates and not, with the 95 % interval of the change \
+         in brackets",
+        results.metric().label()
+    );
+    Table::of(&results.file, "Pruning and training on", &format!("{RETRAINED}-table"), title)
+        .columns(["Heads, order", "of each step"], ["closed", "%", "trained on", "not trained on"])
+        .rows(retrained.after.series.iter().flat_map(steps))
+        .mark(significantly_worse(&results.metric(), "base", context))
+        .note(results.base_line())
+        .note(results.file.of_orders())
 }

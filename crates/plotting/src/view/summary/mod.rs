@@ -3,7 +3,7 @@ mod michel;
 mod voita;
 
 use anyhow::Result;
-use minijinja::{Environment, UndefinedBehavior, Value, context};
+use minijinja::{Value, context};
 
 use crate::data::subject::Subject;
 use crate::judge::{Adjustment, CAUTION};
@@ -13,12 +13,13 @@ use crate::view::Context;
 use crate::view::cross_domain::HOW_TO_READ;
 use crate::view::pruning_table::{COMPLEMENT, ORACLE};
 use crate::words::short;
-use crate::write::{escape_markdown, grid};
+use crate::write::documents::{of_table, render};
 
 /// The whole page; nothing where nothing was measured of any claim.
 pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>> {
-    let of = |claim: fn(&[Subject], Context<'_>) -> Claim| claim(all, context).grid();
+    let of = |claim: fn(&[Subject], Context<'_>) -> Claim| claim(all, context).shown();
     let remark = |file: &ResultFile| Some(format!("- {}: {}", file.subject, file.remark()?));
+    let unchecked: Vec<_> = all.iter().flat_map(Subject::files).filter_map(remark).collect();
     let alpha = short(context.criterion.alpha);
     let adjustment = match context.criterion.adjustment {
         Adjustment::None => "not adjusted",
@@ -26,31 +27,27 @@ pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>> {
         Adjustment::Bh => "adjusted by Benjamini and Hochberg (1995)",
     };
     let tables = [
-        ("single_heads", of(michel::single_heads)),
-        ("best_heads", of(michel::best_heads)),
-        ("across_domains", of(michel::across_domains)),
-        ("removable", of(michel::removable)),
-        ("by_type", of(michel::by_type)),
-        ("during_training", of(michel::during_training)),
-        ("language", of(michel::language)),
-        ("functions", of(voita::functions)),
-        ("few_heads", of(voita::few_heads)),
+        ("single_heads", of(michel::single_heads)?),
+        ("best_heads", of(michel::best_heads)?),
+        ("across_domains", of(michel::across_domains)?),
+        ("removable", of(michel::removable)?),
+        ("by_type", of(michel::by_type)?),
+        ("during_training", of(michel::during_training)?),
+        ("language", of(michel::language)?),
+        ("functions", of(voita::functions)?),
+        ("few_heads", of(voita::few_heads)?),
     ];
     let has_any = tables.iter().any(|(_, table)| table.is_some());
     let words = context! {
         has_nats => all.iter().any(Subject::has_nats),
-        unchecked => all.iter().flat_map(Subject::files).filter_map(remark).collect::<Vec<_>>().join("\n"),
-        significantly => escape_markdown(&format!("p < {alpha}, {adjustment}")),
+        unchecked => Value::from_safe_string(unchecked.join("\n")),
+        significantly => format!("p < {alpha}, {adjustment}"),
         caution => CAUTION,
         how_to_read => HOW_TO_READ,
         oracle => ORACLE,
         complement => COMPLEMENT,
     };
-    let mut templates = Environment::new();
-    templates.set_undefined_behavior(UndefinedBehavior::Strict);
-    templates.set_keep_trailing_newline(true);
-    let page =
-        templates.render_str(include_str!("summary.md"), context! { ..Value::from_iter(tables), ..words })?;
+    let page = render("summary.md", context! { ..Value::from_iter(tables), ..words })?;
     Ok(has_any.then_some(page))
 }
 
@@ -65,11 +62,14 @@ struct Claim {
 
 impl Claim {
     /// As Markdown; nothing where nothing was measured.
-    fn grid(self) -> Option<String> {
-        let (heading, columns) = self.columns.split_once(" | ")?;
+    fn shown(self) -> Result<Option<Value>> {
+        let Some((heading, columns)) = self.columns.split_once(" | ").filter(|_| !self.measured.is_empty())
+        else {
+            return Ok(None);
+        };
         let columns: Vec<_> = columns.split(" | ").collect();
-        let rows = self.published.into_iter().chain(self.measured.clone()).map(|row| row.cut(columns.len()));
+        let rows = self.published.into_iter().chain(self.measured).map(|row| row.cut(columns.len()));
         let table = Table::default().columns([heading, ""], columns.iter().copied()).rows(rows);
-        (!self.measured.is_empty()).then(|| grid(&table.remark(self.remarks)))
+        Ok(Some(Value::from_safe_string(render("claim.md", of_table(&table.remark(self.remarks)))?)))
     }
 }
