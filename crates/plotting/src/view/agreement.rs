@@ -7,7 +7,7 @@ use stats::correlation::{kendall, spearman};
 use crate::chart::{self, Chart, Panel};
 use crate::data::importance::Importance;
 use crate::table::{Cell, Row, Table};
-use crate::words::{count, signed, typeset};
+use crate::words::{count, signed, typeset, when};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "importance-agreement";
@@ -29,7 +29,7 @@ fn matrix(importance: &Importance) -> Result<Vec<Vec<Option<f64>>>> {
 }
 
 const DIRECTION: &str = "heads with the least value are masked first; entropy counts negative, so that heads of spread \
-                         attention come first";
+     attention come first";
 
 /// The matrix with numbered columns, since the names are long, and the sums over groups of heads, if there are groups.
 pub fn tables(importance: &Importance) -> Result<Vec<Table>> {
@@ -46,20 +46,21 @@ pub fn tables(importance: &Importance) -> Result<Vec<Table>> {
     let heads = count(importance.rows.len(), "head");
     let missing = importance.rows.iter().filter(|row| row.oracle.is_none()).count();
     let equal = matrix.iter().flatten().any(Option::is_none);
-    let title = "Kendall's \u{3c4}-b above the diagonal and Spearman's \u{3c1} below, between what heads can be ordered by";
+    let title = "Kendall's \u{3c4}-b above the diagonal and Spearman's \u{3c1} below, between what heads can be \
+         ordered by";
     let (label, title) =
         (format!("{STEM}-{}", importance.file.subject), format!("{title}; {}, {heads}", importance.title()));
-    let agreement =
-        Table::new("Agreement of orders", label, title)
-            .columns(["Order", "Order"], (1..=size).map(|number| number.to_string()))
-            .rows((0..size).map(row))
-            .note(DIRECTION)
-            .note(importance.notes())
-            .remark(equal.then_some("n/a: all heads are equal in one of the two orders"))
-            .remark((missing > 0).then(|| {
-                format!("oracle left out: {missing} of {heads} without it, `ablate-one` measures it")
-            }))
-            .remark(importance.unknown());
+    let agreement = Table::new("Agreement of orders", label, title)
+        .columns(["Order", "Order"], (1..=size).map(|number| number.to_string()))
+        .rows((0..size).map(row))
+        .note(DIRECTION)
+        .note(importance.notes())
+        .remark(when(equal, "n/a: all heads are equal in one of the two orders"))
+        .remark(when(
+            missing > 0,
+            format!("oracle left out: {missing} of {heads} without it, `ablate-one` measures it"),
+        ))
+        .remark(importance.unknown());
     Ok(std::iter::once(agreement).chain(by_group(importance)).collect())
 }
 

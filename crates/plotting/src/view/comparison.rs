@@ -61,15 +61,14 @@ impl Compared<'_> {
     }
 }
 
-const OF_SHARES: &str = "masked by importance; as measured the loss is within the margin up to this share, 2 % of the score unless the \
-                         files say otherwise. At the lower end of the interval it is shown to be, beyond the upper end it is shown \
-                         not to be; the interval is that of the score at each step by itself, and as fine as the steps. The \
-                         paper's shares are judged by eye; they are of other models and other data";
+const OF_SHARES: &str = "masked by importance; as measured the loss is within the margin up to this share, 2 % of the score \
+     unless the files say otherwise. At the lower end of the interval it is shown to be, beyond the upper \
+     end it is shown not to be; the interval is that of the score at each step by itself, and as fine as \
+     the steps. The paper's shares are judged by eye; they are of other models and other data";
 
 /// The shares of all subjects with intervals, and the paper's.
 pub fn shares(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
-    let published = context.paper.shares();
-    let found = shares_of(all, &published, context);
+    let found = shares_of(all, &context.paper.shares, context);
     if found.iter().all(|share| share.ours.is_none()) {
         return None;
     }
@@ -184,7 +183,8 @@ pub fn tasks(pairings: &[Pairing]) -> Option<Table> {
         Row::new(label, tested.chain(importance.unwrap_or_default()))
     };
     let columns = ["attention"].into_iter().chain(COLUMNS).chain(["r of importance", "rho of importance"]);
-    let title = "Correlation of the scores with one head masked, between tasks that one pretrained model was fine-tuned on";
+    let title = "Correlation of the scores with one head masked, between tasks that one pretrained model was \
+         fine-tuned on";
     let table = Table::new("One pretrained model, several tasks", "comparison-tasks", title)
         .columns(["Model and tasks", "Agreement"], columns)
         .rows(pairings.iter().map(row))

@@ -17,10 +17,10 @@ use crate::words::{count, p_value, range, signed, tenths, typeset};
 const RELIABLE: f64 = 0.5;
 
 /// How to read r, its interval and its ceiling.
-pub const HOW_TO_READ: &str = "reliability: the share of the differences between heads that another test set of the same kind \
-                               would show again (split halves); ceiling: the greatest r that the noise of both axes leaves, \
-                               absent where one axis is noise only; an r near its ceiling is full agreement, an r near 0 means \
-                               something only below a high ceiling";
+pub const HOW_TO_READ: &str = "reliability: the share of the differences between heads that another test set of the same kind would \
+     show again (split halves); ceiling: the greatest r that the noise of both axes leaves, absent where \
+     one axis is noise only; an r near its ceiling is full agreement, an r near 0 means something only \
+     below a high ceiling";
 
 /// The columns of [`cells`].
 pub const COLUMNS: [&str; 9] = [

@@ -14,7 +14,7 @@ pub const CENSUS: &str = "v19-figure1c";
 
 /// When a head has a function.
 const THRESHOLDS: &str = "reaches the paper's threshold: 90 % for a position, 10 points above the most frequent position for a \
-                          relation, more than half for the two rarest tokens; and more than of shuffled targets";
+     relation, more than half for the two rarest tokens; and more than of shuffled targets";
 
 /// The head that does each thing best, beside what its position alone and shuffled targets give: Table 1.
 pub fn table1(functions: &Functions) -> Table {
@@ -49,7 +49,8 @@ pub fn table1(functions: &Functions) -> Table {
 
 /// How many heads of each layer have each function, a panel for each attention type: Figures 1c and 2b.
 pub fn figure1c(functions: &Functions) -> Chart {
-    const KINDS: [(&str, fn(&LayerCensus) -> Option<usize>); 4] = [
+    type Count = fn(&LayerCensus) -> Option<usize>;
+    const KINDS: [(&str, Count); 4] = [
         ("positional", |layer| layer.positional),
         ("syntactic", |layer| layer.syntactic),
         ("rare tokens", |layer| layer.rare),
@@ -59,8 +60,7 @@ pub fn figure1c(functions: &Functions) -> Chart {
     let attentions = each_type(found.keys().map(|(attention, _)| *attention));
     let panel = |(place, attention): (usize, &Attention)| {
         let layers: Vec<_> = found.iter().filter(|((own, _), _)| own == attention).collect();
-        let is_known =
-            |of: fn(&LayerCensus) -> Option<usize>| layers.iter().any(|(_, layer)| of(layer).is_some());
+        let is_known = |of: Count| layers.iter().any(|(_, layer)| of(layer).is_some());
         let rows: Vec<_> = KINDS.into_iter().filter(|(_, of)| is_known(*of)).collect();
         let cell = |row: usize, layer: usize| {
             let (of, layer) = (rows[row].1, layers[layer].1);

@@ -1,6 +1,6 @@
 //! Figures 7 to 10 and Table 2 of Voita et al. (2019): what is lost with the heads that gates leave, and which these are; and
 //! whether gates choose better heads than other methods.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use records::{Attention, GateRow, Head, Method, Scope};
 use stats::family::Comparison;
@@ -47,45 +47,28 @@ fn name(method: Method) -> &'static str {
     }
 }
 
-/// How a method is drawn, and what it is, where its name does not say that.
-fn look(method: Method) -> (Curve, Option<&'static str>) {
-    let (color, width, shape, what) = match method {
-        Method::Gates => (BLUE, 1.1, Shape::Circle, None),
-        Method::Importance => (
-            VERMILLION,
-            0.9,
-            Shape::Square,
-            Some("as many heads, the most important before, and as many updates"),
-        ),
-        Method::Random => {
-            (SILVER, 0.6, Shape::Triangle, Some("as many heads, drawn at random, and as many updates"))
-        }
-        Method::Complement => (ORANGE, 0.7, Shape::Wedge, Some("those stay that gates would close first")),
-        Method::Chosen => (
-            SKY,
-            0.9,
-            Shape::Tick,
-            Some("the heads that gates leave, the others closed from the first update on"),
-        ),
-        Method::Scratch => (
-            PURPLE,
-            0.9,
-            Shape::Cross,
-            Some("the heads that gates leave, in a new model that never had the others"),
-        ),
-        Method::Ungated => (GREEN, 0.9, Shape::Diamond, Some("as many updates with all heads")),
+/// How a method is drawn.
+fn look(method: Method) -> Curve {
+    let (color, width, shape) = match method {
+        Method::Gates => (BLUE, 1.1, Shape::Circle),
+        Method::Importance => (VERMILLION, 0.9, Shape::Square),
+        Method::Random => (SILVER, 0.6, Shape::Triangle),
+        Method::Complement => (ORANGE, 0.7, Shape::Wedge),
+        Method::Chosen => (SKY, 0.9, Shape::Tick),
+        Method::Scratch => (PURPLE, 0.9, Shape::Cross),
+        Method::Ungated => (GREEN, 0.9, Shape::Diamond),
     };
-    (Curve::look(name(method), color, width, Some((shape, 1.5))), what)
+    Curve::look(name(method), color, width, Some((shape, 1.5)))
 }
 
-/// The methods in the order in which captions explain them.
-const EXPLAINED: [Method; 6] = [
-    Method::Chosen,
-    Method::Importance,
-    Method::Random,
-    Method::Complement,
-    Method::Scratch,
-    Method::Ungated,
+/// What the controls are, in the order in which captions explain them.
+const CONTROLS: [(Method, &str); 6] = [
+    (Method::Chosen, "the heads that gates leave, the others closed from the first update on"),
+    (Method::Importance, "as many heads, the most important before, and as many updates"),
+    (Method::Random, "as many heads, drawn at random, and as many updates"),
+    (Method::Complement, "those stay that gates would close first"),
+    (Method::Scratch, "the heads that gates leave, in a new model that never had the others"),
+    (Method::Ungated, "as many updates with all heads"),
 ];
 
 /// The score over the share of heads that stay, a panel for each set of heads with gates.
@@ -108,20 +91,20 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
         Panel::new([x, y.clone()], 160.0, layers).named(name_among(&scope, &scopes)).beside(place)
     };
     let entry = |method: Method| {
-        let entry = look(method).0.entry();
+        let entry = look(method).entry();
         Entry { line: entry.line.filter(|_| method != Method::Ungated), ..entry }
     };
-    let explained = |method: Method| Some(format!("{}: {}", name(method), look(method).1?));
-    let is_there = |method: &Method| gates.has(*method);
+    let controls = CONTROLS.iter().filter(|(method, _)| gates.has(*method));
+    let controls: Vec<_> = controls.map(|(method, what)| format!("{}: {what}", name(*method))).collect();
     let has_hollow = gates.rows.iter().any(|row| context.criterion.is_loss(row));
     let title = "models trained on without some heads, over the share of these that stay (Voita et al. 2019)";
     Chart::of(&gates.file, "Figure 7", CURVES, format!("{} of {title}", metric.label()))
         .note(gates.recipe())
         .note("upright lines: 95 % intervals of the difference from before")
         .note(has_hollow.then(|| format!("hollow: {}", significantly_worse(&metric, "before", context))))
-        .note(EXPLAINED.into_iter().filter(is_there).filter_map(explained).collect::<Vec<_>>())
+        .note(controls)
         .note(paper_remark(context.paper))
-        .entries(Method::ALL.into_iter().filter(is_there).map(entry))
+        .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
         .entries([base_entry("before,", &metric, base)])
         .entries((!published.is_empty()).then(|| Entry::mark("paper, WMT", PUBLISHED)))
         .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
@@ -139,8 +122,8 @@ fn of(scope: Scope) -> String {
 /// Where the subject stands for the paper's translator: its losses of BLEU, taken from the base of this subject.
 fn published(gates: &Gates, paper: &Paper) -> Vec<(f64, f64)> {
     let is_meant = gates.beside(&[Attention::EncEnc]).is_some_and(Beside::translates);
-    let own = paper.encoder_heads().into_iter().filter(|own| is_meant && own.data == "WMT");
-    own.map(|own| (100.0 * own.kept / own.heads, gates.base() - own.lost)).collect()
+    let own = paper.encoder_heads.iter().filter(|own| is_meant && own.data == "WMT");
+    own.map(|own| (100.0 * own.kept / own.heads, gates.base() - own.lost_bleu)).collect()
 }
 
 /// A line through the points of a method, for each seed one; hollow where the score is significantly worse than before.
@@ -151,15 +134,15 @@ fn curve(gates: &Gates, scope: Scope, method: Method, context: Context<'_>) -> C
     };
     let rows = gates.of(scope, method);
     let runs = rows.chunk_by(|one, next| one.method_seed == next.method_seed);
-    Curve { pieces: runs.map(|run| run.iter().map(point).collect()).collect(), ..look(method).0 }
+    Curve { pieces: runs.map(|run| run.iter().map(point).collect()).collect(), ..look(method) }
 }
 
 /// What the paper says of its encoders.
 fn paper_remark(paper: &Paper) -> Option<String> {
-    let one = |own: EncoderHeads| {
-        format!("{} of {} heads lose {} BLEU on {}", own.kept, own.heads, short(own.lost), own.data)
+    let one = |own: &EncoderHeads| {
+        format!("{} of {} heads lose {} BLEU on {}", own.kept, own.heads, short(own.lost_bleu), own.data)
     };
-    let found: Vec<String> = paper.encoder_heads().into_iter().map(one).collect();
+    let found: Vec<String> = paper.encoder_heads.iter().map(one).collect();
     (!found.is_empty()).then(|| format!("paper, {ENCODER_HEADS}: {}", found.join("; ")))
 }
 
@@ -234,7 +217,7 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
     let places = || found.iter().flat_map(|layers| layers.keys());
     let deepest = places().map(|(_, layer)| *layer).max().unwrap_or(1);
     let panel = |(place, attention): (usize, Attention)| {
-        let of_type = |layers: &std::collections::BTreeMap<(Attention, usize), usize>, layer| {
+        let of_type = |layers: &BTreeMap<(Attention, usize), usize>, layer| {
             layers.get(&(attention, layer)).copied().unwrap_or(0)
         };
         let all = found.iter().flat_map(|layers| (1..=deepest).map(move |layer| of_type(layers, layer)));
@@ -311,5 +294,8 @@ pub fn contrasts(contrasts: &Contrasts, context: Context<'_>) -> Table {
             "chosen by gates: the heads that gates leave, the others closed from the first update on; beside importance and \
              random it tells what the choice is worth, beside gates what it costs to train them",
         )
-        .remark("of several random draws the one of the median score; intervals are of the test segments, not of other trainings")
+        .remark(
+            "of several random draws the one of the median score; intervals are of the test segments, not of other \
+             trainings",
+        )
 }

@@ -1,9 +1,10 @@
 //! Accuracy by group of segments, which heads each group needs, and which groups need the same heads.
 use records::{Attention, Head};
+use significance::{Change, Group};
 use stats::bootstrap::Interval;
 
 use crate::chart::{self, COLORS, Chart, Entry, Layer, Mark, Panel, Shape, Style};
-use crate::data::groups::{Change, Group, Groups};
+use crate::data::groups::Groups;
 use crate::palette::INK;
 use crate::table::{Cell, Row, Table};
 use crate::words::{count, short, signed};
@@ -38,8 +39,8 @@ fn heads_of_groups(groups: &Groups, alpha: f64) -> Table {
         Row::new(&group.name, texts)
     };
     let (heads, number) = (count(groups.heads.len(), "head"), count(groups.groups.len(), "group"));
-    let title = "Accuracy by group of segments, in percent, and the heads whose masking changes it significantly, with the change \
-                 in percentage points";
+    let title = "Accuracy by group of segments, in percent, and the heads whose masking changes it significantly, \
+         with the change in percentage points";
     Table::of(&groups.sweep.file, "Heads by group of segments", STEM, title)
         .columns(["Group", "Accuracy"], ["segments", "base", "95 % interval", "worse without", "better without"])
         .rows(groups.groups.iter().map(row))
@@ -81,7 +82,8 @@ fn likeness(groups: &Groups) -> Table {
         let cells = if is_small { pairs(groups, place) } else { extremes(groups, place) };
         Row::new(format!("{} {}", place + 1, group.name), cells)
     };
-    let title = "Spearman's \u{3c1} between groups of segments, of the changes that each head makes to their accuracies";
+    let title = "Spearman's \u{3c1} between groups of segments, of the changes that each head makes to their \
+         accuracies";
     let stem = format!("{STEM}-likeness");
     Table::of(&groups.sweep.file, "Groups that need the same heads", &stem, title)
         .columns(["Group", "Group"], columns)

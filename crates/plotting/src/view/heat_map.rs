@@ -97,7 +97,10 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
     let title = format!("What masking one head does to {}", sweep.metric().label());
     Chart::of(&sweep.file, "Heads", EFFECTS, title)
         .note(sweep.base_line())
-        .note("orange: the score gets worse without the head, so that it was useful; blue, striped: it gets better")
+        .note(
+            "orange: the score gets worse without the head, so that it was useful; blue, striped: it gets \
+             better",
+        )
         .note(format!("dot: {}", sweep.judge(context.criterion).description("heads")))
         .note("crossed out: not measured")
         .entries([Entry::mark(context.criterion.in_words(), Mark::new(Shape::Circle, 1.2, INK))])

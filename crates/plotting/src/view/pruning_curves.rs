@@ -14,7 +14,7 @@ use crate::judge::Which;
 use crate::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION, mark};
 use crate::scale::extent;
 use crate::table::{Cell, Row, Table};
-use crate::words::{self, name_among, tenths};
+use crate::words::{self, name_among, tenths, when};
 
 /// An axis that begins below this share of its end begins at 0.
 const NEAR_ZERO: f64 = 0.2;
@@ -50,8 +50,8 @@ pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     let has_cuts = pruning.find(Scope::All, Order::Importance).is_some();
     let layers = cuts(pruning, context).into_iter().chain(rule).collect();
     Ok(chart(pruning, context, (name, &title, x), drawn, layers)
-        .note(has_cuts.then_some("upright lines: how many heads can go by importance, by the two rules"))
-        .note(has_cuts.then(|| pruning.results.judge(context.criterion).rules("steps")))
+        .note(when(has_cuts, "upright lines: how many heads can go by importance, by the two rules"))
+        .note(when(has_cuts, pruning.results.judge(context.criterion).rules("steps")))
         .entries(floor.map(|_| Entry::line("floor", FLOOR)))
         .note(floor.map(|row| format!("floor: all heads masked, {}", metric.amount(row.score)))))
 }
@@ -101,11 +101,11 @@ fn chart(
     Chart::of(file, name, &name.to_lowercase().replace(' ', ""), title)
         .note(pruning.results.base_line())
         .note(file.of_orders())
-        .note(curves.iter().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
-        .note(has_order(Order::Random).then_some("thin grey lines: single random orders"))
-        .note(curves.iter().any(|curve| curve.has_hollow()).then_some(hollow))
-        .note(has_complement.then(|| format!("dashed, complement of importance: {COMPLEMENT}")))
-        .note(has_order(Order::Oracle).then(|| format!("oracle: {ORACLE}")))
+        .note(when(curves.iter().any(|curve| !curve.bands().is_empty()), BANDS))
+        .note(when(has_order(Order::Random), "thin grey lines: single random orders"))
+        .note(when(curves.iter().any(|curve| curve.has_hollow()), hollow))
+        .note(when(has_complement, format!("dashed, complement of importance: {COMPLEMENT}")))
+        .note(when(has_order(Order::Oracle), format!("oracle: {ORACLE}")))
         .note(without_attention(pruning))
         .entries(plain.map(|(_, curve)| curve.entry()))
         .entries(has_complement.then(|| Entry::line("complement", Style::dashed(INK, 0.7))))
@@ -204,8 +204,8 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         .note(results.file.of_orders())
         .note(format!("each step goes on from the intact model and costs {} updates", retrained.updates))
         .note("at 0 % the model is trained on with all its heads")
-        .note(all().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
-        .note(all().any(Curve::has_hollow).then_some(hollow))
+        .note(when(all().any(|curve| !curve.bands().is_empty()), BANDS))
+        .note(when(all().any(Curve::has_hollow), hollow))
         .note(retrained.before.as_ref().map(|_| "dotted: the same heads masked without training"))
         .entries(legend)
         .entries(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))

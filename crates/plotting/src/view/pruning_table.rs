@@ -7,7 +7,7 @@ use crate::data::pruning::{Change, Pruning, Removable, Series, share as masked_s
 use crate::judge::Which;
 use crate::paper::Share;
 use crate::table::{Cell, Row, Table};
-use crate::words::{self, range, tenths};
+use crate::words::{self, range, tenths, when};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "pruning";
@@ -26,8 +26,8 @@ const NEAR: f64 = 5.0;
 pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
     let (results, file) = (&pruning.results, &pruning.results.file);
     let (metric, judge) = (results.metric(), results.judge(context.criterion));
-    let published = if file.is_language() { Vec::new() } else { context.paper.shares() };
-    let beside = pruning.published(&published);
+    let published = if file.is_language() { &[] } else { &context.paper.shares[..] };
+    let beside = pruning.published(published);
     let removable = |series: &Series| Which::BOTH.map(|which| series.removable(judge, which));
     let row = |series: &Series| {
         let of = |removable: Option<Removable>| {
@@ -53,6 +53,7 @@ pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
     let title =
         "Largest share of heads that can be masked: shown to be safe, and without a significant loss of";
     let shares: Vec<_> = pruning.series.iter().flat_map(removable).collect();
+    let is_open = shares.iter().flatten().any(|share| share.is_open);
     let has = |is_meant: fn(&Series) -> bool| pruning.series.iter().any(is_meant);
     let task = |share: &Share| format!("{} % ({})", tenths(share.percent), share.task);
     let all = published.iter().map(task).collect::<Vec<_>>().join(", ");
@@ -63,24 +64,22 @@ pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
         .note("each share is that of the last step before the first one that the rule does not accept")
         .note(judge.rules("steps"))
         .note(file.of_orders())
-        .note(shares.iter().any(Option::is_none).then_some(
+        .note(when(
+            shares.iter().any(Option::is_none),
             "?: no step was tested in a way that could tell, or the only step that was searched is a loss",
         ))
-        .note(
-            (shares.iter().flatten().any(|share| share.is_open))
-                .then_some("\u{2265}: no step fails; the curve, or its tests, end here"),
-        )
-        .note(
-            has(|series| series.runs.len() > 1)
-                .then_some("random: median and range of the shares of single orders"),
-        )
-        .note(has(|series| series.curve.is_complement).then(|| format!("complement: {COMPLEMENT}")))
+        .note(when(is_open, "\u{2265}: no step fails; the curve, or its tests, end here"))
+        .note(when(
+            has(|series| series.runs.len() > 1),
+            "random: median and range of the shares of single orders",
+        ))
+        .note(when(has(|series| series.curve.is_complement), format!("complement: {COMPLEMENT}")))
         .remark(beside.map(|share| format!("paper: Michel et al. (2019), {}, {}", share.figure, share.task)))
-        .remark(
-            (!published.is_empty())
-                .then(|| format!("all shares in the paper, \"without noticeable loss\": {all}")),
-        )
-        .remark(has(|series| series.curve.order == Order::Oracle).then(|| format!("oracle: {ORACLE}")))
+        .remark(when(
+            !published.is_empty(),
+            format!("all shares in the paper, \"without noticeable loss\": {all}"),
+        ))
+        .remark(when(has(|series| series.curve.order == Order::Oracle), format!("oracle: {ORACLE}")))
         .remark(file.open_question())
         .remark(without_attention(pruning))
 }

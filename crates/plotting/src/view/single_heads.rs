@@ -13,7 +13,7 @@ use crate::paper::{BASE_BLEU, BETTER, FIGURE_1B, HEADS, Paper, SIGNIFICANT};
 use crate::scale::{Bins, Step, extent};
 use crate::source::experiment;
 use crate::table::{Cell, Row, Table};
-use crate::words::{count, short};
+use crate::words::{count, short, when};
 
 /// Names of its files. The paper prints no such table for BERT, so that one is named after the experiment.
 pub const STEMS: [&str; 3] = ["table1", experiment::SWEEP, experiment::SWEEP];
@@ -47,7 +47,7 @@ pub fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Tabl
         "the paper's one-sided p would mark {}, {} for the better; false alarms expected of it: {of_it}",
         one_sided.significant, one_sided.better
     );
-    let without = || format!("{} without a test", count(family.len() - tally.tested, "head"));
+    let without = format!("{} without a test", count(family.len() - tally.tested, "head"));
     let who = if sweep.file.is_language() { OPEN_QUESTION } else { "who print none for BERT" };
     let key_values = sweep.file.key_value_heads(heads).unwrap_or(0);
     let title = format!(
@@ -64,13 +64,13 @@ pub fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Tabl
         .mark(is_tested.then(|| judge.description("heads")))
         .note(sweep.base_line())
         .note(if is_tested { tally.in_words() } else { untested })
-        .note((is_tested && criterion.adjustment == Adjustment::None).then_some(by_chance))
-        .note((is_tested && one_sided.tested > 0).then_some(one_sided_counts))
+        .note(when(is_tested && criterion.adjustment == Adjustment::None, by_chance))
+        .note(when(is_tested && one_sided.tested > 0, one_sided_counts))
         .note(judge.out_of_reach().filter(|_| is_tested))
-        .note((is_tested && tally.tested < family.len()).then(without))
-        .note((missing > 0).then(|| format!("{missing} of {all} cells are empty: {UNFINISHED}")))
+        .note(when(is_tested && tally.tested < family.len(), without))
+        .note(when(missing > 0, format!("{missing} of {all} cells are empty: {UNFINISHED}")))
         // where the form comes from, if the paper has no such table
-        .note(is_self.then(|| format!("laid out as Table 1 of Michel et al. (2019), {who}")))
+        .note(when(is_self, format!("laid out as Table 1 of Michel et al. (2019), {who}")))
         .remark(adjusted_counts(sweep, criterion, &family))
         .remark(paper_remark(sweep, attention, context.paper));
     let key_value = |number: usize| (format!("kv {number}"), heads / key_values);
@@ -97,10 +97,11 @@ fn adjusted_counts(sweep: &Sweep, criterion: Criterion, family: &[&AblationRow])
     if remarks.is_empty() && criterion.tally(family.iter().copied()).tested > 0 {
         remarks.push("no adjusted p-values yet: they come with the last head".to_owned());
     }
-    let tests: [(&str, fn(&AblationRow) -> Option<f64>); 2] =
-        [("McNemar's test with mid-p", |row| row.p_mcnemar), ("unpaired t-test", |row| row.p_unpaired_t)];
-    for (name, p_value) in tests {
-        let tally = Tally::of(family.iter().copied(), criterion.alpha, p_value);
+    let by = |p_value: fn(&AblationRow) -> Option<f64>| {
+        Tally::of(family.iter().copied(), criterion.alpha, p_value)
+    };
+    let (mcnemar, unpaired) = (by(|row| row.p_mcnemar), by(|row| row.p_unpaired_t));
+    for (name, tally) in [("McNemar's test with mid-p", mcnemar), ("unpaired t-test", unpaired)] {
         let (alpha, counts) = (short(criterion.alpha), tally.in_words());
         remarks.extend((tally.tested > 0).then(|| format!("{name} at p < {alpha}, not adjusted: {counts}")));
     }

@@ -30,14 +30,17 @@ pub fn table(log: &Results<TrainingRow>) -> Table {
 
 /// Both losses over the epochs.
 pub fn figure(log: &Results<TrainingRow>) -> Chart {
-    let lines: [(_, Mark, fn(&TrainingRow) -> f64); 2] = [
-        ("training loss", Mark::new(Shape::Circle, 1.6, BLUE), |row| row.train_loss),
-        ("dev loss", Mark::new(Shape::Square, 1.6, VERMILLION), |row| row.dev_loss),
+    let points = |loss: fn(&TrainingRow) -> f64| -> Vec<(f64, f64)> {
+        log.rows.iter().map(|row| (row.epoch as f64, loss(row))).collect()
+    };
+    let lines = [
+        ("training loss", Mark::new(Shape::Circle, 1.6, BLUE), points(|row| row.train_loss)),
+        ("dev loss", Mark::new(Shape::Square, 1.6, VERMILLION), points(|row| row.dev_loss)),
     ];
-    let layers = lines.iter().flat_map(|&(_, mark, loss)| {
-        let points: Vec<_> = log.rows.iter().map(|row| (row.epoch as f64, loss(row))).collect();
-        [Layer::Line(points.clone(), Style::line(mark.color, 1.0)), Layer::Points(points, mark)]
+    let layers = lines.iter().flat_map(|(_, mark, points)| {
+        [Layer::Line(points.clone(), Style::line(mark.color, 1.0)), Layer::Points(points.clone(), *mark)]
     });
+    let layers = layers.collect();
     let x = extent(log.rows.iter().map(|row| row.epoch as f64));
     let ticks = Ticks::Round(Step::covering_whole(x.1 - x.0, 6), true);
     let epochs = Axis { ticks, ..Axis::of_at_least("epoch", x, 1.0) };
@@ -49,7 +52,7 @@ pub fn figure(log: &Results<TrainingRow>) -> Chart {
         .note(measured(log))
         .note(log.file.remark())
         .entries(lines.map(|(name, mark, _)| Entry::mark(name, mark)))
-        .panels(1, vec![Panel::new(axes, 90.0, layers.collect())])
+        .panels(1, vec![Panel::new(axes, 90.0, layers)])
 }
 
 /// What was measured, where the signature says it, and the seed.

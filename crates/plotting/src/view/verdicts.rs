@@ -36,8 +36,9 @@ pub fn table(subject: &Subject, speed: Option<&Speed>, context: Context<'_>) -> 
     rows.extend(subject.pruning.iter().filter_map(|pruning| types(pruning, paper)));
     rows.extend(subject.dynamics.iter().filter_map(|dynamics| training(dynamics, paper)));
     rows.extend(speed.into_iter().flat_map(|speed| &speed.rows).filter_map(|row| faster(row, paper)));
-    let title = "Numbers of Michel et al. (2019) beside ours. They are of another model and of other data, so what can agree is the \
-                 direction; a number inside our interval is one that our data does not speak against";
+    let title = "Numbers of Michel et al. (2019) beside ours. They are of another model and of other data, so what \
+         can agree is the direction; a number inside our interval is one that our data does not speak \
+         against";
     (!rows.is_empty()).then(|| {
         Table::new("The paper beside ours", "verdicts", title).columns(["Claim", ""], COLUMNS).rows(rows)
     })
@@ -119,8 +120,7 @@ fn domains(pair: &Pair, paper: &Paper) -> Option<Row> {
 
 /// Section 4.2: many heads can go at once.
 fn share(pruning: &Pruning, criterion: Criterion, paper: &Paper) -> Option<Row> {
-    let shares = paper.shares();
-    let theirs = pruning.published(&shares)?;
+    let theirs = pruning.published(&paper.shares)?;
     let found = pruning.tolerable(criterion)?;
     let direction = match (found.low > 0.0, found.high > 0.0) {
         (true, _) => said(true, "some heads are shown to be safe to remove"),

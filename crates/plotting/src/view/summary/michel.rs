@@ -30,7 +30,8 @@ pub fn single_heads(all: &[Subject], context: Context<'_>) -> Claim {
         )
     });
     Claim {
-        columns: "model and test set | attention | base | heads | significant | better | by the paper's p | better | adjusted",
+        columns: "model and test set | attention | base | heads | significant | better | by the paper's p | \
+             better | adjusted",
         published: Vec::from_iter(paper),
         measured: sweeps().flat_map(|sweep| counts(sweep, context.criterion)).collect(),
         remarks: sweeps().flat_map(|sweep| titled(sweep, sweep.missing_heads())).collect(),
@@ -82,7 +83,8 @@ pub fn best_heads(all: &[Subject], context: Context<'_>) -> Claim {
     };
     let best = || all.iter().flat_map(|subject| &subject.best);
     Claim {
-        columns: "model and test set | attention | best head chosen on | shown safe in | no significant loss in | largest loss",
+        columns: "model and test set | attention | best head chosen on | shown safe in | no significant loss in \
+             | largest loss",
         published: published.into_iter().flat_map(theirs).collect(),
         measured: best().flat_map(|best| layers(best, context.criterion)).collect(),
         remarks: best().flat_map(|best| titled(&best.sweep, best.missing_heads())).collect(),
@@ -122,7 +124,8 @@ pub fn across_domains(all: &[Subject], context: Context<'_>) -> Claim {
             .map(|row| Row::new(pair.title(), std::iter::once(row.attention.to_string()).chain(cells(row))))
     });
     Claim {
-        columns: "model and test sets | attention | heads | r | 95 % interval | p of r | reliability | ceiling of r | rho | top heads shared | reading",
+        columns: "model and test sets | attention | heads | r | 95 % interval | p of r | reliability | ceiling \
+             of r | rho | top heads shared | reading",
         published: published.into_iter().filter_map(theirs).collect(),
         measured: ours.collect(),
         remarks: Vec::new(),
@@ -131,13 +134,14 @@ pub fn across_domains(all: &[Subject], context: Context<'_>) -> Claim {
 
 /// Section 4.2: many heads can go at once.
 pub fn removable(all: &[Subject], context: Context<'_>) -> Claim {
-    let theirs = context.paper.shares().into_iter().map(|share| {
+    let theirs = context.paper.shares.iter().map(|share| {
         let (model, percent) = (format!("M19: {} ({})", share.task, share.figure), tenths(share.percent));
         Row::new(model, ["importance", "", "", "", "", &format!("{percent} %")])
     });
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref());
     Claim {
-        columns: "model and test set | order | base | heads | shown safe | change | no significant loss | change | score at 50 % | complement at 50 % | floor",
+        columns: "model and test set | order | base | heads | shown safe | change | no significant loss | \
+             change | score at 50 % | complement at 50 % | floor",
         published: theirs.collect(),
         measured: measured.flat_map(|pruning| shares_of(pruning, context.criterion)).collect(),
         remarks: Vec::new(),
@@ -203,7 +207,8 @@ pub fn by_type(all: &[Subject], context: Context<'_>) -> Claim {
         types.map(move |(attention, series)| of(pruning, attention, series))
     });
     Claim {
-        columns: "model and test set | attention | base | shown safe | no significant loss | score at 50 % | score at 80 % | floor",
+        columns: "model and test set | attention | base | shown safe | no significant loss | score at 50 % | \
+             score at 80 % | floor",
         published: theirs.into_iter().flatten().collect(),
         measured: measured.collect(),
         remarks: Vec::new(),
@@ -215,7 +220,8 @@ pub fn during_training(all: &[Subject], context: Context<'_>) -> Claim {
     let trainings = || all.iter().filter_map(|subject| subject.dynamics.as_ref());
     let left_out = |dynamics: &Dynamics| Some(format!("{}, {}", dynamics.file.title(), dynamics.left_out()?));
     Claim {
-        columns: "model and test set | last checkpoint | base | heads | 85 % kept | 90 % kept | 85 % kept after the first",
+        columns: "model and test set | last checkpoint | base | heads | 85 % kept | 90 % kept | 85 % kept after \
+             the first",
         published: Vec::from_iter(published_training(context.paper)),
         measured: trainings().filter_map(measured_training).collect(),
         remarks: trainings().filter_map(left_out).collect(),
@@ -252,7 +258,8 @@ pub fn language(all: &[Subject], context: Context<'_>) -> Claim {
     // The first file that there is says of which model it is.
     let is_meant = |subject: &&Subject| subject.files().next().is_some_and(|file| file.is_language());
     Claim {
-        columns: "model and test set | base | nats a word | single heads | shown safe | change and interval | no significant loss | change and interval | floor",
+        columns: "model and test set | base | nats a word | single heads | shown safe | change and interval | \
+             no significant loss | change and interval | floor",
         published: Vec::new(),
         measured: all
             .iter()

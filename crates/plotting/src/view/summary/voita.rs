@@ -15,8 +15,8 @@ use crate::words::{range, short, tenths};
 
 /// Section 6.2: few encoder heads are enough.
 pub fn few_heads(all: &[Subject], context: Context<'_>) -> Claim {
-    let published = context.paper.encoder_heads().into_iter().map(|own| {
-        let lost = format!("\u{2212}{} BLEU", short(own.lost));
+    let published = context.paper.encoder_heads.iter().map(|own| {
+        let lost = format!("\u{2212}{} BLEU", short(own.lost_bleu));
         let (heads, kept) = (own.heads.to_string(), own.kept.to_string());
         Row::new(format!("V19: {} (Section 6.2)", own.data), ["enc-enc", "", &heads, &kept, "", &lost])
     });
@@ -37,7 +37,8 @@ pub fn few_heads(all: &[Subject], context: Context<'_>) -> Claim {
         })
     });
     Claim {
-        columns: "model and test set | heads with gates | base | heads | stay | do something | under gates | chosen by gates | by importance | at random | from scratch | no gates",
+        columns: "model and test set | heads with gates | base | heads | stay | do something | under gates | \
+             chosen by gates | by importance | at random | from scratch | no gates",
         published: published.chain(sparse).collect(),
         measured: measured.collect(),
         remarks: Vec::new(),
@@ -76,13 +77,14 @@ fn busy(row: &GateRow, functions: &Functions) -> Option<String> {
 
 /// Section 5: what heads do.
 pub fn functions(all: &[Subject], context: Context<'_>) -> Claim {
-    let published = context.paper.rare_tokens().into_iter().map(|own| {
+    let published = context.paper.rare_tokens.iter().map(|own| {
         let bound = if own.is_least { "more than " } else { "" };
         let share = format!("{bound}{} %", tenths(own.percent));
         Row::new(format!("V19: {} (Section 5.3)", own.data), ["enc-enc", "", "", "", "", &share])
     });
     Claim {
-        columns: "model and text | attention | heads | positional | syntactic | rare tokens | best head for the two rarest | best dependency",
+        columns: "model and text | attention | heads | positional | syntactic | rare tokens | best head for the \
+             two rarest | best dependency",
         published: published.collect(),
         measured: all.iter().filter_map(|subject| subject.functions.as_ref()).flat_map(found).collect(),
         remarks: Vec::new(),
