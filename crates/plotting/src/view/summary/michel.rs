@@ -30,8 +30,6 @@ pub fn single_heads(all: &[Subject], context: Context<'_>) -> Claim {
         )
     });
     Claim {
-        columns: "model and test set | attention | base | heads | significant | better | by the paper's p | \
-             better | adjusted",
         published: Vec::from_iter(paper),
         measured: sweeps().flat_map(|sweep| counts(sweep, context.criterion)).collect(),
         remarks: sweeps().flat_map(|sweep| titled(sweep, sweep.missing_heads())).collect(),
@@ -49,16 +47,14 @@ fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Row> {
         let rows = || family.iter().copied();
         let ours = criterion.tally(rows());
         let papers = Tally::of(rows(), criterion.alpha, |row| row.p_koehn.or(row.p_value));
-        let adjusted = criterion.adjusted().tally(rows());
         let of = |tally: Tally| {
             let is_tested = tally.tested > 0;
             [tally.significant, tally.better].map(|count| Cell::from(is_tested.then_some(count)))
         };
+        let [adjusted, _] = of(criterion.adjusted().tally(rows()));
         let cells = [attention.name().into(), sweep.described_base().into(), family.len().into()];
-        Row::new(
-            sweep.file.title(),
-            cells.into_iter().chain([ours, papers, adjusted].into_iter().flat_map(of)),
-        )
+        let cells = cells.into_iter().chain([ours, papers].into_iter().flat_map(of)).chain([adjusted]);
+        Row::new(sweep.file.title(), cells)
     };
     sweep.attentions().into_iter().map(counts).collect()
 }
@@ -83,8 +79,6 @@ pub fn best_heads(all: &[Subject], context: Context<'_>) -> Claim {
     };
     let best = || all.iter().flat_map(|subject| &subject.best);
     Claim {
-        columns: "model and test set | attention | best head chosen on | shown safe in | no significant loss in \
-             | largest loss",
         published: published.into_iter().flat_map(theirs).collect(),
         measured: best().flat_map(|best| layers(best, context.criterion)).collect(),
         remarks: best().flat_map(|best| titled(&best.sweep, best.missing_heads())).collect(),
@@ -124,11 +118,9 @@ pub fn across_domains(all: &[Subject], context: Context<'_>) -> Claim {
             .map(|row| Row::new(pair.title(), std::iter::once(row.attention.to_string()).chain(cells(row))))
     });
     Claim {
-        columns: "model and test sets | attention | heads | r | 95 % interval | p of r | reliability | ceiling \
-             of r | rho | top heads shared | reading",
         published: published.into_iter().filter_map(theirs).collect(),
         measured: ours.collect(),
-        remarks: Vec::new(),
+        ..Claim::default()
     }
 }
 
@@ -140,11 +132,9 @@ pub fn removable(all: &[Subject], context: Context<'_>) -> Claim {
     });
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref());
     Claim {
-        columns: "model and test set | order | base | heads | shown safe | change | no significant loss | \
-             change | score at 50 % | complement at 50 % | floor",
         published: theirs.collect(),
         measured: measured.flat_map(|pruning| shares_of(pruning, context.criterion)).collect(),
-        remarks: Vec::new(),
+        ..Claim::default()
     }
 }
 
@@ -207,11 +197,9 @@ pub fn by_type(all: &[Subject], context: Context<'_>) -> Claim {
         types.map(move |(attention, series)| of(pruning, attention, series))
     });
     Claim {
-        columns: "model and test set | attention | base | shown safe | no significant loss | score at 50 % | \
-             score at 80 % | floor",
         published: theirs.into_iter().flatten().collect(),
         measured: measured.collect(),
-        remarks: Vec::new(),
+        ..Claim::default()
     }
 }
 
@@ -220,8 +208,6 @@ pub fn during_training(all: &[Subject], context: Context<'_>) -> Claim {
     let trainings = || all.iter().filter_map(|subject| subject.dynamics.as_ref());
     let left_out = |dynamics: &Dynamics| Some(format!("{}, {}", dynamics.file.title(), dynamics.left_out()?));
     Claim {
-        columns: "model and test set | last checkpoint | base | heads | 85 % kept | 90 % kept | 85 % kept after \
-             the first",
         published: Vec::from_iter(published_training(context.paper)),
         measured: trainings().filter_map(measured_training).collect(),
         remarks: trainings().filter_map(left_out).collect(),
@@ -258,15 +244,12 @@ pub fn language(all: &[Subject], context: Context<'_>) -> Claim {
     // The first file that there is says of which model it is.
     let is_meant = |subject: &&Subject| subject.files().next().is_some_and(|file| file.is_language());
     Claim {
-        columns: "model and test set | base | nats a word | single heads | shown safe | change and interval | \
-             no significant loss | change and interval | floor",
-        published: Vec::new(),
         measured: all
             .iter()
             .filter(is_meant)
             .filter_map(|subject| answer(subject, context.criterion))
             .collect(),
-        remarks: Vec::new(),
+        ..Claim::default()
     }
 }
 
@@ -283,7 +266,8 @@ fn answer(subject: &Subject, criterion: Criterion) -> Option<Row> {
         let series = pruning.find(Scope::All, Order::Importance)?;
         Some(share_and_change(pruning, series, criterion))
     });
+    let floor = pruning.map_or(Cell::default(), |pruning| floor(pruning, Scope::All));
     let cells = [Cell::from(base), words.into(), alone.into()].into_iter();
     let cells = cells.chain(shares.unwrap_or_default().map(Cell::from));
-    Some(Row::new(title, cells.chain(pruning.map(|pruning| floor(pruning, Scope::All)))))
+    Some(Row::new(title, cells.chain([floor])))
 }

@@ -27,15 +27,15 @@ pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>> {
         Adjustment::Bh => "adjusted by Benjamini and Hochberg (1995)",
     };
     let tables = [
-        ("single_heads", of(michel::single_heads)?),
-        ("best_heads", of(michel::best_heads)?),
-        ("across_domains", of(michel::across_domains)?),
-        ("removable", of(michel::removable)?),
-        ("by_type", of(michel::by_type)?),
-        ("during_training", of(michel::during_training)?),
-        ("language", of(michel::language)?),
-        ("functions", of(voita::functions)?),
-        ("few_heads", of(voita::few_heads)?),
+        ("single_heads", of(michel::single_heads)),
+        ("best_heads", of(michel::best_heads)),
+        ("across_domains", of(michel::across_domains)),
+        ("removable", of(michel::removable)),
+        ("by_type", of(michel::by_type)),
+        ("during_training", of(michel::during_training)),
+        ("language", of(michel::language)),
+        ("functions", of(voita::functions)),
+        ("few_heads", of(voita::few_heads)),
     ];
     let has_any = tables.iter().any(|(_, table)| table.is_some());
     let words = context! {
@@ -51,25 +51,19 @@ pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>> {
     Ok(has_any.then_some(page))
 }
 
-/// What the paper has of a claim, and what was measured.
+/// What the paper has of a claim, and what was measured; the template has their columns.
+#[derive(Default)]
 struct Claim {
-    /// Their names, separated by ` | `.
-    columns: &'static str,
     published: Vec<Row>,
     measured: Vec<Row>,
     remarks: Vec<String>,
 }
 
 impl Claim {
-    /// As Markdown; nothing where nothing was measured.
-    fn shown(self) -> Result<Option<Value>> {
-        let Some((heading, columns)) = self.columns.split_once(" | ").filter(|_| !self.measured.is_empty())
-        else {
-            return Ok(None);
-        };
-        let columns: Vec<_> = columns.split(" | ").collect();
-        let rows = self.published.into_iter().chain(self.measured).map(|row| row.cut(columns.len()));
-        let table = Table::default().columns([heading, ""], columns.iter().copied()).rows(rows);
-        Ok(Some(Value::from_safe_string(render("claim.md", of_table(&table.remark(self.remarks)))?)))
+    /// For the template; nothing where nothing was measured.
+    fn shown(self) -> Option<Value> {
+        let width = self.measured.iter().map(|row| row.cells.len()).max()?;
+        let rows = self.published.into_iter().chain(self.measured).map(|row| row.cut(width));
+        Some(of_table(&Table::default().columns([""; 2], vec![""; width]).rows(rows).remark(self.remarks)))
     }
 }

@@ -36,13 +36,7 @@ pub fn few_heads(all: &[Subject], context: Context<'_>) -> Claim {
             sparser(gates, functions, context)
         })
     });
-    Claim {
-        columns: "model and test set | heads with gates | base | heads | stay | do something | under gates | \
-             chosen by gates | by importance | at random | from scratch | no gates",
-        published: published.chain(sparse).collect(),
-        measured: measured.collect(),
-        remarks: Vec::new(),
-    }
+    Claim { published: published.chain(sparse).collect(), measured: measured.collect(), ..Claim::default() }
 }
 
 /// A row for each number of heads that gates leave.
@@ -83,11 +77,9 @@ pub fn functions(all: &[Subject], context: Context<'_>) -> Claim {
         Row::new(format!("V19: {} (Section 5.3)", own.data), ["enc-enc", "", "", "", "", &share])
     });
     Claim {
-        columns: "model and text | attention | heads | positional | syntactic | rare tokens | best head for the \
-             two rarest | best dependency",
         published: published.collect(),
         measured: all.iter().filter_map(|subject| subject.functions.as_ref()).flat_map(found).collect(),
-        remarks: Vec::new(),
+        ..Claim::default()
     }
 }
 
