@@ -267,17 +267,17 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
 
 /// Models that were trained on, two by two: a row for each number of heads, a column for each two methods.
 pub fn contrasts(contrasts: &Contrasts, context: Context<'_>) -> Table {
-    let Contrasts { gates, measured, rows } = contrasts;
+    let Contrasts { gates, leaders, measured } = contrasts;
     let (metric, alpha) = (gates.metric(), context.criterion.alpha);
     let cell = |found: &Comparison| {
         let ends = metric.brackets(found.interval.map(|ends| (ends.low, ends.high)));
         let is_significant = found.p_adjusted.is_some_and(|p_adjusted| p_adjusted < alpha);
         Cell::number(metric.change(found.delta) + &ends, found.delta).marked(is_significant)
     };
-    let row = |(leader, found): &(_, Vec<Option<Comparison>>)| {
-        Row::new(label(leader), found.iter().map(|found| Cell::from(found.as_ref().map(cell))))
+    let row = |(place, leader): (usize, &GateRow)| {
+        Row::new(label(leader), measured.iter().map(|(_, found)| Cell::from(found[place].as_ref().map(cell))))
     };
-    let columns = measured.iter().map(|pair| format!("{} \u{2212} {}", name(pair.of), name(pair.less)));
+    let columns = measured.iter().map(|(pair, _)| format!("{} \u{2212} {}", name(pair.of), name(pair.less)));
     let title = format!(
         "Differences in {} between models that were trained on with as many heads, with their 95 % intervals",
         metric.label()
@@ -285,7 +285,7 @@ pub fn contrasts(contrasts: &Contrasts, context: Context<'_>) -> Table {
     let better = if metric.direction().gain(1.0) > 0.0 { "above" } else { "below" };
     Table::of(&gates.file, "Gates and other choices", CONTRASTS, title)
         .columns(["Heads that stay", "First method minus second"], columns)
-        .rows(rows.iter().map(row))
+        .rows(leaders.iter().enumerate().map(row))
         .mark(format!("p < {}, adjusted by Holm (1979) for the numbers of heads in a column", short(alpha)))
         .note(format!("{better} 0 the first is better"))
         .note("no gates: with all heads")
