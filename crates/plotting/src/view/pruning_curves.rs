@@ -93,9 +93,8 @@ fn chart(
     let (low, high) = extent(curves.iter().flat_map(|curve| curve.heights()).chain(floors).chain([base]));
     let low = if (0.0..NEAR_ZERO * high).contains(&low) { 0.0 } else { low };
     let axes = [Axis::percent(x), scores(&metric, [low, high].into_iter(), FLAT)];
-    let has = |is_meant: fn(CurveId) -> bool| drawn.iter().any(|(series, _)| is_meant(series.curve));
     let has_order = |order| drawn.iter().any(|(series, _)| series.curve.order == order);
-    let has_complement = has(|curve| curve.is_complement);
+    let has_complement = drawn.iter().any(|(series, _)| series.curve.is_complement);
     let hollow = format!("hollow: {} base, {}", metric.worse_side(), context.criterion.in_words());
     let plain = drawn.iter().filter(|(series, _)| !series.curve.is_complement);
     Chart::of(file, name, &name.to_lowercase().replace(' ', ""), title)
