@@ -1,13 +1,20 @@
 //! A chart as a plain value: panels with axes, a legend, and layers of data. Nothing is drawn here. Lengths are in points.
+use std::fmt::Display;
+
 use serde::Serialize;
 
 use crate::scale::Step;
+use crate::source::ResultFile;
+use crate::words::Sentences;
 
 /// Width of one text column in inches.
 pub const COLUMN: f64 = 3.3;
 
 /// Width of the whole text in inches, that of the NeurIPS style and less than that of ACL.
 pub const TEXT: f64 = 5.5;
+
+/// The colours of cells that a bar has numbers of.
+pub const COLORS: [f64; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
 
 /// A colour: red, green and blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -36,13 +43,13 @@ pub struct Chart {
     pub color_bar: Option<(String, [String; 5])>,
 }
 
-/// One text column wide, with one panel below the other.
-impl Default for Chart {
-    fn default() -> Self {
+impl Chart {
+    /// A caption, and nothing drawn yet; one text column wide.
+    pub fn new(name: &'static str, label: impl Into<String>, title: impl Into<String>) -> Self {
         Self {
-            name: "",
-            label: String::new(),
-            title: String::new(),
+            name,
+            label: label.into(),
+            title: title.into(),
             notes: Vec::new(),
             width: COLUMN,
             columns: 1,
@@ -50,6 +57,38 @@ impl Default for Chart {
             panels: Vec::new(),
             color_bar: None,
         }
+    }
+
+    /// Of a file: its subject ends the label, what it holds ends the title.
+    pub fn of(file: &ResultFile, name: &'static str, stem: &str, title: impl Display) -> Self {
+        Self::new(name, format!("{stem}-{}", file.subject), format!("{title}; {}", file.title()))
+    }
+
+    /// With more sentences.
+    pub fn note(mut self, sentences: impl Sentences) -> Self {
+        self.notes.extend(sentences.all());
+        self
+    }
+
+    /// With more entries in the legend.
+    pub fn entries(mut self, entries: impl IntoIterator<Item = Entry>) -> Self {
+        self.legend.extend(entries);
+        self
+    }
+
+    /// With these panels, so many side by side; several of them take the width of the text.
+    pub fn panels(self, columns: usize, panels: Vec<Panel>) -> Self {
+        Self { columns, panels, width: if columns > 1 { TEXT } else { self.width }, ..self }
+    }
+
+    /// As wide as the text.
+    pub fn wide(self) -> Self {
+        Self { width: TEXT, ..self }
+    }
+
+    /// With numbers below the colours of cells.
+    pub fn bar(self, label: impl Into<String>, numbers: [String; 5]) -> Self {
+        Self { color_bar: Some((label.into(), numbers)), ..self }
     }
 }
 
@@ -93,9 +132,31 @@ pub struct Panel {
 }
 
 impl Panel {
-    /// One that is as wide as its neighbours.
-    pub fn new(name: impl Into<String>, [x, y]: [Axis; 2], height: f64, layers: Vec<Layer>) -> Self {
-        Self { name: name.into(), x, y, height, share: 1.0, layers }
+    /// One without a name that is as wide as its neighbours.
+    pub fn new([x, y]: [Axis; 2], height: f64, layers: Vec<Layer>) -> Self {
+        Self { name: String::new(), x, y, height, share: 1.0, layers }
+    }
+
+    /// A matrix of cells: what its columns and rows are and their names, and the height of a row. The first row is on top.
+    pub fn matrix(
+        (across, columns): (&str, Vec<String>),
+        (down, rows): (&str, Vec<String>),
+        row_height: f64,
+        cell: impl Fn(usize, usize) -> Cell,
+    ) -> Self {
+        let places = (0..rows.len()).flat_map(|row| (0..columns.len()).map(move |column| (row, column)));
+        let cells = places.map(|(row, column)| Cell { place: (column, row), ..cell(row, column) });
+        let (height, cells) = (row_height * rows.len() as f64, Layer::Cells(cells.collect()));
+        Self::new([Axis::named(across, columns), Axis::named(down, rows).downwards()], height, vec![cells])
+    }
+
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// The same; unless it is the first, without what its y axis says, since it stands beside one that says it.
+    pub fn beside(self, place: usize) -> Self {
+        if place == 0 { self } else { Self { y: self.y.silent(), ..self } }
     }
 }
 
@@ -133,11 +194,20 @@ impl Axis {
         Self::around(label, low - missing, high + missing)
     }
 
-    /// An axis with one place for each name.
-    pub fn named(label: impl Into<String>, names: Vec<Vec<String>>) -> Self {
+    /// An axis of shares from 0 to 100 %.
+    pub fn percent(label: impl Into<String>) -> Self {
+        Self::around(label, 0.0, 100.0)
+    }
+
+    /// An axis with one place for each name, whose lines are those of the text; an empty one has no line.
+    pub fn named<T: Display>(label: impl Into<String>, names: impl IntoIterator<Item = T>) -> Self {
+        let lines = |name: String| name.split('\n').map(str::to_owned).collect::<Vec<_>>();
+        let lines =
+            |name: T| Some(name.to_string()).filter(|name| !name.is_empty()).map_or(Vec::new(), lines);
+        let names: Vec<_> =
+            (0..).zip(names).map(|(place, name)| (f64::from(place) + 0.5, lines(name))).collect();
         let high = names.len().max(1) as f64;
-        let names = names.into_iter().enumerate().map(|(place, name)| (place as f64 + 0.5, name));
-        Self { label: label.into(), low: 0.0, high, ticks: Ticks::Names(names.collect()), gap: None }
+        Self { label: label.into(), low: 0.0, high, ticks: Ticks::Names(names), gap: None }
     }
 
     /// The same axis counted from the other end.
@@ -145,7 +215,7 @@ impl Axis {
         Self { low: self.high, high: self.low, ..self }
     }
 
-    /// The same axis without numbers and label, for a panel beside one that has them.
+    /// The same axis without numbers and label.
     pub fn silent(self) -> Self {
         let ticks = match self.ticks {
             Ticks::Round(step, _) => Ticks::Round(step, false),
@@ -193,12 +263,6 @@ pub struct Cell {
     pub text: String,
     /// Whether it has a dot.
     pub is_marked: bool,
-}
-
-/// A matrix of cells in rows and columns of these numbers.
-pub fn cells(rows: usize, columns: usize, cell: impl Fn(usize, usize) -> Cell) -> Layer {
-    let places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
-    Layer::Cells(places.map(|(row, column)| Cell { place: (column, row), ..cell(row, column) }).collect())
 }
 
 /// What a line looks like.

@@ -3,6 +3,8 @@ use std::path::Path;
 
 use anyhow::{Error, Result};
 
+use crate::source::ResultFile;
+
 /// A fault in results that were read, or were to be.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -69,5 +71,17 @@ impl LeftOut {
             Err(error) if matches!(error.downcast_ref(), Some(Fault::NoResults(_))) => Ok(None),
             read => self.keep(read),
         }
+    }
+
+    /// Those of several files that could be read.
+    pub fn read_all<T>(
+        &mut self,
+        files: Result<Vec<ResultFile>>,
+        read: impl Fn(ResultFile) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let files = self.keep(files)?.unwrap_or_default();
+        let found: Vec<Option<T>> =
+            files.into_iter().map(|file| self.keep(read(file))).collect::<Result<_>>()?;
+        Ok(found.into_iter().flatten().collect())
     }
 }

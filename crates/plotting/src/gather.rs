@@ -2,6 +2,7 @@
 //! Faults of one file keep nothing else from being shown.
 mod tasks;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -9,21 +10,19 @@ use records::TrainingRow;
 use records::signature::Testing;
 
 use crate::chart::Chart;
-use crate::data::functions::{self, Relevance};
+use crate::data::Results;
+use crate::data::speed::Speed;
 use crate::data::subject::Subject;
-use crate::data::{segments, sweep};
 use crate::error::LeftOut;
 use crate::judge::{Adjustment, Criterion};
 use crate::paint;
 use crate::paper::Paper;
 use crate::registry::{ARTEFACTS, Artefact, Asked, Selection};
-use crate::source::{self, ResultFile, Source};
+use crate::source::{self, ResultFile, Source, experiment};
 use crate::table::{Cell, Table};
-use crate::view::agreement::{self, Importance};
-use crate::view::all_heads::{self, HeadMap, Known, Measure};
-use crate::view::comparison;
-use crate::view::speed::{self, Speed};
-use crate::view::{Context, claim, training_log, verdicts};
+use crate::view::all_heads::{self, HeadMap, Measure};
+use crate::view::{Context, claim, comparison, training_log, verdicts};
+use crate::write::Sheet;
 
 /// A drawn figure with its caption.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,7 +113,6 @@ pub struct Gathered {
     /// Files that could not be read or shown, or only in part, with the reason.
     pub faults: Vec<String>,
     subject: Subject,
-    importance: Option<Importance>,
     pretrained: Option<String>,
 }
 
@@ -131,8 +129,9 @@ impl Gathered {
 #[derive(Debug)]
 pub struct Reader {
     results: PathBuf,
-    paper: Option<Paper>,
-    alpha: f64,
+    paper: Paper,
+    has_paper: bool,
+    criterion: Criterion,
 }
 
 impl Reader {
@@ -141,13 +140,15 @@ impl Reader {
     /// # Errors
     /// If the published numbers cannot be read.
     pub fn new(results: &Path, paper: &Path, alpha: f64) -> Result<Self> {
-        let published = paper.is_dir().then(|| Paper::read(paper)).transpose()?;
-        Ok(Self { results: results.to_owned(), paper: published, alpha })
+        let published = Paper::read_if_there(paper)?;
+        let (has_paper, paper) = (published.is_some(), published.unwrap_or_default());
+        let criterion = Criterion { alpha, adjustment: Adjustment::None };
+        Ok(Self { results: results.to_owned(), paper, has_paper, criterion })
     }
 
     /// Whether the published numbers are there.
     pub fn has_paper(&self) -> bool {
-        self.paper.is_some()
+        self.has_paper
     }
 
     /// Names of all subjects, sorted.
@@ -159,8 +160,7 @@ impl Reader {
     }
 
     fn context(&self) -> Context<'_> {
-        let criterion = Criterion { alpha: self.alpha, adjustment: Adjustment::None };
-        Context { criterion, paper: self.paper.as_ref() }
+        Context { criterion: self.criterion, paper: &self.paper }
     }
 
     /// Everything of one subject. What cannot be read is among its faults.
@@ -168,79 +168,48 @@ impl Reader {
     /// # Errors
     /// If there is no such subject.
     pub fn gather(&self, name: &str) -> Result<Gathered> {
-        source::folder(&self.results, name, sweep::EXPERIMENT)?;
+        source::folder(&self.results, name, experiment::SWEEP)?;
+        let (source, context) = (Source::subject(&self.results, name), self.context());
         let mut left_out = LeftOut { takes_all: true, ..LeftOut::default() };
-        let source = Source::subject(&self.results, name);
-        let asked = Asked {
-            context: self.context(),
-            results: &self.results,
-            attention: Selection::Paper,
-            against: None,
-            is_all: true,
-        };
-        let sections =
+        let (results, attention) = (&self.results, Selection::Paper);
+        let asked = Asked { context, results, attention, against: None, is_all: true };
+        let sections: Result<_> =
             ARTEFACTS.iter().map(|artefact| section(artefact, &source, &asked, &mut left_out)).collect();
         let subject = Subject::read(&self.results, name, &mut left_out);
-        let subject = left_out.keep(subject)?.unwrap_or_default();
-        let speed = source.one(speed::EXPERIMENT).and_then(Speed::read).ok();
-        let verdicts = verdicts::table(&subject, speed.as_ref(), self.context());
-        let importance =
-            left_out.keep_if_there(source.one(agreement::EXPERIMENT).and_then(Importance::read))?;
-        let heads = self.heads(&source, &subject, importance.clone(), &mut left_out)?;
+        let mut subject = left_out.keep(subject)?.unwrap_or_default();
+        subject.read_heads(&source, &mut left_out)?;
+        let speed = source.one(experiment::SPEED).and_then(Speed::read_limited).ok();
         let log = left_out.keep_if_there(training(&source))?;
         let (training, pretrained) = log.unwrap_or_default();
         let file = subject.files().next();
-        left_out.faults.extend(subject.files().filter_map(|file| file.remark()));
+        left_out.faults.extend(subject.files().filter_map(ResultFile::remark));
         left_out.faults.sort();
         left_out.faults.dedup();
         Ok(Gathered {
             name: name.to_owned(),
             title: crate::origin::name(name),
-            claim: claim::sentences(&subject, self.context()),
+            claim: claim::sentences(&subject, context),
             facts: file.map(facts).unwrap_or_default(),
             is_language: file.is_some_and(ResultFile::is_language),
-            verdicts,
-            heads,
+            verdicts: verdicts::table(&subject, speed.as_ref(), context),
+            heads: self.heads(&subject),
             training,
-            sections,
+            sections: sections?,
             faults: left_out.faults,
             subject,
-            importance,
             pretrained,
         })
     }
 
-    fn heads(
-        &self,
-        source: &Source,
-        subject: &Subject,
-        importance: Option<Importance>,
-        left_out: &mut LeftOut,
-    ) -> Result<Option<Heads>> {
-        let own = subject.sweep.as_ref().map(|sweep| sweep.file.path.clone());
-        let mut known = Known { sweep: subject.sweep.clone(), importance, ..Known::default() };
-        for file in left_out.keep(source.all(sweep::EXPERIMENT))?.unwrap_or_default() {
-            if Some(&file.path) != own.as_ref() {
-                known.others.extend(left_out.keep(sweep::Sweep::read(file, sweep::EXPERIMENT))?);
-            }
-        }
-        known.functions = subject.functions.as_ref().map(|found| found.rows.clone()).unwrap_or_default();
-        for file in left_out.keep(source.all(functions::RELEVANCE))?.unwrap_or_default() {
-            known.relevance.extend(left_out.keep(Relevance::read(file))?);
-        }
-        known.pruning.clone_from(&subject.pruning);
-        known.gates.clone_from(&subject.gates);
-        if let Some(sweep) = &known.sweep {
-            known.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
-        }
-        let Some(table) = all_heads::table(&known, self.context().criterion) else { return Ok(None) };
-        let (measures, maps) = all_heads::maps(&known, self.context().criterion);
-        let changed = known.segments.values().flatten().map(|change| change.segment);
-        let changed: std::collections::BTreeSet<usize> = changed.collect();
-        let identity = known.sweep.as_ref().and_then(|sweep| sweep.file.identity());
+    fn heads(&self, subject: &Subject) -> Option<Heads> {
+        let table = all_heads::table(subject, self.criterion)?;
+        let (measures, maps) = all_heads::maps(subject, self.criterion);
+        let segments: BTreeSet<usize> =
+            subject.segments.values().flatten().map(|change| change.segment).collect();
+        let identity = subject.sweep.as_ref().and_then(|sweep| sweep.file.identity());
         let data = identity.and_then(|identity| identity.data.get(&identity.split).cloned());
         let split = identity.map(|identity| identity.split.clone());
-        Ok(Some(Heads { table, measures, maps, segments: changed.into_iter().collect(), split, data }))
+        Some(Heads { table, measures, maps, segments: segments.into_iter().collect(), split, data })
     }
 
     /// The names of [`Self::key_numbers`].
@@ -261,72 +230,69 @@ impl Reader {
         let mut left_out = LeftOut { takes_all: true, ..LeftOut::default() };
         let pairings = tasks::pairings(&all, &mut left_out)?;
         let subjects: Vec<_> = all.into_iter().map(|gathered| gathered.subject).collect();
+        let (shares, effects) = (
+            comparison::shares(&subjects, self.context()).unzip(),
+            comparison::effects(&subjects, self.context()).unzip(),
+        );
+        let drawn = [
+            ("shares", "How many heads can go?", shares),
+            ("effects", "How much do single heads do?", effects),
+            ("tasks", "Do the same heads matter for several tasks?", (comparison::tasks(&pairings), None)),
+        ];
         let mut sections = Vec::new();
-        let mut add = |name, about, drawn: Option<(Table, Chart)>| -> Result<()> {
-            let Some((table, chart)) = drawn else { return Ok(()) };
-            let parts = vec![Part::Figure(figure(&chart)?), Part::Table(table.visible())];
+        for (name, about, (table, chart)) in drawn {
+            let Some(table) = table else { continue };
+            let parts = parts(chart.as_ref(), &[], [table]);
             sections.push(Section { name, recipe: None, about, parts });
-            Ok(())
-        };
-        add("shares", "How many heads can go?", comparison::shares(&subjects, self.context()))?;
-        add("effects", "How much do single heads do?", comparison::effects(&subjects, self.context()))?;
-        let tasks = comparison::tasks(&pairings).map(|table| Part::Table(table.visible()));
-        let about = "Do the same heads matter for several tasks?";
-        sections.extend(tasks.map(|table| Section {
-            name: "tasks",
-            recipe: None,
-            about,
-            parts: vec![table],
-        }));
+        }
         Ok((sections, left_out.faults))
     }
 }
 
 /// One artefact of all its files.
-fn section(artefact: &Artefact, source: &Source, asked: &Asked<'_>, left_out: &mut LeftOut) -> Section {
-    let mut parts = Vec::new();
-    let files = left_out.keep(artefact.reads.files(source, asked)).ok().flatten();
-    for file in files.unwrap_or_default() {
-        let drawn = (artefact.draw)(file, asked, left_out);
-        for sheet in left_out.keep(drawn).ok().flatten().unwrap_or_default() {
-            let chart = sheet.chart.as_ref().map(|chart| film(chart, &sheet.frames)).transpose();
-            parts.extend(left_out.keep(chart).ok().flatten().flatten().map(Part::Figure));
-            // Sheets that are not printed are part of one that is.
-            let tables = sheet.tables.into_iter().filter(|_| sheet.is_printed);
-            parts.extend(tables.map(|table| Part::Table(table.visible())));
-        }
-    }
-    Section { name: artefact.name, recipe: Some(artefact.recipe), about: artefact.about, parts }
+fn section(
+    artefact: &Artefact,
+    source: &Source,
+    asked: &Asked<'_>,
+    left_out: &mut LeftOut,
+) -> Result<Section> {
+    let sheets = artefact.sheets(source, asked, left_out);
+    let of_sheet = |(_, sheet): (PathBuf, Sheet)| {
+        // Sheets that are not printed are part of one that is.
+        parts(sheet.chart.as_ref(), &sheet.frames, sheet.tables.into_iter().filter(|_| sheet.is_printed))
+    };
+    let sheets = left_out.keep(sheets)?.flatten().unwrap_or_default();
+    let Artefact { name, recipe, about, .. } = *artefact;
+    Ok(Section { name, recipe: Some(recipe), about, parts: sheets.into_iter().flat_map(of_sheet).collect() })
 }
 
-fn figure(chart: &Chart) -> Result<Figure> {
-    film(chart, &[])
-}
-
-/// A figure with the frames of a film, if there are any.
-fn film(chart: &Chart, frames: &[Chart]) -> Result<Figure> {
+/// A drawn figure, with the frames of a film if there are any, and tables.
+fn parts(chart: Option<&Chart>, frames: &[Chart], tables: impl IntoIterator<Item = Table>) -> Vec<Part> {
     let visible = |text: &String| records::visible::one_line(text);
-    Ok(Figure {
-        name: chart.name,
-        title: visible(&chart.title),
-        notes: chart.notes.iter().map(visible).collect(),
-        svg: paint::svg(chart)?,
-        width: chart.width,
-        frames: frames.iter().map(paint::svg).collect::<Result<_>>()?,
-    })
+    let figure = |chart: &Chart| {
+        Part::Figure(Figure {
+            name: chart.name,
+            title: visible(&chart.title),
+            notes: chart.notes.iter().map(visible).collect(),
+            svg: paint::svg(chart),
+            width: chart.width,
+            frames: frames.iter().map(paint::svg).collect(),
+        })
+    };
+    let tables = tables.into_iter().map(|table| Part::Table(table.visible()));
+    chart.map(figure).into_iter().chain(tables).collect()
 }
 
 /// How a subject was trained, and the pretrained model that it began with, if any.
 fn training(source: &Source) -> Result<(Vec<Part>, Option<String>)> {
-    let mut file = source.one(training_log::STEM)?;
-    let rows: Vec<TrainingRow> = file.rows(training_log::EXPERIMENT)?;
-    let pretrained = file.identity().and_then(|identity| {
+    let file = source.one(experiment::TRAINING_LOG)?.with_experiment(experiment::TRAINING);
+    let log = Results::<TrainingRow>::read(file)?;
+    let pretrained = log.file.identity().and_then(|identity| {
         let name = identity.arguments.get("checkpoint")?.as_str()?.to_owned();
         identity.weights.is_some().then_some(name)
     });
-    let table = Part::Table(training_log::table(&file, &rows).visible());
-    let drawn = (rows.len() > 1).then(|| figure(&training_log::figure(&file, &rows))).transpose()?;
-    Ok((drawn.map(Part::Figure).into_iter().chain([table]).collect(), pretrained))
+    let chart = (log.rows.len() > 1).then(|| training_log::figure(&log));
+    Ok((parts(chart.as_ref(), &[], [training_log::table(&log)]), pretrained))
 }
 
 /// What the signature says of a file: data, seed, commit, command, machine.
@@ -343,7 +309,6 @@ fn facts(file: &ResultFile) -> Vec<Fact> {
         let changed = if run.modified == Some(true) { ", with changes that are not committed" } else { "" };
         Some(format!("{}{changed}", run.commit.as_ref()?))
     });
-    let command = run.map(|run| run.command.join(" "));
     let facts = [
         ("File", Some(file.path.display().to_string())),
         ("Data", file.scored().map(|scored| scored + &data)),
@@ -351,7 +316,7 @@ fn facts(file: &ResultFile) -> Vec<Fact> {
         ("Tests", testing),
         ("Seed", identity.seed.map(|seed| seed.to_string())),
         ("Weights", identity.weights.as_ref().map(|sum| format!("sha256 {sum}"))),
-        ("Command", command),
+        ("Command", run.map(|run| run.command.join(" "))),
         ("Commit", commit),
         ("Machine", file.machine()),
     ];

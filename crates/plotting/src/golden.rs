@@ -16,7 +16,7 @@ use crate::registry::{ARTEFACTS, Asked, Selection};
 use crate::source::{Source, subjects};
 use crate::table::Table;
 use crate::view::{Context, summary};
-use crate::write::{Sheet, section};
+use crate::write::Sheet;
 
 const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
@@ -31,18 +31,15 @@ pub fn paper() -> Paper {
 /// Each sheet with the name of its golden file.
 fn sheets(results: &Path) -> Vec<(String, Sheet)> {
     let (paper, mut left_out) = (paper(), LeftOut::default());
-    let context = Context { criterion: CRITERION, paper: Some(&paper) };
+    let context = Context { criterion: CRITERION, paper: &paper };
     let asked = Asked { context, results, attention: Selection::Paper, against: None, is_all: true };
     let mut sheets = Vec::new();
     for subject in subjects(results).unwrap() {
         let source = Source::subject(results, &subject);
         for artefact in ARTEFACTS {
-            for file in artefact.reads.files(&source, &asked).unwrap() {
-                let drawn = (artefact.draw)(file, &asked, &mut left_out).unwrap();
-                let drawn =
-                    drawn.into_iter().filter(|sheet| sheet.chart.is_some() || !sheet.tables.is_empty());
-                sheets.extend(drawn.map(|sheet| (format!("{subject}/{}", sheet.stem), sheet)));
-            }
+            let drawn = artefact.sheets(&source, &asked, &mut left_out).unwrap().unwrap_or_default();
+            let drawn = drawn.into_iter().map(|(_, sheet)| (format!("{subject}/{}", sheet.stem), sheet));
+            sheets.extend(drawn.filter(|(_, sheet)| sheet.chart.is_some() || !sheet.tables.is_empty()));
         }
     }
     sheets
@@ -103,7 +100,8 @@ fn what_is_drawn_is_what_the_golden_files_say() {
     for (name, sheet) in &sheets {
         let charts: String = sheet.chart.iter().chain(&sheet.frames).map(text).collect();
         let terminal = anstream::adapter::strip_str(&sheet.terminal()).to_string();
-        let parts = [sheet.markdown(), sheet.latex(), terminal, charts];
+        let [markdown, latex] = ["md", "tex"].map(|extension| sheet.document(extension).unwrap());
+        let parts = [markdown, latex, terminal, charts];
         check(&format!("{name}.golden"), &parts.join("\n=====\n"));
     }
 }
@@ -123,8 +121,8 @@ fn the_summary_is_what_the_golden_file_says() {
     let names = subjects(&results).unwrap();
     let all: Vec<_> =
         names.iter().map(|name| Subject::read(&results, name, &mut left_out).unwrap()).collect();
-    let tables = summary::tables(&all, Context { criterion: CRITERION, paper: Some(&paper) });
-    check("summary.golden", &tables.iter().map(section).collect::<Vec<_>>().join("\n"));
+    let page = summary::page(&all, Context { criterion: CRITERION, paper: &paper }).unwrap().unwrap();
+    check("summary.golden", &page[page.find("## ").unwrap()..]);
     assert!(left_out.faults.is_empty(), "{:?}", left_out.faults);
 }
 
@@ -138,7 +136,7 @@ fn boxes(svg: &str) -> Vec<(String, [f64; 4])> {
         let number = |name| attribute(element, name).parse::<f64>().unwrap();
         let (x, y, size) = (number("x"), number("y"), number("font-size"));
         let text = element.split_once('>').unwrap().1.split('<').next().unwrap().trim().replace("&lt;", "<");
-        let length = paint::text::width(&text, size * 72.0 / 600.0) * 600.0 / 72.0;
+        let length = paint::canvas::width(&text, size * 72.0 / 600.0) * 600.0 / 72.0;
         let before = match attribute(element, "text-anchor").as_str() {
             "middle" => length / 2.0,
             "end" => length,
@@ -160,7 +158,7 @@ fn no_text_overlaps_another_or_leaves_the_page_and_the_legend_takes_a_fifth_at_m
     let mut charts = 0;
     for (name, sheet) in sheets(&folder("tests/results")) {
         let Some(chart) = &sheet.chart else { continue };
-        let svg = paint::svg(chart).unwrap();
+        let svg = paint::svg(chart);
         let size = svg.split_once("viewBox=\"0 0 ").unwrap().1.split('"').next().unwrap().to_owned();
         let (width, height) = size
             .split_once(' ')
@@ -190,12 +188,7 @@ fn texts_show_as_themselves_in_every_form() {
         rows: vec![crate::table::Row::new(evil, [evil])],
         ..Table::default()
     };
-    let chart = Chart {
-        title: evil.to_owned(),
-        width: 3.3,
-        legend: vec![crate::chart::Entry::text("<&>\u{1b}")],
-        ..Chart::default()
-    };
+    let chart = Chart::new("", "", evil).entries([crate::chart::Entry::text("<&>\u{1b}")]);
     let sheet = Sheet {
         frames: Vec::new(),
         chart: Some(chart),
@@ -203,13 +196,12 @@ fn texts_show_as_themselves_in_every_form() {
         tables: vec![Table { columns: vec![evil.to_owned()], ..table }],
         is_printed: true,
     };
-    let svg = paint::svg(sheet.chart.as_ref().unwrap()).unwrap();
+    let svg = paint::svg(sheet.chart.as_ref().unwrap());
     assert!(svg.contains("<title>. &lt;b&gt;&amp;amp; 5 %") && svg.contains("&lt;&amp;&gt;\\u{1b}"), "{svg}");
+    let [markdown, latex] = ["md", "tex"].map(|extension| sheet.document(extension).unwrap());
     let escaped = r"\<b>&amp;amp; 5 % of a\_b {x} \$y\$ \[z](u) \\u{1b}\[2J next";
-    assert_eq!(sheet.markdown().matches(escaped).count(), 5, "{}", sheet.markdown());
+    assert_eq!(markdown.matches(escaped).count(), 5, "{markdown}");
     let escaped = r"$<$b$>$\&amp; 5 \% of a\_b \{x\} \$y\$ [z](u) \textbackslash{}u\{1b\}[2J next";
-    assert_eq!(sheet.latex().matches(escaped).count(), 5, "{}", sheet.latex());
-    assert!(
-        [sheet.markdown(), sheet.latex(), sheet.terminal(), svg].iter().all(|text| !text.contains('\u{1b}'))
-    );
+    assert_eq!(latex.matches(escaped).count(), 5, "{latex}");
+    assert!([markdown, latex, sheet.terminal(), svg].iter().all(|text| !text.contains('\u{1b}')));
 }

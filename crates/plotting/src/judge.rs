@@ -118,7 +118,8 @@ pub const CAUTION: &str =
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judge {
     pub criterion: Criterion,
-    margin_percent: f64,
+    /// The loss that counts as safe, in percent of the base.
+    pub margin_percent: f64,
     /// Accuracies go by paired t-tests as in Michel et al. (2019), all else by paired bootstrap (Koehn 2004).
     is_t_test: bool,
     resamples: Option<usize>,
@@ -128,12 +129,12 @@ impl Judge {
     /// Of scores of `metric` in this file.
     pub fn new(metric: &Metric, file: &ResultFile, criterion: Criterion) -> Self {
         let margin_percent = file.margin_percent();
-        Self { criterion, margin_percent, is_t_test: metric.is_accuracy(), resamples: file.resamples() }
-    }
-
-    /// The loss that counts as safe, in percent of the base.
-    pub fn margin_percent(self) -> f64 {
-        self.margin_percent
+        Self {
+            criterion,
+            margin_percent,
+            is_t_test: metric.name() == "accuracy",
+            resamples: file.resamples(),
+        }
     }
 
     /// The name of the method that adjusts p-values; absent for none.

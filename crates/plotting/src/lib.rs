@@ -26,7 +26,7 @@ mod write;
 
 pub use command::main;
 /// The font of all figures, as TrueType.
-pub const FONT: &[u8] = paint::text::FONT;
+pub const FONT: &[u8] = paint::canvas::FONT;
 
 pub use gather::{Fact, Figure, Gathered, Heads, Part, Reader, Section};
 pub use table::{Cell, Row, Table};

@@ -9,39 +9,43 @@ use crate::words::{count, short};
 /// What stands in the place of numbers from the paper, which has none of language models.
 pub const OPEN_QUESTION: &str = "who name language models as an open question";
 
-/// What the paper measured that results can stand beside.
+/// What the paper measured that results can stand beside: its name in signatures, and the figure that has the share of heads
+/// that can go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beside {
-    /// Its name in signatures.
     name: &'static str,
-    /// The figure that has the share of heads that can go.
     pub figure: &'static str,
 }
 
-impl Beside {
-    /// The translator of WMT: Tables 1, 2 and 5, Figures 1a, 2a, 3a and 4.
-    pub const WMT: Self = Self { name: "wmt", figure: "Figure 3a" };
-    /// The translator of IWSLT: Figures 5 and 6d.
-    pub const IWSLT: Self = Self { name: "iwslt", figure: "Figure 6d" };
-    /// BERT on MNLI: Tables 3, 4 and 6, Figures 1b, 2b and 3b.
-    pub const MNLI: Self = Self { name: "mnli", figure: "Figure 3b" };
-    /// BERT on other tasks: Figure 6.
-    const OTHERS: [Self; 3] = [
-        Self { name: "sst2", figure: "Figure 6a" },
-        Self { name: "cola", figure: "Figure 6b" },
-        Self { name: "mrpc", figure: "Figure 6c" },
-    ];
+/// Tables 1, 2 and 5 and Figures 1a, 2a, 3a and 4 have the translator of WMT, Figures 5 and 6d that of IWSLT; Tables 3, 4 and 6
+/// and Figures 1b, 2b and 3b BERT on MNLI, Figure 6 on other tasks.
+const BESIDE: [Beside; 6] = [
+    Beside { name: "wmt", figure: "Figure 3a" },
+    Beside { name: "iwslt", figure: "Figure 6d" },
+    Beside { name: "mnli", figure: "Figure 3b" },
+    Beside { name: "sst2", figure: "Figure 6a" },
+    Beside { name: "cola", figure: "Figure 6b" },
+    Beside { name: "mrpc", figure: "Figure 6c" },
+];
 
+impl Beside {
     fn named(name: &str) -> Option<Self> {
-        [Self::WMT, Self::IWSLT, Self::MNLI]
-            .into_iter()
-            .chain(Self::OTHERS)
-            .find(|beside| beside.name == name)
+        BESIDE.into_iter().find(|beside| beside.name == name)
     }
 
     /// Whether it is a translator.
     pub fn translates(self) -> bool {
-        self == Self::WMT || self == Self::IWSLT
+        ["wmt", "iwslt"].contains(&self.name)
+    }
+
+    /// Whether it is BERT on MNLI.
+    pub fn is_inference(self) -> bool {
+        self.name == "mnli"
+    }
+
+    /// Of what for translators, or for BERT on MNLI; nothing for others, of which the paper has less.
+    pub fn of_both<T>(self, translator: T, inference: T) -> Option<T> {
+        if self.translates() { Some(translator) } else { self.is_inference().then_some(inference) }
     }
 }
 
@@ -56,13 +60,12 @@ pub fn name(subject: &str) -> String {
     format!("{subject}{}", if DEMOS.contains(&subject) { " (demo language)" } else { "" })
 }
 
-/// Splits and number of segments as a reader should see them.
-pub fn data_parts(split: Option<&str>, limit: Option<usize>) -> impl Iterator<Item = String> {
-    let limit = limit.map(|limit| format!("first {limit} segments"));
-    split.map(str::to_owned).into_iter().chain(limit)
-}
-
 impl ResultFile {
+    /// Its subject as a reader should see it.
+    pub fn shown_subject(&self) -> String {
+        name(&self.subject)
+    }
+
     /// What the numbers depend on; absent without a signature.
     pub fn identity(&self) -> Option<&Identity> {
         self.signature.as_ref().map(|signature| &signature.identity)
@@ -124,7 +127,7 @@ impl ResultFile {
             return Beside::named(name);
         }
         if attentions.iter().any(|attention| *attention != Attention::SelfAttention) {
-            return (metric == "bleu").then_some(Beside::WMT);
+            return Beside::named("wmt").filter(|_| metric == "bleu");
         }
         let labels = self.argument("labels").and_then(Value::as_array);
         let labels: Vec<_> = labels.into_iter().flatten().filter_map(Value::as_str).collect();
@@ -169,15 +172,20 @@ impl ResultFile {
 
     /// Subject and split as a reader should see them: `demo-translation (demo language), test`.
     pub fn title(&self) -> String {
-        let parts = [name(&self.subject)].into_iter().chain(data_parts(self.split(), self.limit()));
         let state = self.is_unfinished().then(|| "not finished".to_owned());
-        parts.chain(state).collect::<Vec<_>>().join(", ")
+        let parts = self.data(self.split()).into_iter().chain(state);
+        std::iter::once(self.shown_subject()).chain(parts).collect::<Vec<_>>().join(", ")
     }
 
     /// Split and number of segments that were scored, as a reader should see them; absent if the split is not named.
     pub fn scored(&self) -> Option<String> {
-        let split = self.split()?;
-        Some(data_parts(Some(split), self.limit()).collect::<Vec<_>>().join(", "))
+        Some(self.data(Some(self.split()?)).join(", "))
+    }
+
+    /// A split, or several, with the number of segments, as a reader should see them.
+    pub fn data(&self, split: Option<&str>) -> Vec<String> {
+        let limit = self.limit().map(|limit| format!("first {limit} segments"));
+        split.map(str::to_owned).into_iter().chain(limit).collect()
     }
 
     /// Whether the last run that added rows was killed, or is going on still.

@@ -1,27 +1,30 @@
 //! What can be drawn: for each artefact its name, the results that it is made of, and its view. `all` and the commands of
 //! single artefacts go through this list.
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use records::Attention;
+use records::{Attention, Row};
 
-use crate::data::best_heads::{self as chosen, BestHeads};
+use crate::chart::Chart;
+use crate::data::Results;
+use crate::data::best_heads::BestHeads;
 use crate::data::contrasts::Contrasts;
-use crate::data::dynamics::{self, Dynamics};
-use crate::data::functions::{self as heads_do, Functions, Relevance};
-use crate::data::gates::{self, Film, Gates};
+use crate::data::dynamics::Dynamics;
+use crate::data::functions::Functions;
+use crate::data::gates::{Film, Gates};
 use crate::data::groups::Groups;
+use crate::data::importance::Importance;
 use crate::data::pair::{self, Pair};
-use crate::data::pruning::{self, Pruning};
-use crate::data::retrained::{self, Retrained};
-use crate::data::sweep::{self, Sweep};
+use crate::data::pruning::Pruning;
+use crate::data::retrained::Retrained;
+use crate::data::speed::Speed;
+use crate::data::sweep::Sweep;
 use crate::error::{Fault, LeftOut};
-use crate::source::{ResultFile, Source};
-use crate::view::agreement::{self, Importance};
-use crate::view::speed::{self, Speed};
+use crate::source::{ResultFile, Source, experiment};
+use crate::table::Table;
 use crate::view::{
-    Context, best_heads, contrasts, cross_domain, dynamics as training, film, functions, gates as gated,
-    groups, heat_map, histogram, pruning_curves, pruning_table, retrained as trained_on, single_heads,
+    Context, agreement, best_heads, cross_domain, dynamics, film, functions, gates, groups, heat_map,
+    pruning_curves, pruning_table, single_heads, speed,
 };
 use crate::write::Sheet;
 
@@ -67,8 +70,7 @@ pub enum Reads {
     Every(&'static str),
     Groups,
     Pairs,
-    SameSplit,
-    OtherSplit,
+    Best { other_split: bool },
 }
 
 impl Reads {
@@ -85,14 +87,13 @@ impl Reads {
             }
             Self::Groups => {
                 let is_meant = |file: &ResultFile| !asked.is_all || file.groups().is_some();
-                Ok(each(sweep::EXPERIMENT)?.into_iter().filter(is_meant).collect())
+                Ok(each(experiment::SWEEP)?.into_iter().filter(is_meant).collect())
             }
-            Self::Pairs if asked.is_all => each(pair::EXPERIMENT),
+            Self::Pairs if asked.is_all => each(experiment::PAIR),
             Self::Pairs => Pair::files(source, asked.against),
-            Self::SameSplit if asked.is_all => BestHeads::same_split(source),
-            Self::SameSplit => each(chosen::EXPERIMENT),
-            Self::OtherSplit if asked.is_all => BestHeads::other_split(source),
-            Self::OtherSplit => BestHeads::largest_files(source),
+            Self::Best { other_split } if asked.is_all => BestHeads::files(source, other_split),
+            Self::Best { other_split: false } => each(experiment::BEST_HEADS),
+            Self::Best { other_split: true } => BestHeads::largest_files(source),
         }
     }
 }
@@ -110,6 +111,35 @@ pub struct Artefact {
     pub draw: Draw,
 }
 
+impl Artefact {
+    /// What is drawn of all files that are meant, each sheet with its folder; absent if there was no such file. Sheets of one
+    /// folder and name share their files, as those of heads that were chosen on several splits.
+    pub fn sheets(
+        &self,
+        source: &Source,
+        asked: &Asked<'_>,
+        left_out: &mut LeftOut,
+    ) -> Result<Option<Vec<(PathBuf, Sheet)>>> {
+        let (mut sheets, mut has_any) = (Vec::<(PathBuf, Sheet)>::new(), false);
+        for file in self.reads.files(source, asked)? {
+            let folder = file.figures();
+            let drawn = (self.draw)(file, asked, left_out);
+            let Some(drawn) = (if asked.is_all { left_out.keep(drawn)? } else { Some(drawn?) }) else {
+                continue;
+            };
+            has_any = true;
+            for mut sheet in drawn {
+                let mut there = sheets.iter_mut();
+                match there.find(|(other, there)| *other == folder && there.stem == sheet.stem) {
+                    Some((_, there)) => there.tables.append(&mut sheet.tables),
+                    None => sheets.push((folder.clone(), sheet)),
+                }
+            }
+        }
+        Ok(has_any.then_some(sheets))
+    }
+}
+
 const fn artefact(names: [&'static str; 3], about: &'static str, reads: Reads, draw: Draw) -> Artefact {
     let [name, alias, recipe] = names;
     Artefact { name, alias: if alias.is_empty() { None } else { Some(alias) }, recipe, about, reads, draw }
@@ -120,63 +150,61 @@ pub const ARTEFACTS: &[Artefact] = &[
     artefact(
         ["table1", "", "reproduce-table1"],
         "Score change for each masked head, layer x head, with the significant ones marked; for BERT in the same layout",
-        Reads::Each(sweep::EXPERIMENT),
-        |file, asked, _| table1(&Sweep::read(file, sweep::EXPERIMENT)?, asked),
+        Reads::Each(experiment::SWEEP),
+        |file, asked, _| table1(&Sweep::read(file)?, asked),
     ),
     artefact(
         ["figure1", "", "reproduce-table1"],
         "Histogram of the scores with one head masked, beside the score of the intact model; for BERT, Figure 1b",
-        Reads::Each(sweep::EXPERIMENT),
-        |file, asked, _| figure1(&Sweep::read(file, sweep::EXPERIMENT)?, asked),
+        Reads::Each(experiment::SWEEP),
+        |file, asked, _| figure1(&Sweep::read(file)?, asked),
     ),
     artefact(
         ["heads", "", "reproduce-table1"],
         "Heat map of what masking each head does to the score, layer x head",
-        Reads::Each(sweep::EXPERIMENT),
-        |file, asked, _| {
-            let sweep = Sweep::read(file, sweep::EXPERIMENT)?;
-            let chart = heat_map::effects(&sweep, asked.context);
-            Ok(vec![Sheet::of(&sweep.file, heat_map::EFFECTS, chart, Vec::new())])
-        },
+        Reads::Each(experiment::SWEEP),
+        |file, asked, _| figure(file, heat_map::EFFECTS, |sweep| heat_map::effects(sweep, asked.context)),
     ),
     artefact(
         ["table2", "table3", "reproduce-table2"],
         "Best single head of each layer, chosen and reported on one split; for BERT, Table 3",
-        Reads::SameSplit,
+        Reads::Best { other_split: false },
         best,
     ),
     artefact(
         ["table5", "table6", "reproduce-table5"],
         "Best single head of each layer, chosen on another split than reported; for BERT, Table 6",
-        Reads::OtherSplit,
+        Reads::Best { other_split: true },
         best,
     ),
     artefact(
         ["figure3", "figure6", "reproduce-figure3"],
         "Score over the share of masked heads, and how many heads can go; for classifiers other than MNLI, Figure 6",
-        Reads::Each(pruning::EXPERIMENT),
+        Reads::Each(experiment::PRUNING),
         |file, asked, left_out| figure3(&Pruning::read(file, left_out)?, asked),
     ),
     artefact(
         ["figure4", "", "reproduce-figure4"],
         "Score over the share of masked heads of each attention type",
-        Reads::Each(pruning::EXPERIMENT),
+        Reads::Each(experiment::PRUNING),
         |file, asked, left_out| {
             let pruning = Pruning::read(file, left_out)?;
             let chart = if_asked(pruning_curves::figure4(&pruning, asked.context), asked)?;
-            let sheet = |chart| Sheet::of(&pruning.file, "figure4", chart, Vec::new());
-            Ok(chart.into_iter().map(sheet).collect())
+            Ok(chart
+                .map(|chart| Sheet::of(&pruning.results.file, "figure4", chart, []))
+                .into_iter()
+                .collect())
         },
     ),
     artefact(
         ["prune-and-retrain", "", "prune-and-retrain"],
         "Score over the share of closed heads after training on without them, beside the model as it was",
-        Reads::Each(retrained::EXPERIMENT),
+        Reads::Each(experiment::RETRAINED),
         |file, asked, left_out| {
             let found = Retrained::read(file, left_out)?;
-            let (chart, table) =
-                (trained_on::figure(&found, asked.context), trained_on::table(&found, asked.context));
-            Ok(vec![Sheet::of(&found.after.file, trained_on::STEM, chart, vec![table])])
+            let table = pruning_curves::retrained_table(&found, asked.context);
+            let chart = pruning_curves::retrained(&found, asked.context);
+            Ok(vec![Sheet::of(&found.after.results.file, pruning_curves::RETRAINED, chart, [table])])
         },
     ),
     artefact(
@@ -188,105 +216,79 @@ pub const ARTEFACTS: &[Artefact] = &[
     artefact(
         ["table4", "", "reproduce-table4"],
         "Segments a second with all heads and without some, and what else is saved",
-        Reads::Each(speed::EXPERIMENT),
+        Reads::Each(experiment::SPEED),
         |file, asked, _| {
-            let found = Speed::read(file)?;
-            let tables = speed::tables(&found, asked.context);
-            Ok(vec![Sheet::of(&found.file, speed::STEM, None, tables)])
+            let found = Speed::read_limited(file)?;
+            Ok(vec![Sheet::of(&found.file, speed::STEM, None, speed::tables(&found, asked.context))])
         },
     ),
     artefact(
         ["figure5", "", "reproduce-figure5"],
         "Scores with more and more heads masked while the model is trained, in percent of the unpruned ones",
-        Reads::Each(dynamics::EXPERIMENT),
+        Reads::Each(experiment::DYNAMICS),
         |file, asked, left_out| {
             let found = Dynamics::read(file)?;
             // A training without a score so far has tables alone.
-            let chart = left_out.keep(training::figure5(&found))?;
-            let tables = training::tables(&found, asked.context);
-            Ok(vec![Sheet::of(&found.file, training::STEM, chart, tables)])
+            let chart = left_out.keep(dynamics::figure5(&found))?;
+            Ok(vec![Sheet::of(&found.file, dynamics::STEM, chart, dynamics::tables(&found, asked.context))])
         },
     ),
     artefact(
         ["v19-table1", "", "reproduce-v19-table1"],
         "The head that does each thing best, beside its position alone and shuffled targets (Voita et al. 2019)",
-        Reads::Each(heads_do::FUNCTIONS),
-        |file, _, _| {
-            let found = Functions::read(file)?;
-            Ok(vec![Sheet::of(&found.file, functions::TABLE, None, vec![functions::table1(&found)])])
-        },
+        Reads::Each(experiment::FUNCTIONS),
+        |file, _, _| table(file, functions::TABLE, functions::table1),
     ),
     artefact(
         ["v19-figure1c", "v19-figure2b", "reproduce-v19-figure1c"],
         "What the heads of each layer do (Voita et al. 2019)",
-        Reads::Each(heads_do::FUNCTIONS),
-        |file, _, _| {
-            let found = Functions::read(file)?;
-            Ok(vec![Sheet::of(&found.file, functions::CENSUS, functions::figure1c(&found), Vec::new())])
-        },
+        Reads::Each(experiment::FUNCTIONS),
+        |file, _, _| figure(file, functions::CENSUS, functions::figure1c),
     ),
     artefact(
         ["v19-figure1a", "v19-figure2a", "reproduce-v19-figure1a"],
         "Heat map of the relevance of each head, layer x head (Voita et al. 2019)",
-        Reads::Every(heads_do::RELEVANCE),
-        |file, _, _| {
-            let found = Relevance::read(file)?;
-            let chart = heat_map::relevance(&found);
-            Ok(vec![Sheet::of(&found.file, heat_map::RELEVANCE, chart, Vec::new())])
-        },
+        Reads::Every(experiment::RELEVANCE),
+        |file, _, _| figure(file, heat_map::RELEVANCE, heat_map::relevance),
     ),
     artefact(
         ["v19-figure7", "", "reproduce-v19-figure7"],
         "Score of models that were trained on with the heads that gates leave, and of controls (Voita et al. 2019)",
-        Reads::Each(gates::EXPERIMENT),
-        |file, asked, _| {
-            let found = Gates::read(file)?;
-            let chart = gated::figure7(&found, asked.context);
-            Ok(vec![Sheet::of(&found.file, gated::CURVES, chart, Vec::new())])
-        },
+        Reads::Each(experiment::GATES),
+        |file, asked, _| figure(file, gates::CURVES, |found| gates::figure7(found, asked.context)),
     ),
     artefact(
         ["v19-figure8", "", "reproduce-v19-figure8"],
         "What the heads did before that gates leave (Voita et al. 2019); after `head-functions`",
-        Reads::Each(gates::EXPERIMENT),
+        Reads::Each(experiment::GATES),
         |file, asked, left_out| {
             let found = Gates::read(file)?;
-            let functions = Functions::beside(&found.file);
-            let functions = if asked.is_all { left_out.keep_if_there(functions)? } else { Some(functions?) };
-            let chart = functions.and_then(|functions| gated::figure8(&found, &functions));
-            Ok(vec![Sheet::of(&found.file, gated::FUNCTIONS, chart, Vec::new())])
+            let functions = if_there(Functions::of_model(&found.file), asked, left_out)?;
+            let chart = functions.and_then(|functions| gates::figure8(&found, &functions));
+            Ok(vec![Sheet::of(&found.file, gates::FUNCTIONS, chart, [])])
         },
     ),
     artefact(
         ["v19-figure9", "v19-figure10", "reproduce-v19-figure9"],
         "Heads that gates leave, by attention type and layer (Voita et al. 2019)",
-        Reads::Each(gates::EXPERIMENT),
-        |file, _, _| {
-            let found = Gates::read(file)?;
-            let sheet = |chart| Sheet::of(&found.file, gated::LAYERS, chart, Vec::new());
-            Ok(gated::figure9(&found).into_iter().map(sheet).collect())
-        },
+        Reads::Each(experiment::GATES),
+        |file, _, _| figure(file, gates::LAYERS, gates::figure9),
     ),
     artefact(
         ["v19-table2", "", "reproduce-v19-table2"],
         "Heads that stay and the score by how they were chosen, after as many updates (Voita et al. 2019)",
-        Reads::Each(gates::EXPERIMENT),
-        |file, asked, _| {
-            let found = Gates::read(file)?;
-            let table = gated::table(&found, asked.context);
-            Ok(vec![Sheet::of(&found.file, gated::TABLE, None, vec![table])])
-        },
+        Reads::Each(experiment::GATES),
+        |file, asked, _| table(file, gates::TABLE, |found| gates::table(found, asked.context)),
     ),
     artefact(
-        [contrasts::STEM, "", "reproduce-v19-figure7"],
+        [gates::CONTRASTS, "", "reproduce-v19-figure7"],
         "Whether gates choose better heads, and what training them costs: methods of Figure 7 tested against each other",
-        Reads::Each(gates::EXPERIMENT),
+        Reads::Each(experiment::GATES),
         |file, asked, left_out| {
-            let found = Gates::read(file).and_then(Contrasts::read);
-            let found = if asked.is_all { left_out.keep_if_there(found)? } else { Some(found?) };
+            let found = if_there(Gates::read(file).and_then(Contrasts::read), asked, left_out)?;
             let sheet = |found: Contrasts| {
-                let table = contrasts::table(&found, asked.context);
-                Sheet::of(&found.gates.file, contrasts::STEM, None, vec![table])
+                let table = gates::contrasts(&found, asked.context);
+                Sheet::of(&found.gates.file, gates::CONTRASTS, None, [table])
             };
             Ok(found.into_iter().map(sheet).collect())
         },
@@ -294,10 +296,10 @@ pub const ARTEFACTS: &[Artefact] = &[
     artefact(
         ["gate-film", "", "reproduce-v19-figure7"],
         "Gates that close, epoch by epoch, of the model whose gates close most; a film beside it",
-        Reads::Each(gates::FILM),
+        Reads::Each(experiment::FILM),
         |file, _, _| {
             let found = Film::read(file)?;
-            let sheet = Sheet::of(&found.file, film::STEM, film::stills(&found), Vec::new());
+            let sheet = Sheet::of(&found.file, film::STEM, film::stills(&found), []);
             Ok(vec![Sheet { frames: film::frames(&found), ..sheet }])
         },
     ),
@@ -305,7 +307,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         ["agreement", "", "importance"],
         "Rank correlations of what heads can be ordered by, as a matrix and a table; where heads share keys and values, also the \
          sums over such groups",
-        Reads::Each(agreement::EXPERIMENT),
+        Reads::Each(experiment::IMPORTANCE),
         |file, _, _| {
             let found = Importance::read(file)?;
             let (chart, tables) = (agreement::figure(&found)?, agreement::tables(&found)?);
@@ -315,24 +317,37 @@ pub const ARTEFACTS: &[Artefact] = &[
     artefact(
         ["scores", "", "importance"],
         "Heat maps of what heads can be ordered by, layer x head",
-        Reads::Each(agreement::EXPERIMENT),
-        |file, _, _| {
-            let found = Importance::read(file)?;
-            Ok(vec![Sheet::of(&found.file, heat_map::SCORES, heat_map::scores(&found), Vec::new())])
-        },
+        Reads::Each(experiment::IMPORTANCE),
+        |file, _, _| figure(file, heat_map::SCORES, heat_map::scores),
     ),
     artefact(
         ["groups", "", "groups"],
         "Accuracy by group of segments, such as the paradigms of BLiMP, and the heads that each group needs",
         Reads::Groups,
         |file, asked, _| {
-            let found = Groups::read(Sweep::read(file, sweep::EXPERIMENT)?)?;
+            let found = Groups::read(Sweep::read(file)?)?;
             let alpha = asked.context.criterion.alpha;
             let (chart, tables) = (groups::figure(&found, alpha), groups::tables(&found, alpha));
             Ok(vec![Sheet::of(&found.sweep.file, groups::STEM, chart, tables)])
         },
     ),
 ];
+
+/// A figure of the rows of one file, or none where they have nothing for it.
+fn figure<R: Row, C: Into<Option<Chart>>>(
+    file: ResultFile,
+    stem: &str,
+    draw: impl Fn(&Results<R>) -> C,
+) -> Result<Vec<Sheet>> {
+    let found = Results::read(file)?;
+    Ok(vec![Sheet::of(&found.file, stem, draw(&found), [])])
+}
+
+/// A table of the rows of one file.
+fn table<R: Row>(file: ResultFile, stem: &str, draw: impl Fn(&Results<R>) -> Table) -> Result<Vec<Sheet>> {
+    let found = Results::read(file)?;
+    Ok(vec![Sheet::of(&found.file, stem, None, [draw(&found)])])
+}
 
 /// A chart that not every file has: nothing, if everything is drawn and this does not apply.
 fn if_asked<T>(chart: Result<T>, asked: &Asked<'_>) -> Result<Option<T>> {
@@ -342,16 +357,19 @@ fn if_asked<T>(chart: Result<T>, asked: &Asked<'_>) -> Result<Option<T>> {
     }
 }
 
-/// Attention types that are drawn together, and the name of the drawing.
-type Selected = (Vec<Attention>, String);
+/// What another experiment has to have measured too: nothing, if everything is drawn and that was not run.
+fn if_there<T>(read: Result<T>, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Option<T>> {
+    if asked.is_all { left_out.keep_if_there(read) } else { read.map(Some) }
+}
 
-/// The selections that are drawn, each with its name: of everything the paper's types, and all of them where there are
-/// more; else what an earlier run drew of all types is to be removed.
-fn selections(
+/// Draws a sweep by attention types, those of the paper or those that were asked for; of everything also all of them where there
+/// are more than the paper's, else what an earlier run drew of all is removed.
+fn by_selection(
     sweep: &Sweep,
     asked: &Asked<'_>,
     names: [&'static str; 3],
-) -> Result<(Vec<Selected>, Option<Sheet>)> {
+    draw: impl Fn(&str, &[Attention]) -> Sheet,
+) -> Result<Vec<Sheet>> {
     let present = sweep.attentions();
     let is_paper_all = Selection::Paper.of(&present) == present;
     let chosen = match (asked.is_all, is_paper_all) {
@@ -359,14 +377,14 @@ fn selections(
         (true, true) => vec![Selection::Paper],
         (true, false) => vec![Selection::Paper, Selection::All],
     };
-    let named = |selection: Selection| {
+    let mut sheets = Vec::new();
+    for selection in chosen {
         let types = selection.of(&present);
         if let Some(missing) = types.iter().find(|attention| !present.contains(attention)) {
-            let list: Vec<_> = present.iter().map(Attention::to_string).collect();
+            let list: Vec<_> = present.iter().map(|attention| attention.name()).collect();
             let (path, list) = (sweep.file.path.display(), list.join(", "));
-            return Err(
-                Fault::Asked(format!("no rows for attention type {missing}: `{path}` has {list}")).into()
-            );
+            let fault = format!("no rows for attention type {missing}: `{path}` has {list}");
+            return Err(Fault::Asked(fault).into());
         }
         let stem = match selection {
             _ if types == [Attention::SelfAttention] => sweep.stem(names).to_owned(),
@@ -374,55 +392,51 @@ fn selections(
             Selection::One(attention) => format!("{}-{attention}", names[0]),
             Selection::All => format!("{}-all", names[0]),
         };
-        Ok((types, stem))
-    };
-    let outdated = Sheet::of(&sweep.file, &format!("{}-all", names[0]), None, Vec::new());
-    let outdated = (asked.is_all && is_paper_all).then_some(outdated);
-    Ok((chosen.into_iter().map(named).collect::<Result<_>>()?, outdated))
+        sheets.push(draw(&stem, &types));
+    }
+    let outdated = (asked.is_all && is_paper_all)
+        .then(|| Sheet::of(&sweep.file, &format!("{}-all", names[0]), None, []));
+    Ok(sheets.into_iter().chain(outdated).collect())
 }
 
 fn table1(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
-    let (selections, outdated) = selections(sweep, asked, single_heads::STEMS)?;
-    let last = selections.len();
-    let sheet = |(place, (types, stem)): (usize, Selected)| {
+    let draw = |stem: &str, types: &[Attention]| {
         let tables = types.iter().map(|&attention| single_heads::table1(sweep, attention, asked.context));
-        // The last has all that the first has.
-        Sheet { is_printed: place + 1 == last, ..Sheet::of(&sweep.file, &stem, None, tables.collect()) }
+        Sheet::of(&sweep.file, stem, None, tables)
     };
-    Ok(selections.into_iter().enumerate().map(sheet).chain(outdated).collect())
+    let mut sheets = by_selection(sweep, asked, single_heads::STEMS, draw)?;
+    // The last has all that the first has.
+    let last = sheets.iter().rposition(|sheet| !sheet.tables.is_empty());
+    sheets.iter_mut().enumerate().for_each(|(place, sheet)| sheet.is_printed = Some(place) == last);
+    Ok(sheets)
 }
 
 fn figure1(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
-    let (selections, outdated) = selections(sweep, asked, histogram::STEMS)?;
-    let draw = |(types, stem): Selected| {
-        Sheet::of(&sweep.file, &stem, histogram::figure1(sweep, &types, asked.context), Vec::new())
-    };
-    Ok(selections.into_iter().map(draw).chain(outdated).collect())
+    by_selection(sweep, asked, single_heads::HISTOGRAMS, |stem, types| {
+        Sheet::of(&sweep.file, stem, single_heads::figure1(sweep, types, asked.context), [])
+    })
 }
 
 fn best(file: ResultFile, asked: &Asked<'_>, _: &mut LeftOut) -> Result<Vec<Sheet>> {
     let best = BestHeads::read(file)?;
-    let table = best_heads::table(&best, asked.context);
-    Ok(vec![Sheet::of(&best.sweep.file, best.stem(), None, vec![table])])
+    Ok(vec![Sheet::of(&best.sweep.file, best.stem(), None, [best_heads::table(&best, asked.context)])])
 }
 
 fn figure3(pruning: &Pruning, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
-    let table = pruning_table::table(pruning, asked.context);
-    let table = Sheet::of(&pruning.file, pruning_table::STEM, None, vec![table]);
+    let (file, table) = (&pruning.results.file, pruning_table::table(pruning, asked.context));
     let chart = if_asked(pruning_curves::figure3(pruning, asked.context), asked)?;
-    let stem = pruning_curves::stem(pruning);
-    let chart = chart.map(|chart| Sheet::of(&pruning.file, stem, chart, Vec::new()));
-    Ok([table].into_iter().chain(chart).collect())
+    let chart = chart.map(|chart| Sheet::of(file, pruning_curves::stem(pruning), chart, []));
+    Ok([Sheet::of(file, pruning_table::STEM, None, [table])].into_iter().chain(chart).collect())
 }
 
 /// Named after the second split, and after both if another comparison beside it has the same second one.
 fn figure2(pair: &Pair, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let source = Source::subject(asked.results, &pair.file.subject);
-    let others = source.all(pair::EXPERIMENT).unwrap_or_default();
+    let others = source.all(experiment::PAIR).unwrap_or_default();
     let [first, second] = &pair.splits;
     let is_other = |[one, two]: [String; 2]| two == *second && one != *first;
     let has_other = others.iter().filter_map(pair::splits).any(is_other);
     let name = if has_other { format!("figure2-{first}-{second}") } else { format!("figure2-{second}") };
     let chart = cross_domain::figure2(pair, asked.context);
-    Ok(vec![Sheet::of(&pair.file, &name, chart, vec![cross_domain::table(pair)])])
+    Ok(vec![Sheet::of(&pair.file, &name, chart, [cross_domain::table(pair)])])
 }

@@ -7,6 +7,26 @@ use records::{Row, Signature, is_shard, read_checked};
 
 use crate::error::{Fault, no_results};
 
+/// Names of experiments, which their files begin with.
+pub mod experiment {
+    pub const BEST_HEADS: &str = "ablate-all-but-one";
+    pub const DYNAMICS: &str = "training-dynamics";
+    pub const FILM: &str = "gate-film";
+    pub const FUNCTIONS: &str = "head-functions";
+    pub const GATES: &str = "train-gates";
+    pub const IMPORTANCE: &str = "importance";
+    pub const PAIR: &str = "cross-domain";
+    pub const PRUNING: &str = "iterative-prune";
+    pub const RELEVANCE: &str = "relevance";
+    pub const RETRAINED: &str = "prune-and-retrain";
+    pub const SEARCH: &str = "joint-search";
+    pub const SPEED: &str = "speed-bench";
+    pub const SWEEP: &str = "ablate-one";
+    pub const TRAINING: &str = "train-subject";
+    /// What the file of that is called.
+    pub const TRAINING_LOG: &str = "training";
+}
+
 /// What a command was told to draw: one result file, or the results of a subject on a split, or its standard files.
 #[derive(Debug, Clone)]
 pub enum Source {
@@ -20,6 +40,7 @@ pub struct ResultFile {
     pub path: PathBuf,
     pub subject: String,
     pub signature: Option<Signature>,
+    experiment: String,
     /// What its name adds to that of the standard file, such as `first-500`; empty for the latter.
     addition: String,
     is_torn: bool,
@@ -91,8 +112,9 @@ impl ResultFile {
             let (path, shard) = (path.display(), part.shard);
             bail!("`{path}` has the rows of shard {shard} only: `just merge` joins it with the others");
         }
-        let addition = addition(&path, experiment);
-        Ok(Self { path, subject: subject.to_owned(), signature, addition, is_torn: false })
+        let (addition, experiment, subject) =
+            (addition(&path, experiment), experiment.to_owned(), subject.to_owned());
+        Ok(Self { path, subject, signature, experiment, addition, is_torn: false })
     }
 
     /// A file that was named, which must be of this experiment.
@@ -100,15 +122,16 @@ impl ResultFile {
         let folder = path.parent().and_then(Path::file_name);
         let folder = folder.map_or("results".to_owned(), |name| name.to_string_lossy().into_owned());
         let file = Self::of(path.to_owned(), &folder, experiment)?;
-        file.check_experiment(experiment)?;
+        file.check_experiment()?;
         Ok(Self { subject: file.identity().map_or(folder, |identity| identity.subject.clone()), ..file })
     }
 
-    fn check_experiment(&self, experiment: &str) -> Result<()> {
-        let found = self.identity().map_or(experiment, |identity| &identity.experiment);
+    fn check_experiment(&self) -> Result<()> {
+        let expected = &self.experiment;
+        let found = self.identity().map_or(expected, |identity| &identity.experiment);
         let path = self.path.display();
-        let fault = || format!("`{path}` is of `{found}`, but this is drawn from results of `{experiment}`");
-        if found == experiment { Ok(()) } else { Err(Fault::Asked(fault()).into()) }
+        let fault = || format!("`{path}` is of `{found}`, but this is drawn from results of `{expected}`");
+        if found == expected { Ok(()) } else { Err(Fault::Asked(fault()).into()) }
     }
 
     /// Whether its name is this one, or begins with it.
@@ -121,9 +144,14 @@ impl ResultFile {
         Self { addition: addition(&self.path, stem), ..self }
     }
 
-    /// The checked rows of a file of `experiment`.
-    pub fn rows<R: Row>(&mut self, experiment: &str) -> Result<Vec<R>> {
-        self.check_experiment(experiment)?;
+    /// The same of another experiment than its name says.
+    pub fn with_experiment(self, experiment: &str) -> Self {
+        Self { experiment: experiment.to_owned(), ..self }
+    }
+
+    /// Its checked rows.
+    pub fn rows<R: Row>(&mut self) -> Result<Vec<R>> {
+        self.check_experiment()?;
         let checked = read_checked(&self.path, self.signature.as_ref())?;
         self.is_torn = checked.is_torn;
         Ok(checked.rows)
@@ -153,13 +181,12 @@ impl ResultFile {
     pub fn remark(&self) -> Option<String> {
         let name = file_name(&self.path);
         let torn = self.is_torn.then(|| format!("the last line of `{name}` is torn and left out"));
-        let is_checked = self.signature.as_ref().is_some_and(|signature| signature.complete.is_some());
         let state = match &self.signature {
             None => Some(format!("split unknown: no signature beside `{name}`")),
             _ if self.is_unfinished() => {
                 Some(format!("`{name}` is not finished: the run was killed or is still going"))
             }
-            _ if is_checked => None,
+            Some(Signature { complete: Some(_), .. }) => None,
             _ => Some(format!("`{name}` is not checked: it is older than checksums of complete files")),
         };
         let both: Vec<_> = torn.into_iter().chain(state).collect();

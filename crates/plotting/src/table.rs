@@ -1,8 +1,14 @@
 //! A table as a plain value, which each writer renders in its own way.
+use std::fmt::Display;
+
 use records::visible::one_line;
+use serde::Serialize;
+
+use crate::source::ResultFile;
+use crate::words::Sentences;
 
 /// A table of numbers with marked cells and what must be said about it.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Table {
     /// The table of the paper that this is, such as `Table 1`, or what it shows if the paper has none.
     pub name: &'static str,
@@ -27,7 +33,7 @@ pub struct Table {
 }
 
 /// One row of a table, with a cell for each column.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
     /// Its name.
     pub label: String,
@@ -36,7 +42,7 @@ pub struct Row {
 }
 
 /// One cell of a table.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cell {
     /// What is printed.
     pub text: String,
@@ -52,6 +58,11 @@ impl Cell {
         Self { text: text.into(), value: Some(value), marked: false }
     }
 
+    /// Words, by which nothing is sorted.
+    pub fn words(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
     /// The same, standing out if `marked`.
     pub fn marked(self, marked: bool) -> Self {
         Self { marked, ..self }
@@ -59,10 +70,28 @@ impl Cell {
 }
 
 /// A text that does not stand out; the number that it begins with is the one to sort by.
-impl<T: Into<String>> From<T> for Cell {
-    fn from(text: T) -> Self {
-        let text = text.into();
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
         Self { value: leading(&text), text, marked: false }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(count: usize) -> Self {
+        count.to_string().into()
+    }
+}
+
+/// An empty cell for nothing.
+impl<T: Into<Self>> From<Option<T>> for Cell {
+    fn from(found: Option<T>) -> Self {
+        found.map(Into::into).unwrap_or_default()
     }
 }
 
@@ -81,9 +110,56 @@ impl Row {
     pub fn new<T: Into<Cell>>(label: impl Into<String>, cells: impl IntoIterator<Item = T>) -> Self {
         Self { label: label.into(), cells: cells.into_iter().map(Into::into).collect() }
     }
+
+    /// With so many cells: further ones are left out, missing ones empty.
+    pub(crate) fn cut(mut self, cells: usize) -> Self {
+        self.cells.resize(cells, Cell::default());
+        self
+    }
 }
 
 impl Table {
+    /// A caption, and nothing below it yet.
+    pub(crate) fn new(name: &'static str, label: impl Into<String>, title: impl Into<String>) -> Self {
+        Self { name, label: label.into(), title: title.into(), ..Self::default() }
+    }
+
+    /// Of a file: its subject ends the label, what it holds ends the title.
+    pub(crate) fn of(file: &ResultFile, name: &'static str, stem: &str, title: impl Display) -> Self {
+        Self::new(name, format!("{stem}-{}", file.subject), format!("{title}; {}", file.title()))
+    }
+
+    /// With what rows and columns are, and the names of the columns.
+    pub(crate) fn columns<T: Into<String>>(
+        self,
+        headings: [&'static str; 2],
+        names: impl IntoIterator<Item = T>,
+    ) -> Self {
+        Self { headings, columns: names.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// With these rows.
+    pub(crate) fn rows(self, rows: impl IntoIterator<Item = Row>) -> Self {
+        Self { rows: rows.into_iter().collect(), ..self }
+    }
+
+    /// With what a marked cell means.
+    pub(crate) fn mark(self, mark: impl Sentences) -> Self {
+        Self { mark: mark.all().pop(), ..self }
+    }
+
+    /// With more sentences in the caption.
+    pub(crate) fn note(mut self, sentences: impl Sentences) -> Self {
+        self.summary.extend(sentences.all());
+        self
+    }
+
+    /// With more sentences below it.
+    pub(crate) fn remark(mut self, sentences: impl Sentences) -> Self {
+        self.remarks.extend(sentences.all());
+        self
+    }
+
     /// The same without control characters and line breaks, which texts may have taken over from files.
     pub fn visible(&self) -> Self {
         let mut table = self.clone();
@@ -102,11 +178,6 @@ impl Table {
         let mut cells = self.rows.iter().filter_map(|row| row.cells.get(column));
         cells.all(|cell| cell.value.is_some() || cell.text.len() <= 3)
     }
-}
-
-/// Names of columns.
-pub fn names(names: &[&str]) -> Vec<String> {
-    names.iter().map(|&name| name.to_owned()).collect()
 }
 
 #[cfg(test)]

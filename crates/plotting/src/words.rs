@@ -1,11 +1,48 @@
-//! How numbers and scores are printed: the only place where one is rounded.
+//! How numbers, scores and captions are worded: the only place where a number is rounded.
 use stats::Direction;
+
+/// Sentences of a caption: one, several, or none where it does not hold.
+pub trait Sentences {
+    fn all(self) -> Vec<String>;
+}
+
+impl Sentences for &str {
+    fn all(self) -> Vec<String> {
+        vec![self.to_owned()]
+    }
+}
+
+impl Sentences for String {
+    fn all(self) -> Vec<String> {
+        vec![self]
+    }
+}
+
+impl<T: Sentences> Sentences for Option<T> {
+    fn all(self) -> Vec<String> {
+        self.map(T::all).unwrap_or_default()
+    }
+}
+
+impl<T: Sentences> Sentences for Vec<T> {
+    fn all(self) -> Vec<String> {
+        self.into_iter().flat_map(T::all).collect()
+    }
+}
+
+/// A sentence that may not hold.
+pub fn when<T: Sentences>(holds: bool, sentence: T) -> Option<T> {
+    holds.then_some(sentence)
+}
 
 /// `value` with a sign and `decimals` digits; what rounds to 0 has no sign.
 pub fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{value:+.decimals$}");
-    let is_zero = text.chars().all(|character| !character.is_ascii_digit() || character == '0');
-    if is_zero { text[1..].to_owned() } else { text }
+    if text.contains(|character: char| ('1'..='9').contains(&character)) {
+        text
+    } else {
+        text[1..].to_owned()
+    }
 }
 
 /// `value` with a proper minus sign (U+2212) for figures.
@@ -46,6 +83,16 @@ pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// `1 to 2`
+pub fn range((low, high): (f64, f64), number: impl Fn(f64) -> String) -> String {
+    format!("{} to {}", number(low), number(high))
+}
+
+/// What each is called where there are several, else nothing.
+pub fn name_among<T: ToString>(one: &T, all: &[T]) -> String {
+    if all.len() > 1 { one.to_string() } else { String::new() }
+}
+
 /// What a score measures: points in every result file, but nats a token for perplexities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metric(String);
@@ -72,22 +119,23 @@ impl Metric {
         }
     }
 
-    /// Name and unit for an axis. BLEU is always in points, so it needs no unit.
-    pub fn axis_label(&self) -> String {
+    /// What scores, and differences of them, are counted in. BLEU is always in points, so it needs no unit.
+    fn units(&self) -> Option<[&'static str; 2]> {
         match self.name() {
-            "accuracy" => "accuracy (%)".to_owned(),
-            "f1" | "matthews" => format!("{} (points)", self.label()),
-            _ => self.label().to_owned(),
+            "accuracy" => Some(["%", "percentage points"]),
+            "f1" | "matthews" => Some(["points"; 2]),
+            _ => None,
         }
+    }
+
+    /// Name and unit for an axis.
+    pub fn axis_label(&self) -> String {
+        self.units().map_or(self.label().to_owned(), |[unit, _]| format!("{} ({unit})", self.label()))
     }
 
     /// A score with its unit, rounded: `36.05`, `83.40 %`, `57.31 points`, `3.217` nats a token.
     pub fn amount(&self, score: f64) -> String {
-        let unit = match self.name() {
-            "accuracy" => " %",
-            "f1" | "matthews" => " points",
-            _ => "",
-        };
+        let unit = self.units().map_or(String::new(), |[unit, _]| format!(" {unit}"));
         format!("{score:.*}{unit}", if self.is_nats() { 3 } else { 2 })
     }
 
@@ -104,6 +152,11 @@ impl Metric {
     /// A difference of scores, with a sign: a head changes nats by less than points.
     pub fn change(&self, delta: f64) -> String {
         signed(delta, if self.is_nats() { 4 } else { 2 })
+    }
+
+    /// An interval of such differences: ` [-0.35, +0.08]`; nothing where there is none.
+    pub fn brackets(&self, ends: Option<(f64, f64)>) -> String {
+        ends.map_or(String::new(), |(low, high)| format!(" [{}, {}]", self.change(low), self.change(high)))
     }
 
     /// What percentages are taken of, since none of nats mean anything: `BLEU`; `1/perplexity`, the geometric mean of the
@@ -127,18 +180,9 @@ impl Metric {
         self.name() == "nats"
     }
 
-    /// Whether the scores are accuracies.
-    pub fn is_accuracy(&self) -> bool {
-        self.name() == "accuracy"
-    }
-
     /// What a difference of scores is counted in, where that needs saying: `, in points`.
-    pub fn in_unit(&self) -> &'static str {
-        match self.name() {
-            "accuracy" => ", in percentage points",
-            "f1" | "matthews" => ", in points",
-            _ => "",
-        }
+    pub fn in_unit(&self) -> String {
+        self.units().map_or(String::new(), |[_, unit]| format!(", in {unit}"))
     }
 }
 
@@ -157,10 +201,8 @@ mod tests {
 
     #[test]
     fn numbers_are_rounded_as_a_reader_expects() {
-        assert_eq!(
-            [-0.004, 0.0, -0.0, 0.03].map(|value| signed(value, 2)),
-            ["0.00", "0.00", "0.00", "+0.03"]
-        );
+        let signs = [-0.004, 0.0, -0.0, 0.03].map(|value| signed(value, 2));
+        assert_eq!(signs, ["0.00", "0.00", "0.00", "+0.03"]);
         assert_eq!((typeset(-0.5, 1), typeset(36.0, 0)), ("\u{2212}0.5".to_owned(), "36".to_owned()));
         assert_eq!([20.0, 19.79, 0.04, 99.96].map(tenths), ["20", "19.8", "0", "100"]);
         assert_eq!([share(20.0, false), share(90.3, true)], ["20", "\u{2265} 90.3"]);
@@ -172,11 +214,8 @@ mod tests {
     /// exp(3.217) = 24.953.
     #[test]
     fn scores_have_the_unit_of_their_metric_and_nats_their_perplexity() {
-        let amount = |name| Metric::new(name).amount(83.401);
-        assert_eq!(
-            ["bleu", "accuracy", "f1", "chrf"].map(amount),
-            ["83.40", "83.40 %", "83.40 points", "83.40"]
-        );
+        let amounts = ["bleu", "accuracy", "f1", "chrf"].map(|name| Metric::new(name).amount(83.401));
+        assert_eq!(amounts, ["83.40", "83.40 %", "83.40 points", "83.40"]);
         let (nats, bleu) = (Metric::new("nats"), Metric::new("bleu"));
         assert_eq!(nats.described(3.217), "3.217 nats a token, perplexity 24.95");
         assert_eq!(nats.described(30.0), "30.000 nats a token, perplexity 1.07e13");

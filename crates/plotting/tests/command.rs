@@ -91,47 +91,39 @@ fn single_commands_write_their_files_at_print_size_and_name_them() {
     }
 }
 
+/// The cells of the lines of a table.
+fn cases<const N: usize>(table: &str) -> Vec<[String; N]> {
+    let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    table.trim().lines().map(|line| cells(line).try_into().unwrap()).collect()
+}
+
 #[test]
 fn what_is_not_there_and_wrong_arguments_are_explained() {
     let folder = results();
-    for (arguments, code, expected) in [
-        ("figure4 tiny-inference", 1, "no rows for attention type enc-enc, enc-dec or dec-dec by importance"),
-        (
-            "figure1 tiny-inference --attention dec-dec",
-            1,
-            "no rows for attention type dec-dec: `results/tiny",
-        ),
-        ("v19-figure8 tiny-language", 1, "make it with `train-gates experiments/tiny-language.toml`"),
-        ("table4 tiny-language", 1, "make it with `speed-bench experiments/tiny-language.toml`"),
-        ("table5 tiny-language", 1, "make it with `ablate-all-but-one --select-on <split> experiments/"),
-        ("figure2 tiny-language", 1, "has no `cross-domain-*.csv`: make one with `cross-domain"),
-        ("figure2 tiny-translation --against dev", 1, "no comparison with split `dev`"),
-        (
-            "table1 tiny-language --split train",
-            1,
-            "`results/tiny-language/ablate-one-train.csv` does not exist",
-        ),
-        ("groups tiny-language", 1, "has no groups of choices"),
-        ("all nothing", 1, "unknown subject `nothing`: `results` has tiny-inference, tiny-language, tiny-tr"),
-        ("all ../results", 1, "is not the name of a subject"),
-        (
-            "table2 results/tiny-language/ablate-one.csv",
-            1,
-            "is of `ablate-one`, but this is drawn from results",
-        ),
-        ("table1 out/none.csv", 1, "cannot read `out/none.csv`"),
-        (
-            "table1 tiny-language --attention decoder",
-            2,
-            "it is one of enc-enc, enc-dec, dec-dec, self or all",
-        ),
-        ("table1 tiny-language --alpha 2", 2, "between 0 and 1"),
-        ("figure1 tiny-language --format pdf", 2, "[possible values: svg, png]"),
-        ("table2 tiny-language --against dev", 2, "unexpected argument '--against'"),
-    ] {
-        let (found, _, stderr) = run(&folder, arguments);
-        assert!(found == code && stderr.contains(expected), "{arguments}: {stderr}");
-        assert!(code == 2 || stderr.lines().count() == 1, "{arguments}: {stderr}");
+    for [arguments, code, expected] in cases(
+        "
+figure4 tiny-inference | 1 | no rows for attention type enc-enc, enc-dec or dec-dec by importance
+figure1 tiny-inference --attention dec-dec | 1 | no rows for attention type dec-dec: `results/tiny
+v19-figure8 tiny-language | 1 | make it with `train-gates experiments/tiny-language.toml`
+table4 tiny-language | 1 | make it with `speed-bench experiments/tiny-language.toml`
+table5 tiny-language | 1 | make it with `ablate-all-but-one --select-on <split> experiments/
+figure2 tiny-language | 1 | has no `cross-domain-*.csv`: make one with `cross-domain
+figure2 tiny-translation --against dev | 1 | no comparison with split `dev`
+table1 tiny-language --split train | 1 | `results/tiny-language/ablate-one-train.csv` does not exist
+groups tiny-language | 1 | has no groups of choices
+all nothing | 1 | unknown subject `nothing`: `results` has tiny-inference, tiny-language, tiny-tr
+all ../results | 1 | is not the name of a subject
+table2 results/tiny-language/ablate-one.csv | 1 | is of `ablate-one`, but this is drawn from results
+table1 out/none.csv | 1 | cannot read `out/none.csv`
+table1 tiny-language --attention decoder | 2 | it is one of enc-enc, enc-dec, dec-dec, self or all
+table1 tiny-language --alpha 2 | 2 | between 0 and 1
+figure1 tiny-language --format pdf | 2 | [possible values: svg, png]
+table2 tiny-language --against dev | 2 | unexpected argument '--against'
+",
+    ) {
+        let (found, _, stderr) = run(&folder, &arguments);
+        assert!(found.to_string() == code && stderr.contains(&expected), "{arguments}: {stderr}");
+        assert!(code == "2" || stderr.lines().count() == 1, "{arguments}: {stderr}");
     }
 }
 
@@ -147,81 +139,25 @@ fn changed(file: &str, from: &str, to: &str) -> (TempDir, PathBuf) {
 
 #[test]
 fn bad_rows_are_named_in_one_line() {
-    let (one, prune) = ("tiny-inference/ablate-one.csv", "tiny-inference/iterative-prune.csv");
-    for (file, from, to, command, expected) in [
-        (one, "layer,", "", "table1", "holds other columns: expected `attention,layer,head,metric"),
-        (
-            one,
-            "self,2,2,accuracy,83.5,82.253",
-            "self,2,2,accuracy,83.5,NaN",
-            "table1",
-            "score of self:2:2 is NaN, but it",
-        ),
-        (
-            one,
-            "self,2,3,",
-            "self,2,2,",
-            "table1",
-            "line 8, is not a row of this file: (\"self\", 2, 2, \"accuracy\") is there tw",
-        ),
-        (
-            one,
-            "self,1,1,",
-            "mid,1,1,",
-            "table1",
-            "unknown attention type `mid`: it is one of enc-enc, enc-dec, dec-d",
-        ),
-        (
-            one,
-            "self,1,2,accuracy,83.5",
-            "self,1,2,accuracy,83.25",
-            "table1",
-            "mixes runs: base_score is 83.5 for self:1:1 but",
-        ),
-        (
-            one,
-            "self,1,2,accuracy",
-            "self,1,2,\u{1b}[2J",
-            "table1",
-            "metric is `accuracy` for self:1:1 but `\\u{1b}[2J` for self:1",
-        ),
-        (one, "self,1,1,", "self,0,1,", "heads", "layer of self:0:1 is 0, but it must be 1 to 1000"),
-        (
-            prune,
-            ",1,2,8,",
-            ",1,9,8,",
-            "figure3",
-            "masked of all by importance, step 1 is 9, but it must be at most `heads`",
-        ),
-        (
-            prune,
-            ",2,4,8,",
-            ",2,1,8,",
-            "figure3",
-            "all by importance, step 2 cannot be: `masked_heads` has 4 heads, but 1 are m",
-        ),
-        (
-            prune,
-            "importance",
-            "chance",
-            "figure3",
-            "unknown order `chance`: it is one of importance, oracle, random",
-        ),
-        (
-            "tiny-inference/speed-bench.csv",
-            ",1.1,1.05,",
-            ",1.1,1.2,",
-            "table4",
-            "ratio of 2 removed heads in batches of 1 is 1.1, bu",
-        ),
-    ] {
-        let (folder, path) = changed(file, from, to);
+    for [command, file, from, to, expected] in cases(
+        "
+table1 | ablate-one | layer, | | holds other columns: expected `attention,layer,head,metric
+table1 | ablate-one | self,2,2,accuracy,83.5,82.253 | self,2,2,accuracy,83.5,NaN | score of self:2:2 is NaN, but it
+table1 | ablate-one | self,2,3, | self,2,2, | line 8, is not a row of this file: (\"self\", 2, 2, \"accuracy\") is there tw
+table1 | ablate-one | self,1,1, | mid,1,1, | unknown attention type `mid`: it is one of enc-enc, enc-dec, dec-d
+table1 | ablate-one | self,1,2,accuracy,83.5 | self,1,2,accuracy,83.25 | mixes runs: base_score is 83.5 for self:1:1 but
+table1 | ablate-one | self,1,2,accuracy | self,1,2,\u{1b}[2J | metric is `accuracy` for self:1:1 but `\\u{1b}[2J` for self:1
+heads | ablate-one | self,1,1, | self,0,1, | layer of self:0:1 is 0, but it must be 1 to 1000
+figure3 | iterative-prune | ,1,2,8, | ,1,9,8, | masked of all by importance, step 1 is 9, but it must be at most `heads`
+figure3 | iterative-prune | ,2,4,8, | ,2,1,8, | all by importance, step 2 cannot be: `masked_heads` has 4 heads, but 1 are m
+figure3 | iterative-prune | importance | chance | unknown order `chance`: it is one of importance, oracle, random
+table4 | speed-bench | ,1.1,1.05, | ,1.1,1.2, | ratio of 2 removed heads in batches of 1 is 1.1, bu
+",
+    ) {
+        let (folder, path) = changed(&format!("tiny-inference/{file}.csv"), &from, &to);
         fs::remove_file(path.with_extension("json")).unwrap();
         let (code, _, stderr) = run(&folder, &format!("{command} tiny-inference"));
-        assert!(
-            code == 1 && stderr.contains(expected) && stderr.lines().count() == 1,
-            "{expected}: {stderr}"
-        );
+        assert!(code == 1 && stderr.contains(&expected) && stderr.lines().count() == 1, "{expected}: {stderr}");
     }
 }
 
@@ -299,48 +235,45 @@ fn what_is_not_finished_says_so() {
 /// A comparison of sweeps that were measured again, and a search on another model, say nothing true of what is there.
 #[test]
 fn comparisons_and_searches_of_other_runs_are_left_out() {
-    for (file, from, to, command, expected) in [
+    let weights =
+        "does not go with `results/tiny-translation/prune-and-retrain.csv`: weights is ef56 but ab12 there";
+    for (command, file, from, to, expected) in [
         (
-            "tiny-translation/cross-domain-test-shifted.csv",
+            "all tiny-translation",
+            "cross-domain-test-shifted.csv",
             "all,18,bleu,30.5",
             "all,18,bleu,31.5",
-            "all tiny-translation --format svg",
             "first_base_score of all is 31.5 but 30.5 there: make it again",
         ),
         (
-            "tiny-inference/joint-search.json",
-            "\"weights\": \"ab12\"",
-            "\"weights\": \"ef56\"",
-            "figure3 tiny-inference --format svg",
+            "figure3 tiny-inference",
+            "joint-search.json",
+            "ab12",
+            "ef56",
             "does not go with `results/tiny-inference/iterative-prune.csv`: weights is ef56 but ab12 there",
         ),
+        ("prune-and-retrain tiny-translation", "iterative-prune.json", "ab12", "ef56", weights),
         (
-            "tiny-translation/iterative-prune.json",
-            "\"weights\": \"ab12\"",
-            "\"weights\": \"ef56\"",
-            "prune-and-retrain tiny-translation --format svg",
-            "does not go with `results/tiny-translation/prune-and-retrain.csv`: weights is ef56 but ab12 there",
-        ),
-        (
-            "tiny-translation/iterative-prune.csv",
+            "prune-and-retrain tiny-translation",
+            "iterative-prune.csv",
             "0.9,,,,enc-enc:1:1+enc-enc:1:2+enc-enc:1:3+enc-enc:2:1+enc-enc:2:2\n",
             "0.9,,,,enc-enc:1:1+enc-enc:1:2+enc-enc:1:3+enc-enc:2:1+enc-enc:2:3\n",
-            "prune-and-retrain tiny-translation --format svg",
             "masks other heads than `results/tiny-translation/prune-and-retrain.csv` at the same steps",
         ),
         (
-            "tiny-translation/head-functions.json",
-            "\"weights\": \"ab12\"",
-            "\"weights\": \"ef56\"",
-            "all tiny-translation --format svg",
+            "all tiny-translation",
+            "head-functions.json",
+            "ab12",
+            "ef56",
             "does not go with `results/tiny-translation/train-gates.csv`: weights is ef56 but ab12 there",
         ),
     ] {
-        let (folder, path) = changed(file, from, to);
+        let (_, subject) = command.split_once(' ').unwrap();
+        let (folder, path) = changed(&format!("{subject}/{file}"), from, to);
         let signature = fs::read_to_string(path.with_extension("json")).unwrap();
         let (unchecked, _) = signature.split_once(",\n  \"complete\"").unwrap();
         fs::write(path.with_extension("json"), format!("{unchecked}\n}}\n")).unwrap();
-        let (code, _, stderr) = run(&folder, command);
+        let (code, _, stderr) = run(&folder, &format!("{command} --format svg"));
         assert!(code == 0 && stderr.contains("warning: left out") && stderr.contains(expected), "{stderr}");
     }
 }

@@ -16,12 +16,14 @@ mod args;
 pub mod command;
 mod error;
 mod file;
+mod groups;
 mod merge;
 
 pub use agreement::{Sweep, agreement};
 pub use args::{SEED, TestArgs, resamples};
 pub use error::Error;
 pub use file::{Retested, Share, retest};
+pub use groups::{Change, Group, groups};
 pub use merge::{Merged, merge};
 
 /// Which rows an experiment has.

@@ -1,7 +1,6 @@
 //! What the commands do: read, draw, write, and say what was written.
 mod args;
 
-use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,9 +14,9 @@ use crate::data::subject::Subject;
 use crate::error::LeftOut;
 use crate::paper::Paper;
 use crate::registry::{ARTEFACTS, Artefact, Asked, Reads};
-use crate::source::{self, ResultFile};
+use crate::source::{self, experiment};
 use crate::view::{Context, summary};
-use crate::write::{Format, Sheet, section, write_file};
+use crate::write::{Format, Sheet, write_file};
 use args::{AgainstArgs, AttentionArgs, CommonArgs, DrawArgs, FigureArgs};
 
 /// Runs the command that the arguments name.
@@ -35,17 +34,30 @@ pub fn main() -> ExitCode {
 
 fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
     let Some((name, matches)) = matches.subcommand() else { return Ok(()) };
+    let common = CommonArgs::from_arg_matches(matches)?;
+    let published = Paper::read_if_there(&common.paper)?;
+    let folder = common.paper.display();
+    let missing =
+        published.is_none().then(|| format!("the published numbers: there is no folder `{folder}`"));
+    let context = Context { criterion: common.criterion(), paper: &published.unwrap_or_default() };
     if name == "summary" {
-        return sum_up(&CommonArgs::from_arg_matches(matches)?, left_out);
+        sum_up(&common.results, context, left_out)?;
+    } else {
+        draw_all(name, matches, context, left_out)?;
     }
+    left_out.faults.extend(missing);
+    Ok(())
+}
+
+/// Draws one artefact, or all.
+fn draw_all(name: &str, matches: &ArgMatches, context: Context<'_>, left_out: &mut LeftOut) -> Result<()> {
     let args = DrawArgs::from_arg_matches(matches)?;
-    let paper = published(&args.common.paper)?;
     let attention = AttentionArgs::from_arg_matches(matches).ok().and_then(|args| args.attention);
     let against = AgainstArgs::from_arg_matches(matches).ok().and_then(|args| args.against);
     let with_figure = FigureArgs::from_arg_matches(matches).is_ok_and(|args| args.with_figure);
-    let is_all = name == "all";
+    let (is_all, source) = (name == "all", args.source());
     let asked = Asked {
-        context: Context { criterion: args.common.criterion(), paper: paper.as_ref() },
+        context,
         results: &args.common.results,
         attention: attention.unwrap_or_default(),
         against: against.as_deref(),
@@ -55,9 +67,11 @@ fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
         |artefact: &&Artefact| is_all || artefact.name == name || with_figure && artefact.name == "figure1";
     let (mut has_any, mut sheets) = (false, Vec::new());
     let drawn = ARTEFACTS.iter().filter(is_meant).try_for_each(|artefact| -> Result<()> {
-        let drawn = draw(artefact, &args, &asked, left_out)?;
+        let drawn = artefact.sheets(&source, &asked, left_out)?;
         has_any |= drawn.is_some();
-        sheets.extend(drawn.into_iter().flatten());
+        let mut drawn = drawn.unwrap_or_default();
+        drawn.sort_by(|(one, a), (other, b)| (one, &a.stem).cmp(&(other, &b.stem)));
+        sheets.append(&mut drawn);
         Ok(())
     });
     // Before any fault, so that what was drawn is not lost.
@@ -65,37 +79,9 @@ fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
     drawn?;
     if !has_any && left_out.faults.is_empty() {
         // Without any results, the message is that on the first experiment.
-        Reads::Each(crate::data::sweep::EXPERIMENT)
-            .files(&args.source(), &Asked { is_all: false, ..asked })?;
+        Reads::Each(experiment::SWEEP).files(&source, &Asked { is_all: false, ..asked })?;
     }
-    left_out.faults.extend(missing(paper.as_ref(), &args.common.paper));
     Ok(())
-}
-
-/// An artefact of all files that are meant, each sheet with its folder; absent if there was no such file. Sheets of one folder
-/// and name share their files, as those of heads that were chosen on several splits.
-fn draw(
-    artefact: &Artefact,
-    args: &DrawArgs,
-    asked: &Asked<'_>,
-    left_out: &mut LeftOut,
-) -> Result<Option<Vec<(PathBuf, Sheet)>>> {
-    let mut sheets: BTreeMap<(PathBuf, String), Sheet> = BTreeMap::new();
-    let mut has_any = false;
-    for file in artefact.reads.files(&args.source(), asked)? {
-        let folder = file.figures();
-        let drawn = (artefact.draw)(file, asked, left_out);
-        let Some(drawn) = (if asked.is_all { left_out.keep(drawn)? } else { Some(drawn?) }) else { continue };
-        has_any = true;
-        for mut sheet in drawn {
-            let there = sheets.get_mut(&(folder.clone(), sheet.stem.clone()));
-            match there {
-                Some(there) => there.tables.append(&mut sheet.tables),
-                None => drop(sheets.insert((folder.clone(), sheet.stem.clone()), sheet)),
-            }
-        }
-    }
-    Ok(has_any.then(|| sheets.into_iter().map(|((folder, _), sheet)| (folder, sheet)).collect()))
 }
 
 /// Prints tables and writes all files, on all processors, since pictures take long.
@@ -111,38 +97,20 @@ fn write(sheets: &[(PathBuf, Sheet)], formats: &[Format]) -> Result<()> {
 }
 
 /// Prints and writes one Markdown table for each claim of the paper.
-fn sum_up(args: &CommonArgs, left_out: &mut LeftOut) -> Result<()> {
-    let paper = published(&args.paper)?;
-    let context = Context { criterion: args.criterion(), paper: paper.as_ref() };
-    let names = source::subjects(&args.results)?.into_iter();
-    let subject = |name: String| Subject::read(&args.results, &name, left_out);
+fn sum_up(results: &Path, context: Context<'_>, left_out: &mut LeftOut) -> Result<()> {
+    let names = source::subjects(results)?.into_iter();
+    let subject = |name: String| Subject::read(results, &name, left_out);
     let all: Vec<_> = names.map(subject).collect::<Result<_, _>>()?;
-    let sections: Vec<_> = summary::tables(&all, context).iter().map(section).collect();
-    if sections.is_empty() {
-        let results = args.results.display();
+    let Some(page) = summary::page(&all, context)? else {
+        let results = results.display();
         anyhow::bail!(
             "`{results}` has no results to sum up: make some with `ablate-one experiments/<subject>.toml`"
         );
-    }
-    let [head, nats] = summary::HEAD;
-    let nats = if all.iter().any(Subject::has_nats) { nats } else { "" };
-    let remark = |file: &ResultFile| Some(format!("- {}: {}\n", file.subject, file.remark()?));
-    let remarks: String = all.iter().flat_map(Subject::files).filter_map(remark).collect();
-    let unchecked = if remarks.is_empty() { "" } else { "\n## Files that could not be checked\n\n" };
-    let text = visible(&format!("{head}{nats}\n{}{unchecked}{remarks}", sections.join("\n")));
-    print(&text)?;
-    report(&write_file(&args.results, "summary.md", text.as_bytes())?);
-    left_out.faults.extend(missing(paper.as_ref(), &args.paper));
+    };
+    let page = visible(&page);
+    print(&page)?;
+    report(&write_file(results, "summary.md", page.as_bytes())?);
     Ok(())
-}
-
-/// The published numbers; a table or figure without them is better than none, so a missing folder is a warning.
-fn published(folder: &Path) -> Result<Option<Paper>> {
-    folder.is_dir().then(|| Paper::read(folder)).transpose()
-}
-
-fn missing(paper: Option<&Paper>, folder: &Path) -> Option<String> {
-    paper.is_none().then(|| format!("the published numbers: there is no folder `{}`", folder.display()))
 }
 
 fn report(path: &Path) {

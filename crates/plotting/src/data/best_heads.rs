@@ -1,5 +1,6 @@
 //! The best head of each layer when all others of that layer are masked (Michel et al. 2019, Section 3.3, Appendix A).
 use std::collections::BTreeMap;
+use std::fmt;
 
 use anyhow::{Result, bail};
 use records::{AblationRow, Attention, Row, TestedRow};
@@ -7,12 +8,9 @@ use records::{AblationRow, Attention, Row, TestedRow};
 use super::sweep::Sweep;
 use crate::error::no_results;
 use crate::judge::{Judge, Which};
-use crate::paper::Published;
-use crate::source::{ResultFile, Source};
+use crate::paper::Masked;
+use crate::source::{ResultFile, Source, experiment};
 use crate::words::count;
-
-/// The experiment whose results these are.
-pub const EXPERIMENT: &str = "ablate-all-but-one";
 
 /// What the files with heads chosen on another split start with; the split follows.
 const SELECTED: &str = "ablate-all-but-one-selected-on-";
@@ -35,7 +33,7 @@ impl BestHeads {
             Some(standard) => file.with_standard(&standard),
             None => file,
         };
-        let best = Self { sweep: Sweep::read(file, EXPERIMENT)?, selected_on };
+        let best = Self { sweep: Sweep::read(file)?, selected_on };
         let mut layers = BTreeMap::new();
         for row in best.sweep.rows.iter().filter(|_| best.selected_on.is_some()) {
             if let Some(first) = layers.insert((row.attention, row.layer), row.name()) {
@@ -48,24 +46,19 @@ impl BestHeads {
         Ok(best)
     }
 
-    /// The files with heads that were chosen on the split that is reported.
-    pub fn same_split(source: &Source) -> Result<Vec<ResultFile>> {
-        let all = source.all(EXPERIMENT)?.into_iter();
-        Ok(all.filter(|file| selected_on(file).is_none()).collect())
+    /// The files with heads that were chosen on the split that is reported, or on another; there may be none.
+    pub fn files(source: &Source, is_other_split: bool) -> Result<Vec<ResultFile>> {
+        let mut files = source.all(experiment::BEST_HEADS)?;
+        files.retain(|file| selected_on(file).is_some() == is_other_split);
+        Ok(files)
     }
 
-    /// The files with heads that were chosen on another split; there may be none.
-    pub fn other_split(source: &Source) -> Result<Vec<ResultFile>> {
-        let all = source.all(EXPERIMENT)?.into_iter();
-        Ok(all.filter(|file| selected_on(file).is_some()).collect())
-    }
-
-    /// The same of those over most segments for each split; or the one file that was named.
+    /// Of those that were chosen on another split the ones over most segments; or the one file that was named.
     pub fn largest_files(source: &Source) -> Result<Vec<ResultFile>> {
         let Source::Subject { subject, results, .. } = source else {
-            return Ok(vec![source.one(EXPERIMENT)?]);
+            return Ok(vec![source.one(experiment::BEST_HEADS)?]);
         };
-        let files = Self::other_split(source)?;
+        let files = Self::files(source, true)?;
         if files.is_empty() {
             let path = results.join(subject).join(format!("{SELECTED}<split>.csv"));
             return Err(no_results(&path, "ablate-all-but-one --select-on <split>", subject));
@@ -111,26 +104,29 @@ pub struct Layers {
     pub tested: usize,
 }
 
-impl std::fmt::Display for Layers {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} of {}", self.enough, count(self.tested, "layer"))
+impl Layers {
+    /// Whether one head is enough for each of some layers, where that could be told; absent where nothing could tell.
+    fn of(is_enough: impl Iterator<Item = bool>) -> Option<Self> {
+        let each: Vec<bool> = is_enough.collect();
+        let enough = each.iter().filter(|&&is_enough| is_enough).count();
+        (!each.is_empty()).then_some(Self { enough, tested: each.len() })
+    }
+
+    /// By one rule.
+    pub fn ours(best: &BTreeMap<usize, &AblationRow>, judge: Judge, which: Which) -> Option<Self> {
+        let tested = best.values().filter(|row| judge.can_tell(which, **row));
+        Self::of(tested.map(|row| judge.accepts(which, *row)))
+    }
+
+    /// Of the published layers of one attention type, by the paper's rule.
+    pub fn published(cells: &[Masked], attention: Attention) -> Option<Self> {
+        let all = cells.iter().filter(|cell| cell.attention == attention);
+        Self::of(all.map(|cell| !cell.significant || cell.delta >= 0.0))
     }
 }
 
-/// The layers by one rule; nothing where nothing could tell.
-pub fn enough(best: &BTreeMap<usize, &AblationRow>, judge: Judge, which: Which) -> Option<Layers> {
-    let tested = best.values().filter(|row| judge.can_tell(which, **row));
-    layers(tested.clone().filter(|row| judge.accepts(which, **row)).count(), tested.count())
-}
-
-/// The same of the published layers of one attention type, by the paper's rule.
-pub fn enough_published(cells: &[Published], attention: Attention) -> Option<Layers> {
-    let all = cells.iter().filter(|cell| cell.attention == Some(attention));
-    let is_lost = |cell: &&Published| cell.significant == Some(true) && cell.delta < Some(0.0);
-    let lost = all.clone().filter(is_lost).count();
-    layers(all.clone().count() - lost, all.count())
-}
-
-fn layers(enough: usize, tested: usize) -> Option<Layers> {
-    (tested > 0).then_some(Layers { enough, tested })
+impl fmt::Display for Layers {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} of {}", self.enough, count(self.tested, "layer"))
+    }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Error, Result};
-use records::{GateRow, Method, Row as _};
+use records::{GateRow, Method, Row as _, Testing};
 use stats::Segments;
 use stats::adjust::holm;
-use stats::family::{Comparison, Testing, test_family};
+use stats::family::{self, Comparison, test_family};
 
 use super::gates::Gates;
 use super::segments::stored;
@@ -36,64 +36,60 @@ impl Contrast {
 #[derive(Debug)]
 pub struct Contrasts {
     pub gates: Gates,
-    /// Those that were measured at some number of heads.
-    pub measured: Vec<Contrast>,
-    /// The row of the gates, and each contrast that was measured with as many heads. P-values of a contrast are adjusted by
-    /// Holm (1979) for all numbers of heads.
-    pub rows: Vec<(GateRow, Vec<Option<Comparison>>)>,
+    /// The rows of the gates.
+    pub leaders: Vec<GateRow>,
+    /// Those that were measured at some number of heads: what was measured with as many as each leader has. P-values of a
+    /// contrast are adjusted by Holm (1979) for all numbers of heads.
+    pub measured: Vec<(Contrast, Vec<Option<Comparison>>)>,
 }
 
 impl Contrasts {
     /// Tests what is stored of the segments beside a file of `train-gates`.
     pub fn read(gates: Gates) -> Result<Self> {
+        let path = gates.file.path.display().to_string();
         let none = || -> Error {
-            let path = gates.file.path.display();
             Fault::NoResults(format!("`{path}` has no statistics of its segments beside it")).into()
         };
-        let testing =
-            gates.file.signature.as_ref().and_then(|signature| signature.testing).ok_or_else(none)?;
-        let (_, segments) = stored(&gates.file, &gates.rows, none)?;
+        let testing = gates.file.signature.as_ref().and_then(|signature| signature.testing);
+        let Testing { resamples, seed, .. } = testing.ok_or_else(none)?;
+        let (_, segments) = stored(&gates, none)?;
         let segments = gates.rows.iter().map(GateRow::name).zip(segments).collect();
-        let testing = Testing { resamples: testing.resamples, seed: testing.seed };
-        let (measured, rows) = compare(&gates, &segments, testing)
-            .with_context(|| format!("the segments of `{}` cannot be compared", gates.file.path.display()))?;
-        Ok(Self { gates, measured, rows })
+        Self::of(gates, &segments, family::Testing { resamples, seed })
+            .with_context(|| format!("the segments of `{path}` cannot be compared"))
     }
-}
 
-type Found = (Vec<Contrast>, Vec<(GateRow, Vec<Option<Comparison>>)>);
-
-/// `segments`: of each row, by its name.
-fn compare(gates: &Gates, segments: &BTreeMap<String, Segments>, testing: Testing) -> Result<Found> {
-    let row_of = |leader: &GateRow, method: Method| match method {
-        Method::Gates => Some(leader.name()),
-        Method::Ungated => gates.of(leader.attention, method).first().map(|row| row.name()),
-        _ => gates.beside(leader, method).map(GateRow::name),
-    };
-    let difference = |leader: &GateRow, contrast: &Contrast| -> Result<Option<Comparison>> {
-        let both = row_of(leader, contrast.less).zip(row_of(leader, contrast.of));
-        let Some((base, variant)) = both else { return Ok(None) };
-        Ok(test_family(&segments[&base], &[&segments[&variant]], testing)?.pop())
-    };
-    let mut rows = Vec::new();
-    for leader in gates.scopes().into_iter().flat_map(|scope| gates.sparser(scope)) {
-        let found = Contrast::ALL.iter().map(|contrast| difference(leader, contrast));
-        rows.push((leader.clone(), found.collect::<Result<Vec<_>>>()?));
-    }
-    let is_measured = |place: &usize| rows.iter().any(|(_, found)| found[*place].is_some());
-    let places: Vec<usize> = (0..Contrast::ALL.len()).filter(is_measured).collect();
-    for (_, found) in &mut rows {
-        *found = places.iter().map(|&place| found[place]).collect();
-    }
-    for place in 0..places.len() {
-        let of_contrast = rows.iter_mut().filter_map(|(_, found)| found[place].as_mut());
-        let of_contrast: Vec<&mut Comparison> = of_contrast.collect();
-        let p_values: Vec<f64> = of_contrast.iter().map(|found| found.p_value.unwrap_or(f64::NAN)).collect();
-        for (found, adjusted) in of_contrast.into_iter().zip(holm(&p_values)) {
-            found.p_adjusted = found.p_value.and(Some(adjusted));
+    /// `segments`: of each row, by its name.
+    fn of(gates: Gates, segments: &BTreeMap<String, Segments>, testing: family::Testing) -> Result<Self> {
+        let sparser = gates.scopes().into_iter().flat_map(|scope| gates.sparser(scope));
+        let leaders: Vec<GateRow> = sparser.cloned().collect();
+        let segments_of = |leader: &GateRow, method: Method| {
+            let row = match method {
+                Method::Gates => Some(leader),
+                Method::Ungated => gates.of(leader.attention, method).first().copied(),
+                _ => gates.beside_with(leader, method),
+            };
+            segments.get(&row?.name())
+        };
+        let mut measured = Vec::new();
+        for contrast in Contrast::ALL {
+            let mut found: Vec<Option<Comparison>> = Vec::new();
+            for leader in &leaders {
+                let both = segments_of(leader, contrast.less).zip(segments_of(leader, contrast.of));
+                let tested =
+                    both.map(|(base, variant)| test_family(base, &[variant], testing)).transpose()?;
+                found.push(tested.and_then(|mut tested| tested.pop()));
+            }
+            let mut tested: Vec<&mut Comparison> = found.iter_mut().flatten().collect();
+            let p_values: Vec<f64> = tested.iter().map(|found| found.p_value.unwrap_or(f64::NAN)).collect();
+            for (found, adjusted) in tested.iter_mut().zip(holm(&p_values)) {
+                found.p_adjusted = found.p_value.and(Some(adjusted));
+            }
+            if !tested.is_empty() {
+                measured.push((contrast, found));
+            }
         }
+        Ok(Self { gates, leaders, measured })
     }
-    Ok((places.into_iter().map(|place| Contrast::ALL[place]).collect(), rows))
 }
 
 #[cfg(test)]
@@ -139,26 +135,25 @@ mod tests {
             _ => outcomes([0; 4]),
         };
         let segments = gates.rows.iter().map(|row| (row.name(), of(row))).collect();
-        let testing = Testing { resamples: 9, seed: 1 };
-        let (measured, rows) = compare(&gates, &segments, testing).unwrap();
-        let pair = |of, less| Contrast { of, less };
+        let testing = family::Testing { resamples: 9, seed: 1 };
+        let Contrasts { leaders, measured, .. } = Contrasts::of(gates, &segments, testing).unwrap();
+        let of = |contrast: &Contrast| (contrast.of, contrast.less);
         let expected = [
-            pair(Method::Importance, Method::Random),
-            pair(Method::Gates, Method::Importance),
-            pair(Method::Gates, Method::Ungated),
+            (Method::Importance, Method::Random),
+            (Method::Gates, Method::Importance),
+            (Method::Gates, Method::Ungated),
         ];
-        assert_eq!(measured, expected);
+        assert_eq!(measured.iter().map(|(contrast, _)| of(contrast)).collect::<Vec<_>>(), expected);
         let deltas = |place: usize| {
-            let (leader, found) = &rows[place];
-            let delta = |found: &Option<Comparison>| found.map(|found| found.delta);
-            (leader.kept, found.iter().map(delta).collect::<Vec<_>>())
+            let delta = |(_, found): &(_, Vec<Option<Comparison>>)| found[place].map(|found| found.delta);
+            (leaders[place].kept, measured.iter().map(delta).collect::<Vec<_>>())
         };
         // of three random draws that of the median score counts
         assert_eq!(deltas(0), (4, vec![None, None, Some(0.0)]));
         assert_eq!(deltas(1), (2, vec![Some(0.0), Some(50.0), Some(50.0)]));
         let p = 0.5 - std::f64::consts::FRAC_1_PI;
-        for (place, adjusted) in [(1, p), (2, 2.0 * p)] {
-            let found = rows[1].1[place].unwrap();
+        for (contrast, adjusted) in [(1, p), (2, 2.0 * p)] {
+            let found = measured[contrast].1[1].unwrap();
             assert!((found.p_value.unwrap() - p).abs() < 1e-12);
             assert!((found.p_adjusted.unwrap() - adjusted).abs() < 1e-12, "{found:?}");
         }

@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use records::DynamicsRow;
 
-use super::pruning::interval;
+use super::{Results, interval, percent};
 use crate::error::alone;
 use crate::source::ResultFile;
 use crate::words::Metric;
-
-/// The experiment whose results these are.
-pub const EXPERIMENT: &str = "training-dynamics";
 
 /// A score below this is printed as 0.0, and nothing can be a percentage of it.
 const LEAST: f64 = 0.05;
@@ -34,8 +31,8 @@ pub struct Checkpoint {
 }
 
 /// Share of the heads that a row masks, in percent.
-pub fn percent(row: &DynamicsRow) -> f64 {
-    100.0 * row.masked as f64 / row.heads as f64
+pub fn share(row: &DynamicsRow) -> f64 {
+    percent(row.masked, row.heads)
 }
 
 impl Checkpoint {
@@ -79,20 +76,20 @@ impl Checkpoint {
                 return None;
             }
             if kept < least {
-                return Some((last.map_or(0.0, percent), false));
+                return Some((last.map_or(0.0, share), false));
             }
             last = Some(row);
         }
         let last = last.filter(|row| row.masked > 0)?;
-        Some((percent(last), last.masked < last.heads))
+        Some((share(last), last.masked < last.heads))
     }
 }
 
 impl Dynamics {
     /// Reads a file of `training-dynamics`.
-    pub fn read(mut file: ResultFile) -> Result<Self> {
-        let rows: Vec<DynamicsRow> = file.rows(EXPERIMENT)?;
-        let metric = Metric::new(&rows[0].metric);
+    pub fn read(file: ResultFile) -> Result<Self> {
+        let results = Results::<DynamicsRow>::read(file)?;
+        let (metric, Results { file, rows }) = (results.metric(), results);
         let checkpoint = |steps: &[DynamicsRow]| Checkpoint {
             epoch: steps[0].epoch,
             updates: steps[0].updates,
@@ -126,7 +123,7 @@ impl Dynamics {
     /// to 10, 20, .. 100 %, as the paper has them.
     pub fn shares(&self) -> Vec<(usize, f64)> {
         let steps = self.checkpoints.iter().flat_map(|one| &one.steps).filter(|row| row.masked > 0);
-        let all: BTreeMap<_, _> = steps.map(|row| (row.masked, percent(row))).collect();
+        let all: BTreeMap<_, _> = steps.map(|row| (row.masked, share(row))).collect();
         if all.len() <= 10 {
             return all.into_iter().collect();
         }

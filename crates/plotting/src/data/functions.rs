@@ -3,37 +3,30 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use records::rows::functions::{POSITIONAL, RARE, SYNTACTIC};
 use records::{Head, HeadFunctionRow, RelevanceRow};
 
+use super::Results;
 use super::same::{same_model, weights_entry};
 use crate::error::no_results;
-use crate::source::ResultFile;
+use crate::source::{ResultFile, experiment};
 
-/// The experiments whose results these are.
-pub const FUNCTIONS: &str = "head-functions";
-pub const RELEVANCE: &str = "relevance";
+/// What heads may do, by name and as rows have it.
+pub const KINDS: [(&str, &str); 3] =
+    [("positional", POSITIONAL), ("syntactic", SYNTACTIC), ("rare tokens", RARE)];
 
 /// What each head of a subject does.
-#[derive(Debug)]
-pub struct Functions {
-    pub file: ResultFile,
-    pub rows: Vec<HeadFunctionRow>,
-}
+pub type Functions = Results<HeadFunctionRow>;
 
 impl Functions {
-    /// Reads a file of `head-functions`.
-    pub fn read(mut file: ResultFile) -> Result<Self> {
-        Ok(Self { rows: file.rows(FUNCTIONS)?, file })
-    }
-
     /// Reads what the heads of the model behind another file do, from the file beside it.
     ///
     /// # Errors
     /// If there is none, or it is of other weights.
-    pub fn beside(file: &ResultFile) -> Result<Self> {
-        let own = same_model(file, FUNCTIONS, FUNCTIONS, &[weights_entry])?;
-        let path = file.path.with_file_name(format!("{FUNCTIONS}.csv"));
-        Self::read(own.ok_or_else(|| no_results(&path, FUNCTIONS, &file.subject))?)
+    pub fn of_model(file: &ResultFile) -> Result<Self> {
+        let own = same_model(file, experiment::FUNCTIONS, experiment::FUNCTIONS, &[weights_entry])?;
+        let path = file.path.with_file_name(format!("{}.csv", experiment::FUNCTIONS));
+        Self::read(own.ok_or_else(|| no_results(&path, experiment::FUNCTIONS, &file.subject))?)
     }
 
     /// All heads that were looked at.
@@ -50,18 +43,9 @@ impl Functions {
 }
 
 /// The relevance of each head of a subject.
-#[derive(Debug)]
-pub struct Relevance {
-    pub file: ResultFile,
-    pub rows: Vec<RelevanceRow>,
-}
+pub type Relevance = Results<RelevanceRow>;
 
 impl Relevance {
-    /// Reads a file of `relevance`.
-    pub fn read(mut file: ResultFile) -> Result<Self> {
-        Ok(Self { rows: file.rows(RELEVANCE)?, file })
-    }
-
     /// The rules that it was followed by.
     pub fn rules(&self) -> &str {
         self.file.text("lrp").unwrap_or("unknown")

@@ -4,26 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, Result};
 use records::{Attention, GateFilmRow, GateRow, Head, Method, Scope};
 
+use super::{Results, each_type, percent};
 use crate::source::ResultFile;
-use crate::words::Metric;
 
-/// The experiments whose results these are: scores, and where the gates stood in each epoch.
-pub const EXPERIMENT: &str = "train-gates";
-pub const FILM: &str = "gate-film";
-
-/// What closing heads and training on does to the score of a subject.
-#[derive(Debug, Clone)]
-pub struct Gates {
-    pub file: ResultFile,
-    pub metric: Metric,
-    /// Score of the model before it was trained on, in the unit of the metric.
-    pub base: f64,
-    pub rows: Vec<GateRow>,
-}
+/// What closing heads and training on does to the score of a subject; the base is the model before it was trained on.
+pub type Gates = Results<GateRow>;
 
 /// Share of the heads with gates that stay, in percent.
-pub fn percent(row: &GateRow) -> f64 {
-    100.0 * row.kept as f64 / row.heads as f64
+pub fn share(row: &GateRow) -> f64 {
+    percent(row.kept, row.heads)
 }
 
 /// Heads that stay.
@@ -41,15 +30,15 @@ pub fn by_layer(row: &GateRow) -> BTreeMap<(Attention, usize), usize> {
 }
 
 impl Gates {
-    /// Reads a file of `train-gates`.
-    pub fn read(mut file: ResultFile) -> Result<Self> {
-        let rows: Vec<GateRow> = file.rows(EXPERIMENT)?;
-        Ok(Self { metric: Metric::new(&rows[0].metric), base: rows[0].base_score, file, rows })
+    /// Sets of heads that have gates.
+    pub fn scopes(&self) -> Vec<Scope> {
+        let scopes: BTreeSet<Scope> = self.rows.iter().map(|row| row.attention).collect();
+        scopes.into_iter().collect()
     }
 
-    /// Sets of heads that have gates.
-    pub fn scopes(&self) -> BTreeSet<Scope> {
-        self.rows.iter().map(|row| row.attention).collect()
+    /// Whether a method made any of the models.
+    pub fn has(&self, method: Method) -> bool {
+        self.rows.iter().any(|row| row.method == method)
     }
 
     /// The rows of a method, those with most heads first; of a random one those of each seed in turn.
@@ -69,7 +58,7 @@ impl Gates {
 
     /// The model that a method made beside one of gates: with as many heads, and where these hang on the gates, of the same. Of
     /// several random ones that of the median score.
-    pub fn beside(&self, row: &GateRow, method: Method) -> Option<&GateRow> {
+    pub fn beside_with(&self, row: &GateRow, method: Method) -> Option<&GateRow> {
         let is_of = |other: &GateRow| {
             !method.hangs_on_gates() || (other.lambda, other.target) == (row.lambda, row.target)
         };
@@ -80,15 +69,14 @@ impl Gates {
     }
 
     /// What was trained, for captions: which weights, for how long.
-    pub fn recipe(&self) -> Vec<String> {
-        let part = self.file.text("train").map(|part| match part {
-            "encoder" => "the encoder is trained on, the decoder is frozen".to_owned(),
-            _ => "all weights are trained on".to_owned(),
-        });
-        let epochs = self.file.number("epochs").map(|epochs| format!("for {epochs} epochs, each model once"));
-        part.into_iter()
-            .map(|part| epochs.iter().fold(part, |part, epochs| format!("{part}, {epochs}")))
-            .collect()
+    pub fn recipe(&self) -> Option<String> {
+        let part = match self.file.text("train")? {
+            "encoder" => "the encoder is trained on, the decoder is frozen",
+            _ => "all weights are trained on",
+        };
+        let epochs =
+            self.file.number("epochs").map(|epochs| format!(", for {epochs} epochs, each model once"));
+        Some(part.to_owned() + &epochs.unwrap_or_default())
     }
 }
 
@@ -106,7 +94,7 @@ impl Film {
     /// Reads a file of `gate-film`: of its models the one whose gates are closed most in the end.
     pub fn read(mut file: ResultFile) -> Result<Self> {
         let mut films: BTreeMap<(Scope, String), BTreeMap<usize, Vec<GateFilmRow>>> = BTreeMap::new();
-        for row in file.rows::<GateFilmRow>(FILM)? {
+        for row in file.rows::<GateFilmRow>()? {
             films.entry((row.gates, row.point.clone())).or_default().entry(row.epoch).or_default().push(row);
         }
         let open = |epochs: &BTreeMap<usize, Vec<GateFilmRow>>| {
@@ -119,8 +107,7 @@ impl Film {
 
     /// Attention types that have gates.
     pub fn attentions(&self) -> Vec<Attention> {
-        let has = |attention: &Attention| self.epochs.iter().flatten().any(|row| row.attention == *attention);
-        Attention::ALL.into_iter().filter(has).collect()
+        each_type(self.epochs.iter().flatten().map(|row| row.attention))
     }
 
     /// How many gates are expected to be open after each epoch.

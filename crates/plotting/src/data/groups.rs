@@ -1,16 +1,9 @@
-//! Which heads matter for which segments: accuracies by group of segments, such as the paradigms of BLiMP.
-//!
-//! Warstadt et al. (2020), <https://aclanthology.org/2020.tacl-1.25>, whose 67 paradigms are minimal pairs of one phenomenon
-//! each. The paper has no such table.
+//! Which heads matter for which segments: a sweep by group of segments, which its signature names.
 use anyhow::{Result, bail};
 use records::{AblationRow, Head};
+use significance::{Group, groups};
 use stats::Segments;
-use stats::adjust::holm;
-use stats::bootstrap::Interval;
 use stats::classification::{ClassificationMetric, Outcome};
-use stats::correlation::spearman;
-use stats::mcnemar::mid_p;
-use stats::proportion::wilson;
 
 use super::segments::stored;
 use super::sweep::Sweep;
@@ -22,44 +15,6 @@ pub struct Groups {
     pub sweep: Sweep,
     pub heads: Vec<Head>,
     pub groups: Vec<Group>,
-}
-
-/// Some neighbouring segments of the split.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Group {
-    pub name: String,
-    pub segments: usize,
-    pub right: usize,
-    pub changes: Vec<Change>,
-}
-
-/// What masking one head does to one group.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Change {
-    /// Accuracy without the head minus that of the intact model, in percentage points.
-    pub delta: f64,
-    /// Mid-p of McNemar's test on the segments of the group, adjusted by Holm for all heads and groups, 0 to 1.
-    pub p_adjusted: f64,
-}
-
-impl Group {
-    /// Accuracy of the intact model, in percent.
-    pub fn accuracy(&self) -> f64 {
-        100.0 * self.right as f64 / self.segments as f64
-    }
-
-    /// Its 95 % interval, in percent.
-    pub fn interval(&self) -> Interval {
-        let Interval { low, high } = wilson(self.right, self.segments);
-        Interval { low: 100.0 * low, high: 100.0 * high }
-    }
-
-    /// How far the same heads matter as for another group: Spearman's rho of the changes; absent where all heads change
-    /// nothing, or are fewer than three.
-    pub fn likeness(&self, other: &Self) -> Option<f64> {
-        let deltas = |group: &Self| group.changes.iter().map(|change| change.delta).collect::<Vec<_>>();
-        spearman(&deltas(self), &deltas(other)).ok().map(|found| found.coefficient)
-    }
 }
 
 impl Groups {
@@ -74,7 +29,7 @@ impl Groups {
             Segments::Classes(outcomes, ClassificationMetric::Accuracy) => Ok(outcomes),
             _ => Err(none()),
         };
-        let (base, masked) = stored(&sweep.file, &sweep.rows, none)?;
+        let (base, masked) = stored(&sweep, none)?;
         let base = choices(base)?;
         let of_head = |(row, segments): (&AblationRow, _)| Ok((row.head_id(), choices(segments)?));
         let mut heads: Vec<(Head, Vec<Outcome>)> =
@@ -86,110 +41,5 @@ impl Groups {
             bail!("the groups of `{}` have {sum} segments, but there are {}", path.display(), base.len());
         };
         Ok(Self { sweep, heads, groups })
-    }
-}
-
-/// Tests each head on each group; `None` if the groups do not have as many segments as there are.
-fn groups(named: &[(String, usize)], base: &[Outcome], heads: &[Vec<Outcome>]) -> Option<Vec<Group>> {
-    let mut first = 0_usize;
-    let mut groups = Vec::new();
-    let mut p_values = Vec::new();
-    for (name, segments) in named {
-        let range = first..first.checked_add(*segments)?;
-        let base = base.get(range.clone())?;
-        let mut changes = Vec::new();
-        for head in heads {
-            let (lost, won) = exchanged(base, head.get(range.clone())?);
-            let delta = 100.0 * (won as f64 - lost as f64) / *segments as f64;
-            p_values.push(mid_p(lost, won));
-            changes.push(Change { delta, p_adjusted: 1.0 });
-        }
-        let right = base.iter().filter(|outcome| outcome.is_right()).count();
-        groups.push(Group { name: name.clone(), segments: *segments, right, changes });
-        first = range.end;
-    }
-    let changes = groups.iter_mut().flat_map(|group| &mut group.changes);
-    changes.zip(holm(&p_values)).for_each(|(change, adjusted)| change.p_adjusted = adjusted);
-    (first == base.len()).then_some(groups)
-}
-
-/// Segments that the base alone has right, and those that the variant alone has.
-fn exchanged(base: &[Outcome], variant: &[Outcome]) -> (usize, usize) {
-    let only = |left: &[Outcome], right: &[Outcome]| {
-        left.iter().zip(right).filter(|(left, right)| left.is_right() && !right.is_right()).count()
-    };
-    (only(base, variant), only(variant, base))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn outcomes(right: &[bool]) -> Vec<Outcome> {
-        right.iter().map(|&right| Outcome { gold: 0, predicted: usize::from(!right) }).collect()
-    }
-
-    fn named(sizes: &[usize]) -> Vec<(String, usize)> {
-        sizes.iter().map(|&segments| ("islands".to_owned(), segments)).collect()
-    }
-
-    /// Groups of 20, 16 and 12 segments, of which the intact model has 20, 15 and 2 right; eight heads. The second spoils 16
-    /// and 12 of the first two and both of the last, the third two, two and one; the seventh spoils one of the second and
-    /// mends the last.
-    fn example() -> Vec<Group> {
-        let sizes = [20, 16, 12];
-        let right = |spoilt: [usize; 3], base: [usize; 3]| {
-            let of = |group: usize| (0..sizes[group]).map(move |n| n >= spoilt[group] && n < base[group]);
-            outcomes(&(0..3).flat_map(of).collect::<Vec<_>>())
-        };
-        let intact = [20, 15, 2];
-        let variant = |head: usize| match head {
-            2 => right([16, 12, 0], intact),
-            3 => right([2, 2, 1], intact),
-            7 => right([0, 1, 0], [20, 15, 12]),
-            _ => right([0; 3], intact),
-        };
-        groups(&named(&sizes), &right([0; 3], intact), &(1..=8).map(variant).collect::<Vec<_>>()).unwrap()
-    }
-
-    /// 16 of 20 are lost and none is won: mid-p = 1 / 2^16, and the smallest of 24 after 1 / 2^16 * 24; with 12 lost it is the
-    /// next but one, since the 10 that are won are the third.
-    #[test]
-    fn each_head_is_tested_on_each_group_and_adjusted_for_all() {
-        let groups = example();
-        for (group, head, delta, p_adjusted) in [
-            (0, 1, -80.0, 24.0 / 65536.0),
-            (1, 1, -75.0, 23.0 / 4096.0),
-            (2, 6, 1000.0 / 12.0, 22.0 / 1024.0),
-        ] {
-            let found = groups[group].changes[head];
-            assert!((found.delta - delta).abs() < 1e-12, "{found:?}");
-            assert!((found.p_adjusted - p_adjusted).abs() < 1e-12, "{found:?}");
-        }
-        assert_eq!(groups[0].changes[0], Change { delta: 0.0, p_adjusted: 1.0 });
-        assert_eq!((groups[1].right, groups[1].accuracy()), (15, 93.75));
-    }
-
-    #[test]
-    fn groups_that_are_not_the_segments_are_refused() {
-        let base = outcomes(&[true; 5]);
-        for sizes in [&[3, 1][..], &[3, 3], &[usize::MAX, 3], &[5, usize::MAX]] {
-            assert_eq!(groups(&named(sizes), &base, &[]), None, "{sizes:?}");
-        }
-        assert_eq!(groups(&named(&[3, 2]), &base, &[]).map(|groups| groups.len()), Some(2));
-    }
-
-    /// Ranks of the changes of heads 2, 3, 7 and of the five others, which are 0, less their mean of 4.5: -3.5, -2.5, 1, 1 in
-    /// the first group; -3.5, -2.5, -1.5, 1.5 in the second; 0, -3.5, 3.5, 0 in the third. The first two have a covariance of
-    /// 24.5 and variances of 24.5 and 32, the outer two 12.25 and 24.5 on both sides.
-    #[test]
-    fn groups_are_alike_where_the_same_heads_matter() {
-        let groups = example();
-        for (other, expected) in [(1, 0.875), (2, 0.5)] {
-            let found = groups[0].likeness(&groups[other]).unwrap();
-            assert!((found - expected).abs() < 1e-12, "{found}");
-        }
-        let none = Group { changes: vec![Change { delta: 0.0, p_adjusted: 1.0 }; 8], ..groups[0].clone() };
-        assert_eq!(none.likeness(&groups[1]), None);
     }
 }

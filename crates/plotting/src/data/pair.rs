@@ -6,13 +6,11 @@ use anyhow::{Context as _, Result, bail};
 use records::{Attention, CorrelationRow, Head, Scope};
 use stats::correlation::pearson;
 
-use super::sweep::{self, Sweep};
+use super::Results;
+use super::sweep::Sweep;
 use crate::error::{alone, no_results};
-use crate::origin::{data_parts, name};
-use crate::source::{ResultFile, Source, is_plain_name};
-
-/// The experiment whose results these are.
-pub const EXPERIMENT: &str = "cross-domain";
+use crate::origin::Beside;
+use crate::source::{ResultFile, Source, experiment, is_plain_name};
 
 /// How far r may be from that of the same scores in another order.
 const ROUNDING: f64 = 1e-9;
@@ -34,9 +32,9 @@ impl Pair {
     /// their second split, or all.
     pub fn files(source: &Source, against: Option<&str>) -> Result<Vec<ResultFile>> {
         let Source::Subject { subject, results, .. } = source else {
-            return Ok(vec![source.one(EXPERIMENT)?]);
+            return Ok(vec![source.one(experiment::PAIR)?]);
         };
-        let (all, folder) = (source.all(EXPERIMENT)?, results.join(subject));
+        let (all, folder) = (source.all(experiment::PAIR)?, results.join(subject));
         let folder = folder.display();
         if all.is_empty() {
             let command = format!("cross-domain experiments/{subject}.toml");
@@ -52,15 +50,15 @@ impl Pair {
     }
 
     /// Reads the comparison and both sweeps, which must be of one run.
-    pub fn read(mut file: ResultFile, results: &Path) -> Result<Self> {
-        let mut rows: Vec<CorrelationRow> = file.rows(EXPERIMENT)?;
+    pub fn read(file: ResultFile, results: &Path) -> Result<Self> {
+        let Results::<CorrelationRow> { file, mut rows } = Results::read(file)?;
         let Some(splits) = splits(&file) else {
             let command = format!("cross-domain experiments/{}.toml", file.subject);
             let fault =
                 format!("does not name two splits in its signature: make both again with `{command}`");
             return Err(alone(&file.path, &fault));
         };
-        let file = file.with_standard(&format!("{EXPERIMENT}-{}-{}", splits[0], splits[1]));
+        let file = file.with_standard(&format!("{}-{}-{}", experiment::PAIR, splits[0], splits[1]));
         let sweeps = [sweep_on(&file, results, &splits[0])?, sweep_on(&file, results, &splits[1])?];
         let points = points(&file, &sweeps)?;
         rows.iter().try_for_each(|row| check(&file, &sweeps, &points, row))?;
@@ -74,9 +72,13 @@ impl Pair {
 
     /// Subject and splits as a reader should see them.
     pub fn title(&self) -> String {
-        let splits = self.splits.join(" and ");
-        let data = data_parts(Some(&splits), self.file.limit());
-        std::iter::once(name(&self.file.subject)).chain(data).collect::<Vec<_>>().join(", ")
+        let data = self.file.data(Some(&self.splits.join(" and ")));
+        format!("{}, {}", self.file.shown_subject(), data.join(", "))
+    }
+
+    /// What of the paper they stand beside.
+    pub fn beside(&self) -> Option<Beside> {
+        self.sweeps[0].beside(&self.sweeps[0].attentions())
     }
 }
 
@@ -89,7 +91,7 @@ pub fn splits(file: &ResultFile) -> Option<[String; 2]> {
 /// Reads the sweep on a split: beside the comparison or, where that is elsewhere, among the results of its subject.
 fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
     let limit = file.limit().map_or(String::new(), |limit| format!("-first-{limit}"));
-    let stems = [sweep::EXPERIMENT.to_owned() + &limit, format!("{}-{split}{limit}", sweep::EXPERIMENT)];
+    let stems = [format!("{}{limit}", experiment::SWEEP), format!("{}-{split}{limit}", experiment::SWEEP)];
     let beside = file.path.with_file_name("");
     let elsewhere = is_plain_name(&file.subject).then(|| results.join(&file.subject));
     for folder in [Some(beside.clone()), elsewhere].into_iter().flatten() {
@@ -98,13 +100,13 @@ fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
             if !path.exists() {
                 continue;
             }
-            let found = ResultFile::of(path, &file.subject, sweep::EXPERIMENT)?;
+            let found = ResultFile::of(path, &file.subject, experiment::SWEEP)?;
             if is_named || found.split() == Some(split) {
-                return Sweep::read(found, sweep::EXPERIMENT);
+                return Sweep::read(found);
             }
         }
     }
-    Err(no_results(&beside.join(format!("{}.csv", stems[1])), EXPERIMENT, &file.subject))
+    Err(no_results(&beside.join(format!("{}.csv", stems[1])), experiment::PAIR, &file.subject))
 }
 
 /// Both scores of every head; each head must be in both sweeps.
@@ -133,38 +135,37 @@ fn check(
     row: &CorrelationRow,
 ) -> Result<()> {
     let is_of = |attention: &Attention| [Scope::All, Scope::One(*attention)].contains(&row.attention);
-    let (x, y): (Vec<f64>, Vec<f64>) =
-        points.iter().filter(|(attention, _)| is_of(attention)).map(|(_, [x, y])| (*x, *y)).unzip();
+    let own = points.iter().filter(|(attention, _)| is_of(attention));
+    let (x, y): (Vec<f64>, Vec<f64>) = own.map(|(_, [x, y])| (*x, *y)).unzip();
     let r = match pearson(&x, &y) {
         Err(stats::Error::NoSpread | stats::Error::TooFew) => None,
-        found => Some(
-            found
-                .with_context(|| format!("cannot compare the numbers of `{}`", file.path.display()))?
-                .coefficient,
-        ),
+        found => {
+            let what = || format!("cannot compare the numbers of `{}`", file.path.display());
+            Some(found.with_context(what)?.coefficient)
+        }
     };
-    let is_same =
-        row.pearson.zip(r).map_or(row.pearson == r, |(here, there)| (here - there).abs() <= ROUNDING);
-    let names = sweeps.each_ref().map(|sweep| format!("`{}`", sweep.file.path.display()));
-    let both = names.join(" and ");
-    let metrics = sweeps.each_ref().map(|sweep| format!("`{}`", sweep.metric.name()));
-    let metric = format!("`{}`", row.metric);
-    let number = |number: f64| number.to_string();
-    let shown = |r: Option<f64>| r.map_or("undefined".to_owned(), number);
+    let is_near = row.pearson.zip(r).is_some_and(|(here, there)| (here - there).abs() <= ROUNDING);
+    let shown = |r: Option<f64>| r.map_or("undefined".to_owned(), |r| r.to_string());
+    let expected_r = shown(if is_near { row.pearson } else { r });
+    let [first, second] = sweeps.each_ref().map(|sweep| format!("`{}`", sweep.file.path.display()));
+    let both = format!("{first} and {second}");
+    let metrics = [&row.metric, &sweeps[0].rows[0].metric, &sweeps[1].rows[0].metric];
+    let [metric, first_metric, second_metric] = metrics.map(|name| format!("`{name}`"));
+    let [x_base, y_base] = sweeps.each_ref().map(|sweep| sweep.base().to_string());
     // what the row has and what it should have, by the file that says so
     let pairs = [
-        (&names[0], "metric", metric.clone(), metrics[0].clone()),
-        (&names[1], "metric", metric, metrics[1].clone()),
-        (&names[0], "first_base_score", number(row.first_base_score), number(sweeps[0].base)),
-        (&names[1], "second_base_score", number(row.second_base_score), number(sweeps[1].base)),
+        (&first, "metric", metric.clone(), first_metric),
+        (&second, "metric", metric, second_metric),
+        (&first, "first_base_score", row.first_base_score.to_string(), x_base),
+        (&second, "second_base_score", row.second_base_score.to_string(), y_base),
         (&both, "heads", row.heads.to_string(), x.len().to_string()),
-        (&both, "pearson", shown(row.pearson), if is_same { shown(row.pearson) } else { shown(r) }),
+        (&both, "pearson", shown(row.pearson), expected_r),
     ];
     let Some((there, column, found, expected)) = pairs.into_iter().find(|(_, _, here, there)| here != there)
     else {
         return Ok(());
     };
-    let command = format!("{EXPERIMENT} experiments/{}.toml", file.subject);
+    let command = format!("{} experiments/{}.toml", experiment::PAIR, file.subject);
     let difference = format!("{column} of {} is {found} but {expected} there", row.attention);
     Err(alone(&file.path, &format!("does not go with {there}: {difference}: make it again with `{command}`")))
 }

@@ -6,18 +6,13 @@ use records::check::check_rows;
 use records::{Attention, Head, Identity, Order, PruningRow, Scope, TestedRow};
 
 use super::same::{Entry, difference, model_entries};
+use super::{Results, each_type, percent};
 use crate::error::{Fault, LeftOut, alone};
 use crate::judge::{Criterion, Judge, Which};
 use crate::origin::Beside;
 use crate::paper::Share;
-use crate::source::ResultFile;
+use crate::source::{ResultFile, experiment};
 use crate::words::Metric;
-
-/// The experiment whose results these are.
-pub const EXPERIMENT: &str = "iterative-prune";
-
-/// The experiment that adds curves, where it was run.
-const SEARCH: &str = "joint-search";
 
 /// Which curve of a scope and an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,10 +77,8 @@ pub struct Tolerable {
 /// What masking more and more heads does to the score of a subject.
 #[derive(Debug, Clone)]
 pub struct Pruning {
-    pub file: ResultFile,
-    pub metric: Metric,
-    /// Score of the intact model, in the unit of the metric.
-    pub base: f64,
+    /// All rows.
+    pub results: Results<PruningRow>,
     pub series: Vec<Series>,
     pub floors: BTreeMap<Scope, PruningRow>,
 }
@@ -93,24 +86,22 @@ pub struct Pruning {
 impl Pruning {
     /// Reads a file of `iterative-prune` and, where it is there, that of `joint-search` beside it, which is left out if it
     /// is of another model or test set.
-    pub fn read(mut file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
-        let rows: Vec<PruningRow> = file.rows(EXPERIMENT)?;
-        let search = file.path.with_file_name(file.stem(SEARCH) + ".csv");
-        let found = if search.exists() {
-            let searched = ResultFile::of(search, &file.subject, SEARCH);
-            left_out.keep(searched.and_then(|search| searched_rows(&file, &rows, search)))?
-        } else {
-            None
-        };
-        Ok(Self::new(file, rows.into_iter().chain(found.unwrap_or_default()).collect()))
+    pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
+        let mut results = Results::read(file)?;
+        let search = results.file.path.with_file_name(results.file.stem(experiment::SEARCH) + ".csv");
+        if search.exists() {
+            let search = ResultFile::of(search, &results.file.subject, experiment::SEARCH);
+            let found = left_out.keep(search.and_then(|search| searched_rows(&results, search)))?;
+            results.rows.extend(found.unwrap_or_default());
+        }
+        Ok(Self::of(results))
     }
 
-    /// Of rows of one run, of which there is at least one.
-    pub fn new(file: ResultFile, rows: Vec<PruningRow>) -> Self {
-        let (metric, base) = (Metric::new(&rows[0].metric), rows[0].base_score);
+    /// The curves of one run.
+    pub fn of(results: Results<PruningRow>) -> Self {
         let mut runs: BTreeMap<(CurveId, Option<u64>), Vec<PruningRow>> = BTreeMap::new();
         let mut floors = BTreeMap::new();
-        for row in rows {
+        for row in results.rows.iter().cloned() {
             let curve = CurveId { scope: row.attention, order: row.order, is_complement: row.complement };
             if row.order == Order::Floor {
                 floors.insert(row.attention, row);
@@ -126,11 +117,11 @@ impl Pruning {
                 None => series.push(Series { curve, runs: vec![steps] }),
             }
         }
-        Self { file, metric, base, series, floors }
+        Self { results, series, floors }
     }
 
     /// The curves over these heads.
-    pub fn of(&self, scope: Scope) -> Result<Vec<&Series>> {
+    pub fn over(&self, scope: Scope) -> Result<Vec<&Series>> {
         let found: Vec<_> = self.series.iter().filter(|series| series.curve.scope == scope).collect();
         if found.is_empty() { self.no_rows(scope.name()) } else { Ok(found) }
     }
@@ -151,7 +142,7 @@ impl Pruning {
     fn no_rows<T>(&self, asked: &str) -> Result<T> {
         let mut present: Vec<_> = self.series.iter().map(|series| series.curve.scope.name()).collect();
         present.dedup();
-        let (path, present) = (self.file.path.display(), present.join(", "));
+        let (path, present) = (self.results.file.path.display(), present.join(", "));
         Err(Fault::Asked(format!("no rows for attention type {asked}: `{path}` has {present}")).into())
     }
 
@@ -166,10 +157,6 @@ impl Pruning {
         self.series.iter().find(|other| other.curve == curve)
     }
 
-    fn rows(&self) -> impl Iterator<Item = &PruningRow> {
-        self.series.iter().flat_map(|series| &series.runs).flatten().chain(self.floors.values())
-    }
-
     /// Attention types that the rows name, as a scope or among the masked heads.
     fn attentions(&self) -> Vec<Attention> {
         let named = |row: &PruningRow| {
@@ -177,13 +164,12 @@ impl Pruning {
             let heads = Head::list(&row.masked_heads).unwrap_or_default();
             heads.into_iter().map(|head| head.attention).chain(scope).collect::<Vec<_>>()
         };
-        let found: Vec<_> = self.rows().flat_map(named).collect();
-        Attention::ALL.into_iter().filter(|attention| found.contains(attention)).collect()
+        each_type(self.results.rows.iter().flat_map(named))
     }
 
     /// What of the paper the curves stand beside.
     pub fn beside(&self) -> Option<Beside> {
-        self.file.beside(self.metric.name(), &self.attentions())
+        self.results.beside(&self.attentions())
     }
 
     /// The paper's share of the model that they stand beside.
@@ -194,45 +180,32 @@ impl Pruning {
 
     /// Whether a step of a model whose only attention type is `self` has no attention left.
     pub fn has_blind_step(&self) -> bool {
-        self.attentions() == [Attention::SelfAttention] && self.rows().any(|row| row.masked == row.heads)
+        let is_blind = |row: &PruningRow| row.masked == row.heads;
+        self.attentions() == [Attention::SelfAttention] && self.results.rows.iter().any(is_blind)
     }
 
     /// The share of all heads that can go by importance, if it was measured and tested.
     pub fn tolerable(&self, criterion: Criterion) -> Option<Tolerable> {
-        self.find(Scope::All, Order::Importance)?.tolerable(self.judge(criterion))
-    }
-
-    /// What decides whether heads can go.
-    pub fn judge(&self, criterion: Criterion) -> Judge {
-        Judge::new(&self.metric, &self.file, criterion)
-    }
-
-    /// `base BLEU 36.05`.
-    pub fn base_line(&self) -> String {
-        format!("base {}", self.metric.described(self.base))
+        self.find(Scope::All, Order::Importance)?.tolerable(self.results.judge(criterion))
     }
 }
 
 /// The rows of a search over the same heads of the same model on the same test set.
-fn searched_rows(file: &ResultFile, rows: &[PruningRow], mut search: ResultFile) -> Result<Vec<PruningRow>> {
-    let found: Vec<PruningRow> = search.rows(SEARCH)?;
-    let signed = file.identity().zip(search.identity());
-    let signed = signed.and_then(|(one, other)| difference([one, other], &[model_entries, step_entries]));
-    let both: Vec<_> = rows.iter().chain(&found).cloned().collect();
-    let mixed = match check_rows(&search.path, &both) {
+fn searched_rows(pruning: &Results<PruningRow>, search: ResultFile) -> Result<Vec<PruningRow>> {
+    let (file, search) = (&pruning.file, Results::<PruningRow>::read(search)?);
+    let difference = difference(file, &search.file, &[model_entries, step_entries]);
+    let both: Vec<_> = pruning.rows.iter().chain(&search.rows).cloned().collect();
+    let mixed = match check_rows(&search.file.path, &both) {
         Err(records::Error::Mixed { column, expected, found, .. }) => {
-            Some((column.to_owned(), found, expected))
+            Some(format!("{column} is {found} but {expected} there"))
         }
         checked => checked.map(|()| None)?,
     };
-    let Some((entry, here, expected)) = signed.or(mixed) else { return Ok(found) };
-    let (there, subject) = (file.path.display(), &file.subject);
-    let command = format!("iterative-prune --search <method> experiments/{subject}.toml");
-    let difference = format!("{entry} is {here} but {expected} there");
-    Err(alone(
-        &search.path,
-        &format!("does not go with `{there}`: {difference}: make it again with `{command}`"),
-    ))
+    let Some(difference) = difference.or(mixed) else { return Ok(search.rows) };
+    let command = format!("iterative-prune --search <method> experiments/{}.toml", file.subject);
+    let fault =
+        format!("does not go with `{}`: {difference}: make it again with `{command}`", file.path.display());
+    Err(alone(&search.file.path, &fault))
 }
 
 /// Which heads may be masked, and how.
@@ -242,8 +215,8 @@ fn step_entries(identity: &Identity) -> Vec<Entry> {
 }
 
 /// Share of the heads that a row masks, in percent.
-pub fn percent(row: &PruningRow) -> f64 {
-    100.0 * row.masked as f64 / row.heads as f64
+pub fn share(row: &PruningRow) -> f64 {
+    percent(row.masked, row.heads)
 }
 
 /// The steps before the first one that is missing. Without heads masked all curves are equal, so the first may be that of
@@ -265,7 +238,7 @@ fn removable(steps: &[PruningRow], judge: Judge, which: Which) -> Option<Removab
     let last = accepted.clone().last();
     let next = steps.get(accepted.count());
     Some(Removable {
-        percent: last.map_or(0.0, percent),
+        percent: last.map_or(0.0, share),
         range: None,
         change: Some(last.map_or(Change::default(), Change::of)),
         is_open: last.is_none_or(|last| last.masked < last.heads)
@@ -307,10 +280,10 @@ impl Series {
         let [steps] = &self.runs[..] else { return None };
         let low = self.removable(judge, Which::ShownSafe)?.percent;
         let before = |gain: &dyn Fn(&PruningRow) -> f64| {
-            let margin = |row: &PruningRow| row.base_score.abs() * judge.margin_percent() / 100.0;
+            let margin = |row: &PruningRow| row.base_score.abs() * judge.margin_percent / 100.0;
             let kept =
                 without_gap(steps).iter().take_while(|row| row.masked == 0 || gain(row) >= -margin(row));
-            kept.last().map_or(0.0, percent)
+            kept.last().map_or(0.0, share)
         };
         let most = |row: &PruningRow| {
             let ends = row.delta_low.zip(row.delta_high).map(|(low, high)| [low, high]);
@@ -320,16 +293,16 @@ impl Series {
         Some(Tolerable { percent: before(&|row| row.difference(None).gain), low, high: before(&most) })
     }
 
-    /// Share and score of the step nearest to `share`, in percent and in the unit of the metric, if one lies within `gap` of
+    /// Share and score of the step nearest to `percent` and in the unit of the metric, if one lies within `gap` of
     /// it; of several runs the median score at the same step.
-    pub fn score_at(&self, share: f64, gap: f64) -> Option<(f64, f64)> {
-        let distance = |row: &PruningRow| (percent(row) - share).abs();
+    pub fn score_at(&self, percent: f64, gap: f64) -> Option<(f64, f64)> {
+        let distance = |row: &PruningRow| (share(row) - percent).abs();
         let rows = || self.runs.iter().flatten().filter(|row| distance(row) <= gap);
         let nearest = rows().min_by(|left, right| distance(left).total_cmp(&distance(right)))?;
         let mut scores: Vec<_> =
             rows().filter(|row| row.masked == nearest.masked).map(|row| row.score).collect();
         scores.sort_by(f64::total_cmp);
-        Some((percent(nearest), median(&scores)?))
+        Some((share(nearest), median(&scores)?))
     }
 }
 
@@ -339,12 +312,6 @@ fn median(sorted: &[f64]) -> Option<f64> {
     let upper = sorted.get(middle)?;
     let lower = if sorted.len() % 2 == 1 { upper } else { &sorted[middle - 1] };
     Some((lower + upper) / 2.0)
-}
-
-/// The ends of the 95 % interval of a row's score, if it was tested.
-pub fn interval(row: &impl TestedRow) -> Option<(f64, f64)> {
-    let tests = row.tests();
-    Some((tests.base_score + tests.delta_low?, tests.base_score + tests.delta_high?))
 }
 
 #[cfg(test)]

@@ -5,13 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use records::{PruningRow, RetrainedRow, Scope};
 
-use super::pruning::{self, Pruning, Series};
+use super::Results;
+use super::pruning::{Pruning, Series};
 use super::same::{model_entries, same_model};
 use crate::error::{LeftOut, alone};
-use crate::source::ResultFile;
-
-/// The experiment whose results these are.
-pub const EXPERIMENT: &str = "prune-and-retrain";
+use crate::source::{ResultFile, experiment};
 
 /// The curves after training and, where they are there, those of the model as it was.
 #[derive(Debug)]
@@ -25,30 +23,38 @@ pub struct Retrained {
 impl Retrained {
     /// Reads a file of `prune-and-retrain` and that of `iterative-prune` beside it, which is left out if it is of another model
     /// or test set, and each of its curves that masks other heads at the same step.
-    pub fn read(mut file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
-        let rows: Vec<RetrainedRow> = file.rows(EXPERIMENT)?;
+    pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
+        let Results::<RetrainedRow> { file, rows } = Results::read(file)?;
         let before =
-            same_model(&file, &file.stem(pruning::EXPERIMENT), pruning::EXPERIMENT, &[model_entries]);
+            same_model(&file, &file.stem(experiment::PRUNING), experiment::PRUNING, &[model_entries]);
         let before = before.and_then(|file| file.map(|file| Pruning::read(file, left_out)).transpose());
         let mut before = left_out.keep(before)?.flatten();
         let updates = rows.iter().map(|row| row.updates).max().unwrap_or_default();
-        let after = Pruning::new(file, rows.iter().map(PruningRow::from).collect());
+        let after = Pruning::of(Results { file, rows: rows.iter().map(PruningRow::from).collect() });
         if let Some(before) = &mut before {
             let (same, others) =
                 std::mem::take(&mut before.series).into_iter().partition(|own| has_same_heads(own, &after));
             before.series = same;
             if !others.is_empty() {
-                let fault =
-                    format!("masks other heads than `{}` at the same steps", after.file.path.display());
-                left_out.keep::<()>(Err(alone(&before.file.path, &fault)))?;
+                let fault = format!(
+                    "masks other heads than `{}` at the same steps",
+                    after.results.file.path.display()
+                );
+                left_out.keep::<()>(Err(alone(&before.results.file.path, &fault)))?;
             }
         }
         Ok(Self { after, before, updates })
     }
 
+    /// The same curve of the model as it was.
+    pub fn untrained(&self, series: &Series) -> Option<&Series> {
+        self.before.as_ref()?.series.iter().find(|other| other.curve == series.curve)
+    }
+
     /// Sets of heads that can be closed.
-    pub fn scopes(&self) -> BTreeSet<Scope> {
-        self.after.series.iter().map(|series| series.curve.scope).collect()
+    pub fn scopes(&self) -> Vec<Scope> {
+        let scopes: BTreeSet<Scope> = self.after.series.iter().map(|series| series.curve.scope).collect();
+        scopes.into_iter().collect()
     }
 }
 

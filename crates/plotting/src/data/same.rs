@@ -38,26 +38,26 @@ pub fn same_model(
         return Ok(None);
     }
     let own = ResultFile::of(path, &file.subject, experiment)?;
-    let signed = file.identity().zip(own.identity());
-    match signed.and_then(|(one, other)| difference([one, other], entries)) {
+    match difference(file, &own, entries) {
         None => Ok(Some(own)),
-        Some((entry, here, expected)) => {
-            let there = file.path.display();
-            let fault = format!("does not go with `{there}`: {entry} is {here} but {expected} there");
+        Some(difference) => {
+            let fault = format!("does not go with `{}`: {difference}", file.path.display());
             Err(alone(&own.path, &fault))
         }
     }
 }
 
-/// The first of these entries of two signatures that should be the same and is not, with the values in the second and in the
-/// first. What one of the two does not name is not compared.
+/// The first of these entries of two signatures that should be the same and is not, as a sentence on the second file. What one
+/// of the two does not name is not compared.
 pub fn difference(
-    [first, second]: [&Identity; 2],
+    first: &ResultFile,
+    second: &ResultFile,
     entries: &[fn(&Identity) -> Vec<Entry>],
-) -> Option<(String, String, String)> {
+) -> Option<String> {
+    let (first, second) = (first.identity()?, second.identity()?);
     let both = entries.iter().flat_map(|entries| entries(first).into_iter().zip(entries(second)));
     both.into_iter().find_map(|((entry, expected), (_, found))| {
         let (expected, found) = (expected?, found?);
-        (expected != found).then_some((entry.to_owned(), found, expected))
+        (expected != found).then(|| format!("{entry} is {found} but {expected} there"))
     })
 }

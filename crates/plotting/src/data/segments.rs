@@ -10,9 +10,9 @@ use stats::classification::Outcome;
 use stats::nats::NatsStatistics;
 use stats::{Direction, Segments};
 
+use super::Results;
 use super::sweep::Sweep;
 use crate::error::alone;
-use crate::source::ResultFile;
 use crate::words::{Metric, signed};
 
 /// As many segments of a head are named.
@@ -32,17 +32,16 @@ pub struct SegmentChange {
 /// For each head the segments that change most, those that get worse first where two change alike.
 pub fn most_changed(sweep: &Sweep) -> Result<BTreeMap<Head, Vec<SegmentChange>>> {
     let none = || alone(&sweep.file.path, "has no statistics of its segments beside it");
-    let (base, masked) = stored(&sweep.file, &sweep.rows, none)?;
-    let heads = sweep.rows.iter().map(AblationRow::head_id);
-    let of = |(head, masked): (Head, Segments)| (head, largest(changes(&base, &masked, &sweep.metric)));
-    Ok(heads.zip(masked).map(of).collect())
+    let (base, masked) = stored(sweep, none)?;
+    let metric = sweep.metric();
+    let of = |(row, masked): (&AblationRow, _)| (row.head_id(), largest(changes(&base, &masked, &metric)));
+    Ok(sweep.rows.iter().zip(masked).map(of).collect())
 }
 
 /// What is stored of the segments beside a file: of the model that its rows are compared with, and of each row; `none` is the
 /// error where nothing is.
 pub fn stored<R: Row>(
-    file: &ResultFile,
-    rows: &[R],
+    Results { file, rows }: &Results<R>,
     none: impl Fn() -> Error,
 ) -> Result<(Segments, Vec<Segments>)> {
     let path = &file.path;

@@ -1,18 +1,21 @@
 //! All that was measured on one subject.
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use records::{BASE, Blocks};
+use records::{BASE, Blocks, Head};
 
-use super::best_heads::{self as chosen, BestHeads};
-use super::dynamics::{self, Dynamics};
-use super::functions::{self, Functions};
-use super::gates::{self, Gates};
+use super::best_heads::BestHeads;
+use super::dynamics::Dynamics;
+use super::functions::{Functions, Relevance};
+use super::gates::Gates;
+use super::importance::Importance;
 use super::pair::{self, Pair};
-use super::pruning::{self, Pruning};
-use super::sweep::{self, Sweep};
+use super::pruning::Pruning;
+use super::segments::{self, SegmentChange};
+use super::sweep::Sweep;
 use crate::error::LeftOut;
-use crate::source::{ResultFile, Source};
+use crate::source::{ResultFile, Source, experiment};
 
 /// All that was measured on one subject; of best heads those that were chosen on each split.
 #[derive(Debug, Default)]
@@ -25,6 +28,12 @@ pub struct Subject {
     pub functions: Option<Functions>,
     /// A file for each set of heads with gates.
     pub gates: Vec<Gates>,
+    /// Sweeps on other splits, scores, and relevance by each set of rules: these and what changes most with a head masked are read
+    /// by [`Subject::read_heads`].
+    pub others: Vec<Sweep>,
+    pub importance: Option<Importance>,
+    pub relevance: Vec<Relevance>,
+    pub segments: BTreeMap<Head, Vec<SegmentChange>>,
     /// Nats of the intact model for each word of the text, where words were counted.
     pub nats_a_word: Option<f64>,
 }
@@ -33,45 +42,60 @@ impl Subject {
     /// Reads the standard files or, where there is none, those of the run over most segments.
     pub fn read(results: &Path, name: &str, left_out: &mut LeftOut) -> Result<Self> {
         let source = Source::subject(results, name);
-        let sweep = source.one(sweep::EXPERIMENT).and_then(|file| Sweep::read(file, sweep::EXPERIMENT));
-        let sweep = left_out.keep_if_there(sweep)?;
-        let mut best =
-            Vec::from_iter(left_out.keep_if_there(source.one(chosen::EXPERIMENT).and_then(BestHeads::read))?);
+        let one = |experiment| source.one(experiment);
+        let sweep = left_out.keep_if_there(one(experiment::SWEEP).and_then(Sweep::read))?;
+        let best = left_out.keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read))?;
+        let mut best = Vec::from_iter(best);
         for file in left_out.keep_if_there(BestHeads::largest_files(&source))?.unwrap_or_default() {
             best.extend(left_out.keep(BestHeads::read(file))?);
         }
         let mut pairs = Vec::new();
-        let compared = left_out.keep(source.all(pair::EXPERIMENT))?.unwrap_or_default();
+        let compared = left_out.keep(source.all(experiment::PAIR))?.unwrap_or_default();
         for file in ResultFile::largest(&compared, pair::splits) {
             pairs.extend(left_out.keep(Pair::read(file, results))?);
         }
-        let curves = source.one(pruning::EXPERIMENT).and_then(|file| Pruning::read(file, left_out));
+        let curves = one(experiment::PRUNING).and_then(|file| Pruning::read(file, left_out));
         let pruning = left_out.keep_if_there(curves)?;
-        let dynamics = left_out.keep_if_there(source.one(dynamics::EXPERIMENT).and_then(Dynamics::read))?;
-        let measured =
-            pruning.as_ref().map(|pruning| &pruning.file).or(sweep.as_ref().map(|sweep| &sweep.file));
-        let words = measured.filter(|file| file.is_language()).map(nats_a_word);
-        let nats_a_word = words.map_or(Ok(None), |words| left_out.keep(words))?.flatten();
-        let functions = left_out.keep_if_there(source.one(functions::FUNCTIONS).and_then(Functions::read))?;
-        let mut gated = Vec::new();
-        for file in left_out.keep(source.all(gates::EXPERIMENT))?.unwrap_or_default() {
-            gated.extend(left_out.keep(Gates::read(file))?);
+        let dynamics = left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read))?;
+        let functions = left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read))?;
+        let gates = left_out.read_all(source.all(experiment::GATES), Gates::read)?;
+        let mut subject = Self { sweep, best, pairs, pruning, dynamics, functions, gates, ..Self::default() };
+        let measured = subject.pruning.iter().map(|pruning| &pruning.results.file);
+        let measured = measured.chain(subject.sweep.iter().map(|sweep| &sweep.file)).next();
+        let words = measured.filter(|file| file.is_language()).map_or(Ok(None), nats_a_word);
+        subject.nats_a_word = left_out.keep(words)?.flatten();
+        Ok(subject)
+    }
+
+    /// Reads what else is known of each head.
+    pub fn read_heads(&mut self, source: &Source, left_out: &mut LeftOut) -> Result<()> {
+        let importance = source.one(experiment::IMPORTANCE).and_then(Importance::read);
+        self.importance = left_out.keep_if_there(importance)?;
+        let own = self.sweep.as_ref().map(|sweep| &sweep.file.path);
+        let mut others = left_out.keep(source.all(experiment::SWEEP))?.unwrap_or_default();
+        others.retain(|file| Some(&file.path) != own);
+        self.others = left_out.read_all(Ok(others), Sweep::read)?;
+        self.relevance = left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read)?;
+        if let Some(sweep) = &self.sweep {
+            self.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
         }
-        Ok(Self { sweep, best, pairs, pruning, dynamics, functions, gates: gated, nats_a_word })
+        Ok(())
     }
 
     /// Whether its scores are nats a token, and no points.
     pub fn has_nats(&self) -> bool {
-        let sweeps = self.sweep.iter().map(|sweep| &sweep.metric);
-        sweeps.chain(self.pruning.iter().map(|pruning| &pruning.metric)).any(|metric| metric.is_nats())
+        let sweeps = self.sweep.iter().map(|sweep| sweep.metric());
+        sweeps
+            .chain(self.pruning.iter().map(|pruning| pruning.results.metric()))
+            .any(|metric| metric.is_nats())
     }
 
     /// The files that were read.
     pub fn files(&self) -> impl Iterator<Item = &ResultFile> {
-        let sweeps =
-            self.sweep.iter().chain(self.best.iter().map(|best| &best.sweep)).map(|sweep| &sweep.file);
+        let sweeps = self.sweep.iter().chain(self.best.iter().map(|best| &best.sweep));
+        let sweeps = sweeps.map(|sweep| &sweep.file);
         let pairs = self.pairs.iter().map(|pair| &pair.file);
-        let curves = self.pruning.iter().map(|pruning| &pruning.file);
+        let curves = self.pruning.iter().map(|pruning| &pruning.results.file);
         let dynamics = self.dynamics.iter().map(|dynamics| &dynamics.file);
         let functions = self.functions.iter().map(|functions| &functions.file);
         let gates = self.gates.iter().map(|gates| &gates.file);

@@ -6,8 +6,8 @@ use records::Row;
 use stats::correlation::{pearson, spearman};
 
 use super::Gathered;
+use crate::data::importance::Importance;
 use crate::error::LeftOut;
-use crate::view::agreement::Importance;
 use crate::view::comparison::Pairing;
 
 /// Each two subjects that were fine-tuned from one pretrained model.
@@ -53,7 +53,7 @@ fn agreement_of(both: [&Gathered; 2]) -> Result<Option<records::CorrelationRow>>
 
 /// How the importance of the same heads agrees; nothing where one of them lacks a head.
 fn importance_of(both: [&Gathered; 2]) -> Option<[f64; 2]> {
-    let [first, second] = both.map(|gathered| gathered.importance.as_ref());
+    let [first, second] = both.map(|gathered| gathered.subject.importance.as_ref());
     let values = |found: &Importance| {
         let of = |row: &records::ImportanceRow| (row.name(), row.example_normalised);
         found.rows.iter().map(of).collect::<BTreeMap<_, _>>()

@@ -1,13 +1,10 @@
 //! The layers of a panel.
-use anyhow::Result;
-use plotters::element::{Circle, Polygon, Rectangle};
-use plotters::style::Color as _;
 use plotters::style::text_anchor::HPos;
 
-use super::axes::Plot;
+use super::axes::Plane;
+use super::canvas::{Canvas, SMALL, Spot, TextStyle, paint, points, spot, stroke, width};
 use super::layout::Place;
-use super::text::{SMALL, TextStyle, width};
-use super::{Page, UNITS_PER_INCH, marks, points, rgb, stroke, to_error};
+use super::marks::draw_mark;
 use crate::chart::{At, Cell, Color, Layer, Panel, Style};
 use crate::palette::{GREY, INK, LIGHT, WHITE, diverging, text_on};
 
@@ -17,48 +14,31 @@ const BAND: f64 = 0.18;
 const END: f64 = 7.5;
 
 /// Draws all layers from the back to the front.
-pub fn draw(page: &Page<'_>, plot: &mut Plot<'_>, panel: &Panel, place: Place) -> Result<()> {
+pub fn draw(canvas: &mut Canvas<'_>, plane: &Plane, panel: &Panel) {
+    let spots = |places: &[(f64, f64)]| places.iter().map(|&place| plane.at(place)).collect::<Vec<_>>();
     for layer in &panel.layers {
         match layer {
-            Layer::Bars(bars, color) => draw_bars(plot, bars, *color)?,
-            Layer::Line(line, style) => marks::draw_line(page, *style, on_page(plot, line))?,
-            Layer::Band(band, color) => draw_band(plot, band, *color)?,
-            Layer::Points(places, mark) => {
-                on_page(plot, places).into_iter().try_for_each(|at| marks::draw_mark(page, *mark, at))?;
+            Layer::Bars(bars, color) => bars.iter().for_each(|&[left, right, low, high]| {
+                let ((left, bottom), (right, top)) = (plane.at((left, low)), plane.at((right, high)));
+                // a white gap between neighbours
+                canvas.rectangle([(left + 1, top), (right - 2, bottom)], paint(*color, 1.0));
+            }),
+            Layer::Line(line, style) => canvas.line(&spots(line), *style),
+            Layer::Band(band, color) => {
+                let lower = band.iter().map(|&(x, low, _)| plane.at((x, low)));
+                let upper = band.iter().rev().map(|&(x, _, high)| plane.at((x, high)));
+                canvas.polygon(&lower.chain(upper).collect::<Vec<_>>(), paint(*color, BAND));
             }
-            Layer::Rule(at, style) => draw_rule(page, plot, panel, (*at, *style))?,
-            Layer::Cells(cells) => cells.iter().try_for_each(|cell| draw_cell(page, plot, cell))?,
-            Layer::Ends(ends) => draw_ends(page, plot, ends, place)?,
-            Layer::Tops(tops) => draw_tops(page, plot, tops, place)?,
-            Layer::Brackets(spans) => draw_brackets(page, plot, spans, place.top)?,
+            Layer::Points(places, mark) => {
+                spots(places).into_iter().for_each(|at| draw_mark(canvas, *mark, at));
+            }
+            Layer::Rule(at, style) => canvas.line(&spots(&rule(panel, *at)), *style),
+            Layer::Cells(cells) => cells.iter().for_each(|cell| draw_cell(canvas, plane, cell)),
+            Layer::Ends(ends) => draw_ends(canvas, plane, ends),
+            Layer::Tops(tops) => draw_tops(canvas, plane, tops),
+            Layer::Brackets(spans) => draw_brackets(canvas, plane, spans),
         }
     }
-    Ok(())
-}
-
-/// Places on the page, in units.
-fn on_page(plot: &Plot<'_>, places: &[(f64, f64)]) -> Vec<(i32, i32)> {
-    places.iter().map(|place| plot.plotting_area().map_coordinate(place)).collect()
-}
-
-fn in_points(units: i32) -> f64 {
-    f64::from(units) * 72.0 / f64::from(UNITS_PER_INCH)
-}
-
-fn draw_bars(plot: &mut Plot<'_>, bars: &[[f64; 4]], color: Color) -> Result<()> {
-    let bar = |&[left, right, low, high]: &[f64; 4]| {
-        let mut bar = Rectangle::new([(left, low), (right, high)], rgb(color).filled());
-        bar.set_margin(0, 0, 1, 2); // a white gap between neighbours
-        bar
-    };
-    plot.draw_series(bars.iter().map(bar)).map(drop).map_err(to_error)
-}
-
-fn draw_band(plot: &mut Plot<'_>, band: &[(f64, f64, f64)], color: Color) -> Result<()> {
-    let lower = band.iter().map(|&(x, low, _)| (x, low));
-    let upper = band.iter().rev().map(|&(x, _, high)| (x, high));
-    let area = Polygon::new(lower.chain(upper).collect::<Vec<_>>(), rgb(color).mix(BAND).filled());
-    plot.draw_series([area]).map(drop).map_err(to_error)
 }
 
 /// The room that layers take above the panel, below its name.
@@ -71,13 +51,9 @@ pub fn above(panel: &Panel) -> f64 {
     panel.layers.iter().map(height).fold(0.0, f64::max)
 }
 
-fn draw_rule(
-    page: &Page<'_>,
-    plot: &Plot<'_>,
-    Panel { x, y, .. }: &Panel,
-    (at, line): (At, Style),
-) -> Result<()> {
-    let ends = match at {
+/// The ends of a line across the panel.
+fn rule(Panel { x, y, .. }: &Panel, at: At) -> [(f64, f64); 2] {
+    match at {
         At::X(at) => [(at, y.low), (at, y.high)],
         At::Y(at) => [(x.low, at), (x.high, at)],
         At::Diagonal(across, up) => {
@@ -85,59 +61,66 @@ fn draw_rule(
             let to = (x.high - across).min(y.high - up);
             [from, to].map(|step| (across + step, up + step))
         }
-    };
-    marks::draw_line(page, line, on_page(plot, &ends))
+    }
 }
 
 /// A square of colour; one without a value is crossed out.
-fn draw_cell(page: &Page<'_>, plot: &mut Plot<'_>, cell: &Cell) -> Result<()> {
+fn draw_cell(canvas: &mut Canvas<'_>, plane: &Plane, cell: &Cell) {
     let (column, row) = (cell.place.0 as f64, cell.place.1 as f64);
-    let corners = [(column, row), (column + 1.0, row + 1.0)];
+    let corners = [plane.at((column, row)), plane.at((column + 1.0, row + 1.0))];
     let paper = cell.value.map_or(WHITE, diverging);
-    let square = |style| Rectangle::new(corners, style);
-    plot.draw_series([square(rgb(paper).filled()), square(stroke(LIGHT, 0.5))]).map_err(to_error)?;
-    let ends = on_page(plot, &corners);
-    let middle = ((ends[0].0 + ends[1].0) / 2, (ends[0].1 + ends[1].1) / 2);
+    canvas.rectangle(corners, paint(paper, 1.0));
+    canvas.rectangle(corners, stroke(LIGHT, 0.5));
+    let [from, to] = corners;
+    let middle = ((from.0 + to.0) / 2, (from.1 + to.1) / 2);
     if cell.value.is_none() && cell.text.is_empty() {
-        return marks::draw_line(page, Style::line(LIGHT, 0.6), ends);
+        return canvas.line(&corners, Style::line(LIGHT, 0.6));
     }
     if cell.text.is_empty() && cell.value < Some(0.0) {
-        marks::draw_stripes(page, [ends[0], ends[1]])?;
+        draw_stripes(canvas, corners);
     }
     if cell.is_marked {
-        page.draw(&Circle::new(middle, points(1.2), rgb(text_on(paper)).filled())).map_err(to_error)?;
+        canvas.circle(middle, 1.2, paint(text_on(paper), 1.0));
     }
     if cell.text.is_empty() {
-        return Ok(());
+        return;
     }
-    let room = in_points((ends[1].0 - ends[0].0).abs()) - 2.0;
+    let room = points(to.0 - from.0) - 2.0;
     let size = (SMALL * room / width(&cell.text, SMALL)).min(SMALL);
     let color = if cell.value.is_some() { text_on(paper) } else { GREY };
     let style = TextStyle { size, color, anchor: HPos::Center };
-    style.write_centered(page, &cell.text, (in_points(middle.0), in_points(middle.1)))
+    style.write_centered(canvas, &cell.text, (points(middle.0), points(middle.1)));
+}
+
+/// White stripes across an area, by which black and white shows that a colour is below 0.
+pub fn draw_stripes(canvas: &mut Canvas<'_>, [(left, top), (right, bottom)]: [Spot; 2]) {
+    for third in [1, 2] {
+        let y = top + (bottom - top) * third / 3;
+        canvas.line(&[(left, y), (right, y)], Style::line(WHITE, 0.7));
+    }
 }
 
 /// Names at the right end; those that would overlap move apart.
-fn draw_ends(page: &Page<'_>, plot: &Plot<'_>, ends: &[(f64, String, Color)], place: Place) -> Result<()> {
-    let half = END / 2.0;
-    let heights = ends.iter().map(|(y, ..)| in_points(on_page(plot, &[(0.0, *y)])[0].1));
-    let heights = apart(heights.map(|y| (y, END)).collect(), (place.top - half, place.bottom + half));
-    ends.iter().zip(heights).try_for_each(|((_, name, color), y)| {
+fn draw_ends(canvas: &mut Canvas<'_>, plane: &Plane, ends: &[(f64, String, Color)]) {
+    let Place { right, top, bottom, .. } = plane.place;
+    let heights = ends.iter().map(|(y, ..)| (points(plane.at((0.0, *y)).1), END)).collect();
+    let heights = apart(heights, (top - END / 2.0, bottom + END / 2.0));
+    for ((_, name, color), y) in ends.iter().zip(heights) {
         let style = TextStyle { size: SMALL, color: *color, anchor: HPos::Left };
-        style.write_centered(page, name, (place.right + 3.0, y))
-    })
+        style.write_centered(canvas, name, (right + 3.0, y));
+    }
 }
 
 /// Names above the panel, in the same way; they may reach over the names of the y axis.
-fn draw_tops(page: &Page<'_>, plot: &Plot<'_>, tops: &[(f64, String, Color)], place: Place) -> Result<()> {
-    let across = |(x, name, _): &(f64, String, Color)| {
-        (in_points(on_page(plot, &[(*x, 0.0)])[0].0), width(name, SMALL) + 8.0)
-    };
-    let middles = apart(tops.iter().map(across).collect(), (place.left - 24.0, place.right + 6.0));
-    tops.iter().zip(middles).try_for_each(|((_, name, color), x)| {
+fn draw_tops(canvas: &mut Canvas<'_>, plane: &Plane, tops: &[(f64, String, Color)]) {
+    let Place { left, right, top, .. } = plane.place;
+    let across =
+        |(x, name, _): &(f64, String, Color)| (points(plane.at((*x, 0.0)).0), width(name, SMALL) + 8.0);
+    let middles = apart(tops.iter().map(across).collect(), (left - 24.0, right + 6.0));
+    for ((_, name, color), x) in tops.iter().zip(middles) {
         let style = TextStyle { size: SMALL, color: *color, anchor: HPos::Center };
-        style.write(page, name, (x, place.top - 3.0))
-    })
+        style.write(canvas, name, (x, top - 3.0));
+    }
 }
 
 /// Moves the middles of things of these sizes apart, so that none overlaps another and all are between both ends if there is
@@ -160,17 +143,16 @@ fn apart(things: Vec<(f64, f64)>, (low, high): (f64, f64)) -> Vec<f64> {
     middles
 }
 
-fn draw_brackets(page: &Page<'_>, plot: &Plot<'_>, spans: &[(f64, f64, String)], top: f64) -> Result<()> {
+fn draw_brackets(canvas: &mut Canvas<'_>, plane: &Plane, spans: &[(f64, f64, String)]) {
+    let top = plane.place.top;
     for (left, right, name) in spans {
-        let [left, right] = [left, right].map(|x| in_points(on_page(plot, &[(*x, 0.0)])[0].0));
+        let [left, right] = [left, right].map(|x| points(plane.at((*x, 0.0)).0));
         let (left, right) = (left + 1.0, right - 1.0);
         let path = [(left, top - 1.5), (left, top - 3.5), (right, top - 3.5), (right, top - 1.5)];
-        let path = path.map(|(x, y)| (points(x), points(y))).to_vec();
-        marks::draw_line(page, Style::line(INK, 0.5), path)?;
+        canvas.line(&path.map(spot), Style::line(INK, 0.5));
         let style = TextStyle { size: SMALL * 0.9, color: INK, anchor: HPos::Center };
-        style.write(page, name, ((left + right) / 2.0, top - 5.5))?;
+        style.write(canvas, name, ((left + right) / 2.0, top - 5.5));
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
 //! Where everything stands on the page: legend, panels with room around them for what their axes say, colour bar.
-use anyhow::Result;
-use plotters::element::Rectangle;
-use plotters::style::Color as _;
 use plotters::style::text_anchor::HPos;
 
-use super::text::{DIGIT, SIZE, SMALL, TextStyle, fitted, width};
-use super::{Page, axes, layers, marks, points, rgb, stroke, to_error};
+use super::canvas::{Canvas, DIGIT, SIZE, SMALL, TextStyle, fitted, paint, spot, stroke, width};
+use super::layers::draw_stripes;
+use super::marks::draw_mark;
+use super::{axes, layers};
 use crate::chart::{Axis, Chart, Entry, Layer, Panel, Ticks};
 use crate::palette::{INK, diverging};
-use crate::words::typeset;
 
 /// Margin around everything.
 const MARGIN: f64 = 3.0;
@@ -66,13 +64,8 @@ fn sample(entry: &Entry) -> f64 {
 /// How far the ticks of an x axis reach down.
 pub fn depth(axis: &Axis) -> f64 {
     match &axis.ticks {
-        Ticks::Round(_, is_numbered) => {
-            if *is_numbered {
-                10.5
-            } else {
-                3.0
-            }
-        }
+        Ticks::Round(_, true) => 10.5,
+        Ticks::Round(_, false) => 3.0,
         Ticks::Names(names) => {
             let lines = names.iter().map(|(_, lines)| lines.len()).max().unwrap_or(0);
             if lines == 0 { 0.0 } else { 1.5 + 8.5 * lines as f64 }
@@ -83,9 +76,8 @@ pub fn depth(axis: &Axis) -> f64 {
 /// Width of the widest number or name of a y axis.
 pub fn widest(axis: &Axis) -> f64 {
     match &axis.ticks {
-        Ticks::Round(step, true) => {
-            let ticks = step.ticks(axis.low.min(axis.high), axis.low.max(axis.high)).into_iter();
-            ticks.map(|tick| width(&typeset(tick, step.decimals()), SIZE) + 5.0).fold(0.0, f64::max)
+        Ticks::Round(_, true) => {
+            axes::round(axis).iter().map(|(_, number)| width(number, SIZE) + 5.0).fold(0.0, f64::max)
         }
         Ticks::Round(..) => 3.0,
         Ticks::Names(names) => {
@@ -164,20 +156,18 @@ impl Layout {
     }
 
     /// Draws everything.
-    pub fn draw(&self, page: &Page<'_>, chart: &Chart) -> Result<()> {
+    pub fn draw(&self, canvas: &mut Canvas<'_>, chart: &Chart) {
         for (entry, &at) in chart.legend.iter().zip(&self.entries) {
-            draw_entry(page, entry, at, chart.width * 72.0)?;
+            draw_entry(canvas, entry, at);
         }
         for (panel, &place) in chart.panels.iter().zip(&self.places) {
-            axes::draw(page, panel, place)?;
+            axes::draw(canvas, panel, place);
         }
-        let (Some(bar), Some(first), Some(last)) =
-            (&chart.color_bar, self.places.first(), self.places.last())
-        else {
-            return Ok(());
-        };
-        let right = self.places.iter().map(|place| place.right).fold(last.right, f64::max);
-        draw_bar(page, bar, (first.left, right), self.height - 1.0 - BAR[1] - BAR[2])
+        let left = self.places.first().map_or(MARGIN, |place| place.left);
+        let right = self.places.iter().map(|place| place.right).fold(left, f64::max);
+        if let Some(bar) = &chart.color_bar {
+            draw_bar(canvas, bar, (left, right), self.height - 1.0 - BAR[1] - BAR[2]);
+        }
     }
 }
 
@@ -196,54 +186,51 @@ fn legend(entries: &[Entry], right: f64) -> (Vec<(f64, f64)>, f64) {
     (places, if entries.is_empty() { 2.0 } else { LINE * line + 3.0 })
 }
 
-fn draw_entry(page: &Page<'_>, entry: &Entry, (left, baseline): (f64, f64), room: f64) -> Result<()> {
+fn draw_entry(canvas: &mut Canvas<'_>, entry: &Entry, (left, baseline): (f64, f64)) {
     let length = sample(entry);
     let middle = baseline - SMALL * DIGIT / 2.0;
     if let Some(color) = entry.fill {
-        let corners = [(points(left), points(middle - 3.0)), (points(left + length), points(middle + 3.0))];
-        page.draw(&Rectangle::new(corners, rgb(color).filled())).map_err(to_error)?;
+        let corners = [(left, middle - 3.0), (left + length, middle + 3.0)];
+        canvas.rectangle(corners.map(spot), paint(color, 1.0));
     }
     if let Some(style) = entry.line {
-        let ends = vec![(points(left), points(middle)), (points(left + length), points(middle))];
-        marks::draw_line(page, style, ends)?;
+        canvas.line(&[(left, middle), (left + length, middle)].map(spot), style);
     }
     if let Some(mark) = entry.mark {
-        marks::draw_mark(page, mark, (points(left + length / 2.0), points(middle)))?;
+        draw_mark(canvas, mark, spot((left + length / 2.0, middle)));
     }
     let start = left + if length > 0.0 { length + 3.0 } else { 0.0 };
-    let (text, size) = fitted(&entry.text, SMALL, room - start - MARGIN);
-    TextStyle { size, color: INK, anchor: HPos::Left }.write(page, &text, (start, baseline))
+    let (text, size) = fitted(&entry.text, SMALL, canvas.width - start - MARGIN);
+    TextStyle { size, color: INK, anchor: HPos::Left }.write(canvas, &text, (start, baseline));
 }
 
 /// A bar of all colours with five numbers and its label; an odd number of parts, so that one of them is white.
 fn draw_bar(
-    page: &Page<'_>,
+    canvas: &mut Canvas<'_>,
     (label, numbers): &(String, [String; 5]),
     (left, right): (f64, f64),
     top: f64,
-) -> Result<()> {
+) {
     const PARTS: i32 = 81;
-    let (ends, bottom) = ([points(left), points(right)], top + BAR[1]);
-    let edge = |part: i32| ends[0] + (ends[1] - ends[0]) * part / PARTS;
+    let bottom = top + BAR[1];
+    let corners = [(left, top), (right, bottom)].map(spot);
+    let edge = |part: i32| corners[0].0 + (corners[1].0 - corners[0].0) * part / PARTS;
     for part in 0..PARTS {
         let value = f64::from(2 * part + 1 - PARTS) / f64::from(PARTS - 1);
-        let area = [(edge(part), points(top)), (edge(part + 1), points(bottom))];
-        page.draw(&Rectangle::new(area, rgb(diverging(value)).filled())).map_err(to_error)?;
+        let area = [(edge(part), corners[0].1), (edge(part + 1), corners[1].1)];
+        canvas.rectangle(area, paint(diverging(value), 1.0));
     }
-    marks::draw_stripes(page, [(ends[0], points(top)), (edge(PARTS / 2), points(bottom))])?;
-    let corners = [(ends[0], points(top)), (ends[1], points(bottom))];
-    page.draw(&Rectangle::new(corners, stroke(INK, 0.5))).map_err(to_error)?;
+    draw_stripes(canvas, [corners[0], (edge(PARTS / 2), corners[1].1)]);
+    canvas.rectangle(corners, stroke(INK, 0.5));
     let style = |anchor| TextStyle { size: SMALL, color: INK, anchor };
-    let middle = (left + right) / 2.0;
     let anchors = [HPos::Left, HPos::Center, HPos::Center, HPos::Center, HPos::Right];
     for (place, (anchor, number)) in anchors.into_iter().zip(numbers).enumerate() {
         let x = left + (right - left) * place as f64 / 4.0;
-        style(anchor).write(page, number, (x, bottom + 8.0))?;
+        style(anchor).write(canvas, number, (x, bottom + 8.0));
     }
-    let (text, size) = fitted(label, SMALL, page.dim_in_pixel().0 as f64 * 72.0 / 600.0 - 2.0 * MARGIN);
-    let half = width(&text, size) / 2.0;
-    let middle = middle.max(half + MARGIN);
-    TextStyle { size, ..style(HPos::Center) }.write(page, &text, (middle, bottom + 17.0))
+    let (text, size) = fitted(label, SMALL, canvas.width - 2.0 * MARGIN);
+    let middle = ((left + right) / 2.0).max(width(&text, size) / 2.0 + MARGIN);
+    TextStyle { size, ..style(HPos::Center) }.write(canvas, &text, (middle, bottom + 17.0));
 }
 
 #[cfg(test)]

@@ -2,66 +2,35 @@
 //!
 //! plotters draws in units of 1/600 inch, and resvg renders that to PNG with the embedded font, so both files show the same
 //! and neither needs a font on the machine. (The bitmap backend of plotters places glyphs without their side bearings, see
-//! `draw` in its `style/font/ab_glyph.rs`.) Places on the page are in points.
+//! `draw` in its `style/font/ab_glyph.rs`.)
 mod axes;
+pub mod canvas;
 mod layers;
 mod layout;
 mod marks;
-pub mod text;
 
-use anyhow::{Error, Result, anyhow};
-use plotters::coord::Shift;
-use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
-use plotters::prelude::{RGBColor, SVGBackend, WHITE};
-use plotters::style::ShapeStyle;
 use records::visible::one_line;
 
-use crate::chart::{Chart, Color};
-
-/// Units of a drawing, and pixels of a PNG, in one inch.
-pub const UNITS_PER_INCH: u32 = 600;
-
-/// The page in plotters' terms.
-pub type Page<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-/// A length in printer's points as units of the drawing.
-pub(crate) fn points(points: f64) -> i32 {
-    (points * f64::from(UNITS_PER_INCH) / 72.0).round() as i32
-}
-
-pub(crate) fn rgb(Color(red, green, blue): Color) -> RGBColor {
-    RGBColor(red, green, blue)
-}
-
-/// A line of this `width` in points.
-pub(crate) fn stroke(color: Color, width: f64) -> ShapeStyle {
-    ShapeStyle::from(rgb(color)).stroke_width(points(width).unsigned_abs())
-}
-
-/// The error of a plotters backend as one of this crate.
-pub(crate) fn to_error<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) -> Error {
-    anyhow!("cannot draw the figure: {error}")
-}
+use crate::chart::Chart;
+use canvas::{Canvas, UNITS_PER_INCH};
+use layout::Layout;
 
 /// The chart as SVG.
-pub fn svg(chart: &Chart) -> Result<String> {
-    let layout = layout::Layout::of(chart);
+pub fn svg(chart: &Chart) -> String {
+    let layout = Layout::of(chart);
     let size = [chart.width, (layout.height / 72.0 * 100.0).ceil() / 100.0];
     let units = size.map(|inches| (inches * f64::from(UNITS_PER_INCH)).round() as u32);
     let mut svg = String::new();
-    {
-        let page = SVGBackend::with_string(&mut svg, (units[0], units[1])).into_drawing_area();
-        page.fill(&WHITE).map_err(to_error)?;
-        layout.draw(&page, chart)?;
-        page.present().map_err(to_error)?;
-    }
-    let svg = shortened(&svg);
+    let mut canvas = Canvas::new(&mut svg, units.into());
+    layout.draw(&mut canvas, chart);
+    canvas.finish();
     // The size in print instead of units; the `viewBox` keeps these.
     let drawn = format!(r#"width="{}" height="{}""#, units[0], units[1]);
     let print = format!(r#"width="{}in" height="{}in""#, size[0], size[1]);
     let title = one_line(&format!("{}. {}", chart.name, chart.title));
     let title = title.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    Ok(svg.replacen(&drawn, &print, 1).replacen(">\n", &format!(">\n<title>{title}</title>\n"), 1))
+    let titled = format!(">\n<title>{title}</title>\n");
+    shortened(&svg).replacen(&drawn, &print, 1).replacen(">\n", &titled, 1)
 }
 
 /// The same drawing without attributes that go without saying, and with one rectangle where plotters draws two, an area and
@@ -88,8 +57,7 @@ fn shortened(svg: &str) -> String {
 /// The share of the height that the legend takes.
 #[cfg(test)]
 pub fn header(chart: &Chart) -> f64 {
-    let layout = layout::Layout::of(chart);
-    let without = layout::Layout::of(&Chart { legend: Vec::new(), ..chart.clone() });
+    let (layout, without) = (Layout::of(chart), Layout::of(&Chart { legend: Vec::new(), ..chart.clone() }));
     (layout.height - without.height) / layout.height
 }
 
@@ -99,20 +67,11 @@ mod tests {
 
     #[test]
     fn an_area_and_its_outline_are_one_rectangle() {
-        let svg = concat!(
-            r##"<rect x="1" y="2" width="3" height="4" opacity="1" fill="#F3D1B6" stroke="none"/>"##,
-            "\n",
-            r##"<rect x="1" y="2" width="3" height="4" opacity="1" fill="none" stroke="#DEDEDE"/>"##,
-            "\n",
-            r##"<rect x="5" y="2" width="3" height="4" opacity="1" fill="none" stroke="#DEDEDE"/>"##,
-            "\n",
-        );
-        let expected = concat!(
-            r##"<rect x="1" y="2" width="3" height="4" fill="#F3D1B6" stroke="#DEDEDE"/>"##,
-            "\n",
-            r##"<rect x="5" y="2" width="3" height="4" fill="none" stroke="#DEDEDE"/>"##,
-            "\n",
-        );
-        assert_eq!(shortened(svg), expected);
+        let rect = |x: u32, rest: &str| format!(r#"<rect x="{x}" y="2" width="3" height="4"{rest}/>"#) + "\n";
+        let area = rect(1, r##" opacity="1" fill="#F3D1B6" stroke="none""##);
+        let outline = |x| rect(x, r##" opacity="1" fill="none" stroke="#DEDEDE""##);
+        let both = rect(1, r##" fill="#F3D1B6" stroke="#DEDEDE""##);
+        let expected = both + &rect(5, r##" fill="none" stroke="#DEDEDE""##);
+        assert_eq!(shortened(&(area + &outline(1) + &outline(5))), expected);
     }
 }

@@ -5,151 +5,116 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::rows::functions::SYNTACTIC;
 use records::{AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, Order, RelevanceRow, Scope};
 
-use super::agreement::Importance;
 use super::heat_map::{self, Values};
 use crate::chart::Color;
+use crate::data::each_type;
 use crate::data::functions::Relevance;
 use crate::data::gates::{self, Gates};
-use crate::data::pruning::{Pruning, percent};
+use crate::data::importance::Importance;
+use crate::data::pruning::{Pruning, share};
 use crate::data::segments::SegmentChange;
+use crate::data::subject::Subject;
 use crate::data::sweep::Sweep;
 use crate::judge::Criterion;
 use crate::palette::{SILVER, diverging, small_text_on};
 use crate::source::ResultFile;
 use crate::table::{Cell, Row, Table};
-use crate::words::{p_value, signed, tenths};
-
-/// What was measured of the heads of one subject; each part may be absent.
-#[derive(Debug, Default)]
-pub struct Known {
-    /// The sweep that the table is about.
-    pub sweep: Option<Sweep>,
-    /// Those on other splits.
-    pub others: Vec<Sweep>,
-    pub importance: Option<Importance>,
-    pub functions: Vec<HeadFunctionRow>,
-    /// By each set of rules.
-    pub relevance: Vec<Relevance>,
-    pub pruning: Option<Pruning>,
-    pub gates: Vec<Gates>,
-    pub segments: BTreeMap<Head, Vec<SegmentChange>>,
-}
+use crate::words::{p_value, range, signed, tenths};
 
 /// A column: its name, and the cell of each head that has one.
 type Column = (String, BTreeMap<Head, Cell>);
 
-impl Known {
-    /// All heads, in the order of the attention types.
-    pub fn heads(&self) -> BTreeSet<Head> {
-        let swept = self.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
-        swept
-            .chain(self.importance.iter().flat_map(|found| found.rows.iter().map(ImportanceRow::head_id)))
-            .collect()
-    }
+/// All heads, in the order of the attention types.
+fn heads(subject: &Subject) -> BTreeSet<Head> {
+    let swept = subject.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
+    let scored = subject.importance.iter().flat_map(|found| found.rows.iter().map(ImportanceRow::head_id));
+    swept.chain(scored).collect()
+}
 
-    /// The file that names the subject.
-    fn file(&self) -> Option<&ResultFile> {
-        let sweep = self.sweep.as_ref().map(|sweep| &sweep.file);
-        sweep.or(self.importance.as_ref().map(|found| &found.file))
-    }
+/// The file that names the subject.
+fn file(subject: &Subject) -> Option<&ResultFile> {
+    let sweep = subject.sweep.as_ref().map(|sweep| &sweep.file);
+    sweep.or(subject.importance.as_ref().map(|found| &found.file))
+}
 
-    fn columns(&self, criterion: Criterion) -> Vec<Column> {
-        let mut columns = Vec::new();
-        columns.extend(self.sweep.iter().flat_map(|sweep| tested(sweep, criterion)));
-        columns.extend(self.others.iter().map(elsewhere));
-        columns.extend(self.importance.iter().flat_map(scores));
-        columns.extend(self.relevance.iter().map(relevance));
-        columns.extend((!self.functions.is_empty()).then(|| functions(&self.functions)));
-        columns.extend(self.pruning.as_ref().and_then(masked_from));
-        columns.extend(self.gates.iter().flat_map(|gates| kept_with(gates, &self.heads())));
-        let words = |(head, changes): (&Head, &Vec<SegmentChange>)| {
-            let each = changes.iter().map(|change| format!("{}: {}", change.segment, change.words));
-            (*head, Cell { text: each.collect::<Vec<_>>().join("; "), ..Cell::default() })
-        };
-        columns
-            .extend((!self.segments.is_empty()).then(|| {
-                ("segments that change most".to_owned(), self.segments.iter().map(words).collect())
-            }));
-        columns
-    }
+fn columns(subject: &Subject, criterion: Criterion) -> Vec<Column> {
+    let mut columns = Vec::new();
+    columns.extend(subject.sweep.iter().flat_map(|sweep| tested(sweep, criterion)));
+    columns.extend(subject.others.iter().map(elsewhere));
+    columns.extend(subject.importance.iter().flat_map(scores));
+    columns.extend(subject.relevance.iter().map(relevance));
+    columns.extend(subject.functions.iter().map(|found| functions(&found.rows)));
+    columns.extend(subject.pruning.as_ref().and_then(masked_from));
+    columns.extend(subject.gates.iter().flat_map(|gates| kept_with(gates, &heads(subject))));
+    columns.extend((!subject.segments.is_empty()).then(|| segments(&subject.segments)));
+    columns
 }
 
 /// One row for each head.
-pub fn table(known: &Known, criterion: Criterion) -> Option<Table> {
-    let heads = known.heads();
-    let columns = known.columns(criterion);
+pub fn table(subject: &Subject, criterion: Criterion) -> Option<Table> {
+    let columns = columns(subject, criterion);
     let row = |head: &Head| {
-        let cells = columns.iter().map(|(_, cells)| cells.get(head).cloned().unwrap_or_default());
-        Row::new(head.to_string(), cells)
+        Row::new(head.to_string(), columns.iter().map(|(_, cells)| Cell::from(cells.get(head).cloned())))
     };
-    let file = known.file()?;
-    let judge = known.sweep.as_ref().map(|sweep| sweep.judge(criterion.adjusted()));
-    let ranks = "numbers in brackets are ranks among all heads, 1 for the greatest score";
-    let segments = "segments are counted from 1 in the order of the split, those with the greatest change first; BLEU is that of \
-                    the segment alone";
-    Some(Table {
-        name: "All heads",
-        label: format!("all-heads-{}", file.subject),
-        title: format!(
-            "What is known of each head, named by attention type, layer and number; {}",
-            file.title()
-        ),
-        headings: ["Head", "Measured"],
-        columns: columns.iter().map(|(name, _)| name.clone()).collect(),
-        rows: heads.iter().map(row).collect(),
-        mark: judge.map(|judge| judge.description("heads")),
-        summary: [ranks, segments].map(str::to_owned).to_vec(),
-        remarks: file.remark().into_iter().collect(),
-        ..Table::default()
-    })
+    let file = file(subject)?;
+    let judge = subject.sweep.as_ref().map(|sweep| sweep.judge(criterion.adjusted()));
+    let title = "What is known of each head, named by attention type, layer and number";
+    let table = Table::of(file, "All heads", "all-heads", title)
+        .columns(["Head", "Measured"], columns.iter().map(|(name, _)| name))
+        .rows(heads(subject).iter().map(row))
+        .mark(judge.map(|judge| judge.description("heads")))
+        .note("numbers in brackets are ranks among all heads, 1 for the greatest score")
+        .note(
+            "segments are counted from 1 in the order of the split, those with the greatest change first; BLEU is that of the \
+             segment alone",
+        )
+        .remark(file.remark());
+    Some(table)
 }
 
 /// The change with its interval and p-values.
-fn tested(sweep: &Sweep, criterion: Criterion) -> Vec<Column> {
-    let metric = &sweep.metric;
+fn tested(sweep: &Sweep, criterion: Criterion) -> [Column; 4] {
+    let metric = sweep.metric();
     let column = |name: &str, cell: &dyn Fn(&AblationRow) -> Option<Cell>| {
         let cells = sweep.rows.iter().filter_map(|row| Some((row.head_id(), cell(row)?)));
         (name.to_owned(), cells.collect())
     };
     let p = |p: Option<f64>| p.map(|p| Cell::number(p_value(p).replace("p = ", "").replace("p <", "<"), p));
-    let change = format!("change of {}", metric.label());
-    vec![
-        column(&change, &|row| {
-            let is_marked = criterion.adjusted().holds(row);
-            Some(Cell::number(metric.change(row.score_delta), row.score_delta).marked(is_marked))
-        }),
-        column("95 % interval", &|row| {
-            let (low, high) = row.delta_low.zip(row.delta_high)?;
-            Some(Cell::number(format!("{} to {}", metric.change(low), metric.change(high)), low))
-        }),
+    let change = |row: &AblationRow| {
+        let is_marked = criterion.adjusted().holds(row);
+        Some(Cell::number(metric.change(row.score_delta), row.score_delta).marked(is_marked))
+    };
+    let interval = |row: &AblationRow| {
+        let ends = row.delta_low.zip(row.delta_high)?;
+        Some(Cell::number(range(ends, |delta| metric.change(delta)), ends.0))
+    };
+    [
+        column(&format!("change of {}", metric.label()), &change),
+        column("95 % interval", &interval),
         column("p", &|row| p(row.p_value)),
         column("adjusted p", &|row| p(row.p_adjusted)),
     ]
 }
 
 fn elsewhere(sweep: &Sweep) -> Column {
-    let cell = |row: &AblationRow| Cell::number(sweep.metric.change(row.score_delta), row.score_delta);
-    let split = sweep.file.scored().unwrap_or_default();
-    let name = format!("change of {} on {split}", sweep.metric.label());
+    let metric = sweep.metric();
+    let cell = |row: &AblationRow| Cell::number(metric.change(row.score_delta), row.score_delta);
+    let name = format!("change of {} on {}", metric.label(), sweep.file.scored().unwrap_or_default());
     (name, sweep.rows.iter().map(|row| (row.head_id(), cell(row))).collect())
 }
 
 /// Each score with its rank.
 fn scores(importance: &Importance) -> Vec<Column> {
-    let heads: Vec<_> = importance.rows.iter().map(ImportanceRow::head_id).collect();
-    let column = |(score, values): &(super::agreement::HeadScore, Vec<f64>)| {
-        (score.label.to_owned(), heads.iter().copied().zip(ranked(values)).collect())
-    };
-    importance.known().iter().map(column).collect()
+    let heads = || importance.rows.iter().map(ImportanceRow::head_id);
+    let known = importance.known().into_iter();
+    known.map(|(score, values)| (score.label.to_owned(), heads().zip(ranked(&values)).collect())).collect()
 }
 
 /// Numbers with their ranks, 1 for the greatest; equal numbers have the same one.
 fn ranked(values: &[f64]) -> Vec<Cell> {
     let rank = |value: f64| 1 + values.iter().filter(|other| **other > value).count();
-    values
-        .iter()
-        .map(|&value| Cell::number(format!("{value:.3} ({})", rank(value)).replace('-', "\u{2212}"), value))
-        .collect()
+    let text = |value: f64| format!("{value:.3} ({})", rank(value)).replace('-', "\u{2212}");
+    values.iter().map(|&value| Cell::number(text(value), value)).collect()
 }
 
 fn relevance(relevance: &Relevance) -> Column {
@@ -164,7 +129,7 @@ fn masked_from(pruning: &Pruning) -> Option<Column> {
     let mut cells = BTreeMap::new();
     for step in steps {
         for head in Head::list(&step.masked_heads).unwrap_or_default() {
-            cells.entry(head).or_insert_with(|| Cell::number(tenths(percent(step)), percent(step)));
+            cells.entry(head).or_insert_with(|| Cell::number(tenths(share(step)), share(step)));
         }
     }
     Some(("masked by importance from (%)".to_owned(), cells))
@@ -179,8 +144,7 @@ fn kept_with(gates: &Gates, heads: &BTreeSet<Head>) -> Vec<Column> {
         let gone = Cell::number(format!("gone at {}", most.kept), most.heads as f64);
         let mut cells: BTreeMap<Head, Cell> = gated.map(|&head| (head, gone.clone())).collect();
         for model in &models {
-            let cell = Cell::number(model.kept.to_string(), model.kept as f64);
-            cells.extend(gates::kept(model).into_iter().map(|head| (head, cell.clone())));
+            cells.extend(gates::kept(model).into_iter().map(|head| (head, Cell::from(model.kept))));
         }
         Some((format!("gates keep it down to ({scope}, heads of {})", most.heads), cells))
     };
@@ -196,16 +160,24 @@ fn functions(rows: &[HeadFunctionRow]) -> Column {
             continue;
         }
         let above = row.margin_points.filter(|_| row.function == SYNTACTIC);
-        let above =
-            above.map_or(String::new(), |points| format!(", {} points above position", signed(points, 1)));
-        let (function, detail, share) = (&row.function, &row.detail, tenths(100.0 * row.share));
-        found.push(format!("{function} {detail} ({share} %{above})"));
+        let above = above.map(|points| format!(", {} points above position", signed(points, 1)));
+        let (share, above) = (tenths(100.0 * row.share), above.unwrap_or_default());
+        found.push(format!("{} {} ({share} %{above})", row.function, row.detail));
     }
-    let cell = |(head, words): (Head, Vec<String>)| {
-        let text = if words.is_empty() { "none that was looked for".to_owned() } else { words.join("; ") };
-        (head, Cell { text, ..Cell::default() })
+    let text = |words: Vec<String>| {
+        if words.is_empty() { "none that was looked for".to_owned() } else { words.join("; ") }
     };
-    ("what it does".to_owned(), words.into_iter().map(cell).collect())
+    let cells = words.into_iter().map(|(head, words)| (head, Cell::words(text(words))));
+    ("what it does".to_owned(), cells.collect())
+}
+
+fn segments(segments: &BTreeMap<Head, Vec<SegmentChange>>) -> Column {
+    let text = |changes: &[SegmentChange]| {
+        let each = changes.iter().map(|change| format!("{}: {}", change.segment, change.words));
+        each.collect::<Vec<_>>().join("; ")
+    };
+    let cells = segments.iter().map(|(head, changes)| (*head, Cell::words(text(changes))));
+    ("segments that change most".to_owned(), cells.collect())
 }
 
 /// A map of the heads of one attention type, with the colours of every measure.
@@ -243,39 +215,36 @@ pub struct Measure {
 
 /// The maps of all attention types, and the measures that they have colours for: the effect of masking, then each score. The
 /// colours are those of the figures.
-pub fn maps(known: &Known, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>) {
-    let heads = known.heads();
-    let types: Vec<_> =
-        Attention::ALL.into_iter().filter(|one| heads.iter().any(|head| head.attention == *one)).collect();
+pub fn maps(subject: &Subject, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>) {
+    let heads = heads(subject);
     let (mut measures, mut painted) = (Vec::new(), Vec::new());
-    if let Some(sweep) = &known.sweep {
+    if let Some(sweep) = &subject.sweep {
         let values = heat_map::effects_of(sweep, criterion.adjusted());
         let (name, [low, _, middle, _, high]) = heat_map::effects_bar(sweep, &values);
         measures.push(Measure { name, ends: [low, middle, high] });
         painted.push(values);
     }
-    for (score, values) in known.importance.iter().flat_map(heat_map::scores_of) {
+    for (score, values) in subject.importance.iter().flat_map(heat_map::scores_of) {
         let end = format!("{:.3}", values.end);
         let ends = [format!("\u{2212}{end}"), "0".to_owned(), end];
         measures.push(Measure { name: score.label.to_owned(), ends });
         painted.push(values);
     }
-    let map = |attention: &Attention| {
-        let of_type = || heads.iter().filter(|head| head.attention == *attention);
-        let extent = of_type().fold((0, 0), |most, head| (most.0.max(head.layer), most.1.max(head.head)));
+    let map = |attention: Attention| {
+        let of_type = heads.iter().filter(|head| head.attention == attention);
+        let extent = of_type.fold((0, 0), |most, head| (most.0.max(head.layer), most.1.max(head.head)));
         let cell = |layer: usize, number: usize| {
-            let head = Head { attention: *attention, layer: layer + 1, head: number + 1 };
+            let head = Head { attention, layer, head: number };
             heads.contains(&head).then(|| map_cell(head, &painted))
         };
+        let layer = |layer: usize| (1..=extent.1).map(|number| cell(layer, number)).collect();
         HeadMap {
             attention: attention.to_string(),
-            description: known.file().map_or("", |file| file.description(*attention)).to_owned(),
-            layers: (0..extent.0)
-                .map(|layer| (0..extent.1).map(|number| cell(layer, number)).collect())
-                .collect(),
+            description: file(subject).map_or("", |file| file.description(attention)).to_owned(),
+            layers: (1..=extent.0).map(layer).collect(),
         }
     };
-    let maps = types.iter().map(map).collect();
+    let maps = each_type(heads.iter().map(|head| head.attention)).into_iter().map(map).collect();
     (measures, maps)
 }
 

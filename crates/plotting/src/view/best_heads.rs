@@ -3,13 +3,13 @@ use std::collections::BTreeMap;
 
 use records::{AblationRow, Attention};
 
-use super::{Context, that_hold};
-use crate::data::best_heads::{BestHeads, Layers, enough, enough_published};
+use super::Context;
+use crate::data::best_heads::{BestHeads, Layers};
 use crate::judge::Which;
-use crate::origin::{Beside, OPEN_QUESTION};
-use crate::paper::Published;
+use crate::origin::OPEN_QUESTION;
+use crate::paper::Masked;
 use crate::table::{Cell, Row, Table};
-use crate::words::{count, signed};
+use crate::words::{count, signed, when};
 
 /// What the paper's rule is called.
 const NO_LOSS: &str = "no significant loss";
@@ -20,59 +20,65 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
     let columns = columns(best, context);
     let layers = columns.iter().flat_map(|(_, cells)| cells.keys()).max().copied().unwrap_or(0);
     let row = |layer: usize| {
-        Row::new(
-            layer.to_string(),
-            columns.iter().map(|(_, cells)| cells.get(&layer).cloned().unwrap_or_default()),
-        )
+        Row::new(layer.to_string(), columns.iter().map(|(_, cells)| Cell::from(cells.get(&layer).cloned())))
     };
+    let judge = sweep.judge(context.criterion);
     let is_tested = context.criterion.tally(&sweep.rows).tested > 0;
     let split = best.selected_on.as_ref().map_or(String::new(), |split| format!("-{split}"));
-    let (metric, unit) = (sweep.metric.label(), sweep.metric.in_unit());
-    let [name, data] = paper_table(stem);
-    let of_paper = |attention| enough_published(published(best, context), attention);
-    let paper = in_words(best, of_paper, NO_LOSS)
-        .map(|sentence| format!("paper: Michel et al. (2019), {name}, {data}; {sentence}"));
-    Table {
-        name,
-        label: format!("{stem}-{}{split}", sweep.file.subject),
-        title: format!(
-            "Best head alone in its layer (its number in brackets): {metric} minus the base {metric}{unit}; {}",
-            sweep.file.title()
-        ),
-        headings: ["Layer", "Attention"],
-        columns: columns.iter().map(|(name, _)| name.clone()).collect(),
-        rows: (1..=layers).map(row).collect(),
-        mark: is_tested.then(|| sweep.judge(context.criterion).description("heads")),
-        summary: summary(best, context),
-        remarks: best.missing_heads().into_iter().chain(paper).collect(),
-        ..Table::default()
-    }
+    let (metric, [name, data]) = (sweep.metric(), paper_table(stem));
+    let ours = |which| move |attention| Layers::ours(&best.of(attention), judge, which);
+    let counts: Vec<_> = [(Which::ShownSafe, "shown safe"), (Which::NoSignificantLoss, NO_LOSS)]
+        .into_iter()
+        .filter_map(|(which, rule)| in_words(best, ours(which), rule))
+        .collect();
+    let of_paper = |attention| Layers::published(published(best, context), attention);
+    let paper = in_words(best, of_paper, NO_LOSS);
+    let title = format!(
+        "Best head alone in its layer (its number in brackets): {0} minus the base {0}{1}; {2}",
+        metric.label(),
+        metric.in_unit(),
+        sweep.file.title()
+    );
+    Table::new(name, format!("{stem}-{}{split}", sweep.file.subject), title)
+        .columns(["Layer", "Attention"], columns.iter().map(|(name, _)| *name))
+        .rows((1..=layers).map(row))
+        .mark(is_tested.then(|| judge.description("heads")))
+        .note(sweep.base_line())
+        .note(when(counts.is_empty(), "no layer was tested for significance"))
+        .note(counts)
+        .note(judge.rules("heads"))
+        .note(choice(best))
+        .note(when(
+            sweep.file.is_language(),
+            format!("laid out as a table of Michel et al. (2019), {OPEN_QUESTION}"),
+        ))
+        .remark(best.missing_heads())
+        .remark(paper.map(|sentence| format!("paper: Michel et al. (2019), {name}, {data}; {sentence}")))
 }
 
 /// The published cells of the same table; none where other metrics or tasks would make them misleading.
-pub fn published<'a>(best: &BestHeads, context: Context<'a>) -> &'a [Published] {
-    let is_comparable =
-        best.sweep.beside().is_some_and(|beside| beside.translates() || beside == Beside::MNLI);
-    context.paper.filter(|_| is_comparable).map_or(&[], |paper| paper.rows(best.stem()))
+pub fn published<'a>(best: &BestHeads, context: Context<'a>) -> &'a [Masked] {
+    let beside = best.sweep.beside(&best.sweep.attentions());
+    let is_comparable = beside.is_some_and(|beside| beside.of_both((), ()).is_some());
+    if is_comparable { context.paper.masked(best.stem()) } else { &[] }
 }
 
 /// The paper's layers beyond ours are left out: with other depths they compare nothing.
-fn columns(best: &BestHeads, context: Context<'_>) -> Vec<(String, BTreeMap<usize, Cell>)> {
-    let mut columns = Vec::new();
+fn columns(best: &BestHeads, context: Context<'_>) -> Vec<(&'static str, BTreeMap<usize, Cell>)> {
+    let (mut columns, metric) = (Vec::new(), best.sweep.metric());
     for attention in best.sweep.attentions() {
         let rows = best.of(attention);
         let cell = |row: &AblationRow| {
-            let text = format!("{} ({})", best.sweep.metric.change(row.score_delta), row.head);
+            let text = format!("{} ({})", metric.change(row.score_delta), row.head);
             Cell::number(text, row.score_delta).marked(context.criterion.holds(row))
         };
-        columns.push((attention.to_string(), rows.iter().map(|(&layer, row)| (layer, cell(row))).collect()));
-        let theirs = |cell: &Published| {
-            let layer =
-                cell.layer.filter(|layer| cell.attention == Some(attention) && rows.contains_key(layer))?;
-            Some((layer, Cell::number(signed(cell.delta?, 2), cell.delta?).marked(cell.significant?)))
+        columns.push((attention.name(), rows.iter().map(|(&layer, row)| (layer, cell(row))).collect()));
+        let is_ours = |cell: &&Masked| cell.attention == attention && rows.contains_key(&cell.layer);
+        let theirs = |cell: &Masked| {
+            (cell.layer, Cell::number(signed(cell.delta, 2), cell.delta).marked(cell.significant))
         };
-        let theirs: BTreeMap<_, _> = published(best, context).iter().filter_map(theirs).collect();
-        columns.extend((!theirs.is_empty()).then(|| ("paper".to_owned(), theirs)));
+        let theirs: BTreeMap<_, _> = published(best, context).iter().filter(is_ours).map(theirs).collect();
+        columns.extend((!theirs.is_empty()).then_some(("paper", theirs)));
     }
     columns
 }
@@ -91,23 +97,6 @@ pub fn paper_table(stem: &str) -> [&'static str; 2] {
         ],
         _ => ["Best head of each layer", ""],
     }
-}
-
-fn summary(best: &BestHeads, context: Context<'_>) -> Vec<String> {
-    let (sweep, judge) = (&best.sweep, best.sweep.judge(context.criterion));
-    let rules = Which::BOTH.into_iter().zip(["shown safe", NO_LOSS]);
-    let counts: Vec<_> = rules
-        .filter_map(|(which, rule)| {
-            in_words(best, |attention| enough(&best.of(attention), judge, which), rule)
-        })
-        .collect();
-    let untested = (counts.is_empty(), "no layer was tested for significance".to_owned());
-    let layout = format!("laid out as a table of Michel et al. (2019), {OPEN_QUESTION}");
-    let mut summary = vec![sweep.base_line()];
-    summary.extend(counts.into_iter().chain(that_hold([untested])).chain(judge.rules("heads")));
-    summary.push(choice(best));
-    summary.extend(that_hold([(sweep.file.is_language(), layout)]));
-    summary
 }
 
 /// How many layers one head is enough for, by attention type and the rule of this name.

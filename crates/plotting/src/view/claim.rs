@@ -6,7 +6,7 @@ use crate::data::pruning::{Pruning, Tolerable};
 use crate::data::subject::Subject;
 use crate::data::sweep::Sweep;
 use crate::table::Cell;
-use crate::words::{count, short, tenths};
+use crate::words::{count, range, short, tenths};
 
 /// The names of [`key_numbers`].
 pub const KEY_NUMBERS: [&str; 3] =
@@ -19,15 +19,13 @@ pub fn sentences(subject: &Subject, context: Context<'_>) -> Vec<String> {
 }
 
 fn heads(sweep: &Sweep, context: Context<'_>) -> Vec<String> {
-    let criterion = context.criterion.adjusted();
+    let (criterion, metric) = (context.criterion.adjusted(), sweep.metric());
     let tally = criterion.tally(&sweep.rows);
-    let (metric, title) = (&sweep.metric, sweep.file.title());
     let verb = if tally.significant == 1 { "changes" } else { "change" };
+    let (heads, significant) = (count(tally.tested, "head"), tally.significant);
     let counted = if tally.tested > 0 {
-        let heads = count(tally.tested, "head");
         format!(
-            "{} of {heads} {verb} {} significantly after adjustment for their number",
-            tally.significant,
+            "{significant} of {heads} {verb} {} significantly after adjustment for their number",
             metric.label()
         )
     } else {
@@ -35,27 +33,22 @@ fn heads(sweep: &Sweep, context: Context<'_>) -> Vec<String> {
     };
     let size = |row: &&AblationRow| row.score_delta.abs();
     let most = sweep.rows.iter().max_by(|one, other| size(one).total_cmp(&size(other)));
-    let most = most.map_or(String::new(), |row| {
+    let most = most.map(|row| {
+        let change = |delta| metric.change(delta);
         let ends = row.delta_low.zip(row.delta_high);
-        let ends = ends
-            .map(|(low, high)| format!(" (95 % interval {} to {})", metric.change(low), metric.change(high)));
-        let (change, head) = (metric.change(row.score_delta), row.head_id());
-        format!(
-            "; the largest change of the {} is {change}{}, without head {head}",
-            sweep.base_line(),
-            ends.unwrap_or_default()
-        )
+        let ends = ends.map(|ends| format!(" (95 % interval {})", range(ends, change))).unwrap_or_default();
+        let (base, change, head) = (sweep.base_line(), change(row.score_delta), row.head_id());
+        format!("; the largest change of the {base} is {change}{ends}, without head {head}")
     });
+    let alone =
+        format!("masked one at a time in {}, {counted}{}", sweep.file.title(), most.unwrap_or_default());
     let test = format!("significant: {}", sweep.judge(criterion).description("heads"));
-    [format!("masked one at a time in {title}, {counted}{most}"), test]
-        .into_iter()
-        .chain(sweep.missing_heads())
-        .collect()
+    [alone, test].into_iter().chain(sweep.missing_heads()).collect()
 }
 
 fn share(pruning: &Pruning, context: Context<'_>) -> Option<String> {
     let Tolerable { percent, low, high } = pruning.tolerable(context.criterion)?;
-    let margin = short(pruning.judge(context.criterion).margin_percent());
+    let margin = short(pruning.results.judge(context.criterion).margin_percent);
     let safe = if low > 0.0 { format!("{} % are", tenths(low)) } else { "none is".to_owned() };
     let [percent, low, high] = [percent, low, high].map(tenths);
     Some(format!(
@@ -66,18 +59,17 @@ fn share(pruning: &Pruning, context: Context<'_>) -> Option<String> {
 
 /// The base, how many heads change it significantly after adjustment, and the share that can go.
 pub fn key_numbers(subject: &Subject, context: Context<'_>) -> [Cell; 3] {
-    let sweep = subject.sweep.as_ref();
-    let pruning = subject.pruning.as_ref();
-    let base = sweep.map(|sweep| sweep.metric.described(sweep.base));
-    let base = base.or(pruning.map(|pruning| pruning.metric.described(pruning.base)));
+    let (sweep, pruning) = (subject.sweep.as_ref(), subject.pruning.as_ref());
+    let base = sweep.map(|sweep| sweep.described_base());
+    let base = base.or(pruning.map(|pruning| pruning.results.described_base()));
     let tally = sweep.map(|sweep| context.criterion.adjusted().tally(&sweep.rows));
     let heads = tally.filter(|tally| tally.tested > 0).map(|tally| {
         let share = tally.significant as f64 / tally.tested as f64;
         Cell::number(format!("{} of {}", tally.significant, tally.tested), share)
     });
     let share = pruning.and_then(|pruning| pruning.tolerable(context.criterion)).map(|found| {
-        let [percent, low, high] = [found.percent, found.low, found.high].map(tenths);
-        Cell::number(format!("{percent} [{low} to {high}]"), found.percent)
+        let ends = range((found.low, found.high), tenths);
+        Cell::number(format!("{} [{ends}]", tenths(found.percent)), found.percent)
     });
-    [base.map_or(Cell::default(), Cell::from), heads.unwrap_or_default(), share.unwrap_or_default()]
+    [base.into(), heads.into(), share.into()]
 }

@@ -1,25 +1,28 @@
 //! All subjects beside each other: how many heads can go, which heads matter across tasks of one pretrained model, and how much
 //! single heads do (no such page is in the paper).
-use records::{Attention, CorrelationRow};
+use records::{AblationRow, Attention, CorrelationRow};
 
 use super::Context;
 use super::cross_domain::{COLUMNS, HOW_TO_READ, cells};
-use crate::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, TEXT};
+use crate::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use crate::data::pruning::{Pruning, Tolerable};
 use crate::data::subject::Subject;
 use crate::data::sweep::Sweep;
-use crate::judge::Criterion;
 use crate::origin;
 use crate::palette::{BLUE, GREY, VERMILLION};
-use crate::paper::{Paper, Share};
+use crate::paper::Share;
 use crate::scale::extent;
-use crate::table::{Cell, Row, Table, names};
+use crate::table::{Cell, Row, Table};
 use crate::words::{tenths, typeset};
 
-/// Heights of a row and of an interval's ends, in points.
-const ROW: f64 = 15.0;
+/// A panel with a row for each name, as high as a line of text.
+fn rows(x: Axis, names: Vec<String>, layers: Vec<Layer>) -> Vec<Panel> {
+    let height = 15.0 * names.len() as f64;
+    vec![Panel::new([x, Axis::named("", names).downwards()], height, layers)]
+}
 
 /// The share of heads that can go: in a subject of ours, in one of the paper's, or in both where they are alike.
+#[derive(Clone, Copy)]
 struct Compared<'a> {
     ours: Option<(&'a Pruning, Tolerable)>,
     published: Option<&'a Share>,
@@ -39,170 +42,122 @@ fn shares_of<'a>(all: &'a [Subject], published: &'a [Share], context: Context<'_
 }
 
 impl Compared<'_> {
-    fn name(&self) -> String {
+    /// What it is called, by the subject alone or by what of it was scored.
+    fn name(self, of_ours: fn(&Pruning) -> String) -> String {
         let theirs = || self.published.map_or(String::new(), |share| format!("paper: {}", share.task));
-        self.ours.map_or_else(theirs, |(pruning, _)| pruning.file.subject.clone())
+        self.ours.map_or_else(theirs, |(pruning, _)| of_ours(pruning))
     }
 
-    fn row(&self) -> Row {
+    fn row(self) -> Row {
         let number = |value: f64| Cell::number(tenths(value), value);
-        let published = self.published.map_or(Cell::default(), |Share { figure, percent, .. }| {
-            Cell::number(format!("{} ({figure})", tenths(*percent)), *percent)
-        });
-        let Some((pruning, Tolerable { percent, low, high })) = self.ours else {
-            let none = Cell::default;
-            return Row { label: self.name(), cells: vec![none(), none(), none(), none(), published] };
+        let published = |share: &Share| {
+            Cell::number(format!("{} ({})", tenths(share.percent), share.figure), share.percent)
         };
-        let base = pruning.metric.described(pruning.base);
-        let cells = vec![base.into(), number(percent), number(low), number(high), published];
-        Row { label: pruning.file.title(), cells }
+        let base = self.ours.map(|(pruning, _)| pruning.results.described_base());
+        let of = |value: fn(Tolerable) -> f64| Cell::from(self.ours.map(|(_, found)| number(value(found))));
+        let found = [of(|found| found.percent), of(|found| found.low), of(|found| found.high)];
+        let cells = [base.into()].into_iter().chain(found).chain([self.published.map(published).into()]);
+        Row::new(self.name(|pruning| pruning.results.file.title()), cells)
     }
 }
 
-const OF_SHARES: &str = "masked by importance; as measured the loss is within the margin up to this share, 2 % of the score unless the \
-                         files say otherwise. At the lower end of the interval it is shown to be, beyond the upper end it is shown \
-                         not to be; the interval is that of the score at each step by itself, and as fine as the steps. The \
-                         paper's shares are judged by eye; they are of other models and other data";
+const OF_SHARES: &str = "masked by importance; as measured the loss is within the margin up to this share, 2 % of the score \
+     unless the files say otherwise. At the lower end of the interval it is shown to be, beyond the upper \
+     end it is shown not to be; the interval is that of the score at each step by itself, and as fine as \
+     the steps. The paper's shares are judged by eye; they are of other models and other data";
 
 /// The shares of all subjects with intervals, and the paper's.
 pub fn shares(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
-    let published = context.paper.map_or(Vec::new(), Paper::shares);
-    let found = shares_of(all, &published, context);
+    let found = shares_of(all, &context.paper.shares, context);
     if found.iter().all(|share| share.ours.is_none()) {
         return None;
     }
-    let title = "Share of the heads that can go, in percent";
-    let table = Table {
-        name: "Heads that can go",
-        label: "comparison-shares".to_owned(),
-        title: title.to_owned(),
-        headings: ["Subject", "Share"],
-        columns: names(&["base", "share (%)", "from (%)", "to (%)", "paper (%)"]),
-        rows: found.iter().map(Compared::row).collect(),
-        summary: vec![OF_SHARES.to_owned()],
-        ..Table::default()
-    };
-    Some((table, share_chart(&found, title)))
-}
-
-fn share_chart(found: &[Compared<'_>], title: &str) -> Chart {
+    let (name, title) = ("Heads that can go", "Share of the heads that can go, in percent");
+    let table = Table::new(name, "comparison-shares", title)
+        .columns(["Subject", "Share"], ["base", "share (%)", "from (%)", "to (%)", "paper (%)"])
+        .rows(found.iter().map(|share| share.row()))
+        .note(OF_SHARES);
     let ours = Mark::new(Shape::Circle, 2.4, BLUE);
     let theirs = Mark::new(Shape::Diamond, 2.8, VERMILLION).hollow();
-    let rows = || found.iter().enumerate().map(|(place, share)| (place as f64 + 0.5, share));
-    let measured = || rows().filter_map(|(height, share)| Some((height, share.ours?.1)));
-    let range = |(height, found): (f64, Tolerable)| {
+    let places = || found.iter().enumerate().map(|(place, share)| (place as f64 + 0.5, share));
+    let measured = || places().filter_map(|(height, share)| Some((height, share.ours?.1)));
+    let interval = |(height, found): (f64, Tolerable)| {
         Layer::Line(vec![(found.low, height), (found.high, height)], Style::line(BLUE, 1.0))
     };
-    let mut layers: Vec<_> = measured().map(range).collect();
+    let mut layers: Vec<_> = measured().map(interval).collect();
     layers.push(Layer::Points(measured().map(|(height, found)| (found.percent, height)).collect(), ours));
-    let published = rows().filter_map(|(height, share)| Some((share.published?.percent, height)));
-    layers.push(Layer::Points(published.collect(), theirs));
-    let names = found.iter().map(|share| vec![share.name()]).collect();
-    Chart {
-        name: "Heads that can go",
-        label: "comparison-shares-chart".to_owned(),
-        title: title.to_owned(),
-        notes: vec![OF_SHARES.to_owned()],
-        width: TEXT,
-        legend: vec![
+    let of_paper = places().filter_map(|(height, share)| Some((share.published?.percent, height)));
+    layers.push(Layer::Points(of_paper.collect(), theirs));
+    let subjects = found.iter().map(|share| share.name(|pruning| pruning.results.file.subject.clone()));
+    let chart = Chart::new(name, "comparison-shares-chart", title)
+        .note(OF_SHARES)
+        .entries([
             Entry::mark("ours, with 95 % interval", ours),
             Entry::mark("paper, same kind of task, judged by eye", theirs),
-        ],
-        panels: vec![Panel::new(
-            "",
-            [Axis::around("share of heads (%)", 0.0, 100.0), Axis::named("", names).downwards()],
-            ROW * found.len() as f64,
-            layers,
-        )],
-        ..Chart::default()
-    }
+        ])
+        .panels(1, rows(Axis::percent("share of heads (%)"), subjects.collect(), layers))
+        .wide();
+    Some((table, chart))
 }
-
-/// The heads of one attention type of a subject.
-type Family<'a> = (&'a Sweep, Attention);
 
 /// How much single heads do: for each family of tests the range of changes, as shares of the score.
 pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
-    let sweeps: Vec<_> = all.iter().filter_map(|subject| subject.sweep.as_ref()).collect();
-    let families: Vec<Family<'_>> = sweeps
-        .iter()
-        .flat_map(|sweep| sweep.attentions().into_iter().map(move |one| (*sweep, one)))
-        .collect();
+    let sweeps = all.iter().filter_map(|subject| subject.sweep.as_ref());
+    let families = sweeps.flat_map(|sweep| sweep.attentions().into_iter().map(move |one| (sweep, one)));
+    let families: Vec<(&Sweep, Attention)> = families.collect();
     if families.is_empty() {
         return None;
     }
     let criterion = context.criterion.adjusted();
-    let row = |&(sweep, attention): &Family<'_>| {
+    let row = |&(sweep, attention): &(&Sweep, Attention)| {
         let mut losses: Vec<_> = sweep.family(attention).into_iter().map(|row| loss(sweep, row)).collect();
         losses.sort_by(f64::total_cmp);
-        let at = |share: f64| losses[(share * (losses.len() - 1) as f64).round() as usize];
-        let number = |value: f64| Cell::number(typeset(value, 2), value);
-        let tally = criterion.tally(sweep.family(attention));
-        let cells = vec![
-            Cell::number(losses.len().to_string(), losses.len() as f64),
-            number(at(0.0)),
-            number(at(0.5)),
-            number(at(1.0)),
-            Cell::number(tally.significant.to_string(), tally.significant as f64),
-        ];
-        Row { label: format!("{}, {attention}", sweep.file.title()), cells }
+        let at = |share: f64| {
+            let value = losses[(share * (losses.len() - 1) as f64).round() as usize];
+            Cell::number(typeset(value, 2), value)
+        };
+        let significant = criterion.tally(sweep.family(attention)).significant;
+        let cells = [losses.len().into(), at(0.0), at(0.5), at(1.0), significant.into()];
+        Row::new(format!("{}, {attention}", sweep.file.title()), cells)
     };
-    let title = "What masking one head costs, in percent of the score; of nats, their rise in percent";
-    let table = Table {
-        name: "Effect sizes",
-        label: "comparison-effects".to_owned(),
-        title: title.to_owned(),
-        headings: ["Subject and attention", "Loss"],
-        columns: names(&["heads", "least (%)", "median (%)", "greatest (%)", "significant, adjusted"]),
-        rows: families.iter().map(row).collect(),
-        summary: vec![
-            "below 0 the score gets better without the head; adjusted for the heads of the attention type"
-                .to_owned(),
-        ],
-        ..Table::default()
-    };
-    Some((table, effect_chart(&families, criterion, title)))
-}
-
-fn effect_chart(families: &[Family<'_>], criterion: Criterion, title: &str) -> Chart {
+    let (name, title) = (
+        "Effect sizes",
+        "What masking one head costs, in percent of the score; of nats, their rise in percent",
+    );
+    let columns = ["heads", "least (%)", "median (%)", "greatest (%)", "significant, adjusted"];
+    let table = Table::new(name, "comparison-effects", title)
+        .columns(["Subject and attention", "Loss"], columns)
+        .rows(families.iter().map(row))
+        .note("below 0 the score gets better without the head; adjusted for the heads of the attention type");
     let points = |is_meant: bool| -> Vec<(f64, f64)> {
         let each = families.iter().enumerate().flat_map(|(place, (sweep, attention))| {
             let rows = sweep.family(*attention).into_iter().filter(|row| criterion.holds(*row) == is_meant);
-            rows.map(|row| loss(sweep, row)).map(move |loss| (loss, place as f64 + 0.5)).collect::<Vec<_>>()
+            rows.map(move |row| (loss(sweep, row), place as f64 + 0.5))
         });
         each.collect()
     };
     let (others, significant) = (points(false), points(true));
     let x = extent(others.iter().chain(&significant).map(|(loss, _)| *loss).chain([0.0]));
+    let x = Axis::of_at_least("loss with the head masked (%)", x, 1.0);
     let marks = [Mark::new(Shape::Tick, 4.0, BLUE), Mark::new(Shape::Circle, 1.8, VERMILLION).faint(0.4)];
-    let names = families.iter().map(|(sweep, one)| vec![format!("{}, {one}", sweep.file.subject)]).collect();
-    Chart {
-        name: "Effect sizes",
-        label: "comparison-effects-chart".to_owned(),
-        title: title.to_owned(),
-        notes: vec!["a mark for each head; one on the right of 0 is useful".to_owned()],
-        width: TEXT,
-        legend: vec![
-            Entry::mark("not significant", marks[0]),
-            Entry::mark("significant, adjusted", marks[1]),
-        ],
-        panels: vec![Panel::new(
-            "",
-            [Axis::of_at_least("loss with the head masked (%)", x, 1.0), Axis::named("", names).downwards()],
-            ROW * families.len() as f64,
-            vec![
-                Layer::Rule(At::X(0.0), Style::dashed(GREY, 0.6)),
-                Layer::Points(others, marks[0]),
-                Layer::Points(significant, marks[1]),
-            ],
-        )],
-        ..Chart::default()
-    }
+    let layers = vec![
+        Layer::Rule(At::X(0.0), Style::dashed(GREY, 0.6)),
+        Layer::Points(others, marks[0]),
+        Layer::Points(significant, marks[1]),
+    ];
+    let names = families.iter().map(|(sweep, one)| format!("{}, {one}", sweep.file.subject)).collect();
+    let chart = Chart::new(name, "comparison-effects-chart", title)
+        .note("a mark for each head; one on the right of 0 is useful")
+        .entries([Entry::mark("not significant", marks[0]), Entry::mark("significant, adjusted", marks[1])])
+        .panels(1, rows(x, names, layers))
+        .wide();
+    Some((table, chart))
 }
 
 /// What is lost without a head, in percent of the score.
-fn loss(sweep: &Sweep, row: &records::AblationRow) -> f64 {
-    -100.0 * sweep.metric.direction().gain(row.score_delta) / sweep.base.abs().max(f64::MIN_POSITIVE)
+fn loss(sweep: &Sweep, row: &AblationRow) -> f64 {
+    let gain = sweep.metric().direction().gain(row.score_delta);
+    -100.0 * gain / sweep.base().abs().max(f64::MIN_POSITIVE)
 }
 
 /// How the heads of one pretrained model agree between two tasks.
@@ -227,14 +182,13 @@ pub fn tasks(pairings: &[Pairing]) -> Option<Table> {
         let tested = std::iter::once(scope).chain(cells(&pairing.row)).map(Cell::from);
         Row::new(label, tested.chain(importance.unwrap_or_default()))
     };
-    (!pairings.is_empty()).then(|| Table {
-        name: "One pretrained model, several tasks",
-        label: "comparison-tasks".to_owned(),
-        title: "Correlation of the scores with one head masked, between tasks that one pretrained model was fine-tuned on".to_owned(),
-        headings: ["Model and tasks", "Agreement"],
-        columns: [names(&["attention"]), names(&COLUMNS), names(&["r of importance", "rho of importance"])].concat(),
-        rows: pairings.iter().map(row).collect(),
-        summary: vec!["interval of r: jackknife over the segments of both tasks".to_owned(), HOW_TO_READ.to_owned()],
-        ..Table::default()
-    })
+    let columns = ["attention"].into_iter().chain(COLUMNS).chain(["r of importance", "rho of importance"]);
+    let title = "Correlation of the scores with one head masked, between tasks that one pretrained model was \
+         fine-tuned on";
+    let table = Table::new("One pretrained model, several tasks", "comparison-tasks", title)
+        .columns(["Model and tasks", "Agreement"], columns)
+        .rows(pairings.iter().map(row))
+        .note("interval of r: jackknife over the segments of both tasks")
+        .note(HOW_TO_READ);
+    (!pairings.is_empty()).then_some(table)
 }

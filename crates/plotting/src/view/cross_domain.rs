@@ -6,21 +6,21 @@ use stats::regression::Line;
 use super::Context;
 use crate::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use crate::data::pair::Pair;
-use crate::origin::Beside;
+use crate::data::sweep::Sweep;
 use crate::palette::{GREY, INK, mark};
 use crate::paper::{FIGURE_2A, FIGURE_2B};
 use crate::scale::extent;
-use crate::table::{Row, Table, names};
-use crate::words::{count, p_value, signed, tenths, typeset};
+use crate::table::{Row, Table};
+use crate::words::{count, p_value, range, signed, tenths, typeset};
 
 /// Below this, less than half of what an axis shows is the heads' doing.
 const RELIABLE: f64 = 0.5;
 
 /// How to read r, its interval and its ceiling.
-pub const HOW_TO_READ: &str = "reliability: the share of the differences between heads that another test set of the same kind \
-                               would show again (split halves); ceiling: the greatest r that the noise of both axes leaves, \
-                               absent where one axis is noise only; an r near its ceiling is full agreement, an r near 0 means \
-                               something only below a high ceiling";
+pub const HOW_TO_READ: &str = "reliability: the share of the differences between heads that another test set of the same kind would \
+     show again (split halves); ceiling: the greatest r that the noise of both axes leaves, absent where \
+     one axis is noise only; an r near its ceiling is full agreement, an r near 0 means something only \
+     below a high ceiling";
 
 /// The columns of [`cells`].
 pub const COLUMNS: [&str; 9] = [
@@ -38,35 +38,28 @@ pub const COLUMNS: [&str; 9] = [
 /// One row for all heads and one for each attention type.
 pub fn table(pair: &Pair) -> Table {
     let [first, second] = &pair.sweeps;
-    let base = |name: &str, base| format!("base {} on {name}", first.metric.amount(base));
-    Table {
-        name: "Figure 2",
-        label: label(pair),
-        title: format!(
-            "Pearson's r and Spearman's \u{3c1} between the scores with one head masked, {}; {}",
-            first.metric.label(),
-            pair.title()
-        ),
-        headings: ["Attention", "Agreement"],
-        columns: names(&COLUMNS),
-        rows: pair.rows.iter().map(|row| Row::new(row.attention.name(), cells(row))).collect(),
-        summary: vec![
-            format!("{}, {}", base(&pair.splits[0], first.base), base(&pair.splits[1], second.base)),
-            "interval of r: jackknife over the segments of both splits".to_owned(),
-            HOW_TO_READ.to_owned(),
-        ],
-        ..Table::default()
-    }
+    let metric = first.metric();
+    let base = |sweep: &Sweep, split: &str| format!("base {} on {split}", metric.amount(sweep.base()));
+    let title = format!(
+        "Pearson's r and Spearman's \u{3c1} between the scores with one head masked, {}; {}",
+        metric.label(),
+        pair.title()
+    );
+    Table::new("Figure 2", label(pair), title)
+        .columns(["Attention", "Agreement"], COLUMNS)
+        .rows(pair.rows.iter().map(|row| Row::new(row.attention.name(), cells(row))))
+        .note(format!("{}, {}", base(first, &pair.splits[0]), base(second, &pair.splits[1])))
+        .note("interval of r: jackknife over the segments of both splits")
+        .note(HOW_TO_READ)
 }
 
 /// The numbers of a row and what they say; empty where they are undefined or were not measured.
 pub fn cells(row: &CorrelationRow) -> [String; 9] {
-    let number = |value: Option<f64>| value.map_or(String::new(), |value| signed(value, 2).replace('+', ""));
-    let interval = row.pearson_low.zip(row.pearson_high);
-    let interval = interval.map(|(low, high)| format!("{} to {}", number(Some(low)), number(Some(high))));
+    let plain = |value: f64| signed(value, 2).replace('+', "");
+    let number = |value: Option<f64>| value.map(plain).unwrap_or_default();
+    let interval = row.pearson_low.zip(row.pearson_high).map(|ends| range(ends, plain));
     let reliability = [row.first_reliability, row.second_reliability];
-    let both =
-        reliability.map(|value| if value.is_some() { number(value) } else { "?".to_owned() }).join(", ");
+    let both = reliability.map(|value| value.map_or("?".to_owned(), plain)).join(", ");
     let (shared, chance) = (tenths(row.top_overlap), tenths(row.top_overlap_by_chance));
     [
         row.heads.to_string(),
@@ -120,8 +113,8 @@ fn label(pair: &Pair) -> String {
 /// the regression with its band.
 pub fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
     let side = |side: usize| pair.points.iter().map(move |(_, at)| at[side]);
-    let bases = pair.sweeps.each_ref().map(|sweep| sweep.base);
-    let metric = pair.sweeps[0].metric.axis_label();
+    let bases = pair.sweeps.each_ref().map(|sweep| sweep.base());
+    let metric = pair.sweeps[0].metric().axis_label();
     let axis = |number: usize| {
         let (low, high) = extent(side(number).chain([bases[number]]));
         let least = (low.abs().max(high.abs()) * 1e-3).max(1e-3);
@@ -140,24 +133,32 @@ pub fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
     }));
     let types = attentions.iter().filter(|_| attentions.len() > 1);
     let types = types.map(|&attention| Entry::mark(attention.name(), mark(attention, 2.0).faint(0.35)));
-    let star = Entry::mark("intact", Mark { radius: 2.2, ..STAR });
-    Chart {
-        name: "Figure 2",
-        label: label(pair),
-        title: format!(
-            "Scores with one head masked on two test sets; {}; {}",
-            pair.title(),
-            count(pair.rows[0].heads, "head")
-        ),
-        notes: notes(pair, context),
-        legend: std::iter::once(Entry::text(correlation(&pair.rows[0])))
-            .chain(types)
-            .chain([star, Entry::line("equal change", EQUAL)])
-            .chain(line.map(|_| Entry::line("regression", REGRESSION)))
-            .collect(),
-        panels: vec![Panel::new("", [x, y], 165.0, layers)],
-        ..Chart::default()
-    }
+    let (row, others) = (&pair.rows[0], &pair.rows[1..]);
+    let of_type = |row: &CorrelationRow| format!("{}: {}", row.attention, correlation(row));
+    let paper = pair.beside().and_then(|beside| {
+        let (figure, name) = beside.of_both(
+            ("Figure 2a of the paper (newstest2013, MTNT)", FIGURE_2A),
+            ("Figure 2b of the paper (MNLI matched, mismatched)", FIGURE_2B),
+        )?;
+        Some(format!("{figure}: r = {}", typeset(context.paper.value(name)?, 2)))
+    });
+    let (shared, chance) = (tenths(row.top_overlap), typeset(row.top_overlap_by_chance, 1));
+    let title = "Scores with one head masked on two test sets";
+    Chart::new("Figure 2", label(pair), format!("{title}; {}; {}", pair.title(), count(row.heads, "head")))
+        .note(format!("Pearson {}", correlation(row)))
+        .note(reading(row))
+        .note(others.iter().map(of_type).collect::<Vec<_>>())
+        .note(format!("{} most important heads: {shared} in common ({chance} by chance)", row.top))
+        .note(
+            "star: the intact model; dashed: the same change on both splits, a slope of 1 through the star; grey: the \
+             least squares line over all heads with the 95 % band of its mean, point by point",
+        )
+        .note(paper)
+        .entries([Entry::text(correlation(row))])
+        .entries(types)
+        .entries([Entry::mark("intact", Mark { radius: 2.2, ..STAR }), Entry::line("equal change", EQUAL)])
+        .entries(line.map(|_| Entry::line("regression", REGRESSION)))
+        .panels(1, vec![Panel::new([x, y], 165.0, layers)])
 }
 
 /// The line between the least and the greatest score with its band, as far as the y axis reaches.
@@ -182,32 +183,6 @@ fn correlation(row: &CorrelationRow) -> String {
         None => String::new(),
     };
     format!("r = {}{}{ceiling}", typeset(r, 2), interval.unwrap_or_default())
-}
-
-/// The caption; reliability and all that the table says stand there.
-fn notes(pair: &Pair, context: Context<'_>) -> Vec<String> {
-    let (row, others) = (&pair.rows[0], &pair.rows[1..]);
-    let types = others.iter().map(|row| format!("{}: {}", row.attention, correlation(row)));
-    let legend = "star: the intact model; dashed: the same change on both splits, a slope of 1 through the star; grey: the \
-                  least squares line over all heads with the 95 % band of its mean, point by point";
-    let beside = pair.sweeps[0].beside();
-    let paper =
-        |(figure, r)| context.paper.map(|paper| format!("{figure}: r = {}", typeset(paper.value(r), 2)));
-    let paper = match beside {
-        Some(beside) if beside.translates() => {
-            paper(("Figure 2a of the paper (newstest2013, MTNT)", FIGURE_2A))
-        }
-        Some(Beside::MNLI) => paper(("Figure 2b of the paper (MNLI matched, mismatched)", FIGURE_2B)),
-        _ => None,
-    };
-    let (shared, chance) = (tenths(row.top_overlap), typeset(row.top_overlap_by_chance, 1));
-    let overlap = format!("{} most important heads: {shared} in common ({chance} by chance)", row.top);
-    [format!("Pearson {}", correlation(row)), reading(row)]
-        .into_iter()
-        .chain(types)
-        .chain([overlap, legend.to_owned()])
-        .chain(paper)
-        .collect()
 }
 
 #[cfg(test)]

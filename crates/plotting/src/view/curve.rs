@@ -1,5 +1,14 @@
 //! Curves as layers: lines in pieces, marks, and bands of intervals.
-use crate::chart::{Layer, Mark, Style};
+use crate::chart::{At, Axis, Color, Entry, Layer, Mark, Shape, Style};
+use crate::palette::GREY;
+use crate::scale::extent;
+use crate::words::Metric;
+
+/// An axis of scores spans at least this many points, so that rounding errors do not look like curves.
+pub const FLAT: f64 = 0.5;
+
+/// The score of the model that others are compared with.
+pub const BASE: Style = Style::dashed(GREY, 0.6);
 
 /// A place on a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,7 +22,7 @@ pub struct Point {
 }
 
 /// A line in pieces between which something is missing.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Curve {
     pub name: String,
     /// Absent where points alone are drawn.
@@ -24,10 +33,27 @@ pub struct Curve {
 }
 
 impl Curve {
+    /// How one looks, without its points.
+    pub fn look(name: impl Into<String>, color: Color, width: f64, mark: Option<(Shape, f64)>) -> Self {
+        let mark = mark.map(|(shape, radius)| Mark::new(shape, radius, color));
+        Self { name: name.into(), line: Some(Style::line(color, width)), mark, pieces: Vec::new() }
+    }
+
+    /// Its line of a legend.
+    pub fn entry(&self) -> Entry {
+        Entry { line: self.line, mark: self.mark, ..Entry::text(&self.name) }
+    }
+
+    fn points(&self) -> impl Iterator<Item = &Point> {
+        self.pieces.iter().flatten()
+    }
+
     /// The heights that an axis must reach.
     pub fn heights(&self) -> impl Iterator<Item = f64> + '_ {
-        let ends = |point: &Point| point.ends.map_or([point.y; 2], |(low, high)| [low, high]);
-        self.pieces.iter().flatten().flat_map(move |point| [point.y].into_iter().chain(ends(point)))
+        self.points().flat_map(|point| {
+            let (low, high) = point.ends.unwrap_or((point.y, point.y));
+            [point.y, low, high]
+        })
     }
 
     /// The area of the intervals of each piece of the line.
@@ -38,9 +64,17 @@ impl Curve {
         bands.filter(|band| band.len() > 1).map(|band| Layer::Band(band, line.color)).collect()
     }
 
+    /// An upright line for the interval of each point.
+    pub fn bars(&self) -> Vec<Layer> {
+        let Some(mark) = self.mark else { return Vec::new() };
+        let style = Style::line(mark.color, 0.5);
+        let ends = self.points().filter_map(|point| Some((point.x, point.ends?)));
+        ends.map(|(x, (low, high))| Layer::Line(vec![(x, low), (x, high)], style)).collect()
+    }
+
     /// Whether a mark is hollow.
     pub fn has_hollow(&self) -> bool {
-        self.mark.is_some() && self.pieces.iter().flatten().any(|point| point.is_worse)
+        self.mark.is_some() && self.points().any(|point| point.is_worse)
     }
 
     /// The line of each piece, and the marks, hollow where the score is worse.
@@ -51,7 +85,7 @@ impl Curve {
         };
         let marks = |mark: Mark| {
             [(false, mark), (true, mark.hollow())].map(|(is_worse, mark)| {
-                let meant = self.pieces.iter().flatten().filter(|point| point.is_worse == is_worse);
+                let meant = self.points().filter(|point| point.is_worse == is_worse);
                 Layer::Points(meant.map(place).collect(), mark)
             })
         };
@@ -59,4 +93,22 @@ impl Curve {
         let lines = self.line.into_iter().flat_map(line);
         lines.chain(self.mark.into_iter().flat_map(marks)).filter(is_drawn).collect()
     }
+}
+
+/// The level of the base, and before it the curves, the first one in front of all others.
+pub fn over_base(base: f64, curves: &[&Curve]) -> Vec<Layer> {
+    let backwards = || curves.iter().rev();
+    let bands = backwards().flat_map(|curve| curve.bands());
+    let lines = backwards().flat_map(|curve| curve.lines());
+    std::iter::once(Layer::Rule(At::Y(base), BASE)).chain(bands).chain(lines).collect()
+}
+
+/// The base in a legend.
+pub fn base_entry(name: &str, metric: &Metric, base: f64) -> Entry {
+    Entry::line(format!("{name} {}", metric.amount(base)), BASE)
+}
+
+/// An axis of scores that reaches these heights.
+pub fn scores(metric: &Metric, heights: impl Iterator<Item = f64>, least: f64) -> Axis {
+    Axis::of_at_least(metric.axis_label(), extent(heights), least)
 }

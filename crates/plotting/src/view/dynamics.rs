@@ -3,15 +3,15 @@
 use anyhow::Result;
 use records::DynamicsRow;
 
-use super::curve::{Curve, Point};
-use super::{BANDS, Context, that_hold};
-use crate::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, TEXT, Ticks};
-use crate::data::dynamics::{Checkpoint, Dynamics, percent};
-use crate::palette::{BLUE, GREEN, GREY, PURPLE, SKY, ramp};
-use crate::paper::{FIGURE_5, Paper, Published};
+use super::curve::{BASE, Curve, Point};
+use super::{BANDS, Context};
+use crate::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Ticks};
+use crate::data::dynamics::{Checkpoint, Dynamics, share};
+use crate::palette::{BLUE, GREEN, PURPLE, SKY, ramp};
+use crate::paper::{Epoch, FIGURE_5, Paper};
 use crate::scale::{LogAxis, extent};
 use crate::table::{Cell, Row, Table};
-use crate::words::{share, tenths};
+use crate::words::{self, tenths, when};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "figure5";
@@ -30,8 +30,7 @@ fn heading(dynamics: &Dynamics) -> &'static str {
 
 /// One row for each checkpoint, one column for each share of masked heads.
 fn percentages(dynamics: &Dynamics) -> Table {
-    let shares = dynamics.shares();
-    let (metric, proportional) = (dynamics.metric.label(), dynamics.metric.proportional());
+    let (shares, proportional) = (dynamics.shares(), dynamics.metric.proportional());
     let cell = |checkpoint: &Checkpoint, masked: usize| {
         let Some(row) = checkpoint.step(masked) else { return Cell::default() };
         checkpoint.kept(row.score).map_or("n/a".into(), |kept| Cell::number(format!("{kept:.1}"), kept))
@@ -40,77 +39,58 @@ fn percentages(dynamics: &Dynamics) -> Table {
         let label = format!("{} [{}]", dynamics.number(checkpoint), dynamics.unpruned(checkpoint));
         Row::new(label, shares.iter().map(|&(masked, _)| cell(checkpoint, masked)))
     };
-    let bracket = if proportional == metric { "which stands" } else { "whose nats a token stand" };
-    Table {
-        name: "Figure 5",
-        label: format!("figure5-{}", dynamics.file.subject),
-        title: format!(
-            "{proportional} with some percent of heads masked, in percent of the unpruned {proportional} of the same \
-             checkpoint, {bracket} in brackets; {}",
-            dynamics.file.title()
-        ),
-        headings: [heading(dynamics), "Masked"],
-        columns: shares.iter().map(|&(_, percent)| tenths(percent)).collect(),
-        rows: dynamics.checkpoints.iter().map(row).collect(),
-        summary: dynamics.file.of_orders().into_iter().chain(dynamics.left_out()).collect(),
-        ..Table::default()
-    }
+    let bracket = if dynamics.metric.is_nats() { "whose nats a token stand" } else { "which stands" };
+    let title = format!(
+        "{proportional} with some percent of heads masked, in percent of the unpruned {proportional} of the same \
+         checkpoint, {bracket} in brackets"
+    );
+    Table::of(&dynamics.file, "Figure 5", STEM, title)
+        .columns([heading(dynamics), "Masked"], shares.iter().map(|&(_, percent)| tenths(percent)))
+        .rows(dynamics.checkpoints.iter().map(row))
+        .note(dynamics.file.of_orders())
+        .note(dynamics.left_out())
 }
 
 /// One row for each checkpoint: what can go.
-fn removable(dynamics: &Dynamics, published: Option<&Paper>) -> Table {
-    let metric = &dynamics.metric;
-    let remark = dynamics.file.open_question().or_else(|| published.map(paper_remark));
-    let mut columns = vec!["unpruned".to_owned()];
-    columns.extend(KEPT.map(|least| format!("{} % kept", tenths(least))));
-    let row = |checkpoint: &Checkpoint| {
-        let mut cells = vec![Cell::number(dynamics.unpruned(checkpoint), checkpoint.base())];
-        cells.extend(KEPT.map(|least| match checkpoint.removable(least) {
-            Some((percent, is_open)) => Cell::number(share(percent, is_open), percent),
-            None => "?".into(),
-        }));
-        Row { label: dynamics.number(checkpoint).to_string(), cells }
+fn removable(dynamics: &Dynamics, paper: &Paper) -> Table {
+    let remark = dynamics.file.open_question().or_else(|| paper_remark(paper));
+    let columns = KEPT.map(|least| format!("{} % kept", tenths(least)));
+    let found: Vec<_> =
+        dynamics.checkpoints.iter().map(|one| KEPT.map(|least| one.removable(least))).collect();
+    let row = |(checkpoint, found): (&Checkpoint, &[Option<(f64, bool)>; 2])| {
+        let share = |(percent, is_open)| Cell::number(words::share(percent, is_open), percent);
+        let shares = found.map(|found| found.map_or("?".into(), share)).into_iter();
+        let unpruned = Cell::number(dynamics.unpruned(checkpoint), checkpoint.base());
+        Row::new(dynamics.number(checkpoint).to_string(), std::iter::once(unpruned).chain(shares))
     };
-    Table {
-        name: "Heads that can go during training",
-        label: format!("figure5-kept-{}", dynamics.file.subject),
-        title: format!(
-            "Largest share of heads, in percent, that can be masked with {} % of the unpruned {} kept; {}",
-            KEPT.map(tenths).join(" and "),
-            metric.proportional(),
-            dynamics.file.title()
-        ),
-        headings: [heading(dynamics), "Heads"],
-        columns,
-        rows: dynamics.checkpoints.iter().map(row).collect(),
-        summary: removable_summary(dynamics),
-        remarks: remark.into_iter().collect(),
-        ..Table::default()
-    }
+    let title = format!(
+        "Largest share of heads, in percent, that can be masked with {} % of the unpruned {} kept",
+        KEPT.map(tenths).join(" and "),
+        dynamics.metric.proportional()
+    );
+    let has = |is_meant: fn(&Option<(f64, bool)>) -> bool| found.iter().flatten().any(is_meant);
+    let unknown = "?: a step on the way is missing, or the unpruned score is 0.0 or below";
+    Table::of(&dynamics.file, "Heads that can go during training", "figure5-kept", title)
+        .columns([heading(dynamics), "Heads"], ["unpruned".to_owned()].into_iter().chain(columns))
+        .rows(dynamics.checkpoints.iter().zip(&found).map(row))
+        .note("the share is that of the last step before the first one that keeps less")
+        .note(when(has(Option::is_none), unknown))
+        .note(when(
+            has(|found| found.is_some_and(|found| found.1)),
+            "\u{2265}: no step of the curve keeps less",
+        ))
+        .note(dynamics.left_out())
+        .remark(remark)
 }
 
-fn removable_summary(dynamics: &Dynamics) -> Vec<String> {
-    let shares = || dynamics.checkpoints.iter().flat_map(|one| KEPT.map(|least| one.removable(least)));
-    let sentences = [
-        (true, "the share is that of the last step before the first one that keeps less"),
-        (
-            shares().any(|found| found.is_none()),
-            "?: a step on the way is missing, or the unpruned score is 0.0 or below",
-        ),
-        (shares().flatten().any(|(_, is_open)| is_open), "\u{2265}: no step of the curve keeps less"),
-    ];
-    that_hold(sentences.map(|(holds, text)| (holds, text.to_owned()))).chain(dynamics.left_out()).collect()
-}
-
-fn paper_remark(paper: &Paper) -> String {
-    let epoch = |row: &Published| Some(format!("{} [{:.1}]", row.epoch?, row.unpruned_bleu?));
-    let epochs = paper.rows("figure5").iter().filter_map(epoch);
-    format!(
-        "paper: Michel et al. (2019), Figure 5, IWSLT: {} % of heads from epoch 10 on, with 85 to 90 % of BLEU kept; epochs \
-         and their unpruned BLEU {}",
-        tenths(paper.value(FIGURE_5)),
-        epochs.collect::<Vec<_>>().join(", ")
-    )
+fn paper_remark(paper: &Paper) -> Option<String> {
+    let epochs =
+        paper.epochs.iter().map(|Epoch { epoch, unpruned_bleu }| format!("{epoch} [{unpruned_bleu:.1}]"));
+    let (share, epochs) = (tenths(paper.value(FIGURE_5)?), epochs.collect::<Vec<_>>().join(", "));
+    Some(format!(
+        "paper: Michel et al. (2019), Figure 5, IWSLT: {share} % of heads from epoch 10 on, with 85 to 90 % of BLEU kept; \
+         epochs and their unpruned BLEU {epochs}"
+    ))
 }
 
 /// Left one line for each share of masked heads over the training, right one for each of the first two and the last two
@@ -131,45 +111,30 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     let (low, high) = log.extent();
     let ticks = Ticks::Names(comparable.iter().map(tick).collect());
     let over_log = Axis { ticks, gap: log.gap(), ..Axis::around(label, low, high) };
-    let over_percent = Axis::around("heads masked (%)", 0.0, 100.0);
-    let panels = [
-        Panel {
-            share: 0.55,
-            ..Panel::new("a line for each share of masked heads", [over_log, y.clone()], 150.0, layers(&left))
-        },
-        Panel {
-            share: 0.45,
-            ..Panel::new("a line for each checkpoint", [over_percent, y.silent()], 150.0, layers(&right))
-        },
+    let left = Panel::new([over_log, y.clone()], 150.0, layers(&left));
+    let right = Panel::new([Axis::percent("heads masked (%)"), y.silent()], 150.0, layers(&right));
+    let title = format!(
+        "{metric} with heads masked during training, in percent of the unpruned {metric} of the same checkpoint"
+    );
+    let panels = vec![
+        Panel { share: 0.55, ..left.named("a line for each share of masked heads") },
+        Panel { share: 0.45, ..right.named("a line for each checkpoint") },
     ];
-    let ends = [BANDS, "the axis ends at the lowest curve, not at 0"].map(str::to_owned);
-    let notes = dynamics.file.of_orders().into_iter().chain(ends).chain(dynamics.left_out());
-    Ok(Chart {
-        name: "Figure 5",
-        label: format!("figure5-curves-{}", dynamics.file.subject),
-        title: format!(
-            "{metric} with heads masked during training, in percent of the unpruned {metric} of the same checkpoint; {}",
-            dynamics.file.title()
-        ),
-        notes: notes.collect(),
-        width: TEXT,
-        columns: 2,
-        legend: vec![Entry::line("unpruned", Style::dashed(GREY, 0.6))],
-        panels: panels.into(),
-        ..Chart::default()
-    })
+    Ok(Chart::of(&dynamics.file, "Figure 5", "figure5-curves", title)
+        .note(dynamics.file.of_orders())
+        .note(BANDS)
+        .note("the axis ends at the lowest curve, not at 0")
+        .note(dynamics.left_out())
+        .entries([Entry::line("unpruned", BASE)])
+        .panels(2, panels))
 }
 
 fn layers(curves: &[Curve]) -> Vec<Layer> {
     let end = |curve: &Curve| Some((curve.pieces.last()?.last()?.y, curve.name.clone(), curve.line?.color));
     let ends = Layer::Ends(curves.iter().filter_map(end).collect());
-    let base = Layer::Rule(At::Y(100.0), Style::dashed(GREY, 0.6));
+    let base = Layer::Rule(At::Y(100.0), BASE);
     let bands = curves.iter().flat_map(Curve::bands);
     std::iter::once(base).chain(bands).chain(curves.iter().flat_map(Curve::lines)).chain([ends]).collect()
-}
-
-fn curve(name: String, mark: Mark, pieces: Vec<Vec<Point>>) -> Curve {
-    Curve { name, line: Some(Style::line(mark.color, 0.9)), mark: Some(mark), pieces }
 }
 
 /// A point of a checkpoint's step; absent where nothing is a percentage of its score.
@@ -188,9 +153,8 @@ fn over_training(dynamics: &Dynamics, log: LogAxis) -> Vec<Curve> {
         let points: Vec<_> = dynamics.checkpoints.iter().map(at).collect();
         let pieces = points.split(Option::is_none).filter(|piece| !piece.is_empty());
         let color = ramp(index as f64 / shares.len().saturating_sub(1).max(1) as f64);
-        let mark = Mark::new(shapes[index % shapes.len()], 1.2, color);
-        let pieces = pieces.map(|piece| piece.iter().flatten().copied().collect()).collect();
-        curve(format!("{} %", tenths(percent)), mark, pieces)
+        let look = Curve::look(format!("{} %", tenths(percent)), color, 0.9, Some((shapes[index % 5], 1.2)));
+        Curve { pieces: pieces.map(|piece| piece.iter().flatten().copied().collect()).collect(), ..look }
     };
     shares.iter().enumerate().map(of_share).collect()
 }
@@ -201,11 +165,11 @@ fn over_shares(dynamics: &Dynamics, comparable: &[&Checkpoint]) -> Vec<Curve> {
     let chosen = comparable.iter().enumerate().filter(|(index, _)| is_chosen(*index)).map(|(_, one)| *one);
     let looks =
         [(SKY, Shape::Circle), (GREEN, Shape::Square), (PURPLE, Shape::Triangle), (BLUE, Shape::Diamond)];
-    let of_checkpoint = |(one, (color, shape)): (&Checkpoint, (Color, Shape))| {
+    let of_checkpoint = |(one, (color, shape)): (&Checkpoint, _)| {
         let pieces = one.steps.chunk_by(|left, right| right.step == left.step + 1);
-        let at = |row: &DynamicsRow| point(one, row, percent(row));
+        let at = |row: &DynamicsRow| point(one, row, share(row));
         let pieces = pieces.map(|piece| piece.iter().filter_map(at).collect()).collect();
-        curve(dynamics.name(one), Mark::new(shape, 1.4, color), pieces)
+        Curve { pieces, ..Curve::look(dynamics.name(one), color, 0.9, Some((shape, 1.4))) }
     };
     chosen.zip(looks).map(of_checkpoint).collect()
 }

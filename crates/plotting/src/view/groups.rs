@@ -1,11 +1,12 @@
 //! Accuracy by group of segments, which heads each group needs, and which groups need the same heads.
 use records::{Attention, Head};
+use significance::{Change, Group};
 use stats::bootstrap::Interval;
 
-use crate::chart::{self, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, TEXT};
-use crate::data::groups::{Change, Group, Groups};
+use crate::chart::{self, COLORS, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use crate::data::groups::Groups;
 use crate::palette::INK;
-use crate::table::{Cell, Row, Table, names};
+use crate::table::{Cell, Row, Table};
 use crate::words::{count, short, signed};
 
 /// Name of its files, without extension.
@@ -35,33 +36,23 @@ fn heads_of_groups(groups: &Groups, alpha: f64) -> Table {
             named(groups, group, alpha, |delta| -delta),
             named(groups, group, alpha, |delta| delta),
         ];
-        Row::new(group.name.clone(), texts)
+        Row::new(&group.name, texts)
     };
     let (heads, number) = (count(groups.heads.len(), "head"), count(groups.groups.len(), "group"));
-    let (missing, file) = (groups.sweep.missing_heads(), &groups.sweep.file);
-    Table {
-        name: "Heads by group of segments",
-        label: format!("{STEM}-{}", groups.sweep.file.subject),
-        title: format!(
-            "Accuracy by group of segments, in percent, and the heads whose masking changes it significantly, with the change \
-             in percentage points; {}",
-            groups.sweep.file.title()
-        ),
-        headings: ["Group", "Accuracy"],
-        columns: names(&["segments", "base", "95 % interval", "worse without", "better without"]),
-        rows: groups.groups.iter().map(row).collect(),
-        summary: vec![
-            format!(
-                "significant: p < {} (McNemar's test with mid-p on the segments of the group; adjusted by Holm (1979) for \
-                 {heads} in {number})",
-                short(alpha)
-            ),
-            format!("of more than {MOST_NAMED} such heads the {MOST_NAMED} with the largest changes"),
-            "interval: Wilson (1927)".to_owned(),
-        ],
-        remarks: file.open_question().into_iter().chain(missing).collect(),
-        ..Table::default()
-    }
+    let title = "Accuracy by group of segments, in percent, and the heads whose masking changes it significantly, \
+         with the change in percentage points";
+    Table::of(&groups.sweep.file, "Heads by group of segments", STEM, title)
+        .columns(["Group", "Accuracy"], ["segments", "base", "95 % interval", "worse without", "better without"])
+        .rows(groups.groups.iter().map(row))
+        .note(format!(
+            "significant: p < {} (McNemar's test with mid-p on the segments of the group; adjusted by Holm (1979) for {heads} \
+             in {number})",
+            short(alpha)
+        ))
+        .note(format!("of more than {MOST_NAMED} such heads the {MOST_NAMED} with the largest changes"))
+        .note("interval: Wilson (1927)")
+        .remark(groups.sweep.file.open_question())
+        .remark(groups.sweep.missing_heads())
 }
 
 /// The heads that change a group significantly, those first for which `size` is greatest; only where it is above 0.
@@ -78,34 +69,28 @@ fn named(groups: &Groups, group: &Group, alpha: f64, size: fn(f64) -> f64) -> St
     texts.join(", ")
 }
 
+/// How far pairs of groups need the same heads: all pairs where these are few, else the most and the least alike.
 fn likeness(groups: &Groups) -> Table {
-    let is_small = groups.groups.len() <= MOST_PAIRS;
+    let size = groups.groups.len();
+    let is_small = size <= MOST_PAIRS;
     let columns = if is_small {
-        (1..=groups.groups.len()).map(|number| number.to_string()).collect()
+        (1..=size).map(|number| number.to_string()).collect()
     } else {
-        names(&["most alike", "rho", "least alike", "rho"])
+        ["most alike", "rho", "least alike", "rho"].map(str::to_owned).to_vec()
     };
-    let row = |(place, group): (usize, &Group)| Row {
-        label: format!("{} {}", place + 1, group.name),
-        cells: if is_small { pairs(groups, place) } else { extremes(groups, place) },
+    let row = |(place, group): (usize, &Group)| {
+        let cells = if is_small { pairs(groups, place) } else { extremes(groups, place) };
+        Row::new(format!("{} {}", place + 1, group.name), cells)
     };
-    Table {
-        name: "Groups that need the same heads",
-        label: format!("{STEM}-likeness-{}", groups.sweep.file.subject),
-        title: format!(
-            "Spearman's \u{3c1} between groups of segments, of the changes that each head makes to their accuracies; {}",
-            groups.sweep.file.title()
-        ),
-        headings: ["Group", "Group"],
-        columns,
-        rows: groups.groups.iter().enumerate().map(row).collect(),
-        summary: names(&[
-            "1: heads matter in the same order; 0: those that one group needs say nothing of the other",
-            "noise draws \u{3c1} towards 0, the more so the fewer segments a group has",
-            "n/a: no head changes one of the groups, or there are fewer than three",
-        ]),
-        ..Table::default()
-    }
+    let title = "Spearman's \u{3c1} between groups of segments, of the changes that each head makes to their \
+         accuracies";
+    let stem = format!("{STEM}-likeness");
+    Table::of(&groups.sweep.file, "Groups that need the same heads", &stem, title)
+        .columns(["Group", "Group"], columns)
+        .rows(groups.groups.iter().enumerate().map(row))
+        .note("1: heads matter in the same order; 0: those that one group needs say nothing of the other")
+        .note("noise draws \u{3c1} towards 0, the more so the fewer segments a group has")
+        .note("n/a: no head changes one of the groups, or there are fewer than three")
 }
 
 /// Each group beside all others; its own column is empty.
@@ -150,43 +135,39 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
     let (heads, all) = (shown(groups), groups.heads.len());
     let changes = groups.groups.iter().flat_map(|group| heads.iter().map(|&head| group.changes[head].delta));
     let most = changes.fold(f64::MIN_POSITIVE, |most, delta| most.max(delta.abs()));
-    let mut layers = vec![chart::cells(groups.groups.len(), heads.len(), |row, column| {
+    let cell = |row: usize, column: usize| {
         let Change { delta, p_adjusted } = groups.groups[row].changes[heads[column]];
         chart::Cell { value: Some(-delta / most), is_marked: p_adjusted < alpha, ..chart::Cell::default() }
-    })];
-    layers.extend(borders(groups, &heads));
+    };
     let which = format!("the {} of {all} heads with the smallest p", heads.len());
     let which = if heads.len() == all { count(all, "head") } else { which };
     let dot = format!("p < {} (McNemar, adjusted by Holm for all heads and groups)", short(alpha));
-    let notes = [
-        "orange: accuracy falls without the head; blue, striped: it rises".to_owned(),
-        format!("dot: {dot}"),
-        "below the map: number of the head, and of its layer at the first head of that; lines between layers and between \
-         heads that share no keys and values"
-            .to_owned(),
-    ];
     let is_single = groups.heads.iter().all(|head| head.attention == Attention::SelfAttention);
-    let label = if is_single { "head, layer" } else { "head, type and layer" };
-    let rows = groups.groups.iter().map(|group| vec![group.name.clone()]).collect();
-    let axes = [Axis::named(label, head_names(groups, &heads)), Axis::named("", rows).downwards()];
-    Chart {
-        name: "Heads by group of segments",
-        label: format!("{STEM}-map-{}", groups.sweep.file.subject),
-        title: format!("What masking one head does to each group; {}; {which}", groups.sweep.file.title()),
-        notes: notes.into(),
-        width: TEXT,
-        legend: vec![Entry::mark(dot, Mark::new(Shape::Circle, 1.2, INK))],
-        panels: vec![Panel::new("", axes, 9.0 * groups.groups.len() as f64, layers)],
-        color_bar: Some((
-            "change of accuracy with the head masked (percentage points)".to_owned(),
-            [1.0, 0.5, 0.0, -0.5, -1.0].map(|share| signed(share * most, 1).replace('-', "\u{2212}")),
-        )),
-        ..Chart::default()
-    }
+    let columns =
+        (if is_single { "head, layer" } else { "head, type and layer" }, head_names(groups, &heads));
+    let names = groups.groups.iter().map(|group| group.name.clone()).collect();
+    let mut panel = Panel::matrix(columns, ("", names), 9.0, cell);
+    panel.layers.extend(borders(groups, &heads));
+    let (file, numbers) = (&groups.sweep.file, COLORS.map(|color| signed(-color * most, 1)));
+    let title = format!("What masking one head does to each group; {}; {which}", file.title());
+    Chart::new("Heads by group of segments", format!("{STEM}-map-{}", file.subject), title)
+        .note("orange: accuracy falls without the head; blue, striped: it rises")
+        .note(format!("dot: {dot}"))
+        .note(
+            "below the map: number of the head, and of its layer at the first head of that; lines between layers and between \
+             heads that share no keys and values",
+        )
+        .entries([Entry::mark(dot, Mark::new(Shape::Circle, 1.2, INK))])
+        .panels(1, vec![panel])
+        .wide()
+        .bar(
+            "change of accuracy with the head masked (percentage points)",
+            numbers.map(|number| number.replace('-', "\u{2212}")),
+        )
 }
 
 /// The number of each head, with its layer below where that begins.
-fn head_names(groups: &Groups, heads: &[usize]) -> Vec<Vec<String>> {
+fn head_names(groups: &Groups, heads: &[usize]) -> Vec<String> {
     let mut before = None;
     let name = |&place: &usize| {
         let Head { attention, layer, head } = groups.heads[place];
@@ -194,7 +175,7 @@ fn head_names(groups: &Groups, heads: &[usize]) -> Vec<Vec<String>> {
         let kind =
             if attention == Attention::SelfAttention { String::new() } else { format!("{attention} ") };
         let layer = if is_new { format!("{kind}L{layer}") } else { String::new() };
-        vec![head.to_string(), layer]
+        format!("{head}\n{layer}")
     };
     heads.iter().map(name).collect()
 }

@@ -1,20 +1,19 @@
-//! Heat maps of heads, layer x head, for what masking each does and for every score (no such figure is in the paper).
+//! Heat maps of heads, layer x head, for what masking each does, for every score, and for relevance (Figures 1a and 2a of Voita et
+//! al. 2019; Michel et al. 2019 have none).
 use std::collections::BTreeMap;
 
 use records::{AblationRow, Attention, Head, ImportanceRow};
 
 use super::Context;
-use super::agreement::{HeadScore, Importance};
-use crate::chart::{Axis, COLUMN, Cell, Chart, Entry, Layer, Mark, Panel, Shape, TEXT, cells};
+use crate::chart::{COLORS, Cell, Chart, Entry, Layer, Mark, Panel, Shape};
+use crate::data::each_type;
 use crate::data::functions::Relevance;
+use crate::data::importance::{HeadScore, Importance};
 use crate::data::sweep::Sweep;
 use crate::judge::Criterion;
 use crate::palette::INK;
 use crate::source::ResultFile;
-use crate::words::{decimals, tenths, typeset};
-
-/// The colours that a bar has numbers of.
-const COLORS: [f64; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
+use crate::words::{decimals, name_among, tenths, typeset};
 
 /// Names of the files: of what masking does, of scores, and of relevance.
 pub const EFFECTS: &str = "heads";
@@ -69,15 +68,17 @@ impl Values {
 
 /// What masking each head costs, above 0 where the score gets worse, whichever way the metric points.
 pub fn effects_of(sweep: &Sweep, criterion: Criterion) -> Values {
-    let cost = |row: &AblationRow| -sweep.metric.direction().gain(row.score_delta);
+    let direction = sweep.metric().direction();
+    let cost = |row: &AblationRow| -direction.gain(row.score_delta);
     Values::new(sweep.rows.iter().map(|row| (row.head_id(), (cost(row), criterion.holds(row)))))
 }
 
 /// What the colours of these mean.
 pub fn effects_bar(sweep: &Sweep, values: &Values) -> (String, [String; 5]) {
-    let worse = sweep.metric.direction().gain(-1.0);
-    let number = |color: f64| sweep.metric.change(values.number(color) * worse).replace('-', "\u{2212}");
-    let label = format!("change of {} with the head masked{}", sweep.metric.axis_label(), values.scale());
+    let metric = sweep.metric();
+    let worse = metric.direction().gain(-1.0);
+    let number = |color: f64| metric.change(values.number(color) * worse).replace('-', "\u{2212}");
+    let label = format!("change of {} with the head masked{}", metric.axis_label(), values.scale());
     (label, COLORS.map(number))
 }
 
@@ -91,136 +92,109 @@ pub fn scores_of(importance: &Importance) -> impl Iterator<Item = (HeadScore, Va
 
 /// What masking each head does to the score: orange where it gets worse; dots are significant.
 pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
-    let (metric, attentions) = (&sweep.metric, sweep.attentions());
     let values = effects_of(sweep, context.criterion);
-    let notes = [
-        sweep.base_line(),
-        "orange: the score gets worse without the head, so that it was useful; blue, striped: it gets better"
-            .to_owned(),
-        format!("dot: {}", sweep.judge(context.criterion).description("heads")),
-        "crossed out: not measured".to_owned(),
-    ];
-    Chart {
-        name: "Heads",
-        label: format!("{EFFECTS}-{}", sweep.file.subject),
-        title: format!("What masking one head does to {}; {}", metric.label(), sweep.file.title()),
-        notes: notes.into(),
-        width: if attentions.len() > 1 { TEXT } else { COLUMN },
-        columns: attentions.len(),
-        legend: vec![Entry::mark(context.criterion.in_words(), Mark::new(Shape::Circle, 1.2, INK))],
-        panels: by_attention(&sweep.file, &attentions, &values),
-        color_bar: Some(effects_bar(sweep, &values)),
-    }
+    let (label, numbers) = effects_bar(sweep, &values);
+    let title = format!("What masking one head does to {}", sweep.metric().label());
+    Chart::of(&sweep.file, "Heads", EFFECTS, title)
+        .note(sweep.base_line())
+        .note(
+            "orange: the score gets worse without the head, so that it was useful; blue, striped: it gets \
+             better",
+        )
+        .note(format!("dot: {}", sweep.judge(context.criterion).description("heads")))
+        .note("crossed out: not measured")
+        .entries([Entry::mark(context.criterion.in_words(), Mark::new(Shape::Circle, 1.2, INK))])
+        .by_attention(&sweep.file, &sweep.attentions(), &values)
+        .bar(label, numbers)
 }
 
 /// One row of panels for each score that all heads have; the colours of each end at its greatest value.
 pub fn scores(importance: &Importance) -> Chart {
-    let has_rows = |attention: &Attention| importance.rows.iter().any(|row| row.attention == *attention);
-    let attentions: Vec<_> = Attention::ALL.into_iter().filter(has_rows).collect();
+    let attentions = each_type(importance.rows.iter().map(|row| row.attention));
     let columns = if attentions.len() == 1 { 2 } else { attentions.len() };
     let (known, mut panels): (Vec<_>, _) = (scores_of(importance).collect(), Vec::new());
     for (place, (score, values)) in known.iter().enumerate() {
-        let end = values.end;
+        let end = typeset(values.end, decimals(values.end));
+        let row = format!("{}, to \u{b1}{end}{}", score.label, values.scale());
+        let is_last = (known.len() - place) * attentions.len() <= columns;
         for (index, &attention) in attentions.iter().enumerate() {
-            let end = typeset(end, decimals(end));
-            let name = format!("{}, to \u{b1}{end}{}", score.label, values.scale());
             let name = match (index, place) {
-                (0, 0) if attentions.len() > 1 => format!("{attention}: {name}"),
-                (0, _) => name,
+                (0, 0) if attentions.len() > 1 => format!("{attention}: {row}"),
+                (0, _) => row.clone(),
                 (_, 0) => attention.to_string(),
                 _ => String::new(),
             };
-            let is_last = (known.len() - place) * attentions.len() <= columns;
-            panels.push(panel(&importance.file, (attention, name), values, [index == 0, is_last]));
+            panels.push(panel(&importance.file, attention, values, is_last).named(name).beside(index));
         }
     }
-    let colors = "orange is above 0, blue and striped below; the name of a row says where its colours end, and where they go by \
-                  the square root";
-    let notes = std::iter::once(colors.to_owned());
-    Chart {
-        name: "Heads by score",
-        label: format!("{SCORES}-{}", importance.file.subject),
-        title: format!("What heads can be ordered by; {}", importance.title()),
-        notes: notes.chain(importance.notes()).chain(importance.unknown()).collect(),
-        width: TEXT,
-        columns,
-        panels,
-        color_bar: Some((
-            "score of a head, or its square root, as a share of the greatest in its row".to_owned(),
+    let label = format!("{SCORES}-{}", importance.file.subject);
+    Chart::new("Heads by score", label, format!("What heads can be ordered by; {}", importance.title()))
+        .note(
+            "orange is above 0, blue and striped below; the name of a row says where its colours end, and where they go by \
+             the square root",
+        )
+        .note(importance.notes())
+        .note(importance.unknown())
+        .panels(columns, panels)
+        .bar(
+            "score of a head, or its square root, as a share of the greatest in its row",
             COLORS.map(|color| typeset(color, 1)),
-        )),
-        ..Chart::default()
-    }
+        )
 }
 
 /// How much of what the model says goes back to each head: Figures 1a and 2a of Voita et al. (2019).
 pub fn relevance(relevance: &Relevance) -> Chart {
-    let Relevance { file, rows } = relevance;
+    let (file, rows) = (&relevance.file, &relevance.rows);
     let values = Values::new(rows.iter().map(|row| (row.head_id(), (row.relevance, false))));
-    let has_rows = |attention: &Attention| rows.iter().any(|row| row.attention == *attention);
-    let attentions: Vec<_> = Attention::ALL.into_iter().filter(has_rows).collect();
     let lost = rows.iter().map(|row| row.lost).fold(0.0, f64::max);
-    let notes = [
-        format!("rules: {}", relevance.rules()),
-        "mean over target positions of the share of the layer's absolute relevance; orange: for the greatest logit; blue, \
-         striped: against it"
-            .to_owned(),
-        format!("{} % of the relevance is lost on the way or counted twice", tenths(100.0 * lost)),
-    ];
-    Chart {
-        name: "Figures 1a and 2a",
-        label: format!("{RELEVANCE}-{}", file.subject),
-        title: format!("Relevance of each head for the greatest logit (Voita et al. 2019); {}", file.title()),
-        notes: notes.into(),
-        width: if attentions.len() > 1 { TEXT } else { COLUMN },
-        columns: attentions.len(),
-        panels: by_attention(file, &attentions, &values),
-        color_bar: Some((
+    let title = "Relevance of each head for the greatest logit (Voita et al. 2019)";
+    Chart::of(file, "Figures 1a and 2a", RELEVANCE, title)
+        .note(format!("rules: {}", relevance.rules()))
+        .note(
+            "mean over target positions of the share of the layer's absolute relevance; orange: for the greatest logit; blue, \
+             striped: against it",
+        )
+        .note(format!("{} % of the relevance is lost on the way or counted twice", tenths(100.0 * lost)))
+        .by_attention(file, &each_type(rows.iter().map(|row| row.attention)), &values)
+        .bar(
             format!("relevance{}", values.scale()),
             COLORS.map(|color| typeset(values.number(color), decimals(values.end))),
-        )),
-        ..Chart::default()
+        )
+}
+
+impl Chart {
+    /// With a panel for each attention type, which is named where there are several.
+    pub(super) fn by_attention(self, file: &ResultFile, attentions: &[Attention], values: &Values) -> Self {
+        let one = |(place, &attention): (usize, &Attention)| {
+            panel(file, attention, values, true).named(name_among(&attention, attentions)).beside(place)
+        };
+        self.panels(attentions.len(), attentions.iter().enumerate().map(one).collect())
     }
 }
 
-/// A panel for each attention type, which is named where there are several.
-pub(super) fn by_attention(file: &ResultFile, attentions: &[Attention], values: &Values) -> Vec<Panel> {
-    let one = |(place, &attention): (usize, &Attention)| {
-        let name = if attentions.len() > 1 { attention.to_string() } else { String::new() };
-        panel(file, (attention, name), values, [place == 0, true])
-    };
-    attentions.iter().enumerate().map(one).collect()
-}
-
-/// One attention type; heads that share keys and values stand below a bracket.
-pub(super) fn panel(
-    file: &ResultFile,
-    (attention, name): (Attention, String),
-    values: &Values,
-    [is_first, is_last]: [bool; 2],
-) -> Panel {
+/// One attention type; heads that share keys and values stand below a bracket. The last panel says what is below it.
+pub(super) fn panel(file: &ResultFile, attention: Attention, values: &Values, is_last: bool) -> Panel {
     let of_type = values.numbers.keys().filter(|head| head.attention == attention);
     let (layers, heads) =
         of_type.fold((0, 0), |(layers, heads), head| (layers.max(head.layer), heads.max(head.head)));
-    let mut layers_drawn = vec![cells(layers, heads, |layer, head| {
-        let found = values.of(Head { attention, layer: layer + 1, head: head + 1 });
-        let (value, is_marked) = found.unzip();
+    let cell = |layer: usize, head: usize| {
+        let (value, is_marked) = values.of(Head { attention, layer: layer + 1, head: head + 1 }).unzip();
         Cell { value, is_marked: is_marked.unwrap_or_default(), ..Cell::default() }
-    })];
-    layers_drawn.extend(file.key_value_heads(heads).map(|key_values| {
+    };
+    // of many numbers every other one is enough
+    let number = |most: usize, number: usize| {
+        if most > 12 && number.is_multiple_of(2) { String::new() } else { number.to_string() }
+    };
+    let numbers = |most: usize| (1..=most).map(|each| number(most, each)).collect();
+    let columns = (if is_last { "head" } else { "" }, numbers(heads));
+    let mut panel = Panel::matrix(columns, ("layer", numbers(layers)), 9.0, cell);
+    panel.layers.extend(file.key_value_heads(heads).map(|key_values| {
         let size = (heads / key_values) as f64;
         let left = |number: usize| size * number as f64;
         let bracket = |number: usize| (left(number), left(number + 1), format!("kv {}", number + 1));
         Layer::Brackets((0..key_values).map(bracket).collect())
     }));
-    // of many numbers every other one is enough
-    let number = |most: usize, number: usize| {
-        if most > 12 && number.is_multiple_of(2) { Vec::new() } else { vec![number.to_string()] }
-    };
-    let numbers = |most: usize| (1..=most).map(|each| number(most, each)).collect();
-    let y = Axis::named("layer", numbers(layers)).downwards();
-    let x = Axis::named(if is_last { "head" } else { "" }, numbers(heads));
-    Panel::new(name, [x, if is_first { y } else { y.silent() }], 9.0 * layers as f64, layers_drawn)
+    panel
 }
 
 #[cfg(test)]

@@ -1,99 +1,80 @@
-//! Table 1: what masking one head does to the score (Michel et al. 2019, Section 3.2).
+//! Table 1 and Figure 1: what masking one head does to the score (Michel et al. 2019, Section 3.2).
 use std::collections::BTreeMap;
 
 use records::{AblationRow, Attention};
 
-use super::{Context, that_hold};
-use crate::data::sweep::{EXPERIMENT, Sweep, UNFINISHED};
+use super::Context;
+use crate::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
+use crate::data::sweep::{Sweep, UNFINISHED};
 use crate::judge::{Adjustment, Criterion, Tally};
 use crate::origin::{Beside, OPEN_QUESTION};
+use crate::palette::{INK, PALE, VERMILLION};
 use crate::paper::{BASE_BLEU, BETTER, FIGURE_1B, HEADS, Paper, SIGNIFICANT};
+use crate::scale::{Bins, Step, extent};
+use crate::source::experiment;
 use crate::table::{Cell, Row, Table};
-use crate::words::{count, short};
+use crate::words::{count, short, when};
 
 /// Names of its files. The paper prints no such table for BERT, so that one is named after the experiment.
-pub const STEMS: [&str; 3] = ["table1", EXPERIMENT, EXPERIMENT];
+pub const STEMS: [&str; 3] = ["table1", experiment::SWEEP, experiment::SWEEP];
 
-/// The layer x head matrix of one attention type, with the names of key-value heads over the heads that read them.
+/// The layer x head matrix of one attention type, with the names of key-value heads over the heads that read them. Below it: base
+/// and significant heads, and where nothing or not all was tested, or could not be significant.
 pub fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Table {
-    let (criterion, family) = (context.criterion, sweep.family(attention));
+    let (criterion, family, metric) = (context.criterion, sweep.family(attention), sweep.metric());
     let (layers, heads) = sweep.extent(attention);
-    let (metric, is_self) = (&sweep.metric, attention == Attention::SelfAttention);
-    let (label, kind) = (metric.label(), sweep.file.description(attention));
+    let is_self = attention == Attention::SelfAttention;
     let by_head: BTreeMap<_, _> = family.iter().map(|row| ((row.layer, row.head), *row)).collect();
-    let cell = |layer, head| {
-        by_head.get(&(layer, head)).map_or_else(Cell::default, |row| {
-            Cell::number(metric.change(row.score_delta), row.score_delta).marked(criterion.holds(*row))
-        })
+    let cell = |row: &&AblationRow| {
+        Cell::number(metric.change(row.score_delta), row.score_delta).marked(criterion.holds(*row))
     };
-    let key_values = sweep.file.key_value_heads(heads).unwrap_or(0);
-    Table {
-        name: if is_self { "One head at a time" } else { "Table 1" },
-        label: format!("{}-{}-{attention}", STEMS[usize::from(is_self)], sweep.file.subject),
-        title: format!(
-            "{attention} ({kind}): {label} with one head masked, minus the base {label}{}; {}",
-            metric.in_unit(),
-            sweep.file.title(),
-        ),
-        headings: ["Layer", "Head"],
-        columns: (1..=heads).map(|head| head.to_string()).collect(),
-        column_groups: (1..=key_values).map(|number| (format!("kv {number}"), heads / key_values)).collect(),
-        rows: (1..=layers)
-            .map(|layer| Row::new(layer.to_string(), (1..=heads).map(|head| cell(layer, head))))
-            .collect(),
-        mark: (criterion.tally(family.iter().copied()).tested > 0)
-            .then(|| sweep.judge(criterion).description("heads")),
-        summary: summary(sweep, attention, criterion),
-        remarks: adjusted_counts(sweep, criterion, &family)
-            .into_iter()
-            .chain(context.paper.and_then(|paper| paper_remark(sweep, attention, paper)))
-            .collect(),
-    }
-}
-
-/// Base and significant heads; it says so where nothing or not all was tested, or could not be significant.
-fn summary(sweep: &Sweep, attention: Attention, criterion: Criterion) -> Vec<String> {
-    let (family, judge) = (sweep.family(attention), sweep.judge(criterion));
-    let (tally, one_sided) = (
-        criterion.tally(family.iter().copied()),
-        Tally::of(family.iter().copied(), criterion.alpha, |row| row.p_koehn),
-    );
-    let (layers, heads) = sweep.extent(attention);
-    let missing = (layers * heads).saturating_sub(family.len());
+    let row = |layer: usize| {
+        Row::new(layer.to_string(), (1..=heads).map(|head| Cell::from(by_head.get(&(layer, head)).map(cell))))
+    };
+    let judge = sweep.judge(criterion);
+    let tally = criterion.tally(family.iter().copied());
+    let one_sided = Tally::of(family.iter().copied(), criterion.alpha, |row| row.p_koehn);
+    let (missing, all) = sweep.missing(attention);
+    let is_tested = tally.tested > 0;
     let untested = match judge.method(criterion.adjustment) {
         None => "no head was tested for significance".to_owned(),
         Some(method) => format!("no p-values adjusted by {method} yet: they come with the last head"),
     };
-    let is_tested = tally.tested > 0;
     let by_chance = short(criterion.alpha * tally.tested as f64);
     let of_it = short((2.0 * criterion.alpha).min(1.0) * one_sided.tested as f64);
-    let Tally { significant, better, .. } = one_sided;
+    let by_chance = format!("false alarms expected by chance: {by_chance}");
+    let one_sided_counts = format!(
+        "the paper's one-sided p would mark {}, {} for the better; false alarms expected of it: {of_it}",
+        one_sided.significant, one_sided.better
+    );
+    let without = format!("{} without a test", count(family.len() - tally.tested, "head"));
     let who = if sweep.file.is_language() { OPEN_QUESTION } else { "who print none for BERT" };
-    that_hold([
-        (true, sweep.base_line()),
-        (!is_tested, untested),
-        (is_tested, tally.in_words()),
-        (
-            is_tested && criterion.adjustment == Adjustment::None,
-            format!("false alarms expected by chance: {by_chance}"),
-        ),
-        (
-            is_tested && one_sided.tested > 0,
-            format!(
-                "the paper's one-sided p would mark {significant}, {better} for the better; false alarms expected of it: \
-                 {of_it}"
-            ),
-        ),
-        (is_tested && judge.out_of_reach().is_some(), judge.out_of_reach().unwrap_or_default()),
-        (
-            is_tested && tally.tested < family.len(),
-            format!("{} without a test", count(family.len() - tally.tested, "head")),
-        ),
-        (missing > 0, format!("{missing} of {} cells are empty: {UNFINISHED}", layers * heads)),
+    let key_values = sweep.file.key_value_heads(heads).unwrap_or(0);
+    let title = format!(
+        "{attention} ({}): {1} with one head masked, minus the base {1}{2}; {3}",
+        sweep.file.description(attention),
+        metric.label(),
+        metric.in_unit(),
+        sweep.file.title(),
+    );
+    let label = format!("{}-{}-{attention}", STEMS[usize::from(is_self)], sweep.file.subject);
+    let table = Table::new(if is_self { "One head at a time" } else { "Table 1" }, label, title)
+        .columns(["Layer", "Head"], (1..=heads).map(|head| head.to_string()))
+        .rows((1..=layers).map(row))
+        .mark(is_tested.then(|| judge.description("heads")))
+        .note(sweep.base_line())
+        .note(if is_tested { tally.in_words() } else { untested })
+        .note(when(is_tested && criterion.adjustment == Adjustment::None, by_chance))
+        .note(when(is_tested && one_sided.tested > 0, one_sided_counts))
+        .note(judge.out_of_reach().filter(|_| is_tested))
+        .note(when(is_tested && tally.tested < family.len(), without))
+        .note(when(missing > 0, format!("{missing} of {all} cells are empty: {UNFINISHED}")))
         // where the form comes from, if the paper has no such table
-        (attention == Attention::SelfAttention, format!("laid out as Table 1 of Michel et al. (2019), {who}")),
-    ])
-    .collect()
+        .note(when(is_self, format!("laid out as Table 1 of Michel et al. (2019), {who}")))
+        .remark(adjusted_counts(sweep, criterion, &family))
+        .remark(paper_remark(sweep, attention, context.paper));
+    let key_value = |number: usize| (format!("kv {number}"), heads / key_values);
+    Table { column_groups: (1..=key_values).map(key_value).collect(), ..table }
 }
 
 /// What would be left by the other p-values, which are there once all heads are, and what other tests say.
@@ -116,37 +97,121 @@ fn adjusted_counts(sweep: &Sweep, criterion: Criterion, family: &[&AblationRow])
     if remarks.is_empty() && criterion.tally(family.iter().copied()).tested > 0 {
         remarks.push("no adjusted p-values yet: they come with the last head".to_owned());
     }
-    let other = |(name, p_value): (&str, fn(&AblationRow) -> Option<f64>)| {
-        let tally = Tally::of(family.iter().copied(), criterion.alpha, p_value);
-        let counts = tally.in_words();
-        (tally.tested > 0)
-            .then(|| format!("{name} at p < {}, not adjusted: {counts}", short(criterion.alpha)))
+    let by = |p_value: fn(&AblationRow) -> Option<f64>| {
+        Tally::of(family.iter().copied(), criterion.alpha, p_value)
     };
-    let mcnemar: fn(&AblationRow) -> Option<f64> = |row| row.p_mcnemar;
-    remarks.extend(
-        [("McNemar's test with mid-p", mcnemar), ("unpaired t-test", |row| row.p_unpaired_t)]
-            .into_iter()
-            .filter_map(other),
-    );
+    let (mcnemar, unpaired) = (by(|row| row.p_mcnemar), by(|row| row.p_unpaired_t));
+    for (name, tally) in [("McNemar's test with mid-p", mcnemar), ("unpaired t-test", unpaired)] {
+        let (alpha, counts) = (short(criterion.alpha), tally.in_words());
+        remarks.extend((tally.tested > 0).then(|| format!("{name} at p < {alpha}, not adjusted: {counts}")));
+    }
     remarks
 }
 
 /// What the paper has: the same sentence for enc-enc, and for BERT the range of its histogram of accuracies.
 fn paper_remark(sweep: &Sweep, attention: Attention, paper: &Paper) -> Option<String> {
-    let [heads, significant, better] = [HEADS, SIGNIFICANT, BETTER].map(|name| paper.value(name));
-    let base = paper.value(BASE_BLEU);
-    match attention {
-        Attention::EncEnc => Some(format!(
+    if attention == Attention::EncEnc {
+        let [base, heads, significant, better] = paper.values([BASE_BLEU, HEADS, SIGNIFICANT, BETTER])?;
+        return Some(format!(
             "Michel et al. (2019), Table 1: base BLEU {base:.2}; {significant} of {heads} heads significant, {better} for the \
              better"
-        )),
-        Attention::SelfAttention if sweep.beside() == Some(Beside::MNLI) => {
-            let [base, lowest, highest] = FIGURE_1B.map(|name| 100.0 * paper.value(name));
-            Some(format!(
-                "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base:.1} %, \
-                 {lowest:.1} to {highest:.1} % with one head masked"
-            ))
-        }
-        _ => None,
+        ));
     }
+    let is_alone = attention == Attention::SelfAttention;
+    sweep.beside(&sweep.attentions()).filter(|beside| is_alone && Beside::is_inference(*beside))?;
+    let [base, lowest, highest] = paper.values(FIGURE_1B)?.map(|share| 100.0 * share);
+    Some(format!(
+        "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base:.1} %, {lowest:.1} to {highest:.1} % with \
+         one head masked"
+    ))
+}
+
+/// Names of its files: the paper has one histogram for translation and one for BERT.
+pub const HISTOGRAMS: [&str; 3] = ["figure1", "figure1b", "figure1-self"];
+
+/// The scores axis is at least this many bins long.
+const FEWEST: f64 = 12.0;
+
+/// The strip below the bars with a stroke for each head, as a share of the height of the bars.
+const STRIP: f64 = 0.14;
+
+const BASE: Style = Style::dashed(INK, 0.9);
+
+/// One plot for each attention type, one above the other over the same scores. An edge of the bins is the base; of the heads
+/// in a bin, those that are significant stand at the bottom in another colour; each head is a stroke below.
+pub fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Chart {
+    let (metric, base) = (sweep.metric(), sweep.base());
+    let families: Vec<_> = attentions.iter().map(|&attention| sweep.family(attention)).collect();
+    let bins = Bins::around(base, families.iter().flatten().map(|row| row.score));
+    let bars: Vec<_> = families.iter().map(|family| bars(family, bins, context)).collect();
+    let edges = bars.iter().flatten().flatten().flat_map(|bar| [bar[0], bar[1]]);
+    let label = format!("{} with one head masked", metric.axis_label());
+    let x = Axis::of_at_least(&label, extent(edges.chain([base])), FEWEST * bins.width);
+    // One scale for all, so that bars can be compared between panels.
+    let most = bars.iter().flatten().flatten().map(|bar| bar[3]).fold(1.0, f64::max);
+    let step = Step::covering_whole(most, 4);
+    let high = step.multiple(step.index_below(most * 1.02) + 1);
+    let last = attentions.len().saturating_sub(1);
+    let panel = |(index, &attention): (usize, &Attention)| {
+        let label = if index == attentions.len() / 2 { "number of heads" } else { "" };
+        let (low, ticks) = (-STRIP * high, Ticks::Round(step, true));
+        let y = Axis { label: label.to_owned(), low, high, ticks, gap: None };
+        let x = if index == last { x.clone() } else { x.clone().silent() };
+        let [significant, others] = &bars[index];
+        let stroke = |is_meant: bool, color| {
+            let meant = families[index].iter().filter(|row| context.criterion.holds(**row) == is_meant);
+            let places = meant.map(|row| (row.score, -STRIP / 2.0 * high)).collect();
+            Layer::Points(places, Mark::new(Shape::Tick, 2.4, color))
+        };
+        let layers = vec![
+            Layer::Bars(others.clone(), PALE),
+            Layer::Bars(significant.clone(), VERMILLION),
+            stroke(false, INK),
+            stroke(true, VERMILLION),
+            Layer::Rule(At::X(base), BASE),
+        ];
+        if last == 0 {
+            return Panel::new([x, y], 100.0, layers);
+        }
+        Panel::new([x, y], 58.0, layers).named(format!("{attention} ({})", sweep.file.description(attention)))
+    };
+    let all = families.iter().flatten();
+    let significant = all.clone().filter(|row| context.criterion.holds(**row)).count();
+    let stem = sweep.stem(HISTOGRAMS);
+    let is_alone = attentions == [Attention::SelfAttention]
+        && sweep.beside(&sweep.attentions()).is_some_and(Beside::is_inference);
+    let paper = context.paper.values(FIGURE_1B).filter(|_| is_alone).map(|values| {
+        let [base, lowest, highest] = values.map(|share| 100.0 * share);
+        format!("Figure 1b of the paper (MNLI): {base:.1} %, masked {lowest:.1} to {highest:.1} %")
+    });
+    let name = if stem == "figure1b" { "Figure 1b" } else { "Figure 1" };
+    Chart::of(&sweep.file, name, stem, label)
+        .note(format!("{}, dashed, is an edge of the bins", sweep.base_line()))
+        .note(format!("significant: {}", sweep.judge(context.criterion).description("heads")))
+        .note("each stroke below the bars is a head")
+        .note(paper)
+        .note(sweep.missing_heads())
+        .entries([
+            Entry::line(format!("base {}", metric.amount(base)), BASE),
+            Entry::fill(format!("significant: {significant}"), VERMILLION),
+            Entry::fill(format!("not: {}", all.count() - significant), PALE),
+            Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
+        ])
+        .panels(1, attentions.iter().enumerate().map(panel).collect())
+}
+
+/// The bars of significant heads and, above these, those of the others.
+fn bars(family: &[&AblationRow], bins: Bins, context: Context<'_>) -> [Vec<[f64; 4]>; 2] {
+    let mut bars: [Vec<[f64; 4]>; 2] = Default::default();
+    let mut rows: Vec<_> =
+        family.iter().map(|row| (bins.of(row.score), context.criterion.holds(*row))).collect();
+    rows.sort_by(|(one, _), (other, _)| one.0.total_cmp(&other.0));
+    for bin in rows.chunk_by(|(one, _), (next, _)| one == next) {
+        let ((left, right), all) = (bin[0].0, bin.len() as f64);
+        let significant = bin.iter().filter(|(_, is_significant)| *is_significant).count() as f64;
+        for (bars, [low, high]) in bars.iter_mut().zip([[0.0, significant], [significant, all]]) {
+            bars.extend((high > low).then_some([left, right, low, high]));
+        }
+    }
+    bars
 }

@@ -1,9 +1,6 @@
 //! Writers: tables for a terminal, as Markdown and as LaTeX; charts as SVG and PNG with a caption in Markdown and LaTeX; films as GIF.
-mod gif;
-mod latex;
-mod markdown;
-mod pixels;
-mod png;
+pub mod documents;
+mod raster;
 mod terminal;
 
 use std::fs;
@@ -16,8 +13,7 @@ use crate::chart::Chart;
 use crate::paint;
 use crate::source::ResultFile;
 use crate::table::Table;
-
-pub use markdown::section;
+use documents::{of_figure, of_table, render};
 
 /// A file format for figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -42,9 +38,14 @@ pub struct Sheet {
 impl Sheet {
     /// Of what is drawn from a file under a name, each part with what the signature cannot vouch for. Of nothing: what an
     /// earlier run drew is removed.
-    pub fn of(file: &ResultFile, name: &str, chart: impl Into<Option<Chart>>, tables: Vec<Table>) -> Self {
-        let mut sheet =
-            Self { stem: file.stem(name), chart: chart.into(), frames: Vec::new(), tables, is_printed: true };
+    pub fn of(
+        file: &ResultFile,
+        name: &str,
+        chart: impl Into<Option<Chart>>,
+        tables: impl IntoIterator<Item = Table>,
+    ) -> Self {
+        let (chart, tables) = (chart.into(), tables.into_iter().collect());
+        let mut sheet = Self { stem: file.stem(name), chart, frames: Vec::new(), tables, is_printed: true };
         if let Some(remark) = file.remark() {
             sheet.chart.iter_mut().for_each(|chart| chart.notes.push(remark.clone()));
             sheet.tables.iter_mut().for_each(|table| table.remarks.push(remark.clone()));
@@ -52,16 +53,14 @@ impl Sheet {
         sheet
     }
 
-    /// Everything in words as Markdown: the caption of the figure, then the tables.
-    pub fn markdown(&self) -> String {
-        let caption = self.chart.iter().map(|chart| markdown::caption(chart, &self.stem));
-        caption.chain(self.tables.iter().map(markdown::render)).collect::<Vec<_>>().join("\n")
-    }
-
-    /// The same as LaTeX for the packages `booktabs` and `graphicx`.
-    pub fn latex(&self) -> String {
-        let caption = self.chart.iter().map(|chart| latex::caption(chart, &self.stem));
-        caption.chain(self.tables.iter().map(latex::render)).collect::<Vec<_>>().join("\n")
+    /// Everything in words, as `md` or `tex`: the caption of the figure, then the tables.
+    pub fn document(&self, extension: &str) -> Result<String> {
+        let caption = self.chart.iter().map(|chart| ("caption", of_figure(chart, &self.stem)));
+        let parts = caption.chain(self.tables.iter().map(|table| ("table", of_table(table))));
+        let parts: Vec<_> = parts
+            .map(|(name, values)| render(&format!("{name}.{extension}"), values))
+            .collect::<Result<_, _>>()?;
+        Ok(parts.join("\n"))
     }
 
     /// The tables for a terminal.
@@ -76,18 +75,19 @@ impl Sheet {
         }
         let file =
             |extension: &str, bytes: &[u8]| write_file(folder, &format!("{}.{extension}", self.stem), bytes);
-        let mut paths = vec![file("md", self.markdown().as_bytes())?, file("tex", self.latex().as_bytes())?];
+        let document = |extension| file(extension, self.document(extension)?.as_bytes());
+        let mut paths = vec![document("md")?, document("tex")?];
         let Some(chart) = &self.chart else { return Ok(paths) };
-        let svg = paint::svg(chart)?;
+        let svg = paint::svg(chart);
         for format in formats {
             paths.push(match format {
                 Format::Svg => file("svg", svg.as_bytes())?,
-                Format::Png => file("png", &png::render(&svg)?)?,
+                Format::Png => file("png", &raster::png(&svg)?)?,
             });
         }
         if !self.frames.is_empty() && formats.contains(&Format::Png) {
-            let frames: Vec<_> = self.frames.iter().map(paint::svg).collect::<Result<_>>()?;
-            paths.push(file("gif", &gif::render(&frames)?)?);
+            let frames: Vec<_> = self.frames.iter().map(paint::svg).collect();
+            paths.push(file("gif", &raster::gif(&frames)?)?);
         }
         Ok(paths)
     }
@@ -111,10 +111,4 @@ pub fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("cannot write `{}`", folder.display()))?;
     fs::write(&path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
     Ok(path)
-}
-
-/// A sentence with its first letter capitalised.
-fn capitalised(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
 }

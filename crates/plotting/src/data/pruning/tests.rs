@@ -13,7 +13,8 @@ fn row(order: Order, step: usize, masked: usize, score: f64, p_value: Option<f64
 
 fn pruning(rows: Vec<PruningRow>) -> Pruning {
     let path = folder("tests/results/tiny-translation/iterative-prune.csv");
-    Pruning::new(ResultFile::of(path, "tiny-translation", EXPERIMENT).unwrap(), rows)
+    let file = ResultFile::of(path, "tiny-translation", experiment::PRUNING).unwrap();
+    Pruning::of(Results { file, rows })
 }
 
 /// Steps with masked heads, score and p-value; step 0 goes without saying.
@@ -24,7 +25,7 @@ fn curve(steps: &[(usize, f64, Option<f64>)]) -> Pruning {
 
 /// Percent, whether more might go, and the change there, of the first curve.
 fn found(pruning: &Pruning, which: Which, criterion: Criterion) -> Option<(f64, bool, Option<f64>)> {
-    let found = pruning.series[0].removable(pruning.judge(criterion), which)?;
+    let found = pruning.series[0].removable(pruning.results.judge(criterion), which)?;
     Some((found.percent, found.is_open, found.change.map(|change| change.delta)))
 }
 
@@ -105,7 +106,7 @@ fn of_random_orders_there_is_a_median_and_a_range_and_complements_and_floors_sta
     };
     let pruning_of = pruning([(1, 0), (2, 1), (3, 3)].into_iter().flat_map(run).collect());
     let series = &pruning_of.series[0];
-    let found = series.removable(pruning_of.judge(CRITERION), Which::NoSignificantLoss).unwrap();
+    let found = series.removable(pruning_of.results.judge(CRITERION), Which::NoSignificantLoss).unwrap();
     assert_eq!((found.percent, found.range, found.is_open), (10.0, Some((0.0, 30.0)), true));
     assert_eq!((series.score_at(31.0, 5.0), series.score_at(50.0, 5.0)), (Some((30.0, 28.0)), None));
     let importance = row(Order::Importance, 1, 5, 29.0, None);
@@ -126,7 +127,7 @@ fn the_tolerable_share_lies_in_its_interval() {
     for (row, ends) in pruning.series[0].runs[0].iter_mut().zip(ends) {
         (row.delta_low, row.delta_high) = ends.unzip();
     }
-    let found = |pruning: &Pruning| pruning.series[0].tolerable(pruning.judge(CRITERION));
+    let found = |pruning: &Pruning| pruning.series[0].tolerable(pruning.results.judge(CRITERION));
     assert_eq!(found(&pruning), Some(Tolerable { percent: 20.0, low: 10.0, high: 30.0 }));
     let untested = curve(&[(1, 29.9, None)]);
     assert_eq!(found(&untested), None);

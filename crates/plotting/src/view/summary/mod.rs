@@ -1,75 +1,69 @@
-//! The paper's claims beside what was measured on other data: one table for each claim.
-mod claims;
-mod language;
+//! The papers' claims beside what was measured on other data: one page by the template `summary.md`, a table for each claim.
+mod michel;
 mod voita;
 
-use crate::data::subject::Subject;
-use crate::table::{Cell, Row, Table};
-use crate::view::Context;
+use anyhow::Result;
+use minijinja::{Value, context};
 
-/// One table for each claim that something was measured of: its name is the claim, its title says how to read it.
-pub fn tables(all: &[Subject], context: Context<'_>) -> Vec<Table> {
-    let claims = [
-        claims::single_heads(all, context),
-        claims::best_heads(all, context),
-        claims::across_domains(all, context),
-        claims::removable(all, context),
-        claims::by_type(all, context),
-        claims::during_training(all, context),
-        language::question(all, context),
-        voita::functions(all, context),
-        voita::few_heads(all, context),
+use crate::data::subject::Subject;
+use crate::judge::{Adjustment, CAUTION};
+use crate::source::ResultFile;
+use crate::table::{Row, Table};
+use crate::view::Context;
+use crate::view::cross_domain::HOW_TO_READ;
+use crate::view::pruning_table::{COMPLEMENT, ORACLE};
+use crate::words::short;
+use crate::write::documents::{of_table, render};
+
+/// The whole page; nothing where nothing was measured of any claim.
+pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>> {
+    let of = |claim: fn(&[Subject], Context<'_>) -> Claim| claim(all, context).shown();
+    let remark = |file: &ResultFile| Some(format!("- {}: {}", file.subject, file.remark()?));
+    let unchecked: Vec<_> = all.iter().flat_map(Subject::files).filter_map(remark).collect();
+    let alpha = short(context.criterion.alpha);
+    let adjustment = match context.criterion.adjustment {
+        Adjustment::None => "not adjusted",
+        Adjustment::Family => "adjusted for the family",
+        Adjustment::Bh => "adjusted by Benjamini and Hochberg (1995)",
+    };
+    let tables = [
+        ("single_heads", of(michel::single_heads)),
+        ("best_heads", of(michel::best_heads)),
+        ("across_domains", of(michel::across_domains)),
+        ("removable", of(michel::removable)),
+        ("by_type", of(michel::by_type)),
+        ("during_training", of(michel::during_training)),
+        ("language", of(michel::language)),
+        ("functions", of(voita::functions)),
+        ("few_heads", of(voita::few_heads)),
     ];
-    claims.into_iter().filter(|claim| !claim.measured.is_empty()).map(Claim::table).collect()
+    let has_any = tables.iter().any(|(_, table)| table.is_some());
+    let words = context! {
+        has_nats => all.iter().any(Subject::has_nats),
+        unchecked => Value::from_safe_string(unchecked.join("\n")),
+        significantly => format!("p < {alpha}, {adjustment}"),
+        caution => CAUTION,
+        how_to_read => HOW_TO_READ,
+        oracle => ORACLE,
+        complement => COMPLEMENT,
+    };
+    let page = render("summary.md", context! { ..Value::from_iter(tables), ..words })?;
+    Ok(has_any.then_some(page))
 }
 
-/// What the page begins with, and what it says of nats where there are some.
-pub const HEAD: [&str; 2] = [
-    "\
-# The paper's claims beside what we measured on other data
-
-Made by `plotting summary` from the files in this folder. M19 is Michel, Levy and Neubig (2019), V19 Voita et al. (2019), as
-published; all other rows are other models on other data, so numbers are there to compare patterns, not values. Demo subjects are made-up
-languages. Scores are in points.
-",
-    "Nats a token are no points: the less the better.\n",
-];
-
-/// One claim of the paper: what it has, and what was measured.
+/// What the paper has of a claim, and what was measured; the template has their columns.
+#[derive(Default)]
 struct Claim {
-    name: &'static str,
-    how_to_read: String,
-    /// Their names, separated by ` | `.
-    columns: &'static str,
-    published: Vec<Cells>,
-    measured: Vec<Cells>,
+    published: Vec<Row>,
+    measured: Vec<Row>,
     remarks: Vec<String>,
 }
 
-/// A row, the first cell of which names it.
-type Cells = Vec<Cell>;
-
-fn row<const N: usize>(cells: [&str; N]) -> Cells {
-    cells.map(Cell::from).to_vec()
-}
-
 impl Claim {
-    fn table(self) -> Table {
-        let mut columns = self.columns.split(" | ");
-        let heading = columns.next().unwrap_or_default();
-        let columns: Vec<_> = columns.map(str::to_owned).collect();
-        let row = |mut cells: Cells| {
-            cells.resize(columns.len() + 1, Cell::default());
-            Row { label: cells.remove(0).text, cells }
-        };
-        Table {
-            name: self.name,
-            title: self.how_to_read,
-            headings: [heading, ""],
-            rows: self.published.into_iter().chain(self.measured).map(row).collect(),
-            columns,
-            remarks: self.remarks,
-            ..Table::default()
-        }
+    /// For the template; nothing where nothing was measured.
+    fn shown(self) -> Option<Value> {
+        let width = self.measured.iter().map(|row| row.cells.len()).max()?;
+        let rows = self.published.into_iter().chain(self.measured).map(|row| row.cut(width));
+        Some(of_table(&Table::default().columns([""; 2], vec![""; width]).rows(rows).remark(self.remarks)))
     }
 }
