@@ -18,7 +18,7 @@ use crate::peer::Peer;
 use crate::{Context, Row, timed};
 
 /// Sentences of a batch, which suits both best, and of all batches.
-const BATCH: usize = 64;
+const BATCH: usize = 128;
 const SENTENCES: usize = 1_000;
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
