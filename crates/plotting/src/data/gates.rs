@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, Result};
 use records::{Attention, GateFilmRow, GateRow, Head, Method, Scope};
 
+use super::same::{same_model, weights_entry};
 use super::{Results, each_type, percent};
-use crate::source::ResultFile;
+use crate::source::{ResultFile, experiment};
 
 /// What closing heads and training on does to the score of a subject; the base is the model before it was trained on.
 pub type Gates = Results<GateRow>;
@@ -80,7 +81,7 @@ impl Gates {
     }
 }
 
-/// Where the gates of one model stood before the first epoch and after each.
+/// Where the gates of one model stood before the first epoch and after each, up to the one that counts.
 #[derive(Debug)]
 pub struct Film {
     pub file: ResultFile,
@@ -91,11 +92,20 @@ pub struct Film {
 }
 
 impl Film {
-    /// Reads a file of `gate-film`: of its models the one whose gates are closed most in the end.
+    /// Reads a file of `gate-film`: of its models the one whose gates are closed most in the end. Where `train-gates` is beside it,
+    /// the end is the epoch that counts there.
+    ///
+    /// # Errors
+    /// If `train-gates` cannot be read, or is of other weights.
     pub fn read(mut file: ResultFile) -> Result<Self> {
         let mut films: BTreeMap<(Scope, String), BTreeMap<usize, Vec<GateFilmRow>>> = BTreeMap::new();
         for row in file.rows::<GateFilmRow>()? {
             films.entry((row.gates, row.point.clone())).or_default().entry(row.epoch).or_default().push(row);
+        }
+        for row in models(&file)? {
+            if let Some(epochs) = films.get_mut(&(row.attention, row.point())) {
+                epochs.retain(|&epoch, _| epoch <= row.epoch);
+            }
         }
         let open = |epochs: &BTreeMap<usize, Vec<GateFilmRow>>| {
             epochs.values().last().into_iter().flatten().map(|row| row.p_open).sum::<f64>()
@@ -114,4 +124,12 @@ impl Film {
     pub fn expected_open(&self, epoch: usize) -> f64 {
         self.epochs[epoch].iter().map(|row| row.p_open).sum()
     }
+}
+
+/// The models whose gates a film shows, from the results beside it; none if these are missing.
+fn models(film: &ResultFile) -> Result<Vec<GateRow>> {
+    let beside = same_model(film, experiment::GATES, experiment::GATES, &[weights_entry])?;
+    let mut rows = beside.map_or(Ok(Vec::new()), |file| Gates::read(file).map(|gates| gates.rows))?;
+    rows.retain(|row| row.method == Method::Gates);
+    Ok(rows)
 }

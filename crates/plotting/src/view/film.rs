@@ -1,5 +1,5 @@
-//! How gates close while a model is trained on with them: a few epochs side by side, and every epoch as one frame of a film (no such
-//! figure is in the papers).
+//! How gates close while a model is trained on with them, up to the epoch that counts: some epochs side by side, and each as
+//! one frame of a film (no such figure is in the papers).
 use super::heat_map::{Values, panel};
 use crate::chart::{Chart, Panel};
 use crate::data::gates::Film;
