@@ -44,6 +44,7 @@ pub use language_model::{LanguageConfig, LanguageModel};
 pub use layers::Activation;
 pub use message::one_line;
 pub use model::{GatedModel, ModelConfig};
+pub use product::products;
 pub use pruning::{PrunedHeads, Removal};
 pub use relevance::{Relevance, Rule};
 pub use storage::{Fused, Storage};

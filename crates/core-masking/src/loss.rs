@@ -125,7 +125,7 @@ fn normaliser(
         let count = at_once.min(rows - first);
         let part = flat.narrow(0, first, count); // [part, d_model]
         let (values, of_hidden) = no_grad(|| {
-            let logits = part.linear(embedding, Some(bias)); // [part, vocab]
+            let logits = product::linear(&part.detach(), embedding, Some(bias)); // [part, vocab]
             let values = logits.logsumexp(-1, true); // [part, 1]
             let probabilities = (logits - &values).exp();
             if let Some(of_output) = &mut of_output {

@@ -1,10 +1,11 @@
 //! `x Wᵀ + b` by the kernels that are quickest on this processor.
 //!
 //! libtorch multiplies matrices of single precision with MKL, which leaves the wide vectors of AMD's processors unused.
-//! oneDNN, a part of libtorch too, uses them and takes half the time. So CTranslate2 chooses as well:
-//! <https://github.com/OpenNMT/CTranslate2/blob/6bf019e1bc95b4e9ffaf38f27e280f9c8ce95769/src/cpu/backend.cc>. libtorch has oneDNN's product for PyTorch's
-//! compiler alone, which knows it as `mkldnn::_linear_pointwise`; a TorchScript module of one line leads to it. The
-//! derivative is missing there, so it is taken where none is wanted.
+//! oneDNN, a part of libtorch too, uses them and takes half the time. CTranslate2 makes the same choice:
+//! <https://github.com/OpenNMT/CTranslate2/blob/6bf019e1bc95b4e9ffaf38f27e280f9c8ce95769/src/cpu/backend.cc>.
+//!
+//! libtorch has oneDNN's product for PyTorch's compiler alone, which knows it as `mkldnn::_linear_pointwise`. A TorchScript
+//! module of one line leads to it. It has no derivative, so it is taken only where none is wanted.
 use std::sync::LazyLock;
 
 use tch::{CModule, Device, Kind, Tensor};
@@ -33,6 +34,11 @@ fn prefers_onednn() -> bool {
     false
 }
 
+/// What multiplies the matrices of models that are evaluated, for signatures: last digits depend on it.
+pub fn products() -> &'static str {
+    if ONEDNN.is_some() { "oneDNN" } else { "libtorch" }
+}
+
 /// `x Wᵀ + b`.
 ///
 /// - `x`: `[.., in]`; `weight`: `[out, in]`; `bias`: `[out]`
@@ -48,26 +54,29 @@ pub(crate) fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Tens
 ///
 /// - `room`: `[rows, out]`, of any precision; `x`: `[rows, in]`; `weight`: `[out, in]`; `bias`: `[out]`
 pub(crate) fn linear_into(room: &mut Tensor, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) {
-    if room.kind() != x.kind() || onednn_for(x, weight, bias).is_some() {
-        return room.copy_(&linear(x, weight, bias));
+    match (onednn_for(x, weight, bias), bias) {
+        (Some(onednn), _) => room.copy_(&by_onednn(onednn, x, weight, bias)),
+        _ if room.kind() != x.kind() => room.copy_(&x.linear(weight, bias)),
+        (None, Some(bias)) => drop(bias.addmm_out(room, x, &weight.tr())),
+        (None, None) => drop(x.mm_out(room, &weight.tr())),
     }
-    drop(match bias {
-        Some(bias) => bias.addmm_out(room, x, &weight.tr()),
-        None => x.mm_out(room, &weight.tr()),
-    });
 }
 
-/// oneDNN's product, where it is quicker and can be used: on many numbers of single precision that need no gradient.
+/// oneDNN's product, where it is quicker and can be used.
 fn onednn_for(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Option<&'static CModule> {
-    let fits = |tensor: &Tensor| {
+    ONEDNN.as_ref().filter(|_| suits_onednn(x, weight, bias))
+}
+
+/// Whether these are many numbers of single precision on a CPU that need no gradient.
+fn suits_onednn(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> bool {
+    let suits = |tensor: &Tensor| {
         tensor.kind() == Kind::Float && tensor.device() == Device::Cpu && !tensor.requires_grad()
     };
-    let of_all = || [Some(x), Some(weight), bias].into_iter().flatten().all(fits);
-    let is_large = || x.numel() * weight.size()[0] as usize >= LEAST_MULTIPLY_ADDS;
-    ONEDNN.as_ref().filter(|_| is_large() && of_all())
+    let multiply_adds = x.numel() * weight.size()[0] as usize;
+    multiply_adds >= LEAST_MULTIPLY_ADDS && [Some(x), Some(weight), bias].into_iter().flatten().all(suits)
 }
 
-/// [`linear`] of tensors of single precision on a CPU, none of which is empty or requires a gradient.
+/// [`linear`] of tensors that [suit oneDNN](suits_onednn), however few numbers they have.
 fn by_onednn(onednn: &CModule, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
     let found = match bias {
         Some(bias) => onednn.method_ts("with_bias", &[x, weight, bias]),
@@ -124,18 +133,50 @@ mod tests {
         assert!(gap < 1e-5, "{gap:e}");
     }
 
+    /// 512 x 64 x 64 multiply-adds are just enough.
+    #[test]
+    fn only_many_fixed_numbers_of_single_precision_suit_onednn() {
+        let tensors = || [numbers(&[512, 64], 1), numbers(&[64, 64], 2), numbers(&[64], 3)];
+        let suit = |[x, weight, bias]: &[Tensor; 3]| suits_onednn(x, weight, Some(bias));
+        assert!(suit(&tensors()));
+        for place in 0..3 {
+            let other = |change: &dyn Fn(&Tensor) -> Tensor| {
+                let mut all = tensors();
+                all[place] = change(&all[place]);
+                suit(&all)
+            };
+            assert!(!other(&|tensor| tensor.set_requires_grad(true)), "{place}");
+            assert!(!other(&|tensor| tensor.to_kind(Kind::Double)), "{place}");
+            assert!(!other(&|tensor| tensor.to_kind(Kind::BFloat16)), "{place}");
+        }
+        let [x, weight, bias] = tensors();
+        assert!(!suits_onednn(&x.narrow(0, 0, 511), &weight, Some(&bias)));
+        assert!(!suits_onednn(&x.narrow(0, 0, 0), &weight, Some(&bias)));
+    }
+
     /// The derivative that autograd knows, on every processor.
     #[test]
     fn what_requires_a_gradient_gets_one() {
-        let weight = numbers(&[3, 4], 2);
-        let x = numbers(&[2, 4], 1).set_requires_grad(true);
+        let weight = numbers(&[64, 64], 2);
+        let x = numbers(&[512, 64], 1).set_requires_grad(true);
         linear(&x, &weight, None).sum(Kind::Float).backward();
         let gap = (x.grad() - weight.sum_dim_intlist(0, false, None)).abs().max().double_value(&[]);
-        assert!(gap < 1e-6, "{gap:e}");
+        assert!(gap < 1e-5, "{gap:e}");
     }
 
+    /// Many and few numbers, with a bias and without, in the precision of the room or not: all kernels.
     #[test]
-    fn nothing_times_something_is_nothing() {
-        assert_eq!(linear(&numbers(&[0, 4], 1), &numbers(&[3, 4], 2), None).size(), [0, 3]);
+    fn what_is_written_to_a_room_is_the_product() {
+        for rows in [512, 3] {
+            let (x, weight, bias) = (numbers(&[rows, 64], 1), numbers(&[64, 64], 2), numbers(&[64], 3));
+            for bias in [None, Some(&bias)] {
+                for kind in [Kind::Float, Kind::Double] {
+                    let mut room = Tensor::zeros([rows, 70], (kind, Device::Cpu)).narrow(1, 3, 64);
+                    linear_into(&mut room, &x, &weight, bias);
+                    let gap = (room - x.linear(&weight, bias)).abs().max().double_value(&[]);
+                    assert!(gap < 1e-5, "{rows} rows: {gap:e}");
+                }
+            }
+        }
     }
 }

@@ -174,7 +174,7 @@ pub struct Provenance {
     pub commit: Option<String>,
     /// Whether tracked files other than those in `results/`, which runs write, differed from that commit.
     pub modified: Option<bool>,
-    /// Versions of libraries that matter for the numbers, by name, such as `libtorch`.
+    /// What matters for the numbers of libraries: versions by name, such as `libtorch`, and which one multiplies matrices, `products`.
     pub libraries: BTreeMap<String, String>,
     /// Device of the model, such as `cpu` or `cuda:0`.
     pub device: String,

@@ -1,4 +1,4 @@
-//! Versions of the libraries that numbers depend on, for signatures.
+//! The libraries that numbers depend on, for signatures.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,12 @@ const TCH: &str = "0.24.0";
 const HEADERS: [&str; 2] =
     ["include/torch/headeronly/version.h", "include/torch/csrc/api/include/torch/version.h"];
 
-/// Versions of the libraries that numbers depend on; `unknown` where the library does not tell.
+/// Versions of the libraries that numbers depend on, `unknown` where the library does not tell, and which of them multiplies
+/// matrices.
 pub(crate) fn libraries() -> BTreeMap<String, String> {
     let libtorch = loaded_libtorch().and_then(|library| version_beside(&library));
     BTreeMap::from([
+        ("products".to_owned(), core_masking::products().to_owned()),
         ("libtorch".to_owned(), libtorch.unwrap_or_else(|| "unknown".to_owned())),
         ("tch".to_owned(), TCH.to_owned()),
     ])

@@ -21,7 +21,7 @@ const LEAST_TILES: i64 = 16;
 /// - `output`: `[vocab, d_model]`
 /// - `labels`: `[predictions]`
 ///
-/// A gradient flows to `hidden`, and to `output` if that requires one.
+/// A gradient flows to `hidden`, and to `output` too if both require one.
 pub(super) fn token_nats(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> Tensor {
     if hidden.requires_grad() && output.requires_grad() {
         return nats_of(&wide(&product::linear(hidden, output, None)), labels);

@@ -10,7 +10,10 @@ use crate::precision::Bytes;
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
 /// waits long for the last batch.
-const BATCH_TOKENS: usize = 2_048;
+const TRANSLATED_TOKENS: usize = 2_048;
+
+/// Tokens of pairs that heads are measured on together.
+const MEASURED_TOKENS: usize = 1_024;
 
 /// While sentences with so many source tokens are translated.
 pub(crate) fn load(
@@ -22,7 +25,7 @@ pub(crate) fn load(
     let (search, of_sentences) = (search.clone(), config.clone());
     Load {
         lengths,
-        batch_tokens: BATCH_TOKENS,
+        batch_tokens: TRANSLATED_TOKENS,
         thread_bytes: 0,
         trunk_bytes: config.d_model as u64 * bytes.quickest,
         model_bytes: bytes.model,
@@ -42,13 +45,13 @@ pub(crate) fn measuring_load(
 ) -> Load<'static> {
     let vocabulary = config.target_vocabulary();
     // The logits of a batch, their exponentials and what derivatives are made of: all at once, or of a part of the tokens.
-    let logits = match vocabulary * BATCH_TOKENS as i64 {
+    let logits = match vocabulary * MEASURED_TOKENS as i64 {
         all if all <= MOST_LOGITS => all,
         _ => MOST_LOGITS.max(LOGITS_AT_ONCE.max(vocabulary)),
     };
     Load {
         lengths,
-        batch_tokens: BATCH_TOKENS,
+        batch_tokens: MEASURED_TOKENS,
         segment: while_measuring(stacks(config), measures, bytes.quickest),
         thread_bytes: 3 * logits as u64 * bytes.quickest.max(4),
         trunk_bytes: 0,
