@@ -14,7 +14,7 @@ use crate::data::gates::{Gates, by_layer, kept, share};
 use crate::data::{each_type, interval};
 use crate::origin::Beside;
 use crate::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
-use crate::paper::{ENCODER_HEADS, EncoderHeads, Paper};
+use crate::paper::{EncoderHeads, Paper};
 use crate::table::{Cell, Row, Table};
 use crate::words::{name_among, short};
 
@@ -143,7 +143,8 @@ fn paper_remark(paper: &Paper) -> Option<String> {
         format!("{} of {} heads lose {} BLEU on {}", own.kept, own.heads, short(own.lost_bleu), own.data)
     };
     let found: Vec<String> = paper.encoder_heads.iter().map(one).collect();
-    (!found.is_empty()).then(|| format!("paper, {ENCODER_HEADS}: {}", found.join("; ")))
+    let source = &paper.encoder_heads.first()?.source;
+    Some(format!("paper, Voita et al. (2019), {source}: {}", found.join("; ")))
 }
 
 /// A matrix of numbers of heads; the darker, the greater their share.
