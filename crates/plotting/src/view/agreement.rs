@@ -117,7 +117,7 @@ fn by_group(importance: &Importance) -> Option<Table> {
     let table = Table::new("Importance by group", label, title)
         .columns(["Group", "Score"], known.iter().map(|(score, _)| score.label))
         .rows(groups.iter().enumerate().map(row))
-        .mark("the least of its column: the group that `iterative-prune --unit group` masks first")
+        .mark("the least of its column: the group that `iterative-prune --unit group` masks first".to_owned())
         .note(importance.notes())
         .remark(importance.unknown());
     Some(table)
