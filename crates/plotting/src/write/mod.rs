@@ -20,7 +20,7 @@ use documents::{of_figure, of_table, render};
 pub enum Format {
     /// Vector graphics, with text that can be selected and edited
     Svg,
-    /// Pixels, 600 to the inch; a film as GIF beside it
+    /// Pixels, 450 to the inch; a film as GIF beside it
     Png,
 }
 
