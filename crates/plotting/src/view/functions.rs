@@ -75,7 +75,7 @@ pub fn figure1c(functions: &Functions) -> Chart {
         let columns = layers.iter().map(|((_, layer), _)| layer.to_string()).collect();
         let names = rows.iter().map(|(name, _)| (*name).to_owned()).collect();
         let panel = Panel::matrix(("layer", columns), ("", names), 14.0, cell);
-        panel.named(name_among(attention, &attentions)).beside(place)
+        panel.named(name_among(attention, &attentions)).in_row(place)
     };
     let title = "What the heads of each layer do (Voita et al. 2019)";
     Chart::of(&functions.file, "Figures 1c and 2b", CENSUS, title)

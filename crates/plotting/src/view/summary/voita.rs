@@ -61,7 +61,7 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -
 
 /// `2 of 5`: heads that stay and do something, of those with gates that do. Nothing where no head with gates was looked at.
 fn busy(row: &GateRow, functions: &Functions) -> Option<String> {
-    let has_gate = |head: &Head| row.attention == Scope::All || row.attention == Scope::One(head.attention);
+    let has_gate = |head: &Head| row.attention.holds(head.attention);
     functions.heads().iter().find(|head| has_gate(head))?;
     let with = KINDS.map(|(_, function)| functions.heads_with(function));
     let busy: BTreeSet<Head> = with.into_iter().flatten().flatten().filter(has_gate).collect();
