@@ -155,7 +155,7 @@ impl Panel {
     }
 
     /// The same; unless it is the first, without what its y axis says, since it stands beside one that says it.
-    pub fn beside(self, place: usize) -> Self {
+    pub fn in_row(self, place: usize) -> Self {
         if place == 0 { self } else { Self { y: self.y.silent(), ..self } }
     }
 }

@@ -24,13 +24,15 @@ pub fn alone(path: &Path, fault: &str) -> Error {
     Fault::Alone(format!("`{}` {fault}", path.display())).into()
 }
 
+/// What a reader types to run an experiment, which may have options, on a subject.
+pub fn command(experiment: &str, subject: &str) -> String {
+    format!("{experiment} experiments/{subject}.toml")
+}
+
 /// The results of an experiment that has not been run.
 pub fn no_results(path: &Path, experiment: &str, subject: &str) -> Error {
-    let path = path.display();
-    Fault::NoResults(format!(
-        "`{path}` does not exist: make it with `{experiment} experiments/{subject}.toml`"
-    ))
-    .into()
+    let (path, command) = (path.display(), command(experiment, subject));
+    Fault::NoResults(format!("`{path}` does not exist: make it with `{command}`")).into()
 }
 
 /// Whether it says nothing about other files: what a job leaves behind that is running, was killed or has been done again in

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use records::visible::one_line;
 use serde_json::Value;
 
 use crate::chart::Chart;
@@ -17,6 +18,7 @@ use crate::source::{Source, subjects};
 use crate::table::Table;
 use crate::view::{Context, summary};
 use crate::write::Sheet;
+use crate::write::documents::{of_table, render};
 
 const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
@@ -101,6 +103,9 @@ fn what_is_drawn_is_what_the_golden_files_say() {
         let charts: String = sheet.chart.iter().chain(&sheet.frames).map(text).collect();
         let terminal = anstream::adapter::strip_str(&sheet.terminal()).to_string();
         let [markdown, latex] = ["md", "tex"].map(|extension| sheet.document(extension).unwrap());
+        // pdflatex knows few other characters, and which depends on its packages
+        let foreign = latex.lines().find(|line| !line.is_ascii());
+        assert_eq!(foreign, None, "{name}: `latex` in documents.rs has no command for a character");
         let parts = [markdown, latex, terminal, charts];
         check(&format!("{name}.golden"), &parts.join("\n=====\n"));
     }
@@ -123,6 +128,12 @@ fn the_summary_is_what_the_golden_file_says() {
         names.iter().map(|name| Subject::read(&results, name, &mut left_out).unwrap()).collect();
     let page = summary::page(&all, Context { criterion: CRITERION, paper: &paper }).unwrap().unwrap();
     check("summary.golden", &page[page.find("## ").unwrap()..]);
+    // the template has the heads of its tables, Rust their rows
+    let bars = |line: &str| line.replace(r"\|", "").matches('|').count();
+    for (line, next) in page.lines().zip(page.lines().skip(1)) {
+        let is_table = line.starts_with('|') && next.starts_with('|');
+        assert!(!is_table || bars(line) == bars(next), "{line}\n{next}");
+    }
     assert!(left_out.faults.is_empty(), "{:?}", left_out.faults);
 }
 
@@ -185,23 +196,46 @@ fn texts_show_as_themselves_in_every_form() {
     let evil = "<b>&amp; 5 % of a_b {x} $y$ [z](u) \u{1b}[2J\nnext";
     let table = Table {
         title: evil.to_owned(),
+        columns: vec![evil.to_owned()],
+        column_groups: vec![(evil.to_owned(), 1)],
         rows: vec![crate::table::Row::new(evil, [evil])],
         ..Table::default()
     };
-    let chart = Chart::new("", "", evil).entries([crate::chart::Entry::text("<&>\u{1b}")]);
+    let table = table.mark(evil.to_owned()).note(evil).remark(evil);
+    let chart = Chart::new("", "", evil).entries([crate::chart::Entry::text("<&>\u{1b}")]).note(evil);
+    let claim = render("claim.md", of_table(&table)).unwrap();
     let sheet = Sheet {
         frames: Vec::new(),
         chart: Some(chart),
         stem: "x".to_owned(),
-        tables: vec![Table { columns: vec![evil.to_owned()], ..table }],
+        tables: vec![table],
         is_printed: true,
     };
     let svg = paint::svg(sheet.chart.as_ref().unwrap());
     assert!(svg.contains("<title>. &lt;b&gt;&amp;amp; 5 %") && svg.contains("&lt;&amp;&gt;\\u{1b}"), "{svg}");
     let [markdown, latex] = ["md", "tex"].map(|extension| sheet.document(extension).unwrap());
     let escaped = r"\<b>&amp;amp; 5 % of a\_b {x} \$y\$ \[z](u) \\u{1b}\[2J next";
-    assert_eq!(markdown.matches(escaped).count(), 5, "{markdown}");
+    assert_eq!(markdown.matches(escaped).count(), 10, "{markdown}");
+    assert_eq!(claim.matches(escaped).count(), 5, "{claim}");
     let escaped = r"$<$b$>$\&amp; 5 \% of a\_b \{x\} \$y\$ [z](u) \textbackslash{}u\{1b\}[2J next";
-    assert_eq!(latex.matches(escaped).count(), 5, "{latex}");
-    assert!([markdown, latex, sheet.terminal(), svg].iter().all(|text| !text.contains('\u{1b}')));
+    assert_eq!(latex.matches(escaped).count(), 9, "{latex}");
+    // a comment shows nothing, so it need not be escaped, but it must end with its line
+    assert!(latex.contains(&format!("% {}\n", one_line(evil))), "{latex}");
+    assert!([markdown, claim, latex, sheet.terminal(), svg].iter().all(|text| !text.contains('\u{1b}')));
+}
+
+/// A folder of results may have any name; it stands in front of what could not be checked.
+#[test]
+fn names_of_folders_show_as_themselves_in_the_summary() {
+    let results = tempfile::tempdir().unwrap();
+    let folder_of = |subject: &str| results.path().join(subject);
+    let (name, escaped) = ("a_b *c* [d](e) <f>", r"a\_b \*c\* \[d](e) \<f>: split unknown");
+    fs::create_dir(folder_of(name)).unwrap();
+    let file = "ablate-one.csv";
+    fs::copy(folder("tests/results/tiny-inference").join(file), folder_of(name).join(file)).unwrap();
+    let paper = paper();
+    let subject = Subject::read(results.path(), name, &mut LeftOut::default()).unwrap();
+    let page = summary::page(&[subject], Context { criterion: CRITERION, paper: &paper }).unwrap().unwrap();
+    assert!(page.contains(&format!("## Files that could not be checked\n\n- {escaped}")), "{page}");
+    assert!(!page.contains(name), "{page}");
 }

@@ -1,6 +1,6 @@
 //! What the signature beside a result file says of it: model, data, tests, machine, and whether it was completed.
 use records::rules::MARGIN_PERCENT;
-use records::{Attention, Identity};
+use records::{Attention, Identity, Testing};
 use serde_json::Value;
 
 use crate::source::ResultFile;
@@ -159,15 +159,19 @@ impl ResultFile {
         groups.collect::<Option<Vec<_>>>().filter(|groups| !groups.is_empty())
     }
 
+    /// How rows were tested, if the signature says so.
+    pub fn testing(&self) -> Option<Testing> {
+        self.signature.as_ref()?.testing
+    }
+
     /// Resamples of the bootstrap, if they are known.
     pub fn resamples(&self) -> Option<usize> {
-        Some(self.signature.as_ref()?.testing?.resamples)
+        Some(self.testing()?.resamples)
     }
 
     /// The loss that counts as safe, in percent of the score with all heads.
     pub fn margin_percent(&self) -> f64 {
-        let testing = self.signature.as_ref().and_then(|signature| signature.testing);
-        testing.map_or(MARGIN_PERCENT, |testing| testing.margin_percent)
+        self.testing().map_or(MARGIN_PERCENT, |testing| testing.margin_percent)
     }
 
     /// Subject and split as a reader should see them: `demo-translation (demo language), test`.

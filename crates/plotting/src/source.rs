@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use records::{Row, Signature, is_shard, read_checked};
 
-use crate::error::{Fault, no_results};
+use crate::error::{Fault, command, no_results};
 
 /// Names of experiments, which their files begin with.
 pub mod experiment {
@@ -238,7 +238,7 @@ pub fn folder(results: &Path, subject: &str, experiment: &str) -> Result<PathBuf
     if !folder.is_dir() {
         let names = subjects(results)?;
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        let (results, command) = (results.display(), format!("{experiment} experiments/{subject}.toml"));
+        let (results, command) = (results.display(), command(experiment, subject));
         bail!("unknown subject `{subject}`: `{results}` has {known}; make it with `{command}`");
     }
     Ok(folder)

@@ -116,6 +116,13 @@ impl Row {
         self.cells.resize(cells, Cell::default());
         self
     }
+
+    /// The same without control characters and line breaks, which texts may have taken over from files.
+    pub(crate) fn visible(mut self) -> Self {
+        let texts = self.cells.iter_mut().map(|cell| &mut cell.text).chain([&mut self.label]);
+        texts.for_each(|text| *text = one_line(text));
+        self
+    }
 }
 
 impl Table {
@@ -144,8 +151,8 @@ impl Table {
     }
 
     /// With what a marked cell means.
-    pub(crate) fn mark(self, mark: impl Sentences) -> Self {
-        Self { mark: mark.all().pop(), ..self }
+    pub(crate) fn mark(self, mark: impl Into<Option<String>>) -> Self {
+        Self { mark: mark.into(), ..self }
     }
 
     /// With more sentences in the caption.
@@ -164,20 +171,23 @@ impl Table {
     pub fn visible(&self) -> Self {
         let mut table = self.clone();
         let lists = [&mut table.columns, &mut table.summary, &mut table.remarks].into_iter().flatten();
-        let cells = table
-            .rows
-            .iter_mut()
-            .flat_map(|row| row.cells.iter_mut().map(|cell| &mut cell.text).chain([&mut row.label]));
-        let texts = lists.chain(cells).chain([&mut table.title]).chain(&mut table.mark);
+        let groups = table.column_groups.iter_mut().map(|(name, _)| name);
+        let texts = lists.chain(groups).chain([&mut table.title]).chain(&mut table.mark);
         texts.for_each(|text| *text = one_line(text));
+        table.rows = table.rows.into_iter().map(Row::visible).collect();
         table
     }
 
-    /// Whether a column holds numbers, which stand to the right; empty cells tell nothing.
+    /// Whether a column holds numbers.
     pub fn is_numeric(&self, column: usize) -> bool {
-        let mut cells = self.rows.iter().filter_map(|row| row.cells.get(column));
-        cells.all(|cell| cell.value.is_some() || cell.text.len() <= 3)
+        is_numeric(&self.rows, column)
     }
+}
+
+/// Whether a column of these rows holds numbers, which stand to the right; empty cells tell nothing.
+pub fn is_numeric(rows: &[Row], column: usize) -> bool {
+    let mut cells = rows.iter().filter_map(|row| row.cells.get(column));
+    cells.all(|cell| cell.value.is_some() || cell.text.len() <= 3)
 }
 
 #[cfg(test)]

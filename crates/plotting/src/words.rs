@@ -30,11 +30,6 @@ impl<T: Sentences> Sentences for Vec<T> {
     }
 }
 
-/// A sentence that may not hold.
-pub fn when<T: Sentences>(holds: bool, sentence: T) -> Option<T> {
-    holds.then_some(sentence)
-}
-
 /// `value` with a sign and `decimals` digits; what rounds to 0 has no sign.
 pub fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{value:+.decimals$}");

@@ -128,6 +128,11 @@ impl Scope {
         Self::One(Attention::SelfAttention),
     ];
 
+    /// Whether heads of a type are among these.
+    pub fn holds(self, attention: Attention) -> bool {
+        self == Self::All || self == Self::One(attention)
+    }
+
     /// The name in files and arguments.
     pub fn name(self) -> &'static str {
         match self {
@@ -194,6 +199,14 @@ mod tests {
             message,
             "unknown attention type `enc\\u{1b}`: it is one of enc-enc, enc-dec, dec-dec, self"
         );
+    }
+
+    #[test]
+    fn all_holds_each_type_and_one_its_own_alone() {
+        let held =
+            |scope: Scope| Attention::ALL.into_iter().filter(|&one| scope.holds(one)).collect::<Vec<_>>();
+        assert_eq!(held(Scope::All), Attention::ALL);
+        assert_eq!(held(Scope::One(Attention::EncDec)), [Attention::EncDec]);
     }
 
     #[test]

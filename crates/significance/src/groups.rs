@@ -51,12 +51,16 @@ impl Group {
     }
 }
 
-/// Tests each head on each group, one after the other; `None` if the groups do not have as many segments as there are.
+/// Tests each head on each group, one after the other; `None` if a group has no segments, or if the groups do not have as many
+/// as the base and each head.
 ///
 /// - `named`: name and number of segments of each group
 /// - `base`: of the intact model
 /// - `heads`: without each head
 pub fn groups(named: &[(String, usize)], base: &[Outcome], heads: &[Vec<Outcome>]) -> Option<Vec<Group>> {
+    if heads.iter().any(|head| head.len() != base.len()) || named.iter().any(|(_, segments)| *segments == 0) {
+        return None;
+    }
     let mut first = 0_usize;
     let mut groups = Vec::new();
     let mut p_values = Vec::new();
@@ -143,6 +147,18 @@ mod tests {
             assert_eq!(groups(&named(sizes), &base, &[]), None, "{sizes:?}");
         }
         assert_eq!(groups(&named(&[3, 2]), &base, &[]).map(|groups| groups.len()), Some(2));
+    }
+
+    #[test]
+    fn groups_without_segments_and_heads_with_others_than_the_base_are_refused() {
+        let base = outcomes(&[true; 5]);
+        let tested =
+            |sizes: &[usize], segments| groups(&named(sizes), &base, &[outcomes(&vec![true; segments])]);
+        assert_eq!(tested(&[3, 0, 2], 5), None, "an accuracy of no segments is no number");
+        for segments in [0, 4, 6] {
+            assert_eq!(tested(&[3, 2], segments), None, "{segments} segments");
+        }
+        assert!(tested(&[3, 2], 5).is_some());
     }
 
     /// Ranks of the changes of heads 2, 3, 7 and of the five others, which are 0, less their mean of 4.5: -3.5, -2.5, 1, 1 in

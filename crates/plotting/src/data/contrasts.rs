@@ -50,8 +50,7 @@ impl Contrasts {
         let none = || -> Error {
             Fault::NoResults(format!("`{path}` has no statistics of its segments beside it")).into()
         };
-        let testing = gates.file.signature.as_ref().and_then(|signature| signature.testing);
-        let Testing { resamples, seed, .. } = testing.ok_or_else(none)?;
+        let Testing { resamples, seed, .. } = gates.file.testing().ok_or_else(none)?;
         let (_, segments) = stored(&gates, none)?;
         let segments = gates.rows.iter().map(GateRow::name).zip(segments).collect();
         Self::of(gates, &segments, family::Testing { resamples, seed })

@@ -57,8 +57,8 @@ impl Gates {
         rows
     }
 
-    /// The model that a method made beside one of gates: with as many heads, and where these hang on the gates, of the same. Of
-    /// several random ones that of the median score.
+    /// The model of another method to compare with one that gates made: it has as many heads. Where the method takes its heads
+    /// from gates, it is the one that took them from this very model. Of several random ones it is that of the median score.
     pub fn beside_with(&self, row: &GateRow, method: Method) -> Option<&GateRow> {
         let is_of = |other: &GateRow| {
             !method.hangs_on_gates() || (other.lambda, other.target) == (row.lambda, row.target)

@@ -38,7 +38,11 @@ impl Groups {
         let (heads, outcomes): (Vec<_>, Vec<_>) = heads.into_iter().unzip();
         let Some(groups) = groups(&named, &base, &outcomes) else {
             let sum = named.iter().map(|(_, segments)| *segments).fold(0, usize::saturating_add);
-            bail!("the groups of `{}` have {sum} segments, but there are {}", path.display(), base.len());
+            bail!(
+                "the groups of `{}` have {sum} segments, but the model was scored on {}, or on others without a head",
+                path.display(),
+                base.len()
+            );
         };
         Ok(Self { sweep, heads, groups })
     }

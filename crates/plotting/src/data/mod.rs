@@ -83,6 +83,6 @@ pub fn percent(part: usize, heads: usize) -> f64 {
 
 /// The ends of the 95 % interval of a row's score, if it was tested.
 pub fn interval(row: &impl TestedRow) -> Option<(f64, f64)> {
-    let tests = row.tests();
-    Some((tests.base_score + tests.delta_low?, tests.base_score + tests.delta_high?))
+    let (base, (low, high)) = (row.tests().base_score, row.delta_interval()?);
+    Some((base + low, base + high))
 }

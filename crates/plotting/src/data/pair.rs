@@ -8,7 +8,7 @@ use stats::correlation::pearson;
 
 use super::Results;
 use super::sweep::Sweep;
-use crate::error::{alone, no_results};
+use crate::error::{alone, command, no_results};
 use crate::origin::Beside;
 use crate::source::{ResultFile, Source, experiment, is_plain_name};
 
@@ -37,7 +37,7 @@ impl Pair {
         let (all, folder) = (source.all(experiment::PAIR)?, results.join(subject));
         let folder = folder.display();
         if all.is_empty() {
-            let command = format!("cross-domain experiments/{subject}.toml");
+            let command = command(experiment::PAIR, subject);
             bail!("`{folder}` has no `cross-domain-*.csv`: make one with `{command}`");
         }
         let mut selected = ResultFile::largest(&all, splits);
@@ -53,7 +53,7 @@ impl Pair {
     pub fn read(file: ResultFile, results: &Path) -> Result<Self> {
         let Results::<CorrelationRow> { file, mut rows } = Results::read(file)?;
         let Some(splits) = splits(&file) else {
-            let command = format!("cross-domain experiments/{}.toml", file.subject);
+            let command = command(experiment::PAIR, &file.subject);
             let fault =
                 format!("does not name two splits in its signature: make both again with `{command}`");
             return Err(alone(&file.path, &fault));
@@ -116,7 +116,7 @@ fn points(file: &ResultFile, sweeps: &[Sweep; 2]) -> Result<Vec<(Attention, [f64
     for (without, with) in [(0, 1), (1, 0)] {
         if let Some(head) = by_head[with].keys().find(|head| !by_head[without].contains_key(head)) {
             let (other, subject) = (sweeps[with].file.path.display(), &file.subject);
-            let command = format!("cross-domain experiments/{subject}.toml");
+            let command = command(experiment::PAIR, subject);
             let fault = format!("has no row for {head}, but `{other}` has: make both with `{command}`");
             return Err(alone(&sweeps[without].file.path, &fault));
         }
@@ -134,8 +134,7 @@ fn check(
     points: &[(Attention, [f64; 2])],
     row: &CorrelationRow,
 ) -> Result<()> {
-    let is_of = |attention: &Attention| [Scope::All, Scope::One(*attention)].contains(&row.attention);
-    let own = points.iter().filter(|(attention, _)| is_of(attention));
+    let own = points.iter().filter(|(attention, _)| row.attention.holds(*attention));
     let (x, y): (Vec<f64>, Vec<f64>) = own.map(|(_, [x, y])| (*x, *y)).unzip();
     let r = match pearson(&x, &y) {
         Err(stats::Error::NoSpread | stats::Error::TooFew) => None,
@@ -165,7 +164,7 @@ fn check(
     else {
         return Ok(());
     };
-    let command = format!("{} experiments/{}.toml", experiment::PAIR, file.subject);
+    let command = command(experiment::PAIR, &file.subject);
     let difference = format!("{column} of {} is {found} but {expected} there", row.attention);
     Err(alone(&file.path, &format!("does not go with {there}: {difference}: make it again with `{command}`")))
 }

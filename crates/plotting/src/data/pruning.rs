@@ -7,7 +7,7 @@ use records::{Attention, Head, Identity, Order, PruningRow, Scope, TestedRow};
 
 use super::same::{Entry, difference, model_entries};
 use super::{Results, each_type, percent};
-use crate::error::{Fault, LeftOut, alone};
+use crate::error::{Fault, LeftOut, alone, command};
 use crate::judge::{Criterion, Judge, Which};
 use crate::origin::Beside;
 use crate::paper::Share;
@@ -51,7 +51,7 @@ pub struct Change {
 
 impl Change {
     fn of(row: &PruningRow) -> Self {
-        let interval = row.delta_low.zip(row.delta_high).filter(|_| row.masked > 0);
+        let interval = row.delta_interval().filter(|_| row.masked > 0);
         Self { delta: row.score_delta, interval }
     }
 
@@ -202,7 +202,7 @@ fn searched_rows(pruning: &Results<PruningRow>, search: ResultFile) -> Result<Ve
         checked => checked.map(|()| None)?,
     };
     let Some(difference) = difference.or(mixed) else { return Ok(search.rows) };
-    let command = format!("iterative-prune --search <method> experiments/{}.toml", file.subject);
+    let command = command("iterative-prune --search <method>", &file.subject);
     let fault =
         format!("does not go with `{}`: {difference}: make it again with `{command}`", file.path.display());
     Err(alone(&search.file.path, &fault))
@@ -286,21 +286,26 @@ impl Series {
             kept.last().map_or(0.0, share)
         };
         let most = |row: &PruningRow| {
-            let ends = row.delta_low.zip(row.delta_high).map(|(low, high)| [low, high]);
+            let ends = row.delta_interval().map(|(low, high)| [low, high]);
             let gains = ends.unwrap_or([f64::INFINITY; 2]).map(|delta| row.direction().gain(delta));
             gains[0].max(gains[1])
         };
         Some(Tolerable { percent: before(&|row| row.difference(None).gain), low, high: before(&most) })
     }
 
+    /// The step nearest to `percent`, if one lies within `gap` of it; of several runs that of the first.
+    pub fn nearest(&self, percent: f64, gap: f64) -> Option<&PruningRow> {
+        let distance = |row: &PruningRow| (share(row) - percent).abs();
+        let near = self.runs.iter().flatten().filter(|row| distance(row) <= gap);
+        near.min_by(|one, other| distance(one).total_cmp(&distance(other)))
+    }
+
     /// Share and score of the step nearest to `percent` and in the unit of the metric, if one lies within `gap` of
     /// it; of several runs the median score at the same step.
     pub fn score_at(&self, percent: f64, gap: f64) -> Option<(f64, f64)> {
-        let distance = |row: &PruningRow| (share(row) - percent).abs();
-        let rows = || self.runs.iter().flatten().filter(|row| distance(row) <= gap);
-        let nearest = rows().min_by(|left, right| distance(left).total_cmp(&distance(right)))?;
-        let mut scores: Vec<_> =
-            rows().filter(|row| row.masked == nearest.masked).map(|row| row.score).collect();
+        let nearest = self.nearest(percent, gap)?;
+        let same = self.runs.iter().flatten().filter(|row| row.masked == nearest.masked);
+        let mut scores: Vec<_> = same.map(|row| row.score).collect();
         scores.sort_by(f64::total_cmp);
         Some((share(nearest), median(&scores)?))
     }

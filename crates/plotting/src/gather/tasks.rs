@@ -41,9 +41,7 @@ pub fn pairings(all: &[Gathered], left_out: &mut LeftOut) -> Result<Vec<Pairing>
 fn agreement_of(both: [&Gathered; 2]) -> Result<Option<records::CorrelationRow>> {
     let files = both.map(|gathered| gathered.subject.sweep.as_ref().map(|sweep| &sweep.file));
     let [Some(first), Some(second)] = files else { return Ok(None) };
-    let Some(testing) = first.signature.as_ref().and_then(|signature| signature.testing) else {
-        return Ok(None);
-    };
+    let Some(testing) = first.testing() else { return Ok(None) };
     let sweeps = [first, second].map(|file| significance::Sweep::read(&file.path));
     let [one, other] = sweeps;
     let what = || format!("cannot compare `{}` and `{}`", first.path.display(), second.path.display());

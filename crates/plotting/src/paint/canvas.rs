@@ -12,8 +12,9 @@ use plotters::style::{Color as _, register_font};
 use records::visible::one_line;
 
 use crate::chart::{Color, Style};
+use crate::palette::WHITE;
 
-/// Units of a drawing, and pixels of a PNG, in one inch.
+/// Units of a drawing in one inch.
 pub const UNITS_PER_INCH: u32 = 600;
 
 /// Roboto Regular of Debian's `fonts-roboto-unhinted` 2:0~20170802-3, Apache License 2.0 (see `assets/`).
@@ -84,7 +85,7 @@ impl<'a> Canvas<'a> {
     pub fn new(svg: &'a mut String, (width, height): (u32, u32)) -> Self {
         let backend = SVGBackend::with_string(svg, (width, height));
         let mut canvas = Self { backend, width: points(width as i32) };
-        canvas.rectangle([(0, 0), (width as i32, height as i32)], paint(Color(255, 255, 255), 1.0));
+        canvas.rectangle([(0, 0), (width as i32, height as i32)], paint(WHITE, 1.0));
         canvas
     }
 

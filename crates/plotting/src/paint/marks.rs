@@ -2,7 +2,8 @@
 use std::f64::consts::TAU;
 
 use super::canvas::{Canvas, Spot, paint, stroke, units};
-use crate::chart::{Color, Mark, Shape};
+use crate::chart::{Mark, Shape};
+use crate::palette::WHITE;
 
 /// Width of outlines, in points.
 const OUTLINE: f64 = 0.6;
@@ -10,7 +11,7 @@ const OUTLINE: f64 = 0.6;
 /// Draws a mark around a place on the page.
 pub fn draw_mark(canvas: &mut Canvas<'_>, mark: Mark, (x, y): Spot) {
     let Mark { radius, color, .. } = mark;
-    let area = if mark.is_hollow { paint(Color(255, 255, 255), 1.0) } else { paint(color, mark.opacity) };
+    let area = if mark.is_hollow { paint(WHITE, 1.0) } else { paint(color, mark.opacity) };
     let corners = match mark.shape {
         Shape::Circle => {
             canvas.circle((x, y), radius, area);

@@ -7,7 +7,7 @@ use stats::correlation::{kendall, spearman};
 use crate::chart::{self, Chart, Panel};
 use crate::data::importance::Importance;
 use crate::table::{Cell, Row, Table};
-use crate::words::{count, signed, typeset, when};
+use crate::words::{count, signed, typeset};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "importance-agreement";
@@ -50,17 +50,17 @@ pub fn tables(importance: &Importance) -> Result<Vec<Table>> {
          ordered by";
     let (label, title) =
         (format!("{STEM}-{}", importance.file.subject), format!("{title}; {}, {heads}", importance.title()));
-    let agreement = Table::new("Agreement of orders", label, title)
-        .columns(["Order", "Order"], (1..=size).map(|number| number.to_string()))
-        .rows((0..size).map(row))
-        .note(DIRECTION)
-        .note(importance.notes())
-        .remark(when(equal, "n/a: all heads are equal in one of the two orders"))
-        .remark(when(
-            missing > 0,
-            format!("oracle left out: {missing} of {heads} without it, `ablate-one` measures it"),
-        ))
-        .remark(importance.unknown());
+    let agreement =
+        Table::new("Agreement of orders", label, title)
+            .columns(["Order", "Order"], (1..=size).map(|number| number.to_string()))
+            .rows((0..size).map(row))
+            .note(DIRECTION)
+            .note(importance.notes())
+            .remark(equal.then_some("n/a: all heads are equal in one of the two orders"))
+            .remark((missing > 0).then_some(format!(
+                "oracle left out: {missing} of {heads} without it, `ablate-one` measures it"
+            )))
+            .remark(importance.unknown());
     Ok(std::iter::once(agreement).chain(by_group(importance)).collect())
 }
 
@@ -117,7 +117,7 @@ fn by_group(importance: &Importance) -> Option<Table> {
     let table = Table::new("Importance by group", label, title)
         .columns(["Group", "Score"], known.iter().map(|(score, _)| score.label))
         .rows(groups.iter().enumerate().map(row))
-        .mark("the least of its column: the group that `iterative-prune --unit group` masks first")
+        .mark("the least of its column: the group that `iterative-prune --unit group` masks first".to_owned())
         .note(importance.notes())
         .remark(importance.unknown());
     Some(table)

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::rows::functions::SYNTACTIC;
-use records::{AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, Order, RelevanceRow, Scope};
+use records::{
+    AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, Order, RelevanceRow, Scope, TestedRow,
+};
 
 use super::heat_map::{self, Values};
 use crate::chart::Color;
@@ -85,7 +87,7 @@ fn tested(sweep: &Sweep, criterion: Criterion) -> [Column; 4] {
         Some(Cell::number(metric.change(row.score_delta), row.score_delta).marked(is_marked))
     };
     let interval = |row: &AblationRow| {
-        let ends = row.delta_low.zip(row.delta_high)?;
+        let ends = row.delta_interval()?;
         Some(Cell::number(range(ends, |delta| metric.change(delta)), ends.0))
     };
     [
@@ -140,7 +142,7 @@ fn kept_with(gates: &Gates, heads: &BTreeSet<Head>) -> Vec<Column> {
     let of = |scope: Scope| {
         let models = gates.sparser(scope);
         let most = models.first()?;
-        let gated = heads.iter().filter(|head| scope == Scope::All || scope == Scope::One(head.attention));
+        let gated = heads.iter().filter(|head| scope.holds(head.attention));
         let gone = Cell::number(format!("gone at {}", most.kept), most.heads as f64);
         let mut cells: BTreeMap<Head, Cell> = gated.map(|&head| (head, gone.clone())).collect();
         for model in &models {

@@ -9,7 +9,7 @@ use crate::judge::Which;
 use crate::origin::OPEN_QUESTION;
 use crate::paper::Masked;
 use crate::table::{Cell, Row, Table};
-use crate::words::{count, signed, when};
+use crate::words::{count, signed};
 
 /// What the paper's rule is called.
 const NO_LOSS: &str = "no significant loss";
@@ -44,14 +44,16 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
         .rows((1..=layers).map(row))
         .mark(is_tested.then(|| judge.description("heads")))
         .note(sweep.base_line())
-        .note(when(counts.is_empty(), "no layer was tested for significance"))
+        .note(counts.is_empty().then_some("no layer was tested for significance"))
         .note(counts)
         .note(judge.rules("heads"))
         .note(choice(best))
-        .note(when(
-            sweep.file.is_language(),
-            format!("laid out as a table of Michel et al. (2019), {OPEN_QUESTION}"),
-        ))
+        .note(
+            sweep
+                .file
+                .is_language()
+                .then_some(format!("laid out as a table of Michel et al. (2019), {OPEN_QUESTION}")),
+        )
         .remark(best.missing_heads())
         .remark(paper.map(|sentence| format!("paper: Michel et al. (2019), {name}, {data}; {sentence}")))
 }

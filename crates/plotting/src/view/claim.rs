@@ -1,5 +1,5 @@
 //! What was found on one subject, in sentences and in three numbers.
-use records::AblationRow;
+use records::{AblationRow, TestedRow};
 
 use super::Context;
 use crate::data::pruning::{Pruning, Tolerable};
@@ -35,7 +35,7 @@ fn heads(sweep: &Sweep, context: Context<'_>) -> Vec<String> {
     let most = sweep.rows.iter().max_by(|one, other| size(one).total_cmp(&size(other)));
     let most = most.map(|row| {
         let change = |delta| metric.change(delta);
-        let ends = row.delta_low.zip(row.delta_high);
+        let ends = row.delta_interval();
         let ends = ends.map(|ends| format!(" (95 % interval {})", range(ends, change))).unwrap_or_default();
         let (base, change, head) = (sweep.base_line(), change(row.score_delta), row.head_id());
         format!("; the largest change of the {base} is {change}{ends}, without head {head}")

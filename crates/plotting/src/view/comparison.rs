@@ -1,5 +1,6 @@
 //! All subjects beside each other: how many heads can go, which heads matter across tasks of one pretrained model, and how much
 //! single heads do (no such page is in the paper).
+use records::rules::MARGIN_PERCENT;
 use records::{AblationRow, Attention, CorrelationRow};
 
 use super::Context;
@@ -61,10 +62,14 @@ impl Compared<'_> {
     }
 }
 
-const OF_SHARES: &str = "masked by importance; as measured the loss is within the margin up to this share, 2 % of the score \
-     unless the files say otherwise. At the lower end of the interval it is shown to be, beyond the upper \
-     end it is shown not to be; the interval is that of the score at each step by itself, and as fine as \
-     the steps. The paper's shares are judged by eye; they are of other models and other data";
+fn of_shares() -> String {
+    format!(
+        "masked by importance; as measured the loss is within the margin up to this share, {MARGIN_PERCENT} % of the score unless \
+         the files say otherwise. At the lower end of the interval it is shown to be, beyond the upper end it is shown not to \
+         be; the interval is that of the score at each step by itself, and as fine as the steps. The paper's shares are \
+         judged by eye; they are of other models and other data"
+    )
+}
 
 /// The shares of all subjects with intervals, and the paper's.
 pub fn shares(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
@@ -76,7 +81,7 @@ pub fn shares(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
     let table = Table::new(name, "comparison-shares", title)
         .columns(["Subject", "Share"], ["base", "share (%)", "from (%)", "to (%)", "paper (%)"])
         .rows(found.iter().map(|share| share.row()))
-        .note(OF_SHARES);
+        .note(of_shares());
     let ours = Mark::new(Shape::Circle, 2.4, BLUE);
     let theirs = Mark::new(Shape::Diamond, 2.8, VERMILLION).hollow();
     let places = || found.iter().enumerate().map(|(place, share)| (place as f64 + 0.5, share));
@@ -90,7 +95,7 @@ pub fn shares(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
     layers.push(Layer::Points(of_paper.collect(), theirs));
     let subjects = found.iter().map(|share| share.name(|pruning| pruning.results.file.subject.clone()));
     let chart = Chart::new(name, "comparison-shares-chart", title)
-        .note(OF_SHARES)
+        .note(of_shares())
         .entries([
             Entry::mark("ours, with 95 % interval", ours),
             Entry::mark("paper, same kind of task, judged by eye", theirs),

@@ -11,7 +11,7 @@ use crate::palette::{BLUE, GREEN, PURPLE, SKY, ramp};
 use crate::paper::{Epoch, FIGURE_5, Paper};
 use crate::scale::{LogAxis, extent};
 use crate::table::{Cell, Row, Table};
-use crate::words::{self, tenths, when};
+use crate::words::{self, tenths};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "figure5";
@@ -74,11 +74,11 @@ fn removable(dynamics: &Dynamics, paper: &Paper) -> Table {
         .columns([heading(dynamics), "Heads"], ["unpruned".to_owned()].into_iter().chain(columns))
         .rows(dynamics.checkpoints.iter().zip(&found).map(row))
         .note("the share is that of the last step before the first one that keeps less")
-        .note(when(has(Option::is_none), unknown))
-        .note(when(
-            has(|found| found.is_some_and(|found| found.1)),
-            "\u{2265}: no step of the curve keeps less",
-        ))
+        .note(has(Option::is_none).then_some(unknown))
+        .note(
+            has(|found| found.is_some_and(|found| found.1))
+                .then_some("\u{2265}: no step of the curve keeps less"),
+        )
         .note(dynamics.left_out())
         .remark(remark)
 }

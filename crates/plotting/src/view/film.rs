@@ -21,7 +21,7 @@ pub fn stills(film: &Film) -> Chart {
     for (row, &attention) in attentions.iter().enumerate() {
         for (place, &epoch) in epochs.iter().enumerate() {
             let panel = panel(&film.file, attention, &values(film, epoch), row + 1 == attentions.len());
-            panels.push(panel.named(if row == 0 { name(epoch) } else { String::new() }).beside(place));
+            panels.push(panel.named(if row == 0 { name(epoch) } else { String::new() }).in_row(place));
         }
     }
     let several = attentions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

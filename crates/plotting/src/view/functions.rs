@@ -1,5 +1,5 @@
 //! Table 1 and Figures 1c and 2b of Voita et al. (2019): which heads do what, and how many there are in each layer.
-use records::rows::functions::{LayerCensus, census, leaders};
+use records::rows::functions::{LayerCensus, POSITIONAL_PERCENT, SYNTACTIC_POINTS, census, leaders};
 use records::{Attention, HeadFunctionRow};
 
 use crate::chart::{self, Chart, Panel};
@@ -13,8 +13,12 @@ pub const TABLE: &str = "v19-table1";
 pub const CENSUS: &str = "v19-figure1c";
 
 /// When a head has a function.
-const THRESHOLDS: &str = "reaches the paper's threshold: 90 % for a position, 10 points above the most frequent position for a \
-     relation, more than half for the two rarest tokens; and more than of shuffled targets";
+fn thresholds() -> String {
+    format!(
+        "reaches the paper's threshold: {POSITIONAL_PERCENT} % for a position, {SYNTACTIC_POINTS} points above the most frequent \
+         position for a relation, more than half for the two rarest tokens; and more than of shuffled targets"
+    )
+}
 
 /// The head that does each thing best, beside what its position alone and shuffled targets give: Table 1.
 pub fn table1(functions: &Functions) -> Table {
@@ -43,7 +47,7 @@ pub fn table1(functions: &Functions) -> Table {
     Table::of(&functions.file, "Table 1", TABLE, title)
         .columns(["Function", "of all heads"], columns)
         .rows(leaders(&functions.rows).into_iter().map(row))
-        .mark(THRESHOLDS)
+        .mark(thresholds())
         .note("position alone: how often the partner stands at its most frequent relative position")
 }
 
@@ -71,11 +75,11 @@ pub fn figure1c(functions: &Functions) -> Chart {
         let columns = layers.iter().map(|((_, layer), _)| layer.to_string()).collect();
         let names = rows.iter().map(|(name, _)| (*name).to_owned()).collect();
         let panel = Panel::matrix(("layer", columns), ("", names), 14.0, cell);
-        panel.named(name_among(attention, &attentions)).beside(place)
+        panel.named(name_among(attention, &attentions)).in_row(place)
     };
     let title = "What the heads of each layer do (Voita et al. 2019)";
     Chart::of(&functions.file, "Figures 1c and 2b", CENSUS, title)
         .note("numbers: heads of a layer; the darker, the greater their share of it")
-        .note(format!("a head counts that {THRESHOLDS}; it may have several functions"))
+        .note(format!("a head counts that {}; it may have several functions", thresholds()))
         .panels(attentions.len(), attentions.iter().enumerate().map(panel).collect())
 }

@@ -14,7 +14,7 @@ use crate::data::gates::{Gates, by_layer, kept, share};
 use crate::data::{each_type, interval};
 use crate::origin::Beside;
 use crate::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
-use crate::paper::{ENCODER_HEADS, EncoderHeads, Paper};
+use crate::paper::{EncoderHeads, Paper};
 use crate::table::{Cell, Row, Table};
 use crate::words::{name_among, short};
 
@@ -87,8 +87,8 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
         if scope == Scope::One(Attention::EncEnc) && !published.is_empty() {
             layers.push(Layer::Points(published.clone(), PUBLISHED));
         }
-        let x = Axis::percent(format!("{}heads that stay (%)", of(scope)));
-        Panel::new([x, y.clone()], 160.0, layers).named(name_among(&scope, &scopes)).beside(place)
+        let x = Axis::percent(format!("{}heads that stay (%)", whose(scope)));
+        Panel::new([x, y.clone()], 160.0, layers).named(name_among(&scope, &scopes)).in_row(place)
     };
     let entry = |method: Method| {
         let entry = look(method).entry();
@@ -111,7 +111,7 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
 }
 
 /// `encoder `, where it is these that can be closed.
-fn of(scope: Scope) -> String {
+fn whose(scope: Scope) -> String {
     match scope {
         Scope::One(Attention::EncEnc) => "encoder ".to_owned(),
         Scope::One(Attention::SelfAttention) | Scope::All => String::new(),
@@ -143,7 +143,8 @@ fn paper_remark(paper: &Paper) -> Option<String> {
         format!("{} of {} heads lose {} BLEU on {}", own.kept, own.heads, short(own.lost_bleu), own.data)
     };
     let found: Vec<String> = paper.encoder_heads.iter().map(one).collect();
-    (!found.is_empty()).then(|| format!("paper, {ENCODER_HEADS}: {}", found.join("; ")))
+    let source = &paper.encoder_heads.first()?.source;
+    Some(format!("paper, Voita et al. (2019), {source}: {}", found.join("; ")))
 }
 
 /// A matrix of numbers of heads; the darker, the greater their share.
@@ -168,7 +169,7 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
     let does_nothing = |head: &&Head| !rows.iter().any(|(_, heads)| heads.contains(*head));
     rows.push(("other", known.iter().filter(does_nothing).copied().collect()));
     let panel = |scope: Scope| {
-        let has_gate = |head: &&Head| scope == Scope::All || scope == Scope::One(head.attention);
+        let has_gate = |head: &&Head| scope.holds(head.attention);
         let all: Vec<Head> = known.iter().filter(has_gate).copied().collect();
         let left = gates.sparser(scope).into_iter().map(|row| {
             let kept = kept(row);
@@ -183,7 +184,7 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
         let x = columns.iter().map(|heads| heads.len().to_string()).collect();
         let y = rows.iter().map(|(name, _)| (*name).to_owned()).collect();
         (columns.len() > 1 && !all.is_empty())
-            .then(|| counts((&format!("{}heads that stay", of(shown)), x), ("", y), count))
+            .then(|| counts((&format!("{}heads that stay", whose(shown)), x), ("", y), count))
     };
     let panels: Vec<Panel> = gates.scopes().into_iter().filter_map(panel).collect();
     let title = "What the heads do that gates leave (Voita et al. 2019)";
@@ -225,7 +226,7 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
         let columns = (1..=deepest).map(|layer| layer.to_string()).collect();
         let names = rows.iter().map(|row| row.kept.to_string()).collect();
         let count = |row: usize, layer: usize| (of_type(&found[row], layer + 1), most);
-        counts(("layer", columns), ("in all", names), count).named(attention.name()).beside(place)
+        counts(("layer", columns), ("in all", names), count).named(attention.name()).in_row(place)
     };
     each_type(places().map(|(attention, _)| *attention)).into_iter().enumerate().map(panel).collect()
 }

@@ -124,7 +124,7 @@ pub fn scores(importance: &Importance) -> Chart {
                 (_, 0) => attention.to_string(),
                 _ => String::new(),
             };
-            panels.push(panel(&importance.file, attention, values, is_last).named(name).beside(index));
+            panels.push(panel(&importance.file, attention, values, is_last).named(name).in_row(index));
         }
     }
     let label = format!("{SCORES}-{}", importance.file.subject);
@@ -166,7 +166,7 @@ impl Chart {
     /// With a panel for each attention type, which is named where there are several.
     pub(super) fn by_attention(self, file: &ResultFile, attentions: &[Attention], values: &Values) -> Self {
         let one = |(place, &attention): (usize, &Attention)| {
-            panel(file, attention, values, true).named(name_among(&attention, attentions)).beside(place)
+            panel(file, attention, values, true).named(name_among(&attention, attentions)).in_row(place)
         };
         self.panels(attentions.len(), attentions.iter().enumerate().map(one).collect())
     }

@@ -41,7 +41,7 @@ const BANDS: &str =
 /// `35.91 [-0.35, +0.08]`: a score with the 95 % interval of its change, marked where it is significantly worse.
 fn scored(row: &impl TestedRow, context: Context<'_>) -> Cell {
     let (metric, tests) = (Metric::new(row.metric()), row.tests());
-    let ends = metric.brackets(tests.delta_low.zip(tests.delta_high));
+    let ends = metric.brackets(row.delta_interval());
     Cell::number(metric.amount(tests.score) + &ends, tests.score).marked(context.criterion.is_loss(row))
 }
 

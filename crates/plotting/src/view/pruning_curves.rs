@@ -14,7 +14,7 @@ use crate::judge::Which;
 use crate::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION, mark};
 use crate::scale::extent;
 use crate::table::{Cell, Row, Table};
-use crate::words::{self, name_among, tenths, when};
+use crate::words::{self, name_among, tenths};
 
 /// An axis that begins below this share of its end begins at 0.
 const NEAR_ZERO: f64 = 0.2;
@@ -50,8 +50,8 @@ pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     let has_cuts = pruning.find(Scope::All, Order::Importance).is_some();
     let layers = cuts(pruning, context).into_iter().chain(rule).collect();
     Ok(chart(pruning, context, (name, &title, x), drawn, layers)
-        .note(when(has_cuts, "upright lines: how many heads can go by importance, by the two rules"))
-        .note(when(has_cuts, pruning.results.judge(context.criterion).rules("steps")))
+        .note(has_cuts.then_some("upright lines: how many heads can go by importance, by the two rules"))
+        .note(has_cuts.then_some(pruning.results.judge(context.criterion).rules("steps")))
         .entries(floor.map(|_| Entry::line("floor", FLOOR)))
         .note(floor.map(|row| format!("floor: all heads masked, {}", metric.amount(row.score)))))
 }
@@ -100,11 +100,11 @@ fn chart(
     Chart::of(file, name, &name.to_lowercase().replace(' ', ""), title)
         .note(pruning.results.base_line())
         .note(file.of_orders())
-        .note(when(curves.iter().any(|curve| !curve.bands().is_empty()), BANDS))
-        .note(when(has_order(Order::Random), "thin grey lines: single random orders"))
-        .note(when(curves.iter().any(|curve| curve.has_hollow()), hollow))
-        .note(when(has_complement, format!("dashed, complement of importance: {COMPLEMENT}")))
-        .note(when(has_order(Order::Oracle), format!("oracle: {ORACLE}")))
+        .note(curves.iter().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
+        .note(has_order(Order::Random).then_some("thin grey lines: single random orders"))
+        .note(curves.iter().any(|curve| curve.has_hollow()).then_some(hollow))
+        .note(has_complement.then_some(format!("dashed, complement of importance: {COMPLEMENT}")))
+        .note(has_order(Order::Oracle).then_some(format!("oracle: {ORACLE}")))
         .note(without_attention(pruning))
         .entries(plain.map(|(_, curve)| curve.entry()))
         .entries(has_complement.then(|| Entry::line("complement", Style::dashed(INK, 0.7))))
@@ -166,7 +166,8 @@ fn look(series: &Series) -> Curve {
     Curve::look(name, color, width, mark)
 }
 
-/// Not in the papers, which prune without training: the curves after training with their intervals, and dotted those of the same orders before it; a panel for each set of heads.
+/// The curves after training without the heads, with their intervals; a panel for each set of heads. Dotted are those of the same
+/// orders before training. The papers have no such figure: they prune without training.
 pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
     let (results, scopes) = (&retrained.after.results, retrained.scopes());
     let (metric, base) = (results.metric(), results.base());
@@ -186,7 +187,7 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         let untrained: Vec<&Curve> = own().filter_map(|(.., untrained)| untrained.as_ref()).collect();
         layers.extend(untrained.iter().rev().flat_map(|curve| curve.lines()));
         let axes = [Axis::percent("heads closed (%)"), y.clone()];
-        Panel::new(axes, 160.0, layers).named(name_among(&scope, &scopes)).beside(place)
+        Panel::new(axes, 160.0, layers).named(name_among(&scope, &scopes)).in_row(place)
     };
     let mut legend: Vec<Entry> = Vec::new();
     for entry in found.iter().map(|(_, trained, _)| trained.entry()) {
@@ -203,8 +204,8 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         .note(results.file.of_orders())
         .note(format!("each step goes on from the intact model and costs {} updates", retrained.updates))
         .note("at 0 % the model is trained on with all its heads")
-        .note(when(all().any(|curve| !curve.bands().is_empty()), BANDS))
-        .note(when(all().any(Curve::has_hollow), hollow))
+        .note(all().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
+        .note(all().any(Curve::has_hollow).then_some(hollow))
         .note(retrained.before.as_ref().map(|_| "dotted: the same heads masked without training"))
         .entries(legend)
         .entries(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))

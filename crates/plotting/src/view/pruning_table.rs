@@ -7,7 +7,7 @@ use crate::data::pruning::{Change, Pruning, Removable, Series, share as masked_s
 use crate::judge::Which;
 use crate::paper::Share;
 use crate::table::{Cell, Row, Table};
-use crate::words::{self, range, tenths, when};
+use crate::words::{self, range, tenths};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "pruning";
@@ -20,7 +20,7 @@ pub const COMPLEMENT: &str =
     "as many heads masked in the opposite order, so that those which the order masks first are kept";
 
 /// A score is given for a share of masked heads if a step lies no further away, in percentage points.
-const NEAR: f64 = 5.0;
+pub const NEAR: f64 = 5.0;
 
 /// One row for each curve, and one for each floor, whose score has the share beside it.
 pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
@@ -64,22 +64,21 @@ pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
         .note("each share is that of the last step before the first one that the rule does not accept")
         .note(judge.rules("steps"))
         .note(file.of_orders())
-        .note(when(
-            shares.iter().any(Option::is_none),
+        .note(shares.iter().any(Option::is_none).then_some(
             "?: no step was tested in a way that could tell, or the only step that was searched is a loss",
         ))
-        .note(when(is_open, "\u{2265}: no step fails; the curve, or its tests, end here"))
-        .note(when(
-            has(|series| series.runs.len() > 1),
-            "random: median and range of the shares of single orders",
-        ))
-        .note(when(has(|series| series.curve.is_complement), format!("complement: {COMPLEMENT}")))
+        .note(is_open.then_some("\u{2265}: no step fails; the curve, or its tests, end here"))
+        .note(
+            has(|series| series.runs.len() > 1)
+                .then_some("random: median and range of the shares of single orders"),
+        )
+        .note(has(|series| series.curve.is_complement).then_some(format!("complement: {COMPLEMENT}")))
         .remark(beside.map(|share| format!("paper: Michel et al. (2019), {}, {}", share.figure, share.task)))
-        .remark(when(
-            !published.is_empty(),
-            format!("all shares in the paper, \"without noticeable loss\": {all}"),
-        ))
-        .remark(when(has(|series| series.curve.order == Order::Oracle), format!("oracle: {ORACLE}")))
+        .remark(
+            (!published.is_empty())
+                .then_some(format!("all shares in the paper, \"without noticeable loss\": {all}")),
+        )
+        .remark(has(|series| series.curve.order == Order::Oracle).then_some(format!("oracle: {ORACLE}")))
         .remark(file.open_question())
         .remark(without_attention(pruning))
 }

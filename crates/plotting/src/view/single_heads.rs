@@ -13,7 +13,7 @@ use crate::paper::{BASE_BLEU, BETTER, FIGURE_1B, HEADS, Paper, SIGNIFICANT};
 use crate::scale::{Bins, Step, extent};
 use crate::source::experiment;
 use crate::table::{Cell, Row, Table};
-use crate::words::{count, short, when};
+use crate::words::{count, short};
 
 /// Names of its files. The paper prints no such table for BERT, so that one is named after the experiment.
 pub const STEMS: [&str; 3] = ["table1", experiment::SWEEP, experiment::SWEEP];
@@ -64,13 +64,13 @@ pub fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Tabl
         .mark(is_tested.then(|| judge.description("heads")))
         .note(sweep.base_line())
         .note(if is_tested { tally.in_words() } else { untested })
-        .note(when(is_tested && criterion.adjustment == Adjustment::None, by_chance))
-        .note(when(is_tested && one_sided.tested > 0, one_sided_counts))
+        .note((is_tested && criterion.adjustment == Adjustment::None).then_some(by_chance))
+        .note((is_tested && one_sided.tested > 0).then_some(one_sided_counts))
         .note(judge.out_of_reach().filter(|_| is_tested))
-        .note(when(is_tested && tally.tested < family.len(), without))
-        .note(when(missing > 0, format!("{missing} of {all} cells are empty: {UNFINISHED}")))
+        .note((is_tested && tally.tested < family.len()).then_some(without))
+        .note((missing > 0).then_some(format!("{missing} of {all} cells are empty: {UNFINISHED}")))
         // where the form comes from, if the paper has no such table
-        .note(when(is_self, format!("laid out as Table 1 of Michel et al. (2019), {who}")))
+        .note(is_self.then_some(format!("laid out as Table 1 of Michel et al. (2019), {who}")))
         .remark(adjusted_counts(sweep, criterion, &family))
         .remark(paper_remark(sweep, attention, context.paper));
     let key_value = |number: usize| (format!("kv {number}"), heads / key_values);

@@ -73,7 +73,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], paper: &Paper) -> Table {
     table((speed, rows), "Table 4", STEM, format!("{unit} a second"))
         .columns(["Batch size", "Speed"], names.iter().copied())
         .rows(rows.iter().map(row))
-        .mark("the 95 % interval of the speedup does not hold 0")
+        .mark("the 95 % interval of the speedup does not hold 0".to_owned())
         .note(format!(
             "mean \u{b1} standard deviation of {repeats} over {segments}, both models in turn, after one to warm up"
         ))

@@ -23,7 +23,7 @@ pub fn table(log: &Results<TrainingRow>) -> Table {
     Table::new("Training", format!("training-{}", log.file.subject), title)
         .columns(["Epoch", "Log"], ["updates", "training loss", "dev loss", "dev score", "learning rate"])
         .rows(log.rows.iter().enumerate().map(row))
-        .mark("best by the score or, without one, by the loss on the development set")
+        .mark("best by the score or, without one, by the loss on the development set".to_owned())
         .note(measured(log))
         .remark(log.file.remark())
 }

@@ -1,14 +1,15 @@
 //! The paper's numbers beside ours, with what the data bears out: whether both point the same way, and whether the published
 //! number lies inside our interval.
-use records::{Attention, Order, PruningRow, Scope, SpeedRow};
+use records::{Attention, Order, Scope, SpeedRow};
 
+use super::pruning_table::NEAR;
 use super::speed::{paper_speedup, percent_more};
 use super::{Context, best_heads};
 use crate::data::best_heads::{BestHeads, Layers};
 use crate::data::dynamics::Dynamics;
 use crate::data::interval;
 use crate::data::pair::Pair;
-use crate::data::pruning::{Pruning, share as masked_share};
+use crate::data::pruning::Pruning;
 use crate::data::speed::Speed;
 use crate::data::subject::Subject;
 use crate::data::sweep::Sweep;
@@ -145,9 +146,7 @@ fn types(pruning: &Pruning, paper: &Paper) -> Option<Row> {
     let metric = pruning.results.metric();
     let of = |attention: Attention| {
         let series = pruning.find(Scope::One(attention), Order::Importance)?;
-        let distance = |row: &&PruningRow| (masked_share(row) - SHARE).abs();
-        let near = series.runs.iter().flatten().filter(|row| distance(row) <= 5.0);
-        let row = near.min_by(|one, other| distance(one).total_cmp(&distance(other)))?;
+        let row = series.nearest(SHARE, NEAR)?;
         Some((metric.amount(row.score), interval(row)?))
     };
     let (own, between, decoder) = (of(Attention::EncEnc)?, of(Attention::EncDec)?, of(Attention::DecDec)?);

@@ -6,7 +6,7 @@ use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, Value, contex
 use records::visible::one_line;
 
 use crate::chart::{Chart, TEXT};
-use crate::table::Table;
+use crate::table::{Row, Table, is_numeric};
 
 static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut templates = Environment::new();
@@ -29,7 +29,8 @@ static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
         Value::from_safe_string(markdown(&text).replace(']', "\\]"))
     });
     templates.add_filter("signs", |text: String| {
-        Value::from_safe_string(latex(&text).replace('-', "$-$").replace('+', "$+$"))
+        // before the escapes, which hold hyphens themselves
+        Value::from_safe_string(latex(&text.replace('-', "\u{2212}")).replace('+', "$+$"))
     });
     templates.add_function("rule", |is_numeric: bool| if is_numeric { "--:" } else { "---" });
     for (name, source) in [
@@ -59,11 +60,16 @@ pub fn render(template: &str, values: Value) -> Result<String, Error> {
 pub fn of_table(table: &Table) -> Value {
     let table = &table.visible();
     let [rows, columns] = table.headings;
-    let numeric: Vec<bool> = (0..table.columns.len()).map(|column| table.is_numeric(column)).collect();
-    let has_numbers = table.rows.iter().all(|row| row.label.starts_with(|c: char| c.is_ascii_digit()));
     let corner =
         if columns.is_empty() { rows.to_owned() } else { format!("{rows} / {}", columns.to_lowercase()) };
-    context! { numeric, has_numbers, corner, ..Value::from_serialize(table) }
+    context! { corner, ..context! { ..of_rows(&table.rows, table.columns.len()), ..Value::from_serialize(table) } }
+}
+
+/// What templates need of rows: which of their columns, and whether their labels, are numbers.
+pub fn of_rows(rows: &[Row], columns: usize) -> Value {
+    let numeric: Vec<bool> = (0..columns).map(|column| is_numeric(rows, column)).collect();
+    let has_numbers = rows.iter().all(|row| row.label.starts_with(|c: char| c.is_ascii_digit()));
+    context! { numeric, has_numbers, rows }
 }
 
 /// What templates need of a figure and the name of its files.
@@ -108,6 +114,7 @@ fn latex(text: &str) -> String {
             '~' => escaped.push_str(r"\textasciitilde{}"),
             '^' => escaped.push_str(r"\textasciicircum{}"),
             '\u{2212}' => escaped.push_str("$-$"),
+            '\u{3bb}' => escaped.push_str(r"$\lambda$"),
             '\u{3c1}' => escaped.push_str(r"$\rho$"),
             '\u{3c4}' => escaped.push_str(r"$\tau$"),
             '<' | '>' | '|' => escaped.push_str(&format!("${character}$")),

@@ -20,13 +20,14 @@ use documents::{of_figure, of_table, render};
 pub enum Format {
     /// Vector graphics, with text that can be selected and edited
     Svg,
-    /// Pixels, 600 to the inch; a film as GIF beside it
+    /// Pixels, 450 to the inch; a film as GIF beside it
     Png,
 }
 
 /// What belongs together under one name: a chart with its caption, tables, or both.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sheet {
+    /// Name of its files, which captions print as it is: letters, digits, `-`, `_` and `.` alone.
     pub stem: String,
     pub chart: Option<Chart>,
     /// The frames of a film beside the chart, all of one size.
@@ -45,7 +46,8 @@ impl Sheet {
         tables: impl IntoIterator<Item = Table>,
     ) -> Self {
         let (chart, tables) = (chart.into(), tables.into_iter().collect());
-        let mut sheet = Self { stem: file.stem(name), chart, frames: Vec::new(), tables, is_printed: true };
+        let stem = plain(&file.stem(name));
+        let mut sheet = Self { stem, chart, frames: Vec::new(), tables, is_printed: true };
         if let Some(remark) = file.remark() {
             sheet.chart.iter_mut().for_each(|chart| chart.notes.push(remark.clone()));
             sheet.tables.iter_mut().for_each(|table| table.remarks.push(remark.clone()));
@@ -105,10 +107,27 @@ impl Sheet {
     }
 }
 
+/// A name without what ends a link of Markdown or that `\includegraphics` cannot hold: other characters as their numbers.
+fn plain(stem: &str) -> String {
+    let kept = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    stem.chars().map(|c| if kept(c) { c.to_string() } else { format!("-{:x}-", u32::from(c)) }).collect()
+}
+
 /// Writes a file into a folder that is made if needed, and returns its path.
 pub fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     let path = folder.join(name);
     fs::create_dir_all(folder).with_context(|| format!("cannot write `{}`", folder.display()))?;
     fs::write(&path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_need_no_escape_in_captions() {
+        assert_eq!(plain("figure3-first_500.v2"), "figure3-first_500.v2");
+        assert_eq!(plain("table1-a) b%\u{e9}"), "table1-a-29--20-b-25--e9-");
+    }
 }

@@ -17,6 +17,11 @@ pub const SYNTACTIC: &str = "syntactic";
 /// On the rarest tokens: Section 5.3.
 pub const RARE: &str = "rare";
 
+/// The share at one position from which on a head is positional, in percent: Section 5.1.
+pub const POSITIONAL_PERCENT: f64 = 90.0;
+/// The points above the most frequent position from which on a head is syntactic: Section 5.2.
+pub const SYNTACTIC_POINTS: f64 = 10.0;
+
 /// One row of `head-functions`: how well a head does one thing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,8 +63,8 @@ pub struct HeadFunctionRow {
     pub margin_points_high: Option<f64>,
     /// The same margin in percent of the baseline: the other reading of the paper's "10 %".
     pub margin_percent: Option<f64>,
-    /// Whether the share reaches the threshold: 90 % for positions, 10 points above the baseline for relations, more than half
-    /// for the two rarest tokens, and more than of shuffled ones; empty where none is defined.
+    /// Whether the share reaches the threshold: [`POSITIONAL_PERCENT`] for positions, [`SYNTACTIC_POINTS`] above the baseline for
+    /// relations, more than half for the two rarest tokens, and more than of shuffled ones; empty where none is defined.
     pub holds: Option<bool>,
     /// Whether it is 10 % of the baseline above it; empty but for syntax.
     pub holds_relative: Option<bool>,

@@ -135,6 +135,12 @@ pub trait TestedRow: Row {
     /// Fills in what a test says.
     fn record(&mut self, tests: &Tests);
 
+    /// The ends of the 95 % interval of the difference; absent where nothing was tested.
+    fn delta_interval(&self) -> Option<(f64, f64)> {
+        let tests = self.tests();
+        tests.delta_low.zip(tests.delta_high)
+    }
+
     /// The difference from the intact model, with the two-sided p-value that counts.
     fn difference(&self, p_value: Option<f64>) -> Difference {
         let tests = self.tests();

@@ -4,21 +4,24 @@ mod voita;
 
 use anyhow::Result;
 use minijinja::{Value, context};
+use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS};
+use records::rules::MARGIN_PERCENT;
+use records::visible::one_line;
 
 use crate::data::subject::Subject;
 use crate::judge::{Adjustment, CAUTION};
 use crate::source::ResultFile;
-use crate::table::{Row, Table};
+use crate::table::Row;
 use crate::view::Context;
 use crate::view::cross_domain::HOW_TO_READ;
 use crate::view::pruning_table::{COMPLEMENT, ORACLE};
 use crate::words::short;
-use crate::write::documents::{of_table, render};
+use crate::write::documents::{of_rows, render};
 
 /// The whole page; nothing where nothing was measured of any claim.
 pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>> {
     let of = |claim: fn(&[Subject], Context<'_>) -> Claim| claim(all, context).shown();
-    let remark = |file: &ResultFile| Some(format!("- {}: {}", file.subject, file.remark()?));
+    let remark = |file: &ResultFile| Some(one_line(&format!("{}: {}", file.subject, file.remark()?)));
     let unchecked: Vec<_> = all.iter().flat_map(Subject::files).filter_map(remark).collect();
     let alpha = short(context.criterion.alpha);
     let adjustment = match context.criterion.adjustment {
@@ -40,12 +43,15 @@ pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>> {
     let has_any = tables.iter().any(|(_, table)| table.is_some());
     let words = context! {
         has_nats => all.iter().any(Subject::has_nats),
-        unchecked => Value::from_safe_string(unchecked.join("\n")),
+        unchecked,
         significantly => format!("p < {alpha}, {adjustment}"),
         caution => CAUTION,
         how_to_read => HOW_TO_READ,
         oracle => ORACLE,
         complement => COMPLEMENT,
+        margin_percent => short(MARGIN_PERCENT),
+        positional_percent => short(POSITIONAL_PERCENT),
+        syntactic_points => short(SYNTACTIC_POINTS),
     };
     let page = render("summary.md", context! { ..Value::from_iter(tables), ..words })?;
     Ok(has_any.then_some(page))
@@ -63,7 +69,8 @@ impl Claim {
     /// For the template; nothing where nothing was measured.
     fn shown(self) -> Option<Value> {
         let width = self.measured.iter().map(|row| row.cells.len()).max()?;
-        let rows = self.published.into_iter().chain(self.measured).map(|row| row.cut(width));
-        Some(of_table(&Table::default().columns([""; 2], vec![""; width]).rows(rows).remark(self.remarks)))
+        let rows = self.published.into_iter().chain(self.measured).map(|row| row.cut(width).visible());
+        let remarks: Vec<String> = self.remarks.iter().map(|remark| one_line(remark)).collect();
+        Some(context! { remarks, ..of_rows(&rows.collect::<Vec<_>>(), width) })
     }
 }

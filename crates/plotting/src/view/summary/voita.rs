@@ -18,7 +18,7 @@ pub fn few_heads(all: &[Subject], context: Context<'_>) -> Claim {
     let published = context.paper.encoder_heads.iter().map(|own| {
         let lost = format!("\u{2212}{} BLEU", short(own.lost_bleu));
         let (heads, kept) = (own.heads.to_string(), own.kept.to_string());
-        Row::new(format!("V19: {} (Section 6.2)", own.data), ["enc-enc", "", &heads, &kept, "", &lost])
+        Row::new(format!("V19: {} ({})", own.data, own.source), ["enc-enc", "", &heads, &kept, "", &lost])
     });
     let sparse = context.paper.sparse().into_iter().map(|own| {
         let [base, by_gates, scratch] =
@@ -61,7 +61,7 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -
 
 /// `2 of 5`: heads that stay and do something, of those with gates that do. Nothing where no head with gates was looked at.
 fn busy(row: &GateRow, functions: &Functions) -> Option<String> {
-    let has_gate = |head: &Head| row.attention == Scope::All || row.attention == Scope::One(head.attention);
+    let has_gate = |head: &Head| row.attention.holds(head.attention);
     functions.heads().iter().find(|head| has_gate(head))?;
     let with = KINDS.map(|(_, function)| functions.heads_with(function));
     let busy: BTreeSet<Head> = with.into_iter().flatten().flatten().filter(has_gate).collect();
@@ -74,7 +74,7 @@ pub fn functions(all: &[Subject], context: Context<'_>) -> Claim {
     let published = context.paper.rare_tokens.iter().map(|own| {
         let bound = if own.is_least { "more than " } else { "" };
         let share = format!("{bound}{} %", tenths(own.percent));
-        Row::new(format!("V19: {} (Section 5.3)", own.data), ["enc-enc", "", "", "", "", &share])
+        Row::new(format!("V19: {} ({})", own.data, own.source), ["enc-enc", "", "", "", "", &share])
     });
     Claim {
         published: published.collect(),
