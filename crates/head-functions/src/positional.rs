@@ -7,6 +7,7 @@
 //! share of the queries that have a key at that position stands beside; it makes no head positional.
 use std::collections::BTreeMap;
 
+use records::rows::functions::POSITIONAL_PERCENT;
 use stats::ratio::RatioStatistics;
 
 use crate::looks::Looks;
@@ -23,9 +24,9 @@ pub struct PositionalCounts {
     pub expected: f64,
 }
 
-/// Whether a share of queries makes a head positional: at least 90 %.
+/// Whether a share of queries makes a head positional: at least [`POSITIONAL_PERCENT`].
 pub fn holds(sum: RatioStatistics) -> bool {
-    sum.denominator > 0.0 && 10.0 * sum.numerator >= 9.0 * sum.denominator
+    sum.denominator > 0.0 && 100.0 * sum.numerator >= POSITIONAL_PERCENT * sum.denominator
 }
 
 /// The relative position, key minus query, at which most maxima of a head are; of several the nearest, and of these the one

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use corpus::trees::TreeArc;
+use records::rows::functions::SYNTACTIC_POINTS;
 use stats::ratio::RatioStatistics;
 
 use crate::looks::{Looks, query_of};
@@ -117,9 +118,10 @@ fn ratio(hits: impl Iterator<Item = bool>) -> RatioStatistics {
     })
 }
 
-/// Whether hits are at least 10 points above the baseline; both are of the same arcs.
+/// Whether hits are at least [`SYNTACTIC_POINTS`] above the baseline; both are of the same arcs.
 pub fn holds_in_points(hits: RatioStatistics, baseline: RatioStatistics) -> bool {
-    hits.denominator > 0.0 && 10.0 * (hits.numerator - baseline.numerator) >= hits.denominator
+    hits.denominator > 0.0
+        && 100.0 * (hits.numerator - baseline.numerator) >= SYNTACTIC_POINTS * hits.denominator
 }
 
 /// Whether hits are at least 10 % of the baseline above it.
