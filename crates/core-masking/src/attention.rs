@@ -177,12 +177,7 @@ impl MultiHeadAttention {
         let [k, v] = [&memory.key, &memory.value].map(|shared| self.by_head(shared, 1)); // [batch, kept, key, d_head]
         // The fused kernel shows no weights, and its dropout would draw from libtorch's global generator.
         if dropout.is_off() && !gates.is_recorded() {
-            let (bias, is_causal) = match visible {
-                Visible::Under(bias) => (Some(*bias), false),
-                Visible::Past => (None, true),
-                Visible::All => (None, false),
-            };
-            return Tensor::scaled_dot_product_attention(&queries, &k, &v, bias, 0.0, is_causal, None, false);
+            return fused(&queries, &k, &v, visible);
         }
         let options = (k.kind(), k.device());
         let bias = match visible {
@@ -338,6 +333,33 @@ impl MultiHeadAttention {
     }
 }
 
+/// Keys that libtorch's kernel takes at once on a CPU; those that are left over it takes one by one.
+pub(crate) const KEYS_AT_ONCE: i64 = 16;
+
+/// Attention by libtorch's fused kernel, to as many keys as it takes at once where the copies that this needs cost less than the
+/// keys that would be left over.
+///
+/// - `queries`: `[batch, kept, query, d_head]`; `keys`, `values`: `[batch, kept, key, d_head]`
+/// - returns the shape of `queries`
+fn fused(queries: &Tensor, keys: &Tensor, values: &Tensor, visible: &Visible<'_>) -> Tensor {
+    let attend = |k: &Tensor, v: &Tensor, bias: Option<&Tensor>, is_causal: bool| {
+        Tensor::scaled_dot_product_attention(queries, k, v, bias, 0.0, is_causal, None, false)
+    };
+    let (left_over, d_head) = (keys.size()[2] % KEYS_AT_ONCE, queries.size()[3]);
+    let padding = KEYS_AT_ONCE - left_over;
+    let is_plain =
+        queries.device() == Device::Cpu && [queries, keys, values].iter().all(|part| !part.requires_grad());
+    match visible {
+        Visible::Under(bias) if is_plain && left_over >= d_head / 4 + 4 && !bias.requires_grad() => {
+            let [k, v] = [keys, values].map(|part| part.constant_pad_nd([0, 0, 0, padding]));
+            attend(&k, &v, Some(&bias.pad([0, padding], "constant", f64::NEG_INFINITY)), false)
+        }
+        Visible::Under(bias) => attend(keys, values, Some(bias), false),
+        Visible::Past => attend(keys, values, None, true),
+        Visible::All => attend(keys, values, None, false),
+    }
+}
+
 /// α of Equation 1: `[batch, heads, query, key]`, each row a distribution over keys.
 fn attention_weights(query: &Tensor, key: &Tensor, bias: &Tensor) -> Tensor {
     let scale = (query.size()[3] as f64).sqrt();
@@ -445,6 +467,22 @@ mod tests {
         };
         let gap = gap(&(run(0.5) * 2.0), &(run(0.0) + run(1.0)));
         assert!(gap < 1e-12, "not affine in the gate: {gap:e}");
+    }
+
+    /// With a bias for all queries alike and one for each, of keys that are copied to whole steps of the kernel and of keys that are not.
+    #[test]
+    fn keys_in_excess_have_no_part_in_attention() {
+        for (d_head, keys) in [(4, 15), (4, 5), (4, 4), (16, 24), (16, 23), (64, 31)] {
+            let tensor = |size: [i64; 4]| Tensor::randn(size, OPTIONS);
+            let [q, k, v] = [5, keys, keys].map(|rows| tensor([2, 3, rows, d_head]));
+            for queries in [1, 5] {
+                let bias = Tensor::zeros([2, 1, queries, keys], OPTIONS);
+                let _ = bias.get(1).narrow(2, 1, 2).fill_(f64::NEG_INFINITY);
+                let found = fused(&q, &k, &v, &Visible::Under(&bias));
+                let gap = gap(&found, &attention_weights(&q, &k, &bias).matmul(&v));
+                assert!(gap < 1e-12, "{keys} keys of {d_head}, {queries} rows of bias: {gap:e}");
+            }
+        }
     }
 
     /// Equation 1 written out with explicit attention weights, against libtorch's fused kernel.

@@ -1,21 +1,25 @@
 //! Batched beam search with a key-value cache.
 //!
-//! A sentence's hypotheses, one before the first step and `beam` after it, lie beside each other as the queries of one batch
-//! row, `[sentence, hypothesis, d_model]`, and
-//! attend to a cache that is appended to until sentences leave: which of its slots belong to which hypothesis is a bias,
-//! so that reordering the beam moves a few numbers and not the keys. Encoder states and their keys are computed once for
-//! a sentence, not for each hypothesis. Finished sentences leave the batch.
-mod cache;
+//! A sentence's hypotheses, one before the first step and `beam` after it, lie beside each other, `[sentence, hypothesis,
+//! d_model]`, and attend to keys and values that never move: which of them belong to a hypothesis is written down apart
+//! ([`memory`]). Encoder states and their keys are computed once for a sentence, not for each hypothesis. Finished sentences
+//! leave the batch.
 mod generation_config;
 mod hypotheses;
+mod lane_memory;
+mod lanes;
+mod memory;
 mod output;
 mod step;
+mod tensor_memory;
 
 use tch::Tensor;
 
+use crate::attention::KEYS_AT_ONCE;
 use crate::translator::{Translator, TranslatorConfig};
 use crate::{Error, GatedModel, Gates, ModelDropout, TokenBatch};
 use hypotheses::Hypotheses;
+use lanes::LaneLayout;
 use step::Step;
 
 /// When the search of a sentence ends.
@@ -167,18 +171,22 @@ impl BeamSearch {
         // Query, key, value, their products, the residual stream and the feed-forward block before and after its
         // nonlinearity.
         let encoder = source as u64 * (8 * width + 2 * config.encoder_ffn_dim as u64);
-        let (beam, step) = (self.beam as u64, cache::LANES as u64);
+        let (beam, step) = (self.beam as u64, KEYS_AT_ONCE as u64);
         // Logits and log-probabilities, in single precision at least; of lesser precision also as they are.
         let wide = bytes.max(4);
         let of_token = 2 * wide + if bytes < wide { bytes } else { 0 };
         let logits = beam * config.target_vocabulary() as u64 * of_token;
+        // Keys and values of a position: as tensors, or in lanes.
+        let heads = config.decoder_attention_heads;
+        let layout = LaneLayout { heads, d_head: width as usize / heads };
+        let position = (width * bytes).max(layout.bytes());
         let of_length = |length: usize| {
-            // Keys and values of source and target, in whole steps, and the one tensor of them that grows; biases.
+            // Those of source and target, in whole steps, and the one tensor of them that grows; biases.
             let [source, target] = [source, length].map(|tokens| (tokens as u64).next_multiple_of(step));
             let layers = 2 * config.decoder_layers as u64;
-            let keys_values = layers * (source + beam * target) + beam * (target + step);
+            let positions = layers * (source + beam * target) + beam * (target + step);
             let biases = 2 * (source + beam * beam * (target + step));
-            (encoder + keys_values * width + biases) * bytes + logits
+            (encoder + biases) * bytes + positions * position + logits
         };
         SentenceBytes {
             likely: of_length(self.likely_length(config, source)),
@@ -217,7 +225,7 @@ impl BeamSearch {
             if part.len() == rest {
                 self.advance(&mut step, &mut part, &mut sentences, |_| true)?;
             } else {
-                let mut step = step.part(first as i64, part.len() as i64);
+                let mut step = step.part(first, part.len());
                 self.advance(&mut step, &mut part, &mut sentences, |_| true)?;
             }
         }

@@ -4,17 +4,17 @@ use std::rc::Rc;
 use tch::{Device, Kind, Tensor};
 
 use super::OutputRules;
-use super::cache::Cache;
 use super::hypotheses::{Candidate, Hypotheses};
+use super::memory::{Memory, memory};
 use super::output::{BLOCK, Logits, OutputLayer};
-use crate::translator::{DecoderMemory, Translator};
-use crate::{Attention, Error, GatedModel, Gates, ModelDropout, to_vec};
+use crate::translator::Translator;
+use crate::{Attention, Dropout, Error, GatedModel, Gates, to_vec};
 
 /// All tensors that one step of decoding needs; the first axis of each is the sentences still in the batch.
 pub(super) struct Step<'a> {
     pub(super) model: &'a Translator,
     beam: i64,
-    cache: Cache,
+    memory: Box<dyn Memory>,
     gates: Gates,
     output: Rc<OutputLayer>,
     pub(super) position: i64, // steps so far
@@ -25,7 +25,7 @@ impl<'a> Step<'a> {
         model: &'a Translator,
         beam: usize,
         rules: &OutputRules,
-        memory: &Tensor,
+        states: &Tensor,
         source_bias: &Tensor,
         gates: &Gates,
     ) -> Self {
@@ -33,7 +33,7 @@ impl<'a> Step<'a> {
         Self {
             model,
             beam: beam as i64,
-            cache: Cache::new(model, beam as i64, memory, source_bias),
+            memory: memory(model, beam, states, source_bias, gates),
             gates: gates.share(),
             output: Rc::new(OutputLayer::new(weight, bias, rules)),
             position: 0,
@@ -41,12 +41,12 @@ impl<'a> Step<'a> {
     }
 
     /// Some of the sentences, at the same step, which go on alone.
-    pub(super) fn part(&self, first: i64, count: i64) -> Step<'a> {
-        let rows = Tensor::arange_start(first, first + count, (Kind::Int64, self.device()));
+    pub(super) fn part(&self, first: usize, count: usize) -> Step<'a> {
+        let rows = Tensor::arange_start(first as i64, (first + count) as i64, (Kind::Int64, self.device()));
         Step {
             model: self.model,
             beam: self.beam,
-            cache: self.cache.part(first, count),
+            memory: self.memory.part(first, count),
             gates: self.gates.select(&rows),
             output: Rc::clone(&self.output),
             position: self.position,
@@ -69,19 +69,15 @@ impl<'a> Step<'a> {
     fn hidden(&mut self, tokens: &Tensor) -> Tensor {
         // One token for each hypothesis, all at the same position: the hypotheses take the place of the queries.
         let embedded = self.model.embed_target(&tokens.view([-1, 1]), self.position);
-        let mut x = embedded.view([-1, self.cache.hypotheses(), self.width()]);
-        self.cache.extend();
-        let target_bias = &self.cache.target_bias();
+        let mut x = embedded.view([-1, self.memory.hypotheses(), self.width()]);
+        self.memory.extend();
         for (index, layer) in self.model.decoder_layers().iter().enumerate() {
-            let target = self.cache.append(index, &layer.self_attention.keys_values(&x));
-            let memory = DecoderMemory {
-                target: &target,
-                target_bias,
-                source: self.cache.source(index),
-                source_bias: self.cache.source_bias(),
-            };
-            let gates = [self.gates.of(Attention::DecDec, index), self.gates.of(Attention::EncDec, index)];
-            x = layer.forward(&x, &memory, gates, &ModelDropout::OFF);
+            let [of_target, of_source] =
+                [Attention::DecDec, Attention::EncDec].map(|attention| self.gates.of(attention, index));
+            let attended = self.memory.of_target(index, &layer.self_attention, &x, of_target);
+            x = layer.with_target(&x, attended, &Dropout::OFF);
+            let attended = self.memory.of_source(index, &layer.encoder_attention, &x, of_source);
+            x = layer.with_source(&x, attended, &Dropout::OFF);
         }
         self.position += 1;
         x
@@ -97,7 +93,7 @@ impl<'a> Step<'a> {
         let maxima = tiles.unflatten(2, [-1, BLOCK]).amax([-1], false); // [tile, row, block]
         let maxima = maxima.transpose(0, 1).flatten(1, 2); // [row, block]
         let maxima = maxima - normaliser.unsqueeze(1) + scores.unsqueeze(1);
-        let (blocks, hypotheses) = (maxima.size()[1], self.cache.hypotheses());
+        let (blocks, hypotheses) = (maxima.size()[1], self.memory.hypotheses());
         let all = hypotheses * blocks;
         let wanted = (2 * self.beam).min(all * BLOCK);
         let (_, chosen) = maxima.view([-1, all]).topk(wanted.min(all), 1, true, true); // [sentence, chosen]
@@ -126,7 +122,7 @@ impl<'a> Step<'a> {
             return Err(Error::NotANumber);
         }
         let places = to_vec::<i64>(rows).into_iter().zip(to_vec::<i64>(tokens));
-        let hypotheses = self.cache.hypotheses();
+        let hypotheses = self.memory.hypotheses();
         let candidate = |(score, (row, token)): (f32, (i64, i64))| Candidate {
             log_probability: score,
             beam: (row % hypotheses) as usize,
@@ -140,12 +136,12 @@ impl<'a> Step<'a> {
 
     /// Hypothesis `i` of a sentence continues `origins[i]` of the step before.
     pub(super) fn reorder(&mut self, origins: &[&[usize]]) {
-        self.cache.reorder(origins);
+        self.memory.reorder(origins);
     }
 
     /// Sentence `rows[i]` is the `i`-th from now on; those that are not named leave.
     pub(super) fn keep(&mut self, rows: &[usize]) {
-        self.cache.keep(rows);
+        self.memory.keep(rows);
         let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
         self.gates = self.gates.select(&Tensor::from_slice(&rows).to_device(self.device()));
     }

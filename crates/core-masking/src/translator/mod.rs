@@ -17,7 +17,7 @@ use crate::importance::Attended;
 use crate::layers::{FeedForward, LayerNorm};
 use crate::loss::{PairBatch, token_losses};
 use crate::model::{GatedModel, ModelConfig};
-use crate::{Attention, Error, Gates, ModelDropout, TokenBatch, Weights, causal_bias, product};
+use crate::{Attention, Dropout, Error, Gates, ModelDropout, TokenBatch, Weights, causal_bias, product};
 
 pub use config::TranslatorConfig;
 pub use family::{EmbeddingNames, Sinusoids, TranslatorFamily};
@@ -88,12 +88,23 @@ impl DecoderLayer {
         ModelDropout { hidden, attention, .. }: &ModelDropout,
     ) -> Tensor {
         let attended = self.self_attention.attend(x, memory.target, memory.target_bias, gates[0], attention);
-        let x = self.self_attention_norm.forward(&(x + hidden.apply(attended)));
+        let x = self.with_target(x, attended, hidden);
         let attended =
             self.encoder_attention.attend(&x, memory.source, memory.source_bias, gates[1], attention);
-        let x = self.encoder_attention_norm.forward(&(&x + hidden.apply(attended)));
+        self.with_source(&x, attended, hidden)
+    }
+
+    /// What enters the attention to the source: `attended` is what that to the target adds; all `[batch, query, d_model]`.
+    pub(crate) fn with_target(&self, x: &Tensor, attended: Tensor, dropout: &Dropout) -> Tensor {
+        self.self_attention_norm.forward(&(x + dropout.apply(attended)))
+    }
+
+    /// The layer's output: `x` enters the attention to the source, and `attended` is what that adds; all
+    /// `[batch, query, d_model]`.
+    pub(crate) fn with_source(&self, x: &Tensor, attended: Tensor, dropout: &Dropout) -> Tensor {
+        let x = self.encoder_attention_norm.forward(&(x + dropout.apply(attended)));
         let fed = self.feed_forward.forward(&x);
-        self.norm.forward(&(&x + hidden.apply(fed)))
+        self.norm.forward(&(&x + dropout.apply(fed)))
     }
 }
 

@@ -1,14 +1,19 @@
-//! Keys and values of a decoder: of the source, computed once, and of the target, appended to at each step.
+//! Keys and values of a decoder as tensors, on any device and in any precision.
 use tch::Tensor;
 
-use crate::attention::KeyValue;
+use super::memory::Memory;
+use crate::Dropout;
+use crate::attention::{KEYS_AT_ONCE, KeyValue, MultiHeadAttention};
+use crate::gates::Gate;
 use crate::model::GatedModel;
 use crate::translator::{DecoderLayer, Translator};
 
 /// What all decoder layers attend to. The first axis of each tensor is the sentences still in the batch.
 ///
-/// The number of keys is always a multiple of [`LANES`]; those in excess are hidden by the biases.
-pub(super) struct Cache {
+/// Hypotheses of a sentence lie beside each other as the queries of one batch row. Which slots belong to which hypothesis is a
+/// bias, so that reordering the beam moves a few numbers and not the keys. The number of keys is always a multiple of [`KEYS_AT_ONCE`];
+/// those in excess are hidden by the biases.
+pub(super) struct TensorMemory {
     beam: i64,
     source: Vec<KeyValue>, // [sentence, heads, source, d_head]
     source_bias: Tensor,   // [sentence, 1, 1, source]
@@ -18,13 +23,10 @@ pub(super) struct Cache {
     own_slots: Tensor,   // [1, 1, beam, beam]: the newest slots, each visible to its hypothesis alone
 }
 
-/// Keys that libtorch's kernel takes at once; what is left over costs it more than as many whole steps.
-pub(super) const LANES: i64 = 16;
-
-impl Cache {
+impl TensorMemory {
     /// `memory`: encoder states `[sentence, source, d_model]`.
     pub(super) fn new(model: &Translator, beam: i64, memory: &Tensor, source_bias: &Tensor) -> Self {
-        let padding = -memory.size()[1] & (LANES - 1);
+        let padding = -memory.size()[1] & (KEYS_AT_ONCE - 1);
         let padded = |kv: KeyValue| KeyValue {
             key: kv.key.constant_pad_nd([0, 0, 0, padding]).contiguous(),
             value: kv.value.constant_pad_nd([0, 0, 0, padding]).contiguous(),
@@ -33,7 +35,8 @@ impl Cache {
         let source: Vec<KeyValue> =
             layers.map(|layer| padded(layer.encoder_attention.keys_values(memory))).collect();
         let sentences = memory.size()[0];
-        let room = |layer: &DecoderLayer| layer.self_attention.room(sentences, LANES * beam, model.options());
+        let room =
+            |layer: &DecoderLayer| layer.self_attention.room(sentences, KEYS_AT_ONCE * beam, model.options());
         let target = model.decoder_layers().iter().map(room).collect();
         let hidden = |shape: &[i64]| Tensor::full(shape, f64::NEG_INFINITY, model.options());
         let others = hidden(&[beam, beam]);
@@ -42,31 +45,15 @@ impl Cache {
             source,
             source_bias: Tensor::cat(&[source_bias, &hidden(&[sentences, 1, 1, padding])], 3),
             target,
-            target_bias: hidden(&[sentences, 1, 1, LANES * beam]),
+            target_bias: hidden(&[sentences, 1, 1, KEYS_AT_ONCE * beam]),
             used: 0,
             own_slots: (others.triu(1) + others.tril(-1)).view([1, 1, beam, beam]),
         }
     }
 
-    /// How many a sentence has: one before the first step, then as many as the beam is wide.
-    pub(super) fn hypotheses(&self) -> i64 {
-        self.target_bias.size()[2]
-    }
-
-    /// Makes room for one more position and shows its slots to their hypotheses.
-    pub(super) fn extend(&mut self) {
-        let new = self.hypotheses();
-        if self.used + new > self.target_bias.size()[3] {
-            self.grow();
-        }
-        let own_slots = self.own_slots.narrow(2, 0, new).narrow(3, 0, new);
-        self.target_bias.narrow(3, self.used, new).copy_(&own_slots);
-        self.used += new;
-    }
-
-    /// Room for [`LANES`] more positions.
+    /// Room for [`KEYS_AT_ONCE`] more positions.
     fn grow(&mut self) {
-        let more = LANES * self.beam;
+        let more = KEYS_AT_ONCE * self.beam;
         for kv in &mut self.target {
             kv.key = kv.key.constant_pad_nd([0, 0, 0, more]);
             kv.value = kv.value.constant_pad_nd([0, 0, 0, more]);
@@ -81,7 +68,7 @@ impl Cache {
     }
 
     /// Writes the newest keys and values of a layer, `[sentence, heads, hypothesis, d_head]`, and returns all so far.
-    pub(super) fn append(&mut self, layer: usize, newest: &KeyValue) -> KeyValue {
+    fn append(&mut self, layer: usize, newest: &KeyValue) -> KeyValue {
         let written = self.hypotheses();
         let write = |all: &Tensor, new: &Tensor| {
             all.narrow(2, self.used - written, written).copy_(new);
@@ -91,8 +78,48 @@ impl Cache {
         KeyValue { key: write(&target.key, &newest.key), value: write(&target.value, &newest.value) }
     }
 
-    /// Hypothesis `i` of each sentence inherits the past of hypothesis `origins[i]`.
-    pub(super) fn reorder(&mut self, origins: &[&[usize]]) {
+    /// `[sentence, 1, hypothesis, slots]`, for the slots that [`append`](Self::append) returns.
+    fn target_bias(&self) -> Tensor {
+        self.target_bias.narrow(3, 0, self.visible())
+    }
+
+    /// Used slots, rounded up to whole steps of the kernel.
+    fn visible(&self) -> i64 {
+        (self.used + KEYS_AT_ONCE - 1) / KEYS_AT_ONCE * KEYS_AT_ONCE
+    }
+}
+
+impl Memory for TensorMemory {
+    fn hypotheses(&self) -> i64 {
+        self.target_bias.size()[2]
+    }
+
+    fn extend(&mut self) {
+        let new = self.hypotheses();
+        if self.used + new > self.target_bias.size()[3] {
+            self.grow();
+        }
+        let own_slots = self.own_slots.narrow(2, 0, new).narrow(3, 0, new);
+        self.target_bias.narrow(3, self.used, new).copy_(&own_slots);
+        self.used += new;
+    }
+
+    fn of_target(
+        &mut self,
+        layer: usize,
+        attention: &MultiHeadAttention,
+        x: &Tensor,
+        gate: Gate<'_>,
+    ) -> Tensor {
+        let target = self.append(layer, &attention.keys_values(x));
+        attention.attend(x, &target, &self.target_bias(), gate, &Dropout::OFF)
+    }
+
+    fn of_source(&self, layer: usize, attention: &MultiHeadAttention, x: &Tensor, gate: Gate<'_>) -> Tensor {
+        attention.attend(x, &self.source[layer], &self.source_bias, gate, &Dropout::OFF)
+    }
+
+    fn reorder(&mut self, origins: &[&[usize]]) {
         let before = self.hypotheses() as usize;
         let rows: Vec<i64> = origins
             .iter()
@@ -112,10 +139,8 @@ impl Cache {
         self.target_bias = flat.index_select(0, &rows).view([origins.len() as i64, 1, -1, capacity]);
     }
 
-    /// Sentence `rows[i]` is the `i`-th from now on; those that are not named leave.
-    ///
-    /// Only what changes its place is copied, within tensors that are the cache's own; those that left keep their room.
-    pub(super) fn keep(&mut self, rows: &[usize]) {
+    // Only what changes its place is copied, within tensors that are the memory's own; those that left keep their room.
+    fn keep(&mut self, rows: &[usize]) {
         let (to, from): (Vec<i64>, Vec<i64>) =
             (0..).zip(rows).map(|(to, &from)| (to, from as i64)).filter(|(to, from)| to != from).unzip();
         let device = self.target_bias.device();
@@ -130,13 +155,13 @@ impl Cache {
         tensors.chain([&mut self.source_bias, &mut self.target_bias]).for_each(keep);
     }
 
-    /// The cache of some of the sentences, in the place of these until it grows.
-    pub(super) fn part(&self, first: i64, count: i64) -> Self {
+    fn part(&self, first: usize, count: usize) -> Box<dyn Memory> {
+        let (first, count) = (first as i64, count as i64);
         let own = |all: &Tensor| all.narrow(0, first, count);
         let of_layers = |all: &[KeyValue]| {
             all.iter().map(|kv| KeyValue { key: own(&kv.key), value: own(&kv.value) }).collect()
         };
-        Self {
+        Box::new(Self {
             beam: self.beam,
             source: of_layers(&self.source),
             source_bias: own(&self.source_bias),
@@ -144,26 +169,6 @@ impl Cache {
             target_bias: own(&self.target_bias),
             used: self.used,
             own_slots: self.own_slots.shallow_clone(),
-        }
-    }
-
-    /// Keys and values of the source for a layer.
-    pub(super) fn source(&self, layer: usize) -> &KeyValue {
-        &self.source[layer]
-    }
-
-    /// `[sentence, 1, 1, source]`.
-    pub(super) fn source_bias(&self) -> &Tensor {
-        &self.source_bias
-    }
-
-    /// `[sentence, 1, hypothesis, slots]`, for the slots that [`append`](Self::append) returns.
-    pub(super) fn target_bias(&self) -> Tensor {
-        self.target_bias.narrow(3, 0, self.visible())
-    }
-
-    /// Used slots, rounded up to whole steps of the kernel.
-    fn visible(&self) -> i64 {
-        (self.used + LANES - 1) / LANES * LANES
+        })
     }
 }

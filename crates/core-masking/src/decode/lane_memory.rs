@@ -1,0 +1,139 @@
+//! Keys and values of a decoder in single precision on a CPU.
+use std::rc::Rc;
+
+use tch::{Kind, Tensor};
+
+use super::lanes::{LaneLayout, PackedKeyValue, Seen};
+use super::memory::Memory;
+use crate::attention::MultiHeadAttention;
+use crate::gates::Gate;
+use crate::translator::DecoderLayer;
+use crate::{Translator, to_vec};
+
+/// What all decoder layers attend to. Keys never move: a hypothesis knows where those of its past are.
+#[derive(Clone)]
+pub(super) struct LaneMemory {
+    layers: Vec<Layer>,
+    source_length: usize, // padding included
+    sources: Vec<Source>, // of the sentences still in the batch
+    pasts: Vec<Vec<u32>>, // [sentence * hypothesis]: its row in each step, the newest last
+}
+
+#[derive(Clone)]
+struct Layer {
+    source: Rc<PackedKeyValue>,     // [sentence of the first step * source length]
+    steps: Vec<Rc<PackedKeyValue>>, // of each the rows that were in the batch
+}
+
+#[derive(Clone, Copy)]
+struct Source {
+    /// Sentence of the first step.
+    sentence: usize,
+    /// Those that are not padding.
+    tokens: usize,
+}
+
+impl LaneMemory {
+    /// `memory`: encoder states `[sentence, source, d_model]`; `source_bias`: `[sentence, 1, 1, source]`
+    pub(super) fn new(model: &Translator, memory: &Tensor, source_bias: &Tensor) -> Self {
+        let layer = |layer: &DecoderLayer| {
+            let source = Rc::new(keys_values(&layer.encoder_attention, memory));
+            Layer { source, steps: Vec::new() }
+        };
+        let tokens = source_bias.isfinite().sum_dim_intlist([1, 2, 3].as_slice(), false, Kind::Int64); // [sentence]
+        let tokens = to_vec::<i64>(&tokens).into_iter().enumerate();
+        let sources: Vec<Source> =
+            tokens.map(|(sentence, tokens)| Source { sentence, tokens: tokens as usize }).collect();
+        Self {
+            layers: model.decoder_layers().iter().map(layer).collect(),
+            source_length: memory.size()[1] as usize,
+            pasts: vec![Vec::new(); sources.len()],
+            sources,
+        }
+    }
+}
+
+impl Memory for LaneMemory {
+    fn hypotheses(&self) -> i64 {
+        (self.pasts.len() / self.sources.len().max(1)) as i64
+    }
+
+    fn extend(&mut self) {
+        (0..).zip(&mut self.pasts).for_each(|(row, past)| past.push(row));
+    }
+
+    fn of_target(
+        &mut self,
+        layer: usize,
+        attention: &MultiHeadAttention,
+        x: &Tensor,
+        gate: Gate<'_>,
+    ) -> Tensor {
+        self.layers[layer].steps.push(Rc::new(keys_values(attention, x)));
+        let steps = &self.layers[layer].steps;
+        attend(attention, x, gate, |row, seen| {
+            let past = steps.iter().zip(&self.pasts[row]);
+            past.for_each(|(step, &place)| seen.add(step, place as usize));
+        })
+    }
+
+    fn of_source(&self, layer: usize, attention: &MultiHeadAttention, x: &Tensor, gate: Gate<'_>) -> Tensor {
+        let memory = &*self.layers[layer].source;
+        let hypotheses = self.hypotheses() as usize;
+        attend(attention, x, gate, |row, seen| {
+            let Source { sentence, tokens } = self.sources[row / hypotheses];
+            let first = sentence * self.source_length;
+            (first..first + tokens).for_each(|place| seen.add(memory, place));
+        })
+    }
+
+    fn reorder(&mut self, origins: &[&[usize]]) {
+        let before = self.hypotheses() as usize;
+        let origins = origins.iter().enumerate();
+        let rows = origins
+            .flat_map(|(sentence, origins)| origins.iter().map(move |origin| sentence * before + origin));
+        self.pasts = rows.map(|row| self.pasts[row].clone()).collect();
+    }
+
+    fn keep(&mut self, rows: &[usize]) {
+        let hypotheses = self.hypotheses() as usize;
+        let of_sentence = |&row: &usize| self.pasts[row * hypotheses..][..hypotheses].iter().cloned();
+        self.pasts = rows.iter().flat_map(of_sentence).collect();
+        self.sources = rows.iter().map(|&row| self.sources[row]).collect();
+    }
+
+    fn part(&self, first: usize, count: usize) -> Box<dyn Memory> {
+        let mut part = self.clone();
+        part.keep(&(first..first + count).collect::<Vec<_>>());
+        Box::new(part)
+    }
+}
+
+/// Keys and values of `x`, `[.., position, d_model]`.
+fn keys_values(attention: &MultiHeadAttention, x: &Tensor) -> PackedKeyValue {
+    let maps = attention.maps();
+    let [key, value] = [maps.key, maps.value].map(|map| {
+        let (width, _) = map.size();
+        layout(width, maps.d_head).pack(&map.forward(x), 1.0)
+    });
+    PackedKeyValue { key, value }
+}
+
+/// What `x` gets from what `show` shows to each of its rows; both `[sentence, hypothesis, d_model]`.
+fn attend<'a>(
+    attention: &MultiHeadAttention,
+    x: &Tensor,
+    gate: Gate<'_>,
+    show: impl Fn(usize, &mut Seen<'a>),
+) -> Tensor {
+    let maps = attention.maps();
+    let (width, _) = maps.query.size();
+    let layout = layout(width, maps.d_head);
+    let context = layout.attend(&maps.query.forward(x), show); // [sentence, hypothesis, kept * d_head]
+    let by_head = context.unflatten(2, [layout.heads as i64, maps.d_head]).transpose(1, 2);
+    attention.merge(by_head, gate)
+}
+
+fn layout(width: u64, d_head: i64) -> LaneLayout {
+    LaneLayout { heads: (width / d_head as u64) as usize, d_head: d_head as usize }
+}
