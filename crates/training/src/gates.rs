@@ -14,6 +14,10 @@ use crate::error::Error;
 /// What is saved of the gates beside a model.
 pub(crate) const FILE: &str = "gates.safetensors";
 
+/// Streams of random numbers of a seed that others do not draw from: batches, dropout and weights draw from stream 0.
+const NOISE: u64 = 1;
+const START: u64 = 2;
+
 const LOG_ALPHA: &str = "gates.log_alpha";
 const MULTIPLIER: &str = "gates.multiplier";
 const HISTORY: &str = "gates.history";
@@ -82,6 +86,7 @@ impl GateTraining {
     /// `log_alpha` before the first step, `[heads]`; `per_module`: heads of the module of each of them.
     fn first(&self, per_module: impl Fn(HeadId) -> usize) -> Vec<f32> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(START);
         let mut first = |&id: &HeadId| match self.start {
             GateStart::Open => OPEN,
             // TensorFlow takes a tensor [1, heads, 1, 1] for a kernel with as many inputs and outputs as heads: ±sqrt(6 / 2 heads)
@@ -161,6 +166,7 @@ impl Concrete {
     pub(crate) fn begin_step(&mut self, step: usize, steps: usize) {
         let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(step as u64);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(NOISE);
         let noise: Vec<f32> = (0..self.plan.heads.len()).map(|_| rng.random()).collect();
         self.noise = Tensor::from_slice(&noise).to_device(self.noise.device());
         if let Pull::Heads(wanted) = self.plan.pull {
