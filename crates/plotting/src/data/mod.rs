@@ -14,6 +14,7 @@ pub mod segments;
 pub mod speed;
 pub mod subject;
 pub mod sweep;
+pub mod time;
 
 use std::collections::BTreeSet;
 

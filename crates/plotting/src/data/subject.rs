@@ -14,12 +14,16 @@ use super::pair::{self, Pair};
 use super::pruning::Pruning;
 use super::segments::{self, SegmentChange};
 use super::sweep::Sweep;
+use super::time::Time;
 use crate::error::LeftOut;
 use crate::source::{ResultFile, Source, experiment};
 
 /// All that was measured on one subject; of best heads those that were chosen on each split.
 #[derive(Debug, Default)]
 pub struct Subject {
+    /// The folder of its results.
+    pub name: String,
+    pub time: Time,
     pub sweep: Option<Sweep>,
     pub best: Vec<BestHeads>,
     pub pairs: Vec<Pair>,
@@ -59,7 +63,9 @@ impl Subject {
         let dynamics = left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read))?;
         let functions = left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read))?;
         let gates = left_out.read_all(source.all(experiment::GATES), Gates::read)?;
-        let mut subject = Self { sweep, best, pairs, pruning, dynamics, functions, gates, ..Self::default() };
+        let (name, time) = (name.to_owned(), Time::read(&source, left_out)?);
+        let mut subject =
+            Self { name, time, sweep, best, pairs, pruning, dynamics, functions, gates, ..Self::default() };
         let measured = subject.pruning.iter().map(|pruning| &pruning.results.file);
         let measured = measured.chain(subject.sweep.iter().map(|sweep| &sweep.file)).next();
         let words = measured.filter(|file| file.is_language()).map_or(Ok(None), nats_a_word);

@@ -1,5 +1,6 @@
 //! The papers' claims beside what was measured on other data: one page by the template `summary.md`, a table for each claim.
 mod michel;
+mod time;
 mod voita;
 
 use anyhow::Result;
@@ -39,6 +40,7 @@ pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>> {
         ("language", of(michel::language)),
         ("functions", of(voita::functions)),
         ("few_heads", of(voita::few_heads)),
+        ("minutes", of(time::minutes)),
     ];
     let has_any = tables.iter().any(|(_, table)| table.is_some());
     let words = context! {

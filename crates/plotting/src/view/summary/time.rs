@@ -1,0 +1,35 @@
+//! How long it takes to measure all this again.
+use super::Claim;
+use crate::data::subject::Subject;
+use crate::source::experiment;
+use crate::table::{Cell, Row};
+use crate::view::Context;
+use crate::words::tenths;
+
+/// The experiments that have a column of their own, in the order of the template.
+const COLUMNS: [&str; 6] = [
+    experiment::TRAINING,
+    experiment::SWEEP,
+    experiment::BEST_HEADS,
+    experiment::PRUNING,
+    experiment::DYNAMICS,
+    experiment::GATES,
+];
+
+/// Minutes of each subject by experiment.
+pub fn minutes(all: &[Subject], _: Context<'_>) -> Claim {
+    Claim { measured: all.iter().filter_map(row).collect(), ..Claim::default() }
+}
+
+fn row(subject: &Subject) -> Option<Row> {
+    let seconds = &subject.time.seconds;
+    let minutes = |seconds: f64| Cell::number(tenths(seconds / 60.0), seconds / 60.0);
+    let own = COLUMNS.map(|experiment| Cell::from(seconds.get(experiment).map(|&seconds| minutes(seconds))));
+    let others = seconds.iter().filter(|(experiment, _)| !COLUMNS.contains(&experiment.as_str()));
+    // `sum` of nothing is -0
+    let others = minutes(others.fold(0.0, |sum, (_, seconds)| sum + seconds));
+    let threads: Vec<String> = subject.time.threads.iter().map(usize::to_string).collect();
+    let all = minutes(seconds.values().sum());
+    let cells = [Cell::from(threads.join(" or "))].into_iter().chain(own).chain([others, all]);
+    (!seconds.is_empty()).then(|| Row::new(crate::origin::name(&subject.name), cells))
+}
