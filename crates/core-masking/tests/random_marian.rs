@@ -171,6 +171,44 @@ fn head_sets_together_translate_as_alone() {
     assert!(longest > 32, "a batch must outgrow what is likely for the test to mean something");
 }
 
+/// In single precision too, where keys and values are kept otherwise: sentences of all lengths, some of which must end with their
+/// first token, each under gates of its own.
+#[test]
+fn sentences_that_end_at_different_times_translate_as_alone() {
+    let single = (Kind::Float, Device::Cpu);
+    let config = TranslatorConfig { max_position_embeddings: 50, ..config(23) };
+    let weights = loud::translator(config.clone(), 9).weights().to_kind(Kind::Float);
+    let model = Translator::new(config, weights).unwrap();
+    let sources: Vec<Vec<u32>> = (0..60_u32)
+        .map(|sentence| {
+            (0..sentence % 19).map(|place| 2 + (sentence * 7 + place * 5) % 21).chain([END]).collect()
+        })
+        .collect();
+    let sources: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
+    let sets: Vec<HeadSet> = (0..sources.len())
+        .map(|sentence| set([&[][..], &["dec-dec:2:1"], &["enc-dec:1:2", "enc-enc:2:3"]][sentence % 3]))
+        .collect();
+    for (beam, length_limit) in [(1, (1.0, 0)), (3, (1.5, 0))] {
+        let search = BeamSearch { length_limit, ..search(beam, Stopping::Exact, 0) };
+        let translate = |range: std::ops::Range<usize>| {
+            let gates = Gates::masking(&model.layout(), &sets[range.clone()], single).unwrap();
+            search.translate(&model, &sources[range], &gates).unwrap()
+        };
+        let together = translate(0..60);
+        let alone: Vec<_> = (0..60).flat_map(|sentence| translate(sentence..sentence + 1)).collect();
+        let lengths: std::collections::BTreeSet<_> = alone.iter().map(|found| found.steps).collect();
+        assert!(lengths.len() > 5, "sentences must end at different times for the test to mean something");
+        for (sentence, (found, expected)) in together.iter().zip(&alone).enumerate() {
+            assert_eq!(
+                (&found.tokens, found.steps),
+                (&expected.tokens, expected.steps),
+                "{beam}, {sentence}"
+            );
+            assert!((found.score - expected.score).abs() < 1e-5, "{beam}, {sentence}");
+        }
+    }
+}
+
 #[test]
 fn padding_adds_nothing_to_a_loss() {
     let model = model(23, 3);

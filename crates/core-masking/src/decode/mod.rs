@@ -250,13 +250,14 @@ impl BeamSearch {
             for (&index, candidates) in active.iter().zip(candidates) {
                 sentences[index].advance(self, &candidates, length, config.eos_token_id, end_forced);
             }
-            let origins: Vec<&[usize]> = active.iter().map(|&index| sentences[index].origins()).collect();
-            step.reorder(&origins);
+            // first, since a sentence that ends with its first token never had a whole beam
             let kept = without(active.len(), |row| sentences[active[row]].is_finished());
             if kept.len() < active.len() {
                 step.keep(&kept);
                 *active = kept.iter().map(|&row| active[row]).collect();
             }
+            let origins: Vec<&[usize]> = active.iter().map(|&index| sentences[index].origins()).collect();
+            step.reorder(&origins);
         }
         Ok(())
     }
