@@ -3,37 +3,39 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use charts::chart::Chart;
+use charts::table::Table;
+use charts::write::Sheet;
+use findings::best_heads::BestHeads;
+use findings::contrasts::Contrasts;
+use findings::dynamics::Dynamics;
+use findings::error::{Fault, LeftOut};
+use findings::functions::Functions;
+use findings::gates::{Film, Gates};
+use findings::groups::Groups;
+use findings::importance::Importance;
+use findings::pair::{self, Pair};
+use findings::pruning::Pruning;
+use findings::results::Results;
+use findings::retrained::Retrained;
+use findings::source::{ResultFile, Source, experiment};
+use findings::speed::Speed;
+use findings::sweep::Sweep;
 use records::{Attention, Row};
 
-use crate::chart::Chart;
-use crate::data::Results;
-use crate::data::best_heads::BestHeads;
-use crate::data::contrasts::Contrasts;
-use crate::data::dynamics::Dynamics;
-use crate::data::functions::Functions;
-use crate::data::gates::{Film, Gates};
-use crate::data::groups::Groups;
-use crate::data::importance::Importance;
-use crate::data::pair::{self, Pair};
-use crate::data::pruning::Pruning;
-use crate::data::retrained::Retrained;
-use crate::data::speed::Speed;
-use crate::data::sweep::Sweep;
-use crate::error::{Fault, LeftOut};
-use crate::source::{ResultFile, Source, experiment};
-use crate::table::Table;
 use crate::view::{
     Context, agreement, best_heads, cross_domain, dynamics, film, functions, gates, groups, heat_map,
     pruning_curves, pruning_table, single_heads, speed,
 };
-use crate::write::Sheet;
 
 /// What a command asks for.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
+    /// What views need.
     pub context: Context<'a>,
     /// The folder with the results of all subjects.
     pub results: &'a Path,
+    /// What tables and figures of single heads show.
     pub attention: Selection,
     /// The second split of a comparison; any if absent.
     pub against: Option<&'a str>,
@@ -41,12 +43,15 @@ pub struct Asked<'a> {
     pub is_all: bool,
 }
 
-/// Which attention types a table or figure shows: `enc-enc` as in the paper if it is present, else all; one; or every one.
+/// Which attention types a table or figure shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Selection {
+    /// `enc-enc` as in the paper if it is present, else all.
     #[default]
     Paper,
+    /// One of them.
     One(Attention),
+    /// Every one.
     All,
 }
 
@@ -65,7 +70,7 @@ impl Selection {
 /// stand beside each other, every one; or sweeps with groups of segments, comparisons, and heads that were chosen on the split
 /// that is reported or on another.
 #[derive(Debug, Clone, Copy)]
-pub enum Reads {
+pub(crate) enum Reads {
     Each(&'static str),
     Every(&'static str),
     Groups,
@@ -100,15 +105,18 @@ impl Reads {
 
 type Draw = fn(ResultFile, &Asked<'_>, &mut LeftOut) -> Result<Vec<Sheet>>;
 
-/// One table or figure, or some that belong together: the command that draws it with its alias, the recipe that measures it
-/// first, what it shows, the results that it reads, and how one of them is drawn.
+/// One table or figure, or some that belong together.
 pub struct Artefact {
+    /// The command that draws it.
     pub name: &'static str,
-    pub alias: Option<&'static str>,
+    pub(crate) alias: Option<&'static str>,
+    /// What measures it first.
     pub recipe: &'static str,
+    /// What it shows.
     pub about: &'static str,
-    pub reads: Reads,
-    pub draw: Draw,
+    pub(crate) reads: Reads,
+    /// How what it reads is drawn, file by file.
+    draw: Draw,
 }
 
 impl Artefact {
@@ -190,10 +198,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         |file, asked, left_out| {
             let pruning = Pruning::read(file, left_out)?;
             let chart = if_asked(pruning_curves::figure4(&pruning, asked.context), asked)?;
-            Ok(chart
-                .map(|chart| Sheet::of(&pruning.results.file, "figure4", chart, []))
-                .into_iter()
-                .collect())
+            Ok(chart.map(|chart| sheet(&pruning.results.file, "figure4", chart, [])).into_iter().collect())
         },
     ),
     artefact(
@@ -204,7 +209,7 @@ pub const ARTEFACTS: &[Artefact] = &[
             let found = Retrained::read(file, left_out)?;
             let table = pruning_curves::retrained_table(&found, asked.context);
             let chart = pruning_curves::retrained(&found, asked.context);
-            Ok(vec![Sheet::of(&found.after.results.file, pruning_curves::RETRAINED, chart, [table])])
+            Ok(vec![sheet(&found.after.results.file, pruning_curves::RETRAINED, chart, [table])])
         },
     ),
     artefact(
@@ -219,7 +224,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(experiment::SPEED),
         |file, asked, _| {
             let found = Speed::read_limited(file)?;
-            Ok(vec![Sheet::of(&found.file, speed::STEM, None, speed::tables(&found, asked.context))])
+            Ok(vec![sheet(&found.file, speed::STEM, None, speed::tables(&found, asked.context))])
         },
     ),
     artefact(
@@ -230,7 +235,7 @@ pub const ARTEFACTS: &[Artefact] = &[
             let found = Dynamics::read(file)?;
             // A training without a score so far has tables alone.
             let chart = left_out.keep(dynamics::figure5(&found))?;
-            Ok(vec![Sheet::of(&found.file, dynamics::STEM, chart, dynamics::tables(&found, asked.context))])
+            Ok(vec![sheet(&found.file, dynamics::STEM, chart, dynamics::tables(&found, asked.context))])
         },
     ),
     artefact(
@@ -265,7 +270,7 @@ pub const ARTEFACTS: &[Artefact] = &[
             let found = Gates::read(file)?;
             let functions = if_there(Functions::of_model(&found.file), asked, left_out)?;
             let chart = functions.and_then(|functions| gates::figure8(&found, &functions));
-            Ok(vec![Sheet::of(&found.file, gates::FUNCTIONS, chart, [])])
+            Ok(vec![sheet(&found.file, gates::FUNCTIONS, chart, [])])
         },
     ),
     artefact(
@@ -286,11 +291,11 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(experiment::GATES),
         |file, asked, left_out| {
             let found = if_there(Gates::read(file).and_then(Contrasts::read), asked, left_out)?;
-            let sheet = |found: Contrasts| {
+            let draw = |found: Contrasts| {
                 let table = gates::contrasts(&found, asked.context);
-                Sheet::of(&found.gates.file, gates::CONTRASTS, None, [table])
+                sheet(&found.gates.file, gates::CONTRASTS, None, [table])
             };
-            Ok(found.into_iter().map(sheet).collect())
+            Ok(found.into_iter().map(draw).collect())
         },
     ),
     artefact(
@@ -299,7 +304,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(experiment::FILM),
         |file, _, _| {
             let found = Film::read(file)?;
-            let sheet = Sheet::of(&found.file, film::STEM, film::stills(&found), []);
+            let sheet = sheet(&found.file, film::STEM, film::stills(&found), []);
             Ok(vec![Sheet { frames: film::frames(&found), ..sheet }])
         },
     ),
@@ -311,7 +316,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         |file, _, _| {
             let found = Importance::read(file)?;
             let (chart, tables) = (agreement::figure(&found)?, agreement::tables(&found)?);
-            Ok(vec![Sheet::of(&found.file, agreement::STEM, chart, tables)])
+            Ok(vec![sheet(&found.file, agreement::STEM, chart, tables)])
         },
     ),
     artefact(
@@ -328,10 +333,20 @@ pub const ARTEFACTS: &[Artefact] = &[
             let found = Groups::read(Sweep::read(file)?)?;
             let alpha = asked.context.criterion.alpha;
             let (chart, tables) = (groups::figure(&found, alpha), groups::tables(&found, alpha));
-            Ok(vec![Sheet::of(&found.sweep.file, groups::STEM, chart, tables)])
+            Ok(vec![sheet(&found.sweep.file, groups::STEM, chart, tables)])
         },
     ),
 ];
+
+/// What is drawn from a file under a name, with what the signature cannot vouch for.
+fn sheet(
+    file: &ResultFile,
+    name: &str,
+    chart: impl Into<Option<Chart>>,
+    tables: impl IntoIterator<Item = Table>,
+) -> Sheet {
+    Sheet::new(&file.stem(name), chart, tables).remark(file.remark())
+}
 
 /// A figure of the rows of one file, or none where they have nothing for it.
 fn figure<R: Row, C: Into<Option<Chart>>>(
@@ -340,13 +355,13 @@ fn figure<R: Row, C: Into<Option<Chart>>>(
     draw: impl Fn(&Results<R>) -> C,
 ) -> Result<Vec<Sheet>> {
     let found = Results::read(file)?;
-    Ok(vec![Sheet::of(&found.file, stem, draw(&found), [])])
+    Ok(vec![sheet(&found.file, stem, draw(&found), [])])
 }
 
 /// A table of the rows of one file.
 fn table<R: Row>(file: ResultFile, stem: &str, draw: impl Fn(&Results<R>) -> Table) -> Result<Vec<Sheet>> {
     let found = Results::read(file)?;
-    Ok(vec![Sheet::of(&found.file, stem, None, [draw(&found)])])
+    Ok(vec![sheet(&found.file, stem, None, [draw(&found)])])
 }
 
 /// A chart that not every file has: nothing, if everything is drawn and this does not apply.
@@ -394,15 +409,15 @@ fn by_selection(
         };
         sheets.push(draw(&stem, &types));
     }
-    let outdated = (asked.is_all && is_paper_all)
-        .then(|| Sheet::of(&sweep.file, &format!("{}-all", names[0]), None, []));
+    let outdated =
+        (asked.is_all && is_paper_all).then(|| sheet(&sweep.file, &format!("{}-all", names[0]), None, []));
     Ok(sheets.into_iter().chain(outdated).collect())
 }
 
 fn table1(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let draw = |stem: &str, types: &[Attention]| {
         let tables = types.iter().map(|&attention| single_heads::table1(sweep, attention, asked.context));
-        Sheet::of(&sweep.file, stem, None, tables)
+        sheet(&sweep.file, stem, None, tables)
     };
     let mut sheets = by_selection(sweep, asked, single_heads::STEMS, draw)?;
     // The last has all that the first has.
@@ -413,20 +428,20 @@ fn table1(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
 
 fn figure1(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     by_selection(sweep, asked, single_heads::HISTOGRAMS, |stem, types| {
-        Sheet::of(&sweep.file, stem, single_heads::figure1(sweep, types, asked.context), [])
+        sheet(&sweep.file, stem, single_heads::figure1(sweep, types, asked.context), [])
     })
 }
 
 fn best(file: ResultFile, asked: &Asked<'_>, _: &mut LeftOut) -> Result<Vec<Sheet>> {
     let best = BestHeads::read(file)?;
-    Ok(vec![Sheet::of(&best.sweep.file, best.stem(), None, [best_heads::table(&best, asked.context)])])
+    Ok(vec![sheet(&best.sweep.file, best.stem(), None, [best_heads::table(&best, asked.context)])])
 }
 
 fn figure3(pruning: &Pruning, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let (file, table) = (&pruning.results.file, pruning_table::table(pruning, asked.context));
     let chart = if_asked(pruning_curves::figure3(pruning, asked.context), asked)?;
-    let chart = chart.map(|chart| Sheet::of(file, pruning_curves::stem(pruning), chart, []));
-    Ok([Sheet::of(file, pruning_table::STEM, None, [table])].into_iter().chain(chart).collect())
+    let chart = chart.map(|chart| sheet(file, pruning_curves::stem(pruning), chart, []));
+    Ok([sheet(file, pruning_table::STEM, None, [table])].into_iter().chain(chart).collect())
 }
 
 /// Named after the second split, and after both if another comparison beside it has the same second one.
@@ -438,5 +453,5 @@ fn figure2(pair: &Pair, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let has_other = others.iter().filter_map(pair::splits).any(is_other);
     let name = if has_other { format!("figure2-{first}-{second}") } else { format!("figure2-{second}") };
     let chart = cross_domain::figure2(pair, asked.context);
-    Ok(vec![Sheet::of(&pair.file, &name, chart, [cross_domain::table(pair)])])
+    Ok(vec![sheet(&pair.file, &name, chart, [cross_domain::table(pair)])])
 }

@@ -20,7 +20,6 @@ pub mod signature;
 mod stored;
 mod sum;
 mod table;
-pub mod visible;
 pub mod writer;
 
 pub use check::{Checked, read_checked};

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 /// A name that is none of those that are allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {what} `{}`: it is one of {allowed}", crate::visible::excerpt(found))]
+#[error("unknown {what} `{}`: it is one of {allowed}", words::excerpt(found))]
 pub struct UnknownName {
     /// What was to be named, such as `attention type`.
     pub what: &'static str,
@@ -175,7 +175,7 @@ impl FromStr for Head {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let fault = || format!("`{}` is no head such as enc-enc:6:13", crate::visible::excerpt(name));
+        let fault = || format!("`{}` is no head such as enc-enc:6:13", words::excerpt(name));
         let [attention, layer, head] = name.split(':').collect::<Vec<_>>()[..] else { return Err(fault()) };
         let number = |text: &str| text.parse().ok().filter(|&number: &usize| number > 0).ok_or_else(fault);
         let attention = attention.parse::<Attention>().map_err(|error| error.to_string())?;

@@ -11,8 +11,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use words::excerpt;
 
-use crate::visible::excerpt;
 use crate::{Error, Part, file};
 
 /// What a result file holds, and the runs that wrote it.

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use csv::{ReaderBuilder, StringRecord, Writer};
+use words::one_line;
 
 use crate::place::Place;
-use crate::visible::one_line;
 use crate::{Error, Row, Signature, file};
 
 /// The rows of a file by key, and where its last complete line ends.

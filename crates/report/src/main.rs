@@ -1,22 +1,24 @@
 //! HTML reports of results: one self-contained page for a subject, an index of all, and all beside each other.
 //!
-//! `plotting` reads the results and makes tables and figures of them; here they become pages, by the templates in
-//! `templates/`. Nothing is computed twice, and a page needs no network.
+//! The registry of `plotting` makes tables and figures of results, and the views here what only a report shows; they become pages by
+//! the templates in `templates/`. Nothing is computed twice, and a page needs no network.
 mod args;
+mod gather;
 mod pages;
 mod samples;
 mod tables;
+mod view;
 mod write;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use clap::Parser;
-use plotting::{Gathered, Reader};
-use records::visible::one_line;
-
 use args::Args;
+use clap::Parser;
+use words::one_line;
 use write::Writer;
+
+use crate::gather::{Gathered, Reader};
 
 fn main() -> ExitCode {
     let mut warnings = Vec::new();

@@ -1,12 +1,14 @@
 //! What each page says: the parts of the templates that are not fixed.
 use std::collections::BTreeSet;
 
+use charts::table::{Cell, Row, Table};
 use minijinja::{Value, context};
-use plotting::{Cell, Fact, Gathered, HeadMap, Heads, Reader, Row, Section, Table};
-use records::visible::visible;
+use words::visible;
 
+use crate::gather::{Fact, Gathered, Heads, Reader, Section};
 use crate::samples;
 use crate::tables::{PartView, TableView, id, sentence};
+use crate::view::all_heads::{HeadMap, MapCell};
 
 /// The chapters of a report: a heading, and the artefacts of the registry that belong below it.
 const CHAPTERS: [(&str, &[&str]); 9] = [
@@ -59,7 +61,7 @@ pub fn subject(gathered: &Gathered, described: &Described) -> Value {
         description => described.description.clone(),
         toml => described.text.as_deref().map(visible),
         training => Value::from_serialize(PartView::all("training", &gathered.training)),
-        verdicts => gathered.verdicts.as_ref().map(|table| Value::from_serialize(TableView::new("verdicts", &table.visible()))),
+        verdicts => gathered.verdicts.as_ref().map(|table| Value::from_serialize(TableView::new("verdicts", table))),
         is_language => gathered.is_language,
         heads => gathered.heads.as_ref().map(|heads| of_heads(heads, described)),
         chapters => chapters,
@@ -97,12 +99,12 @@ fn signature(gathered: &Gathered) -> Vec<&Fact> {
 }
 
 fn of_heads(heads: &Heads, described: &Described) -> Value {
-    let table = TableView::new("heads", &heads.table.visible());
+    let table = TableView::new("heads", &heads.table);
     let label = |head: &str| format!("{head}: {} {}", table.first_column(), table.first_cell(head));
     let is_small = heads.maps.len() == 1 && heads.table.rows.len() <= 100;
     let map = |map: &HeadMap| {
         let layers = map.layers.iter().map(|layer| {
-            let cell = |cell: &Option<plotting::MapCell>| {
+            let cell = |cell: &Option<MapCell>| {
                 cell.as_ref()
                     .map(|cell| context! { label => label(&cell.head), cell => Value::from_serialize(cell) })
             };
@@ -111,8 +113,7 @@ fn of_heads(heads: &Heads, described: &Described) -> Value {
         context! { attention => map.attention, description => map.description, is_small => is_small, layers => layers.collect::<Vec<_>>() }
     };
     let maps: Vec<_> = heads.maps.iter().map(map).collect();
-    let texts =
-        texts(heads, described).map(|table| Value::from_serialize(TableView::new("texts", &table.visible())));
+    let texts = texts(heads, described).map(|table| Value::from_serialize(TableView::new("texts", &table)));
     context! { measures => Value::from_serialize(&heads.measures), maps => maps, texts => texts, table => Value::from_serialize(table) }
 }
 
@@ -179,7 +180,7 @@ pub fn index(reader: &Reader, all: &[Gathered], descriptions: &[Described]) -> V
     let broken: BTreeSet<_> =
         all.iter().filter(|gathered| !gathered.faults.is_empty()).map(|gathered| &gathered.title).collect();
     context! {
-        table => Value::from_serialize(TableView::new("index", &table.visible()).linked(hrefs)),
+        table => Value::from_serialize(TableView::new("index", &table).linked(hrefs)),
         broken => broken.into_iter().collect::<Vec<_>>(),
     }
 }

@@ -1,6 +1,10 @@
 //! Tables and figures of `plotting` as templates need them.
-use plotting::{Cell, Figure, Part, Row, Table};
+use charts::chart::{COLUMN, Chart};
+use charts::table::{Cell, Row, Table};
 use serde::Serialize;
+use words::one_line;
+
+use crate::gather::Part;
 
 /// Numbers with more characters than this are sentences, which stand to the left.
 const SHORT: usize = 24;
@@ -53,6 +57,7 @@ struct CellView {
 impl TableView {
     /// `prefix` keeps its id apart from those of other tables with the same label.
     pub fn new(prefix: &str, table: &Table) -> Self {
+        let table = &table.visible();
         let corner = match table.headings {
             [rows, ""] => rows.to_owned(),
             [rows, columns] => format!("{rows} / {}", columns.to_lowercase()),
@@ -128,21 +133,22 @@ pub struct FigureView {
 }
 
 impl FigureView {
-    fn new(figure: &Figure) -> Self {
+    fn new(chart: &Chart, frames: &[Chart]) -> Self {
+        let visible = |text: &String| sentence(&one_line(text));
         Self {
-            name: figure.name,
-            title: sentence(&figure.title),
-            notes: figure.notes.iter().map(|note| sentence(note)).collect(),
-            svg: image(&figure.svg),
-            is_wide: figure.width > 4.0,
-            frames: figure.frames.iter().map(|svg| image(svg)).collect(),
+            name: chart.name,
+            title: visible(&chart.title),
+            notes: chart.notes.iter().map(visible).collect(),
+            svg: image(chart),
+            is_wide: chart.width > COLUMN,
+            frames: frames.iter().map(image).collect(),
         }
     }
 }
 
 /// Markup that screen readers take for one image.
-fn image(svg: &str) -> String {
-    svg.replacen("<svg ", "<svg role=\"img\" ", 1)
+fn image(chart: &Chart) -> String {
+    charts::svg(chart).replacen("<svg ", "<svg role=\"img\" ", 1)
 }
 
 /// A table or a figure of a page.
@@ -159,7 +165,7 @@ impl PartView {
             Part::Table(table) => {
                 Self { table: Some(TableView::new(&format!("{prefix}-{place}"), table)), figure: None }
             }
-            Part::Figure(figure) => Self { table: None, figure: Some(FigureView::new(figure)) },
+            Part::Figure(chart, frames) => Self { table: None, figure: Some(FigureView::new(chart, frames)) },
         };
         parts.iter().enumerate().map(view).collect()
     }

@@ -5,10 +5,10 @@ use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use minijinja::{Environment, Value, context};
-use plotting::{Gathered, Reader, Section};
 use sha2::{Digest, Sha256};
 
 use crate::args::Args;
+use crate::gather::{Gathered, Reader, Section};
 use crate::pages::{self, Described};
 
 const STYLE: &str = include_str!("../templates/report.css");
@@ -36,7 +36,7 @@ impl<'a> Writer<'a> {
         }
         templates.add_global("style", Value::from_safe_string(STYLE.to_owned()));
         templates.add_global("script", Value::from_safe_string(SCRIPT.to_owned()));
-        templates.add_global("font", Value::from_safe_string(BASE64_STANDARD.encode(plotting::FONT)));
+        templates.add_global("font", Value::from_safe_string(BASE64_STANDARD.encode(charts::FONT)));
         // Only this script runs, whatever a text in the page may hold.
         templates.add_global(
             "script_hash",
@@ -100,7 +100,7 @@ impl<'a> Writer<'a> {
             std::fs::create_dir_all(folder).with_context(context)?;
         }
         durable::write(&path, html).with_context(context)?;
-        anstream::eprintln!("wrote {}", records::visible::one_line(&path.display().to_string()));
+        anstream::eprintln!("wrote {}", words::one_line(&path.display().to_string()));
         Ok(())
     }
 }

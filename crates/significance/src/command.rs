@@ -1,7 +1,7 @@
 //! What the commands of this crate share.
 use std::process::ExitCode;
 
-use records::visible::one_line;
+use words::one_line;
 
 /// Starts so many threads, or one on each core.
 ///

@@ -1,13 +1,13 @@
 //! The command line: one command for each artefact of the registry, `all` and `summary`.
 use std::path::PathBuf;
 
+use charts::write::Format;
 use clap::{Args as _, Command};
+use findings::judge::{Adjustment, Criterion};
+use findings::source::Source;
 use records::Attention;
 
-use crate::judge::{Adjustment, Criterion};
 use crate::registry::{ARTEFACTS, Artefact, Selection};
-use crate::source::Source;
-use crate::write::Format;
 
 /// What every command takes.
 #[derive(Debug, clap::Args)]
@@ -104,26 +104,28 @@ struct Args;
 
 /// The whole command line.
 pub fn command() -> Command {
-    let all = Command::new("all").about("Everything that can be drawn from the results that are there");
-    let summary = Command::new("summary").about(
-        "The paper's claims beside the results of all subjects, as Markdown, also written to `<RESULTS>/summary.md`",
-    );
+    let all = DrawArgs::augment_args(Command::new("all"));
+    let summary = CommonArgs::augment_args(Command::new("summary"));
     <Args as clap::CommandFactory>::command()
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(ARTEFACTS.iter().map(of_artefact))
-        .subcommand(CommonArgs::augment_args(summary))
-        .subcommand(DrawArgs::augment_args(all))
+        .subcommand(summary.about(
+            "The paper's claims beside the results of all subjects, as Markdown, also written to `<RESULTS>/summary.md`",
+        ))
+        .subcommand(all.about("Everything that can be drawn from the results that are there"))
 }
 
 fn of_artefact(artefact: &Artefact) -> Command {
-    let command = Command::new(artefact.name).about(artefact.about).visible_aliases(artefact.alias);
-    DrawArgs::augment_args(match artefact.name {
+    let command = DrawArgs::augment_args(Command::new(artefact.name).visible_aliases(artefact.alias));
+    let command = match artefact.name {
         "table1" => FigureArgs::augment_args(AttentionArgs::augment_args(command)),
         "figure1" => AttentionArgs::augment_args(command),
         "figure2" => AgainstArgs::augment_args(command),
         _ => command,
-    })
+    };
+    // last, since arguments bring the description of their struct along
+    command.about(artefact.about)
 }
 
 fn parse_selection(text: &str) -> Result<Selection, String> {
@@ -136,4 +138,18 @@ fn parse_selection(text: &str) -> Result<Selection, String> {
 fn parse_alpha(text: &str) -> Result<f64, String> {
     let alpha = text.parse().ok().filter(|alpha| *alpha > 0.0 && *alpha < 1.0);
     alpha.ok_or_else(|| "it must be a number between 0 and 1".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_says_what_it_draws() {
+        let command = command();
+        for artefact in ARTEFACTS {
+            let about = command.find_subcommand(artefact.name).unwrap().get_about().unwrap();
+            assert_eq!(about.to_string(), artefact.about);
+        }
+    }
 }

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use clap::{ArgMatches, FromArgMatches};
-use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
-use records::visible::{one_line, visible};
-
-use crate::data::subject::Subject;
-use crate::error::LeftOut;
-use crate::paper::Paper;
-use crate::registry::{ARTEFACTS, Artefact, Asked, Reads};
-use crate::source::{self, experiment};
-use crate::view::{Context, summary};
-use crate::write::{Format, Sheet, write_file};
 use args::{AgainstArgs, AttentionArgs, CommonArgs, DrawArgs, FigureArgs};
+use charts::write::{Format, Sheet, write_file};
+use clap::{ArgMatches, FromArgMatches};
+use findings::error::LeftOut;
+use findings::paper::Paper;
+use findings::source::{self, experiment};
+use findings::subject::Subject;
+use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
+use words::{one_line, visible};
+
+use crate::registry::{ARTEFACTS, Artefact, Asked, Reads};
+use crate::view::{Context, summary};
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {

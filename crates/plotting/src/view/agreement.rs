@@ -1,13 +1,12 @@
 //! How far the orders agree that heads can be put in, by rank correlation over all heads (Michel et al. 2019, Section 4.1). The
 //! paper has no such table; it compares orders by what they do to the score.
 use anyhow::{Context as _, Result};
+use charts::chart::{self, Chart, Panel};
+use charts::table::{Cell, Row, Table};
+use findings::importance::Importance;
 use records::ImportanceRow;
 use stats::correlation::{kendall, spearman};
-
-use crate::chart::{self, Chart, Panel};
-use crate::data::importance::Importance;
-use crate::table::{Cell, Row, Table};
-use crate::words::{count, signed, typeset};
+use words::{count, signed, typeset};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "importance-agreement";

@@ -1,15 +1,15 @@
 //! Tables 2, 3, 5 and 6: the best head of each layer (Michel et al. 2019, Section 3.3 and Appendix A).
 use std::collections::BTreeMap;
 
+use charts::table::{Cell, Row, Table};
+use findings::best_heads::{BestHeads, Layers};
+use findings::judge::Which;
+use findings::origin::OPEN_QUESTION;
+use findings::paper::Masked;
 use records::{AblationRow, Attention};
+use words::{count, signed};
 
 use super::Context;
-use crate::data::best_heads::{BestHeads, Layers};
-use crate::judge::Which;
-use crate::origin::OPEN_QUESTION;
-use crate::paper::Masked;
-use crate::table::{Cell, Row, Table};
-use crate::words::{count, signed};
 
 /// What the paper's rule is called.
 const NO_LOSS: &str = "no significant loss";
@@ -25,13 +25,13 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
     let judge = sweep.judge(context.criterion);
     let is_tested = context.criterion.tally(&sweep.rows).tested > 0;
     let split = best.selected_on.as_ref().map_or(String::new(), |split| format!("-{split}"));
-    let (metric, [name, data]) = (sweep.metric(), paper_table(stem));
+    let (metric, [name, data]) = (sweep.metric(), best.paper_table());
     let ours = |which| move |attention| Layers::ours(&best.of(attention), judge, which);
     let counts: Vec<_> = [(Which::ShownSafe, "shown safe"), (Which::NoSignificantLoss, NO_LOSS)]
         .into_iter()
         .filter_map(|(which, rule)| in_words(best, ours(which), rule))
         .collect();
-    let of_paper = |attention| Layers::published(published(best, context), attention);
+    let of_paper = |attention| Layers::published(best.published(context.paper), attention);
     let paper = in_words(best, of_paper, NO_LOSS);
     let title = format!(
         "Best head alone in its layer (its number in brackets): {0} minus the base {0}{1}; {2}",
@@ -58,13 +58,6 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
         .remark(paper.map(|sentence| format!("paper: Michel et al. (2019), {name}, {data}; {sentence}")))
 }
 
-/// The published cells of the same table; none where other metrics or tasks would make them misleading.
-pub fn published<'a>(best: &BestHeads, context: Context<'a>) -> &'a [Masked] {
-    let beside = best.sweep.beside(&best.sweep.attentions());
-    let is_comparable = beside.is_some_and(|beside| beside.of_both((), ()).is_some());
-    if is_comparable { context.paper.masked(best.stem()) } else { &[] }
-}
-
 /// The paper's layers beyond ours are left out: with other depths they compare nothing.
 fn columns(best: &BestHeads, context: Context<'_>) -> Vec<(&'static str, BTreeMap<usize, Cell>)> {
     let (mut columns, metric) = (Vec::new(), best.sweep.metric());
@@ -79,26 +72,11 @@ fn columns(best: &BestHeads, context: Context<'_>) -> Vec<(&'static str, BTreeMa
         let theirs = |cell: &Masked| {
             (cell.layer, Cell::number(signed(cell.delta, 2), cell.delta).marked(cell.significant))
         };
-        let theirs: BTreeMap<_, _> = published(best, context).iter().filter(is_ours).map(theirs).collect();
+        let theirs: BTreeMap<_, _> =
+            best.published(context.paper).iter().filter(is_ours).map(theirs).collect();
         columns.extend((!theirs.is_empty()).then_some(("paper", theirs)));
     }
     columns
-}
-
-/// What a table is called, and model, test set and unit of the published one.
-pub fn paper_table(stem: &str) -> [&'static str; 2] {
-    match stem {
-        "table2" => ["Table 2", "WMT model on newstest2013, BLEU, marked at p < 0.01"],
-        "table3" => ["Table 3", "BERT on MNLI matched, percentage points of accuracy, marked at p < 0.01"],
-        "table5" => {
-            ["Table 5", "WMT model on newstest2014, chosen on newstest2013, BLEU, marked at p < 0.01"]
-        }
-        "table6" => [
-            "Table 6",
-            "BERT on MNLI matched, chosen on 5,000 training examples, percentage points of accuracy, marked at p < 0.01",
-        ],
-        _ => ["Best head of each layer", ""],
-    }
 }
 
 /// How many layers one head is enough for, by attention type and the rule of this name.

@@ -1,17 +1,18 @@
 //! Figure 2: scores with one head masked on two test sets, how far they agree, and how far noise lets them (Michel et al.
 //! 2019, Section 3.4).
+use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::palette::{GREY, INK};
+use charts::scale::extent;
+use charts::table::{Row, Table};
+use findings::pair::Pair;
+use findings::paper::{FIGURE_2A, FIGURE_2B};
+use findings::sweep::Sweep;
 use records::CorrelationRow;
 use stats::regression::Line;
+use words::{count, p_value, range, signed, tenths, typeset};
 
 use super::Context;
-use crate::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
-use crate::data::pair::Pair;
-use crate::data::sweep::Sweep;
-use crate::palette::{GREY, INK, mark};
-use crate::paper::{FIGURE_2A, FIGURE_2B};
-use crate::scale::extent;
-use crate::table::{Row, Table};
-use crate::words::{count, p_value, range, signed, tenths, typeset};
+use crate::view::mark;
 
 /// Below this, less than half of what an axis shows is the heads' doing.
 const RELIABLE: f64 = 0.5;

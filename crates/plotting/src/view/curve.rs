@@ -1,8 +1,8 @@
 //! Curves as layers: lines in pieces, marks, and bands of intervals.
-use crate::chart::{At, Axis, Color, Entry, Layer, Mark, Shape, Style};
-use crate::palette::GREY;
-use crate::scale::extent;
-use crate::words::Metric;
+use charts::chart::{At, Axis, Color, Entry, Layer, Mark, Shape, Style};
+use charts::palette::GREY;
+use charts::scale::extent;
+use findings::metric::Metric;
 
 /// An axis of scores spans at least this many points, so that rounding errors do not look like curves.
 pub const FLAT: f64 = 0.5;

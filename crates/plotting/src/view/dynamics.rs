@@ -1,17 +1,17 @@
 //! Figure 5: what masking heads does to the score while a model is trained, in pictures and in numbers (Michel et al. 2019,
 //! Section 6).
 use anyhow::Result;
+use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Ticks};
+use charts::palette::{BLUE, GREEN, PURPLE, SKY, ramp};
+use charts::scale::{LogAxis, extent};
+use charts::table::{Cell, Row, Table};
+use findings::dynamics::{Checkpoint, Dynamics, share};
+use findings::paper::{Epoch, FIGURE_5, Paper};
 use records::DynamicsRow;
+use words::tenths;
 
 use super::curve::{BASE, Curve, Point};
-use super::{BANDS, Context};
-use crate::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Ticks};
-use crate::data::dynamics::{Checkpoint, Dynamics, share};
-use crate::palette::{BLUE, GREEN, PURPLE, SKY, ramp};
-use crate::paper::{Epoch, FIGURE_5, Paper};
-use crate::scale::{LogAxis, extent};
-use crate::table::{Cell, Row, Table};
-use crate::words::{self, tenths};
+use super::{BANDS, Context, OfFile as _};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "figure5";

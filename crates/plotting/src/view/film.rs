@@ -1,9 +1,11 @@
 //! How gates close while a model is trained on with them, up to the epoch that counts: some epochs side by side, and each as
 //! one frame of a film (no such figure is in the papers).
-use super::heat_map::{Values, panel};
-use crate::chart::{Chart, Panel};
-use crate::data::gates::Film;
-use crate::words::tenths;
+use charts::chart::{Chart, Panel};
+use findings::gates::Film;
+use words::tenths;
+
+use super::OfFile as _;
+use super::heat_map::{Values, by_attention, panel};
 
 /// Name of the files, without extension.
 pub const STEM: &str = "gate-film";
@@ -34,11 +36,12 @@ pub fn stills(film: &Film) -> Chart {
 
 /// One chart for each epoch, all of one size.
 pub fn frames(film: &Film) -> Vec<Chart> {
+    let attentions = film.attentions();
     let frame = |epoch: usize| {
         let chart = chart(film, &format!(", {}", name(epoch)));
-        let mut chart = chart.by_attention(&film.file, &film.attentions(), &values(film, epoch));
-        chart.panels[0].name = format!("{} {}", name(epoch), chart.panels[0].name).trim_end().to_owned();
-        chart
+        let mut panels = by_attention(&film.file, &attentions, &values(film, epoch));
+        panels[0].name = format!("{} {}", name(epoch), panels[0].name).trim_end().to_owned();
+        chart.panels(panels.len(), panels)
     };
     (0..film.epochs.len()).map(frame).collect()
 }

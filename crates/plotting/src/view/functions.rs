@@ -1,12 +1,13 @@
 //! Table 1 and Figures 1c and 2b of Voita et al. (2019): which heads do what, and how many there are in each layer.
+use charts::chart::{self, Chart, Panel};
+use charts::table::{Cell, Row, Table};
+use findings::functions::Functions;
+use findings::results::each_type;
 use records::rows::functions::{LayerCensus, POSITIONAL_PERCENT, SYNTACTIC_POINTS, census, leaders};
 use records::{Attention, HeadFunctionRow};
+use words::{name_among, range, tenths};
 
-use crate::chart::{self, Chart, Panel};
-use crate::data::each_type;
-use crate::data::functions::Functions;
-use crate::table::{Cell, Row, Table};
-use crate::words::{name_among, range, tenths};
+use super::OfFile as _;
 
 /// Names of the files, without extension.
 pub const TABLE: &str = "v19-table1";

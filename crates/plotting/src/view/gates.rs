@@ -2,21 +2,21 @@
 //! whether gates choose better heads than other methods.
 use std::collections::{BTreeMap, BTreeSet};
 
+use charts::chart::{self, Axis, Chart, Entry, Layer, Mark, Panel, Shape};
+use charts::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
+use charts::table::{Cell, Row, Table};
+use findings::contrasts::Contrasts;
+use findings::functions::{Functions, KINDS};
+use findings::gates::{Gates, by_layer, kept, share};
+use findings::origin::Beside;
+use findings::paper::{EncoderHeads, Paper};
+use findings::results::{each_type, interval};
 use records::{Attention, GateRow, Head, Method, Scope};
 use stats::family::Comparison;
+use words::{name_among, short};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
-use super::{Context, scored, significantly_worse};
-use crate::chart::{self, Axis, Chart, Entry, Layer, Mark, Panel, Shape};
-use crate::data::contrasts::Contrasts;
-use crate::data::functions::{Functions, KINDS};
-use crate::data::gates::{Gates, by_layer, kept, share};
-use crate::data::{each_type, interval};
-use crate::origin::Beside;
-use crate::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
-use crate::paper::{EncoderHeads, Paper};
-use crate::table::{Cell, Row, Table};
-use crate::words::{name_among, short};
+use super::{Context, OfFile as _, scored, significantly_worse};
 
 /// Names of the files, without extension.
 pub const CURVES: &str = "v19-figure7";

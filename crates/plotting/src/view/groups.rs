@@ -1,13 +1,14 @@
 //! Accuracy by group of segments, which heads each group needs, and which groups need the same heads.
+use charts::chart::{self, COLORS, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::palette::INK;
+use charts::table::{Cell, Row, Table};
+use findings::groups::Groups;
 use records::{Attention, Head};
 use significance::{Change, Group};
 use stats::bootstrap::Interval;
+use words::{count, short, signed};
 
-use crate::chart::{self, COLORS, Chart, Entry, Layer, Mark, Panel, Shape, Style};
-use crate::data::groups::Groups;
-use crate::palette::INK;
-use crate::table::{Cell, Row, Table};
-use crate::words::{count, short, signed};
+use super::OfFile as _;
 
 /// Name of its files, without extension.
 pub const STEM: &str = "groups";

@@ -2,23 +2,23 @@
 //! al. 2019; Michel et al. 2019 have none).
 use std::collections::BTreeMap;
 
+use charts::chart::{COLORS, Cell, Chart, Entry, Layer, Mark, Panel, Shape};
+use charts::palette::INK;
+use findings::functions::Relevance;
+use findings::importance::{HeadScore, Importance};
+use findings::judge::Criterion;
+use findings::results::each_type;
+use findings::source::ResultFile;
+use findings::sweep::Sweep;
 use records::{AblationRow, Attention, Head, ImportanceRow};
+use words::{decimals, name_among, tenths, typeset};
 
-use super::Context;
-use crate::chart::{COLORS, Cell, Chart, Entry, Layer, Mark, Panel, Shape};
-use crate::data::each_type;
-use crate::data::functions::Relevance;
-use crate::data::importance::{HeadScore, Importance};
-use crate::data::sweep::Sweep;
-use crate::judge::Criterion;
-use crate::palette::INK;
-use crate::source::ResultFile;
-use crate::words::{decimals, name_among, tenths, typeset};
+use super::{Context, OfFile as _};
 
 /// Names of the files: of what masking does, of scores, and of relevance.
-pub const EFFECTS: &str = "heads";
-pub const SCORES: &str = "heads-by-score";
-pub const RELEVANCE: &str = "v19-figure1a";
+pub(crate) const EFFECTS: &str = "heads";
+pub(crate) const SCORES: &str = "heads-by-score";
+pub(crate) const RELEVANCE: &str = "v19-figure1a";
 
 /// Where the greatest number is so many times the median, colours go by the square root, since it would leave all others
 /// white.
@@ -95,6 +95,7 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
     let values = effects_of(sweep, context.criterion);
     let (label, numbers) = effects_bar(sweep, &values);
     let title = format!("What masking one head does to {}", sweep.metric().label());
+    let attentions = sweep.attentions();
     Chart::of(&sweep.file, "Heads", EFFECTS, title)
         .note(sweep.base_line())
         .note(
@@ -104,7 +105,7 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
         .note(format!("dot: {}", sweep.judge(context.criterion).description("heads")))
         .note("crossed out: not measured")
         .entries([Entry::mark(context.criterion.in_words(), Mark::new(Shape::Circle, 1.2, INK))])
-        .by_attention(&sweep.file, &sweep.attentions(), &values)
+        .panels(attentions.len(), by_attention(&sweep.file, &attentions, &values))
         .bar(label, numbers)
 }
 
@@ -145,6 +146,7 @@ pub fn scores(importance: &Importance) -> Chart {
 /// How much of what the model says goes back to each head: Figures 1a and 2a of Voita et al. (2019).
 pub fn relevance(relevance: &Relevance) -> Chart {
     let (file, rows) = (&relevance.file, &relevance.rows);
+    let attentions = each_type(rows.iter().map(|row| row.attention));
     let values = Values::new(rows.iter().map(|row| (row.head_id(), (row.relevance, false))));
     let lost = rows.iter().map(|row| row.lost).fold(0.0, f64::max);
     let title = "Relevance of each head for the greatest logit (Voita et al. 2019)";
@@ -155,21 +157,19 @@ pub fn relevance(relevance: &Relevance) -> Chart {
              striped: against it",
         )
         .note(format!("{} % of the relevance is lost on the way or counted twice", tenths(100.0 * lost)))
-        .by_attention(file, &each_type(rows.iter().map(|row| row.attention)), &values)
+        .panels(attentions.len(), by_attention(file, &attentions, &values))
         .bar(
             format!("relevance{}", values.scale()),
             COLORS.map(|color| typeset(values.number(color), decimals(values.end))),
         )
 }
 
-impl Chart {
-    /// With a panel for each attention type, which is named where there are several.
-    pub(super) fn by_attention(self, file: &ResultFile, attentions: &[Attention], values: &Values) -> Self {
-        let one = |(place, &attention): (usize, &Attention)| {
-            panel(file, attention, values, true).named(name_among(&attention, attentions)).in_row(place)
-        };
-        self.panels(attentions.len(), attentions.iter().enumerate().map(one).collect())
-    }
+/// A panel for each attention type, which is named where there are several.
+pub(super) fn by_attention(file: &ResultFile, attentions: &[Attention], values: &Values) -> Vec<Panel> {
+    let one = |(place, &attention): (usize, &Attention)| {
+        panel(file, attention, values, true).named(name_among(&attention, attentions)).in_row(place)
+    };
+    attentions.iter().enumerate().map(one).collect()
 }
 
 /// One attention type; heads that share keys and values stand below a bracket. The last panel says what is below it.

@@ -1,20 +1,21 @@
 //! Figures 3, 4 and 6: the score over the share of masked heads (Michel et al. 2019, Sections 4.2 and 5, Appendix B), and the same
 //! after training without them.
 use anyhow::Result;
+use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Style};
+use charts::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
+use charts::scale::extent;
+use charts::table::{Cell, Row, Table};
+use findings::judge::Which;
+use findings::pruning::{CurveId, Pruning, Series, share};
+use findings::results::interval;
+use findings::retrained::Retrained;
 use records::{Attention, Order, PruningRow, Scope};
+use words::{name_among, tenths};
 
 use super::curve::{Curve, FLAT, Point, base_entry, over_base, scores};
 use super::pruning_table::{COMPLEMENT, ORACLE, without_attention};
-use super::{BANDS, Context, scored, significantly_worse};
-use crate::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Style};
-use crate::data::interval;
-use crate::data::pruning::{CurveId, Pruning, Series, share};
-use crate::data::retrained::Retrained;
-use crate::judge::Which;
-use crate::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION, mark};
-use crate::scale::extent;
-use crate::table::{Cell, Row, Table};
-use crate::words::{self, name_among, tenths};
+use super::{BANDS, Context, OfFile as _, scored, significantly_worse};
+use crate::view::mark;
 
 /// An axis that begins below this share of its end begins at 0.
 const NEAR_ZERO: f64 = 0.2;

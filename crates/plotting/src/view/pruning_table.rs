@@ -1,13 +1,13 @@
 //! How many heads can go, by two rules, beside what the paper reports for its models (Michel et al. 2019, Section 4.2 and
 //! Appendix B).
+use charts::table::{Cell, Row, Table};
+use findings::judge::Which;
+use findings::paper::Share;
+use findings::pruning::{Change, Pruning, Removable, Series, share as masked_share};
 use records::{Order, Scope};
+use words::{range, tenths};
 
-use super::Context;
-use crate::data::pruning::{Change, Pruning, Removable, Series, share as masked_share};
-use crate::judge::Which;
-use crate::paper::Share;
-use crate::table::{Cell, Row, Table};
-use crate::words::{self, range, tenths};
+use super::{Context, OfFile as _};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "pruning";
@@ -18,9 +18,6 @@ pub const ORACLE: &str = "made on the very split that is scored, so its share is
 /// What a complement is.
 pub const COMPLEMENT: &str =
     "as many heads masked in the opposite order, so that those which the order masks first are kept";
-
-/// A score is given for a share of masked heads if a step lies no further away, in percentage points.
-pub const NEAR: f64 = 5.0;
 
 /// One row for each curve, and one for each floor, whose score has the share beside it.
 pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
@@ -91,7 +88,7 @@ pub fn share(removable: &Removable) -> String {
 
 /// The score near a share of masked heads, with the share of that step where it is another; empty if none is near.
 pub fn score_at(pruning: &Pruning, series: &Series, percent: f64) -> String {
-    series.score_at(percent, NEAR).map_or(String::new(), |(found, score)| {
+    series.score_at(percent).map_or(String::new(), |(found, score)| {
         let amount = pruning.results.metric().amount(score);
         if (found - percent).abs() < 0.05 { amount } else { format!("{amount} (at {} %)", tenths(found)) }
     })

@@ -1,19 +1,19 @@
 //! Table 1 and Figure 1: what masking one head does to the score (Michel et al. 2019, Section 3.2).
 use std::collections::BTreeMap;
 
+use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
+use charts::palette::{INK, PALE, VERMILLION};
+use charts::scale::{Bins, Step, extent};
+use charts::table::{Cell, Row, Table};
+use findings::judge::{Adjustment, Criterion, Tally};
+use findings::origin::{Beside, OPEN_QUESTION};
+use findings::paper::{BASE_BLEU, BETTER, FIGURE_1B, HEADS, Paper, SIGNIFICANT};
+use findings::source::experiment;
+use findings::sweep::{Sweep, UNFINISHED};
 use records::{AblationRow, Attention};
+use words::{count, short};
 
-use super::Context;
-use crate::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
-use crate::data::sweep::{Sweep, UNFINISHED};
-use crate::judge::{Adjustment, Criterion, Tally};
-use crate::origin::{Beside, OPEN_QUESTION};
-use crate::palette::{INK, PALE, VERMILLION};
-use crate::paper::{BASE_BLEU, BETTER, FIGURE_1B, HEADS, Paper, SIGNIFICANT};
-use crate::scale::{Bins, Step, extent};
-use crate::source::experiment;
-use crate::table::{Cell, Row, Table};
-use crate::words::{count, short};
+use super::{Context, OfFile as _};
 
 /// Names of its files. The paper prints no such table for BERT, so that one is named after the experiment.
 pub const STEMS: [&str; 3] = ["table1", experiment::SWEEP, experiment::SWEEP];

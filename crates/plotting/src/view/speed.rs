@@ -1,11 +1,11 @@
 //! Table 4: segments a second with all heads and without some (Michel et al. 2019, Section 4.3).
+use charts::table::{Cell, Row, Table};
+use findings::paper::Paper;
+use findings::speed::Speed;
 use records::SpeedRow;
+use words::{count, decimals, percent_more, signed, tenths};
 
-use super::Context;
-use crate::data::speed::Speed;
-use crate::paper::{Paper, Timed};
-use crate::table::{Cell, Row, Table};
-use crate::words::{count, decimals, signed, tenths};
+use super::{Context, OfFile as _};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "table4";
@@ -33,7 +33,7 @@ fn table(
 
 /// Ours beside the paper's speedup where it has one for as many heads and the same batch size.
 fn speeds(speed: &Speed, rows: &[SpeedRow], paper: &Paper) -> Table {
-    let is_comparable = rows.iter().any(|row| paper_speedup(row, paper).is_some());
+    let is_comparable = rows.iter().any(|row| paper.speedup(row).is_some());
     let names = ["original", "pruned", "speedup (%)", "95 % interval", "predicted (%)", "paper (%)"];
     let names = &names[..if is_comparable { 6 } else { 5 }];
     let (unit, of_a_segment) = speed.unit();
@@ -49,7 +49,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], paper: &Paper) -> Table {
         };
         let more = |ratio: f64| Cell::number(percent_more(ratio), 100.0 * (ratio - 1.0));
         let [low, high] = [row.ratio_low, row.ratio_high].map(percent_more);
-        let paper = paper_speedup(row, paper).map(|speedup| Cell::number(signed(speedup, 1), speedup));
+        let paper = paper.speedup(row).map(|speedup| Cell::number(signed(speedup, 1), speedup));
         let cells = [
             rate(row.original_per_second, row.original_deviation),
             rate(row.pruned_per_second, row.pruned_deviation),
@@ -147,23 +147,10 @@ fn three_digits(value: f64) -> String {
     format!("{value:.0$}", decimals(value))
 }
 
-/// A ratio as what it is more than 1, in percent: `+17.5`.
-pub fn percent_more(ratio: f64) -> String {
-    signed(100.0 * (ratio - 1.0), 1)
-}
-
 /// `9815 segments`, `5 to 10 repeats`.
 fn range(rows: &[SpeedRow], noun: &str, number: fn(&SpeedRow) -> usize) -> String {
     let numbers = || rows.iter().map(number);
     let (low, high) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
     let counted = count(high, noun);
     if low == high { counted } else { format!("{low} to {counted}") }
-}
-
-/// The published speedup at the same batch size, of a share that is ours but for less than one head.
-pub fn paper_speedup(row: &SpeedRow, paper: &Paper) -> Option<f64> {
-    let is_near = |share: f64| (share / 100.0 * row.heads as f64 - row.removed as f64).abs() < 1.0;
-    let is_same =
-        |model: &&Timed| model.batch_size == row.batch_size && model.pruned_percent().is_some_and(is_near);
-    paper.timed.iter().find(is_same)?.speedup_percent
 }

@@ -1,21 +1,21 @@
 //! The claims of Michel et al. (2019), and the question that they leave open: language models.
-use records::{AblationRow, Attention, Order, Scope, TestedRow};
-
-use super::Claim;
-use crate::data::best_heads::{BestHeads, Layers};
-use crate::data::dynamics::{Checkpoint, Dynamics};
-use crate::data::pruning::{Pruning, Series};
-use crate::data::subject::Subject;
-use crate::data::sweep::Sweep;
-use crate::judge::{Criterion, Tally, Which};
-use crate::paper::{
+use charts::table::{Cell, Row};
+use findings::best_heads::{BestHeads, Layers};
+use findings::dynamics::{Checkpoint, Dynamics};
+use findings::judge::{Criterion, Tally, Which};
+use findings::paper::{
     BASE_BLEU, BETTER, BLEU_LEFT, BREAKDOWN, FIGURE_2A, FIGURE_2B, FIGURE_5, HEADS, Paper, SIGNIFICANT,
 };
-use crate::table::{Cell, Row};
+use findings::pruning::{Pruning, Series};
+use findings::subject::Subject;
+use findings::sweep::Sweep;
+use records::{AblationRow, Attention, Order, Scope, TestedRow};
+use words::{count, signed, tenths};
+
+use super::Claim;
 use crate::view::Context;
 use crate::view::cross_domain::cells;
 use crate::view::pruning_table::{score_at, share};
-use crate::words::{self, count, signed, tenths};
 
 /// Section 3.2: most single heads can go.
 pub fn single_heads(all: &[Subject], context: Context<'_>) -> Claim {

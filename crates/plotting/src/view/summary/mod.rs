@@ -4,20 +4,19 @@ mod time;
 mod voita;
 
 use anyhow::Result;
+use charts::table::Row;
+use charts::write::documents::{of_rows, templates};
+use findings::judge::{Adjustment, CAUTION};
+use findings::source::ResultFile;
+use findings::subject::Subject;
 use minijinja::{Value, context};
 use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS};
 use records::rules::MARGIN_PERCENT;
-use records::visible::one_line;
+use words::{one_line, short};
 
-use crate::data::subject::Subject;
-use crate::judge::{Adjustment, CAUTION};
-use crate::source::ResultFile;
-use crate::table::Row;
 use crate::view::Context;
 use crate::view::cross_domain::HOW_TO_READ;
 use crate::view::pruning_table::{COMPLEMENT, ORACLE};
-use crate::words::short;
-use crate::write::documents::{of_rows, render};
 
 /// The whole page; nothing where nothing was measured of any claim.
 pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>> {
@@ -55,7 +54,10 @@ pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>> {
         positional_percent => short(POSITIONAL_PERCENT),
         syntactic_points => short(SYNTACTIC_POINTS),
     };
-    let page = render("summary.md", context! { ..Value::from_iter(tables), ..words })?;
+    let mut templates = templates();
+    templates.add_template("summary.md", include_str!("summary.md"))?;
+    let page =
+        templates.get_template("summary.md")?.render(context! { ..Value::from_iter(tables), ..words })?;
     Ok(has_any.then_some(page))
 }
 

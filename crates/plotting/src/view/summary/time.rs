@@ -1,10 +1,12 @@
 //! How long it takes to measure all this again.
+use charts::table::{Cell, Row};
+use findings::origin;
+use findings::source::experiment;
+use findings::subject::Subject;
+use words::tenths;
+
 use super::Claim;
-use crate::data::subject::Subject;
-use crate::source::experiment;
-use crate::table::{Cell, Row};
 use crate::view::Context;
-use crate::words::tenths;
 
 /// The experiments that have a column of their own, in the order of the template.
 const COLUMNS: [&str; 6] = [
@@ -31,5 +33,5 @@ fn row(subject: &Subject) -> Option<Row> {
     let threads: Vec<String> = subject.time.threads.iter().map(usize::to_string).collect();
     let all = minutes(seconds.values().sum());
     let cells = [Cell::from(threads.join(" or "))].into_iter().chain(own).chain([others, all]);
-    (!seconds.is_empty()).then(|| Row::new(crate::origin::name(&subject.name), cells))
+    (!seconds.is_empty()).then(|| Row::new(origin::name(&subject.name), cells))
 }

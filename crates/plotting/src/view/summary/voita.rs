@@ -1,17 +1,17 @@
 //! The claims of Voita et al. (2019).
 use std::collections::BTreeSet;
 
+use charts::table::{Cell, Row};
+use findings::functions::{Functions, KINDS};
+use findings::gates::{Gates, kept};
+use findings::same::{difference, weights_entry};
+use findings::subject::Subject;
 use records::rows::functions::leaders;
 use records::{Attention, GateRow, Head, HeadFunctionRow, Method, Scope};
+use words::{range, short, tenths};
 
 use super::Claim;
-use crate::data::functions::{Functions, KINDS};
-use crate::data::gates::{Gates, kept};
-use crate::data::same::{difference, weights_entry};
-use crate::data::subject::Subject;
-use crate::table::{Cell, Row};
 use crate::view::{Context, scored};
-use crate::words::{range, short, tenths};
 
 /// Section 6.2: few encoder heads are enough.
 pub fn few_heads(all: &[Subject], context: Context<'_>) -> Claim {

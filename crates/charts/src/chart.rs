@@ -1,0 +1,362 @@
+//! A chart as a plain value: panels with axes, a legend, and layers of data. Nothing is drawn here. Lengths are in points.
+use std::fmt::Display;
+
+use serde::Serialize;
+
+use crate::scale::Step;
+use crate::sentences::Sentences;
+
+/// Width of one text column in inches.
+pub const COLUMN: f64 = 3.3;
+
+/// Width of the whole text in inches, that of the NeurIPS style and less than that of ACL.
+pub const TEXT: f64 = 5.5;
+
+/// The colours of cells that a bar has numbers of.
+pub const COLORS: [f64; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
+
+/// A colour: red, green and blue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Color(pub u8, pub u8, pub u8);
+
+/// A figure with its caption.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Chart {
+    /// The figure of the paper that this is, such as `Figure 1`, or what it shows if the paper has none.
+    pub name: &'static str,
+    /// Short name for references.
+    pub label: String,
+    /// What it shows: one sentence without a full stop.
+    pub title: String,
+    /// Further sentences of the caption, without full stops.
+    pub notes: Vec<String>,
+    /// In inches: [`COLUMN`] or [`TEXT`].
+    pub width: f64,
+    /// Panels that stand side by side.
+    pub columns: usize,
+    /// What marks and lines mean, above the panels.
+    pub legend: Vec<Entry>,
+    /// Row by row.
+    pub panels: Vec<Panel>,
+    /// What colours of cells show, and the numbers of the colours -1, -0.5, 0, 0.5 and 1, below the panels.
+    pub color_bar: Option<(String, [String; 5])>,
+}
+
+impl Chart {
+    /// A caption, and nothing drawn yet; one text column wide.
+    pub fn new(name: &'static str, label: impl Into<String>, title: impl Into<String>) -> Self {
+        Self {
+            name,
+            label: label.into(),
+            title: title.into(),
+            notes: Vec::new(),
+            width: COLUMN,
+            columns: 1,
+            legend: Vec::new(),
+            panels: Vec::new(),
+            color_bar: None,
+        }
+    }
+
+    /// With more sentences.
+    pub fn note(mut self, sentences: impl Sentences) -> Self {
+        self.notes.extend(sentences.all());
+        self
+    }
+
+    /// With more entries in the legend.
+    pub fn entries(mut self, entries: impl IntoIterator<Item = Entry>) -> Self {
+        self.legend.extend(entries);
+        self
+    }
+
+    /// With these panels, so many side by side; several of them take the width of the text.
+    pub fn panels(self, columns: usize, panels: Vec<Panel>) -> Self {
+        Self { columns, panels, width: if columns > 1 { TEXT } else { self.width }, ..self }
+    }
+
+    /// As wide as the text.
+    pub fn wide(self) -> Self {
+        Self { width: TEXT, ..self }
+    }
+
+    /// With numbers below the colours of cells.
+    pub fn bar(self, label: impl Into<String>, numbers: [String; 5]) -> Self {
+        Self { color_bar: Some((label.into(), numbers)), ..self }
+    }
+}
+
+/// One line of a legend with a sample of a line, a mark or an area.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Entry {
+    /// What the sample means.
+    pub text: String,
+    /// A line.
+    pub line: Option<Style>,
+    /// A mark, on the line if there is one.
+    pub mark: Option<Mark>,
+    /// The colour of an area.
+    pub fill: Option<Color>,
+}
+
+impl Entry {
+    /// Of text alone.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// With a line that looks so.
+    pub fn line(text: impl Into<String>, style: Style) -> Self {
+        Self { line: Some(style), ..Self::text(text) }
+    }
+
+    /// With such a mark.
+    pub fn mark(text: impl Into<String>, mark: Mark) -> Self {
+        Self { mark: Some(mark), ..Self::text(text) }
+    }
+
+    /// With an area of a colour.
+    pub fn fill(text: impl Into<String>, color: Color) -> Self {
+        Self { fill: Some(color), ..Self::text(text) }
+    }
+}
+
+/// One plot, with its name above it and its share of the width among those beside it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Panel {
+    /// Above the plot.
+    pub name: String,
+    /// Across.
+    pub x: Axis,
+    /// Upwards.
+    pub y: Axis,
+    /// Without what its axes say.
+    pub height: f64,
+    /// Of the width, in the unit of the panels beside it.
+    pub share: f64,
+    /// From the back to the front.
+    pub layers: Vec<Layer>,
+}
+
+impl Panel {
+    /// One without a name that is as wide as its neighbours.
+    pub fn new([x, y]: [Axis; 2], height: f64, layers: Vec<Layer>) -> Self {
+        Self { name: String::new(), x, y, height, share: 1.0, layers }
+    }
+
+    /// A matrix of cells: what its columns and rows are and their names, and the height of a row. The first row is on top.
+    pub fn matrix(
+        (across, columns): (&str, Vec<String>),
+        (down, rows): (&str, Vec<String>),
+        row_height: f64,
+        cell: impl Fn(usize, usize) -> Cell,
+    ) -> Self {
+        let places = (0..rows.len()).flat_map(|row| (0..columns.len()).map(move |column| (row, column)));
+        let cells = places.map(|(row, column)| Cell { place: (column, row), ..cell(row, column) });
+        let (height, cells) = (row_height * rows.len() as f64, Layer::Cells(cells.collect()));
+        Self::new([Axis::named(across, columns), Axis::named(down, rows).downwards()], height, vec![cells])
+    }
+
+    /// The same with a name above it.
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// The same; unless it is the first, without what its y axis says, since it stands beside one that says it.
+    pub fn in_row(self, place: usize) -> Self {
+        if place == 0 { self } else { Self { y: self.y.silent(), ..self } }
+    }
+}
+
+/// What an axis covers and says; one whose low end is above its high end counts downwards.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Axis {
+    /// What it shows, with its unit.
+    pub label: String,
+    /// At the left or lower end.
+    pub low: f64,
+    /// At the right or upper end.
+    pub high: f64,
+    /// What stands along it.
+    pub ticks: Ticks,
+    /// Where it leaves something out.
+    pub gap: Option<f64>,
+}
+
+/// The ticks of an axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum Ticks {
+    /// At multiples of a step, with numbers or without.
+    Round(Step, bool),
+    /// Names at places, in lines from the axis outwards; those without room are left out.
+    Names(Vec<(f64, Vec<String>)>),
+}
+
+impl Axis {
+    /// An axis that holds everything from `low` to `high`, with some air at both ends.
+    pub fn around(label: impl Into<String>, low: f64, high: f64) -> Self {
+        let air = (high - low).max(1e-9) * 0.04;
+        let ticks = Ticks::Round(Step::covering(high - low, 6), true);
+        Self { label: label.into(), low: low - air, high: high + air, ticks, gap: None }
+    }
+
+    /// The same, at least `least` long, so that rounding errors do not look like data.
+    pub fn of_at_least(label: impl Into<String>, (low, high): (f64, f64), least: f64) -> Self {
+        let missing = (least - (high - low)).max(0.0) / 2.0;
+        Self::around(label, low - missing, high + missing)
+    }
+
+    /// An axis of shares from 0 to 100 %.
+    pub fn percent(label: impl Into<String>) -> Self {
+        Self::around(label, 0.0, 100.0)
+    }
+
+    /// An axis with one place for each name, whose lines are those of the text; an empty one has no line.
+    pub fn named<T: Display>(label: impl Into<String>, names: impl IntoIterator<Item = T>) -> Self {
+        let lines = |name: String| name.split('\n').map(str::to_owned).collect::<Vec<_>>();
+        let lines =
+            |name: T| Some(name.to_string()).filter(|name| !name.is_empty()).map_or(Vec::new(), lines);
+        let names: Vec<_> =
+            (0..).zip(names).map(|(place, name)| (f64::from(place) + 0.5, lines(name))).collect();
+        let high = names.len().max(1) as f64;
+        Self { label: label.into(), low: 0.0, high, ticks: Ticks::Names(names), gap: None }
+    }
+
+    /// The same axis counted from the other end.
+    pub fn downwards(self) -> Self {
+        Self { low: self.high, high: self.low, ..self }
+    }
+
+    /// The same axis without numbers and label.
+    pub fn silent(self) -> Self {
+        let ticks = match self.ticks {
+            Ticks::Round(step, _) => Ticks::Round(step, false),
+            Ticks::Names(_) => Ticks::Names(Vec::new()),
+        };
+        Self { label: String::new(), ticks, ..self }
+    }
+}
+
+/// Something that is drawn.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum Layer {
+    /// Upright bars: left, right, lower and upper end.
+    Bars(Vec<[f64; 4]>, Color),
+    /// From each place to the next.
+    Line(Vec<(f64, f64)>, Style),
+    /// The area between two lines: x, lower and upper end.
+    Band(Vec<(f64, f64, f64)>, Color),
+    /// A mark at each place.
+    Points(Vec<(f64, f64)>, Mark),
+    /// A line across the whole panel.
+    Rule(At, Style),
+    /// Squares of colour.
+    Cells(Vec<Cell>),
+    /// Names at the right end, at these heights; they keep clear of each other.
+    Ends(Vec<(f64, String, Color)>),
+    /// Names above the panel, over these places of the x axis; they keep clear of each other.
+    Tops(Vec<(f64, String, Color)>),
+    /// Names over spans of the x axis, above the panel.
+    Brackets(Vec<(f64, f64, String)>),
+}
+
+/// Where a rule stands.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub enum At {
+    /// At a place of the x axis.
+    X(f64),
+    /// At a place of the y axis.
+    Y(f64),
+    /// Rising by 1 for 1 through a point.
+    Diagonal(f64, f64),
+}
+
+/// One cell of a matrix.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Cell {
+    /// Its column and row, counted from 0.
+    pub place: (usize, usize),
+    /// Its colour: -1 to 1, striped below 0 unless there is text; absent where nothing was measured.
+    pub value: Option<f64>,
+    /// In its middle.
+    pub text: String,
+    /// Whether it has a dot.
+    pub is_marked: bool,
+}
+
+/// What a line looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Style {
+    /// Of its dashes too.
+    pub color: Color,
+    /// How thick it is.
+    pub width: f64,
+    /// Lengths of a dash and of what follows it, both 0 for a line without gaps.
+    pub dash: [f64; 2],
+}
+
+impl Style {
+    /// A line without gaps.
+    pub const fn line(color: Color, width: f64) -> Self {
+        Self { color, width, dash: [0.0; 2] }
+    }
+
+    /// A line of dashes.
+    pub const fn dashed(color: Color, width: f64) -> Self {
+        Self { color, width, dash: [3.0, 2.0] }
+    }
+
+    /// A line of dots.
+    pub const fn dotted(color: Color, width: f64) -> Self {
+        Self { color, width, dash: [0.8, 1.6] }
+    }
+}
+
+/// A shape around a point; all shapes of one radius cover about the same area, but for the cross and the tick, which have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(
+    missing_docs,
+    reason = "they are what they are called; a wedge is a triangle on its tip, a tick an upright line"
+)]
+pub enum Shape {
+    Circle,
+    Square,
+    Triangle,
+    Wedge,
+    Diamond,
+    Star,
+    Cross,
+    Tick,
+}
+
+/// How a point looks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Mark {
+    /// By which it is told apart in grey.
+    pub shape: Shape,
+    /// From its middle.
+    pub radius: f64,
+    /// Of its outline.
+    pub color: Color,
+    /// Of its area, 0 to 1.
+    pub opacity: f64,
+    /// Whether its area is white.
+    pub is_hollow: bool,
+}
+
+impl Mark {
+    /// A solid one.
+    pub const fn new(shape: Shape, radius: f64, color: Color) -> Self {
+        Self { shape, radius, color, opacity: 1.0, is_hollow: false }
+    }
+
+    /// The same with a white area.
+    pub const fn hollow(self) -> Self {
+        Self { is_hollow: true, ..self }
+    }
+
+    /// The same that shows what it overlaps.
+    pub const fn faint(self, opacity: f64) -> Self {
+        Self { opacity, ..self }
+    }
+}

@@ -1,0 +1,195 @@
+//! One panel: its plane, its axes with round ticks or names, its layers.
+use plotters::coord::ranged1d::Ranged;
+use plotters::coord::types::RangedCoordf64;
+use plotters::style::text_anchor::HPos;
+use words::typeset;
+
+use super::canvas::{Canvas, SIZE, SMALL, Spot, TextStyle, fitted, points, spot, stroke, units, width};
+use super::layers;
+use super::layout::{Place, depth, widest};
+use crate::chart::{Axis, Panel, Ticks};
+use crate::palette::{INK, LIGHT, WHITE};
+
+/// Length of a tick, in points.
+const TICK: f64 = 2.5;
+
+/// Room between two names, in points.
+const GAP: f64 = 2.5;
+
+/// The plane of a panel: where its values stand on the page.
+pub struct Plane {
+    pub place: Place,
+    x: RangedCoordf64,
+    y: RangedCoordf64,
+}
+
+impl Plane {
+    /// Where a pair of values stands.
+    pub fn at(&self, (x, y): (f64, f64)) -> Spot {
+        let Place { left, right, top, bottom } = self.place;
+        (self.x.map(&x, (units(left), units(right) - 1)), self.y.map(&y, (units(bottom) - 1, units(top))))
+    }
+}
+
+/// Draws a panel.
+pub fn draw(canvas: &mut Canvas<'_>, panel: &Panel, place: Place) {
+    let range = |axis: &Axis| RangedCoordf64::from(axis.low..axis.high);
+    let plane = Plane { place, x: range(&panel.x), y: range(&panel.y) };
+    let Place { left, right, top, bottom } = place;
+    let is_matrix = matches!((&panel.x.ticks, &panel.y.ticks), (Ticks::Names(_), Ticks::Names(_)));
+    if !is_matrix {
+        // light level lines at the ticks of the y axis
+        for (tick, _) in round(&panel.y) {
+            let y = plane.at((0.0, tick)).1;
+            canvas.path(&[(units(left), y), (units(right), y)], stroke(LIGHT, 0.4));
+        }
+    }
+    layers::draw(canvas, &plane, panel);
+    if !is_matrix {
+        line(canvas, [(left, bottom), (right, bottom)]);
+        line(canvas, [(left, top), (left, bottom)]);
+    }
+    x_ticks(canvas, &plane, &panel.x, is_matrix);
+    y_ticks(canvas, &plane, &panel.y);
+    labels(canvas, panel, place);
+}
+
+/// Ticks of an axis at round numbers, with their numbers.
+pub fn round(axis: &Axis) -> Vec<(f64, String)> {
+    let Ticks::Round(step, _) = axis.ticks else { return Vec::new() };
+    let ticks = step.ticks(axis.low.min(axis.high), axis.low.max(axis.high)).into_iter();
+    ticks.map(|tick| (tick, typeset(tick, step.decimals()))).collect()
+}
+
+fn line(canvas: &mut Canvas<'_>, ends: [(f64, f64); 2]) {
+    canvas.path(&ends.map(spot), stroke(INK, 0.6));
+}
+
+fn x_ticks(canvas: &mut Canvas<'_>, plane: &Plane, axis: &Axis, is_matrix: bool) {
+    let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Center };
+    let bottom = plane.place.bottom;
+    let across = |value: f64| points(plane.at((value, 0.0)).0);
+    let is_numbered = matches!(axis.ticks, Ticks::Round(_, true));
+    for (tick, number) in round(axis) {
+        let x = across(tick);
+        line(canvas, [(x, bottom), (x, bottom + TICK)]);
+        if is_numbered {
+            style.write(canvas, &number, (x, bottom + 10.0));
+        }
+    }
+    let Ticks::Names(names) = &axis.ticks else { return };
+    let span = |(place, lines): &(f64, Vec<String>)| {
+        let half = lines.iter().map(|line| width(line, SMALL)).fold(0.0, f64::max) / 2.0;
+        (across(*place) - half, across(*place) + half)
+    };
+    let spans: Vec<_> = names.iter().map(span).collect();
+    let stride = stride(&spans);
+    for (place, (_, lines)) in names.iter().enumerate() {
+        let middle = (spans[place].0 + spans[place].1) / 2.0;
+        if !is_matrix {
+            line(canvas, [(middle, bottom), (middle, bottom + TICK)]);
+        }
+        let is_shown = if is_matrix { place % stride == 0 } else { has_room(&spans, place) };
+        for (index, line) in lines.iter().enumerate().filter(|_| is_shown) {
+            let at = (middle, bottom + 8.5 * (index + 1) as f64);
+            TextStyle { size: SMALL, ..style }.write(canvas, line, at);
+        }
+    }
+    if let Some(gap) = axis.gap {
+        // two strokes across the axis where it leaves something out
+        let x = across(gap);
+        canvas.path(&[(x - 1.2, bottom), (x + 1.2, bottom)].map(spot), stroke(WHITE, 2.0));
+        for x in [x - 1.2, x + 1.2] {
+            line(canvas, [(x - 1.2, bottom + 2.4), (x + 1.2, bottom - 2.4)]);
+        }
+    }
+}
+
+fn y_ticks(canvas: &mut Canvas<'_>, plane: &Plane, axis: &Axis) {
+    let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Right };
+    let left = plane.place.left;
+    let up = |value: f64| points(plane.at((0.0, value)).1);
+    let is_numbered = matches!(axis.ticks, Ticks::Round(_, true));
+    for (tick, number) in round(axis) {
+        let y = up(tick);
+        line(canvas, [(left - TICK, y), (left, y)]);
+        if is_numbered {
+            style.write_centered(canvas, &number, (left - TICK - 1.5, y));
+        }
+    }
+    let Ticks::Names(names) = &axis.ticks else { return };
+    for (place, lines) in names {
+        let (text, size) = fitted(&lines.join(" "), SMALL, 127.0);
+        TextStyle { size, ..style }.write_centered(canvas, &text, (left - 3.0, up(*place)));
+    }
+}
+
+/// The name of the panel and what its axes show.
+fn labels(canvas: &mut Canvas<'_>, panel: &Panel, Place { left, right, top, bottom }: Place) {
+    let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Center };
+    let page = canvas.width;
+    let (text, size) = fitted(&panel.x.label, SIZE, page - 4.0);
+    let half = width(&text, size) / 2.0 + 2.0;
+    let middle = ((left + right) / 2.0).min(page - half).max(half);
+    TextStyle { size, ..style }.write(canvas, &text, (middle, bottom + depth(&panel.x) + 9.0));
+    let beside = left - widest(&panel.y) - 3.0;
+    let (text, size) = fitted(&panel.y.label, SIZE, (bottom - top) + 30.0);
+    TextStyle { size, ..style }.write_upwards(canvas, &text, (beside, (top + bottom) / 2.0));
+    let above = top - 4.0 - layers::above(panel);
+    let (text, size) = fitted(&panel.name, SMALL, page - left);
+    TextStyle { size, color: INK, anchor: HPos::Left }.write(canvas, &text, (left, above));
+}
+
+/// Which names of a matrix are shown, from the first on: every one, or every second, third, ... so that they keep clear of
+/// each other.
+fn stride(spans: &[(f64, f64)]) -> usize {
+    let is_clear = |stride: usize| {
+        let shown: Vec<_> = spans.iter().step_by(stride).collect();
+        shown.windows(2).all(|pair| pair[0].1 + GAP <= pair[1].0)
+    };
+    (1..spans.len()).find(|&stride| is_clear(stride)).unwrap_or(spans.len().max(1))
+}
+
+/// Whether a name is shown: the last one is, and then each from the left that keeps clear of those.
+fn has_room(spans: &[(f64, f64)], index: usize) -> bool {
+    let Some((last, others)) = spans.split_last() else { return false };
+    if index == others.len() {
+        return true;
+    }
+    let mut end = f64::NEG_INFINITY;
+    for (place, (left, right)) in others.iter().enumerate() {
+        let is_shown = *left >= end + GAP && *right + GAP <= last.0;
+        if place == index {
+            return is_shown;
+        }
+        end = if is_shown { *right } else { end };
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Names 10 wide, 8 apart: every second; 40 wide, which reach over five places: every sixth.
+    #[test]
+    fn names_of_a_matrix_are_shown_at_even_distances() {
+        let spans = |width: f64| {
+            (0..12).map(|place| f64::from(place) * 8.0).map(|at| (at, at + width)).collect::<Vec<_>>()
+        };
+        assert_eq!([5.0, 10.0, 40.0].map(|width| stride(&spans(width))), [1, 2, 6]);
+        assert_eq!((stride(&[]), stride(&[(0.0, 9.0)])), (1, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn no_two_names_touch(mut starts in prop::collection::vec(0.0_f64..200.0, 1..30), width in 1.0_f64..40.0) {
+            starts.sort_by(f64::total_cmp);
+            let spans: Vec<_> = starts.iter().map(|start| (*start, start + width)).collect();
+            let shown: Vec<_> = (0..spans.len()).filter(|&index| has_room(&spans, index)).collect();
+            prop_assert!(shown.contains(&(spans.len() - 1)));
+            prop_assert!(shown.windows(2).all(|pair| spans[pair[0]].1 < spans[pair[1]].0), "{:?}", shown);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A page that is drawn on, by plotters' SVG backend, and text whose place does not depend on the viewer.
+//!
+//! Shapes are placed in units of the drawing, text in printer's points. Nothing can fail: the backend writes to a string.
+use std::sync::Once;
+
+use plotters::element::{DashedPathElement, Drawable};
+use plotters::prelude::{
+    DrawingBackend, FontStyle, FontTransform, IntoFont, RGBAColor, RGBColor, SVGBackend, ShapeStyle,
+};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color as _, register_font};
+use words::one_line;
+
+use crate::chart::{Color, Style};
+use crate::palette::WHITE;
+
+/// Units of a drawing in one inch.
+pub const UNITS_PER_INCH: u32 = 600;
+
+/// Roboto Regular of Debian's `fonts-roboto-unhinted` 2:0~20170802-3, Apache License 2.0 (see `assets/`).
+pub const FONT: &[u8] = include_bytes!("../../assets/Roboto-Regular.ttf");
+
+/// Families for viewers of the SVG, first the one that is embedded here.
+const FAMILY: &str = "Roboto, Arial, Helvetica, sans-serif";
+
+/// Size of labels and numbers of axes, in points.
+pub const SIZE: f64 = 7.5;
+
+/// Size of legends and names in a plot, in points.
+pub const SMALL: f64 = 7.0;
+
+/// The backend of plotters writes `font-size = size / 1.24`.
+const PLOTTERS_SIZE: f64 = 1.24;
+
+/// The backend of plotters puts the baseline of text anchored at the top this many em lower.
+const PLOTTERS_TOP: f64 = 0.76;
+
+/// plotters measures with ab_glyph, whose size is the height from ascent to descent: this many em.
+const AB_GLYPH_SIZE: f64 = 1.171_875;
+
+/// Height of a digit above its baseline in Roboto, in em.
+pub const DIGIT: f64 = 0.711;
+
+/// A place in units.
+pub type Spot = (i32, i32);
+
+/// A length in points as units.
+pub fn units(points: f64) -> i32 {
+    (points * f64::from(UNITS_PER_INCH) / 72.0).round() as i32
+}
+
+/// A length in units as points.
+pub fn points(units: i32) -> f64 {
+    f64::from(units) * 72.0 / f64::from(UNITS_PER_INCH)
+}
+
+/// A place in points as one in units.
+pub fn spot((x, y): (f64, f64)) -> Spot {
+    (units(x), units(y))
+}
+
+fn rgb(Color(red, green, blue): Color) -> RGBColor {
+    RGBColor(red, green, blue)
+}
+
+/// What covers an area.
+pub fn paint(color: Color, opacity: f64) -> ShapeStyle {
+    RGBAColor(color.0, color.1, color.2, opacity).filled()
+}
+
+/// A line of this width in points.
+pub fn stroke(color: Color, width: f64) -> ShapeStyle {
+    ShapeStyle::from(rgb(color)).stroke_width(units(width).unsigned_abs())
+}
+
+/// A page.
+pub struct Canvas<'a> {
+    backend: SVGBackend<'a>,
+    /// In points.
+    pub width: f64,
+}
+
+impl<'a> Canvas<'a> {
+    /// A white one of this size in units.
+    pub fn new(svg: &'a mut String, (width, height): (u32, u32)) -> Self {
+        let backend = SVGBackend::with_string(svg, (width, height));
+        let mut canvas = Self { backend, width: points(width as i32) };
+        canvas.rectangle([(0, 0), (width as i32, height as i32)], paint(WHITE, 1.0));
+        canvas
+    }
+
+    /// Ends the drawing.
+    pub fn finish(mut self) {
+        drop(self.backend.present());
+    }
+
+    /// A rectangle between its upper left and its lower right corner, or its outline.
+    pub fn rectangle(&mut self, [from, to]: [Spot; 2], style: ShapeStyle) {
+        drop(self.backend.draw_rect(from, to, &style, style.filled));
+    }
+
+    /// A disc, or its outline.
+    pub fn circle(&mut self, at: Spot, radius: f64, style: ShapeStyle) {
+        drop(self.backend.draw_circle(at, units(radius).unsigned_abs(), &style, style.filled));
+    }
+
+    /// The area within these corners.
+    pub fn polygon(&mut self, corners: &[Spot], style: ShapeStyle) {
+        drop(self.backend.fill_polygon(corners.iter().copied(), &style));
+    }
+
+    /// A line without gaps.
+    pub fn path(&mut self, path: &[Spot], style: ShapeStyle) {
+        drop(self.backend.draw_path(path.iter().copied(), &style));
+    }
+
+    /// A line that looks as given.
+    pub fn line(&mut self, path: &[Spot], style: Style) {
+        let stroke = stroke(style.color, style.width);
+        let [dash, gap] = style.dash.map(units);
+        if dash == 0 {
+            return self.path(path, stroke);
+        }
+        let path = path.iter().copied();
+        drop(DashedPathElement::new(path.clone(), dash, gap, stroke).draw(path, &mut self.backend, (0, 0)));
+    }
+}
+
+/// Width of `text` in points at a `size` in points.
+pub fn width(text: &str, size: f64) -> f64 {
+    static REGISTERED: Once = Once::new();
+    // Can only fail on a file that is no font, which the tests rule out.
+    REGISTERED.call_once(|| drop(register_font(FAMILY, FontStyle::Normal, FONT)));
+    let measured = (FAMILY, 1000.0).into_font().box_size(text).map_or(0, |(width, _)| width);
+    f64::from(measured) / 1000.0 * AB_GLYPH_SIZE * size
+}
+
+/// `text` and a size at which it fits into `room` (in points): smaller type first, then cut off.
+pub fn fitted(text: &str, size: f64, room: f64) -> (String, f64) {
+    let least = size * 0.8;
+    let fitting = (size * room / width(text, size).max(1.0)).min(size);
+    if fitting >= least {
+        return (text.to_owned(), fitting);
+    }
+    let mut shorter = text.to_owned();
+    while !shorter.is_empty() && width(&format!("{shorter}\u{2026}"), least) > room {
+        shorter.pop();
+    }
+    (format!("{}\u{2026}", shorter.trim_end()), least)
+}
+
+/// How a text looks and which of its points is placed.
+#[derive(Clone, Copy)]
+pub struct TextStyle {
+    /// Size in points.
+    pub size: f64,
+    pub color: Color,
+    pub anchor: HPos,
+}
+
+impl TextStyle {
+    /// Writes `text` with its baseline at a place on the page, in points.
+    pub fn write(self, canvas: &mut Canvas<'_>, text: &str, (x, y): (f64, f64)) {
+        self.draw(canvas, text, (x, y - self.size * PLOTTERS_TOP), FontTransform::None);
+    }
+
+    /// Writes `text` with its digits centred vertically.
+    pub fn write_centered(self, canvas: &mut Canvas<'_>, text: &str, (x, y): (f64, f64)) {
+        self.write(canvas, text, (x, y + self.size * DIGIT / 2.0));
+    }
+
+    /// Writes `text` upwards with its baseline at a place.
+    pub fn write_upwards(self, canvas: &mut Canvas<'_>, text: &str, (x, y): (f64, f64)) {
+        self.draw(canvas, text, (x - self.size * PLOTTERS_TOP, y), FontTransform::Rotate270);
+    }
+
+    fn draw(self, canvas: &mut Canvas<'_>, text: &str, at: (f64, f64), turn: FontTransform) {
+        if text.is_empty() {
+            return;
+        }
+        let font = (FAMILY, f64::from(units(self.size)) * PLOTTERS_SIZE).into_font().transform(turn);
+        let style = font.color(&rgb(self.color)).pos(Pos::new(self.anchor, VPos::Top));
+        drop(canvas.backend.draw_text(&one_line(text), &style, spot(at)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_shrink_and_then_lose_their_end() {
+        assert_eq!(fitted("short", 8.0, 100.0), ("short".to_owned(), 8.0));
+        let (text, size) = fitted("just a little too long", 8.0, width("just a little too long", 7.0));
+        assert!((size - 7.0).abs() < 1e-9 && text.ends_with("long"), "{text} at {size}");
+        let (text, size) = fitted(&"long ".repeat(100), 8.0, 50.0);
+        assert!(text.ends_with('\u{2026}') && width(&text, size) <= 50.0, "{text}");
+    }
+
+    /// In Roboto a digit is 1150 of 2048 units wide.
+    #[test]
+    fn widths_are_those_of_the_font_file() {
+        assert!((width("00000", 2048.0) - 5.0 * 1150.0).abs() < 10.0, "{}", width("00000", 2048.0));
+    }
+}

@@ -1,0 +1,191 @@
+//! Round steps (1, 2 or 5 times a power of ten) for axes, bins that start at a score, and logarithmic axes.
+use serde::Serialize;
+
+/// A step whose multiples are the nearest floats to round decimals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Step {
+    mantissa: i64,
+    exponent: i32,
+}
+
+impl Step {
+    /// One.
+    pub const ONE: Self = Self { mantissa: 1, exponent: 0 };
+
+    /// The smallest round step that covers `span` in at most `parts` steps.
+    ///
+    /// A span of 0, or one too small to be told from rounding errors, counts as 1e-9.
+    pub fn covering(span: f64, parts: usize) -> Self {
+        let least = span.max(1e-9) / parts.max(1) as f64;
+        let exponent = least.log10().floor() as i32;
+        let candidates = [(1, exponent), (2, exponent), (5, exponent), (1, exponent + 1), (2, exponent + 1)];
+        let steps = candidates.map(|(mantissa, exponent)| Self { mantissa, exponent });
+        let fits = |step: &Self| step.multiple(1) >= least * (1.0 - 1e-9);
+        steps.into_iter().find(fits).unwrap_or(steps[4])
+    }
+
+    /// As [`Step::covering`], but a whole number.
+    pub fn covering_whole(span: f64, parts: usize) -> Self {
+        let step = Self::covering(span, parts);
+        if step.exponent < 0 { Self::ONE } else { step }
+    }
+
+    /// `index` steps from 0.
+    pub fn multiple(self, index: i64) -> f64 {
+        let units = (index * self.mantissa) as f64;
+        let power = 10_f64.powi(self.exponent.abs());
+        if self.exponent < 0 { units / power } else { units * power }
+    }
+
+    /// Number of the last multiple at or below `value`.
+    pub fn index_below(self, value: f64) -> i64 {
+        let guess = (value / self.multiple(1)).floor() as i64;
+        let candidates = [guess + 1, guess, guess - 1];
+        candidates.into_iter().find(|&index| self.multiple(index) <= value).unwrap_or(guess - 1)
+    }
+
+    /// The multiples from `low` to `high`.
+    pub fn ticks(self, low: f64, high: f64) -> Vec<f64> {
+        let (first, last) = (self.index_below(low), self.index_below(high));
+        (first..=last).map(|index| self.multiple(index)).filter(|&tick| tick >= low).collect()
+    }
+
+    /// Digits after the point that a multiple needs.
+    pub fn decimals(self) -> usize {
+        usize::try_from(-self.exponent).unwrap_or(0)
+    }
+}
+
+/// At most this many bins between the lowest and the highest score or base.
+const MOST_BINS: usize = 24;
+
+/// Equal bins of a round width with an edge at the base, so that no bin holds scores on both sides of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bins {
+    base: f64,
+    /// Of each.
+    pub width: f64,
+}
+
+impl Bins {
+    /// Bins that are wide enough to be seen on an axis of all `scores` and the base.
+    pub fn around(base: f64, scores: impl Iterator<Item = f64>) -> Self {
+        let (low, high) = extent(scores.chain([base]));
+        // Equal scores get one bin of a width that suits their size.
+        let span = (high - low).max(low.abs().max(high.abs()) * 1e-3).max(1e-3);
+        Self { base, width: Step::covering(span, MOST_BINS).multiple(1) }
+    }
+
+    /// The ends of the bin of a score; each bin holds its lower end.
+    pub fn of(self, score: f64) -> (f64, f64) {
+        let index = ((score - self.base) / self.width + 1e-9).floor();
+        (self.base + index * self.width, self.base + (index + 1.0) * self.width)
+    }
+}
+
+/// The least and the greatest of some values; 0 and 1 of none.
+pub fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (f64::min(low, value), f64::max(high, value))
+    });
+    if low <= high { (low, high) } else { (0.0, 1.0) }
+}
+
+/// Room for 0 to the left of all others, as a share of what these cover.
+const ZERO: f64 = 0.12;
+
+/// Where whole numbers stand on a logarithmic axis, which has a place for 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LogAxis {
+    low: f64,
+    high: f64,
+    has_zero: bool,
+}
+
+impl LogAxis {
+    /// An axis for these numbers.
+    pub fn of(numbers: &[usize]) -> Self {
+        let above = numbers.iter().filter(|&&number| number > 0);
+        let (low, high) = extent(above.map(|&number| (number as f64).log10()));
+        Self { low, high, has_zero: numbers.contains(&0) }
+    }
+
+    /// Place of a number: its logarithm, or for 0 one that is left of all others.
+    pub fn place(self, number: usize) -> f64 {
+        if number == 0 { self.low - self.room() } else { (number as f64).log10() }
+    }
+
+    /// From the first number to the last.
+    pub fn extent(self) -> (f64, f64) {
+        (if self.has_zero { self.place(0) } else { self.low }, self.high)
+    }
+
+    /// Where the axis leaves out what is between 0 and the next number, if it has 0.
+    pub fn gap(self) -> Option<f64> {
+        self.has_zero.then(|| self.low - self.room() / 2.0)
+    }
+
+    fn room(self) -> f64 {
+        (ZERO * (self.high - self.low)).max(0.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn multiples_are_the_decimals_that_one_would_type() {
+        let step = Step::covering(1.2, 24);
+        assert_eq!(step, Step { mantissa: 5, exponent: -2 });
+        assert_eq!(step.multiple(721), 36.05); // 721.0 * 0.05 is 36.050000000000004
+        assert_eq!((step.decimals(), step.ticks(36.0, 36.1)), (2, vec![36.0, 36.05, 36.1]));
+        assert_eq!(
+            [10.0, 11.0, 21.0, 51.0].map(|span| Step::covering(span, 10).multiple(1)),
+            [1.0, 2.0, 5.0, 10.0]
+        );
+        assert_eq!(Step::covering_whole(2.0, 5), Step::ONE);
+    }
+
+    #[test]
+    fn equal_factors_are_equal_distances_and_0_stands_beyond_a_gap() {
+        let axis = LogAxis::of(&[1, 10, 100]);
+        assert_eq!(([1, 10, 100].map(|number| axis.place(number)), axis.gap()), ([0.0, 1.0, 2.0], None));
+        // 12 % of two decades before the first number that has a logarithm.
+        let axis = LogAxis::of(&[0, 10, 1000]);
+        assert!((axis.place(0) - 0.76).abs() < 1e-12 && (axis.gap().unwrap() - 0.88).abs() < 1e-12);
+    }
+
+    /// 0.9 / 24 is 0.0375, so bins are 0.05 wide; the base is the end of two of them and in neither of the scores below it.
+    #[test]
+    fn the_base_is_an_edge() {
+        let bins = Bins::around(36.05, [35.5, 36.4].into_iter());
+        let near = |(low, high): (f64, f64), expected: (f64, f64)| {
+            assert!((low - expected.0).abs() < 1e-9 && (high - expected.1).abs() < 1e-9, "{low} {high}");
+        };
+        near(bins.of(36.05), (36.05, 36.10));
+        near(bins.of(36.049), (36.0, 36.05));
+        near(bins.of(36.0), (36.0, 36.05));
+        near(Bins::around(0.0, [0.0; 3].into_iter()).of(0.0), (0.0, 5e-5));
+    }
+
+    proptest! {
+        #[test]
+        fn a_step_covers_its_span_without_waste(span in 1e-6_f64..1e6, parts in 1_usize..30) {
+            let width = Step::covering(span, parts).multiple(1);
+            prop_assert!(width * parts as f64 >= span * 0.999_999);
+            prop_assert!(width * parts as f64 <= span * 2.51, "{width} for {span} in {parts}");
+        }
+
+        #[test]
+        fn every_score_is_inside_its_bin_on_its_side_of_the_base(score in -1e3_f64..1e3, base in -1e3_f64..1e3) {
+            let bins = Bins::around(base, [score].into_iter());
+            let (low, high) = bins.of(score);
+            let slack = 1e-6 * bins.width;
+            prop_assert!(low - slack <= score && score <= high + slack, "{score} in {low}..{high}");
+            prop_assert!(low >= base - slack || high <= base + slack, "{base} in {low}..{high}");
+        }
+    }
+}

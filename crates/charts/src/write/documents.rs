@@ -1,0 +1,135 @@
+//! Tables and captions as Markdown (the pipe tables of GitHub and pandoc) and LaTeX (which needs `booktabs` and `graphicx`), and
+//! pages of them, by templates. What a template prints shows as itself, whatever it holds.
+use std::sync::LazyLock;
+
+use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, Value, context};
+use words::one_line;
+
+use crate::chart::{Chart, TEXT};
+use crate::table::{Row, Table, is_numeric};
+
+static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(templates);
+
+/// The templates of tables and captions, to which a page can be added: `rows.md` prints the rows of [`of_rows`] below the names of
+/// their columns, with remarks below them. What a template prints is escaped for LaTeX or Markdown, as the end of its name says.
+///
+/// # Panics
+/// Never: the templates are part of the program, which is tested.
+pub fn templates() -> Environment<'static> {
+    let mut templates = Environment::new();
+    templates.set_undefined_behavior(UndefinedBehavior::Strict);
+    templates.set_keep_trailing_newline(true);
+    templates.set_auto_escape_callback(|name| {
+        AutoEscape::Custom(if is_latex(name) { "latex" } else { "markdown" })
+    });
+    templates.set_formatter(|out, state, value| {
+        let text = value.to_string();
+        let escape = if is_latex(state.name()) { latex } else { markdown };
+        Ok(out.write_str(&if value.is_safe() { text } else { escape(&text) })?)
+    });
+    templates.add_filter("capitalised", |text: String| capitalised(&text));
+    templates.add_filter("key", |text: String| {
+        // for `\label`, which may not hold special characters
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>()
+    });
+    templates.add_filter("alternative", |text: String| {
+        Value::from_safe_string(markdown(&text).replace(']', "\\]"))
+    });
+    templates.add_filter("signs", |text: String| {
+        // before the escapes, which hold hyphens themselves
+        Value::from_safe_string(latex(&text.replace('-', "\u{2212}")).replace('+', "$+$"))
+    });
+    templates.add_function("rule", |is_numeric: bool| if is_numeric { "--:" } else { "---" });
+    for (name, source) in [
+        ("caption.md", include_str!("templates/caption.md")),
+        ("caption.tex", include_str!("templates/caption.tex")),
+        ("grid.md", include_str!("templates/grid.md")),
+        ("rows.md", include_str!("templates/rows.md")),
+        ("table.md", include_str!("templates/table.md")),
+        ("table.tex", include_str!("templates/table.tex")),
+    ] {
+        templates.add_template(name, source).expect("templates are part of the program, which is tested");
+    }
+    templates
+}
+
+fn is_latex(name: &str) -> bool {
+    name.ends_with(".tex")
+}
+
+/// A document by the template of this name.
+pub(super) fn render(template: &str, values: Value) -> Result<String, Error> {
+    TEMPLATES.get_template(template)?.render(values)
+}
+
+/// What templates need of a table.
+pub(super) fn of_table(table: &Table) -> Value {
+    let table = &table.visible();
+    let [rows, columns] = table.headings;
+    let corner =
+        if columns.is_empty() { rows.to_owned() } else { format!("{rows} / {}", columns.to_lowercase()) };
+    context! { corner, ..context! { ..of_rows(&table.rows, table.columns.len()), ..Value::from_serialize(table) } }
+}
+
+/// What templates need of rows: which of their columns, and whether their labels, are numbers.
+pub fn of_rows(rows: &[Row], columns: usize) -> Value {
+    let numeric: Vec<bool> = (0..columns).map(|column| is_numeric(rows, column)).collect();
+    let has_numbers = rows.iter().all(|row| row.label.starts_with(|c: char| c.is_ascii_digit()));
+    context! { numeric, has_numbers, rows }
+}
+
+/// What templates need of a figure and the name of its files.
+pub(super) fn of_figure(chart: &Chart, stem: &str) -> Value {
+    let shown = |text: &String| capitalised(&one_line(text));
+    context! {
+        name => chart.name,
+        label => chart.label,
+        title => shown(&chart.title),
+        notes => chart.notes.iter().map(shown).collect::<Vec<_>>(),
+        width => chart.width,
+        float => if chart.width < TEXT { "figure" } else { "figure*" },
+        stem,
+    }
+}
+
+/// A sentence with its first letter capitalised.
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// `text` such that Markdown shows it as it is, HTML included.
+fn markdown(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            _ if r"\|*_`<[$".contains(character) => escaped.extend(['\\', character]),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// `text` such that LaTeX prints it as it is.
+fn latex(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in text.chars() {
+        match character {
+            '\\' => escaped.push_str(r"\textbackslash{}"),
+            '~' => escaped.push_str(r"\textasciitilde{}"),
+            '^' => escaped.push_str(r"\textasciicircum{}"),
+            '\u{2212}' => escaped.push_str("$-$"),
+            '\u{3bb}' => escaped.push_str(r"$\lambda$"),
+            '\u{3c1}' => escaped.push_str(r"$\rho$"),
+            '\u{3c4}' => escaped.push_str(r"$\tau$"),
+            '<' | '>' | '|' => escaped.push_str(&format!("${character}$")),
+            '\u{2265}' => escaped.push_str(r"$\geq$"),
+            '\u{b1}' => escaped.push_str(r"$\pm$"),
+            '\u{2013}' => escaped.push_str("--"),
+            '{' | '}' | '$' | '&' | '#' | '_' | '%' => escaped.extend(['\\', character]),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}

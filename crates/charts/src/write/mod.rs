@@ -1,0 +1,173 @@
+//! Writers: tables for a terminal, as Markdown and as LaTeX; charts as SVG and PNG with a caption in Markdown and LaTeX; films as GIF.
+pub mod documents;
+mod raster;
+mod terminal;
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use documents::{of_figure, of_table, render};
+
+use crate::chart::Chart;
+use crate::paint;
+use crate::sentences::Sentences;
+use crate::table::Table;
+
+/// A file format for figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Vector graphics, with text that can be selected and edited
+    Svg,
+    /// Pixels, 450 to the inch; a film as GIF beside it
+    Png,
+}
+
+/// What belongs together under one name: a chart with its caption, tables, or both.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sheet {
+    /// Name of its files, which captions print as it is: letters, digits, `-`, `_` and `.` alone.
+    pub stem: String,
+    /// The figure.
+    pub chart: Option<Chart>,
+    /// The frames of a film beside the chart, all of one size.
+    pub frames: Vec<Chart>,
+    /// From top to bottom.
+    pub tables: Vec<Table>,
+    /// Whether a command prints its tables; not, if they are part of another sheet.
+    pub is_printed: bool,
+}
+
+impl Sheet {
+    /// Of what stands under a name, whose characters are replaced where file names and captions cannot hold them. Of nothing:
+    /// what an earlier run drew is removed.
+    pub fn new(name: &str, chart: impl Into<Option<Chart>>, tables: impl IntoIterator<Item = Table>) -> Self {
+        let (chart, tables) = (chart.into(), tables.into_iter().collect());
+        Self { stem: plain(name), chart, frames: Vec::new(), tables, is_printed: true }
+    }
+
+    /// With more sentences below each part.
+    pub fn remark(mut self, sentences: impl Sentences) -> Self {
+        let sentences = sentences.all();
+        self.chart.iter_mut().for_each(|chart| chart.notes.extend(sentences.clone()));
+        self.tables.iter_mut().for_each(|table| table.remarks.extend(sentences.clone()));
+        self
+    }
+
+    /// Everything in words, as `md` or `tex`: the caption of the figure, then the tables.
+    pub fn document(&self, extension: &str) -> Result<String> {
+        let caption = self.chart.iter().map(|chart| ("caption", of_figure(chart, &self.stem)));
+        let parts = caption.chain(self.tables.iter().map(|table| ("table", of_table(table))));
+        let parts: Vec<_> = parts
+            .map(|(name, values)| render(&format!("{name}.{extension}"), values))
+            .collect::<Result<_, _>>()?;
+        Ok(parts.join("\n"))
+    }
+
+    /// The tables for a terminal.
+    pub fn terminal(&self) -> String {
+        self.tables.iter().map(terminal::render).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Writes all files into a folder, which is made if needed, and returns their paths.
+    pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>> {
+        if self.chart.is_none() && self.tables.is_empty() {
+            return self.remove(folder).map(|()| Vec::new());
+        }
+        let file =
+            |extension: &str, bytes: &[u8]| write_file(folder, &format!("{}.{extension}", self.stem), bytes);
+        let document = |extension| file(extension, self.document(extension)?.as_bytes());
+        let mut paths = vec![document("md")?, document("tex")?];
+        let Some(chart) = &self.chart else { return Ok(paths) };
+        let svg = paint::svg(chart);
+        for format in formats {
+            paths.push(match format {
+                Format::Svg => file("svg", svg.as_bytes())?,
+                Format::Png => file("png", &raster::png(&svg)?)?,
+            });
+        }
+        if !self.frames.is_empty() && formats.contains(&Format::Png) {
+            let frames: Vec<_> = self.frames.iter().map(paint::svg).collect();
+            paths.push(file("gif", &raster::gif(&frames)?)?);
+        }
+        Ok(paths)
+    }
+
+    fn remove(&self, folder: &Path) -> Result<()> {
+        ["md", "tex", "svg", "png", "gif"].into_iter().try_for_each(|extension| {
+            let path = folder.join(format!("{}.{extension}", self.stem));
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    Err(error).with_context(|| format!("cannot remove `{}`", path.display()))
+                }
+                _ => Ok(()),
+            }
+        })
+    }
+}
+
+/// A name without what ends a link of Markdown or that `\includegraphics` cannot hold: other characters as their numbers.
+fn plain(stem: &str) -> String {
+    let kept = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    stem.chars().map(|c| if kept(c) { c.to_string() } else { format!("-{:x}-", u32::from(c)) }).collect()
+}
+
+/// Writes a file into a folder that is made if needed, and returns its path.
+pub fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+    let path = folder.join(name);
+    fs::create_dir_all(folder).with_context(|| format!("cannot write `{}`", folder.display()))?;
+    fs::write(&path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use words::one_line;
+
+    use super::*;
+    use crate::chart::Entry;
+    use crate::table::Row;
+
+    #[test]
+    fn names_of_files_need_no_escape_in_captions() {
+        assert_eq!(plain("figure3-first_500.v2"), "figure3-first_500.v2");
+        assert_eq!(plain("table1-a) b%\u{e9}"), "table1-a-29--20-b-25--e9-");
+    }
+
+    #[test]
+    fn texts_show_as_themselves_in_every_form() {
+        let evil = "<b>&amp; 5 % of a_b {x} $y$ [z](u) \u{1b}[2J\nnext";
+        let table = Table {
+            title: evil.to_owned(),
+            columns: vec![evil.to_owned()],
+            column_groups: vec![(evil.to_owned(), 1)],
+            rows: vec![Row::new(evil, [evil])],
+            ..Table::default()
+        };
+        let table = table.mark(evil.to_owned()).note(evil).remark(evil);
+        let chart = Chart::new("", "", evil).entries([Entry::text("<&>\u{1b}")]).note(evil);
+        let rows = render("rows.md", of_table(&table)).unwrap();
+        let sheet = Sheet {
+            frames: Vec::new(),
+            chart: Some(chart),
+            stem: "x".to_owned(),
+            tables: vec![table],
+            is_printed: true,
+        };
+        let svg = paint::svg(sheet.chart.as_ref().unwrap());
+        assert!(
+            svg.contains("<title>. &lt;b&gt;&amp;amp; 5 %") && svg.contains("&lt;&amp;&gt;\\u{1b}"),
+            "{svg}"
+        );
+        let [markdown, latex] = ["md", "tex"].map(|extension| sheet.document(extension).unwrap());
+        let escaped = r"\<b>&amp;amp; 5 % of a\_b {x} \$y\$ \[z](u) \\u{1b}\[2J next";
+        assert_eq!(markdown.matches(escaped).count(), 10, "{markdown}");
+        assert_eq!(rows.matches(escaped).count(), 5, "{rows}");
+        let escaped = r"$<$b$>$\&amp; 5 \% of a\_b \{x\} \$y\$ [z](u) \textbackslash{}u\{1b\}[2J next";
+        assert_eq!(latex.matches(escaped).count(), 9, "{latex}");
+        // a comment shows nothing, so it need not be escaped, but it must end with its line
+        assert!(latex.contains(&format!("% {}\n", one_line(evil))), "{latex}");
+        assert!([markdown, rows, latex, sheet.terminal(), svg].iter().all(|text| !text.contains('\u{1b}')));
+    }
+}

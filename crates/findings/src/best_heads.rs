@@ -1,0 +1,160 @@
+//! The best head of each layer when all others of that layer are masked (Michel et al. 2019, Section 3.3, Appendix A).
+use std::collections::BTreeMap;
+use std::fmt;
+
+use anyhow::{Result, bail};
+use records::{AblationRow, Attention, Row, TestedRow};
+use words::count;
+
+use crate::error::no_results;
+use crate::judge::{Judge, Which};
+use crate::paper::{Masked, Paper};
+use crate::source::{ResultFile, Source, experiment};
+use crate::sweep::Sweep;
+
+/// What the files with heads chosen on another split start with; the split follows.
+const SELECTED: &str = "ablate-all-but-one-selected-on-";
+
+/// Layers reduced to their best head: one row for each head that was the only one of its layer.
+#[derive(Debug, Clone)]
+pub struct BestHeads {
+    /// Its rows and their file.
+    pub sweep: Sweep,
+    /// The split on which the best heads were chosen; absent if that is the reported one.
+    pub selected_on: Option<String>,
+}
+
+impl BestHeads {
+    /// Reads a file of `ablate-all-but-one`; of heads that were chosen on another split there is one in each layer.
+    pub fn read(file: ResultFile) -> Result<Self> {
+        let selected_on = selected_on(&file);
+        // A signature knows where the split ends in the name.
+        let standard = selected_on.as_ref().map(|split| format!("{SELECTED}{split}"));
+        let file = match standard.filter(|standard| file.is_named(standard)) {
+            Some(standard) => file.with_standard(&standard),
+            None => file,
+        };
+        let best = Self { sweep: Sweep::read(file)?, selected_on };
+        let mut layers = BTreeMap::new();
+        for row in best.sweep.rows.iter().filter(|_| best.selected_on.is_some()) {
+            if let Some(first) = layers.insert((row.attention, row.layer), row.name()) {
+                let (path, second) = (best.sweep.file.path.display(), row.name());
+                bail!(
+                    "`{path}` has {first} and {second}: it must have one head of each layer, the chosen one"
+                );
+            }
+        }
+        Ok(best)
+    }
+
+    /// The files with heads that were chosen on the split that is reported, or on another; there may be none.
+    pub fn files(source: &Source, is_other_split: bool) -> Result<Vec<ResultFile>> {
+        let mut files = source.all(experiment::BEST_HEADS)?;
+        files.retain(|file| selected_on(file).is_some() == is_other_split);
+        Ok(files)
+    }
+
+    /// Of those that were chosen on another split the ones over most segments; or the one file that was named.
+    pub fn largest_files(source: &Source) -> Result<Vec<ResultFile>> {
+        let Source::Subject { subject, results, .. } = source else {
+            return Ok(vec![source.one(experiment::BEST_HEADS)?]);
+        };
+        let files = Self::files(source, true)?;
+        if files.is_empty() {
+            let path = results.join(subject).join(format!("{SELECTED}<split>.csv"));
+            return Err(no_results(&path, "ablate-all-but-one --select-on <split>", subject));
+        }
+        Ok(ResultFile::largest(&files, selected_on))
+    }
+
+    /// The best head of each layer: the one with the best score and, among equals, the smallest number.
+    pub fn of(&self, attention: Attention) -> BTreeMap<usize, &AblationRow> {
+        let mut best: BTreeMap<usize, &AblationRow> = BTreeMap::new();
+        for row in self.sweep.family(attention) {
+            let there = best.entry(row.layer).or_insert(row);
+            let is_better = row.direction().is_better(row.score, there.score);
+            if is_better || row.score == there.score && row.head < there.head {
+                *there = row;
+            }
+        }
+        best
+    }
+
+    /// Sentences on heads that are not there, without which a layer may lack its best one.
+    pub fn missing_heads(&self) -> Vec<String> {
+        if self.selected_on.is_some() { Vec::new() } else { self.sweep.missing_heads() }
+    }
+
+    /// Name of the table in the paper, and of its files; of language models, that of the table whose layout it has.
+    pub fn stem(&self) -> &'static str {
+        let same = ["table2", "table3", "table2-self"];
+        self.sweep.stem(if self.selected_on.is_some() { ["table5", "table6", "table5-self"] } else { same })
+    }
+
+    /// What a table is called, and model, test set and unit of the published one.
+    pub fn paper_table(&self) -> [&'static str; 2] {
+        match self.stem() {
+            "table2" => ["Table 2", "WMT model on newstest2013, BLEU, marked at p < 0.01"],
+            "table3" => {
+                ["Table 3", "BERT on MNLI matched, percentage points of accuracy, marked at p < 0.01"]
+            }
+            "table5" => {
+                ["Table 5", "WMT model on newstest2014, chosen on newstest2013, BLEU, marked at p < 0.01"]
+            }
+            "table6" => [
+                "Table 6",
+                "BERT on MNLI matched, chosen on 5,000 training examples, percentage points of accuracy, marked at p < 0.01",
+            ],
+            _ => ["Best head of each layer", ""],
+        }
+    }
+
+    /// The published cells of the same table; none where other metrics or tasks would make them misleading.
+    pub fn published<'a>(&self, paper: &'a Paper) -> &'a [Masked] {
+        let beside = self.sweep.beside(&self.sweep.attentions());
+        let is_comparable = beside.is_some_and(|beside| beside.of_both((), ()).is_some());
+        if is_comparable { paper.masked(self.stem()) } else { &[] }
+    }
+}
+
+/// The split on which heads were chosen, as the signature or else the name says; absent if that is the reported one.
+fn selected_on(file: &ResultFile) -> Option<String> {
+    let stem = file.path.file_stem().unwrap_or_default().to_string_lossy();
+    Some(file.text("select_on").or(stem.strip_prefix(SELECTED))?.to_owned())
+}
+
+/// How many layers one head is enough for, of those that could tell: `3 of 6 layers`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layers {
+    /// Layers with one head that is enough.
+    pub enough: usize,
+    /// Layers that could tell.
+    pub tested: usize,
+}
+
+impl Layers {
+    /// Whether one head is enough for each of some layers, where that could be told; absent where nothing could tell.
+    fn of(is_enough: impl Iterator<Item = bool>) -> Option<Self> {
+        let each: Vec<bool> = is_enough.collect();
+        let enough = each.iter().filter(|&&is_enough| is_enough).count();
+        (!each.is_empty()).then_some(Self { enough, tested: each.len() })
+    }
+
+    /// By one rule.
+    pub fn ours(best: &BTreeMap<usize, &AblationRow>, judge: Judge, which: Which) -> Option<Self> {
+        let tested = best.values().filter(|row| judge.can_tell(which, **row));
+        Self::of(tested.map(|row| judge.accepts(which, *row)))
+    }
+
+    /// Of the published layers of one attention type, by the paper's rule.
+    pub fn published(cells: &[Masked], attention: Attention) -> Option<Self> {
+        let all = cells.iter().filter(|cell| cell.attention == attention);
+        Self::of(all.map(|cell| !cell.significant || cell.delta >= 0.0))
+    }
+}
+
+impl fmt::Display for Layers {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} of {}", self.enough, count(self.tested, "layer"))
+    }
+}

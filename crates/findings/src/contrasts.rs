@@ -1,0 +1,163 @@
+//! Ways to choose heads beside each other. The rows of `train-gates` compare each model with the one before it was trained on;
+//! here two models that were trained on are compared, segment by segment.
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Error, Result};
+use records::{GateRow, Method, Row as _, Testing};
+use stats::Segments;
+use stats::adjust::holm;
+use stats::family::{self, Comparison, test_family};
+
+use crate::error::Fault;
+use crate::gates::Gates;
+use crate::segments::stored;
+
+/// Two methods: the score of the first less that of the second, with as many heads, unless the second has all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contrast {
+    /// The first.
+    pub of: Method,
+    /// The second.
+    pub less: Method,
+}
+
+impl Contrast {
+    /// What the choice of the gates is worth, what it costs to train them, and both together.
+    pub const ALL: [Self; 7] = [
+        Self { of: Method::Chosen, less: Method::Importance },
+        Self { of: Method::Chosen, less: Method::Random },
+        Self { of: Method::Importance, less: Method::Random },
+        Self { of: Method::Gates, less: Method::Chosen },
+        Self { of: Method::Gates, less: Method::Importance },
+        Self { of: Method::Gates, less: Method::Scratch },
+        Self { of: Method::Gates, less: Method::Ungated },
+    ];
+}
+
+/// All contrasts of a file, at each number of heads that gates leave.
+#[derive(Debug)]
+pub struct Contrasts {
+    /// The file.
+    pub gates: Gates,
+    /// The rows of the gates.
+    pub leaders: Vec<GateRow>,
+    /// Those that were measured at some number of heads: what was measured with as many as each leader has. P-values of a
+    /// contrast are adjusted by Holm (1979) for all numbers of heads.
+    pub measured: Vec<(Contrast, Vec<Option<Comparison>>)>,
+}
+
+impl Contrasts {
+    /// Tests what is stored of the segments beside a file of `train-gates`.
+    pub fn read(gates: Gates) -> Result<Self> {
+        let path = gates.file.path.display().to_string();
+        let none = || -> Error {
+            Fault::NoResults(format!("`{path}` has no statistics of its segments beside it")).into()
+        };
+        let Testing { resamples, seed, .. } = gates.file.testing().ok_or_else(none)?;
+        let (_, segments) = stored(&gates, none)?;
+        let segments = gates.rows.iter().map(GateRow::name).zip(segments).collect();
+        Self::of(gates, &segments, family::Testing { resamples, seed })
+            .with_context(|| format!("the segments of `{path}` cannot be compared"))
+    }
+
+    /// `segments`: of each row, by its name.
+    fn of(gates: Gates, segments: &BTreeMap<String, Segments>, testing: family::Testing) -> Result<Self> {
+        let sparser = gates.scopes().into_iter().flat_map(|scope| gates.sparser(scope));
+        let leaders: Vec<GateRow> = sparser.cloned().collect();
+        let segments_of = |leader: &GateRow, method: Method| {
+            let row = match method {
+                Method::Gates => Some(leader),
+                Method::Ungated => gates.of(leader.attention, method).first().copied(),
+                _ => gates.beside_with(leader, method),
+            };
+            segments.get(&row?.name())
+        };
+        let mut measured = Vec::new();
+        for contrast in Contrast::ALL {
+            let mut found: Vec<Option<Comparison>> = Vec::new();
+            for leader in &leaders {
+                let both = segments_of(leader, contrast.less).zip(segments_of(leader, contrast.of));
+                let tested =
+                    both.map(|(base, variant)| test_family(base, &[variant], testing)).transpose()?;
+                found.push(tested.and_then(|mut tested| tested.pop()));
+            }
+            let mut tested: Vec<&mut Comparison> = found.iter_mut().flatten().collect();
+            let p_values: Vec<f64> = tested.iter().map(|found| found.p_value.unwrap_or(f64::NAN)).collect();
+            for (found, adjusted) in tested.iter_mut().zip(holm(&p_values)) {
+                found.p_adjusted = found.p_value.and(Some(adjusted));
+            }
+            if !tested.is_empty() {
+                measured.push((contrast, found));
+            }
+        }
+        Ok(Self { gates, leaders, measured })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+    use crate::tiny_results;
+    use stats::classification::{ClassificationMetric, Outcome};
+
+    fn outcomes(right: [usize; 4]) -> Segments {
+        let outcomes = right.map(|predicted| Outcome { gold: 1, predicted }).to_vec();
+        Segments::Classes(outcomes, ClassificationMetric::Accuracy)
+    }
+
+    /// Two numbers of heads. With 2 of 6 the gates have two of four segments right that all other models have wrong: p = 1/2 -
+    /// 1/π by the t-test, as in `significance`, which Holm doubles where the gates are beside them with both numbers.
+    #[test]
+    fn models_with_as_many_heads_are_compared_and_adjusted_together() {
+        let source = Source::subject(&tiny_results(), "tiny-translation");
+        let mut gates = Gates::read(source.one("train-gates").unwrap()).unwrap();
+        let row = |method, kept: usize, seed: Option<u64>, score| GateRow {
+            method,
+            method_seed: seed,
+            kept,
+            lambda: None,
+            target: (method != Method::Ungated).then_some(kept),
+            score,
+            ..gates.rows[0].clone()
+        };
+        let rows = vec![
+            row(Method::Gates, 4, None, 0.0),
+            row(Method::Gates, 2, None, 50.0),
+            row(Method::Importance, 2, None, 0.0),
+            row(Method::Random, 2, Some(1), 100.0),
+            row(Method::Random, 2, Some(2), 0.0),
+            row(Method::Random, 2, Some(3), 0.0),
+            row(Method::Ungated, 6, None, 0.0),
+        ];
+        gates.rows = rows;
+        let of = |row: &GateRow| match (row.method, row.kept, row.method_seed) {
+            (Method::Gates, 2, _) => outcomes([1, 1, 0, 0]),
+            (Method::Random, _, Some(1)) => outcomes([1; 4]),
+            _ => outcomes([0; 4]),
+        };
+        let segments = gates.rows.iter().map(|row| (row.name(), of(row))).collect();
+        let testing = family::Testing { resamples: 9, seed: 1 };
+        let Contrasts { leaders, measured, .. } = Contrasts::of(gates, &segments, testing).unwrap();
+        let of = |contrast: &Contrast| (contrast.of, contrast.less);
+        let expected = [
+            (Method::Importance, Method::Random),
+            (Method::Gates, Method::Importance),
+            (Method::Gates, Method::Ungated),
+        ];
+        assert_eq!(measured.iter().map(|(contrast, _)| of(contrast)).collect::<Vec<_>>(), expected);
+        let deltas = |place: usize| {
+            let delta = |(_, found): &(_, Vec<Option<Comparison>>)| found[place].map(|found| found.delta);
+            (leaders[place].kept, measured.iter().map(delta).collect::<Vec<_>>())
+        };
+        // of three random draws that of the median score counts
+        assert_eq!(deltas(0), (4, vec![None, None, Some(0.0)]));
+        assert_eq!(deltas(1), (2, vec![Some(0.0), Some(50.0), Some(50.0)]));
+        let p = 0.5 - std::f64::consts::FRAC_1_PI;
+        for (contrast, adjusted) in [(1, p), (2, 2.0 * p)] {
+            let found = measured[contrast].1[1].unwrap();
+            assert!((found.p_value.unwrap() - p).abs() < 1e-12);
+            assert!((found.p_adjusted.unwrap() - adjusted).abs() < 1e-12, "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Models that were trained on without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, Result};
+use records::{Attention, GateFilmRow, GateRow, Head, Method, Scope};
+
+use crate::results::{Results, each_type, percent};
+use crate::same::{same_model, weights_entry};
+use crate::source::{ResultFile, experiment};
+
+/// What closing heads and training on does to the score of a subject; the base is the model before it was trained on.
+pub type Gates = Results<GateRow>;
+
+/// Share of the heads with gates that stay, in percent.
+pub fn share(row: &GateRow) -> f64 {
+    percent(row.kept, row.heads)
+}
+
+/// Heads that stay.
+pub fn kept(row: &GateRow) -> Vec<Head> {
+    Head::list(&row.kept_heads).unwrap_or_default()
+}
+
+/// Heads that stay, by attention type and layer.
+pub fn by_layer(row: &GateRow) -> BTreeMap<(Attention, usize), usize> {
+    let mut layers = BTreeMap::new();
+    for head in kept(row) {
+        *layers.entry((head.attention, head.layer)).or_default() += 1;
+    }
+    layers
+}
+
+impl Gates {
+    /// Sets of heads that have gates.
+    pub fn scopes(&self) -> Vec<Scope> {
+        let scopes: BTreeSet<Scope> = self.rows.iter().map(|row| row.attention).collect();
+        scopes.into_iter().collect()
+    }
+
+    /// Whether a method made any of the models.
+    pub fn has(&self, method: Method) -> bool {
+        self.rows.iter().any(|row| row.method == method)
+    }
+
+    /// The rows of a method, those with most heads first; of a random one those of each seed in turn.
+    pub fn of(&self, scope: Scope, method: Method) -> Vec<&GateRow> {
+        let is_own = |row: &&GateRow| row.attention == scope && row.method == method;
+        let mut rows: Vec<&GateRow> = self.rows.iter().filter(is_own).collect();
+        rows.sort_by_key(|row| (row.method_seed, std::cmp::Reverse(row.kept)));
+        rows
+    }
+
+    /// The models that gates made of a set of heads, those with most heads first, one for each number of heads.
+    pub fn sparser(&self, scope: Scope) -> Vec<&GateRow> {
+        let mut rows = self.of(scope, Method::Gates);
+        rows.dedup_by_key(|row| row.kept);
+        rows
+    }
+
+    /// The model of another method to compare with one that gates made: it has as many heads. Where the method takes its heads
+    /// from gates, it is the one that took them from this very model. Of several random ones it is that of the median score.
+    pub fn beside_with(&self, row: &GateRow, method: Method) -> Option<&GateRow> {
+        let is_of = |other: &GateRow| {
+            !method.hangs_on_gates() || (other.lambda, other.target) == (row.lambda, row.target)
+        };
+        let mut found = self.of(row.attention, method);
+        found.retain(|other| other.kept == row.kept && is_of(other));
+        found.sort_by(|one, other| one.score.total_cmp(&other.score));
+        found.get(found.len().saturating_sub(1) / 2).copied()
+    }
+
+    /// What was trained, for captions: which weights, for how long.
+    pub fn recipe(&self) -> Option<String> {
+        let part = match self.file.text("train")? {
+            "encoder" => "the encoder is trained on, the decoder is frozen",
+            _ => "all weights are trained on",
+        };
+        let epochs =
+            self.file.number("epochs").map(|epochs| format!(", for {epochs} epochs, each model once"));
+        Some(part.to_owned() + &epochs.unwrap_or_default())
+    }
+}
+
+/// Where the gates of one model stood before the first epoch and after each, up to the one that counts.
+#[derive(Debug)]
+pub struct Film {
+    /// Where it was read.
+    pub file: ResultFile,
+    /// The row of `train-gates`: `heads-24` or `lambda-0.01`.
+    pub point: String,
+    /// The gates of each epoch, from 0 on.
+    pub epochs: Vec<Vec<GateFilmRow>>,
+}
+
+impl Film {
+    /// Reads a file of `gate-film`: of its models the one whose gates are closed most in the end. Where `train-gates` is beside it,
+    /// the end is the epoch that counts there.
+    ///
+    /// # Errors
+    /// If `train-gates` cannot be read, or is of other weights.
+    pub fn read(mut file: ResultFile) -> Result<Self> {
+        let mut films: BTreeMap<(Scope, String), BTreeMap<usize, Vec<GateFilmRow>>> = BTreeMap::new();
+        for row in file.rows::<GateFilmRow>()? {
+            films.entry((row.gates, row.point.clone())).or_default().entry(row.epoch).or_default().push(row);
+        }
+        for row in models(&file)? {
+            if let Some(epochs) = films.get_mut(&(row.attention, row.point())) {
+                epochs.retain(|&epoch, _| epoch <= row.epoch);
+            }
+        }
+        let open = |epochs: &BTreeMap<usize, Vec<GateFilmRow>>| {
+            epochs.values().last().into_iter().flatten().map(|row| row.p_open).sum::<f64>()
+        };
+        let most = films.into_iter().min_by(|(_, one), (_, other)| open(one).total_cmp(&open(other)));
+        let ((_, point), epochs) = most.with_context(|| format!("`{}` has no rows", file.path.display()))?;
+        Ok(Self { file, point, epochs: epochs.into_values().collect() })
+    }
+
+    /// Attention types that have gates.
+    pub fn attentions(&self) -> Vec<Attention> {
+        each_type(self.epochs.iter().flatten().map(|row| row.attention))
+    }
+
+    /// How many gates are expected to be open after each epoch.
+    pub fn expected_open(&self, epoch: usize) -> f64 {
+        self.epochs[epoch].iter().map(|row| row.p_open).sum()
+    }
+}
+
+/// The models whose gates a film shows, from the results beside it; none if these are missing.
+fn models(film: &ResultFile) -> Result<Vec<GateRow>> {
+    let beside = same_model(film, experiment::GATES, experiment::GATES, &[weights_entry])?;
+    let mut rows = beside.map_or(Ok(Vec::new()), |file| Gates::read(file).map(|gates| gates.rows))?;
+    rows.retain(|row| row.method == Method::Gates);
+    Ok(rows)
+}

@@ -1,0 +1,52 @@
+//! Which heads matter for which segments: a sweep by group of segments, which its signature names.
+use anyhow::{Result, bail};
+use records::{AblationRow, Head};
+use significance::{Group, groups};
+use stats::Segments;
+use stats::classification::{ClassificationMetric, Outcome};
+
+use crate::error::alone;
+use crate::segments::stored;
+use crate::sweep::Sweep;
+
+/// What masking one head at a time does to each group of segments.
+#[derive(Debug, Clone)]
+pub struct Groups {
+    /// Of all segments.
+    pub sweep: Sweep,
+    /// Those that were masked, in the order of the columns of each group.
+    pub heads: Vec<Head>,
+    /// In the order of the split.
+    pub groups: Vec<Group>,
+}
+
+impl Groups {
+    /// Reads what is stored of the segments of a sweep; its signature names the groups.
+    pub fn read(sweep: Sweep) -> Result<Self> {
+        let path = &sweep.file.path;
+        let fault =
+            "has no groups of choices: its signature must name them, and `ablate-one` store its segments";
+        let none = || alone(path, fault);
+        let named = sweep.file.groups().ok_or_else(none)?;
+        let choices = |segments| match segments {
+            Segments::Classes(outcomes, ClassificationMetric::Accuracy) => Ok(outcomes),
+            _ => Err(none()),
+        };
+        let (base, masked) = stored(&sweep, none)?;
+        let base = choices(base)?;
+        let of_head = |(row, segments): (&AblationRow, _)| Ok((row.head_id(), choices(segments)?));
+        let mut heads: Vec<(Head, Vec<Outcome>)> =
+            sweep.rows.iter().zip(masked).map(of_head).collect::<Result<_>>()?;
+        heads.sort_by_key(|(head, _)| *head);
+        let (heads, outcomes): (Vec<_>, Vec<_>) = heads.into_iter().unzip();
+        let Some(groups) = groups(&named, &base, &outcomes) else {
+            let sum = named.iter().map(|(_, segments)| *segments).fold(0, usize::saturating_add);
+            bail!(
+                "the groups of `{}` have {sum} segments, but the model was scored on {}, or on others without a head",
+                path.display(),
+                base.len()
+            );
+        };
+        Ok(Self { sweep, heads, groups })
+    }
+}

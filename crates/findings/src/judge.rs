@@ -1,0 +1,251 @@
+//! Which heads matter and which can go: what counts as significant, and the two rules.
+use records::{AblationRow, Rule, TestedRow};
+use stats::bootstrap::smallest_p_value;
+use words::{count, short};
+
+use crate::metric::Metric;
+use crate::source::ResultFile;
+
+/// Which p-value decides; all are two-sided.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Adjustment {
+    /// As tested, not adjusted for the number of tests
+    #[default]
+    None,
+    /// The chance of any false alarm in the family is at most alpha: max-T for bootstraps, Holm for t-tests
+    Family,
+    /// Benjamini and Hochberg (1995): the expected share of false alarms is at most alpha
+    Bh,
+}
+
+/// When a difference is significant: a p-value below alpha.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Criterion {
+    /// What a p-value must be below.
+    pub alpha: f64,
+    /// Which p-value that is.
+    pub adjustment: Adjustment,
+}
+
+impl Criterion {
+    /// The same with p-values adjusted for a single false alarm in the family.
+    pub fn adjusted(self) -> Self {
+        Self { adjustment: Adjustment::Family, ..self }
+    }
+
+    /// The p-value that counts, if the row was tested and adjusted.
+    pub fn p_value(self, row: &impl TestedRow) -> Option<f64> {
+        let tests = row.tests();
+        match self.adjustment {
+            Adjustment::None => tests.p_value,
+            Adjustment::Family => tests.p_adjusted,
+            Adjustment::Bh => tests.p_benjamini_hochberg,
+        }
+    }
+
+    /// Whether the score differs significantly from the base.
+    pub fn holds(self, row: &impl TestedRow) -> bool {
+        self.p_value(row).is_some_and(|p_value| p_value < self.alpha)
+    }
+
+    /// Whether it is significantly worse than the base.
+    pub fn is_loss(self, row: &impl TestedRow) -> bool {
+        row.difference(None).gain < 0.0 && self.holds(row)
+    }
+
+    /// `p < 0.01, not adjusted`
+    pub fn in_words(self) -> String {
+        let adjustment = match self.adjustment {
+            Adjustment::None => "not adjusted",
+            Adjustment::Family => "adjusted",
+            Adjustment::Bh => "BH",
+        };
+        format!("p < {}, {adjustment}", short(self.alpha))
+    }
+
+    /// Counts over one family of tests.
+    pub fn tally<'a>(self, family: impl IntoIterator<Item = &'a AblationRow>) -> Tally {
+        Tally::of(family, self.alpha, |row| self.p_value(row))
+    }
+}
+
+/// Counts over one family of tests: heads with a p-value, those that change the score significantly, those that better it so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// With a p-value.
+    pub tested: usize,
+    /// That change the score.
+    pub significant: usize,
+    /// That better it.
+    pub better: usize,
+}
+
+impl Tally {
+    /// Counts with some p-value of each row.
+    pub fn of<'a>(
+        family: impl IntoIterator<Item = &'a AblationRow>,
+        alpha: f64,
+        p_value: impl Fn(&AblationRow) -> Option<f64>,
+    ) -> Self {
+        let mut tally = Self { tested: 0, significant: 0, better: 0 };
+        for row in family {
+            let Some(p_value) = p_value(row) else { continue };
+            let is_significant = p_value < alpha;
+            tally.tested += 1;
+            tally.significant += usize::from(is_significant);
+            tally.better += usize::from(is_significant && row.difference(None).gain > 0.0);
+        }
+        tally
+    }
+
+    /// `2 of 3 heads significant, 1 for the better`.
+    pub fn in_words(self) -> String {
+        let Self { tested, significant, better } = self;
+        format!("{significant} of {} significant, {better} for the better", count(tested, "head"))
+    }
+}
+
+/// One of the two rules: the default, that the interval shows that the loss is small, and the paper's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The interval shows that the loss is small.
+    ShownSafe,
+    /// The paper's: no loss is significant.
+    NoSignificantLoss,
+}
+
+impl Which {
+    /// The default first.
+    pub const BOTH: [Self; 2] = [Self::ShownSafe, Self::NoSignificantLoss];
+}
+
+/// Why the paper's rule is not the default.
+pub const CAUTION: &str =
+    "it grows as the test set shrinks, since a test that cannot see a loss calls it none";
+
+/// What decides in one file: which heads matter, and which can go.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judge {
+    /// When a difference is significant.
+    pub criterion: Criterion,
+    /// The loss that counts as safe, in percent of the base.
+    pub margin_percent: f64,
+    /// Accuracies go by paired t-tests as in Michel et al. (2019), all else by paired bootstrap (Koehn 2004).
+    is_t_test: bool,
+    resamples: Option<usize>,
+}
+
+impl Judge {
+    /// Of scores of `metric` in this file.
+    pub fn new(metric: &Metric, file: &ResultFile, criterion: Criterion) -> Self {
+        let margin_percent = file.margin_percent();
+        Self {
+            criterion,
+            margin_percent,
+            is_t_test: metric.name() == "accuracy",
+            resamples: file.resamples(),
+        }
+    }
+
+    /// The name of the method that adjusts p-values; absent for none.
+    pub fn method(self, adjustment: Adjustment) -> Option<&'static str> {
+        match adjustment {
+            Adjustment::None => None,
+            Adjustment::Family if self.is_t_test => Some("Holm (1979)"),
+            Adjustment::Family => Some("step-down max-T (Westfall and Young 1993)"),
+            Adjustment::Bh => Some("Benjamini and Hochberg (1995)"),
+        }
+    }
+
+    /// What a caption says of the criterion: `p < 0.01 (two-sided paired t-test; not adjusted for the number of heads)`;
+    /// `tests` is what the family has several of.
+    pub fn description(self, tests: &str) -> String {
+        let resamples = self.resamples.map_or(String::new(), |resamples| format!(", {resamples} resamples"));
+        let test = if self.is_t_test { "t-test".to_owned() } else { format!("bootstrap{resamples}") };
+        let adjusted = self.method(self.criterion.adjustment).map(|method| format!("adjusted by {method}"));
+        let adjusted = adjusted.unwrap_or_else(|| format!("not adjusted for the number of {tests}"));
+        format!("p < {} (two-sided paired {test}; {adjusted})", short(self.criterion.alpha))
+    }
+
+    /// The smallest p-value that the test can give, adjusted or not; 0 where nothing bounds it.
+    pub fn smallest_p_value(self) -> f64 {
+        self.resamples.filter(|_| !self.is_t_test).map_or(0.0, smallest_p_value)
+    }
+
+    /// A sentence where no p-value can be below alpha, whatever the heads do.
+    pub fn out_of_reach(self) -> Option<String> {
+        let (smallest, alpha) = (self.smallest_p_value(), self.criterion.alpha);
+        let (p, least, needed) = (short(smallest), short(alpha), (2.0 / alpha).floor());
+        let sentence = format!(
+            "nothing could be significant: no p is below {p}; for {least} it takes {needed} resamples"
+        );
+        (smallest >= alpha).then_some(sentence)
+    }
+
+    /// The rule with its numbers.
+    pub fn rule(self, which: Which) -> Rule {
+        let (alpha, smallest_p_value) = (self.criterion.alpha, self.smallest_p_value());
+        match which {
+            Which::ShownSafe => Rule::ShownSafe { margin_percent: self.margin_percent },
+            Which::NoSignificantLoss => Rule::NoSignificantLoss { alpha, smallest_p_value },
+        }
+    }
+
+    /// Whether a row could tell: what was not tested, or could not be significant, proves nothing.
+    pub fn can_tell(self, which: Which, row: &impl TestedRow) -> bool {
+        match which {
+            Which::ShownSafe => row.difference(None).least_gain.is_some(),
+            Which::NoSignificantLoss => {
+                self.out_of_reach().is_none() && self.criterion.p_value(row).is_some()
+            }
+        }
+    }
+
+    /// Whether the heads that a row masks can go.
+    pub fn accepts(self, which: Which, row: &impl TestedRow) -> bool {
+        self.rule(which).accepts(&row.difference(self.criterion.p_value(row)))
+    }
+
+    /// Both rules in words; `tests` is what a family has several of.
+    pub fn rules(self, tests: &str) -> Vec<String> {
+        let (margin, criterion) = (short(self.margin_percent), self.description(tests));
+        let safe = format!(
+            "shown safe, the default: at the worse end of the 95 % interval the loss is at most {margin} % of the base"
+        );
+        let no_loss = format!(
+            "no significant loss, the paper's rule: not worse than the base at {criterion}; {CAUTION}"
+        );
+        [safe, no_loss].into_iter().chain(self.out_of_reach()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
+
+    /// Of three changes two are significant: a fall of nats, which is better, and a rise.
+    #[test]
+    fn fewer_nats_are_better() {
+        let row = |delta: f64, p_value: f64| AblationRow {
+            p_value: Some(p_value),
+            ..AblationRow::untested("self", (1, 1), "nats", 3.0, 3.0 + delta)
+        };
+        let rows = [row(-0.5, 0.001), row(0.5, 0.001), row(-0.5, 0.5)];
+        let tally = CRITERION.tally(&rows);
+        assert_eq!(tally, Tally { tested: 3, significant: 2, better: 1 });
+        assert_eq!(rows.each_ref().map(|row| CRITERION.is_loss(row)), [false, true, false]);
+    }
+
+    /// 2 / (199 + 1) is 0.01, which is not below 0.01; 2 / 201 is. A t-test has no resamples, so nothing bounds its p.
+    #[test]
+    fn too_few_resamples_are_said_to_be_too_few() {
+        let judge =
+            |is_t_test, resamples| Judge { criterion: CRITERION, margin_percent: 2.0, is_t_test, resamples };
+        let expected = "nothing could be significant: no p is below 0.01; for 0.01 it takes 200 resamples";
+        assert_eq!(judge(false, Some(199)).out_of_reach().unwrap(), expected);
+        assert_eq!(judge(false, Some(200)).out_of_reach(), None);
+        assert_eq!([judge(true, Some(99)), judge(false, None)].map(Judge::smallest_p_value), [0.0; 2]);
+    }
+}

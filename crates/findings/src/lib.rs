@@ -1,0 +1,35 @@
+//! What the results of experiments say: rows that `records` has checked, with what can be asked of them. Nothing is drawn here.
+//!
+//! [`source`] finds result files, [`results::Results`] has the rows of one, and a module for each experiment says what its rows
+//! mean: which curve is which, which head of a layer is the best one, whether two files are of the same model. [`judge`] decides
+//! which heads matter and which can go, [`paper`] has all published numbers, and [`subject::Subject`] everything that was measured
+//! on one subject. What keeps one file from being shown keeps no other: [`error::LeftOut`].
+pub mod best_heads;
+pub mod contrasts;
+pub mod dynamics;
+pub mod error;
+pub mod functions;
+pub mod gates;
+pub mod groups;
+pub mod importance;
+pub mod judge;
+pub mod metric;
+pub mod origin;
+pub mod pair;
+pub mod paper;
+pub mod pruning;
+pub mod results;
+pub mod retrained;
+pub mod same;
+pub mod segments;
+pub mod source;
+pub mod speed;
+pub mod subject;
+pub mod sweep;
+pub mod time;
+
+/// The results that tests read, which `plotting` draws.
+#[cfg(test)]
+fn tiny_results() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../plotting/tests/results")
+}

@@ -1,0 +1,123 @@
+//! How scores are worded.
+use stats::Direction;
+use words::signed;
+
+/// What a score measures: points in every result file, but nats a token for perplexities.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metric(String);
+
+impl Metric {
+    /// The metric that a CSV file calls `name`.
+    pub fn new(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    /// The name in a CSV file, such as `bleu`.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// The name in running text.
+    pub fn label(&self) -> &str {
+        match self.name() {
+            "bleu" => "BLEU",
+            "f1" => "F1",
+            "matthews" => "Matthews correlation",
+            "nats" => "nats a token",
+            other => other,
+        }
+    }
+
+    /// What scores, and differences of them, are counted in. BLEU is always in points, so it needs no unit.
+    fn units(&self) -> Option<[&'static str; 2]> {
+        match self.name() {
+            "accuracy" => Some(["%", "percentage points"]),
+            "f1" | "matthews" => Some(["points"; 2]),
+            _ => None,
+        }
+    }
+
+    /// Name and unit for an axis.
+    pub fn axis_label(&self) -> String {
+        self.units().map_or(self.label().to_owned(), |[unit, _]| format!("{} ({unit})", self.label()))
+    }
+
+    /// A score with its unit, rounded: `36.05`, `83.40 %`, `57.31 points`, `3.217` nats a token.
+    pub fn amount(&self, score: f64) -> String {
+        let unit = self.units().map_or(String::new(), |[unit, _]| format!(" {unit}"));
+        format!("{score:.*}{unit}", if self.is_nats() { 3 } else { 2 })
+    }
+
+    /// A score by the name of its metric: `BLEU 36.05`; `3.217 nats a token, perplexity 24.95`.
+    pub fn described(&self, score: f64) -> String {
+        let (label, amount) = (self.label(), self.amount(score));
+        if self.is_nats() {
+            format!("{amount} {label}, perplexity {}", perplexity(score))
+        } else {
+            format!("{label} {amount}")
+        }
+    }
+
+    /// A difference of scores, with a sign: a head changes nats by less than points.
+    pub fn change(&self, delta: f64) -> String {
+        signed(delta, if self.is_nats() { 4 } else { 2 })
+    }
+
+    /// An interval of such differences: ` [-0.35, +0.08]`; nothing where there is none.
+    pub fn brackets(&self, ends: Option<(f64, f64)>) -> String {
+        ends.map_or(String::new(), |(low, high)| format!(" [{}, {}]", self.change(low), self.change(high)))
+    }
+
+    /// What percentages are taken of, since none of nats mean anything: `BLEU`; `1/perplexity`, the geometric mean of the
+    /// probabilities of tokens.
+    pub fn proportional(&self) -> &str {
+        if self.is_nats() { "1/perplexity" } else { self.label() }
+    }
+
+    /// Which of two scores is the better one.
+    pub fn direction(&self) -> Direction {
+        Direction::of(self.name())
+    }
+
+    /// Where a worse score is: `below` or `above` another.
+    pub fn worse_side(&self) -> &'static str {
+        if self.direction() == Direction::HigherIsBetter { "below" } else { "above" }
+    }
+
+    /// Whether the scores are nats a token.
+    pub fn is_nats(&self) -> bool {
+        self.name() == "nats"
+    }
+
+    /// What a difference of scores is counted in, where that needs saying: `, in points`.
+    pub fn in_unit(&self) -> String {
+        self.units().map_or(String::new(), |[_, unit]| format!(", in {unit}"))
+    }
+}
+
+/// The perplexity of so many nats a token, with two digits after the point up to a million: `24.95`, `2.35e10`.
+fn perplexity(nats: f64) -> String {
+    match nats.exp() {
+        perplexity if perplexity < 1e6 => format!("{perplexity:.2}"),
+        perplexity if perplexity.is_finite() => format!("{perplexity:.2e}"),
+        _ => "above 1e308".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// exp(3.217) = 24.953.
+    #[test]
+    fn scores_have_the_unit_of_their_metric_and_nats_their_perplexity() {
+        let amounts = ["bleu", "accuracy", "f1", "chrf"].map(|name| Metric::new(name).amount(83.401));
+        assert_eq!(amounts, ["83.40", "83.40 %", "83.40 points", "83.40"]);
+        let (nats, bleu) = (Metric::new("nats"), Metric::new("bleu"));
+        assert_eq!(nats.described(3.217), "3.217 nats a token, perplexity 24.95");
+        assert_eq!(nats.described(30.0), "30.000 nats a token, perplexity 1.07e13");
+        assert_eq!(nats.described(1e6), "1000000.000 nats a token, perplexity above 1e308");
+        assert_eq!((nats.change(0.01234), bleu.change(-0.5)), ("+0.0123".to_owned(), "-0.50".to_owned()));
+        assert_eq!((nats.worse_side(), bleu.worse_side()), ("above", "below"));
+    }
+}

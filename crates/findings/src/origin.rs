@@ -1,0 +1,246 @@
+//! What the signature beside a result file says of it: model, data, tests, machine, and whether it was completed.
+use records::rules::MARGIN_PERCENT;
+use records::{Attention, Identity, Testing};
+use serde_json::Value;
+use words::{count, short};
+
+use crate::source::ResultFile;
+
+/// What stands in the place of numbers from the paper, which has none of language models.
+pub const OPEN_QUESTION: &str = "who name language models as an open question";
+
+/// What the paper measured that results can stand beside: its name in signatures, and the figure that has the share of heads
+/// that can go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beside {
+    name: &'static str,
+    /// Where the paper shows how many heads can go.
+    pub figure: &'static str,
+}
+
+/// Tables 1, 2 and 5 and Figures 1a, 2a, 3a and 4 have the translator of WMT, Figures 5 and 6d that of IWSLT; Tables 3, 4 and 6
+/// and Figures 1b, 2b and 3b BERT on MNLI, Figure 6 on other tasks.
+const BESIDE: [Beside; 6] = [
+    Beside { name: "wmt", figure: "Figure 3a" },
+    Beside { name: "iwslt", figure: "Figure 6d" },
+    Beside { name: "mnli", figure: "Figure 3b" },
+    Beside { name: "sst2", figure: "Figure 6a" },
+    Beside { name: "cola", figure: "Figure 6b" },
+    Beside { name: "mrpc", figure: "Figure 6c" },
+];
+
+impl Beside {
+    fn named(name: &str) -> Option<Self> {
+        BESIDE.into_iter().find(|beside| beside.name == name)
+    }
+
+    /// Whether it is a translator.
+    pub fn translates(self) -> bool {
+        ["wmt", "iwslt"].contains(&self.name)
+    }
+
+    /// Whether it is BERT on MNLI.
+    pub fn is_inference(self) -> bool {
+        self.name == "mnli"
+    }
+
+    /// Of what for translators, or for BERT on MNLI; nothing for others, of which the paper has less.
+    pub fn of_both<T>(self, translator: T, inference: T) -> Option<T> {
+        if self.translates() { Some(translator) } else { self.is_inference().then_some(inference) }
+    }
+}
+
+/// Weight of importance in importance-entropy that goes without saying.
+const WEIGHT: f64 = 0.5;
+
+/// The subjects of the made-up languages.
+const DEMOS: [&str; 3] = ["demo-translation", "demo-inference", "demo-language"];
+
+/// Subject as a reader should see it.
+pub fn name(subject: &str) -> String {
+    format!("{subject}{}", if DEMOS.contains(&subject) { " (demo language)" } else { "" })
+}
+
+impl ResultFile {
+    /// Its subject as a reader should see it.
+    pub fn shown_subject(&self) -> String {
+        name(&self.subject)
+    }
+
+    /// What the numbers depend on; absent without a signature.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.signature.as_ref().map(|signature| &signature.identity)
+    }
+
+    /// One of the arguments in the signature.
+    pub fn argument(&self, name: &str) -> Option<&Value> {
+        self.identity()?.arguments.get(name)
+    }
+
+    /// One that is text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.argument(name)?.as_str()
+    }
+
+    /// One that is a whole number.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.argument(name)?.as_u64()
+    }
+
+    /// Split that was scored, if it is known.
+    pub fn split(&self) -> Option<&str> {
+        self.identity().map(|identity| identity.split.as_str()).filter(|split| !split.is_empty())
+    }
+
+    /// Segments scored from the start of the split; all if absent.
+    pub fn limit(&self) -> Option<usize> {
+        self.identity()?.limit
+    }
+
+    /// Whether the model is a decoder-only language model, whose `self` attention is causal.
+    pub fn is_language(&self) -> bool {
+        self.text("task") == Some("language-modelling")
+    }
+
+    /// What an attention type attends from and to, for captions.
+    pub fn description(&self, attention: Attention) -> &'static str {
+        match attention {
+            Attention::EncEnc => "encoder self-attention",
+            Attention::EncDec => "encoder-decoder attention",
+            Attention::DecDec => "decoder self-attention",
+            Attention::SelfAttention if self.is_language() => "causal self-attention",
+            Attention::SelfAttention => "self-attention",
+        }
+    }
+
+    /// What is said in the place of numbers from the paper, which has none of language models.
+    pub fn open_question(&self) -> Option<String> {
+        self.is_language().then(|| format!("not compared with Michel et al. (2019), {OPEN_QUESTION}"))
+    }
+
+    /// What of the paper the results stand beside, as task, attention and labels say, or the signature's `stands_for`, which
+    /// a subject's file can name. The data of GLUE has the labels 0 and 1, so the score tells its tasks apart.
+    pub fn beside(&self, metric: &str, attentions: &[Attention]) -> Option<Beside> {
+        if self.is_language() {
+            return None;
+        }
+        if let Some(name) = self.text("stands_for") {
+            return Beside::named(name);
+        }
+        if attentions.iter().any(|attention| *attention != Attention::SelfAttention) {
+            return Beside::named("wmt").filter(|_| metric == "bleu");
+        }
+        let labels = self.argument("labels").and_then(Value::as_array);
+        let labels: Vec<_> = labels.into_iter().flatten().filter_map(Value::as_str).collect();
+        let has = |name: &str| labels.iter().any(|label| label.eq_ignore_ascii_case(name));
+        let is_inference = ["entailment", "neutral", "contradiction"].into_iter().all(has);
+        let is_glue = labels == ["0", "1"];
+        Beside::named(match metric {
+            "accuracy" if is_inference => "mnli",
+            "accuracy" if is_glue => "sst2",
+            "matthews" if is_glue => "cola",
+            "f1" if is_glue => "mrpc",
+            _ => return None,
+        })
+    }
+
+    /// Number of key-value heads of a layer, where several of its `heads` share one.
+    pub fn key_value_heads(&self, heads: usize) -> Option<usize> {
+        let key_values = usize::try_from(self.number("key_value_heads")?).ok()?;
+        (key_values > 0 && key_values < heads && heads.is_multiple_of(key_values)).then_some(key_values)
+    }
+
+    /// The groups of the segments with their sizes, in the order of the split; absent unless all have a name and segments.
+    pub fn groups(&self) -> Option<Vec<(String, usize)>> {
+        let groups = self.argument("groups")?.as_array()?.iter().map(|group| {
+            let segments =
+                group.get("segments")?.as_u64()?.try_into().ok().filter(|&segments| segments > 0)?;
+            Some((group.get("name")?.as_str()?.to_owned(), segments))
+        });
+        groups.collect::<Option<Vec<_>>>().filter(|groups| !groups.is_empty())
+    }
+
+    /// How rows were tested, if the signature says so.
+    pub fn testing(&self) -> Option<Testing> {
+        self.signature.as_ref()?.testing
+    }
+
+    /// Resamples of the bootstrap, if they are known.
+    pub fn resamples(&self) -> Option<usize> {
+        Some(self.testing()?.resamples)
+    }
+
+    /// The loss that counts as safe, in percent of the score with all heads.
+    pub fn margin_percent(&self) -> f64 {
+        self.testing().map_or(MARGIN_PERCENT, |testing| testing.margin_percent)
+    }
+
+    /// Subject and split as a reader should see them: `demo-translation (demo language), test`.
+    pub fn title(&self) -> String {
+        let state = self.is_unfinished().then(|| "not finished".to_owned());
+        let parts = self.data(self.split()).into_iter().chain(state);
+        std::iter::once(self.shown_subject()).chain(parts).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Split and number of segments that were scored, as a reader should see them; absent if the split is not named.
+    pub fn scored(&self) -> Option<String> {
+        Some(self.data(Some(self.split()?)).join(", "))
+    }
+
+    /// A split, or several, with the number of segments, as a reader should see them.
+    pub fn data(&self, split: Option<&str>) -> Vec<String> {
+        let limit = self.limit().map(|limit| format!("first {limit} segments"));
+        split.map(str::to_owned).into_iter().chain(limit).collect()
+    }
+
+    /// Whether the last run that added rows was killed, or is going on still.
+    pub fn is_unfinished(&self) -> bool {
+        let Some(signature) = &self.signature else { return false };
+        signature.complete.is_none()
+            && signature.runs.last().is_some_and(|run| run.duration_seconds.is_none())
+    }
+
+    /// The machines of all runs and the number format: `cpu with 2 threads (linux x86_64), f32`.
+    pub fn machine(&self) -> Option<String> {
+        let signature = self.signature.as_ref()?;
+        let mut machines: Vec<String> = Vec::new();
+        for run in &signature.runs {
+            let machine = format!("{} with {} ({})", run.device, count(run.threads, "thread"), run.platform);
+            if !machines.contains(&machine) {
+                machines.push(machine);
+            }
+        }
+        let precision = &signature.identity.precision;
+        let precision = if precision.is_empty() { String::new() } else { format!(", {precision}") };
+        (!machines.is_empty()).then(|| machines.join(" and ") + &precision)
+    }
+
+    /// The data that heads were scored on by gradients and attention weights (Michel et al. 2019, Section 4.1):
+    /// `2000 segments of train`, or the name of a split that was used whole.
+    pub fn estimated_on(&self) -> Option<String> {
+        let split = self.text("estimate_on")?;
+        let part = |segments| format!("{} of {split}", count(segments as usize, "segment"));
+        Some(self.number("estimate_limit").map_or(split.to_owned(), part))
+    }
+
+    /// How importance departs from the defaults, which go without saying: `importance by token, not normalised`.
+    pub fn departures(&self) -> Option<String> {
+        let weight =
+            self.argument("entropy_weight").and_then(Value::as_f64).filter(|weight| *weight != WEIGHT);
+        let parts = [
+            (self.text("granularity") == Some("token")).then(|| "by token".to_owned()),
+            (self.argument("normalise") == Some(&Value::Bool(false))).then(|| "not normalised".to_owned()),
+            weight.map(|weight| format!("weight {} beside entropy", short(weight))),
+        ];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("importance {}", parts.join(", ")))
+    }
+
+    /// Sentences for the caption of curves that follow orders of heads.
+    pub fn of_orders(&self) -> Vec<String> {
+        let is_repeated = self.argument("recompute") == Some(&Value::Bool(true));
+        let anew = if is_repeated { ", anew after each step" } else { "" };
+        let data = self.estimated_on().map(|data| format!("orders estimated on {data}{anew}"));
+        data.into_iter().chain(self.departures()).collect()
+    }
+}

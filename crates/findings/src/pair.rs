@@ -1,0 +1,173 @@
+//! The rows of `cross-domain` and the two sweeps that they compare (Michel et al. 2019, Section 3.4).
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use records::{Attention, CorrelationRow, Head, Scope};
+use stats::correlation::pearson;
+
+use crate::error::{alone, command, no_results};
+use crate::origin::Beside;
+use crate::results::Results;
+use crate::source::{ResultFile, Source, experiment, is_plain_name};
+use crate::sweep::Sweep;
+
+/// How far r may be from that of the same scores in another order.
+const ROUNDING: f64 = 1e-9;
+
+/// The scores with one head masked on two splits, that of the x axis first, and how they agree.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// The comparison.
+    pub file: ResultFile,
+    /// What was scored.
+    pub splits: [String; 2],
+    /// On each split.
+    pub sweeps: [Sweep; 2],
+    /// Both scores of each head, by attention type.
+    pub points: Vec<(Attention, [f64; 2])>,
+    /// Agreement over all heads and, where there are several types, over those of each.
+    pub rows: Vec<CorrelationRow>,
+}
+
+impl Pair {
+    /// The files that compare two splits, over most segments where there are several of the same; those with `against` as
+    /// their second split, or all.
+    pub fn files(source: &Source, against: Option<&str>) -> Result<Vec<ResultFile>> {
+        let Source::Subject { subject, results, .. } = source else {
+            return Ok(vec![source.one(experiment::PAIR)?]);
+        };
+        let (all, folder) = (source.all(experiment::PAIR)?, results.join(subject));
+        let folder = folder.display();
+        if all.is_empty() {
+            let command = command(experiment::PAIR, subject);
+            bail!("`{folder}` has no `cross-domain-*.csv`: make one with `{command}`");
+        }
+        let mut selected = ResultFile::largest(&all, splits);
+        selected.retain(|file| against.is_none() || file.text("against") == against);
+        if let (Some(against), []) = (against, &selected[..]) {
+            let present: Vec<_> = all.iter().filter_map(|file| file.text("against")).collect();
+            bail!("no comparison with split `{against}`: `{folder}` has {}", present.join(", "));
+        }
+        Ok(selected)
+    }
+
+    /// Reads the comparison and both sweeps, which must be of one run.
+    pub fn read(file: ResultFile, results: &Path) -> Result<Self> {
+        let Results::<CorrelationRow> { file, mut rows } = Results::read(file)?;
+        let Some(splits) = splits(&file) else {
+            let command = command(experiment::PAIR, &file.subject);
+            let fault =
+                format!("does not name two splits in its signature: make both again with `{command}`");
+            return Err(alone(&file.path, &fault));
+        };
+        let file = file.with_standard(&format!("{}-{}-{}", experiment::PAIR, splits[0], splits[1]));
+        let sweeps = [sweep_on(&file, results, &splits[0])?, sweep_on(&file, results, &splits[1])?];
+        let points = points(&file, &sweeps)?;
+        rows.iter().try_for_each(|row| check(&file, &sweeps, &points, row))?;
+        rows.sort_by_key(|row| row.attention);
+        if rows[0].attention != Scope::All {
+            bail!("`{}` has no row over all heads", file.path.display());
+        }
+        rows.truncate(if rows.len() > 2 { rows.len() } else { 1 });
+        Ok(Self { file, splits, sweeps, points, rows })
+    }
+
+    /// Subject and splits as a reader should see them.
+    pub fn title(&self) -> String {
+        let data = self.file.data(Some(&self.splits.join(" and ")));
+        format!("{}, {}", self.file.shown_subject(), data.join(", "))
+    }
+
+    /// What of the paper they stand beside.
+    pub fn beside(&self) -> Option<Beside> {
+        self.sweeps[0].beside(&self.sweeps[0].attentions())
+    }
+}
+
+/// First and second split of a comparison; none that could name a folder.
+pub fn splits(file: &ResultFile) -> Option<[String; 2]> {
+    let (first, second) = (file.split()?, file.text("against")?);
+    (is_plain_name(first) && is_plain_name(second)).then(|| [first.to_owned(), second.to_owned()])
+}
+
+/// Reads the sweep on a split: beside the comparison or, where that is elsewhere, among the results of its subject.
+fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
+    let limit = file.limit().map_or(String::new(), |limit| format!("-first-{limit}"));
+    let stems = [format!("{}{limit}", experiment::SWEEP), format!("{}-{split}{limit}", experiment::SWEEP)];
+    let beside = file.path.with_file_name("");
+    let elsewhere = is_plain_name(&file.subject).then(|| results.join(&file.subject));
+    for folder in [Some(beside.clone()), elsewhere].into_iter().flatten() {
+        for (is_named, stem) in [false, true].into_iter().zip(&stems) {
+            let path = folder.join(format!("{stem}.csv"));
+            if !path.exists() {
+                continue;
+            }
+            let found = ResultFile::of(path, &file.subject, experiment::SWEEP)?;
+            if is_named || found.split() == Some(split) {
+                return Sweep::read(found);
+            }
+        }
+    }
+    Err(no_results(&beside.join(format!("{}.csv", stems[1])), experiment::PAIR, &file.subject))
+}
+
+/// Both scores of every head; each head must be in both sweeps.
+fn points(file: &ResultFile, sweeps: &[Sweep; 2]) -> Result<Vec<(Attention, [f64; 2])>> {
+    let by_head = |sweep: &Sweep| sweep.rows.iter().map(|row| (row.head_id(), row.score)).collect();
+    let by_head: [BTreeMap<Head, f64>; 2] = sweeps.each_ref().map(by_head);
+    for (without, with) in [(0, 1), (1, 0)] {
+        if let Some(head) = by_head[with].keys().find(|head| !by_head[without].contains_key(head)) {
+            let (other, subject) = (sweeps[with].file.path.display(), &file.subject);
+            let command = command(experiment::PAIR, subject);
+            let fault = format!("has no row for {head}, but `{other}` has: make both with `{command}`");
+            return Err(alone(&sweeps[without].file.path, &fault));
+        }
+    }
+    let [first, second] = by_head;
+    let both = first.into_iter().zip(second.into_values());
+    Ok(both.map(|((head, one), two)| (head.attention, [one, two])).collect())
+}
+
+/// Refuses a comparison of other sweeps than those beside it, which would put wrong numbers into the figure: metric, bases,
+/// number of heads and Pearson's r must be theirs.
+fn check(
+    file: &ResultFile,
+    sweeps: &[Sweep; 2],
+    points: &[(Attention, [f64; 2])],
+    row: &CorrelationRow,
+) -> Result<()> {
+    let own = points.iter().filter(|(attention, _)| row.attention.holds(*attention));
+    let (x, y): (Vec<f64>, Vec<f64>) = own.map(|(_, [x, y])| (*x, *y)).unzip();
+    let r = match pearson(&x, &y) {
+        Err(stats::Error::NoSpread | stats::Error::TooFew) => None,
+        found => {
+            let what = || format!("cannot compare the numbers of `{}`", file.path.display());
+            Some(found.with_context(what)?.coefficient)
+        }
+    };
+    let is_near = row.pearson.zip(r).is_some_and(|(here, there)| (here - there).abs() <= ROUNDING);
+    let shown = |r: Option<f64>| r.map_or("undefined".to_owned(), |r| r.to_string());
+    let expected_r = shown(if is_near { row.pearson } else { r });
+    let [first, second] = sweeps.each_ref().map(|sweep| format!("`{}`", sweep.file.path.display()));
+    let both = format!("{first} and {second}");
+    let metrics = [&row.metric, &sweeps[0].rows[0].metric, &sweeps[1].rows[0].metric];
+    let [metric, first_metric, second_metric] = metrics.map(|name| format!("`{name}`"));
+    let [x_base, y_base] = sweeps.each_ref().map(|sweep| sweep.base().to_string());
+    // what the row has and what it should have, by the file that says so
+    let pairs = [
+        (&first, "metric", metric.clone(), first_metric),
+        (&second, "metric", metric, second_metric),
+        (&first, "first_base_score", row.first_base_score.to_string(), x_base),
+        (&second, "second_base_score", row.second_base_score.to_string(), y_base),
+        (&both, "heads", row.heads.to_string(), x.len().to_string()),
+        (&both, "pearson", shown(row.pearson), expected_r),
+    ];
+    let Some((there, column, found, expected)) = pairs.into_iter().find(|(_, _, here, there)| here != there)
+    else {
+        return Ok(());
+    };
+    let command = command(experiment::PAIR, &file.subject);
+    let difference = format!("{column} of {} is {found} but {expected} there", row.attention);
+    Err(alone(&file.path, &format!("does not go with {there}: {difference}: make it again with `{command}`")))
+}

@@ -1,0 +1,334 @@
+//! Curves over the share of masked heads: the rows of `iterative-prune` and `joint-search` (Michel et al. 2019, Section 4.2).
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use records::check::check_rows;
+use records::{Attention, Head, Identity, Order, PruningRow, Scope, TestedRow};
+
+use crate::error::{Fault, LeftOut, alone, command};
+use crate::judge::{Criterion, Judge, Which};
+use crate::metric::Metric;
+use crate::origin::Beside;
+use crate::paper::Share;
+use crate::results::{Results, each_type, percent};
+use crate::same::{Entry, difference, model_entries};
+use crate::source::{ResultFile, experiment};
+
+/// A step is near a share of masked heads if it lies no further away, in percentage points.
+const NEAR: f64 = 5.0;
+
+/// Which curve of a scope and an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CurveId {
+    /// Heads that may be masked.
+    pub scope: Scope,
+    /// Which go first.
+    pub order: Order,
+    /// Whether the others go first.
+    pub is_complement: bool,
+}
+
+/// All runs of one order over the same heads: several if it is random.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// Which curve it is.
+    pub curve: CurveId,
+    /// The steps of each run.
+    pub runs: Vec<Vec<PruningRow>>,
+}
+
+/// The heads that can go by one rule, or the median over several runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Removable {
+    /// Share of the heads, in percent.
+    pub percent: f64,
+    /// The least and the greatest share of several runs, in percent.
+    pub range: Option<(f64, f64)>,
+    /// What masking so many changes; absent for several runs.
+    pub change: Option<Change>,
+    /// Whether more might go, which was not tested.
+    pub is_open: bool,
+}
+
+/// A difference to the base, in the unit of the metric.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Change {
+    /// As measured.
+    pub delta: f64,
+    /// Its 95 % interval; absent of the intact model, or if it was not tested.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Change {
+    fn of(row: &PruningRow) -> Self {
+        let interval = row.delta_interval().filter(|_| row.masked > 0);
+        Self { delta: row.score_delta, interval }
+    }
+
+    /// `-0.73 [-2.88 to +1.37]`
+    pub fn in_words(self, metric: &Metric) -> String {
+        let interval =
+            self.interval.map(|(low, high)| format!(" [{} to {}]", metric.change(low), metric.change(high)));
+        metric.change(self.delta) + &interval.unwrap_or_default()
+    }
+}
+
+/// The heads that can go with a loss of at most the margin of the rule [`Which::ShownSafe`]: shares of the heads in percent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolerable {
+    /// As measured: the last step before the first that loses more.
+    pub percent: f64,
+    /// The last step before the first whose 95 % interval holds a greater loss: shown to be safe.
+    pub low: f64,
+    /// The last step before the first whose 95 % interval holds greater losses only: from there on it is shown to lose more.
+    pub high: f64,
+}
+
+/// What masking more and more heads does to the score of a subject.
+#[derive(Debug, Clone)]
+pub struct Pruning {
+    /// All rows.
+    pub results: Results<PruningRow>,
+    /// All curves.
+    pub series: Vec<Series>,
+    /// What is left with all heads masked.
+    pub floors: BTreeMap<Scope, PruningRow>,
+}
+
+impl Pruning {
+    /// Reads a file of `iterative-prune` and, where it is there, that of `joint-search` beside it, which is left out if it
+    /// is of another model or test set.
+    pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
+        let mut results = Results::read(file)?;
+        let search = results.file.path.with_file_name(results.file.stem(experiment::SEARCH) + ".csv");
+        if search.exists() {
+            let search = ResultFile::of(search, &results.file.subject, experiment::SEARCH);
+            let found = left_out.keep(search.and_then(|search| searched_rows(&results, search)))?;
+            results.rows.extend(found.unwrap_or_default());
+        }
+        Ok(Self::of(results))
+    }
+
+    /// The curves of one run.
+    pub fn of(results: Results<PruningRow>) -> Self {
+        let mut runs: BTreeMap<(CurveId, Option<u64>), Vec<PruningRow>> = BTreeMap::new();
+        let mut floors = BTreeMap::new();
+        for row in results.rows.iter().cloned() {
+            let curve = CurveId { scope: row.attention, order: row.order, is_complement: row.complement };
+            if row.order == Order::Floor {
+                floors.insert(row.attention, row);
+            } else {
+                runs.entry((curve, row.order_seed)).or_default().push(row);
+            }
+        }
+        let mut series: Vec<Series> = Vec::new();
+        for ((curve, _), mut steps) in runs {
+            steps.sort_by_key(|row| row.step);
+            match series.last_mut().filter(|series| series.curve == curve) {
+                Some(series) => series.runs.push(steps),
+                None => series.push(Series { curve, runs: vec![steps] }),
+            }
+        }
+        Self { results, series, floors }
+    }
+
+    /// The curves over these heads.
+    pub fn over(&self, scope: Scope) -> Result<Vec<&Series>> {
+        let found: Vec<_> = self.series.iter().filter(|series| series.curve.scope == scope).collect();
+        if found.is_empty() { self.no_rows(scope.name()) } else { Ok(found) }
+    }
+
+    /// The curves by importance of single attention types, in the order of the paper, each before its complement.
+    pub fn types(&self) -> Result<Vec<(Attention, &Series)>> {
+        let by_type = |series| match series {
+            &Series {
+                curve: CurveId { scope: Scope::One(attention), order: Order::Importance, .. }, ..
+            } => Some((attention, series)),
+            _ => None,
+        };
+        let types: Vec<_> = self.series.iter().filter_map(by_type).collect();
+        let is_translator = types.iter().any(|(attention, _)| *attention != Attention::SelfAttention);
+        if is_translator { Ok(types) } else { self.no_rows("enc-enc, enc-dec or dec-dec by importance") }
+    }
+
+    fn no_rows<T>(&self, asked: &str) -> Result<T> {
+        let mut present: Vec<_> = self.series.iter().map(|series| series.curve.scope.name()).collect();
+        present.dedup();
+        let (path, present) = (self.results.file.path.display(), present.join(", "));
+        Err(Fault::Asked(format!("no rows for attention type {asked}: `{path}` has {present}")).into())
+    }
+
+    /// One curve.
+    pub fn find(&self, scope: Scope, order: Order) -> Option<&Series> {
+        self.series.iter().find(|series| series.curve == CurveId { scope, order, is_complement: false })
+    }
+
+    /// The curve over the same heads in the reverse order.
+    pub fn complement(&self, series: &Series) -> Option<&Series> {
+        let curve = CurveId { is_complement: true, ..series.curve };
+        self.series.iter().find(|other| other.curve == curve)
+    }
+
+    /// Attention types that the rows name, as a scope or among the masked heads.
+    fn attentions(&self) -> Vec<Attention> {
+        let named = |row: &PruningRow| {
+            let scope = if let Scope::One(attention) = row.attention { Some(attention) } else { None };
+            let heads = Head::list(&row.masked_heads).unwrap_or_default();
+            heads.into_iter().map(|head| head.attention).chain(scope).collect::<Vec<_>>()
+        };
+        each_type(self.results.rows.iter().flat_map(named))
+    }
+
+    /// What of the paper the curves stand beside.
+    pub fn beside(&self) -> Option<Beside> {
+        self.results.beside(&self.attentions())
+    }
+
+    /// The paper's share of the model that they stand beside.
+    pub fn published<'a>(&self, shares: &'a [Share]) -> Option<&'a Share> {
+        let figure = self.beside()?.figure;
+        shares.iter().find(|share| share.figure == figure)
+    }
+
+    /// Whether a step of a model whose only attention type is `self` has no attention left.
+    pub fn has_blind_step(&self) -> bool {
+        let is_blind = |row: &PruningRow| row.masked == row.heads;
+        self.attentions() == [Attention::SelfAttention] && self.results.rows.iter().any(is_blind)
+    }
+
+    /// The share of all heads that can go by importance, if it was measured and tested.
+    pub fn tolerable(&self, criterion: Criterion) -> Option<Tolerable> {
+        self.find(Scope::All, Order::Importance)?.tolerable(self.results.judge(criterion))
+    }
+}
+
+/// The rows of a search over the same heads of the same model on the same test set.
+fn searched_rows(pruning: &Results<PruningRow>, search: ResultFile) -> Result<Vec<PruningRow>> {
+    let (file, search) = (&pruning.file, Results::<PruningRow>::read(search)?);
+    let difference = difference(file, &search.file, &[model_entries, step_entries]);
+    let both: Vec<_> = pruning.rows.iter().chain(&search.rows).cloned().collect();
+    let mixed = match check_rows(&search.file.path, &both) {
+        Err(records::Error::Mixed { column, expected, found, .. }) => {
+            Some(format!("{column} is {found} but {expected} there"))
+        }
+        checked => checked.map(|()| None)?,
+    };
+    let Some(difference) = difference.or(mixed) else { return Ok(search.rows) };
+    let command = command("iterative-prune --search <method>", &file.subject);
+    let fault =
+        format!("does not go with `{}`: {difference}: make it again with `{command}`", file.path.display());
+    Err(alone(&search.file.path, &fault))
+}
+
+/// Which heads may be masked, and how.
+fn step_entries(identity: &Identity) -> Vec<Entry> {
+    let argument = |name| (name, identity.arguments.get(name).map(|value| value.to_string()));
+    vec![argument("rescale"), argument("keep_at_least"), argument("step_percent")]
+}
+
+/// Share of the heads that a row masks, in percent.
+pub fn share(row: &PruningRow) -> f64 {
+    percent(row.masked, row.heads)
+}
+
+/// The steps before the first one that is missing. Without heads masked all curves are equal, so the first may be that of
+/// one masked share.
+fn without_gap(steps: &[PruningRow]) -> &[PruningRow] {
+    let first = steps.first().map_or(0, |row| row.step);
+    let follows = |(index, row): &(usize, &PruningRow)| first <= 1 && row.step == first + index;
+    &steps[..steps.iter().enumerate().take_while(follows).count()]
+}
+
+/// As for [`Series::removable`], of these `steps`.
+fn removable(steps: &[PruningRow], judge: Judge, which: Which) -> Option<Removable> {
+    steps.iter().find(|row| row.masked > 0 && judge.can_tell(which, *row))?;
+    // The rule looks at `p_value`; here that is the one which counts.
+    let counted = |row: &PruningRow| PruningRow { p_value: judge.criterion.p_value(row), ..row.clone() };
+    let counted: Vec<_> = steps.iter().map(counted).collect();
+    let last = judge.rule(which).last_accepted(&counted).map(|last| last.step);
+    let accepted = steps.iter().take_while(|row| last.is_some_and(|last| row.step <= last));
+    let last = accepted.clone().last();
+    let next = steps.get(accepted.count());
+    Some(Removable {
+        percent: last.map_or(0.0, share),
+        range: None,
+        change: Some(last.map_or(Change::default(), Change::of)),
+        is_open: last.is_none_or(|last| last.masked < last.heads)
+            && next.is_none_or(|next| !judge.can_tell(which, next)),
+    })
+}
+
+impl Series {
+    /// The largest share of heads that can go by one rule; of several runs the median, if all of them say.
+    ///
+    /// Going up the steps, this is the last one before the first that the rule does not accept; a later one that it would
+    /// accept again does not count. A step that is missing or was not tested proves nothing and ends the climb. `None` if
+    /// no step could tell.
+    ///
+    /// Exchanges are tried at one number of heads: a loss there does not say that fewer cannot go, so that is `None`.
+    pub fn removable(&self, judge: Judge, which: Which) -> Option<Removable> {
+        let is_swap = self.curve.order == Order::Swap;
+        let of_run = |steps: &Vec<PruningRow>| {
+            let found = removable(if is_swap { steps } else { without_gap(steps) }, judge, which);
+            found.filter(|one| !is_swap || one.percent > 0.0)
+        };
+        let all: Vec<Removable> = self.runs.iter().map(of_run).collect::<Option<_>>()?;
+        if let [one] = &all[..] {
+            return Some(one.clone());
+        }
+        let mut percents: Vec<_> = all.iter().map(|one| one.percent).collect();
+        percents.sort_by(f64::total_cmp);
+        Some(Removable {
+            percent: median(&percents)?,
+            range: Some((*percents.first()?, *percents.last()?)),
+            change: None,
+            is_open: all.iter().any(|one| one.is_open),
+        })
+    }
+
+    /// The share with a loss within the margin and its interval, which is that of the score at each step by itself; none of
+    /// several runs, or where no step was tested.
+    pub fn tolerable(&self, judge: Judge) -> Option<Tolerable> {
+        let [steps] = &self.runs[..] else { return None };
+        let low = self.removable(judge, Which::ShownSafe)?.percent;
+        let before = |gain: &dyn Fn(&PruningRow) -> f64| {
+            let margin = |row: &PruningRow| row.base_score.abs() * judge.margin_percent / 100.0;
+            let kept =
+                without_gap(steps).iter().take_while(|row| row.masked == 0 || gain(row) >= -margin(row));
+            kept.last().map_or(0.0, share)
+        };
+        let most = |row: &PruningRow| {
+            let ends = row.delta_interval().map(|(low, high)| [low, high]);
+            let gains = ends.unwrap_or([f64::INFINITY; 2]).map(|delta| row.direction().gain(delta));
+            gains[0].max(gains[1])
+        };
+        Some(Tolerable { percent: before(&|row| row.difference(None).gain), low, high: before(&most) })
+    }
+
+    /// The step nearest to `percent`, if one is near; of several runs that of the first.
+    pub fn nearest(&self, percent: f64) -> Option<&PruningRow> {
+        let distance = |row: &PruningRow| (share(row) - percent).abs();
+        let near = self.runs.iter().flatten().filter(|row| distance(row) <= NEAR);
+        near.min_by(|one, other| distance(one).total_cmp(&distance(other)))
+    }
+
+    /// Share and score of the step nearest to `percent`, if one is near; of several runs the median score at the same step.
+    pub fn score_at(&self, percent: f64) -> Option<(f64, f64)> {
+        let nearest = self.nearest(percent)?;
+        let same = self.runs.iter().flatten().filter(|row| row.masked == nearest.masked);
+        let mut scores: Vec<_> = same.map(|row| row.score).collect();
+        scores.sort_by(f64::total_cmp);
+        Some((share(nearest), median(&scores)?))
+    }
+}
+
+/// Of sorted values.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let middle = sorted.len() / 2;
+    let upper = sorted.get(middle)?;
+    let lower = if sorted.len() % 2 == 1 { upper } else { &sorted[middle - 1] };
+    Some((lower + upper) / 2.0)
+}
+
+#[cfg(test)]
+mod tests;

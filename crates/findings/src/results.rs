@@ -1,0 +1,74 @@
+//! The rows of one file, whatever they are of.
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use records::{Attention, Row, TestedRow};
+
+use crate::judge::{Criterion, Judge};
+use crate::metric::Metric;
+use crate::origin::Beside;
+use crate::source::ResultFile;
+
+/// The rows of a result file, of which there is at least one.
+#[derive(Debug, Clone)]
+pub struct Results<R> {
+    /// Where they were read.
+    pub file: ResultFile,
+    /// In the order of the file.
+    pub rows: Vec<R>,
+}
+
+impl<R: Row> Results<R> {
+    /// Reads and checks a file.
+    pub fn read(mut file: ResultFile) -> Result<Self> {
+        Ok(Self { rows: file.rows()?, file })
+    }
+}
+
+impl<R: TestedRow> Results<R> {
+    /// What the scores measure.
+    pub fn metric(&self) -> Metric {
+        Metric::new(self.rows[0].metric())
+    }
+
+    /// Score of the model that the rows are compared with, in the unit of the metric.
+    pub fn base(&self) -> f64 {
+        self.rows[0].tests().base_score
+    }
+
+    /// The same by its name: `BLEU 36.05`.
+    pub fn described_base(&self) -> String {
+        self.metric().described(self.base())
+    }
+
+    /// `base BLEU 36.05`.
+    pub fn base_line(&self) -> String {
+        format!("base {}", self.described_base())
+    }
+
+    /// What decides which heads matter and which can go.
+    pub fn judge(&self, criterion: Criterion) -> Judge {
+        Judge::new(&self.metric(), &self.file, criterion)
+    }
+
+    /// What of the paper they stand beside, where heads of these types are looked at.
+    pub fn beside(&self, attentions: &[Attention]) -> Option<Beside> {
+        self.file.beside(self.metric().name(), attentions)
+    }
+}
+
+/// Each type once, in the order of [`Attention::ALL`].
+pub fn each_type(attentions: impl IntoIterator<Item = Attention>) -> Vec<Attention> {
+    attentions.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// A part of some heads, in percent.
+pub fn percent(part: usize, heads: usize) -> f64 {
+    100.0 * part as f64 / heads as f64
+}
+
+/// The ends of the 95 % interval of a row's score, if it was tested.
+pub fn interval(row: &impl TestedRow) -> Option<(f64, f64)> {
+    let (base, (low, high)) = (row.tests().base_score, row.delta_interval()?);
+    Some((base + low, base + high))
+}

@@ -1,0 +1,297 @@
+//! Result files: which of them a command draws, and where that goes.
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use records::{Row, Signature, is_shard, read_checked};
+
+use crate::error::{Fault, command, no_results};
+
+/// Names of experiments, which their files begin with.
+#[expect(missing_docs, reason = "each is named after what it measures")]
+pub mod experiment {
+    pub const BEST_HEADS: &str = "ablate-all-but-one";
+    pub const DYNAMICS: &str = "training-dynamics";
+    pub const FILM: &str = "gate-film";
+    pub const FUNCTIONS: &str = "head-functions";
+    pub const GATES: &str = "train-gates";
+    pub const IMPORTANCE: &str = "importance";
+    pub const PAIR: &str = "cross-domain";
+    pub const PRUNING: &str = "iterative-prune";
+    pub const RELEVANCE: &str = "relevance";
+    pub const RETRAINED: &str = "prune-and-retrain";
+    pub const SEARCH: &str = "joint-search";
+    pub const SPEED: &str = "speed-bench";
+    pub const SWEEP: &str = "ablate-one";
+    pub const TRAINING: &str = "train-subject";
+    /// What the file of that is called.
+    pub const TRAINING_LOG: &str = "training";
+}
+
+/// What a command was told to draw: one result file, or the results of a subject on a split, or its standard files.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// One file, whatever its name.
+    File {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// What there is of a subject.
+    Subject {
+        /// Its name, a folder in the results.
+        subject: String,
+        /// The folder with the results of all subjects.
+        results: PathBuf,
+        /// What was scored; any if absent.
+        split: Option<String>,
+    },
+}
+
+/// A result file with its signature.
+#[derive(Debug, Clone)]
+pub struct ResultFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whose results it has.
+    pub subject: String,
+    /// What stands beside it.
+    pub signature: Option<Signature>,
+    experiment: String,
+    /// What its name adds to that of the standard file, such as `first-500`; empty for the latter.
+    addition: String,
+    is_torn: bool,
+}
+
+impl Source {
+    /// The standard files of a subject.
+    pub fn subject(results: &Path, subject: &str) -> Self {
+        Self::Subject { subject: subject.to_owned(), results: results.to_owned(), split: None }
+    }
+
+    /// The file that holds the results of `experiment`: the one that was named, or the subject's standard one or, where
+    /// that is not there, that of the run over most segments.
+    pub fn one(&self, experiment: &str) -> Result<ResultFile> {
+        let (subject, results, split) = match self {
+            Self::File { path } => return ResultFile::named(path, experiment),
+            Self::Subject { subject, results, split } => (subject, results, split.as_deref()),
+        };
+        let folder = folder(results, subject, experiment)?;
+        let own = split.map(|split| format!("{experiment}-{split}"));
+        // Least first: greatest number of segments, then those that are not named after the split.
+        let by_size = |name: String| {
+            let as_named = own.as_ref().and_then(|own| Some((size(&name, own)?, true)));
+            let (size, is_named) = as_named.or_else(|| Some((size(&name, experiment)?, false)))?;
+            Some((std::cmp::Reverse(size), is_named, name))
+        };
+        let mut found: Vec<_> = names(&folder)?.into_iter().filter_map(by_size).collect();
+        found.sort();
+        for (_, is_named, name) in found {
+            let file = ResultFile::of(folder.join(name), subject, experiment)?;
+            if is_named || split.is_none_or(|split| file.split() == Some(split)) {
+                return Ok(file);
+            }
+        }
+        Err(no_results(
+            &folder.join(format!("{}.csv", own.as_deref().unwrap_or(experiment))),
+            experiment,
+            subject,
+        ))
+    }
+
+    /// All files of the subject, or the one that was named.
+    pub fn every(&self) -> Result<Vec<PathBuf>> {
+        let (folder, mut names) = match self {
+            Self::File { path } => return Ok(vec![path.clone()]),
+            Self::Subject { subject, results, .. } => {
+                let folder = folder(results, subject, experiment::SWEEP)?;
+                let names = names(&folder)?;
+                (folder, names)
+            }
+        };
+        names.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "csv"));
+        names.sort();
+        Ok(names.into_iter().map(|name| folder.join(name)).collect())
+    }
+
+    /// All files with results of `experiment` on the split, or on any, shortest names first; there may be none.
+    pub fn all(&self, experiment: &str) -> Result<Vec<ResultFile>> {
+        let (subject, results, split) = match self {
+            Self::File { path } => {
+                let file = ResultFile::named(path, experiment);
+                let is_other = match &file {
+                    Ok(file) => file.signature.is_none() && !is_of(experiment, &file_name(path)),
+                    Err(error) => matches!(error.downcast_ref(), Some(Fault::Asked(_))),
+                };
+                return if is_other { Ok(Vec::new()) } else { Ok(vec![file?]) };
+            }
+            Self::Subject { subject, results, split } => (subject, results, split.as_deref()),
+        };
+        let folder = folder(results, subject, experiment)?;
+        let mut names: Vec<_> = names(&folder)?.into_iter().filter(|name| is_of(experiment, name)).collect();
+        names.sort_by_key(|name| (name.len(), name.clone()));
+        let files = names.into_iter().map(|name| ResultFile::of(folder.join(name), subject, experiment));
+        let files: Vec<_> = files.collect::<Result<_>>()?;
+        let is_meant = |file: &ResultFile| split.is_none_or(|split| file.split() == Some(split));
+        Ok(files.into_iter().filter(is_meant).collect())
+    }
+}
+
+impl ResultFile {
+    /// A file of a subject, but not one of a shard.
+    pub fn of(path: PathBuf, subject: &str, experiment: &str) -> Result<Self> {
+        let signature = Signature::read(&Signature::path_beside(&path))?;
+        if let Some(part) = signature.as_ref().and_then(|signature| signature.part.as_ref()) {
+            let (path, shard) = (path.display(), part.shard);
+            bail!("`{path}` has the rows of shard {shard} only: `just merge` joins it with the others");
+        }
+        let (addition, experiment, subject) =
+            (addition(&path, experiment), experiment.to_owned(), subject.to_owned());
+        Ok(Self { path, subject, signature, experiment, addition, is_torn: false })
+    }
+
+    /// A file that was named, which must be of this experiment.
+    fn named(path: &Path, experiment: &str) -> Result<Self> {
+        let folder = path.parent().and_then(Path::file_name);
+        let folder = folder.map_or("results".to_owned(), |name| name.to_string_lossy().into_owned());
+        let file = Self::of(path.to_owned(), &folder, experiment)?;
+        file.check_experiment()?;
+        Ok(Self { subject: file.identity().map_or(folder, |identity| identity.subject.clone()), ..file })
+    }
+
+    fn check_experiment(&self) -> Result<()> {
+        let expected = &self.experiment;
+        let found = self.identity().map_or(expected, |identity| &identity.experiment);
+        let path = self.path.display();
+        let fault = || format!("`{path}` is of `{found}`, but this is drawn from results of `{expected}`");
+        if found == expected { Ok(()) } else { Err(Fault::Asked(fault()).into()) }
+    }
+
+    /// Whether its name is this one, or begins with it.
+    pub fn is_named(&self, stem: &str) -> bool {
+        is_of(stem, &file_name(&self.path))
+    }
+
+    /// The same whose standard name is `stem`.
+    pub fn with_standard(self, stem: &str) -> Self {
+        Self { addition: addition(&self.path, stem), ..self }
+    }
+
+    /// The same of another experiment than its name says.
+    pub fn with_experiment(self, experiment: &str) -> Self {
+        Self { experiment: experiment.to_owned(), ..self }
+    }
+
+    /// Its checked rows.
+    pub fn rows<R: Row>(&mut self) -> Result<Vec<R>> {
+        self.check_experiment()?;
+        let checked = read_checked(&self.path, self.signature.as_ref())?;
+        self.is_torn = checked.is_torn;
+        Ok(checked.rows)
+    }
+
+    /// Of several files of the same, that over most segments.
+    pub fn largest<T: PartialEq>(all: &[Self], same: impl Fn(&Self) -> Option<T>) -> Vec<Self> {
+        let segments = |file: &Self| file.limit().unwrap_or(usize::MAX);
+        let is_larger =
+            |file: &Self, other: &Self| same(file) == same(other) && segments(other) > segments(file);
+        let is_largest =
+            |file: &&Self| same(file).is_none() || !all.iter().any(|other| is_larger(file, other));
+        all.iter().filter(is_largest).cloned().collect()
+    }
+
+    /// Where its tables and figures go.
+    pub fn figures(&self) -> PathBuf {
+        self.path.with_file_name("figures")
+    }
+
+    /// Name of what is drawn from it, without extension: `table1`, or `table1-first-500` if it is not the standard file.
+    pub fn stem(&self, name: &str) -> String {
+        if self.addition.is_empty() { name.to_owned() } else { format!("{name}-{}", self.addition) }
+    }
+
+    /// A sentence where the signature cannot vouch for the rows.
+    pub fn remark(&self) -> Option<String> {
+        let name = file_name(&self.path);
+        let torn = self.is_torn.then(|| format!("the last line of `{name}` is torn and left out"));
+        let state = match &self.signature {
+            None => Some(format!("split unknown: no signature beside `{name}`")),
+            _ if self.is_unfinished() => {
+                Some(format!("`{name}` is not finished: the run was killed or is still going"))
+            }
+            Some(Signature { complete: Some(_), .. }) => None,
+            _ => Some(format!("`{name}` is not checked: it is older than checksums of complete files")),
+        };
+        let both: Vec<_> = torn.into_iter().chain(state).collect();
+        (!both.is_empty()).then(|| both.join("; "))
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What a name adds to a stem, if it is `<stem>.csv` or `<stem>-<addition>.csv`.
+fn rest<'a>(stem: &str, name: &'a str) -> Option<&'a str> {
+    let rest = name.strip_suffix(".csv")?.strip_prefix(stem)?;
+    (rest.is_empty() || rest.starts_with('-')).then(|| rest.trim_start_matches('-'))
+}
+
+fn is_of(stem: &str, name: &str) -> bool {
+    rest(stem, name).is_some()
+}
+
+/// The number of segments in `<stem>-first-<N>.csv`; the greatest there is for `<stem>.csv`.
+fn size(name: &str, stem: &str) -> Option<usize> {
+    let rest = rest(stem, name)?;
+    if rest.is_empty() { Some(usize::MAX) } else { rest.strip_prefix("first-")?.parse().ok() }
+}
+
+/// The file's stem without `standard`, where it starts with that.
+fn addition(path: &Path, standard: &str) -> String {
+    let name = file_name(path);
+    rest(standard, &name).unwrap_or(name.strip_suffix(".csv").unwrap_or(&name)).to_owned()
+}
+
+/// Names of the files in a folder, but for those of shards, which are parts of results.
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    Ok(names.filter(|name| !is_shard(Path::new(name))).collect())
+}
+
+/// The folder of a subject, if it is there; `experiment` would make it.
+pub fn folder(results: &Path, subject: &str, experiment: &str) -> Result<PathBuf> {
+    if !is_plain_name(subject) {
+        bail!(
+            "`{subject}` is not the name of a subject: it is the name of a folder in the results, such as `demo-translation`"
+        );
+    }
+    let folder = results.join(subject);
+    if !folder.is_dir() {
+        let names = subjects(results)?;
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let (results, command) = (results.display(), command(experiment, subject));
+        bail!("unknown subject `{subject}`: `{results}` has {known}; make it with `{command}`");
+    }
+    Ok(folder)
+}
+
+/// Whether a name from a file or an argument can be part of a file's name and of nothing else.
+pub fn is_plain_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('.')
+        && !name.contains(|c: char| "/\\:".contains(c) || c.is_control())
+}
+
+/// Names of the folders in `results`, sorted; none if it does not exist.
+pub fn subjects(results: &Path) -> Result<Vec<String>> {
+    let entries = match std::fs::read_dir(results) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(|| format!("cannot read `{}`", results.display()))?,
+    };
+    let folders = entries.flatten().filter(|entry| entry.path().is_dir());
+    let mut names: Vec<_> = folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| !name.starts_with('.'));
+    names.sort();
+    Ok(names)
+}

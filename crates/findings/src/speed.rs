@@ -1,0 +1,44 @@
+//! How fast a model is with all its heads and without some: the rows of `speed-bench` (Michel et al. 2019, Section 4.3).
+use anyhow::Result;
+use records::{Signature, SpeedRow};
+
+use crate::results::Results;
+use crate::source::ResultFile;
+
+/// How fast a model is with all its heads and without some.
+pub type Speed = Results<SpeedRow>;
+
+impl Speed {
+    /// Reads a file of `speed-bench`.
+    pub fn read_limited(file: ResultFile) -> Result<Self> {
+        let mut speed = Self::read(file)?;
+        if let Some(Signature { identity, .. }) = &mut speed.file.signature {
+            // One that the split does not reach limits nothing.
+            identity.limit =
+                identity.limit.filter(|limit| speed.rows.iter().all(|row| row.segments >= *limit));
+        }
+        Ok(speed)
+    }
+
+    /// The rows by number of removed heads, each by batch size.
+    pub fn shares(&self) -> impl Iterator<Item = &[SpeedRow]> {
+        self.rows.chunk_by(|left, right| left.removed == right.removed)
+    }
+
+    /// What is counted, and how many of them a segment has on average.
+    pub fn unit(&self) -> (&'static str, fn(&SpeedRow) -> f64) {
+        let tokens = |row: &SpeedRow| row.tokens as f64 / row.segments as f64;
+        if self.file.argument("continue_by").is_some() {
+            ("Tokens produced", tokens)
+        } else if self.has_metric("nats") {
+            ("Tokens read", tokens)
+        } else {
+            ("Segments", |_| 1.0)
+        }
+    }
+
+    /// Whether the metric of the signature begins so.
+    pub fn has_metric(&self, name: &str) -> bool {
+        self.file.identity().is_some_and(|identity| identity.metric.starts_with(name))
+    }
+}

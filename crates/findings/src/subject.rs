@@ -1,0 +1,130 @@
+//! All that was measured on one subject.
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Result;
+use records::{BASE, Blocks, Head};
+
+use crate::best_heads::BestHeads;
+use crate::dynamics::Dynamics;
+use crate::error::LeftOut;
+use crate::functions::{Functions, Relevance};
+use crate::gates::Gates;
+use crate::importance::Importance;
+use crate::pair::{self, Pair};
+use crate::pruning::Pruning;
+use crate::segments::{self, SegmentChange};
+use crate::source::{ResultFile, Source, experiment};
+use crate::sweep::Sweep;
+use crate::time::Time;
+
+/// All that was measured on one subject; of best heads those that were chosen on each split.
+#[derive(Debug, Default)]
+pub struct Subject {
+    /// The folder of its results.
+    pub name: String,
+    /// How long they took.
+    pub time: Time,
+    /// Each head masked alone.
+    pub sweep: Option<Sweep>,
+    /// Each head of a layer left alone.
+    pub best: Vec<BestHeads>,
+    /// Two splits beside each other.
+    pub pairs: Vec<Pair>,
+    /// More and more heads masked.
+    pub pruning: Option<Pruning>,
+    /// The same while it is trained.
+    pub dynamics: Option<Dynamics>,
+    /// What heads do.
+    pub functions: Option<Functions>,
+    /// A file for each set of heads with gates.
+    pub gates: Vec<Gates>,
+    /// Sweeps on other splits, scores, and relevance by each set of rules: these and what changes most with a head masked are read
+    /// by [`Subject::read_heads`].
+    pub others: Vec<Sweep>,
+    /// What heads can be ordered by.
+    pub importance: Option<Importance>,
+    /// How much goes back to each head.
+    pub relevance: Vec<Relevance>,
+    /// What changes most without each head.
+    pub segments: BTreeMap<Head, Vec<SegmentChange>>,
+    /// Nats of the intact model for each word of the text, where words were counted.
+    pub nats_a_word: Option<f64>,
+}
+
+impl Subject {
+    /// Reads the standard files or, where there is none, those of the run over most segments.
+    pub fn read(results: &Path, name: &str, left_out: &mut LeftOut) -> Result<Self> {
+        let source = Source::subject(results, name);
+        let one = |experiment| source.one(experiment);
+        let sweep = left_out.keep_if_there(one(experiment::SWEEP).and_then(Sweep::read))?;
+        let best = left_out.keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read))?;
+        let mut best = Vec::from_iter(best);
+        for file in left_out.keep_if_there(BestHeads::largest_files(&source))?.unwrap_or_default() {
+            best.extend(left_out.keep(BestHeads::read(file))?);
+        }
+        let mut pairs = Vec::new();
+        let compared = left_out.keep(source.all(experiment::PAIR))?.unwrap_or_default();
+        for file in ResultFile::largest(&compared, pair::splits) {
+            pairs.extend(left_out.keep(Pair::read(file, results))?);
+        }
+        let curves = one(experiment::PRUNING).and_then(|file| Pruning::read(file, left_out));
+        let pruning = left_out.keep_if_there(curves)?;
+        let dynamics = left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read))?;
+        let functions = left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read))?;
+        let gates = left_out.read_all(source.all(experiment::GATES), Gates::read)?;
+        let (name, time) = (name.to_owned(), Time::read(&source, left_out)?);
+        let mut subject =
+            Self { name, time, sweep, best, pairs, pruning, dynamics, functions, gates, ..Self::default() };
+        let measured = subject.pruning.iter().map(|pruning| &pruning.results.file);
+        let measured = measured.chain(subject.sweep.iter().map(|sweep| &sweep.file)).next();
+        let words = measured.filter(|file| file.is_language()).map_or(Ok(None), nats_a_word);
+        subject.nats_a_word = left_out.keep(words)?.flatten();
+        Ok(subject)
+    }
+
+    /// Reads what else is known of each head.
+    pub fn read_heads(&mut self, source: &Source, left_out: &mut LeftOut) -> Result<()> {
+        let importance = source.one(experiment::IMPORTANCE).and_then(Importance::read);
+        self.importance = left_out.keep_if_there(importance)?;
+        let own = self.sweep.as_ref().map(|sweep| &sweep.file.path);
+        let mut others = left_out.keep(source.all(experiment::SWEEP))?.unwrap_or_default();
+        others.retain(|file| Some(&file.path) != own);
+        self.others = left_out.read_all(Ok(others), Sweep::read)?;
+        self.relevance = left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read)?;
+        if let Some(sweep) = &self.sweep {
+            self.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Whether its scores are nats a token, and no points.
+    pub fn has_nats(&self) -> bool {
+        let sweeps = self.sweep.iter().map(|sweep| sweep.metric());
+        sweeps
+            .chain(self.pruning.iter().map(|pruning| pruning.results.metric()))
+            .any(|metric| metric.is_nats())
+    }
+
+    /// The files that were read.
+    pub fn files(&self) -> impl Iterator<Item = &ResultFile> {
+        let sweeps = self.sweep.iter().chain(self.best.iter().map(|best| &best.sweep));
+        let sweeps = sweeps.map(|sweep| &sweep.file);
+        let pairs = self.pairs.iter().map(|pair| &pair.file);
+        let curves = self.pruning.iter().map(|pruning| &pruning.results.file);
+        let dynamics = self.dynamics.iter().map(|dynamics| &dynamics.file);
+        let functions = self.functions.iter().map(|functions| &functions.file);
+        let gates = self.gates.iter().map(|gates| &gates.file);
+        sweeps.chain(pairs).chain(curves).chain(dynamics).chain(functions).chain(gates)
+    }
+}
+
+/// The nats of the intact model for each word of the text; none where words were not counted.
+fn nats_a_word(file: &ResultFile) -> Result<Option<f64>> {
+    let Some(blocks) = Blocks::read(&Blocks::path_beside(&file.path))? else { return Ok(None) };
+    let sum = |column: &str| {
+        let place = blocks.columns.iter().position(|name| name == column)?;
+        Some(blocks.get(BASE)?.sums.get(place)?.value())
+    };
+    Ok(sum("nats").zip(sum("words")).filter(|(_, words)| *words > 0.0).map(|(nats, words)| nats / words))
+}

@@ -1,0 +1,301 @@
+//! Everything that is known of each head: one table, and for each score the colours of a map of heads (no such table is in the
+//! paper).
+use std::collections::{BTreeMap, BTreeSet};
+
+use charts::chart::Color;
+use charts::palette::{SILVER, diverging, small_text_on};
+use charts::table::{Cell, Row, Table};
+use findings::functions::Relevance;
+use findings::gates::{self, Gates};
+use findings::importance::Importance;
+use findings::judge::Criterion;
+use findings::pruning::{Pruning, share};
+use findings::results::each_type;
+use findings::segments::SegmentChange;
+use findings::source::ResultFile;
+use findings::subject::Subject;
+use findings::sweep::Sweep;
+use plotting::view::OfFile as _;
+use plotting::view::heat_map::{self, Values};
+use records::rows::functions::SYNTACTIC;
+use records::{
+    AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, Order, RelevanceRow, Scope, TestedRow,
+};
+use words::{p_value, range, signed, tenths};
+
+/// A column: its name, and the cell of each head that has one.
+type Column = (String, BTreeMap<Head, Cell>);
+
+/// All heads, in the order of the attention types.
+fn heads(subject: &Subject) -> BTreeSet<Head> {
+    let swept = subject.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
+    let scored = subject.importance.iter().flat_map(|found| found.rows.iter().map(ImportanceRow::head_id));
+    swept.chain(scored).collect()
+}
+
+/// The file that names the subject.
+fn file(subject: &Subject) -> Option<&ResultFile> {
+    let sweep = subject.sweep.as_ref().map(|sweep| &sweep.file);
+    sweep.or(subject.importance.as_ref().map(|found| &found.file))
+}
+
+fn columns(subject: &Subject, criterion: Criterion) -> Vec<Column> {
+    let mut columns = Vec::new();
+    columns.extend(subject.sweep.iter().flat_map(|sweep| tested(sweep, criterion)));
+    columns.extend(subject.others.iter().map(elsewhere));
+    columns.extend(subject.importance.iter().flat_map(scores));
+    columns.extend(subject.relevance.iter().map(relevance));
+    columns.extend(subject.functions.iter().map(|found| functions(&found.rows)));
+    columns.extend(subject.pruning.as_ref().and_then(masked_from));
+    columns.extend(subject.gates.iter().flat_map(|gates| kept_with(gates, &heads(subject))));
+    columns.extend((!subject.segments.is_empty()).then(|| segments(&subject.segments)));
+    columns
+}
+
+/// One row for each head.
+pub fn table(subject: &Subject, criterion: Criterion) -> Option<Table> {
+    let columns = columns(subject, criterion);
+    let row = |head: &Head| {
+        Row::new(head.to_string(), columns.iter().map(|(_, cells)| Cell::from(cells.get(head).cloned())))
+    };
+    let file = file(subject)?;
+    let judge = subject.sweep.as_ref().map(|sweep| sweep.judge(criterion.adjusted()));
+    let title = "What is known of each head, named by attention type, layer and number";
+    let table = Table::of(file, "All heads", "all-heads", title)
+        .columns(["Head", "Measured"], columns.iter().map(|(name, _)| name))
+        .rows(heads(subject).iter().map(row))
+        .mark(judge.map(|judge| judge.description("heads")))
+        .note("numbers in brackets are ranks among all heads, 1 for the greatest score")
+        .note(
+            "segments are counted from 1 in the order of the split, those with the greatest change first; BLEU is that of the \
+             segment alone",
+        )
+        .remark(file.remark());
+    Some(table)
+}
+
+/// The change with its interval and p-values.
+fn tested(sweep: &Sweep, criterion: Criterion) -> [Column; 4] {
+    let metric = sweep.metric();
+    let column = |name: &str, cell: &dyn Fn(&AblationRow) -> Option<Cell>| {
+        let cells = sweep.rows.iter().filter_map(|row| Some((row.head_id(), cell(row)?)));
+        (name.to_owned(), cells.collect())
+    };
+    let p = |p: Option<f64>| p.map(|p| Cell::number(p_value(p).replace("p = ", "").replace("p <", "<"), p));
+    let change = |row: &AblationRow| {
+        let is_marked = criterion.adjusted().holds(row);
+        Some(Cell::number(metric.change(row.score_delta), row.score_delta).marked(is_marked))
+    };
+    let interval = |row: &AblationRow| {
+        let ends = row.delta_interval()?;
+        Some(Cell::number(range(ends, |delta| metric.change(delta)), ends.0))
+    };
+    [
+        column(&format!("change of {}", metric.label()), &change),
+        column("95 % interval", &interval),
+        column("p", &|row| p(row.p_value)),
+        column("adjusted p", &|row| p(row.p_adjusted)),
+    ]
+}
+
+fn elsewhere(sweep: &Sweep) -> Column {
+    let metric = sweep.metric();
+    let cell = |row: &AblationRow| Cell::number(metric.change(row.score_delta), row.score_delta);
+    let name = format!("change of {} on {}", metric.label(), sweep.file.scored().unwrap_or_default());
+    (name, sweep.rows.iter().map(|row| (row.head_id(), cell(row))).collect())
+}
+
+/// Each score with its rank.
+fn scores(importance: &Importance) -> Vec<Column> {
+    let heads = || importance.rows.iter().map(ImportanceRow::head_id);
+    let known = importance.known().into_iter();
+    known.map(|(score, values)| (score.label.to_owned(), heads().zip(ranked(&values)).collect())).collect()
+}
+
+/// Numbers with their ranks, 1 for the greatest; equal numbers have the same one.
+fn ranked(values: &[f64]) -> Vec<Cell> {
+    let rank = |value: f64| 1 + values.iter().filter(|other| **other > value).count();
+    let text = |value: f64| format!("{value:.3} ({})", rank(value)).replace('-', "\u{2212}");
+    values.iter().map(|&value| Cell::number(text(value), value)).collect()
+}
+
+fn relevance(relevance: &Relevance) -> Column {
+    let values: Vec<_> = relevance.rows.iter().map(|row| row.relevance).collect();
+    let heads = relevance.rows.iter().map(RelevanceRow::head_id);
+    (format!("relevance, rules: {}", relevance.rules()), heads.zip(ranked(&values)).collect())
+}
+
+/// The share of heads from which on importance masks each head.
+fn masked_from(pruning: &Pruning) -> Option<Column> {
+    let steps = pruning.find(Scope::All, Order::Importance)?.runs.first()?;
+    let mut cells = BTreeMap::new();
+    for step in steps {
+        for head in Head::list(&step.masked_heads).unwrap_or_default() {
+            cells.entry(head).or_insert_with(|| Cell::number(tenths(share(step)), share(step)));
+        }
+    }
+    Some(("masked by importance from (%)".to_owned(), cells))
+}
+
+/// With how few heads gates keep each head, a column for each set of heads with gates.
+fn kept_with(gates: &Gates, heads: &BTreeSet<Head>) -> Vec<Column> {
+    let of = |scope: Scope| {
+        let models = gates.sparser(scope);
+        let most = models.first()?;
+        let gated = heads.iter().filter(|head| scope.holds(head.attention));
+        let gone = Cell::number(format!("gone at {}", most.kept), most.heads as f64);
+        let mut cells: BTreeMap<Head, Cell> = gated.map(|&head| (head, gone.clone())).collect();
+        for model in &models {
+            cells.extend(gates::kept(model).into_iter().map(|head| (head, Cell::from(model.kept))));
+        }
+        Some((format!("gates keep it down to ({scope}, heads of {})", most.heads), cells))
+    };
+    gates.scopes().into_iter().filter_map(of).collect()
+}
+
+/// What each head does, of what reaches its threshold.
+fn functions(rows: &[HeadFunctionRow]) -> Column {
+    let mut words: BTreeMap<Head, Vec<String>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.is_function()) {
+        let found = words.entry(row.head_id()).or_default();
+        if row.holds != Some(true) {
+            continue;
+        }
+        let above = row.margin_points.filter(|_| row.function == SYNTACTIC);
+        let above = above.map(|points| format!(", {} points above position", signed(points, 1)));
+        let (share, above) = (tenths(100.0 * row.share), above.unwrap_or_default());
+        found.push(format!("{} {} ({share} %{above})", row.function, row.detail));
+    }
+    let text = |words: Vec<String>| {
+        if words.is_empty() { "none that was looked for".to_owned() } else { words.join("; ") }
+    };
+    let cells = words.into_iter().map(|(head, words)| (head, Cell::words(text(words))));
+    ("what it does".to_owned(), cells.collect())
+}
+
+fn segments(segments: &BTreeMap<Head, Vec<SegmentChange>>) -> Column {
+    let text = |changes: &[SegmentChange]| {
+        let each = changes.iter().map(|change| format!("{}: {}", change.segment, change.words));
+        each.collect::<Vec<_>>().join("; ")
+    };
+    let cells = segments.iter().map(|(head, changes)| (*head, Cell::words(text(changes))));
+    ("segments that change most".to_owned(), cells.collect())
+}
+
+/// A map of the heads of one attention type, with the colours of every measure.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct HeadMap {
+    /// Its attention type, and what that attends from and to.
+    pub attention: String,
+    /// The same in words.
+    pub description: String,
+    /// Layer by layer, the first one first; heads without a number are absent.
+    pub layers: Vec<Vec<Option<MapCell>>>,
+}
+
+/// One head of a map.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct MapCell {
+    /// `enc-enc:1:2`
+    pub head: String,
+    /// Its number in its layer.
+    pub number: usize,
+    /// Whether masking it changes the score significantly, adjusted for the number of heads.
+    pub is_significant: bool,
+    /// For each measure the colour of its cell and that of text on it, as `#rrggbb`.
+    pub colors: Vec<[String; 2]>,
+}
+
+/// What the colours of maps show.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Measure {
+    /// Its name.
+    pub name: String,
+    /// The numbers that the ends and the middle of the colours stand for, blue first.
+    pub ends: [String; 3],
+}
+
+/// The maps of all attention types, and the measures that they have colours for: the effect of masking, then each score. The
+/// colours are those of the figures.
+pub fn maps(subject: &Subject, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>) {
+    let heads = heads(subject);
+    let (mut measures, mut painted) = (Vec::new(), Vec::new());
+    if let Some(sweep) = &subject.sweep {
+        let values = heat_map::effects_of(sweep, criterion.adjusted());
+        let (name, [low, _, middle, _, high]) = heat_map::effects_bar(sweep, &values);
+        measures.push(Measure { name, ends: [low, middle, high] });
+        painted.push(values);
+    }
+    for (score, values) in subject.importance.iter().flat_map(heat_map::scores_of) {
+        let end = format!("{:.3}", values.end);
+        let ends = [format!("\u{2212}{end}"), "0".to_owned(), end];
+        measures.push(Measure { name: score.label.to_owned(), ends });
+        painted.push(values);
+    }
+    let map = |attention: Attention| {
+        let of_type = heads.iter().filter(|head| head.attention == attention);
+        let extent = of_type.fold((0, 0), |most, head| (most.0.max(head.layer), most.1.max(head.head)));
+        let cell = |layer: usize, number: usize| {
+            let head = Head { attention, layer, head: number };
+            heads.contains(&head).then(|| map_cell(head, &painted))
+        };
+        let layer = |layer: usize| (1..=extent.1).map(|number| cell(layer, number)).collect();
+        HeadMap {
+            attention: attention.to_string(),
+            description: file(subject).map_or("", |file| file.description(attention)).to_owned(),
+            layers: (1..=extent.0).map(layer).collect(),
+        }
+    };
+    let maps = each_type(heads.iter().map(|head| head.attention)).into_iter().map(map).collect();
+    (measures, maps)
+}
+
+fn map_cell(head: Head, painted: &[Values]) -> MapCell {
+    let hex = |Color(red, green, blue): Color| format!("#{red:02x}{green:02x}{blue:02x}");
+    let color = |values: &Values| {
+        let paper = values.of(head).map_or(SILVER, |(share, _)| diverging(share));
+        [hex(paper), hex(small_text_on(paper))]
+    };
+    MapCell {
+        head: head.to_string(),
+        number: head.head,
+        is_significant: painted.iter().filter_map(|values| values.of(head)).any(|(_, is_marked)| is_marked),
+        colors: painted.iter().map(color).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use findings::error::LeftOut;
+    use findings::source::Source;
+
+    /// Of the results that `plotting` is tested with: importance masks 5, 9, 14 and 18 of 18 heads, gates keep 4, 3 and 1 of 6.
+    #[test]
+    fn a_head_goes_where_the_curve_and_the_gates_close_it() {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plotting/tests/results");
+        let source = Source::subject(&results, "tiny-translation");
+        let curve = source.one("iterative-prune").unwrap();
+        let pruning = Pruning::read(curve, &mut LeftOut::default()).unwrap();
+        let gates = Gates::read(source.one("train-gates").unwrap()).unwrap();
+        let head = |name: &str| name.parse::<Head>().unwrap();
+        let text = |(_, cells): &Column, name: &str| cells.get(&head(name)).map(|cell| cell.text.clone());
+        let masked = masked_from(&pruning).unwrap();
+        let found = ["enc-enc:1:1", "enc-enc:2:3", "dec-dec:2:3"].map(|name| text(&masked, name).unwrap());
+        assert_eq!(found, ["27.8", "50", "100"]);
+        let names = ["enc-enc:1:1", "enc-enc:2:1", "enc-enc:1:2", "enc-enc:1:3"];
+        let heads = names.into_iter().chain(["dec-dec:1:1"]).map(head).collect();
+        let kept = kept_with(&gates, &heads).remove(0);
+        assert_eq!(kept.0, "gates keep it down to (enc-enc, heads of 6)");
+        assert_eq!(names.map(|name| text(&kept, name).unwrap()), ["1", "3", "4", "gone at 4"]);
+        assert_eq!(text(&kept, "dec-dec:1:1"), None);
+    }
+
+    #[test]
+    fn equal_scores_have_the_same_rank() {
+        let texts = ranked(&[0.5, -0.25, 0.5, 0.75]).into_iter().map(|cell| cell.text);
+        assert_eq!(texts.collect::<Vec<_>>(), ["0.500 (2)", "\u{2212}0.250 (4)", "0.500 (2)", "0.750 (1)"]);
+    }
+}

@@ -1,0 +1,198 @@
+//! All subjects beside each other: how many heads can go, which heads matter across tasks of one pretrained model, and how much
+//! single heads do (no such page is in the paper).
+use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::palette::{BLUE, GREY, VERMILLION};
+use charts::scale::extent;
+use charts::table::{Cell, Row, Table};
+use findings::origin;
+use findings::paper::Share;
+use findings::pruning::{Pruning, Tolerable};
+use findings::subject::Subject;
+use findings::sweep::Sweep;
+use plotting::view::Context;
+use plotting::view::cross_domain::{COLUMNS, HOW_TO_READ, cells};
+use records::rules::MARGIN_PERCENT;
+use records::{AblationRow, Attention, CorrelationRow};
+use words::{tenths, typeset};
+
+/// A panel with a row for each name, as high as a line of text.
+fn rows(x: Axis, names: Vec<String>, layers: Vec<Layer>) -> Vec<Panel> {
+    let height = 15.0 * names.len() as f64;
+    vec![Panel::new([x, Axis::named("", names).downwards()], height, layers)]
+}
+
+/// The share of heads that can go: in a subject of ours, in one of the paper's, or in both where they are alike.
+#[derive(Clone, Copy)]
+struct Compared<'a> {
+    ours: Option<(&'a Pruning, Tolerable)>,
+    published: Option<&'a Share>,
+}
+
+/// Ours with the paper's beside them, then those of the paper that none stands beside.
+fn shares_of<'a>(all: &'a [Subject], published: &'a [Share], context: Context<'_>) -> Vec<Compared<'a>> {
+    let of = |pruning: &'a Pruning| {
+        let found = pruning.tolerable(context.criterion)?;
+        Some(Compared { ours: Some((pruning, found)), published: pruning.published(published) })
+    };
+    let mut shares: Vec<_> = all.iter().filter_map(|subject| of(subject.pruning.as_ref()?)).collect();
+    let alone = published.iter().filter(|one| shares.iter().all(|share| share.published != Some(one)));
+    let alone: Vec<_> = alone.map(|one| Compared { ours: None, published: Some(one) }).collect();
+    shares.extend(alone);
+    shares
+}
+
+impl Compared<'_> {
+    /// What it is called, by the subject alone or by what of it was scored.
+    fn name(self, of_ours: fn(&Pruning) -> String) -> String {
+        let theirs = || self.published.map_or(String::new(), |share| format!("paper: {}", share.task));
+        self.ours.map_or_else(theirs, |(pruning, _)| of_ours(pruning))
+    }
+
+    fn row(self) -> Row {
+        let number = |value: f64| Cell::number(tenths(value), value);
+        let published = |share: &Share| {
+            Cell::number(format!("{} ({})", tenths(share.percent), share.figure), share.percent)
+        };
+        let base = self.ours.map(|(pruning, _)| pruning.results.described_base());
+        let of = |value: fn(Tolerable) -> f64| Cell::from(self.ours.map(|(_, found)| number(value(found))));
+        let found = [of(|found| found.percent), of(|found| found.low), of(|found| found.high)];
+        let cells = [base.into()].into_iter().chain(found).chain([self.published.map(published).into()]);
+        Row::new(self.name(|pruning| pruning.results.file.title()), cells)
+    }
+}
+
+fn of_shares() -> String {
+    format!(
+        "masked by importance; as measured the loss is within the margin up to this share, {MARGIN_PERCENT} % of the score unless \
+         the files say otherwise. At the lower end of the interval it is shown to be, beyond the upper end it is shown not to \
+         be; the interval is that of the score at each step by itself, and as fine as the steps. The paper's shares are \
+         judged by eye; they are of other models and other data"
+    )
+}
+
+/// The shares of all subjects with intervals, and the paper's.
+pub fn shares(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
+    let found = shares_of(all, &context.paper.shares, context);
+    if found.iter().all(|share| share.ours.is_none()) {
+        return None;
+    }
+    let (name, title) = ("Heads that can go", "Share of the heads that can go, in percent");
+    let table = Table::new(name, "comparison-shares", title)
+        .columns(["Subject", "Share"], ["base", "share (%)", "from (%)", "to (%)", "paper (%)"])
+        .rows(found.iter().map(|share| share.row()))
+        .note(of_shares());
+    let ours = Mark::new(Shape::Circle, 2.4, BLUE);
+    let theirs = Mark::new(Shape::Diamond, 2.8, VERMILLION).hollow();
+    let places = || found.iter().enumerate().map(|(place, share)| (place as f64 + 0.5, share));
+    let measured = || places().filter_map(|(height, share)| Some((height, share.ours?.1)));
+    let interval = |(height, found): (f64, Tolerable)| {
+        Layer::Line(vec![(found.low, height), (found.high, height)], Style::line(BLUE, 1.0))
+    };
+    let mut layers: Vec<_> = measured().map(interval).collect();
+    layers.push(Layer::Points(measured().map(|(height, found)| (found.percent, height)).collect(), ours));
+    let of_paper = places().filter_map(|(height, share)| Some((share.published?.percent, height)));
+    layers.push(Layer::Points(of_paper.collect(), theirs));
+    let subjects = found.iter().map(|share| share.name(|pruning| pruning.results.file.subject.clone()));
+    let chart = Chart::new(name, "comparison-shares-chart", title)
+        .note(of_shares())
+        .entries([
+            Entry::mark("ours, with 95 % interval", ours),
+            Entry::mark("paper, same kind of task, judged by eye", theirs),
+        ])
+        .panels(1, rows(Axis::percent("share of heads (%)"), subjects.collect(), layers))
+        .wide();
+    Some((table, chart))
+}
+
+/// How much single heads do: for each family of tests the range of changes, as shares of the score.
+pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
+    let sweeps = all.iter().filter_map(|subject| subject.sweep.as_ref());
+    let families = sweeps.flat_map(|sweep| sweep.attentions().into_iter().map(move |one| (sweep, one)));
+    let families: Vec<(&Sweep, Attention)> = families.collect();
+    if families.is_empty() {
+        return None;
+    }
+    let criterion = context.criterion.adjusted();
+    let row = |&(sweep, attention): &(&Sweep, Attention)| {
+        let mut losses: Vec<_> = sweep.family(attention).into_iter().map(|row| loss(sweep, row)).collect();
+        losses.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let value = losses[(share * (losses.len() - 1) as f64).round() as usize];
+            Cell::number(typeset(value, 2), value)
+        };
+        let significant = criterion.tally(sweep.family(attention)).significant;
+        let cells = [losses.len().into(), at(0.0), at(0.5), at(1.0), significant.into()];
+        Row::new(format!("{}, {attention}", sweep.file.title()), cells)
+    };
+    let (name, title) = (
+        "Effect sizes",
+        "What masking one head costs, in percent of the score; of nats, their rise in percent",
+    );
+    let columns = ["heads", "least (%)", "median (%)", "greatest (%)", "significant, adjusted"];
+    let table = Table::new(name, "comparison-effects", title)
+        .columns(["Subject and attention", "Loss"], columns)
+        .rows(families.iter().map(row))
+        .note("below 0 the score gets better without the head; adjusted for the heads of the attention type");
+    let points = |is_meant: bool| -> Vec<(f64, f64)> {
+        let each = families.iter().enumerate().flat_map(|(place, (sweep, attention))| {
+            let rows = sweep.family(*attention).into_iter().filter(|row| criterion.holds(*row) == is_meant);
+            rows.map(move |row| (loss(sweep, row), place as f64 + 0.5))
+        });
+        each.collect()
+    };
+    let (others, significant) = (points(false), points(true));
+    let x = extent(others.iter().chain(&significant).map(|(loss, _)| *loss).chain([0.0]));
+    let x = Axis::of_at_least("loss with the head masked (%)", x, 1.0);
+    let marks = [Mark::new(Shape::Tick, 4.0, BLUE), Mark::new(Shape::Circle, 1.8, VERMILLION).faint(0.4)];
+    let layers = vec![
+        Layer::Rule(At::X(0.0), Style::dashed(GREY, 0.6)),
+        Layer::Points(others, marks[0]),
+        Layer::Points(significant, marks[1]),
+    ];
+    let names = families.iter().map(|(sweep, one)| format!("{}, {one}", sweep.file.subject)).collect();
+    let chart = Chart::new(name, "comparison-effects-chart", title)
+        .note("a mark for each head; one on the right of 0 is useful")
+        .entries([Entry::mark("not significant", marks[0]), Entry::mark("significant, adjusted", marks[1])])
+        .panels(1, rows(x, names, layers))
+        .wide();
+    Some((table, chart))
+}
+
+/// What is lost without a head, in percent of the score.
+fn loss(sweep: &Sweep, row: &AblationRow) -> f64 {
+    let gain = sweep.metric().direction().gain(row.score_delta);
+    -100.0 * gain / sweep.base().abs().max(f64::MIN_POSITIVE)
+}
+
+/// How the heads of one pretrained model agree between two tasks.
+pub struct Pairing {
+    /// The pretrained model.
+    pub pretrained: String,
+    pub subjects: [String; 2],
+    /// Of the scores with one head masked.
+    pub row: CorrelationRow,
+    /// Pearson's r and Spearman's rho of the importance, where both have it.
+    pub importance: Option<[f64; 2]>,
+}
+
+/// One row for each two tasks of one pretrained model.
+pub fn tasks(pairings: &[Pairing]) -> Option<Table> {
+    let row = |pairing: &Pairing| {
+        let [first, second] = pairing.subjects.each_ref().map(|subject| origin::name(subject));
+        let label = format!("{}: {first} and {second}", pairing.pretrained);
+        let scope = pairing.row.attention.to_string();
+        let importance =
+            pairing.importance.map(|both| both.map(|value| Cell::number(typeset(value, 2), value)));
+        let tested = std::iter::once(scope).chain(cells(&pairing.row)).map(Cell::from);
+        Row::new(label, tested.chain(importance.unwrap_or_default()))
+    };
+    let columns = ["attention"].into_iter().chain(COLUMNS).chain(["r of importance", "rho of importance"]);
+    let title = "Correlation of the scores with one head masked, between tasks that one pretrained model was \
+         fine-tuned on";
+    let table = Table::new("One pretrained model, several tasks", "comparison-tasks", title)
+        .columns(["Model and tasks", "Agreement"], columns)
+        .rows(pairings.iter().map(row))
+        .note("interval of r: jackknife over the segments of both tasks")
+        .note(HOW_TO_READ);
+    (!pairings.is_empty()).then_some(table)
+}

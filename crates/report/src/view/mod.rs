@@ -1,0 +1,7 @@
+//! What only reports show of findings: all heads, how a model was trained, the paper's numbers beside ours, subjects beside each
+//! other. No file, no drawing.
+pub mod all_heads;
+pub mod claim;
+pub mod comparison;
+pub mod training_log;
+pub mod verdicts;

@@ -1,0 +1,211 @@
+//! The paper's numbers beside ours, with what the data bears out: whether both point the same way, and whether the published
+//! number lies inside our interval.
+use charts::table::{Row, Table};
+use findings::best_heads::{BestHeads, Layers};
+use findings::dynamics::Dynamics;
+use findings::judge::{Adjustment, Criterion, Which};
+use findings::origin::Beside;
+use findings::pair::Pair;
+use findings::paper::{BREAKDOWN, FIGURE_2A, FIGURE_2B, FIGURE_5, HEADS, Paper, SIGNIFICANT};
+use findings::pruning::Pruning;
+use findings::results::interval;
+use findings::speed::Speed;
+use findings::subject::Subject;
+use findings::sweep::Sweep;
+use plotting::view::Context;
+use records::{Attention, Order, Scope, SpeedRow};
+use words::{count, percent_more, range, signed, tenths, typeset};
+
+/// The columns: both numbers, our interval, and what can be said of them.
+const COLUMNS: [&str; 5] =
+    ["paper", "ours", "our 95 % interval", "same direction?", "paper's number inside it?"];
+
+/// What keeps a verdict from being given.
+const NO_INTERVAL: &str = "cannot be said: ours has no interval";
+
+/// One row for each number of the paper that the results of a subject stand beside; none where there is no such number.
+pub fn table(subject: &Subject, speed: Option<&Speed>, context: Context<'_>) -> Option<Table> {
+    let Context { criterion, paper } = context;
+    let mut rows = Vec::new();
+    rows.extend(subject.sweep.iter().filter_map(|sweep| single_heads(sweep, criterion, paper)));
+    rows.extend(subject.best.iter().flat_map(|best| layers(best, context)));
+    rows.extend(subject.pairs.iter().filter_map(|pair| domains(pair, paper)));
+    rows.extend(subject.pruning.iter().filter_map(|pruning| share(pruning, criterion, paper)));
+    rows.extend(subject.pruning.iter().filter_map(|pruning| types(pruning, paper)));
+    rows.extend(subject.dynamics.iter().filter_map(|dynamics| training(dynamics, paper)));
+    rows.extend(speed.into_iter().flat_map(|speed| &speed.rows).filter_map(|row| faster(row, paper)));
+    let title = "Numbers of Michel et al. (2019) beside ours. They are of another model and of other data, so what \
+         can agree is the direction; a number inside our interval is one that our data does not speak \
+         against";
+    (!rows.is_empty()).then(|| {
+        Table::new("The paper beside ours", "verdicts", title).columns(["Claim", ""], COLUMNS).rows(rows)
+    })
+}
+
+fn said(holds: bool, what: &str) -> String {
+    format!("{}: {what}", if holds { "yes" } else { "no" })
+}
+
+/// Whether a number is shown to be above 0, in these words, or below.
+fn side_of_0((low, high): (f64, f64), [above, below]: [&str; 2]) -> String {
+    if low > 0.0 {
+        said(true, above)
+    } else if high < 0.0 {
+        said(false, below)
+    } else {
+        "cannot be said: our interval holds 0".to_owned()
+    }
+}
+
+fn inside(number: f64, (low, high): (f64, f64)) -> String {
+    if (low..=high).contains(&number) { "yes" } else { "no" }.to_owned()
+}
+
+/// Section 3.2: few single heads matter.
+fn single_heads(sweep: &Sweep, criterion: Criterion, paper: &Paper) -> Option<Row> {
+    let family = sweep.family(Attention::EncEnc);
+    sweep.beside(&sweep.attentions()).filter(|beside| beside.translates() && !family.is_empty())?;
+    let tally = Criterion { adjustment: Adjustment::None, ..criterion }.tally(family.iter().copied());
+    let [heads, significant] = paper.values([HEADS, SIGNIFICANT])?;
+    let is_same = (2 * tally.significant < tally.tested) == (2.0 * significant < heads);
+    let whole = count(family.len(), "head");
+    let cells = [
+        format!("{significant} of {heads}"),
+        format!("{} of {}", tally.significant, tally.tested),
+        String::new(),
+        said(is_same, "fewer than half of the heads matter alone in the paper"),
+        format!("cannot be said: all {whole} were tested, so that the number has no interval"),
+    ];
+    (tally.tested > 0).then(|| Row::new("encoder heads whose masking changes the score", cells))
+}
+
+/// Section 3.3: one head of a layer is often enough.
+fn layers(best: &BestHeads, context: Context<'_>) -> Vec<Row> {
+    let judge = best.sweep.judge(context.criterion);
+    let of = |attention: Attention| {
+        let theirs = Layers::published(best.published(context.paper), attention)?;
+        let ours = Layers::ours(&best.of(attention), judge, Which::NoSignificantLoss)?;
+        let [most, many] = [theirs, ours].map(|layers| 2 * layers.enough > layers.tested);
+        let half = if most { "more than half" } else { "at most half" };
+        let cells = [
+            format!("{theirs} of {attention} ({})", best.paper_table()[0]),
+            ours.to_string(),
+            String::new(),
+            said(most == many, &format!("{half} of the layers in the paper")),
+            NO_INTERVAL.to_owned(),
+        ];
+        Some(Row::new("layers in which one head is enough, by the paper's rule", cells))
+    };
+    best.sweep.attentions().into_iter().filter_map(of).collect()
+}
+
+/// Section 3.4: heads matter alike across domains.
+fn domains(pair: &Pair, paper: &Paper) -> Option<Row> {
+    let named = pair.beside()?.of_both(FIGURE_2A, FIGURE_2B)?;
+    let (row, theirs) = (&pair.rows[0], paper.value(named)?);
+    let (r, ends) = (row.pearson?, row.pearson_low.zip(row.pearson_high));
+    let number = |r| typeset(r, 2);
+    let shown = ["r is shown to be above 0", "r is shown to be below 0"];
+    let cells = [
+        format!("r = {} ({})", number(theirs), named.0),
+        format!("r = {}", number(r)),
+        ends.map(|ends| range(ends, number)).unwrap_or_default(),
+        ends.map_or(NO_INTERVAL.to_owned(), |ends| side_of_0(ends, shown)),
+        ends.map_or(NO_INTERVAL.to_owned(), |ends| inside(theirs, ends)),
+    ];
+    Some(Row::new("correlation of heads across domains", cells))
+}
+
+/// Section 4.2: many heads can go at once.
+fn share(pruning: &Pruning, criterion: Criterion, paper: &Paper) -> Option<Row> {
+    let theirs = pruning.published(&paper.shares)?;
+    let found = pruning.tolerable(criterion)?;
+    let direction = match (found.low > 0.0, found.high > 0.0) {
+        (true, _) => said(true, "some heads are shown to be safe to remove"),
+        (false, true) => "cannot be said: our interval begins at 0".to_owned(),
+        (false, false) => said(false, "the first step is shown to cost more than the margin"),
+    };
+    let ends = (found.low, found.high);
+    let cells = [
+        format!("{} %, judged by eye ({}, {})", tenths(theirs.percent), theirs.task, theirs.figure),
+        format!("{} % with a loss within the margin", tenths(found.percent)),
+        format!("{} %", range(ends, tenths)),
+        direction,
+        inside(theirs.percent, ends),
+    ];
+    Some(Row::new("share of heads that can go by importance", cells))
+}
+
+/// Section 5: the decoder's attention to the encoder needs its heads most.
+fn types(pruning: &Pruning, paper: &Paper) -> Option<Row> {
+    const SHARE: f64 = 80.0;
+    pruning.beside().filter(|beside| Beside::translates(*beside))?;
+    let metric = pruning.results.metric();
+    let of = |attention: Attention| {
+        let series = pruning.find(Scope::One(attention), Order::Importance)?;
+        let row = series.nearest(SHARE)?;
+        Some((metric.amount(row.score), interval(row)?))
+    };
+    let (own, between, decoder) = (of(Attention::EncEnc)?, of(Attention::EncDec)?, of(Attention::DecDec)?);
+    let direction = if between.1.1 < own.1.0.min(decoder.1.0) {
+        said(true, "its interval lies below both others")
+    } else if between.1.0 > own.1.1.min(decoder.1.1) {
+        said(false, "another type is shown to lose more")
+    } else {
+        "cannot be said: the intervals overlap".to_owned()
+    };
+    let breakdown = tenths(paper.value(BREAKDOWN)?);
+    let (first, second, third) = (between.0, decoder.0, own.0);
+    let cells = [
+        format!("breaks down once {breakdown} % of its heads are masked (Figure 4)"),
+        format!("with {SHARE} % of a type masked: enc-dec {first}, dec-dec {second}, enc-enc {third}"),
+        range(between.1, |score| metric.amount(score)),
+        direction,
+        "cannot be said: the paper prints no score there".to_owned(),
+    ];
+    Some(Row::new("the attention of the decoder to the encoder loses most", cells))
+}
+
+/// Section 6: heads become dispensable while a model is trained.
+fn training(dynamics: &Dynamics, paper: &Paper) -> Option<Row> {
+    let comparable = dynamics.comparable().ok()?;
+    let (first, last) = (comparable.first()?, comparable.last()?);
+    let ((before, _), (after, _)) = (first.removable(90.0)?, last.removable(90.0)?);
+    let share = tenths(paper.value(FIGURE_5)?);
+    let [at_first, at_last] = [(before, first), (after, last)]
+        .map(|(share, at)| format!("{} % after {}", tenths(share), dynamics.name(at)));
+    let cells = [
+        format!("{share} % from epoch 10 on, 85 to 90 % of BLEU kept (Figure 5)"),
+        format!("90 % kept: {at_first}, {at_last}"),
+        String::new(),
+        said(after > before, "the share after the last checkpoint beside that after the first; not tested"),
+        NO_INTERVAL.to_owned(),
+    ];
+    let is_meant = dynamics.metric.name() == "bleu" && comparable.len() > 1;
+    is_meant.then(|| Row::new("heads become dispensable during training", cells))
+}
+
+/// Section 4.3: a model without half of its heads is faster.
+fn faster(row: &SpeedRow, paper: &Paper) -> Option<Row> {
+    let theirs = paper.speedup(row)?;
+    let [low, high] = [row.ratio_low, row.ratio_high].map(|ratio| 100.0 * (ratio - 1.0));
+    let cells = [
+        format!("{} % in batches of {} (Table 4)", signed(theirs, 1), row.batch_size),
+        format!("{} %", percent_more(row.ratio)),
+        format!("{} %", range((low, high), |more| signed(more, 1))),
+        side_of_0((low, high), ["it is shown to be faster", "it is shown to be slower"]),
+        inside(theirs, (low, high)),
+    ];
+    Some(Row::new("faster without half of the heads", cells))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_an_interval_lie_inside_it() {
+        assert_eq!([0.1, 0.5, 0.51].map(|number| inside(number, (0.1, 0.5))), ["yes", "yes", "no"]);
+        assert_eq!(said(false, "slower"), "no: slower");
+    }
+}

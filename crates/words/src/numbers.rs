@@ -1,0 +1,81 @@
+//! Numbers, rounded.
+
+/// `value` with a sign and `decimals` digits; what rounds to 0 has no sign.
+pub fn signed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:+.decimals$}");
+    if text.contains(|character: char| ('1'..='9').contains(&character)) {
+        text
+    } else {
+        text[1..].to_owned()
+    }
+}
+
+/// `value` with a proper minus sign (U+2212) for figures.
+pub fn typeset(value: f64, decimals: usize) -> String {
+    signed(value, decimals).trim_start_matches('+').replace('-', "\u{2212}")
+}
+
+/// `value` with as many digits as it needs, at most three after the point: `0.96`, `1`, `0.01`.
+pub fn short(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// `value` with at most one digit after the point: `20`, `19.8`.
+pub fn tenths(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
+/// A ratio as what it is more than 1, in percent: `+17.5`.
+pub fn percent_more(ratio: f64) -> String {
+    signed(100.0 * (ratio - 1.0), 1)
+}
+
+/// A share in percent, where `is_open` one that may be larger: `20`, `≥ 90`.
+pub fn share(percent: f64, is_open: bool) -> String {
+    let least = if is_open { "\u{2265} " } else { "" };
+    format!("{least}{}", tenths(percent))
+}
+
+/// Digits after the point, at most three, with which `value` has three digits: `1.23`, `12.3`, `123`.
+pub fn decimals(value: f64) -> usize {
+    [100.0, 10.0, 1.0].into_iter().filter(|&bound| value.abs() < bound).count()
+}
+
+/// `p = 0.012`, or `p < 0.001` where it is.
+pub fn p_value(value: f64) -> String {
+    if value < 0.001 { "p < 0.001".to_owned() } else { format!("p = {value:.3}") }
+}
+
+/// `1 head`, `2 heads`.
+pub fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// `1 to 2`
+pub fn range((low, high): (f64, f64), number: impl Fn(f64) -> String) -> String {
+    format!("{} to {}", number(low), number(high))
+}
+
+/// What each is called where there are several, else nothing.
+pub fn name_among<T: ToString>(one: &T, all: &[T]) -> String {
+    if all.len() > 1 { one.to_string() } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_as_a_reader_expects() {
+        let signs = [-0.004, 0.0, -0.0, 0.03].map(|value| signed(value, 2));
+        assert_eq!(signs, ["0.00", "0.00", "0.00", "+0.03"]);
+        assert_eq!((typeset(-0.5, 1), typeset(36.0, 0)), ("\u{2212}0.5".to_owned(), "36".to_owned()));
+        assert_eq!([20.0, 19.79, 0.04, 99.96].map(tenths), ["20", "19.8", "0", "100"]);
+        assert_eq!([share(20.0, false), share(90.3, true)], ["20", "\u{2265} 90.3"]);
+        assert_eq!([0.5, 1.0, -9.9, 10.0, 99.0, 100.0, 12_345.0].map(decimals), [3, 2, 2, 1, 1, 0, 0]);
+        assert_eq!([0.0, 0.001, 0.034_56].map(p_value), ["p < 0.001", "p = 0.001", "p = 0.035"]);
+        assert_eq!([0.96, 1.0, 100.0, 0.05].map(short), ["0.96", "1", "100", "0.05"]);
+    }
+}
