@@ -4,7 +4,7 @@ use super::{BeamSearch, Stopping, Translation};
 /// One way to go on: a hypothesis of the beam and a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate {
-    /// Log-probability of the whole hypothesis, in nats.
+    /// Log-probability of the whole hypothesis, in nats; in greedy search the logit of the token.
     pub log_probability: f32,
     /// The hypothesis that is continued.
     pub beam: usize,
@@ -73,10 +73,10 @@ impl Hypotheses {
     }
 
     /// The best finished hypothesis.
-    pub(super) fn best(self) -> Translation {
+    pub(super) fn best(self, search: &BeamSearch) -> Translation {
         let nothing = Finished { tokens: Vec::new(), score: f64::NEG_INFINITY };
         let Finished { tokens, score } = self.finished.into_iter().next().unwrap_or(nothing);
-        Translation { tokens, score, steps: self.steps }
+        Translation { tokens, score: (!search.is_greedy()).then_some(score), steps: self.steps }
     }
 
     /// Takes one step; `candidates` are sorted, best first, and `length` counts the tokens after it.
@@ -167,8 +167,8 @@ impl Hypotheses {
             return true;
         }
         let Some(worst) = self.finished.get(search.beam - 1) else { return false };
-        // A beam of one is greedy search, which ends with its first end symbol.
-        if search.stopping == Stopping::Early || search.beam == 1 {
+        // greedy search ends with its first end symbol
+        if search.stopping == Stopping::Early || search.is_greedy() {
             return true;
         }
         let longest = match search.stopping {
@@ -197,13 +197,14 @@ mod tests {
 
     #[test]
     fn scores_are_divided_by_the_length_with_the_end_symbol() {
-        let search = search(1, Stopping::Early);
+        let search = search(2, Stopping::Early);
         let mut sentence = Hypotheses::new(4, 9);
         sentence.advance(&search, &[candidate(0, 5, -1.0), candidate(0, 6, -2.0)], 1, END, false);
-        sentence.advance(&search, &[candidate(0, END, -3.0), candidate(0, 6, -4.0)], 2, END, false);
+        let ends = [candidate(0, END, -3.0), candidate(1, END, -4.0), candidate(0, 6, -5.0)];
+        sentence.advance(&search, &ends, 2, END, false);
         assert!(sentence.is_finished());
         // one word and the end: -3 / 2
-        assert_eq!(sentence.best(), Translation { tokens: vec![5], score: -1.5, steps: 2 });
+        assert_eq!(sentence.best(&search), Translation { tokens: vec![5], score: Some(-1.5), steps: 2 });
     }
 
     /// Two hypotheses finish, of which the worse scores -2.5 / 2 = -1.25; the best unfinished one has -2.75.
@@ -242,7 +243,7 @@ mod tests {
                 sentence.advance(&search, &[candidate(0, token, -1.0)], length, END, forced);
             }
             assert!(sentence.is_finished());
-            assert_eq!(sentence.best().tokens, expected);
+            assert_eq!(sentence.best(&search).tokens, expected);
         }
     }
 }

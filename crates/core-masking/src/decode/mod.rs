@@ -80,8 +80,8 @@ pub struct BeamSearch {
 pub struct Translation {
     /// Target tokens, without start and end symbol.
     pub tokens: Vec<u32>,
-    /// Log-probability divided by the length penalty.
-    pub score: f64,
+    /// Log-probability divided by the length penalty; absent in greedy search, which compares logits and sums up no vocabulary.
+    pub score: Option<f64>,
     /// Steps that the search took for this sentence.
     pub steps: usize,
 }
@@ -151,6 +151,11 @@ impl BeamSearch {
             model.check_length("source", source.len())?;
         }
         Ok(TokenBatch::new(sources, model.config().pad_token_id, model.options()))
+    }
+
+    /// Whether one hypothesis is kept for a sentence.
+    pub(crate) fn is_greedy(&self) -> bool {
+        self.beam == 1
     }
 
     /// The greatest number of target tokens for a source of so many, end symbol included on both sides.
@@ -229,7 +234,7 @@ impl BeamSearch {
                 self.advance(&mut step, &mut part, &mut sentences, |_| true)?;
             }
         }
-        Ok(sentences.into_iter().map(Hypotheses::best).collect())
+        Ok(sentences.into_iter().map(|sentence| sentence.best(self)).collect())
     }
 
     /// Takes step after step with the sentences that are `active`, as long as there are any and their lengths allow it.

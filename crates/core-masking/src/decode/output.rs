@@ -27,19 +27,21 @@ pub(super) struct OutputLayer {
     tiles: Vec<Tile>,
     width: i64, // of a tile, in whole blocks
     renormalised: bool,
+    normalised: bool,
 }
 
 /// Unnormalised log-probabilities of all tokens after each row.
 pub(super) struct Logits {
     /// `[tile, row, token]`; `-inf` for banned tokens, and for those beyond the vocabulary, with which the last tile is filled up.
     pub(super) tiles: Tensor,
-    /// `[row]`: what is subtracted from logits to make log-probabilities of them.
-    pub(super) normaliser: Tensor,
+    /// `[row]`: what is subtracted from logits to make log-probabilities of them; absent where it was not asked for.
+    pub(super) normaliser: Option<Tensor>,
 }
 
 impl OutputLayer {
-    /// `weight`: `[vocab, d_model]`; `bias`: `[vocab]`
-    pub(super) fn new(weight: &Tensor, bias: &Tensor, rules: &OutputRules) -> Self {
+    /// - `weight`: `[vocab, d_model]`; `bias`: `[vocab]`
+    /// - `normalised`: whether logits come with what makes log-probabilities of them, a sum over the vocabulary
+    pub(super) fn new(weight: &Tensor, bias: &Tensor, rules: &OutputRules, normalised: bool) -> Self {
         let vocabulary = weight.size()[0];
         let whole = (vocabulary + BLOCK - 1) / BLOCK * BLOCK;
         // A GPU prefers few large products.
@@ -58,7 +60,7 @@ impl OutputLayer {
             }
         };
         let tiles = (0..vocabulary).step_by(width as usize).map(tile).collect();
-        Self { tiles, width, renormalised: rules.renormalised }
+        Self { tiles, width, renormalised: rules.renormalised, normalised }
     }
 
     /// `hidden`: `[row, d_model]`. Sums over a vocabulary are made in single precision at least.
@@ -66,13 +68,17 @@ impl OutputLayer {
         let kind = if hidden.kind() == Kind::Double { Kind::Double } else { Kind::Float };
         let size = [self.tiles.len() as i64, hidden.size()[0], self.width];
         let all = Tensor::empty(size, (kind, hidden.device()));
+        let tiles = (0..).zip(&self.tiles);
+        // of each tile or of none
         let sums: Vec<Tensor> =
-            (0..).zip(&self.tiles).map(|(place, tile)| self.fill(&all.get(place), tile, hidden)).collect();
-        Logits { tiles: all, normaliser: log_sum_exp(&Tensor::stack(&sums, -1)) }
+            tiles.filter_map(|(place, tile)| self.fill(&all.get(place), tile, hidden)).collect();
+        let normaliser = (!sums.is_empty()).then(|| log_sum_exp(&Tensor::stack(&sums, -1)));
+        Logits { tiles: all, normaliser }
     }
 
-    /// Writes the logits of a tile to `room`, `[row, token]`; returns the logarithm of the sum of their exponentials, `[row]`.
-    fn fill(&self, room: &Tensor, tile: &Tile, hidden: &Tensor) -> Tensor {
+    /// Writes the logits of a tile to `room`, `[row, token]`; returns the logarithm of the sum of their exponentials, `[row]`, if
+    /// it is asked for.
+    fn fill(&self, room: &Tensor, tile: &Tile, hidden: &Tensor) -> Option<Tensor> {
         let mut logits = room.narrow(1, 0, tile.tokens);
         let beyond = self.width - tile.tokens;
         if beyond > 0 {
@@ -81,10 +87,11 @@ impl OutputLayer {
         product::linear_into(&mut logits, hidden, &tile.weight, tile.bias.as_ref());
         if self.renormalised {
             tile.ban(&mut logits);
-            return log_sum_exp(&logits);
         }
-        let sum = log_sum_exp(&logits);
-        tile.ban(&mut logits);
+        let sum = self.normalised.then(|| log_sum_exp(&logits));
+        if !self.renormalised {
+            tile.ban(&mut logits);
+        }
         sum
     }
 }
@@ -117,8 +124,9 @@ mod tests {
         let (weight, hidden) = (numbers(&[TILE + 65, 5], 0.7), numbers(&[3, 5], 1.3));
         for bias in [numbers(&[TILE + 65], 0.3), Tensor::zeros([TILE + 65], (Kind::BFloat16, Device::Cpu))] {
             let rules = OutputRules { banned: vec![7], renormalised: false, end_forced: false };
-            let found = OutputLayer::new(&weight, &bias, &rules).logits(&hidden);
-            assert_eq!((found.tiles.kind(), found.normaliser.kind()), (Kind::Float, Kind::Float));
+            let found = OutputLayer::new(&weight, &bias, &rules, true).logits(&hidden);
+            let normaliser = found.normaliser.unwrap();
+            assert_eq!((found.tiles.kind(), normaliser.kind()), (Kind::Float, Kind::Float));
             let whole = hidden.linear(&weight, Some(&bias)).to_kind(Kind::Float);
             let all = found.tiles.transpose(0, 1).flatten(1, 2).narrow(1, 0, TILE + 65);
             let others = |of: &Tensor| of.index_fill(1, &Tensor::from_slice(&[7_i64]), 0.0);
@@ -127,7 +135,7 @@ mod tests {
             assert!(gap <= 0.5, "{gap}");
             assert!(all.select(1, 7).isinf().all().int64_value(&[]) == 1);
             let expected = all.index_copy(1, &Tensor::from_slice(&[7_i64]), &whole.narrow(1, 7, 1));
-            let gap = self::gap(&found.normaliser, &expected.logsumexp(1, false));
+            let gap = self::gap(&normaliser, &expected.logsumexp(1, false));
             assert!(gap < 1e-5, "{gap:e}");
         }
     }
@@ -148,7 +156,9 @@ mod tests {
             for bias in [numbers(&[vocabulary], 0.3), Tensor::zeros([vocabulary], options)] {
                 for renormalised in [true, false] {
                     let rules = OutputRules { banned: banned.clone(), renormalised, end_forced: false };
-                    let found = OutputLayer::new(&weight, &bias, &rules).logits(&hidden);
+                    let layer = |normalised| OutputLayer::new(&weight, &bias, &rules, normalised);
+                    let (found, plain) = (layer(true).logits(&hidden), layer(false).logits(&hidden));
+                    assert!(plain.normaliser.is_none() && plain.tiles.equal(&found.tiles));
                     let ban = |all: &Tensor| {
                         let banned: Vec<i64> = banned.iter().map(|&token| i64::from(token)).collect();
                         all.index_fill(1, &Tensor::from_slice(&banned), f64::NEG_INFINITY)
@@ -159,7 +169,8 @@ mod tests {
                     } else {
                         ban(&whole.log_softmax(1, Kind::Double))
                     };
-                    let all = found.tiles.transpose(0, 1).flatten(1, 2) - found.normaliser.unsqueeze(1);
+                    let all =
+                        found.tiles.transpose(0, 1).flatten(1, 2) - found.normaliser.unwrap().unsqueeze(1);
                     let (inside, beyond) =
                         (all.narrow(1, 0, vocabulary), all.narrow(1, vocabulary, all.size()[1] - vocabulary));
                     assert!(beyond.eq(f64::NEG_INFINITY).all().int64_value(&[]) == 1);

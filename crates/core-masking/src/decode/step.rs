@@ -35,7 +35,8 @@ impl<'a> Step<'a> {
             beam: beam as i64,
             memory: memory(model, beam, states, source_bias, gates),
             gates: gates.share(),
-            output: Rc::new(OutputLayer::new(weight, bias, rules)),
+            // the best token of a single hypothesis is that of the greatest logit
+            output: Rc::new(OutputLayer::new(weight, bias, rules, beam > 1)),
             position: 0,
         }
     }
@@ -83,7 +84,7 @@ impl<'a> Step<'a> {
         x
     }
 
-    /// The best of log-probability and score in each sentence: first the blocks with the greatest maxima, then the tokens in
+    /// The best of log-probability and score in each sentence, or of logits that are not normalised: first the blocks with the greatest maxima, then the tokens in
     /// them. Exact, since a token among the best `n` lies in a block among the best `n`.
     ///
     /// `scores`: of the hypotheses so far, `[row]`
@@ -92,7 +93,11 @@ impl<'a> Step<'a> {
         let (rows, width) = (tiles.size()[1], tiles.size()[2]);
         let maxima = tiles.unflatten(2, [-1, BLOCK]).amax([-1], false); // [tile, row, block]
         let maxima = maxima.transpose(0, 1).flatten(1, 2); // [row, block]
-        let maxima = maxima - normaliser.unsqueeze(1) + scores.unsqueeze(1);
+        let score = |logits: Tensor, of_row: &dyn Fn(&Tensor) -> Tensor| match normaliser {
+            Some(normaliser) => logits - of_row(normaliser) + of_row(scores),
+            None => logits,
+        };
+        let maxima = score(maxima, &|all| all.unsqueeze(1));
         let (blocks, hypotheses) = (maxima.size()[1], self.memory.hypotheses());
         let all = hypotheses * blocks;
         let wanted = (2 * self.beam).min(all * BLOCK);
@@ -105,8 +110,7 @@ impl<'a> Step<'a> {
         let start = (tile * rows + &row) * width + block.remainder(width / BLOCK) * BLOCK; // in all tiles
         let within = Tensor::arange(BLOCK, options);
         let found = tiles.take(&(start.unsqueeze(-1) + &within)); // [sentence, chosen, token]
-        let of_row = |all: &Tensor| all.take(&row).unsqueeze(-1);
-        let scored = found - of_row(normaliser) + of_row(scores);
+        let scored = score(found, &|all| all.take(&row).unsqueeze(-1));
         let (scores, best) = scored.flatten(1, 2).topk(wanted, 1, true, true); // [sentence, wanted]
         let tokens = (block.unsqueeze(-1) * BLOCK + within).flatten(1, 2).gather(1, &best, false);
         let rows = row.gather(1, &best.divide_scalar_mode(BLOCK, "floor"), false);
