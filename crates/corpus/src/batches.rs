@@ -17,13 +17,11 @@ pub fn length_sorted(lengths: &[Lengths], max_tokens: usize) -> Vec<Vec<usize>> 
     group((0..lengths.len()).collect(), lengths, max_tokens)
 }
 
-/// [`length_sorted`] for texts without a counterpart, the longest first: where threads share the batches, the last ones
-/// are soon done.
-pub fn longest_first(lengths: impl Iterator<Item = usize>, max_tokens: usize) -> Vec<Vec<usize>> {
+/// [`length_sorted`] for texts without a counterpart. Where threads share the batches, none waits long for the last one: it is
+/// not full, and has the fewest texts.
+pub fn shortest_first(lengths: impl Iterator<Item = usize>, max_tokens: usize) -> Vec<Vec<usize>> {
     let lengths: Vec<Lengths> = lengths.map(|length| (length, 0)).collect();
-    let mut batches = length_sorted(&lengths, max_tokens);
-    batches.reverse();
-    batches
+    length_sorted(&lengths, max_tokens)
 }
 
 /// Batches of `rows` texts of like length, the longest first, the last one perhaps of fewer.

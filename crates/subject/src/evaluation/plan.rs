@@ -3,7 +3,7 @@
 //! Batches have their full size unless the memory is too small, and then only those shrink that do not fit; before they get
 //! too small for quick matrix products there are fewer threads. Numbers depend on batches in their last digits, and so on the
 //! threads where the memory is too small for full batches on all of them.
-use corpus::batches::longest_first;
+use corpus::batches::shortest_first;
 use tch::Device;
 use training::Machine;
 
@@ -96,7 +96,7 @@ impl Plan {
     /// If the memory is too small for one segment.
     pub(crate) fn new(machine: &Machine, load: &Load<'_>) -> Result<Self, Error> {
         let memory = machine.memory.beside(load.model_bytes);
-        let whole = longest_first(load.lengths.iter().copied(), load.batch_tokens);
+        let whole = shortest_first(load.lengths.iter().copied(), load.batch_tokens);
         let trunks = load.trunk_bytes * whole.iter().map(|batch| load.padded(batch) as u64).sum::<u64>();
         let may_keep = trunks > 0 && trunks <= memory / 2;
         for workers in (1..=machine.evaluators()).rev() {
@@ -291,7 +291,7 @@ mod tests {
         let machine = Machine { memory: Memory::BesideModel(800_000), ..machine() };
         let plan = Plan::new(&machine, &load(lengths)).unwrap();
         let sizes: Vec<usize> = plan.batches.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [5, 5, 100]);
+        assert_eq!(sizes, [100, 5, 5]);
     }
 
     /// Two threads take 2,000 bytes, batches of 400,000 for each set, 20,000 for trunks and 32,000 for segments that grow:

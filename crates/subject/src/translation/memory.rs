@@ -10,7 +10,7 @@ use crate::precision::Bytes;
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
 /// waits long for the last batch.
-const TRANSLATED_TOKENS: usize = 2_048;
+const TRANSLATED_TOKENS: usize = 2_560;
 
 /// Tokens of pairs that heads are measured on together.
 const MEASURED_TOKENS: usize = 1_024;
