@@ -31,5 +31,5 @@ pub mod time;
 /// The results that tests read, which `plotting` draws.
 #[cfg(test)]
 fn tiny_results() -> std::path::PathBuf {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../plotting/tests/results")
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/results")
 }

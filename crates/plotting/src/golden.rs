@@ -93,7 +93,7 @@ fn check(name: &str, found: &str) {
 
 #[test]
 fn what_is_drawn_is_what_the_golden_files_say() {
-    let sheets = sheets(&folder("tests/results"));
+    let sheets = sheets(&folder("../test-support/results"));
     let names: BTreeSet<&String> = sheets.iter().map(|(name, _)| name).collect();
     assert!(names.len() == sheets.len() && names.len() > 30, "{names:?}");
     for (name, sheet) in &sheets {
@@ -119,7 +119,7 @@ fn every_artefact_names_a_recipe_that_is_there() {
 
 #[test]
 fn the_summary_is_what_the_golden_file_says() {
-    let (paper, results, mut left_out) = (paper(), folder("tests/results"), LeftOut::default());
+    let (paper, results, mut left_out) = (paper(), folder("../test-support/results"), LeftOut::default());
     let names = subjects(&results).unwrap();
     let all: Vec<_> =
         names.iter().map(|name| Subject::read(&results, name, &mut left_out).unwrap()).collect();
@@ -136,7 +136,7 @@ fn the_summary_is_what_the_golden_file_says() {
 
 #[test]
 fn every_drawing_can_be_read() {
-    let sheets = sheets(&folder("tests/results"));
+    let sheets = sheets(&folder("../test-support/results"));
     let charts: Vec<_> =
         sheets.iter().filter_map(|(name, sheet)| Some((name, sheet.chart.as_ref()?))).collect();
     for (name, chart) in &charts {
@@ -153,7 +153,7 @@ fn names_of_folders_show_as_themselves_in_the_summary() {
     let (name, escaped) = ("a_b *c* [d](e) <f>", r"a\_b \*c\* \[d](e) \<f>: split unknown");
     fs::create_dir(folder_of(name)).unwrap();
     let file = "ablate-one.csv";
-    fs::copy(folder("tests/results/tiny-inference").join(file), folder_of(name).join(file)).unwrap();
+    fs::copy(folder("../test-support/results/tiny-inference").join(file), folder_of(name).join(file)).unwrap();
     let paper = paper();
     let subject = Subject::read(results.path(), name, &mut LeftOut::default()).unwrap();
     let page = summary::page(&[subject], Context { criterion: CRITERION, paper: &paper }).unwrap().unwrap();
