@@ -10,7 +10,7 @@ pub struct Step {
 
 impl Step {
     /// One.
-    pub const ONE: Self = Self { mantissa: 1, exponent: 0 };
+    pub(crate) const ONE: Self = Self { mantissa: 1, exponent: 0 };
 
     /// The smallest round step that covers `span` in at most `parts` steps.
     ///
