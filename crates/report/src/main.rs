@@ -4,6 +4,8 @@
 //! the templates in `templates/`. Nothing is computed twice, and a page needs no network.
 mod args;
 mod gather;
+#[cfg(test)]
+mod golden;
 mod pages;
 mod samples;
 mod tables;
