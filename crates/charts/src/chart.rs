@@ -22,7 +22,7 @@ pub struct Color(pub u8, pub u8, pub u8);
 /// A figure with its caption.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chart {
-    /// The figure of the paper that this is, such as `Figure 1`, or what it shows if the paper has none.
+    /// What it is called, such as `Figure 1`.
     pub name: &'static str,
     /// Short name for references.
     pub label: String,

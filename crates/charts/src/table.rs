@@ -7,9 +7,9 @@ use crate::sentences::Sentences;
 /// A table of numbers with marked cells and what must be said about it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Table {
-    /// The table of the paper that this is, such as `Table 1`, or what it shows if the paper has none.
+    /// What it is called, such as `Table 1`.
     pub name: &'static str,
-    /// Short name for references, such as `table1-enc-enc`.
+    /// Short name for references, such as `table1`.
     pub label: String,
     /// What the numbers are: one sentence without a full stop.
     pub title: String,
@@ -17,7 +17,7 @@ pub struct Table {
     pub headings: [&'static str; 2],
     /// Their names.
     pub columns: Vec<String>,
-    /// What neighbouring columns have in common, such as a key-value head, and how many they are; together all, or none.
+    /// What neighbouring columns have in common, and how many they are; together all, or none.
     pub column_groups: Vec<(String, usize)>,
     /// From top to bottom.
     pub rows: Vec<Row>,
