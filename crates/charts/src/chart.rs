@@ -12,8 +12,8 @@ pub const COLUMN: f64 = 3.3;
 /// Width of the whole text in inches, that of the NeurIPS style and less than that of ACL.
 pub const TEXT: f64 = 5.5;
 
-/// The colours of cells that a bar has numbers of.
-pub const COLORS: [f64; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
+/// The colours of cells whose numbers stand below a bar of colours.
+pub const BAR_COLORS: [f64; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
 
 /// A colour: red, green and blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -22,7 +22,7 @@ pub struct Color(pub u8, pub u8, pub u8);
 /// A figure with its caption.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chart {
-    /// The figure of the paper that this is, such as `Figure 1`, or what it shows if the paper has none.
+    /// What it is called, such as `Figure 1`.
     pub name: &'static str,
     /// Short name for references.
     pub label: String,
@@ -126,9 +126,9 @@ impl Entry {
 pub struct Panel {
     /// Above the plot.
     pub name: String,
-    /// Across.
+    /// The axis that goes across.
     pub x: Axis,
-    /// Upwards.
+    /// The axis that goes upwards.
     pub y: Axis,
     /// Without what its axes say.
     pub height: f64,
@@ -278,7 +278,7 @@ pub struct Cell {
     pub place: (usize, usize),
     /// Its colour: -1 to 1, striped below 0 unless there is text; absent where nothing was measured.
     pub value: Option<f64>,
-    /// In its middle.
+    /// What stands in its middle; may be empty.
     pub text: String,
     /// Whether it has a dot.
     pub is_marked: bool,
@@ -287,9 +287,9 @@ pub struct Cell {
 /// What a line looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Style {
-    /// Of its dashes too.
+    /// The colour of the line and of its dashes.
     pub color: Color,
-    /// How thick it is.
+    /// How thick it is, in points.
     pub width: f64,
     /// Lengths of a dash and of what follows it, both 0 for a line without gaps.
     pub dash: [f64; 2],
@@ -334,11 +334,11 @@ pub enum Shape {
 pub struct Mark {
     /// By which it is told apart in grey.
     pub shape: Shape,
-    /// From its middle.
+    /// How far it reaches from its middle, in points.
     pub radius: f64,
-    /// Of its outline.
+    /// The colour of its outline and of its area.
     pub color: Color,
-    /// Of its area, 0 to 1.
+    /// How opaque its area is, 0 to 1.
     pub opacity: f64,
     /// Whether its area is white.
     pub is_hollow: bool,

@@ -1,13 +1,13 @@
 //! Colours that stay apart for colour-blind readers and in grey (Okabe and Ito 2008, <https://jfly.uni-koeln.de/color/>).
 use crate::chart::Color;
 
-/// Bars of what is not significant: light, so that it stays apart from all others in grey.
+/// What does not stand out: light, so that it stays apart from all others in grey.
 pub const PALE: Color = Color(170, 212, 238);
 /// Further series.
 pub const SKY: Color = Color(86, 180, 233);
 /// First series.
 pub const BLUE: Color = Color(0, 114, 178);
-/// Second series, and what is significant.
+/// Second series, and what stands out.
 pub const VERMILLION: Color = Color(213, 94, 0);
 /// Text on colours, on screens.
 const BLACK: Color = Color(0, 0, 0);
@@ -18,9 +18,9 @@ pub const GREY: Color = Color(96, 96, 96);
 /// What is only there to compare with.
 pub const SILVER: Color = Color(150, 150, 150);
 /// Grid lines.
-pub const LIGHT: Color = Color(222, 222, 222);
+pub(crate) const LIGHT: Color = Color(222, 222, 222);
 /// Paper.
-pub const WHITE: Color = Color(255, 255, 255);
+pub(crate) const WHITE: Color = Color(255, 255, 255);
 /// Further series.
 pub const ORANGE: Color = Color(230, 159, 0);
 /// Further series.
@@ -50,7 +50,7 @@ pub fn diverging(value: f64) -> Color {
 }
 
 /// Ink or white, whichever reads better on a colour.
-pub fn text_on(paper: Color) -> Color {
+pub(crate) fn text_on(paper: Color) -> Color {
     if contrast(INK, paper) >= contrast(WHITE, paper) { INK } else { WHITE }
 }
 
@@ -95,9 +95,9 @@ mod tests {
         }
     }
 
-    /// In grey print a significant bar is less than half as bright as another.
+    /// In grey print what stands out is less than half as bright as what does not.
     #[test]
-    fn significant_bars_stand_out_in_grey() {
+    fn what_stands_out_does_so_in_grey() {
         assert!(luminance(VERMILLION) < luminance(PALE) / 2.0);
     }
 }

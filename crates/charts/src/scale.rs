@@ -1,4 +1,4 @@
-//! Round steps (1, 2 or 5 times a power of ten) for axes, bins that start at a score, and logarithmic axes.
+//! Round steps (1, 2 or 5 times a power of ten) for axes, bins that meet at an edge, and logarithmic axes.
 use serde::Serialize;
 
 /// A step whose multiples are the nearest floats to round decimals.
@@ -10,7 +10,7 @@ pub struct Step {
 
 impl Step {
     /// One.
-    pub const ONE: Self = Self { mantissa: 1, exponent: 0 };
+    pub(crate) const ONE: Self = Self { mantissa: 1, exponent: 0 };
 
     /// The smallest round step that covers `span` in at most `parts` steps.
     ///
@@ -56,30 +56,30 @@ impl Step {
     }
 }
 
-/// At most this many bins between the lowest and the highest score or base.
+/// At most this many bins from the least to the greatest value or edge.
 const MOST_BINS: usize = 24;
 
-/// Equal bins of a round width with an edge at the base, so that no bin holds scores on both sides of it.
+/// Equal bins of a round width, two of which meet at an edge, so that no bin holds values on both sides of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bins {
-    base: f64,
+    edge: f64,
     /// Of each.
     pub width: f64,
 }
 
 impl Bins {
-    /// Bins that are wide enough to be seen on an axis of all `scores` and the base.
-    pub fn around(base: f64, scores: impl Iterator<Item = f64>) -> Self {
-        let (low, high) = extent(scores.chain([base]));
-        // Equal scores get one bin of a width that suits their size.
+    /// Bins that are wide enough to be seen on an axis of all `values` and the edge.
+    pub fn around(edge: f64, values: impl Iterator<Item = f64>) -> Self {
+        let (low, high) = extent(values.chain([edge]));
+        // Equal values get one bin of a width that suits their size.
         let span = (high - low).max(low.abs().max(high.abs()) * 1e-3).max(1e-3);
-        Self { base, width: Step::covering(span, MOST_BINS).multiple(1) }
+        Self { edge, width: Step::covering(span, MOST_BINS).multiple(1) }
     }
 
-    /// The ends of the bin of a score; each bin holds its lower end.
-    pub fn of(self, score: f64) -> (f64, f64) {
-        let index = ((score - self.base) / self.width + 1e-9).floor();
-        (self.base + index * self.width, self.base + (index + 1.0) * self.width)
+    /// The ends of the bin of a value; each bin holds its lower end.
+    pub fn of(self, value: f64) -> (f64, f64) {
+        let index = ((value - self.edge) / self.width + 1e-9).floor();
+        (self.edge + index * self.width, self.edge + (index + 1.0) * self.width)
     }
 }
 
@@ -158,9 +158,9 @@ mod tests {
         assert!((axis.place(0) - 0.76).abs() < 1e-12 && (axis.gap().unwrap() - 0.88).abs() < 1e-12);
     }
 
-    /// 0.9 / 24 is 0.0375, so bins are 0.05 wide; the base is the end of two of them and in neither of the scores below it.
+    /// 0.9 / 24 is 0.0375, so bins are 0.05 wide; the edge is the end of two of them and in neither of the values below it.
     #[test]
-    fn the_base_is_an_edge() {
+    fn two_bins_meet_at_the_edge() {
         let bins = Bins::around(36.05, [35.5, 36.4].into_iter());
         let near = |(low, high): (f64, f64), expected: (f64, f64)| {
             assert!((low - expected.0).abs() < 1e-9 && (high - expected.1).abs() < 1e-9, "{low} {high}");
@@ -180,12 +180,12 @@ mod tests {
         }
 
         #[test]
-        fn every_score_is_inside_its_bin_on_its_side_of_the_base(score in -1e3_f64..1e3, base in -1e3_f64..1e3) {
-            let bins = Bins::around(base, [score].into_iter());
-            let (low, high) = bins.of(score);
+        fn every_value_is_inside_its_bin_on_its_side_of_the_edge(value in -1e3_f64..1e3, edge in -1e3_f64..1e3) {
+            let bins = Bins::around(edge, [value].into_iter());
+            let (low, high) = bins.of(value);
             let slack = 1e-6 * bins.width;
-            prop_assert!(low - slack <= score && score <= high + slack, "{score} in {low}..{high}");
-            prop_assert!(low >= base - slack || high <= base + slack, "{base} in {low}..{high}");
+            prop_assert!(low - slack <= value && value <= high + slack, "{value} in {low}..{high}");
+            prop_assert!(low >= edge - slack || high <= edge + slack, "{edge} in {low}..{high}");
         }
     }
 }

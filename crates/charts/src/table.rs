@@ -1,15 +1,15 @@
 //! A table as a plain value, which each writer renders in its own way.
 use serde::Serialize;
-use words::one_line;
+use words::range;
 
 use crate::sentences::Sentences;
 
 /// A table of numbers with marked cells and what must be said about it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Table {
-    /// The table of the paper that this is, such as `Table 1`, or what it shows if the paper has none.
+    /// What it is called, such as `Table 1`.
     pub name: &'static str,
-    /// Short name for references, such as `table1-enc-enc`.
+    /// Short name for references, such as `table1`.
     pub label: String,
     /// What the numbers are: one sentence without a full stop.
     pub title: String,
@@ -17,7 +17,7 @@ pub struct Table {
     pub headings: [&'static str; 2],
     /// Their names.
     pub columns: Vec<String>,
-    /// What neighbouring columns have in common, such as a key-value head, and how many they are; together all, or none.
+    /// What neighbouring columns have in common, and how many they are; together all, or none.
     pub column_groups: Vec<(String, usize)>,
     /// From top to bottom.
     pub rows: Vec<Row>,
@@ -45,19 +45,32 @@ pub struct Cell {
     pub text: String,
     /// The number to sort by.
     pub value: Option<f64>,
+    /// Whether it stands in the place of a number that is not known.
+    pub is_gap: bool,
     /// Whether it stands out.
     pub marked: bool,
 }
 
 impl Cell {
-    /// A number as it is printed.
+    /// A number as it is printed; one that is not finite is a gap.
     pub fn number(text: impl Into<String>, value: f64) -> Self {
-        Self { text: text.into(), value: Some(value), marked: false }
+        let is_gap = !value.is_finite();
+        Self { text: text.into(), value: (!is_gap).then_some(value), is_gap, marked: false }
     }
 
-    /// Words, by which nothing is sorted.
-    pub fn words(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::default() }
+    /// A number as `print` prints it.
+    pub fn printed(value: f64, print: impl Fn(f64) -> String) -> Self {
+        Self::number(print(value), value)
+    }
+
+    /// An interval whose ends `print` prints; the lower end is the number to sort by.
+    pub fn interval(ends: (f64, f64), print: impl Fn(f64) -> String) -> Self {
+        Self::number(range(ends, print), ends.0)
+    }
+
+    /// What stands in the place of a number that is not known.
+    pub fn gap(text: &str) -> Self {
+        Self::number(text, f64::NAN)
     }
 
     /// The same, standing out if `marked`.
@@ -66,10 +79,10 @@ impl Cell {
     }
 }
 
-/// A text that does not stand out; the number that it begins with is the one to sort by.
+/// Words, by which nothing is sorted.
 impl From<String> for Cell {
     fn from(text: String) -> Self {
-        Self { value: leading(&text), text, marked: false }
+        Self { text, ..Self::default() }
     }
 }
 
@@ -81,7 +94,7 @@ impl From<&str> for Cell {
 
 impl From<usize> for Cell {
     fn from(count: usize) -> Self {
-        count.to_string().into()
+        Self::number(count.to_string(), count as f64)
     }
 }
 
@@ -90,16 +103,6 @@ impl<T: Into<Self>> From<Option<T>> for Cell {
     fn from(found: Option<T>) -> Self {
         found.map(Into::into).unwrap_or_default()
     }
-}
-
-/// The number that a text begins with: 20 for `≥ 20 %`, 0.001 for `p < 0.001`.
-fn leading(text: &str) -> Option<f64> {
-    let plain = text.replace('\u{2212}', "-");
-    let rest = ["\u{2265} ", "p < ", "p = "].iter().find_map(|prefix| plain.strip_prefix(prefix));
-    let rest = rest.unwrap_or(&plain);
-    let end = rest.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c)).unwrap_or(rest.len());
-    let is_word = rest[end..].starts_with(|c: char| c.is_alphanumeric() || c == ':');
-    rest[..end].parse().ok().filter(|_| !is_word)
 }
 
 impl Row {
@@ -111,13 +114,6 @@ impl Row {
     /// With so many cells: further ones are left out, missing ones empty.
     pub fn cut(mut self, cells: usize) -> Self {
         self.cells.resize(cells, Cell::default());
-        self
-    }
-
-    /// The same without control characters and line breaks, which texts may have taken over from files.
-    pub fn visible(mut self) -> Self {
-        let texts = self.cells.iter_mut().map(|cell| &mut cell.text).chain([&mut self.label]);
-        texts.for_each(|text| *text = one_line(text));
         self
     }
 }
@@ -159,41 +155,22 @@ impl Table {
         self
     }
 
-    /// The same without control characters and line breaks, which texts may have taken over from files.
-    pub fn visible(&self) -> Self {
-        let mut table = self.clone();
-        let lists = [&mut table.columns, &mut table.summary, &mut table.remarks].into_iter().flatten();
-        let groups = table.column_groups.iter_mut().map(|(name, _)| name);
-        let texts = lists.chain(groups).chain([&mut table.title]).chain(&mut table.mark);
-        texts.for_each(|text| *text = one_line(text));
-        table.rows = table.rows.into_iter().map(Row::visible).collect();
-        table
-    }
-
     /// Whether a column holds numbers.
     pub fn is_numeric(&self, column: usize) -> bool {
         is_numeric(&self.rows, column)
     }
-}
 
-/// Whether a column of these rows holds numbers, which stand to the right; empty cells tell nothing.
-pub fn is_numeric(rows: &[Row], column: usize) -> bool {
-    let mut cells = rows.iter().filter_map(|row| row.cells.get(column));
-    cells.all(|cell| cell.value.is_some() || cell.text.len() <= 3)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_number_to_sort_by_is_the_one_that_a_text_begins_with() {
-        let texts =
-            ["\u{2265} 20 %", "p < 0.001", "-0.53 (7)", "\u{2212}13.0", "4 of 6 layers", "100.0 \u{b1} 2"];
-        let found: Vec<_> = texts.into_iter().map(|text| Cell::from(text).value.unwrap()).collect();
-        assert_eq!(found, [20.0, 0.001, -0.53, -13.0, 4.0, 100.0]);
-        for text in ["", "self:1:2 -80.0", "epoch 3", "n/a", "?", "2nd", "1:2"] {
-            assert_eq!(Cell::from(text).value, None, "{text}");
+    /// What stands in the first row over the names of the rows: what rows are and, where columns are named, what columns are.
+    pub fn corner(&self) -> String {
+        match self.headings {
+            [rows, ""] => rows.to_owned(),
+            [rows, columns] => format!("{rows} / {}", columns.to_lowercase()),
         }
     }
+}
+
+/// Whether a column of these rows holds numbers, which stand to the right; empty cells and gaps tell nothing.
+pub fn is_numeric(rows: &[Row], column: usize) -> bool {
+    let mut cells = rows.iter().filter_map(|row| row.cells.get(column));
+    cells.all(|cell| cell.value.is_some() || cell.is_gap || cell.text.is_empty())
 }

@@ -85,35 +85,12 @@ impl BestHeads {
         if self.selected_on.is_some() { Vec::new() } else { self.sweep.missing_heads() }
     }
 
-    /// Name of the table in the paper, and of its files; of language models, that of the table whose layout it has.
-    pub fn stem(&self) -> &'static str {
-        let same = ["table2", "table3", "table2-self"];
-        self.sweep.stem(if self.selected_on.is_some() { ["table5", "table6", "table5-self"] } else { same })
-    }
-
-    /// What a table is called, and model, test set and unit of the published one.
-    pub fn paper_table(&self) -> [&'static str; 2] {
-        match self.stem() {
-            "table2" => ["Table 2", "WMT model on newstest2013, BLEU, marked at p < 0.01"],
-            "table3" => {
-                ["Table 3", "BERT on MNLI matched, percentage points of accuracy, marked at p < 0.01"]
-            }
-            "table5" => {
-                ["Table 5", "WMT model on newstest2014, chosen on newstest2013, BLEU, marked at p < 0.01"]
-            }
-            "table6" => [
-                "Table 6",
-                "BERT on MNLI matched, chosen on 5,000 training examples, percentage points of accuracy, marked at p < 0.01",
-            ],
-            _ => ["Best head of each layer", ""],
-        }
-    }
-
     /// The published cells of the same table; none where other metrics or tasks would make them misleading.
-    pub fn published<'a>(&self, paper: &'a Paper) -> &'a [Masked] {
+    pub fn published<'a>(&self, paper: Option<&'a Paper>) -> &'a [Masked] {
         let beside = self.sweep.beside(&self.sweep.attentions());
         let is_comparable = beside.is_some_and(|beside| beside.of_both((), ()).is_some());
-        if is_comparable { paper.masked(self.stem()) } else { &[] }
+        let paper = paper.filter(|_| is_comparable);
+        paper.map_or(&[], |paper| paper.best_heads(self.sweep.model(), self.selected_on.is_some()))
     }
 }
 

@@ -37,7 +37,7 @@ impl Contrast {
 /// All contrasts of a file, at each number of heads that gates leave.
 #[derive(Debug)]
 pub struct Contrasts {
-    /// The file.
+    /// All models that were trained on, and their file.
     pub gates: Gates,
     /// The rows of the gates.
     pub leaders: Vec<GateRow>,

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use records::DynamicsRow;
+use words::fixed;
 
 use crate::error::alone;
 use crate::metric::Metric;
@@ -110,7 +111,7 @@ impl Dynamics {
         if self.metric.is_nats() {
             return self.metric.amount(checkpoint.base());
         }
-        format!("{:.1}", checkpoint.base())
+        fixed(checkpoint.base(), 1)
     }
 
     /// Those whose score is above 0, so that others can be percentages of it.

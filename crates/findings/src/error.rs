@@ -1,4 +1,4 @@
-//! What keeps one thing from being drawn, and whether others can be.
+//! What keeps one thing from being shown, and whether others can be.
 use std::path::Path;
 
 use anyhow::{Error, Result};
@@ -20,17 +20,17 @@ pub enum Fault {
 }
 
 /// A file that cannot be shown, with what follows its name in the message.
-pub fn alone(path: &Path, fault: &str) -> Error {
+pub(crate) fn alone(path: &Path, fault: &str) -> Error {
     Fault::Alone(format!("`{}` {fault}", path.display())).into()
 }
 
 /// What a reader types to run an experiment, which may have options, on a subject.
-pub fn command(experiment: &str, subject: &str) -> String {
+pub(crate) fn command(experiment: &str, subject: &str) -> String {
     format!("{experiment} experiments/{subject}.toml")
 }
 
 /// The results of an experiment that has not been run.
-pub fn no_results(path: &Path, experiment: &str, subject: &str) -> Error {
+pub(crate) fn no_results(path: &Path, experiment: &str, subject: &str) -> Error {
     let (path, command) = (path.display(), command(experiment, subject));
     Fault::NoResults(format!("`{path}` does not exist: make it with `{command}`")).into()
 }
@@ -77,7 +77,7 @@ impl LeftOut {
     }
 
     /// Those of several files that could be read.
-    pub fn read_all<T>(
+    pub(crate) fn read_all<T>(
         &mut self,
         files: Result<Vec<ResultFile>>,
         read: impl Fn(ResultFile) -> Result<T>,

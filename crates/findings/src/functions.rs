@@ -8,7 +8,7 @@ use records::{Head, HeadFunctionRow, RelevanceRow};
 
 use crate::error::no_results;
 use crate::results::Results;
-use crate::same::{same_model, weights_entry};
+use crate::same_model::{self, weights_entry};
 use crate::source::{ResultFile, experiment};
 
 /// What heads may do, by name and as rows have it.
@@ -24,7 +24,7 @@ impl Functions {
     /// # Errors
     /// If there is none, or it is of other weights.
     pub fn of_model(file: &ResultFile) -> Result<Self> {
-        let own = same_model(file, experiment::FUNCTIONS, experiment::FUNCTIONS, &[weights_entry])?;
+        let own = same_model::beside(file, experiment::FUNCTIONS, experiment::FUNCTIONS, &[weights_entry])?;
         let path = file.path.with_file_name(format!("{}.csv", experiment::FUNCTIONS));
         Self::read(own.ok_or_else(|| no_results(&path, experiment::FUNCTIONS, &file.subject))?)
     }

@@ -1,11 +1,11 @@
 //! Models that were trained on without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use records::{Attention, GateFilmRow, GateRow, Head, Method, Scope};
 
-use crate::results::{Results, each_type, percent};
-use crate::same::{same_model, weights_entry};
+use crate::results::{Results, distinct, percent};
+use crate::same_model::{self, weights_entry};
 use crate::source::{ResultFile, experiment};
 
 /// What closing heads and training on does to the score of a subject; the base is the model before it was trained on.
@@ -33,8 +33,7 @@ pub fn by_layer(row: &GateRow) -> BTreeMap<(Attention, usize), usize> {
 impl Gates {
     /// Sets of heads that have gates.
     pub fn scopes(&self) -> Vec<Scope> {
-        let scopes: BTreeSet<Scope> = self.rows.iter().map(|row| row.attention).collect();
-        scopes.into_iter().collect()
+        distinct(self.rows.iter().map(|row| row.attention))
     }
 
     /// Whether a method made any of the models.
@@ -81,13 +80,24 @@ impl Gates {
     }
 }
 
+/// What gates are trained for, as files write the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal<'a> {
+    /// That so many heads stay.
+    Heads(&'a str),
+    /// That an open gate costs so many nats per prediction.
+    Price(&'a str),
+    /// Something that later versions name so.
+    Other(&'a str),
+}
+
 /// Where the gates of one model stood before the first epoch and after each, up to the one that counts.
 #[derive(Debug)]
 pub struct Film {
     /// Where it was read.
     pub file: ResultFile,
     /// The row of `train-gates`: `heads-24` or `lambda-0.01`.
-    pub point: String,
+    point: String,
     /// The gates of each epoch, from 0 on.
     pub epochs: Vec<Vec<GateFilmRow>>,
 }
@@ -116,9 +126,18 @@ impl Film {
         Ok(Self { file, point, epochs: epochs.into_values().collect() })
     }
 
+    /// What the gates of the model were trained for, by the name of its row.
+    pub fn goal(&self) -> Goal<'_> {
+        match self.point.split_once('-') {
+            Some(("heads", heads)) => Goal::Heads(heads),
+            Some(("lambda", lambda)) => Goal::Price(lambda),
+            _ => Goal::Other(&self.point),
+        }
+    }
+
     /// Attention types that have gates.
     pub fn attentions(&self) -> Vec<Attention> {
-        each_type(self.epochs.iter().flatten().map(|row| row.attention))
+        distinct(self.epochs.iter().flatten().map(|row| row.attention))
     }
 
     /// How many gates are expected to be open after each epoch.
@@ -129,7 +148,7 @@ impl Film {
 
 /// The models whose gates a film shows, from the results beside it; none if these are missing.
 fn models(film: &ResultFile) -> Result<Vec<GateRow>> {
-    let beside = same_model(film, experiment::GATES, experiment::GATES, &[weights_entry])?;
+    let beside = same_model::beside(film, experiment::GATES, experiment::GATES, &[weights_entry])?;
     let mut rows = beside.map_or(Ok(Vec::new()), |file| Gates::read(file).map(|gates| gates.rows))?;
     rows.retain(|row| row.method == Method::Gates);
     Ok(rows)

@@ -7,15 +7,24 @@ use crate::metric::Metric;
 use crate::source::ResultFile;
 
 /// Which p-value decides; all are two-sided.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Adjustment {
-    /// As tested, not adjusted for the number of tests
+    /// As tested.
     #[default]
     None,
-    /// The chance of any false alarm in the family is at most alpha: max-T for bootstraps, Holm for t-tests
+    /// For a single false alarm in the family: by max-T for bootstraps, by Holm for t-tests.
     Family,
-    /// Benjamini and Hochberg (1995): the expected share of false alarms is at most alpha
+    /// By Benjamini and Hochberg (1995), for the expected share of false alarms.
     Bh,
+}
+
+/// Reads what a p-value must be below.
+///
+/// # Errors
+/// If it is no number between 0 and 1.
+pub fn parse_alpha(text: &str) -> Result<f64, &'static str> {
+    let alpha = text.parse().ok().filter(|alpha| *alpha > 0.0 && *alpha < 1.0);
+    alpha.ok_or("it must be a number between 0 and 1")
 }
 
 /// When a difference is significant: a p-value below alpha.
@@ -137,7 +146,7 @@ pub struct Judge {
 
 impl Judge {
     /// Of scores of `metric` in this file.
-    pub fn new(metric: &Metric, file: &ResultFile, criterion: Criterion) -> Self {
+    pub(crate) fn new(metric: &Metric, file: &ResultFile, criterion: Criterion) -> Self {
         let margin_percent = file.margin_percent();
         Self {
             criterion,
@@ -183,7 +192,7 @@ impl Judge {
     }
 
     /// The rule with its numbers.
-    pub fn rule(self, which: Which) -> Rule {
+    pub(crate) fn rule(self, which: Which) -> Rule {
         let (alpha, smallest_p_value) = (self.criterion.alpha, self.smallest_p_value());
         match which {
             Which::ShownSafe => Rule::ShownSafe { margin_percent: self.margin_percent },
@@ -192,7 +201,7 @@ impl Judge {
     }
 
     /// Whether a row could tell: what was not tested, or could not be significant, proves nothing.
-    pub fn can_tell(self, which: Which, row: &impl TestedRow) -> bool {
+    pub(crate) fn can_tell(self, which: Which, row: &impl TestedRow) -> bool {
         match which {
             Which::ShownSafe => row.difference(None).least_gain.is_some(),
             Which::NoSignificantLoss => {
@@ -202,7 +211,7 @@ impl Judge {
     }
 
     /// Whether the heads that a row masks can go.
-    pub fn accepts(self, which: Which, row: &impl TestedRow) -> bool {
+    pub(crate) fn accepts(self, which: Which, row: &impl TestedRow) -> bool {
         self.rule(which).accepts(&row.difference(self.criterion.p_value(row)))
     }
 

@@ -20,16 +20,17 @@ pub mod paper;
 pub mod pruning;
 pub mod results;
 pub mod retrained;
-pub mod same;
+pub mod same_model;
 pub mod segments;
 pub mod source;
 pub mod speed;
 pub mod subject;
 pub mod sweep;
+pub mod tasks;
 pub mod time;
 
 /// The results that tests read, which `plotting` draws.
 #[cfg(test)]
 fn tiny_results() -> std::path::PathBuf {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../plotting/tests/results")
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/results")
 }

@@ -1,6 +1,6 @@
 //! How scores are worded.
 use stats::Direction;
-use words::signed;
+use words::{brackets, fixed, signed};
 
 /// What a score measures: points in every result file, but nats a token for perplexities.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,15 +37,15 @@ impl Metric {
         }
     }
 
-    /// Name and unit for an axis.
-    pub fn axis_label(&self) -> String {
+    /// Name and unit: `accuracy (%)`.
+    pub fn label_in_unit(&self) -> String {
         self.units().map_or(self.label().to_owned(), |[unit, _]| format!("{} ({unit})", self.label()))
     }
 
     /// A score with its unit, rounded: `36.05`, `83.40 %`, `57.31 points`, `3.217` nats a token.
     pub fn amount(&self, score: f64) -> String {
         let unit = self.units().map_or(String::new(), |[unit, _]| format!(" {unit}"));
-        format!("{score:.*}{unit}", if self.is_nats() { 3 } else { 2 })
+        fixed(score, if self.is_nats() { 3 } else { 2 }) + &unit
     }
 
     /// A score by the name of its metric: `BLEU 36.05`; `3.217 nats a token, perplexity 24.95`.
@@ -65,7 +65,7 @@ impl Metric {
 
     /// An interval of such differences: ` [-0.35, +0.08]`; nothing where there is none.
     pub fn brackets(&self, ends: Option<(f64, f64)>) -> String {
-        ends.map_or(String::new(), |(low, high)| format!(" [{}, {}]", self.change(low), self.change(high)))
+        brackets(ends, ", ", |delta| self.change(delta))
     }
 
     /// What percentages are taken of, since none of nats mean anything: `BLEU`; `1/perplexity`, the geometric mean of the
@@ -89,16 +89,16 @@ impl Metric {
         self.name() == "nats"
     }
 
-    /// What a difference of scores is counted in, where that needs saying: `, in points`.
-    pub fn in_unit(&self) -> String {
-        self.units().map_or(String::new(), |[_, unit]| format!(", in {unit}"))
+    /// What a difference of scores is counted in, where that needs saying after `before`: `, in points`.
+    pub fn in_unit(&self, before: &str) -> String {
+        self.units().map_or(String::new(), |[_, unit]| format!("{before} {unit}"))
     }
 }
 
 /// The perplexity of so many nats a token, with two digits after the point up to a million: `24.95`, `2.35e10`.
 fn perplexity(nats: f64) -> String {
     match nats.exp() {
-        perplexity if perplexity < 1e6 => format!("{perplexity:.2}"),
+        perplexity if perplexity < 1e6 => fixed(perplexity, 2),
         perplexity if perplexity.is_finite() => format!("{perplexity:.2e}"),
         _ => "above 1e308".to_owned(),
     }

@@ -1,4 +1,6 @@
 //! What the signature beside a result file says of it: model, data, tests, machine, and whether it was completed.
+use std::fmt::Display;
+
 use records::rules::MARGIN_PERCENT;
 use records::{Attention, Identity, Testing};
 use serde_json::Value;
@@ -56,9 +58,14 @@ const WEIGHT: f64 = 0.5;
 /// The subjects of the made-up languages.
 const DEMOS: [&str; 3] = ["demo-translation", "demo-inference", "demo-language"];
 
+/// Whether the data of a subject is a made-up language.
+pub fn is_demo(subject: &str) -> bool {
+    DEMOS.contains(&subject)
+}
+
 /// Subject as a reader should see it.
 pub fn name(subject: &str) -> String {
-    format!("{subject}{}", if DEMOS.contains(&subject) { " (demo language)" } else { "" })
+    format!("{subject}{}", if is_demo(subject) { " (demo language)" } else { "" })
 }
 
 impl ResultFile {
@@ -93,7 +100,7 @@ impl ResultFile {
     }
 
     /// Segments scored from the start of the split; all if absent.
-    pub fn limit(&self) -> Option<usize> {
+    pub(crate) fn limit(&self) -> Option<usize> {
         self.identity()?.limit
     }
 
@@ -166,12 +173,12 @@ impl ResultFile {
     }
 
     /// Resamples of the bootstrap, if they are known.
-    pub fn resamples(&self) -> Option<usize> {
+    pub(crate) fn resamples(&self) -> Option<usize> {
         Some(self.testing()?.resamples)
     }
 
     /// The loss that counts as safe, in percent of the score with all heads.
-    pub fn margin_percent(&self) -> f64 {
+    pub(crate) fn margin_percent(&self) -> f64 {
         self.testing().map_or(MARGIN_PERCENT, |testing| testing.margin_percent)
     }
 
@@ -182,19 +189,29 @@ impl ResultFile {
         std::iter::once(self.shown_subject()).chain(parts).collect::<Vec<_>>().join(", ")
     }
 
+    /// A short name with the subject behind it, for references: `table1-demo-translation`.
+    pub fn label(&self, name: &str) -> String {
+        format!("{name}-{}", self.subject)
+    }
+
+    /// What something drawn from it shows, and of which data.
+    pub fn titled(&self, what: impl Display) -> String {
+        format!("{what}; {}", self.title())
+    }
+
     /// Split and number of segments that were scored, as a reader should see them; absent if the split is not named.
     pub fn scored(&self) -> Option<String> {
         Some(self.data(Some(self.split()?)).join(", "))
     }
 
     /// A split, or several, with the number of segments, as a reader should see them.
-    pub fn data(&self, split: Option<&str>) -> Vec<String> {
+    pub(crate) fn data(&self, split: Option<&str>) -> Vec<String> {
         let limit = self.limit().map(|limit| format!("first {limit} segments"));
         split.map(str::to_owned).into_iter().chain(limit).collect()
     }
 
     /// Whether the last run that added rows was killed, or is going on still.
-    pub fn is_unfinished(&self) -> bool {
+    pub(crate) fn is_unfinished(&self) -> bool {
         let Some(signature) = &self.signature else { return false };
         signature.complete.is_none()
             && signature.runs.last().is_some_and(|run| run.duration_seconds.is_none())

@@ -1,19 +1,26 @@
 //! Published numbers: all `michel2019-*.csv` and what there is of `voita2019-*.csv` in one folder, read in one place and never
 //! written in code.
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use records::{Attention, SpeedRow};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::de::value::{Error as NoSuchKey, MapDeserializer};
 
-/// Everything that the papers print and results can stand beside; nothing where their numbers are not at hand.
-#[derive(Debug, Clone, Default, PartialEq)]
+use crate::sweep::Model;
+
+/// Everything that the papers print and results can stand beside.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Paper {
-    numbers: Vec<Number>,
-    /// By the name of the table.
-    masked: BTreeMap<&'static str, Vec<Masked>>,
+    /// Numbers of the text and of figures.
+    pub summary: Summary,
+    /// Table 1: single heads masked.
+    pub single_heads: Vec<Masked>,
+    /// The best head of each layer alone, chosen on the test set: Table 2 of the translator, Table 3 of BERT.
+    best: [Vec<Masked>; 2],
+    /// The same chosen on other data: Tables 5 and 6.
+    best_elsewhere: [Vec<Masked>; 2],
     /// Figures 3 and 6.
     pub shares: Vec<Share>,
     /// Table 4: original and pruned models in turn.
@@ -28,11 +35,46 @@ pub struct Paper {
     translators: Vec<Translator>,
 }
 
-/// A number of the text or of a figure.
+/// Numbers of the text and of figures, by the keys of `michel2019-summary.csv`, which says where each stands.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Summary {
+    /// BLEU of the intact translator.
+    pub base_bleu: f64,
+    /// Number of its encoder heads, which were masked one at a time.
+    pub heads: f64,
+    /// Number of these that change BLEU significantly.
+    pub significant: f64,
+    /// Number of the latter that are better gone.
+    pub better: f64,
+    /// Accuracy of the intact BERT, 0 to 1.
+    base_accuracy: f64,
+    /// The least accuracy with one head masked, 0 to 1.
+    lowest_accuracy: f64,
+    /// The greatest accuracy with one head masked, 0 to 1.
+    highest_accuracy: f64,
+    /// Pearson's r between two test sets of the translator.
+    pub r_of_translator: f64,
+    /// Pearson's r between two test sets of BERT.
+    pub r_of_bert: f64,
+    /// Percentage of encoder-decoder heads after which masking more is catastrophic.
+    pub breakdown_percent: f64,
+    /// BLEU that is left with 20 % of the heads of another type.
+    pub bleu_left: f64,
+    /// Percentage of heads that can go from epoch 10 on.
+    pub prunable_percent: f64,
+}
+
+impl Summary {
+    /// Accuracy of the intact BERT, and the least and the greatest with one head masked, in percent: Figure 1b.
+    pub fn accuracies(&self) -> [f64; 3] {
+        [self.base_accuracy, self.lowest_accuracy, self.highest_accuracy].map(|share| 100.0 * share)
+    }
+}
+
+/// A row of the file of a [`Summary`].
+#[derive(Debug, Deserialize)]
 struct Number {
-    source: String,
-    what: String,
+    key: String,
     value: f64,
 }
 
@@ -55,18 +97,12 @@ pub struct Masked {
 pub struct Timed {
     /// Examples that are read at once.
     pub batch_size: usize,
-    model: String,
+    /// Share of heads that it lacks, in percent; absent for the original model.
+    pruned_percent: Option<f64>,
     /// Its speed.
     pub examples_per_second: f64,
-    /// By how much it is faster than the original one.
+    /// By how much it is faster than the original one, in percent.
     pub speedup_percent: Option<f64>,
-}
-
-impl Timed {
-    /// Share of heads that it lacks, in percent; absent for the original model.
-    pub fn pruned_percent(&self) -> Option<f64> {
-        self.model.strip_prefix("pruned-")?.parse().ok()
-    }
 }
 
 /// The score with all heads after an epoch.
@@ -127,11 +163,11 @@ pub struct EncoderHeads {
     pub source: String,
     /// What the translator was trained on.
     pub data: String,
-    /// Heads that stay.
+    /// Number of heads that stay.
     pub kept: f64,
-    /// Of so many.
+    /// Number of heads that it had.
     pub heads: f64,
-    /// By so much it is worse.
+    /// By how much it is worse, in points of BLEU.
     pub lost_bleu: f64,
 }
 
@@ -140,9 +176,9 @@ pub struct EncoderHeads {
 pub struct Sparse {
     /// What the translator was trained on.
     pub data: String,
-    /// Heads that stay.
+    /// Number of heads that stay.
     pub kept: usize,
-    /// Of so many.
+    /// Number of heads that it had.
     pub heads: usize,
     /// BLEU with all heads.
     pub base: f64,
@@ -152,57 +188,28 @@ pub struct Sparse {
     pub from_scratch: f64,
 }
 
-/// Numbers that views ask for: source and words of the file.
-pub type Named = (&'static str, &'static str);
-
-/// The intact translator.
-pub const BASE_BLEU: Named = ("Table 1", "base BLEU of the WMT model on newstest2013");
-/// Encoder heads that were masked one at a time.
-pub const HEADS: Named = ("Table 1", "heads tested");
-/// How many of them matter.
-pub const SIGNIFICANT: Named = ("Table 1", "heads whose removal changes BLEU at p < 0.01");
-/// How many of these are better gone.
-pub const BETTER: Named = ("Table 1", "of those: heads whose removal raises BLEU");
-/// Accuracy of the intact BERT, 0 to 1, and the ends of the histogram.
-pub const FIGURE_1B: [Named; 3] = [
-    ("Figure 1b", "base accuracy of BERT on MNLI matched"),
-    ("Figure 1b", "lower end of the histogram: accuracy with one head masked"),
-    ("Figure 1b", "upper end of the histogram: accuracy with one head masked"),
-];
-/// Of the translator.
-pub const FIGURE_2A: Named = ("Figure 2a", "Pearson r between newstest2013 and MTNT (WMT model)");
-/// Of BERT.
-pub const FIGURE_2B: Named = ("Figure 2b", "Pearson r between MNLI matched and mismatched (BERT)");
-/// In percent of the encoder-decoder heads.
-pub const BREAKDOWN: Named = ("Figure 4", "share of Enc-Dec heads after which pruning is catastrophic");
-/// Of the translator.
-pub const BLEU_LEFT: Named = ("Figure 4", "BLEU left with 20 percent of the Enc-Enc or of the Dec-Dec heads");
-/// In percent of the heads.
-pub const FIGURE_5: Named =
-    ("Figure 5", "share of heads prunable from epoch 10 on within 85-90 percent of BLEU");
+/// What tables of Voita et al. (2019) call the data of the translator that Michel et al. (2019) prune too.
+const WMT: &str = "WMT";
 
 impl Paper {
     /// Reads all files; none may lack a number that views ask for.
     pub fn read(folder: &Path) -> Result<Self> {
-        let tables = ["table1", "table2", "table3", "table5", "table6"];
-        let masked = |table| Ok((table, rows(folder, &format!("michel2019-{table}"))?));
-        let paper = Self {
-            numbers: rows(folder, "michel2019-summary")?,
-            masked: tables.into_iter().map(masked).collect::<Result<_>>()?,
-            shares: rows(folder, "michel2019-shares")?,
-            timed: rows(folder, "michel2019-table4")?,
-            epochs: rows(folder, "michel2019-figure5")?,
+        let michel = |name: &str| format!("michel2019-{name}");
+        let both = |[one, other]: [&str; 2]| -> Result<_> {
+            Ok([rows(folder, &michel(one))?, rows(folder, &michel(other))?])
+        };
+        Ok(Self {
+            summary: summary(folder, &michel("summary"))?,
+            single_heads: rows(folder, &michel("table1"))?,
+            best: both(["table2", "table3"])?,
+            best_elsewhere: both(["table5", "table6"])?,
+            shares: rows(folder, &michel("shares"))?,
+            timed: rows(folder, &michel("table4"))?,
+            epochs: rows(folder, &michel("figure5"))?,
             rare_tokens: rows(folder, "voita2019-rare-tokens")?,
             encoder_heads: rows(folder, "voita2019-encoder-heads")?,
             translators: rows(folder, "voita2019-table2-all-heads")?,
-        };
-        let single =
-            [BASE_BLEU, HEADS, SIGNIFICANT, BETTER, FIGURE_2A, FIGURE_2B, BREAKDOWN, BLEU_LEFT, FIGURE_5];
-        let mut named = single.into_iter().chain(FIGURE_1B);
-        if let Some((_, what)) = named.find(|&name| paper.value(name).is_none()) {
-            bail!("`{}` has no row `{what}`", folder.join("michel2019-summary.csv").display());
-        }
-        Ok(paper)
+        })
     }
 
     /// The same; nothing where there is no such folder, since a table or figure without published numbers is better than none.
@@ -210,29 +217,27 @@ impl Paper {
         folder.is_dir().then(|| Self::read(folder)).transpose()
     }
 
-    /// One number; absent only where none are at hand.
-    pub fn value(&self, (source, what): Named) -> Option<f64> {
-        Some(self.numbers.iter().find(|number| number.source == source && number.what == what)?.value)
-    }
-
-    /// Several of them.
-    pub fn values<const N: usize>(&self, names: [Named; N]) -> Option<[f64; N]> {
-        let values: Option<Vec<f64>> = names.into_iter().map(|name| self.value(name)).collect();
-        values?.try_into().ok()
+    /// What is left with the best head of a layer alone, chosen on other data or not; nothing of language models.
+    pub fn best_heads(&self, model: Model, is_other_split: bool) -> &[Masked] {
+        let [translator, bert] = if is_other_split { &self.best_elsewhere } else { &self.best };
+        match model {
+            Model::Translator => translator,
+            Model::Classifier => bert,
+            Model::Language => &[],
+        }
     }
 
     /// The speedup at the batch size of a row, of a share of heads that is the row's but for less than one head.
     pub fn speedup(&self, row: &SpeedRow) -> Option<f64> {
         let is_near = |share: f64| (share / 100.0 * row.heads as f64 - row.removed as f64).abs() < 1.0;
-        let is_same = |model: &&Timed| {
-            model.batch_size == row.batch_size && model.pruned_percent().is_some_and(is_near)
-        };
+        let is_same =
+            |model: &&Timed| model.batch_size == row.batch_size && model.pruned_percent.is_some_and(is_near);
         self.timed.iter().find(is_same)?.speedup_percent
     }
 
-    /// The cells of a table on masked heads; none of others.
-    pub fn masked(&self, table: &str) -> &[Masked] {
-        self.masked.get(table).map_or(&[], Vec::as_slice)
+    /// What the translator of WMT loses with some of its encoder heads.
+    pub fn encoder_heads_of_wmt(&self) -> impl Iterator<Item = &EncoderHeads> {
+        self.encoder_heads.iter().filter(|own| own.data == WMT)
     }
 
     /// Translators without some heads of all attention types (Voita et al. 2019, Table 2).
@@ -257,9 +262,19 @@ impl Paper {
     }
 }
 
+fn summary(folder: &Path, name: &str) -> Result<Summary> {
+    let numbers: Vec<Number> = rows(folder, name)?;
+    let fields = MapDeserializer::<_, NoSuchKey>::new(numbers.into_iter().map(|own| (own.key, own.value)));
+    Summary::deserialize(fields).with_context(|| format!("cannot read `{}`", file(folder, name).display()))
+}
+
+fn file(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.csv"))
+}
+
 /// The rows of a file, which may have more columns than are asked for.
 fn rows<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Vec<T>> {
-    let path = folder.join(format!("{name}.csv"));
+    let path = file(folder, name);
     let context = || format!("cannot read `{}`", path.display());
     let text = std::fs::read_to_string(&path).with_context(context)?;
     let rows = csv::Reader::from_reader(text.as_bytes()).into_deserialize();
@@ -270,6 +285,8 @@ fn rows<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Vec<T>> {
 
 #[cfg(test)]
 mod tests {
+    use words::fixed;
+
     use super::*;
 
     fn paper() -> Paper {
@@ -311,21 +328,18 @@ mod tests {
     #[test]
     fn published_counts_shares_and_speedups_agree_with_each_other() {
         let paper = paper();
-        let table1 = paper.masked("table1");
-        let significant: Vec<_> = table1.iter().filter(|cell| cell.significant).collect();
+        let significant: Vec<_> = paper.single_heads.iter().filter(|cell| cell.significant).collect();
         let better = significant.iter().filter(|cell| cell.delta > 0.0).count();
-        let counts = [table1.len(), significant.len(), better].map(|count| count as f64);
-        assert_eq!(Some(counts), paper.values([HEADS, SIGNIFICANT, BETTER]));
-        assert_eq!(
-            paper.values(FIGURE_1B).unwrap().map(|value| format!("{value:.3}")),
-            ["0.834", "0.824", "0.838"]
-        );
+        let counts = [paper.single_heads.len(), significant.len(), better].map(|count| count as f64);
+        let Summary { heads, significant, better, .. } = paper.summary;
+        assert_eq!(counts, [heads, significant, better]);
+        assert_eq!(paper.summary.accuracies().map(|percent| fixed(percent, 1)), ["83.4", "82.4", "83.8"]);
         let shares: Vec<_> = paper.shares.iter().map(|share| (&share.figure[..], share.percent)).collect();
         let expected = [("Figure 3a", 20.0), ("Figure 3b", 40.0), ("Figure 6a", 60.0), ("Figure 6b", 50.0)];
         assert_eq!(shares, [&expected[..], &[("Figure 6c", 50.0), ("Figure 6d", 20.0)]].concat());
         // Speeds are rounded too: 17.3 / 17.0 is 1.8 % more, not 1.9.
         for pair in paper.timed.chunks(2) {
-            assert_eq!((pair[0].pruned_percent(), pair[1].pruned_percent()), (None, Some(50.0)));
+            assert_eq!((pair[0].pruned_percent, pair[1].pruned_percent), (None, Some(50.0)));
             let more = 100.0 * (pair[1].examples_per_second / pair[0].examples_per_second - 1.0);
             assert!((more - pair[1].speedup_percent.unwrap()).abs() < 0.15);
         }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use records::check::check_rows;
 use records::{Attention, Head, Identity, Order, PruningRow, Scope, TestedRow};
+use words::brackets;
 
 use crate::error::{Fault, LeftOut, alone, command};
 use crate::judge::{Criterion, Judge, Which};
 use crate::metric::Metric;
 use crate::origin::Beside;
 use crate::paper::Share;
-use crate::results::{Results, each_type, percent};
-use crate::same::{Entry, difference, model_entries};
+use crate::results::{Results, distinct, percent};
+use crate::same_model::{Entry, difference, model_entries};
 use crate::source::{ResultFile, experiment};
 
 /// A step is near a share of masked heads if it lies no further away, in percentage points.
@@ -67,9 +68,7 @@ impl Change {
 
     /// `-0.73 [-2.88 to +1.37]`
     pub fn in_words(self, metric: &Metric) -> String {
-        let interval =
-            self.interval.map(|(low, high)| format!(" [{} to {}]", metric.change(low), metric.change(high)));
-        metric.change(self.delta) + &interval.unwrap_or_default()
+        metric.change(self.delta) + &brackets(self.interval, " to ", |delta| metric.change(delta))
     }
 }
 
@@ -110,7 +109,7 @@ impl Pruning {
     }
 
     /// The curves of one run.
-    pub fn of(results: Results<PruningRow>) -> Self {
+    pub(crate) fn of(results: Results<PruningRow>) -> Self {
         let mut runs: BTreeMap<(CurveId, Option<u64>), Vec<PruningRow>> = BTreeMap::new();
         let mut floors = BTreeMap::new();
         for row in results.rows.iter().cloned() {
@@ -176,7 +175,7 @@ impl Pruning {
             let heads = Head::list(&row.masked_heads).unwrap_or_default();
             heads.into_iter().map(|head| head.attention).chain(scope).collect::<Vec<_>>()
         };
-        each_type(self.results.rows.iter().flat_map(named))
+        distinct(self.results.rows.iter().flat_map(named))
     }
 
     /// What of the paper the curves stand beside.

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use records::{Attention, Row, TestedRow};
+use records::{Attention, Head, Row, TestedRow};
 
 use crate::judge::{Criterion, Judge};
 use crate::metric::Metric;
@@ -57,13 +57,18 @@ impl<R: TestedRow> Results<R> {
     }
 }
 
-/// Each type once, in the order of [`Attention::ALL`].
-pub fn each_type(attentions: impl IntoIterator<Item = Attention>) -> Vec<Attention> {
-    attentions.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+/// Each once, in their order: types of attention as in the paper.
+pub fn distinct<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    all.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// How many layers heads span, and how many heads a layer.
+pub fn extent(heads: impl IntoIterator<Item = Head>) -> (usize, usize) {
+    heads.into_iter().fold((0, 0), |(layers, most), head| (layers.max(head.layer), most.max(head.head)))
 }
 
 /// A part of some heads, in percent.
-pub fn percent(part: usize, heads: usize) -> f64 {
+pub(crate) fn percent(part: usize, heads: usize) -> f64 {
     100.0 * part as f64 / heads as f64
 }
 

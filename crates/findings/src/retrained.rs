@@ -1,24 +1,24 @@
 //! Pruning curves of models that were trained on without the heads of each step: the rows of `prune-and-retrain`, beside those of
 //! `iterative-prune` (no such curves are in the papers).
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use records::{PruningRow, RetrainedRow, Scope};
 
 use crate::error::{LeftOut, alone};
 use crate::pruning::{Pruning, Series};
-use crate::results::Results;
-use crate::same::{model_entries, same_model};
+use crate::results::{Results, distinct};
+use crate::same_model::{self, model_entries};
 use crate::source::{ResultFile, experiment};
 
 /// The curves after training and, where they are there, those of the model as it was.
 #[derive(Debug)]
 pub struct Retrained {
-    /// Trained on.
+    /// Curves of the models that were trained on, one for each step.
     pub after: Pruning,
-    /// As it was.
+    /// Curves of the model that all steps begin with; absent where `iterative-prune` was not run.
     pub before: Option<Pruning>,
-    /// Updates of each step.
+    /// Number of updates that each step is trained on for.
     pub updates: usize,
 }
 
@@ -28,7 +28,7 @@ impl Retrained {
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let Results::<RetrainedRow> { file, rows } = Results::read(file)?;
         let before =
-            same_model(&file, &file.stem(experiment::PRUNING), experiment::PRUNING, &[model_entries]);
+            same_model::beside(&file, &file.stem(experiment::PRUNING), experiment::PRUNING, &[model_entries]);
         let before = before.and_then(|file| file.map(|file| Pruning::read(file, left_out)).transpose());
         let mut before = left_out.keep(before)?.flatten();
         let updates = rows.iter().map(|row| row.updates).max().unwrap_or_default();
@@ -55,8 +55,7 @@ impl Retrained {
 
     /// Sets of heads that can be closed.
     pub fn scopes(&self) -> Vec<Scope> {
-        let scopes: BTreeSet<Scope> = self.after.series.iter().map(|series| series.curve.scope).collect();
-        scopes.into_iter().collect()
+        distinct(self.after.series.iter().map(|series| series.curve.scope))
     }
 }
 

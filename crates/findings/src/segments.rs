@@ -9,7 +9,7 @@ use stats::bleu::BleuStatistics;
 use stats::classification::Outcome;
 use stats::nats::NatsStatistics;
 use stats::{Direction, Segments};
-use words::signed;
+use words::{fixed, signed};
 
 use crate::error::alone;
 use crate::metric::Metric;
@@ -63,7 +63,7 @@ fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentCh
     match (base, masked) {
         (Segments::Bleu(base), Segments::Bleu(masked)) => {
             let score = |segment: &BleuStatistics| stats::score(std::slice::from_ref(segment));
-            let words = |before: f64, after: f64| format!("BLEU {before:.1} to {after:.1}");
+            let words = |before: f64, after: f64| format!("BLEU {} to {}", fixed(before, 1), fixed(after, 1));
             between(base, masked, direction, score, words)
         }
         (Segments::Classes(base, _), Segments::Classes(masked, _)) => {

@@ -1,4 +1,4 @@
-//! Result files: which of them a command draws, and where that goes.
+//! Result files: which of them are there, and which are meant.
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub mod experiment {
     pub const PRUNING: &str = "iterative-prune";
     pub const RELEVANCE: &str = "relevance";
     pub const RETRAINED: &str = "prune-and-retrain";
-    pub const SEARCH: &str = "joint-search";
+    pub(crate) const SEARCH: &str = "joint-search";
     pub const SPEED: &str = "speed-bench";
     pub const SWEEP: &str = "ablate-one";
     pub const TRAINING: &str = "train-subject";
@@ -28,7 +28,7 @@ pub mod experiment {
     pub const TRAINING_LOG: &str = "training";
 }
 
-/// What a command was told to draw: one result file, or the results of a subject on a split, or its standard files.
+/// What is asked for: one result file, or the results of a subject on a split, or its standard files.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// One file, whatever its name.
@@ -138,7 +138,7 @@ impl Source {
 
 impl ResultFile {
     /// A file of a subject, but not one of a shard.
-    pub fn of(path: PathBuf, subject: &str, experiment: &str) -> Result<Self> {
+    pub(crate) fn of(path: PathBuf, subject: &str, experiment: &str) -> Result<Self> {
         let signature = Signature::read(&Signature::path_beside(&path))?;
         if let Some(part) = signature.as_ref().and_then(|signature| signature.part.as_ref()) {
             let (path, shard) = (path.display(), part.shard);
@@ -167,12 +167,12 @@ impl ResultFile {
     }
 
     /// Whether its name is this one, or begins with it.
-    pub fn is_named(&self, stem: &str) -> bool {
+    pub(crate) fn is_named(&self, stem: &str) -> bool {
         is_of(stem, &file_name(&self.path))
     }
 
     /// The same whose standard name is `stem`.
-    pub fn with_standard(self, stem: &str) -> Self {
+    pub(crate) fn with_standard(self, stem: &str) -> Self {
         Self { addition: addition(&self.path, stem), ..self }
     }
 
@@ -190,7 +190,7 @@ impl ResultFile {
     }
 
     /// Of several files of the same, that over most segments.
-    pub fn largest<T: PartialEq>(all: &[Self], same: impl Fn(&Self) -> Option<T>) -> Vec<Self> {
+    pub(crate) fn largest<T: PartialEq>(all: &[Self], same: impl Fn(&Self) -> Option<T>) -> Vec<Self> {
         let segments = |file: &Self| file.limit().unwrap_or(usize::MAX);
         let is_larger =
             |file: &Self, other: &Self| same(file) == same(other) && segments(other) > segments(file);
@@ -199,12 +199,8 @@ impl ResultFile {
         all.iter().filter(is_largest).cloned().collect()
     }
 
-    /// Where its tables and figures go.
-    pub fn figures(&self) -> PathBuf {
-        self.path.with_file_name("figures")
-    }
-
-    /// Name of what is drawn from it, without extension: `table1`, or `table1-first-500` if it is not the standard file.
+    /// A name that stands beside this file as `name` beside the standard one: `table1`, or `table1-first-500` where that is what
+    /// its own name adds.
     pub fn stem(&self, name: &str) -> String {
         if self.addition.is_empty() { name.to_owned() } else { format!("{name}-{}", self.addition) }
     }
@@ -276,8 +272,14 @@ pub fn folder(results: &Path, subject: &str, experiment: &str) -> Result<PathBuf
     Ok(folder)
 }
 
+/// The name of a subject, by itself or as that of the file which describes it.
+pub fn subject_named(text: &str) -> &str {
+    let file = text.strip_suffix(".toml").and_then(|path| path.rsplit(['/', '\\']).next());
+    file.unwrap_or(text)
+}
+
 /// Whether a name from a file or an argument can be part of a file's name and of nothing else.
-pub fn is_plain_name(name: &str) -> bool {
+pub(crate) fn is_plain_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('.')
         && !name.contains(|c: char| "/\\:".contains(c) || c.is_control())

@@ -9,11 +9,10 @@ use crate::source::ResultFile;
 pub type Speed = Results<SpeedRow>;
 
 impl Speed {
-    /// Reads a file of `speed-bench`.
-    pub fn read_limited(file: ResultFile) -> Result<Self> {
+    /// Reads a file of `speed-bench`. Its limit counts only where the split has more segments.
+    pub fn of_file(file: ResultFile) -> Result<Self> {
         let mut speed = Self::read(file)?;
         if let Some(Signature { identity, .. }) = &mut speed.file.signature {
-            // One that the split does not reach limits nothing.
             identity.limit =
                 identity.limit.filter(|limit| speed.rows.iter().all(|row| row.segments >= *limit));
         }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use records::{BASE, Blocks, Head};
+use records::{BASE, Blocks, Head, TrainingRow};
 
 use crate::best_heads::BestHeads;
 use crate::dynamics::Dynamics;
@@ -13,6 +13,7 @@ use crate::gates::Gates;
 use crate::importance::Importance;
 use crate::pair::{self, Pair};
 use crate::pruning::Pruning;
+use crate::results::Results;
 use crate::segments::{self, SegmentChange};
 use crate::source::{ResultFile, Source, experiment};
 use crate::sweep::Sweep;
@@ -48,6 +49,8 @@ pub struct Subject {
     pub relevance: Vec<Relevance>,
     /// What changes most without each head.
     pub segments: BTreeMap<Head, Vec<SegmentChange>>,
+    /// The log of its training.
+    pub training: Option<Results<TrainingRow>>,
     /// Nats of the intact model for each word of the text, where words were counted.
     pub nats_a_word: Option<f64>,
 }
@@ -92,10 +95,20 @@ impl Subject {
         others.retain(|file| Some(&file.path) != own);
         self.others = left_out.read_all(Ok(others), Sweep::read)?;
         self.relevance = left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read)?;
+        let log = source.one(experiment::TRAINING_LOG);
+        let log = log.and_then(|log| Results::read(log.with_experiment(experiment::TRAINING)));
+        self.training = left_out.keep_if_there(log)?;
         if let Some(sweep) = &self.sweep {
             self.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
         }
         Ok(())
+    }
+
+    /// The pretrained model that its training began with, if the log of that names one.
+    pub fn pretrained(&self) -> Option<&str> {
+        let identity = self.training.as_ref()?.file.identity()?;
+        let name = identity.arguments.get("checkpoint")?.as_str()?;
+        identity.weights.as_ref().map(|_| name)
     }
 
     /// Whether its scores are nats a token, and no points.

@@ -2,10 +2,19 @@
 use records::{AblationRow, Attention};
 use words::count;
 
-use crate::results::{Results, each_type};
+use crate::results::{Results, distinct, extent};
 
 /// What it may mean that heads are missing: a sweep that is still running and uneven layers look the same from here.
 pub const UNFINISHED: &str = "the sweep is not finished, or not all layers have as many heads";
+
+/// What kind of model heads are of. The paper has translators and classifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are what they are called")]
+pub enum Model {
+    Translator,
+    Classifier,
+    Language,
+}
 
 /// What masking does to the score of a subject, head by head; scores in the unit of the metric.
 pub type Sweep = Results<AblationRow>;
@@ -13,7 +22,7 @@ pub type Sweep = Results<AblationRow>;
 impl Sweep {
     /// The attention types that have rows.
     pub fn attentions(&self) -> Vec<Attention> {
-        each_type(self.rows.iter().map(|row| row.attention))
+        distinct(self.rows.iter().map(|row| row.attention))
     }
 
     /// All rows of one attention type, which are one family of tests; empty if there are none.
@@ -23,8 +32,7 @@ impl Sweep {
 
     /// Layers and heads that the rows of a type span.
     pub fn extent(&self, attention: Attention) -> (usize, usize) {
-        let family = self.family(attention).into_iter();
-        family.fold((0, 0), |(layers, heads), row| (layers.max(row.layer), heads.max(row.head)))
+        extent(self.family(attention).into_iter().map(AblationRow::head_id))
     }
 
     /// The most heads that a layer has.
@@ -48,12 +56,12 @@ impl Sweep {
         self.attentions().into_iter().filter_map(sentence).collect()
     }
 
-    /// The name for a translator, for a model like BERT, or for a language model.
-    pub fn stem(&self, [translation, bert, language]: [&'static str; 3]) -> &'static str {
+    /// What kind of model it is, as its types of attention and its signature say.
+    pub fn model(&self) -> Model {
         match self.attentions()[..] {
-            [Attention::SelfAttention] if self.file.is_language() => language,
-            [Attention::SelfAttention] => bert,
-            _ => translation,
+            [Attention::SelfAttention] if self.file.is_language() => Model::Language,
+            [Attention::SelfAttention] => Model::Classifier,
+            _ => Model::Translator,
         }
     }
 }

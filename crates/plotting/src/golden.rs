@@ -14,13 +14,17 @@ use findings::source::{Source, subjects};
 use findings::subject::Subject;
 use serde_json::Value;
 
-use crate::registry::{ARTEFACTS, Asked, Selection};
-use crate::view::{Context, summary};
+use crate::registry::ARTEFACTS;
+use crate::view::{Asked, Context, summary};
 
 const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
 pub fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn tiny_results() -> PathBuf {
+    folder("../test-support/results")
 }
 
 pub fn paper() -> Paper {
@@ -30,15 +34,14 @@ pub fn paper() -> Paper {
 /// Each sheet with the name of its golden file.
 fn sheets(results: &Path) -> Vec<(String, Sheet)> {
     let (paper, mut left_out) = (paper(), LeftOut::default());
-    let context = Context { criterion: CRITERION, paper: &paper };
-    let asked = Asked { context, results, attention: Selection::Paper, against: None, is_all: true };
+    let asked = Asked::everything(Context { criterion: CRITERION, paper: Some(&paper) }, results);
     let mut sheets = Vec::new();
     for subject in subjects(results).unwrap() {
         let source = Source::subject(results, &subject);
         for artefact in ARTEFACTS {
             let drawn = artefact.sheets(&source, &asked, &mut left_out).unwrap().unwrap_or_default();
             let drawn = drawn.into_iter().map(|(_, sheet)| (format!("{subject}/{}", sheet.stem), sheet));
-            sheets.extend(drawn.filter(|(_, sheet)| sheet.chart.is_some() || !sheet.tables.is_empty()));
+            sheets.extend(drawn.filter(|(_, sheet)| !sheet.is_empty()));
         }
     }
     sheets
@@ -93,7 +96,7 @@ fn check(name: &str, found: &str) {
 
 #[test]
 fn what_is_drawn_is_what_the_golden_files_say() {
-    let sheets = sheets(&folder("tests/results"));
+    let sheets = sheets(&tiny_results());
     let names: BTreeSet<&String> = sheets.iter().map(|(name, _)| name).collect();
     assert!(names.len() == sheets.len() && names.len() > 30, "{names:?}");
     for (name, sheet) in &sheets {
@@ -119,11 +122,11 @@ fn every_artefact_names_a_recipe_that_is_there() {
 
 #[test]
 fn the_summary_is_what_the_golden_file_says() {
-    let (paper, results, mut left_out) = (paper(), folder("tests/results"), LeftOut::default());
+    let (paper, results, mut left_out) = (paper(), tiny_results(), LeftOut::default());
     let names = subjects(&results).unwrap();
     let all: Vec<_> =
         names.iter().map(|name| Subject::read(&results, name, &mut left_out).unwrap()).collect();
-    let page = summary::page(&all, Context { criterion: CRITERION, paper: &paper }).unwrap().unwrap();
+    let page = summary::page(&all, Context { criterion: CRITERION, paper: Some(&paper) }).unwrap().unwrap();
     check("summary.golden", &page[page.find("## ").unwrap()..]);
     // the template has the heads of its tables, Rust their rows
     let bars = |line: &str| line.replace(r"\|", "").matches('|').count();
@@ -136,7 +139,7 @@ fn the_summary_is_what_the_golden_file_says() {
 
 #[test]
 fn every_drawing_can_be_read() {
-    let sheets = sheets(&folder("tests/results"));
+    let sheets = sheets(&tiny_results());
     let charts: Vec<_> =
         sheets.iter().filter_map(|(name, sheet)| Some((name, sheet.chart.as_ref()?))).collect();
     for (name, chart) in &charts {
@@ -153,10 +156,11 @@ fn names_of_folders_show_as_themselves_in_the_summary() {
     let (name, escaped) = ("a_b *c* [d](e) <f>", r"a\_b \*c\* \[d](e) \<f>: split unknown");
     fs::create_dir(folder_of(name)).unwrap();
     let file = "ablate-one.csv";
-    fs::copy(folder("tests/results/tiny-inference").join(file), folder_of(name).join(file)).unwrap();
+    fs::copy(tiny_results().join("tiny-inference").join(file), folder_of(name).join(file)).unwrap();
     let paper = paper();
     let subject = Subject::read(results.path(), name, &mut LeftOut::default()).unwrap();
-    let page = summary::page(&[subject], Context { criterion: CRITERION, paper: &paper }).unwrap().unwrap();
+    let page =
+        summary::page(&[subject], Context { criterion: CRITERION, paper: Some(&paper) }).unwrap().unwrap();
     assert!(page.contains(&format!("## Files that could not be checked\n\n- {escaped}")), "{page}");
     assert!(!page.contains(name), "{page}");
 }

@@ -17,7 +17,7 @@ fn results() -> TempDir {
     for subject in ["tiny-translation", "tiny-inference", "tiny-language"] {
         let copy = folder.path().join("results").join(subject);
         fs::create_dir_all(&copy).unwrap();
-        for file in fs::read_dir(crate_folder("tests/results").join(subject)).unwrap().flatten() {
+        for file in fs::read_dir(crate_folder("../test-support/results").join(subject)).unwrap().flatten() {
             if file.path().is_file() {
                 fs::copy(file.path(), copy.join(file.file_name())).unwrap();
             }

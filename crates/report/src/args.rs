@@ -2,6 +2,8 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use findings::judge::parse_alpha;
+use findings::source::subject_named;
 
 /// Writes the report of a subject: one HTML file that needs no network.
 ///
@@ -41,13 +43,7 @@ pub struct Args {
 
 impl Args {
     /// The name of the subject.
-    pub fn subject(&self) -> String {
-        let file = self.subject.strip_suffix(".toml").and_then(|path| path.rsplit(['/', '\\']).next());
-        file.unwrap_or(&self.subject).to_owned()
+    pub fn subject(&self) -> &str {
+        subject_named(&self.subject)
     }
-}
-
-fn parse_alpha(text: &str) -> Result<f64, String> {
-    let alpha = text.parse().ok().filter(|alpha| *alpha > 0.0 && *alpha < 1.0);
-    alpha.ok_or_else(|| "it must be a number between 0 and 1".to_owned())
 }

@@ -4,6 +4,8 @@
 //! the templates in `templates/`. Nothing is computed twice, and a page needs no network.
 mod args;
 mod gather;
+#[cfg(test)]
+mod golden;
 mod pages;
 mod samples;
 mod tables;
@@ -15,6 +17,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use args::Args;
 use clap::Parser;
+use findings::source::subjects;
 use words::one_line;
 use write::Writer;
 
@@ -37,21 +40,21 @@ fn main() -> ExitCode {
 
 fn run(args: &Args, warnings: &mut Vec<String>) -> Result<()> {
     let reader = Reader::new(&args.results, &args.paper, args.alpha)?;
-    if !reader.has_paper() {
+    if reader.paper.is_none() {
         let paper = args.paper.display();
         warnings.push(format!("the published numbers are not shown: there is no folder `{paper}`"));
     }
     let writer = Writer::new(args)?;
     if !args.all {
-        let gathered = reader.gather(&args.subject())?;
+        let gathered = reader.gather(args.subject())?;
         if !gathered.has_any() {
-            bail!("nothing of `{}` can be read: {}", gathered.name, reasons(&gathered));
+            bail!("nothing of `{}` can be read: {}", gathered.subject.name, reasons(&gathered));
         }
         warn(&gathered, warnings);
         return writer.subject(&gathered, args.out.as_deref());
     }
     let mut all = Vec::new();
-    for name in reader.subjects()? {
+    for name in subjects(&args.results)? {
         let gathered = reader.gather(&name)?;
         warn(&gathered, warnings);
         if gathered.has_any() {
@@ -63,8 +66,8 @@ fn run(args: &Args, warnings: &mut Vec<String>) -> Result<()> {
         bail!("`{}` has no results that can be read", args.results.display());
     }
     writer.index(&reader, &all)?;
-    let (sections, faults) = reader.comparison(all)?;
-    writer.comparison(&sections, &faults)?;
+    let (comparisons, faults) = reader.comparison(all)?;
+    writer.comparison(&comparisons, &faults)?;
     warnings.extend(faults);
     Ok(())
 }
@@ -74,5 +77,5 @@ fn reasons(gathered: &Gathered) -> String {
 }
 
 fn warn(gathered: &Gathered, warnings: &mut Vec<String>) {
-    warnings.extend(gathered.faults.iter().map(|fault| format!("{}: {fault}", gathered.name)));
+    warnings.extend(gathered.faults.iter().map(|fault| format!("{}: {fault}", gathered.subject.name)));
 }

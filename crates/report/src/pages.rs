@@ -1,33 +1,17 @@
 //! What each page says: the parts of the templates that are not fixed.
 use std::collections::BTreeSet;
 
-use charts::table::{Cell, Row, Table};
+use charts::table::{Row, Table};
+use charts::write::Sheet;
 use minijinja::{Value, context};
-use words::visible;
+use plotting::artefact::Chapter;
+use words::with_minus;
 
-use crate::gather::{Fact, Gathered, Heads, Reader, Section};
+use crate::gather::{Comparison, Facts, Gathered, Heads, Reader};
 use crate::samples;
-use crate::tables::{PartView, TableView, id, sentence};
+use crate::tables::{id, of_sheets, of_table};
 use crate::view::all_heads::{HeadMap, MapCell};
-
-/// The chapters of a report: a heading, and the artefacts of the registry that belong below it.
-const CHAPTERS: [(&str, &[&str]); 9] = [
-    ("Single heads", &["table1", "figure1", "heads", "scores"]),
-    ("One head of a layer", &["table2", "table5"]),
-    ("More and more heads", &["figure3", "figure4", "prune-and-retrain"]),
-    ("Agreement of orders", &["agreement"]),
-    ("What heads do", &["v19-table1", "v19-figure1c", "v19-figure1a"]),
-    (
-        "Gates that learn to close",
-        &["v19-figure7", "v19-figure8", "v19-figure9", "v19-table2", "gate-contrasts", "gate-film"],
-    ),
-    ("Other data", &["figure2", "groups"]),
-    ("Speed", &["table4"]),
-    ("During training", &["figure5"]),
-];
-
-/// The name of the chapter that takes what no other does.
-const FURTHER: &str = "Further results";
+use crate::view::claim;
 
 /// The file that describes a subject: its text, and what it says of it.
 #[derive(Debug, Default)]
@@ -40,81 +24,100 @@ pub struct Described {
 
 /// The report of one subject.
 pub fn subject(gathered: &Gathered, described: &Described) -> Value {
-    let known = |section: &Section| CHAPTERS.iter().any(|(_, names)| names.contains(&section.name));
-    let (named, others): (Vec<_>, Vec<_>) = gathered.sections.iter().partition(|section| known(section));
-    let chapters = CHAPTERS.iter().map(|(title, names)| {
-        chapter(title, named.iter().copied().filter(|section| names.contains(&section.name)))
+    let Gathered { title, claim, is_language, subject, .. } = gathered;
+    let chapters: Vec<_> = Chapter::ALL.into_iter().filter_map(|known| chapter(gathered, known)).collect();
+    let absent = gathered.sections.iter().filter(|(_, sheets)| sheets.is_empty());
+    let absent = absent.map(|(artefact, _)| {
+        let command = format!("just {} {}", artefact.recipe, subject.name);
+        context! { what => artefact.described(), command }
     });
-    let chapters: Vec<_> = chapters.chain([chapter(FURTHER, others.into_iter())]).flatten().collect();
-    let absent = gathered.sections.iter().filter(|section| section.parts.is_empty());
-    let absent = absent.filter_map(|section| {
-        let command = visible(&format!("just {} {}", section.recipe?, gathered.name));
-        Some(context! { what => sentence(section.about), command => command })
-    });
+    let facts = gathered.facts.as_ref();
     context! {
-        title => gathered.title.clone(),
-        name => gathered.name.clone(),
-        claim => gathered.claim.iter().map(|sentence_| sentence(sentence_)).collect::<Vec<_>>(),
-        facts => Value::from_serialize(&gathered.facts),
-        signature => Value::from_serialize(signature(gathered)),
-        command => command(gathered),
-        description => described.description.clone(),
-        toml => described.text.as_deref().map(visible),
-        training => Value::from_serialize(PartView::all("training", &gathered.training)),
-        verdicts => gathered.verdicts.as_ref().map(|table| Value::from_serialize(TableView::new("verdicts", table))),
-        is_language => gathered.is_language,
+        title, claim, is_language, chapters,
+        name => subject.name,
+        facts => facts.map(Facts::all),
+        signature => facts.map(Facts::checked),
+        command => facts.and_then(Facts::again),
+        description => described.description,
+        toml => described.text,
+        training => of_sheets("training", &gathered.training),
+        verdicts => gathered.verdicts.as_ref().map(|table| of_table("verdicts", table)),
         heads => gathered.heads.as_ref().map(|heads| of_heads(heads, described)),
-        chapters => chapters,
         limits => limits(gathered),
-        faults => gathered.faults.iter().chain(&described.fault).map(|fault| visible(fault)).collect::<Vec<_>>(),
+        faults => gathered.faults.iter().chain(&described.fault).collect::<Vec<_>>(),
         absent => absent.collect::<Vec<_>>(),
     }
 }
 
-fn chapter<'a>(title: &str, sections: impl Iterator<Item = &'a Section>) -> Option<Value> {
-    let sections: Vec<_> = sections.filter(|section| !section.parts.is_empty()).map(of_section).collect();
-    (!sections.is_empty()).then(|| context! { id => id(title), title => title, sections => sections })
+/// The artefacts of a chapter; nothing where none has results.
+fn chapter(gathered: &Gathered, (chapter, title): (Chapter, &str)) -> Option<Value> {
+    let own = gathered.sections.iter().filter(|(own, sheets)| own.chapter == chapter && !sheets.is_empty());
+    let sections: Vec<_> = own.map(|(own, sheets)| section(own.name, own.about, sheets)).collect();
+    (!sections.is_empty()).then(|| context! { id => id(title), title, sections })
 }
 
-fn of_section(section: &Section) -> Value {
-    let parts = Value::from_serialize(PartView::all(section.name, &section.parts));
-    context! { id => format!("of-{}", id(section.name)), about => heading(section.about), parts => parts }
+fn section<'a>(name: &str, about: &str, sheets: impl IntoIterator<Item = &'a Sheet>) -> Value {
+    context! { id => format!("of-{}", id(name)), about, parts => of_sheets(name, sheets) }
 }
 
-/// The first part of what an artefact shows.
-fn heading(about: &str) -> &str {
-    about.split(';').next().unwrap_or(about)
+/// A name and what stands beside it.
+type Fact<'a> = (&'static str, &'a str);
+
+impl Facts {
+    fn all(&self) -> Vec<Fact<'_>> {
+        let facts = [
+            ("Signature", &self.signature),
+            ("File", &self.file),
+            ("Data", &self.data),
+            ("Score", &self.score),
+            ("Tests", &self.tests),
+            ("Seed", &self.seed),
+            ("Weights", &self.weights),
+            ("Command", &self.command),
+            ("Commit", &self.commit),
+            ("Machine", &self.machine),
+        ];
+        known(&facts)
+    }
+
+    /// What a claim needs to be checked.
+    fn checked(&self) -> Vec<Fact<'_>> {
+        let Self { data, tests, command, commit, .. } = self;
+        known(&[("Data", data), ("Tests", tests), ("Command", command), ("Commit", commit)])
+    }
+
+    /// The command that makes the numbers again.
+    fn again(&self) -> Option<String> {
+        let command = self.command.as_ref()?;
+        Some(format!("cargo run --release --bin {}", command.replacen(' ', " -- ", 1)))
+    }
 }
 
-/// The command that made the numbers, as the signature has it.
-fn command(gathered: &Gathered) -> Option<String> {
-    let fact = gathered.facts.iter().find(|fact| fact.name == "Command")?;
-    Some(format!("cargo run --release --bin {}", fact.value.replacen(' ', " -- ", 1)))
-}
-
-/// What a claim needs to be checked.
-fn signature(gathered: &Gathered) -> Vec<&Fact> {
-    const NAMES: [&str; 4] = ["Data", "Tests", "Command", "Commit"];
-    gathered.facts.iter().filter(|fact| NAMES.contains(&fact.name)).collect()
+fn known<'a>(facts: &[(&'static str, &'a Option<String>)]) -> Vec<Fact<'a>> {
+    facts.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect()
 }
 
 fn of_heads(heads: &Heads, described: &Described) -> Value {
-    let table = TableView::new("heads", &heads.table);
-    let label = |head: &str| format!("{head}: {} {}", table.first_column(), table.first_cell(head));
+    let table = &heads.table;
+    let label = |head: &str| {
+        let row = table.rows.iter().find(|row| row.label == head);
+        let first = row.and_then(|row| row.cells.first()).map_or("", |cell| &cell.text);
+        format!("{head}: {} {}", table.columns.first().map_or("", |name| name), with_minus(first))
+    };
     let is_small = heads.maps.len() == 1 && heads.table.rows.len() <= 100;
     let map = |map: &HeadMap| {
         let layers = map.layers.iter().map(|layer| {
             let cell = |cell: &Option<MapCell>| {
-                cell.as_ref()
-                    .map(|cell| context! { label => label(&cell.head), cell => Value::from_serialize(cell) })
+                cell.as_ref().map(|cell| context! { label => label(&cell.head), cell })
             };
             layer.iter().map(cell).collect::<Vec<_>>()
         });
-        context! { attention => map.attention, description => map.description, is_small => is_small, layers => layers.collect::<Vec<_>>() }
+        let layers: Vec<_> = layers.collect();
+        context! { attention => map.attention, description => map.description, is_small, layers }
     };
     let maps: Vec<_> = heads.maps.iter().map(map).collect();
-    let texts = texts(heads, described).map(|table| Value::from_serialize(TableView::new("texts", &table)));
-    context! { measures => Value::from_serialize(&heads.measures), maps => maps, texts => texts, table => Value::from_serialize(table) }
+    let texts = texts(heads, described).map(|table| of_table("texts", &table));
+    context! { measures => heads.measures, maps, texts, table => of_table("heads", table) }
 }
 
 /// The texts of the segments that cards name, of a demo.
@@ -122,24 +125,14 @@ fn texts(heads: &Heads, described: &Described) -> Option<Table> {
     let split = heads.split.as_ref()?;
     let texts = samples::texts(described.text.as_ref()?, split, heads.data.as_ref()?)?;
     let named = heads.segments.iter().filter_map(|place| Some((place, texts.get(place.checked_sub(1)?)?)));
-    let row = |(place, text): (&usize, &String)| {
-        let cell = Cell { text: text.clone(), value: None, marked: false };
-        Row { label: place.to_string(), cells: vec![cell] }
-    };
-    Some(Table {
-        name: "Texts",
-        label: "texts".to_owned(),
-        title: format!("The segments of {split} that change most with a head masked; a made-up language"),
-        headings: ["Segment", ""],
-        columns: vec!["text".to_owned()],
-        rows: named.map(row).collect(),
-        ..Table::default()
-    })
+    let row = |(place, text): (&usize, &String)| Row::new(place.to_string(), [text.as_str()]);
+    let title = format!("The segments of {split} that change most with a head masked; a made-up language");
+    Some(Table::new("Texts", "texts", title).columns(["Segment", ""], ["text"]).rows(named.map(row)))
 }
 
 /// What the numbers do not say.
 fn limits(gathered: &Gathered) -> Vec<&'static str> {
-    let is_demo = gathered.title != gathered.name;
+    let is_demo = findings::origin::is_demo(&gathered.subject.name);
     let nats =
         "Scores are nats a token: the less the better. A change by d multiplies the perplexity with exp(d).";
     let demo = "The data is a made-up language: it shows that the pipeline works, not what real models do.";
@@ -158,37 +151,26 @@ fn limits(gathered: &Gathered) -> Vec<&'static str> {
 /// The page that leads to the reports of all subjects.
 pub fn index(reader: &Reader, all: &[Gathered], descriptions: &[Described]) -> Value {
     let row = |(gathered, described): (&Gathered, &Described)| {
-        let about = described.description.clone().unwrap_or_default();
-        let about = Cell { text: about, value: None, marked: false };
-        let numbers = reader.key_numbers(gathered).into_iter();
-        Row { label: gathered.title.clone(), cells: std::iter::once(about).chain(numbers).collect() }
+        let about = described.description.as_deref().unwrap_or_default();
+        let numbers = reader.key_numbers(gathered);
+        Row::new(&gathered.title, [about.into()].into_iter().chain(numbers))
     };
-    let table = Table {
-        name: "Subjects",
-        label: "subjects".to_owned(),
-        title: "What was found on each subject; its name leads to its report".to_owned(),
-        headings: ["Subject", ""],
-        columns: std::iter::once("what it is").chain(Reader::key_names()).map(str::to_owned).collect(),
-        rows: all.iter().zip(descriptions).map(row).collect(),
-        summary: vec![
-            "adjusted: a single false alarm among the heads of an attention type has the chance of the level at most".to_owned(),
-            "the share is masked by importance, with a loss within the margin".to_owned(),
-        ],
-        ..Table::default()
-    };
-    let hrefs = all.iter().map(|gathered| format!("{}/report.html", encoded(&gathered.name)));
+    let title = "What was found on each subject; its name leads to its report";
+    let table = Table::new("Subjects", "subjects", title)
+        .columns(["Subject", ""], ["what it is"].into_iter().chain(claim::KEY_NUMBERS))
+        .rows(all.iter().zip(descriptions).map(row))
+        .note("adjusted: a single false alarm among the heads of an attention type has the chance of the level at most")
+        .note("the share is masked by importance, with a loss within the margin");
+    let links = all.iter().map(|gathered| format!("{}/report.html", encoded(&gathered.subject.name)));
     let broken: BTreeSet<_> =
         all.iter().filter(|gathered| !gathered.faults.is_empty()).map(|gathered| &gathered.title).collect();
-    context! {
-        table => Value::from_serialize(TableView::new("index", &table).linked(hrefs)),
-        broken => broken.into_iter().collect::<Vec<_>>(),
-    }
+    context! { table => of_table("index", &table), links => links.collect::<Vec<_>>(), broken }
 }
 
 /// The page with all subjects beside each other.
-pub fn comparison(sections: &[Section], faults: &[String]) -> Value {
-    let sections: Vec<_> = sections.iter().map(of_section).collect();
-    context! { sections => sections, faults => faults.iter().map(|fault| visible(fault)).collect::<Vec<_>>() }
+pub fn comparison(comparisons: &[Comparison], faults: &[String]) -> Value {
+    let sections = comparisons.iter().map(|(name, about, sheet)| section(name, about, [sheet]));
+    context! { sections => sections.collect::<Vec<_>>(), faults }
 }
 
 /// A name as one part of an address.

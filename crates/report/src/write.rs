@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use minijinja::{Environment, Value, context};
+use minijinja::{Environment, Value, context, escape_formatter};
 use sha2::{Digest, Sha256};
+use words::{one_line, visible, with_minus};
 
 use crate::args::Args;
-use crate::gather::{Gathered, Reader, Section};
+use crate::gather::{Comparison, Gathered, Reader};
 use crate::pages::{self, Described};
+use crate::tables::sentence;
 
 const STYLE: &str = include_str!("../templates/report.css");
 const SCRIPT: &str = include_str!("../templates/report.js");
@@ -31,6 +33,13 @@ impl<'a> Writer<'a> {
     /// With all templates.
     pub fn new(args: &'a Args) -> Result<Self> {
         let mut templates = Environment::new();
+        // Texts come from files and must not steer what shows them.
+        templates.set_formatter(|out, state, value| match value.as_str().filter(|_| !value.is_safe()) {
+            Some(text) => escape_formatter(out, state, &visible(text).into()),
+            None => escape_formatter(out, state, value),
+        });
+        templates.add_filter("sentence", |text: &str| sentence(text));
+        templates.add_filter("with_minus", |text: &str| with_minus(text));
         for (name, source) in TEMPLATES {
             templates.add_template(name, source)?;
         }
@@ -48,23 +57,24 @@ impl<'a> Writer<'a> {
 
     /// The report of a subject, to `out` or beside its results.
     pub fn subject(&self, gathered: &Gathered, out: Option<&Path>) -> Result<()> {
-        let path = self.args.results.join(&gathered.name).join("report.html");
-        let page = pages::subject(gathered, &self.described(&gathered.name));
+        let path = self.args.results.join(&gathered.subject.name).join("report.html");
+        let page = pages::subject(gathered, &self.described(&gathered.subject.name));
         let has_index = context! { has_index => self.args.all };
         self.write("subject.html", context! { ..page, ..has_index }, out.map_or(path, Path::to_owned))
     }
 
     /// The page that leads to all reports.
     pub fn index(&self, reader: &Reader, all: &[Gathered]) -> Result<()> {
-        let descriptions: Vec<_> = all.iter().map(|gathered| self.described(&gathered.name)).collect();
+        let descriptions: Vec<_> =
+            all.iter().map(|gathered| self.described(&gathered.subject.name)).collect();
         let path = self.args.results.join("report.html");
         self.write("index.html", pages::index(reader, all, &descriptions), path)
     }
 
     /// The page with all subjects beside each other.
-    pub fn comparison(&self, sections: &[Section], faults: &[String]) -> Result<()> {
+    pub fn comparison(&self, comparisons: &[Comparison], faults: &[String]) -> Result<()> {
         let path = self.args.results.join("comparison.html");
-        self.write("comparison.html", pages::comparison(sections, faults), path)
+        self.write("comparison.html", pages::comparison(comparisons, faults), path)
     }
 
     /// What the file of a subject says.
@@ -100,7 +110,7 @@ impl<'a> Writer<'a> {
             std::fs::create_dir_all(folder).with_context(context)?;
         }
         durable::write(&path, html).with_context(context)?;
-        anstream::eprintln!("wrote {}", words::one_line(&path.display().to_string()));
+        anstream::eprintln!("wrote {}", one_line(&path.display().to_string()));
         Ok(())
     }
 }

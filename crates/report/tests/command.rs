@@ -28,7 +28,7 @@ fn copy(folder: &TempDir, from: &Path, name: &str) {
 fn results() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for subject in ["tiny-translation", "tiny-inference", "tiny-language"] {
-        copy(&folder, &repository("crates/plotting/tests/results").join(subject), subject);
+        copy(&folder, &repository("crates/test-support/results").join(subject), subject);
     }
     folder
 }
@@ -158,7 +158,7 @@ fn every_head_has_a_button_and_a_row_with_its_numbers() {
 #[test]
 fn names_and_texts_with_markup_show_as_themselves() {
     let folder = results();
-    copy(&folder, &repository("crates/plotting/tests/results/tiny-language"), HOSTILE);
+    copy(&folder, &repository("crates/test-support/results/tiny-language"), HOSTILE);
     let script = "</script><script>alert(2)</script>\u{1b}[31m\u{202e}";
     let toml = format!("description = '''{HOSTILE} {{{{ 7 * 7 }}}}'''\n# {script}\n")
         .replace(['\u{1b}', '\u{202e}'], "");

@@ -4,6 +4,7 @@ mod numbers;
 mod visible;
 
 pub use numbers::{
-    count, decimals, name_among, p_value, percent_more, range, share, short, signed, tenths, typeset,
+    bare_p, brackets, count, decimals, fixed, name_among, p_value, percent_more, range, share, short, signed,
+    tenths, typeset, with_minus,
 };
-pub use visible::{excerpt, one_line, visible};
+pub use visible::{capitalised, excerpt, one_line, visible};

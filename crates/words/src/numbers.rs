@@ -10,9 +10,27 @@ pub fn signed(value: f64, decimals: usize) -> String {
     }
 }
 
-/// `value` with a proper minus sign (U+2212) for figures.
+/// `value` with so many `decimals`, and a sign if it is below 0 as printed.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    signed(value, decimals).trim_start_matches('+').to_owned()
+}
+
+/// The same with a proper minus sign (U+2212) for figures.
 pub fn typeset(value: f64, decimals: usize) -> String {
-    signed(value, decimals).trim_start_matches('+').replace('-', "\u{2212}")
+    with_minus(&fixed(value, decimals))
+}
+
+/// `text` with a proper minus sign (U+2212) where a number has a hyphen: before a digit, at the beginning or after a space or
+/// a bracket. Hyphens of names stay.
+pub fn with_minus(text: &str) -> String {
+    let mut shown = String::new();
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let begins = shown.is_empty() || shown.ends_with([' ', '(', '[']);
+        let is_minus = character == '-' && begins && characters.peek().is_some_and(char::is_ascii_digit);
+        shown.push(if is_minus { '\u{2212}' } else { character });
+    }
+    shown
 }
 
 /// `value` with as many digits as it needs, at most three after the point: `0.96`, `1`, `0.01`.
@@ -45,7 +63,12 @@ pub fn decimals(value: f64) -> usize {
 
 /// `p = 0.012`, or `p < 0.001` where it is.
 pub fn p_value(value: f64) -> String {
-    if value < 0.001 { "p < 0.001".to_owned() } else { format!("p = {value:.3}") }
+    format!("p {}{}", if value < 0.001 { "" } else { "= " }, bare_p(value))
+}
+
+/// The same where a heading says that it is p: `0.012`, `< 0.001`.
+pub fn bare_p(value: f64) -> String {
+    if value < 0.001 { "< 0.001".to_owned() } else { format!("{value:.3}") }
 }
 
 /// `1 head`, `2 heads`.
@@ -56,6 +79,11 @@ pub fn count(number: usize, noun: &str) -> String {
 /// `1 to 2`
 pub fn range((low, high): (f64, f64), number: impl Fn(f64) -> String) -> String {
     format!("{} to {}", number(low), number(high))
+}
+
+/// The ends of an interval in brackets, after a space: ` [-0.35, +0.08]`; nothing where there is none.
+pub fn brackets(ends: Option<(f64, f64)>, between: &str, number: impl Fn(f64) -> String) -> String {
+    ends.map_or(String::new(), |(low, high)| format!(" [{}{between}{}]", number(low), number(high)))
 }
 
 /// What each is called where there are several, else nothing.
@@ -71,11 +99,14 @@ mod tests {
     fn numbers_are_rounded_as_a_reader_expects() {
         let signs = [-0.004, 0.0, -0.0, 0.03].map(|value| signed(value, 2));
         assert_eq!(signs, ["0.00", "0.00", "0.00", "+0.03"]);
-        assert_eq!((typeset(-0.5, 1), typeset(36.0, 0)), ("\u{2212}0.5".to_owned(), "36".to_owned()));
+        assert_eq!([fixed(-0.5, 1), fixed(36.0, 0), fixed(-0.004, 2)], ["-0.5", "36", "0.00"]);
+        assert_eq!([typeset(-0.5, 1), typeset(36.0, 0)], ["\u{2212}0.5", "36"]);
+        assert_eq!(with_minus("-0.5 (-1 to +2) enc-enc-1"), "\u{2212}0.5 (\u{2212}1 to +2) enc-enc-1");
         assert_eq!([20.0, 19.79, 0.04, 99.96].map(tenths), ["20", "19.8", "0", "100"]);
         assert_eq!([share(20.0, false), share(90.3, true)], ["20", "\u{2265} 90.3"]);
         assert_eq!([0.5, 1.0, -9.9, 10.0, 99.0, 100.0, 12_345.0].map(decimals), [3, 2, 2, 1, 1, 0, 0]);
         assert_eq!([0.0, 0.001, 0.034_56].map(p_value), ["p < 0.001", "p = 0.001", "p = 0.035"]);
+        assert_eq!([0.0, 0.034_56].map(bare_p), ["< 0.001", "0.035"]);
         assert_eq!([0.96, 1.0, 100.0, 0.05].map(short), ["0.96", "1", "100", "0.05"]);
     }
 }

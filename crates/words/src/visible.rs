@@ -18,6 +18,12 @@ pub fn one_line(text: &str) -> String {
     visible(&text.replace(['\n', '\r'], " "))
 }
 
+/// `text` with a capital letter.
+pub fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
+}
+
 /// The most characters of a foreign text that a message repeats.
 const MOST: usize = 120;
 
@@ -36,6 +42,11 @@ fn is_steering(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_letter_alone_becomes_a_capital() {
+        assert_eq!(["base BLEU", "\u{e4}rger", ""].map(capitalised), ["Base BLEU", "\u{c4}rger", ""]);
+    }
 
     #[test]
     fn nothing_reaches_the_terminal_that_steers_it() {

@@ -73,25 +73,31 @@ pub fn stroke(color: Color, width: f64) -> ShapeStyle {
     ShapeStyle::from(rgb(color)).stroke_width(units(width).unsigned_abs())
 }
 
+/// A text and the box around its capitals and digits: left, right, top and bottom, in points from the upper left corner.
+pub type Boxed = (String, [f64; 4]);
+
 /// A page.
 pub struct Canvas<'a> {
     backend: SVGBackend<'a>,
     /// In points.
     pub width: f64,
+    /// All texts that were written.
+    texts: Vec<Boxed>,
 }
 
 impl<'a> Canvas<'a> {
     /// A white one of this size in units.
     pub fn new(svg: &'a mut String, (width, height): (u32, u32)) -> Self {
         let backend = SVGBackend::with_string(svg, (width, height));
-        let mut canvas = Self { backend, width: points(width as i32) };
+        let mut canvas = Self { backend, width: points(width as i32), texts: Vec::new() };
         canvas.rectangle([(0, 0), (width as i32, height as i32)], paint(WHITE, 1.0));
         canvas
     }
 
-    /// Ends the drawing.
-    pub fn finish(mut self) {
+    /// Ends the drawing, and says what was written where.
+    pub fn finish(mut self) -> Vec<Boxed> {
         drop(self.backend.present());
+        self.texts
     }
 
     /// A rectangle between its upper left and its lower right corner, or its outline.
@@ -161,7 +167,9 @@ pub struct TextStyle {
 impl TextStyle {
     /// Writes `text` with its baseline at a place on the page, in points.
     pub fn write(self, canvas: &mut Canvas<'_>, text: &str, (x, y): (f64, f64)) {
-        self.draw(canvas, text, (x, y - self.size * PLOTTERS_TOP), FontTransform::None);
+        let [start, end] = self.ends(text);
+        let sides = [x + start, x + end, y - self.size * DIGIT, y];
+        self.draw(canvas, text, (x, y - self.size * PLOTTERS_TOP), FontTransform::None, sides);
     }
 
     /// Writes `text` with its digits centred vertically.
@@ -171,16 +179,31 @@ impl TextStyle {
 
     /// Writes `text` upwards with its baseline at a place.
     pub fn write_upwards(self, canvas: &mut Canvas<'_>, text: &str, (x, y): (f64, f64)) {
-        self.draw(canvas, text, (x - self.size * PLOTTERS_TOP, y), FontTransform::Rotate270);
+        let [start, end] = self.ends(text);
+        let sides = [x - self.size * DIGIT, x, y - end, y - start];
+        self.draw(canvas, text, (x - self.size * PLOTTERS_TOP, y), FontTransform::Rotate270, sides);
     }
 
-    fn draw(self, canvas: &mut Canvas<'_>, text: &str, at: (f64, f64), turn: FontTransform) {
+    /// Where `text` begins and ends along its baseline, from the place that it is written at.
+    fn ends(self, text: &str) -> [f64; 2] {
+        let length = width(text, self.size);
+        let before = match self.anchor {
+            HPos::Left => 0.0,
+            HPos::Center => length / 2.0,
+            HPos::Right => length,
+        };
+        [-before, length - before]
+    }
+
+    fn draw(self, canvas: &mut Canvas<'_>, text: &str, at: (f64, f64), turn: FontTransform, sides: [f64; 4]) {
         if text.is_empty() {
             return;
         }
         let font = (FAMILY, f64::from(units(self.size)) * PLOTTERS_SIZE).into_font().transform(turn);
         let style = font.color(&rgb(self.color)).pos(Pos::new(self.anchor, VPos::Top));
-        drop(canvas.backend.draw_text(&one_line(text), &style, spot(at)));
+        let text = one_line(text);
+        drop(canvas.backend.draw_text(&text, &style, spot(at)));
+        canvas.texts.push((text, sides));
     }
 }
 

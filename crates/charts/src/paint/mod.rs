@@ -9,28 +9,42 @@ mod layers;
 mod layout;
 mod marks;
 
-use canvas::{Canvas, UNITS_PER_INCH};
+use canvas::{Boxed, Canvas, UNITS_PER_INCH};
 use layout::Layout;
 use words::one_line;
 
 use crate::chart::Chart;
 
+/// A drawing and what can be measured of it.
+pub struct Drawing {
+    pub svg: String,
+    pub texts: Vec<Boxed>,
+    /// Width and height, in points.
+    pub size: [f64; 2],
+}
+
 /// The chart as SVG.
 pub fn svg(chart: &Chart) -> String {
+    draw(chart).svg
+}
+
+/// The chart as SVG, with its texts.
+pub fn draw(chart: &Chart) -> Drawing {
     let layout = Layout::of(chart);
     let size = [chart.width, (layout.height / 72.0 * 100.0).ceil() / 100.0];
     let units = size.map(|inches| (inches * f64::from(UNITS_PER_INCH)).round() as u32);
     let mut svg = String::new();
     let mut canvas = Canvas::new(&mut svg, units.into());
     layout.draw(&mut canvas, chart);
-    canvas.finish();
+    let texts = canvas.finish();
     // The size in print instead of units; the `viewBox` keeps these.
     let drawn = format!(r#"width="{}" height="{}""#, units[0], units[1]);
     let print = format!(r#"width="{}in" height="{}in""#, size[0], size[1]);
     let title = one_line(&format!("{}. {}", chart.name, chart.title));
     let title = title.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let titled = format!(">\n<title>{title}</title>\n");
-    shortened(&svg).replacen(&drawn, &print, 1).replacen(">\n", &titled, 1)
+    let svg = shortened(&svg).replacen(&drawn, &print, 1).replacen(">\n", &titled, 1);
+    Drawing { svg, texts, size: size.map(|inches| inches * 72.0) }
 }
 
 /// The same drawing without attributes that go without saying, and with one rectangle where plotters draws two, an area and

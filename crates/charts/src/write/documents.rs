@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, Value, context};
-use words::one_line;
+use words::{capitalised, one_line, with_minus};
 
 use crate::chart::{Chart, TEXT};
 use crate::table::{Row, Table, is_numeric};
@@ -23,9 +23,14 @@ pub fn templates() -> Environment<'static> {
         AutoEscape::Custom(if is_latex(name) { "latex" } else { "markdown" })
     });
     templates.set_formatter(|out, state, value| {
-        let text = value.to_string();
-        let escape = if is_latex(state.name()) { latex } else { markdown };
-        Ok(out.write_str(&if value.is_safe() { text } else { escape(&text) })?)
+        // Texts may come from files: they stay on their line and steer no terminal.
+        let text = || one_line(&value.to_string());
+        let text = match value.is_safe() {
+            true => value.to_string(),
+            false if is_latex(state.name()) => latex(&text()),
+            false => markdown(&text()),
+        };
+        Ok(out.write_str(&text)?)
     });
     templates.add_filter("capitalised", |text: String| capitalised(&text));
     templates.add_filter("key", |text: String| {
@@ -33,12 +38,13 @@ pub fn templates() -> Environment<'static> {
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>()
     });
     templates.add_filter("alternative", |text: String| {
-        Value::from_safe_string(markdown(&text).replace(']', "\\]"))
+        Value::from_safe_string(markdown(&one_line(&text)).replace(']', "\\]"))
     });
     templates.add_filter("signs", |text: String| {
         // before the escapes, which hold hyphens themselves
-        Value::from_safe_string(latex(&text.replace('-', "\u{2212}")).replace('+', "$+$"))
+        Value::from_safe_string(latex(&with_minus(&one_line(&text))).replace('+', "$+$"))
     });
+    templates.add_filter("comment", |text: String| Value::from_safe_string(one_line(&text)));
     templates.add_function("rule", |is_numeric: bool| if is_numeric { "--:" } else { "---" });
     for (name, source) in [
         ("caption.md", include_str!("templates/caption.md")),
@@ -64,11 +70,8 @@ pub(super) fn render(template: &str, values: Value) -> Result<String, Error> {
 
 /// What templates need of a table.
 pub(super) fn of_table(table: &Table) -> Value {
-    let table = &table.visible();
-    let [rows, columns] = table.headings;
-    let corner =
-        if columns.is_empty() { rows.to_owned() } else { format!("{rows} / {}", columns.to_lowercase()) };
-    context! { corner, ..context! { ..of_rows(&table.rows, table.columns.len()), ..Value::from_serialize(table) } }
+    let rows = of_rows(&table.rows, table.columns.len());
+    context! { corner => table.corner(), ..context! { ..rows, ..Value::from_serialize(table) } }
 }
 
 /// What templates need of rows: which of their columns, and whether their labels, are numbers.
@@ -80,22 +83,15 @@ pub fn of_rows(rows: &[Row], columns: usize) -> Value {
 
 /// What templates need of a figure and the name of its files.
 pub(super) fn of_figure(chart: &Chart, stem: &str) -> Value {
-    let shown = |text: &String| capitalised(&one_line(text));
     context! {
         name => chart.name,
         label => chart.label,
-        title => shown(&chart.title),
-        notes => chart.notes.iter().map(shown).collect::<Vec<_>>(),
+        title => chart.title,
+        notes => chart.notes,
         width => chart.width,
         float => if chart.width < TEXT { "figure" } else { "figure*" },
         stem,
     }
-}
-
-/// A sentence with its first letter capitalised.
-fn capitalised(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
 }
 
 /// `text` such that Markdown shows it as it is, HTML included.

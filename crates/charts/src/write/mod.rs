@@ -16,11 +16,11 @@ use crate::sentences::Sentences;
 use crate::table::Table;
 
 /// A file format for figures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Vector graphics, with text that can be selected and edited
+    /// Vector graphics, with text that can be selected and edited.
     Svg,
-    /// Pixels, 450 to the inch; a film as GIF beside it
+    /// Pixels, 450 to the inch; a film as GIF beside it.
     Png,
 }
 
@@ -55,6 +55,11 @@ impl Sheet {
         self
     }
 
+    /// Whether nothing stands under the name.
+    pub fn is_empty(&self) -> bool {
+        self.chart.is_none() && self.tables.is_empty()
+    }
+
     /// Everything in words, as `md` or `tex`: the caption of the figure, then the tables.
     pub fn document(&self, extension: &str) -> Result<String> {
         let caption = self.chart.iter().map(|chart| ("caption", of_figure(chart, &self.stem)));
@@ -72,7 +77,7 @@ impl Sheet {
 
     /// Writes all files into a folder, which is made if needed, and returns their paths.
     pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>> {
-        if self.chart.is_none() && self.tables.is_empty() {
+        if self.is_empty() {
             return self.remove(folder).map(|()| Vec::new());
         }
         let file =

@@ -1,39 +1,44 @@
 //! Tables for a terminal.
 use std::fmt::Write;
 
-use crate::table::{Cell, Table};
+use words::one_line;
+
+use crate::table::{Cell, Row, Table};
 
 const MARKED: &str = "\x1b[1;4m";
 const PLAIN: &str = "\x1b[0m";
 
 /// Marked cells are bold and underlined with `*` behind them, so that the mark survives where the styles are stripped.
 pub fn render(table: &Table) -> String {
-    let table = &table.visible();
-    let first = first_width(table);
-    let width = cell_width(table);
-    let mut text = format!("{}. {}\n\n", table.name, table.title);
+    let rows: Vec<Row> = table.rows.iter().map(on_one_line).collect();
+    let columns: Vec<String> = table.columns.iter().map(|name| one_line(name)).collect();
+    let [first, width] = widths(table.headings, &columns, &rows);
+    let mut text = one_line(&format!("{}. {}", table.name, table.title)) + "\n\n";
     let _ = writeln!(text, "{:first$}  {:>width$}", "", table.headings[1]);
     if !table.column_groups.is_empty() {
         let names = table.column_groups.iter().map(|(name, columns)| {
             let span = columns * (width + 3) - 2;
-            format!("  {:-<span$}", format!("{name} "))
+            format!("  {:-<span$}", one_line(name) + " ")
         });
         push_line(&mut text, &format!("{:first$}{}", "", names.collect::<String>()));
     }
-    let header = table.columns.iter().map(|name| format!("  {name:>width$} "));
+    let header = columns.iter().map(|name| format!("  {name:>width$} "));
     push_line(&mut text, &format!("{:>first$}{}", table.headings[0], header.collect::<String>()));
-    for row in &table.rows {
+    for row in &rows {
         let cells = row.cells.iter().map(|cell| styled(cell, width));
         push_line(&mut text, &format!("{:>first$}{}", row.label, cells.collect::<String>()));
     }
     text.push('\n');
-    for note in table.mark.iter().map(|mark| format!("* {mark}")) {
-        push_line(&mut text, &note);
-    }
-    for note in table.summary.iter().chain(&table.remarks) {
-        push_line(&mut text, note);
+    let mark = table.mark.iter().map(|mark| format!("* {mark}"));
+    for note in mark.chain(table.summary.iter().chain(&table.remarks).cloned()) {
+        push_line(&mut text, &one_line(&note));
     }
     text
+}
+
+fn on_one_line(row: &Row) -> Row {
+    let cell = |cell: &Cell| Cell { text: one_line(&cell.text), ..cell.clone() };
+    Row { label: one_line(&row.label), cells: row.cells.iter().map(cell).collect() }
 }
 
 fn push_line(text: &mut String, line: &str) {
@@ -41,15 +46,13 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-fn first_width(table: &Table) -> usize {
-    let labels = table.rows.iter().map(|row| row.label.chars().count());
-    labels.chain([table.headings[0].len()]).max().unwrap_or(0)
-}
-
-fn cell_width(table: &Table) -> usize {
-    let cells = table.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.text.chars().count());
-    let names = table.columns.iter().map(|name| name.chars().count());
-    cells.chain(names).chain([table.headings[1].len()]).max().unwrap_or(0)
+/// Of the names of rows, and of all other columns.
+fn widths([first, others]: [&str; 2], columns: &[String], rows: &[Row]) -> [usize; 2] {
+    let labels = rows.iter().map(|row| &row.label[..]).chain([first]);
+    let cells = rows.iter().flat_map(|row| &row.cells).map(|cell| &cell.text[..]);
+    let cells = cells.chain(columns.iter().map(String::as_str)).chain([others]);
+    let widest = |width: usize, text: &str| width.max(text.chars().count());
+    [labels.fold(0, widest), cells.fold(0, widest)]
 }
 
 /// The cell, padded on the left; the padding is not underlined.

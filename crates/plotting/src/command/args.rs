@@ -2,12 +2,15 @@
 use std::path::PathBuf;
 
 use charts::write::Format;
-use clap::{Args as _, Command};
-use findings::judge::{Adjustment, Criterion};
-use findings::source::Source;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
+use findings::judge::{Adjustment, Criterion, parse_alpha};
+use findings::source::{Source, subject_named};
 use records::Attention;
 
-use crate::registry::{ARTEFACTS, Artefact, Selection};
+use crate::artefact::{Artefact, Takes};
+use crate::registry::ARTEFACTS;
+use crate::view::single_heads::Selection;
 
 /// What every command takes.
 #[derive(Debug, clap::Args)]
@@ -21,7 +24,7 @@ pub struct CommonArgs {
     alpha: f64,
 
     /// Which of the two-sided p-values to look at
-    #[arg(long, value_name = "METHOD", value_enum, default_value_t)]
+    #[arg(long, value_name = "METHOD", value_parser = one_of(&ADJUSTMENTS), default_value = "none")]
     adjust: Adjustment,
 
     /// Folder with the published numbers
@@ -49,7 +52,7 @@ pub struct DrawArgs {
     split: Option<String>,
 
     /// File formats, separated by commas
-    #[arg(long, value_name = "FORMATS", value_enum, value_delimiter = ',', default_values = ["svg", "png"])]
+    #[arg(long, value_name = "FORMATS", value_parser = one_of(&FORMATS), value_delimiter = ',', default_values = ["svg", "png"])]
     pub format: Vec<Format>,
 
     #[command(flatten)]
@@ -63,35 +66,42 @@ impl DrawArgs {
         if self.subject.ends_with(".csv") {
             return Source::File { path: PathBuf::from(&self.subject) };
         }
-        let description = self.subject.strip_suffix(".toml").and_then(|path| path.rsplit(['/', '\\']).next());
-        let subject = description.unwrap_or(&self.subject).to_owned();
+        let subject = subject_named(&self.subject).to_owned();
         Source::Subject { subject, results, split: self.split.clone() }
     }
 }
 
-/// Which attention types to show.
-#[derive(Debug, clap::Args)]
-pub struct AttentionArgs {
-    /// Attention type: enc-enc, enc-dec, dec-dec, self or all; by default enc-enc as in the paper,
-    /// or all if there is none
-    #[arg(long, value_name = "TYPE", value_parser = parse_selection)]
-    pub attention: Option<Selection>,
-}
-
-/// Which comparison to show.
-#[derive(Debug, clap::Args)]
-pub struct AgainstArgs {
-    /// Second split of the comparison; by default every comparison that is there
-    #[arg(long, value_name = "SPLIT")]
+/// What single commands take beside [`DrawArgs`].
+#[derive(Debug, Default)]
+pub struct Extra {
+    /// Which attention types to show.
+    pub attention: Selection,
+    /// Whether to draw Figure 1 of the same rows too.
+    pub with_figure: bool,
+    /// The second split of a comparison; any if absent.
     pub against: Option<String>,
 }
 
-/// Whether to draw the figure of the same rows.
 #[derive(Debug, clap::Args)]
-pub struct FigureArgs {
+struct AttentionArgs {
+    /// Attention type: enc-enc, enc-dec, dec-dec, self or all; by default enc-enc as in the paper,
+    /// or all if there is none
+    #[arg(long, value_name = "TYPE", value_parser = parse_selection)]
+    attention: Option<Selection>,
+}
+
+#[derive(Debug, clap::Args)]
+struct AgainstArgs {
+    /// Second split of the comparison; by default every comparison that is there
+    #[arg(long, value_name = "SPLIT")]
+    against: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct FigureArgs {
     /// Draw Figure 1 of the same rows too
     #[arg(long)]
-    pub with_figure: bool,
+    with_figure: bool,
 }
 
 /// Draws the tables and figures of Michel et al. (2019) from the results of experiments.
@@ -118,14 +128,33 @@ pub fn command() -> Command {
 
 fn of_artefact(artefact: &Artefact) -> Command {
     let command = DrawArgs::augment_args(Command::new(artefact.name).visible_aliases(artefact.alias));
-    let command = match artefact.name {
-        "table1" => FigureArgs::augment_args(AttentionArgs::augment_args(command)),
-        "figure1" => AttentionArgs::augment_args(command),
-        "figure2" => AgainstArgs::augment_args(command),
-        _ => command,
+    let command = match artefact.takes {
+        Takes::Nothing => command,
+        Takes::Attention => AttentionArgs::augment_args(command),
+        Takes::AttentionAndFigure => FigureArgs::augment_args(AttentionArgs::augment_args(command)),
+        Takes::Against => AgainstArgs::augment_args(command),
     };
     // last, since arguments bring the description of their struct along
-    command.about(artefact.about)
+    command.about(artefact.described())
+}
+
+impl Extra {
+    /// What a command takes of the arguments.
+    pub fn of(takes: Takes, matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let attention =
+            || AttentionArgs::from_arg_matches(matches).map(|args| args.attention.unwrap_or_default());
+        Ok(match takes {
+            Takes::Nothing => Self::default(),
+            Takes::Attention => Self { attention: attention()?, ..Self::default() },
+            Takes::AttentionAndFigure => {
+                let with_figure = FigureArgs::from_arg_matches(matches)?.with_figure;
+                Self { attention: attention()?, with_figure, ..Self::default() }
+            }
+            Takes::Against => {
+                Self { against: AgainstArgs::from_arg_matches(matches)?.against, ..Self::default() }
+            }
+        })
+    }
 }
 
 fn parse_selection(text: &str) -> Result<Selection, String> {
@@ -135,10 +164,35 @@ fn parse_selection(text: &str) -> Result<Selection, String> {
     text.parse::<Attention>().map(Selection::One).map_err(|error| format!("{error} or all"))
 }
 
-fn parse_alpha(text: &str) -> Result<f64, String> {
-    let alpha = text.parse().ok().filter(|alpha| *alpha > 0.0 && *alpha < 1.0);
-    alpha.ok_or_else(|| "it must be a number between 0 and 1".to_owned())
+/// One of these values: its name, what it is, and itself.
+fn one_of<T: Copy + Send + Sync + 'static>(
+    all: &'static [(&'static str, &'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let values = all.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(values).try_map(|found| {
+        let named = all.iter().find(|(name, ..)| *name == found).map(|(.., value)| *value);
+        named.ok_or("unknown")
+    })
 }
+
+const FORMATS: [(&str, &str, Format); 2] = [
+    ("svg", "Vector graphics, with text that can be selected and edited", Format::Svg),
+    ("png", "Pixels, 450 to the inch; a film as GIF beside it", Format::Png),
+];
+
+const ADJUSTMENTS: [(&str, &str, Adjustment); 3] = [
+    ("none", "As tested, not adjusted for the number of tests", Adjustment::None),
+    (
+        "family",
+        "The chance of any false alarm in the family is at most alpha: max-T for bootstraps, Holm for t-tests",
+        Adjustment::Family,
+    ),
+    (
+        "bh",
+        "Benjamini and Hochberg (1995): the expected share of false alarms is at most alpha",
+        Adjustment::Bh,
+    ),
+];
 
 #[cfg(test)]
 mod tests {
@@ -149,7 +203,7 @@ mod tests {
         let command = command();
         for artefact in ARTEFACTS {
             let about = command.find_subcommand(artefact.name).unwrap().get_about().unwrap();
-            assert_eq!(about.to_string(), artefact.about);
+            assert_eq!(about.to_string(), artefact.described());
         }
     }
 }

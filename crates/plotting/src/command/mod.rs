@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use args::{AgainstArgs, AttentionArgs, CommonArgs, DrawArgs, FigureArgs};
+use args::{CommonArgs, DrawArgs, Extra};
 use charts::write::{Format, Sheet, write_file};
 use clap::{ArgMatches, FromArgMatches};
 use findings::error::LeftOut;
@@ -14,10 +14,11 @@ use findings::paper::Paper;
 use findings::source::{self, experiment};
 use findings::subject::Subject;
 use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
-use words::{one_line, visible};
+use words::one_line;
 
-use crate::registry::{ARTEFACTS, Artefact, Asked, Reads};
-use crate::view::{Context, summary};
+use crate::artefact::{Reads, Takes};
+use crate::registry::ARTEFACTS;
+use crate::view::{Asked, Context, summary};
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
@@ -39,7 +40,7 @@ fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
     let folder = common.paper.display();
     let missing =
         published.is_none().then(|| format!("the published numbers: there is no folder `{folder}`"));
-    let context = Context { criterion: common.criterion(), paper: &published.unwrap_or_default() };
+    let context = Context { criterion: common.criterion(), paper: published.as_ref() };
     if name == "summary" {
         sum_up(&common.results, context, left_out)?;
     } else {
@@ -49,31 +50,24 @@ fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
     Ok(())
 }
 
-/// Draws one artefact, or all.
+/// Draws the artefact of this name, or all.
 fn draw_all(name: &str, matches: &ArgMatches, context: Context<'_>, left_out: &mut LeftOut) -> Result<()> {
     let args = DrawArgs::from_arg_matches(matches)?;
-    let attention = AttentionArgs::from_arg_matches(matches).ok().and_then(|args| args.attention);
-    let against = AgainstArgs::from_arg_matches(matches).ok().and_then(|args| args.against);
-    let with_figure = FigureArgs::from_arg_matches(matches).is_ok_and(|args| args.with_figure);
-    let (is_all, source) = (name == "all", args.source());
-    let asked = Asked {
-        context,
-        results: &args.common.results,
-        attention: attention.unwrap_or_default(),
-        against: against.as_deref(),
-        is_all,
-    };
-    let is_meant =
-        |artefact: &&Artefact| is_all || artefact.name == name || with_figure && artefact.name == "figure1";
+    let artefact = ARTEFACTS.iter().find(|artefact| artefact.name == name);
+    let Extra { attention, with_figure, against } =
+        Extra::of(artefact.map_or(Takes::Nothing, |artefact| artefact.takes), matches)?;
+    let (results, against, source) = (&args.common.results, against.as_deref(), args.source());
+    let asked = Asked { context, results, attention, with_figure, against, is_all: artefact.is_none() };
     let (mut has_any, mut sheets) = (false, Vec::new());
-    let drawn = ARTEFACTS.iter().filter(is_meant).try_for_each(|artefact| -> Result<()> {
-        let drawn = artefact.sheets(&source, &asked, left_out)?;
-        has_any |= drawn.is_some();
-        let mut drawn = drawn.unwrap_or_default();
-        drawn.sort_by(|(one, a), (other, b)| (one, &a.stem).cmp(&(other, &b.stem)));
-        sheets.append(&mut drawn);
-        Ok(())
-    });
+    let drawn =
+        artefact.map_or(ARTEFACTS, std::slice::from_ref).iter().try_for_each(|artefact| -> Result<()> {
+            let drawn = artefact.sheets(&source, &asked, left_out)?;
+            has_any |= drawn.is_some();
+            let mut drawn = drawn.unwrap_or_default();
+            drawn.sort_by(|(one, a), (other, b)| (one, &a.stem).cmp(&(other, &b.stem)));
+            sheets.append(&mut drawn);
+            Ok(())
+        });
     // Before any fault, so that what was drawn is not lost.
     write(&sheets, &args.format)?;
     drawn?;
@@ -107,7 +101,6 @@ fn sum_up(results: &Path, context: Context<'_>, left_out: &mut LeftOut) -> Resul
             "`{results}` has no results to sum up: make some with `ablate-one experiments/<subject>.toml`"
         );
     };
-    let page = visible(&page);
     print(&page)?;
     report(&write_file(results, "summary.md", page.as_bytes())?);
     Ok(())

@@ -35,8 +35,8 @@ pub fn tables(importance: &Importance) -> Result<Vec<Table>> {
     let (known, matrix) = (importance.known(), matrix(importance)?);
     let cell = |row: usize, column: usize| match matrix[row][column] {
         _ if row == column => Cell::default(),
-        None => "n/a".into(),
-        Some(value) => Cell::number(signed(value, 2), value),
+        None => Cell::gap("n/a"),
+        Some(value) => Cell::printed(value, |value| signed(value, 2)),
     };
     let size = known.len();
     let row = |row: usize| {
@@ -47,10 +47,9 @@ pub fn tables(importance: &Importance) -> Result<Vec<Table>> {
     let equal = matrix.iter().flatten().any(Option::is_none);
     let title = "Kendall's \u{3c4}-b above the diagonal and Spearman's \u{3c1} below, between what heads can be \
          ordered by";
-    let (label, title) =
-        (format!("{STEM}-{}", importance.file.subject), format!("{title}; {}, {heads}", importance.title()));
+    let title = format!("{title}; {}, {heads}", importance.title());
     let agreement =
-        Table::new("Agreement of orders", label, title)
+        Table::new("Agreement of orders", importance.file.label(STEM), title)
             .columns(["Order", "Order"], (1..=size).map(|number| number.to_string()))
             .rows((0..size).map(row))
             .note(DIRECTION)
@@ -77,8 +76,8 @@ pub fn figure(importance: &Importance) -> Result<Chart> {
     let rows =
         known.iter().zip(1..).map(|((score, _), number)| format!("{} {number}", score.label)).collect();
     let columns = (1..=known.len()).map(|number| number.to_string()).collect();
-    let (label, heads) =
-        (format!("{STEM}-matrix-{}", importance.file.subject), count(importance.rows.len(), "head"));
+    let label = importance.file.label(&format!("{STEM}-matrix"));
+    let heads = count(importance.rows.len(), "head");
     let title = format!("How far the orders of heads agree; {}, {heads}", importance.title());
     Ok(Chart::new("Agreement of orders", label, title)
         .note(
@@ -89,7 +88,7 @@ pub fn figure(importance: &Importance) -> Result<Chart> {
         .note(importance.notes())
         .note(importance.unknown())
         .panels(1, vec![Panel::matrix(("", columns), ("", rows), 16.0, cell)])
-        .bar("rank correlation", chart::COLORS.map(|rho| typeset(rho, 1))))
+        .bar("rank correlation", chart::BAR_COLORS.map(|rho| typeset(rho, 1))))
 }
 
 /// What heads that share keys and values sum up to, which `iterative-prune --unit group` orders by; none for a model whose
@@ -111,7 +110,7 @@ fn by_group(importance: &Importance) -> Option<Table> {
         let label = format!("layer {layer}, group {number}: heads {first} to {last}");
         Row::new(label, columns.iter().map(|column| sum_cell(column, place)))
     };
-    let label = format!("importance-by-group-{}", importance.file.subject);
+    let label = importance.file.label("importance-by-group");
     let title = format!("Sums over the heads that share keys and values; {}", importance.title());
     let table = Table::new("Importance by group", label, title)
         .columns(["Group", "Score"], known.iter().map(|(score, _)| score.label))
@@ -128,5 +127,5 @@ fn sum_cell(column: &[f64], place: usize) -> Cell {
     let least = column.iter().copied().fold(f64::INFINITY, f64::min);
     let digits = (2.0 - greatest.max(f64::MIN_POSITIVE).log10().floor()).clamp(0.0, 9.0) as usize;
     let value = column[place];
-    Cell::number(format!("{value:.digits$}").replace('-', "\u{2212}"), value).marked(value == least)
+    Cell::printed(value, |value| typeset(value, digits)).marked(value == least)
 }

@@ -6,6 +6,7 @@ use findings::best_heads::{BestHeads, Layers};
 use findings::judge::Which;
 use findings::origin::OPEN_QUESTION;
 use findings::paper::Masked;
+use findings::sweep::Model;
 use records::{AblationRow, Attention};
 use words::{count, signed};
 
@@ -14,9 +15,46 @@ use super::Context;
 /// What the paper's rule is called.
 const NO_LOSS: &str = "no significant loss";
 
+/// Which table of the paper one stands beside, or has the layout of.
+pub struct Published {
+    /// Name of its files.
+    pub stem: &'static str,
+    /// What it is called.
+    pub name: &'static str,
+    /// Model, test set and unit of the published one.
+    what: &'static str,
+}
+
+/// The published table, by model and by the split that heads were chosen on.
+pub fn published(best: &BestHeads) -> Published {
+    const OWN: &str = "Best head of each layer";
+    let [stem, name, what] = match (best.sweep.model(), best.selected_on.is_some()) {
+        (Model::Translator, false) => {
+            ["table2", "Table 2", "WMT model on newstest2013, BLEU, marked at p < 0.01"]
+        }
+        (Model::Translator, true) => [
+            "table5",
+            "Table 5",
+            "WMT model on newstest2014, chosen on newstest2013, BLEU, marked at p < 0.01",
+        ],
+        (Model::Classifier, false) => {
+            ["table3", "Table 3", "BERT on MNLI matched, percentage points of accuracy, marked at p < 0.01"]
+        }
+        (Model::Classifier, true) => [
+            "table6",
+            "Table 6",
+            "BERT on MNLI matched, chosen on 5,000 training examples, percentage points of accuracy, marked at p < 0.01",
+        ],
+        (Model::Language, false) => ["table2-self", OWN, ""],
+        (Model::Language, true) => ["table5-self", OWN, ""],
+    };
+    Published { stem, name, what }
+}
+
 /// One row for each layer; for each attention type ours and, where there are comparable cells, the paper's.
 pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
-    let (sweep, stem) = (&best.sweep, best.stem());
+    let sweep = &best.sweep;
+    let Published { stem, name, what } = published(best);
     let columns = columns(best, context);
     let layers = columns.iter().flat_map(|(_, cells)| cells.keys()).max().copied().unwrap_or(0);
     let row = |layer: usize| {
@@ -25,7 +63,7 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
     let judge = sweep.judge(context.criterion);
     let is_tested = context.criterion.tally(&sweep.rows).tested > 0;
     let split = best.selected_on.as_ref().map_or(String::new(), |split| format!("-{split}"));
-    let (metric, [name, data]) = (sweep.metric(), best.paper_table());
+    let metric = sweep.metric();
     let ours = |which| move |attention| Layers::ours(&best.of(attention), judge, which);
     let counts: Vec<_> = [(Which::ShownSafe, "shown safe"), (Which::NoSignificantLoss, NO_LOSS)]
         .into_iter()
@@ -34,12 +72,11 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
     let of_paper = |attention| Layers::published(best.published(context.paper), attention);
     let paper = in_words(best, of_paper, NO_LOSS);
     let title = format!(
-        "Best head alone in its layer (its number in brackets): {0} minus the base {0}{1}; {2}",
+        "Best head alone in its layer (its number in brackets): {0} minus the base {0}{1}",
         metric.label(),
-        metric.in_unit(),
-        sweep.file.title()
+        metric.in_unit(", in")
     );
-    Table::new(name, format!("{stem}-{}{split}", sweep.file.subject), title)
+    Table::new(name, sweep.file.label(stem) + &split, sweep.file.titled(title))
         .columns(["Layer", "Attention"], columns.iter().map(|(name, _)| *name))
         .rows((1..=layers).map(row))
         .mark(is_tested.then(|| judge.description("heads")))
@@ -55,7 +92,7 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
                 .then_some(format!("laid out as a table of Michel et al. (2019), {OPEN_QUESTION}")),
         )
         .remark(best.missing_heads())
-        .remark(paper.map(|sentence| format!("paper: Michel et al. (2019), {name}, {data}; {sentence}")))
+        .remark(paper.map(|sentence| format!("paper: Michel et al. (2019), {name}, {what}; {sentence}")))
 }
 
 /// The paper's layers beyond ours are left out: with other depths they compare nothing.

@@ -3,16 +3,20 @@
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{GREY, INK};
 use charts::scale::extent;
-use charts::table::{Row, Table};
-use findings::pair::Pair;
-use findings::paper::{FIGURE_2A, FIGURE_2B};
+use charts::table::{Cell, Row, Table};
+use charts::write::Sheet;
+use findings::pair::{self, Pair};
+use findings::paper::Paper;
+use findings::source::{Source, experiment};
 use findings::sweep::Sweep;
 use records::CorrelationRow;
 use stats::regression::Line;
-use words::{count, p_value, range, signed, tenths, typeset};
+use words::{brackets, count, fixed, p_value, tenths, typeset};
 
-use super::Context;
-use crate::view::mark;
+use super::{Asked, Context, mark, sheet};
+
+/// What the names of its files begin with.
+const STEM: &str = "figure2";
 
 /// Below this, less than half of what an axis shows is the heads' doing.
 const RELIABLE: f64 = 0.5;
@@ -36,8 +40,19 @@ pub const COLUMNS: [&str; 9] = [
     "reading",
 ];
 
+/// Figure and table, named after the second split, and after both if another comparison beside it has the same second one.
+pub(crate) fn sheets(pair: &Pair, asked: &Asked<'_>) -> Vec<Sheet> {
+    let source = Source::subject(asked.results, &pair.file.subject);
+    let others = source.all(experiment::PAIR).unwrap_or_default();
+    let [first, second] = &pair.splits;
+    let is_other = |[one, two]: [String; 2]| two == *second && one != *first;
+    let has_other = others.iter().filter_map(pair::splits).any(is_other);
+    let name = if has_other { format!("{STEM}-{first}-{second}") } else { format!("{STEM}-{second}") };
+    vec![sheet(&pair.file, &name, figure2(pair, asked.context), [table(pair)])]
+}
+
 /// One row for all heads and one for each attention type.
-pub fn table(pair: &Pair) -> Table {
+fn table(pair: &Pair) -> Table {
     let [first, second] = &pair.sweeps;
     let metric = first.metric();
     let base = |sweep: &Sweep, split: &str| format!("base {} on {split}", metric.amount(sweep.base()));
@@ -55,28 +70,29 @@ pub fn table(pair: &Pair) -> Table {
 }
 
 /// The numbers of a row and what they say; empty where they are undefined or were not measured.
-pub fn cells(row: &CorrelationRow) -> [String; 9] {
-    let plain = |value: f64| signed(value, 2).replace('+', "");
-    let number = |value: Option<f64>| value.map(plain).unwrap_or_default();
-    let interval = row.pearson_low.zip(row.pearson_high).map(|ends| range(ends, plain));
+pub fn cells(row: &CorrelationRow) -> [Cell; 9] {
+    let plain = |value: f64| fixed(value, 2);
+    let number = |value: Option<f64>| value.map(|value| Cell::printed(value, plain)).into();
+    let interval = row.pearson_low.zip(row.pearson_high).map(|ends| Cell::interval(ends, plain));
     let reliability = [row.first_reliability, row.second_reliability];
     let both = reliability.map(|value| value.map_or("?".to_owned(), plain)).join(", ");
+    let both = Cell::number(both, row.first_reliability.unwrap_or(f64::NAN));
     let (shared, chance) = (tenths(row.top_overlap), tenths(row.top_overlap_by_chance));
     [
-        row.heads.to_string(),
+        row.heads.into(),
         number(row.pearson),
-        interval.unwrap_or_default(),
-        row.pearson_p_value.map_or(String::new(), p_value),
-        if reliability == [None; 2] { String::new() } else { both },
+        interval.into(),
+        row.pearson_p_value.map(|p| Cell::printed(p, p_value)).into(),
+        Some(both).filter(|_| reliability != [None; 2]).into(),
         number(row.pearson_ceiling),
         number(row.spearman),
-        format!("{shared} of {} ({chance} by chance)", row.top),
-        reading(row),
+        Cell::number(format!("{shared} of {} ({chance} by chance)", row.top), row.top_overlap),
+        reading(row).into(),
     ]
 }
 
 /// What r says once noise is taken into account.
-pub fn reading(row: &CorrelationRow) -> String {
+fn reading(row: &CorrelationRow) -> String {
     let Some(r) = row.pearson else { return "undefined: all heads are equal on one split".to_owned() };
     let reliability = [row.first_reliability, row.second_reliability];
     let Some(ceiling) = row.pearson_ceiling else {
@@ -89,7 +105,9 @@ pub fn reading(row: &CorrelationRow) -> String {
     };
     let least = reliability.into_iter().flatten().fold(1.0, f64::min);
     match (low, high) {
-        (low, _) if low > 0.0 && r < ceiling => format!("agreement, without noise about {:.2}", r / ceiling),
+        (low, _) if low > 0.0 && r < ceiling => {
+            format!("agreement, without noise about {}", fixed(r / ceiling, 2))
+        }
         (low, _) if low > 0.0 => "agreement, at its ceiling".to_owned(),
         (_, high) if high < 0.0 => "disagreement".to_owned(),
         _ if least < RELIABLE => "noise: it hides more than half of an axis".to_owned(),
@@ -107,15 +125,15 @@ const EQUAL: Style = Style::dashed(GREY, 0.7);
 const REGRESSION: Style = Style::line(INK, 0.8);
 
 fn label(pair: &Pair) -> String {
-    format!("figure2-{}-{}", pair.file.subject, pair.splits[1])
+    format!("{}-{}", pair.file.label(STEM), pair.splits[1])
 }
 
 /// A point for each head, the intact model as a star that hides none, the line on which masking changes both splits alike, and
 /// the regression with its band.
-pub fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
+fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
     let side = |side: usize| pair.points.iter().map(move |(_, at)| at[side]);
     let bases = pair.sweeps.each_ref().map(|sweep| sweep.base());
-    let metric = pair.sweeps[0].metric().axis_label();
+    let metric = pair.sweeps[0].metric().label_in_unit();
     let axis = |number: usize| {
         let (low, high) = extent(side(number).chain([bases[number]]));
         let least = (low.abs().max(high.abs()) * 1e-3).max(1e-3);
@@ -136,12 +154,12 @@ pub fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
     let types = types.map(|&attention| Entry::mark(attention.name(), mark(attention, 2.0).faint(0.35)));
     let (row, others) = (&pair.rows[0], &pair.rows[1..]);
     let of_type = |row: &CorrelationRow| format!("{}: {}", row.attention, correlation(row));
-    let paper = pair.beside().and_then(|beside| {
-        let (figure, name) = beside.of_both(
-            ("Figure 2a of the paper (newstest2013, MTNT)", FIGURE_2A),
-            ("Figure 2b of the paper (MNLI matched, mismatched)", FIGURE_2B),
+    let paper = pair.beside().zip(context.paper).and_then(|(beside, Paper { summary, .. })| {
+        let (figure, r) = beside.of_both(
+            ("Figure 2a of the paper (newstest2013, MTNT)", summary.r_of_translator),
+            ("Figure 2b of the paper (MNLI matched, mismatched)", summary.r_of_bert),
         )?;
-        Some(format!("{figure}: r = {}", typeset(context.paper.value(name)?, 2)))
+        Some(format!("{figure}: r = {}", typeset(r, 2)))
     });
     let (shared, chance) = (tenths(row.top_overlap), typeset(row.top_overlap_by_chance, 1));
     let title = "Scores with one head masked on two test sets";
@@ -175,15 +193,14 @@ fn regression(line: &Line, (low, high): (f64, f64), y: &Axis) -> [Layer; 2] {
 /// `r = 0.49 [0.33, 0.63], at most 0.54`.
 fn correlation(row: &CorrelationRow) -> String {
     let Some(r) = row.pearson else { return "r undefined".to_owned() };
-    let interval = row.pearson_low.zip(row.pearson_high);
-    let interval = interval.map(|(low, high)| format!(" [{}, {}]", typeset(low, 2), typeset(high, 2)));
+    let interval = brackets(row.pearson_low.zip(row.pearson_high), ", ", |r| typeset(r, 2));
     let is_measured = row.first_reliability.or(row.second_reliability).is_some();
     let ceiling = match row.pearson_ceiling {
         Some(ceiling) => format!(", noise leaves at most {}", typeset(ceiling, 2)),
         None if is_measured => ", but one axis is noise only".to_owned(),
         None => String::new(),
     };
-    format!("r = {}{}{ceiling}", typeset(r, 2), interval.unwrap_or_default())
+    format!("r = {}{interval}{ceiling}", typeset(r, 2))
 }
 
 #[cfg(test)]

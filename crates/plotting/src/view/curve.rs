@@ -110,5 +110,5 @@ pub fn base_entry(name: &str, metric: &Metric, base: f64) -> Entry {
 
 /// An axis of scores that reaches these heights.
 pub fn scores(metric: &Metric, heights: impl Iterator<Item = f64>, least: f64) -> Axis {
-    Axis::of_at_least(metric.axis_label(), extent(heights), least)
+    Axis::of_at_least(metric.label_in_unit(), extent(heights), least)
 }

@@ -6,12 +6,12 @@ use charts::palette::{BLUE, GREEN, PURPLE, SKY, ramp};
 use charts::scale::{LogAxis, extent};
 use charts::table::{Cell, Row, Table};
 use findings::dynamics::{Checkpoint, Dynamics, share};
-use findings::paper::{Epoch, FIGURE_5, Paper};
+use findings::paper::{Epoch, Paper};
 use records::DynamicsRow;
-use words::tenths;
+use words::{fixed, tenths};
 
 use super::curve::{BASE, Curve, Point};
-use super::{BANDS, Context, OfFile as _};
+use super::{BANDS, Context};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "figure5";
@@ -33,7 +33,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
     let (shares, proportional) = (dynamics.shares(), dynamics.metric.proportional());
     let cell = |checkpoint: &Checkpoint, masked: usize| {
         let Some(row) = checkpoint.step(masked) else { return Cell::default() };
-        checkpoint.kept(row.score).map_or("n/a".into(), |kept| Cell::number(format!("{kept:.1}"), kept))
+        checkpoint.kept(row.score).map_or(Cell::gap("n/a"), |kept| Cell::printed(kept, |kept| fixed(kept, 1)))
     };
     let row = |checkpoint: &Checkpoint| {
         let label = format!("{} [{}]", dynamics.number(checkpoint), dynamics.unpruned(checkpoint));
@@ -44,7 +44,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
         "{proportional} with some percent of heads masked, in percent of the unpruned {proportional} of the same \
          checkpoint, {bracket} in brackets"
     );
-    Table::of(&dynamics.file, "Figure 5", STEM, title)
+    Table::new("Figure 5", dynamics.file.label(STEM), dynamics.file.titled(title))
         .columns([heading(dynamics), "Masked"], shares.iter().map(|&(_, percent)| tenths(percent)))
         .rows(dynamics.checkpoints.iter().map(row))
         .note(dynamics.file.of_orders())
@@ -52,14 +52,14 @@ fn percentages(dynamics: &Dynamics) -> Table {
 }
 
 /// One row for each checkpoint: what can go.
-fn removable(dynamics: &Dynamics, paper: &Paper) -> Table {
-    let remark = dynamics.file.open_question().or_else(|| paper_remark(paper));
+fn removable(dynamics: &Dynamics, paper: Option<&Paper>) -> Table {
+    let remark = dynamics.file.open_question().or_else(|| Some(paper_remark(paper?)));
     let columns = KEPT.map(|least| format!("{} % kept", tenths(least)));
     let found: Vec<_> =
         dynamics.checkpoints.iter().map(|one| KEPT.map(|least| one.removable(least))).collect();
     let row = |(checkpoint, found): (&Checkpoint, &[Option<(f64, bool)>; 2])| {
         let share = |(percent, is_open)| Cell::number(words::share(percent, is_open), percent);
-        let shares = found.map(|found| found.map_or("?".into(), share)).into_iter();
+        let shares = found.map(|found| found.map_or(Cell::gap("?"), share)).into_iter();
         let unpruned = Cell::number(dynamics.unpruned(checkpoint), checkpoint.base());
         Row::new(dynamics.number(checkpoint).to_string(), std::iter::once(unpruned).chain(shares))
     };
@@ -70,27 +70,31 @@ fn removable(dynamics: &Dynamics, paper: &Paper) -> Table {
     );
     let has = |is_meant: fn(&Option<(f64, bool)>) -> bool| found.iter().flatten().any(is_meant);
     let unknown = "?: a step on the way is missing, or the unpruned score is 0.0 or below";
-    Table::of(&dynamics.file, "Heads that can go during training", "figure5-kept", title)
-        .columns([heading(dynamics), "Heads"], ["unpruned".to_owned()].into_iter().chain(columns))
-        .rows(dynamics.checkpoints.iter().zip(&found).map(row))
-        .note("the share is that of the last step before the first one that keeps less")
-        .note(has(Option::is_none).then_some(unknown))
-        .note(
-            has(|found| found.is_some_and(|found| found.1))
-                .then_some("\u{2265}: no step of the curve keeps less"),
-        )
-        .note(dynamics.left_out())
-        .remark(remark)
+    Table::new(
+        "Heads that can go during training",
+        dynamics.file.label("figure5-kept"),
+        dynamics.file.titled(title),
+    )
+    .columns([heading(dynamics), "Heads"], ["unpruned".to_owned()].into_iter().chain(columns))
+    .rows(dynamics.checkpoints.iter().zip(&found).map(row))
+    .note("the share is that of the last step before the first one that keeps less")
+    .note(has(Option::is_none).then_some(unknown))
+    .note(
+        has(|found| found.is_some_and(|found| found.1))
+            .then_some("\u{2265}: no step of the curve keeps less"),
+    )
+    .note(dynamics.left_out())
+    .remark(remark)
 }
 
-fn paper_remark(paper: &Paper) -> Option<String> {
-    let epochs =
-        paper.epochs.iter().map(|Epoch { epoch, unpruned_bleu }| format!("{epoch} [{unpruned_bleu:.1}]"));
-    let (share, epochs) = (tenths(paper.value(FIGURE_5)?), epochs.collect::<Vec<_>>().join(", "));
-    Some(format!(
+fn paper_remark(paper: &Paper) -> String {
+    let epoch = |own: &Epoch| format!("{} [{}]", own.epoch, fixed(own.unpruned_bleu, 1));
+    let epochs = paper.epochs.iter().map(epoch).collect::<Vec<_>>().join(", ");
+    let share = tenths(paper.summary.prunable_percent);
+    format!(
         "paper: Michel et al. (2019), Figure 5, IWSLT: {share} % of heads from epoch 10 on, with 85 to 90 % of BLEU kept; \
          epochs and their unpruned BLEU {epochs}"
-    ))
+    )
 }
 
 /// Left one line for each share of masked heads over the training, right one for each of the first two and the last two
@@ -120,7 +124,7 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
         Panel { share: 0.55, ..left.named("a line for each share of masked heads") },
         Panel { share: 0.45, ..right.named("a line for each checkpoint") },
     ];
-    Ok(Chart::of(&dynamics.file, "Figure 5", "figure5-curves", title)
+    Ok(Chart::new("Figure 5", dynamics.file.label("figure5-curves"), dynamics.file.titled(title))
         .note(dynamics.file.of_orders())
         .note(BANDS)
         .note("the axis ends at the lowest curve, not at 0")

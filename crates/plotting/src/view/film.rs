@@ -1,10 +1,9 @@
 //! How gates close while a model is trained on with them, up to the epoch that counts: some epochs side by side, and each as
 //! one frame of a film (no such figure is in the papers).
 use charts::chart::{Chart, Panel};
-use findings::gates::Film;
+use findings::gates::{Film, Goal};
 use words::tenths;
 
-use super::OfFile as _;
 use super::heat_map::{Values, by_attention, panel};
 
 /// Name of the files, without extension.
@@ -57,12 +56,12 @@ fn values(film: &Film, epoch: usize) -> Values {
 
 /// Without panels.
 fn chart(film: &Film, when: &str) -> Chart {
-    let model = match film.point.split_once('-') {
-        Some(("heads", heads)) => format!("where {heads} heads are to stay"),
-        Some(("lambda", lambda)) => format!("where an open gate costs {lambda} nats"),
-        _ => film.point.clone(),
+    let model = match film.goal() {
+        Goal::Heads(heads) => format!("where {heads} heads are to stay"),
+        Goal::Price(lambda) => format!("where an open gate costs {lambda} nats"),
+        Goal::Other(name) => name.to_owned(),
     };
     let title = format!("Probability that the gate of each head is open {model}{when}");
-    Chart::of(&film.file, "Gates that close", STEM, title)
+    Chart::new("Gates that close", film.file.label(STEM), film.file.titled(title))
         .note("the darker, the more likely open; white: closed for sure")
 }

@@ -2,12 +2,10 @@
 use charts::chart::{self, Chart, Panel};
 use charts::table::{Cell, Row, Table};
 use findings::functions::Functions;
-use findings::results::each_type;
+use findings::results::distinct;
 use records::rows::functions::{LayerCensus, POSITIONAL_PERCENT, SYNTACTIC_POINTS, census, leaders};
 use records::{Attention, HeadFunctionRow};
-use words::{name_among, range, tenths};
-
-use super::OfFile as _;
+use words::{name_among, tenths};
 
 /// Names of the files, without extension.
 pub const TABLE: &str = "v19-table1";
@@ -23,16 +21,20 @@ fn thresholds() -> String {
 
 /// The head that does each thing best, beside what its position alone and shuffled targets give: Table 1.
 pub fn table1(functions: &Functions) -> Table {
-    let percent = |share: f64| tenths(100.0 * share);
+    let share = |share: f64| Cell::printed(100.0 * share, tenths);
     let row = |row: &HeadFunctionRow| {
-        let position = row.baseline_position.zip(row.baseline);
+        let ends = row.share_low.zip(row.share_high).map(|(low, high)| (100.0 * low, 100.0 * high));
+        let position = row.baseline_position.zip(row.baseline).map(|(at, share)| {
+            let percent = 100.0 * share;
+            Cell::number(format!("{} ({at:+})", tenths(percent)), percent)
+        });
         let cells = [
             row.head_id().to_string().into(),
-            Cell::from(percent(row.share)).marked(row.holds == Some(true)),
-            row.share_low.zip(row.share_high).map(|ends| range(ends, percent)).into(),
-            row.best.map(percent).into(),
-            position.map(|(at, share)| format!("{} ({at:+})", percent(share))).into(),
-            row.shuffled.map(percent).into(),
+            share(row.share).marked(row.holds == Some(true)),
+            ends.map(|ends| Cell::interval(ends, tenths)).into(),
+            row.best.map(share).into(),
+            position.into(),
+            row.shuffled.map(share).into(),
         ];
         Row::new(format!("{} {}", row.function, row.detail).trim_end(), cells)
     };
@@ -45,7 +47,7 @@ pub fn table1(functions: &Functions) -> Table {
         "shuffled (%)",
     ];
     let title = "The head that does each thing best (Voita et al. 2019)";
-    Table::of(&functions.file, "Table 1", TABLE, title)
+    Table::new("Table 1", functions.file.label(TABLE), functions.file.titled(title))
         .columns(["Function", "of all heads"], columns)
         .rows(leaders(&functions.rows).into_iter().map(row))
         .mark(thresholds())
@@ -62,7 +64,7 @@ pub fn figure1c(functions: &Functions) -> Chart {
         ("other", |layer| layer.other),
     ];
     let found = census(&functions.rows, false);
-    let attentions = each_type(found.keys().map(|(attention, _)| *attention));
+    let attentions = distinct(found.keys().map(|(attention, _)| *attention));
     let panel = |(place, attention): (usize, &Attention)| {
         let layers: Vec<_> = found.iter().filter(|((own, _), _)| own == attention).collect();
         let is_known = |of: Count| layers.iter().any(|(_, layer)| of(layer).is_some());
@@ -79,7 +81,7 @@ pub fn figure1c(functions: &Functions) -> Chart {
         panel.named(name_among(attention, &attentions)).in_row(place)
     };
     let title = "What the heads of each layer do (Voita et al. 2019)";
-    Chart::of(&functions.file, "Figures 1c and 2b", CENSUS, title)
+    Chart::new("Figures 1c and 2b", functions.file.label(CENSUS), functions.file.titled(title))
         .note("numbers: heads of a layer; the darker, the greater their share of it")
         .note(format!("a head counts that {}; it may have several functions", thresholds()))
         .panels(attentions.len(), attentions.iter().enumerate().map(panel).collect())

@@ -10,13 +10,13 @@ use findings::functions::{Functions, KINDS};
 use findings::gates::{Gates, by_layer, kept, share};
 use findings::origin::Beside;
 use findings::paper::{EncoderHeads, Paper};
-use findings::results::{each_type, interval};
+use findings::results::{distinct, interval};
 use records::{Attention, GateRow, Head, Method, Scope};
 use stats::family::Comparison;
 use words::{name_among, short};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
-use super::{Context, OfFile as _, scored, significantly_worse};
+use super::{Context, scored, significantly_worse};
 
 /// Names of the files, without extension.
 pub const CURVES: &str = "v19-figure7";
@@ -98,16 +98,20 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
     let controls: Vec<_> = controls.map(|(method, what)| format!("{}: {what}", name(*method))).collect();
     let has_hollow = gates.rows.iter().any(|row| context.criterion.is_loss(row));
     let title = "models trained on without some heads, over the share of these that stay (Voita et al. 2019)";
-    Chart::of(&gates.file, "Figure 7", CURVES, format!("{} of {title}", metric.label()))
-        .note(gates.recipe())
-        .note("upright lines: 95 % intervals of the difference from before")
-        .note(has_hollow.then(|| format!("hollow: {}", significantly_worse(&metric, "before", context))))
-        .note(controls)
-        .note(paper_remark(context.paper))
-        .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
-        .entries([base_entry("before,", &metric, base)])
-        .entries((!published.is_empty()).then(|| Entry::mark("paper, WMT", PUBLISHED)))
-        .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
+    Chart::new(
+        "Figure 7",
+        gates.file.label(CURVES),
+        gates.file.titled(format!("{} of {title}", metric.label())),
+    )
+    .note(gates.recipe())
+    .note("upright lines: 95 % intervals of the difference from before")
+    .note(has_hollow.then(|| format!("hollow: {}", significantly_worse(&metric, "before", context))))
+    .note(controls)
+    .note(paper_remark(context.paper))
+    .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
+    .entries([base_entry("before,", &metric, base)])
+    .entries((!published.is_empty()).then(|| Entry::mark("paper, WMT", PUBLISHED)))
+    .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
 }
 
 /// `encoder `, where it is these that can be closed.
@@ -120,9 +124,9 @@ fn whose(scope: Scope) -> String {
 }
 
 /// Where the subject stands for the paper's translator: its losses of BLEU, taken from the base of this subject.
-fn published(gates: &Gates, paper: &Paper) -> Vec<(f64, f64)> {
-    let is_meant = gates.beside(&[Attention::EncEnc]).is_some_and(Beside::translates);
-    let own = paper.encoder_heads.iter().filter(|own| is_meant && own.data == "WMT");
+fn published(gates: &Gates, paper: Option<&Paper>) -> Vec<(f64, f64)> {
+    let paper = paper.filter(|_| gates.beside(&[Attention::EncEnc]).is_some_and(Beside::translates));
+    let own = paper.into_iter().flat_map(Paper::encoder_heads_of_wmt);
     own.map(|own| (100.0 * own.kept / own.heads, gates.base() - own.lost_bleu)).collect()
 }
 
@@ -138,13 +142,13 @@ fn curve(gates: &Gates, scope: Scope, method: Method, context: Context<'_>) -> C
 }
 
 /// What the paper says of its encoders.
-fn paper_remark(paper: &Paper) -> Option<String> {
+fn paper_remark(paper: Option<&Paper>) -> Option<String> {
+    let own = &paper?.encoder_heads;
     let one = |own: &EncoderHeads| {
         format!("{} of {} heads lose {} BLEU on {}", own.kept, own.heads, short(own.lost_bleu), own.data)
     };
-    let found: Vec<String> = paper.encoder_heads.iter().map(one).collect();
-    let source = &paper.encoder_heads.first()?.source;
-    Some(format!("paper, Voita et al. (2019), {source}: {}", found.join("; ")))
+    let found: Vec<String> = own.iter().map(one).collect();
+    Some(format!("paper, Voita et al. (2019), {}: {}", own.first()?.source, found.join("; ")))
 }
 
 /// A matrix of numbers of heads; the darker, the greater their share.
@@ -176,7 +180,7 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
             all.iter().filter(|head| kept.contains(head)).copied().collect()
         });
         let columns: Vec<Vec<Head>> = std::iter::once(all.clone()).chain(left).collect();
-        let types = each_type(all.iter().map(|head| head.attention));
+        let types = distinct(all.iter().map(|head| head.attention));
         let shown = if let [one] = types[..] { Scope::One(one) } else { scope };
         let count = |row: usize, column: usize| {
             (columns[column].iter().filter(|head| rows[row].1.contains(head)).count(), columns[column].len())
@@ -189,7 +193,7 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
     let panels: Vec<Panel> = gates.scopes().into_iter().filter_map(panel).collect();
     let title = "What the heads do that gates leave (Voita et al. 2019)";
     (!panels.is_empty()).then(|| {
-        Chart::of(&gates.file, "Figure 8", FUNCTIONS, title)
+        Chart::new("Figure 8", gates.file.label(FUNCTIONS), gates.file.titled(title))
             .note(
                 "numbers: heads, by what they did in the model before; the darker, the greater their share of those that stay",
             )
@@ -204,7 +208,7 @@ pub fn figure9(gates: &Gates) -> Option<Chart> {
     let panels: Vec<Panel> = gates.scopes().into_iter().flat_map(|scope| layers(gates, scope)).collect();
     let title = "Heads that gates leave, by attention type and layer (Voita et al. 2019)";
     (!panels.is_empty()).then(|| {
-        Chart::of(&gates.file, "Figures 9 and 10", LAYERS, title)
+        Chart::new("Figures 9 and 10", gates.file.label(LAYERS), gates.file.titled(title))
             .note("numbers: heads that stay in a layer; the darker, the more of those in the panel")
             .note(gates.recipe())
             .panels(panels.len().min(3), panels)
@@ -228,7 +232,7 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
         let count = |row: usize, layer: usize| (of_type(&found[row], layer + 1), most);
         counts(("layer", columns), ("in all", names), count).named(attention.name()).in_row(place)
     };
-    each_type(places().map(|(attention, _)| *attention)).into_iter().enumerate().map(panel).collect()
+    distinct(places().map(|(attention, _)| *attention)).into_iter().enumerate().map(panel).collect()
 }
 
 /// One row for each number of heads that gates leave, beside the controls with as many: Table 2.
@@ -254,7 +258,7 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
         metric.label()
     );
     let names = types.iter().map(|attention| attention.name());
-    Table::of(&gates.file, "Table 2", TABLE, title)
+    Table::new("Table 2", gates.file.label(TABLE), gates.file.titled(title))
         .columns(
             ["Heads with gates that stay", "Heads by type, and score by method"],
             names.chain(methods.iter().copied().map(name)),
@@ -284,7 +288,7 @@ pub fn contrasts(contrasts: &Contrasts, context: Context<'_>) -> Table {
         metric.label()
     );
     let better = if metric.direction().gain(1.0) > 0.0 { "above" } else { "below" };
-    Table::of(&gates.file, "Gates and other choices", CONTRASTS, title)
+    Table::new("Gates and other choices", gates.file.label(CONTRASTS), gates.file.titled(title))
         .columns(["Heads that stay", "First method minus second"], columns)
         .rows(leaders.iter().enumerate().map(row))
         .mark(format!("p < {}, adjusted by Holm (1979) for the numbers of heads in a column", short(alpha)))

@@ -1,14 +1,12 @@
 //! Accuracy by group of segments, which heads each group needs, and which groups need the same heads.
-use charts::chart::{self, COLORS, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::chart::{self, BAR_COLORS, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::INK;
 use charts::table::{Cell, Row, Table};
 use findings::groups::Groups;
 use records::{Attention, Head};
 use significance::{Change, Group};
 use stats::bootstrap::Interval;
-use words::{count, short, signed};
-
-use super::OfFile as _;
+use words::{count, fixed, short, signed, with_minus};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "groups";
@@ -29,20 +27,20 @@ pub fn tables(groups: &Groups, alpha: f64) -> Vec<Table> {
 
 fn heads_of_groups(groups: &Groups, alpha: f64) -> Table {
     let row = |group: &Group| {
-        let Interval { low, high } = group.interval();
-        let texts = [
-            group.segments.to_string(),
-            format!("{:.1}", group.accuracy()),
-            format!("{low:.1} to {high:.1}"),
-            named(groups, group, alpha, |delta| -delta),
-            named(groups, group, alpha, |delta| delta),
+        let (Interval { low, high }, tenth) = (group.interval(), |percent| fixed(percent, 1));
+        let cells = [
+            group.segments.into(),
+            Cell::printed(group.accuracy(), tenth),
+            Cell::interval((low, high), tenth),
+            named(groups, group, alpha, |delta| -delta).into(),
+            named(groups, group, alpha, |delta| delta).into(),
         ];
-        Row::new(&group.name, texts)
+        Row::new(&group.name, cells)
     };
     let (heads, number) = (count(groups.heads.len(), "head"), count(groups.groups.len(), "group"));
     let title = "Accuracy by group of segments, in percent, and the heads whose masking changes it significantly, \
          with the change in percentage points";
-    Table::of(&groups.sweep.file, "Heads by group of segments", STEM, title)
+    Table::new("Heads by group of segments", groups.sweep.file.label(STEM), groups.sweep.file.titled(title))
         .columns(["Group", "Accuracy"], ["segments", "base", "95 % interval", "worse without", "better without"])
         .rows(groups.groups.iter().map(row))
         .note(format!(
@@ -86,12 +84,20 @@ fn likeness(groups: &Groups) -> Table {
     let title = "Spearman's \u{3c1} between groups of segments, of the changes that each head makes to their \
          accuracies";
     let stem = format!("{STEM}-likeness");
-    Table::of(&groups.sweep.file, "Groups that need the same heads", &stem, title)
-        .columns(["Group", "Group"], columns)
-        .rows(groups.groups.iter().enumerate().map(row))
-        .note("1: heads matter in the same order; 0: those that one group needs say nothing of the other")
-        .note("noise draws \u{3c1} towards 0, the more so the fewer segments a group has")
-        .note("n/a: no head changes one of the groups, or there are fewer than three")
+    Table::new(
+        "Groups that need the same heads",
+        groups.sweep.file.label(&stem),
+        groups.sweep.file.titled(title),
+    )
+    .columns(["Group", "Group"], columns)
+    .rows(groups.groups.iter().enumerate().map(row))
+    .note("1: heads matter in the same order; 0: those that one group needs say nothing of the other")
+    .note("noise draws \u{3c1} towards 0, the more so the fewer segments a group has")
+    .note("n/a: no head changes one of the groups, or there are fewer than three")
+}
+
+fn two_digits(rho: f64) -> String {
+    signed(rho, 2)
 }
 
 /// Each group beside all others; its own column is empty.
@@ -99,8 +105,8 @@ fn pairs(groups: &Groups, place: usize) -> Vec<Cell> {
     let group = &groups.groups[place];
     let cell = |(column, other): (usize, &Group)| match group.likeness(other) {
         _ if column == place => Cell::default(),
-        Some(rho) => Cell::number(signed(rho, 2), rho),
-        None => "n/a".into(),
+        Some(rho) => Cell::printed(rho, two_digits),
+        None => Cell::gap("n/a"),
     };
     groups.groups.iter().enumerate().map(cell).collect()
 }
@@ -112,8 +118,7 @@ fn extremes(groups: &Groups, place: usize) -> Vec<Cell> {
     let mut known: Vec<_> = known.collect();
     known.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let ends = known.first().into_iter().chain(known.last());
-    ends.flat_map(|(other, rho)| [Cell::from(other.name.clone()), Cell::number(signed(*rho, 2), *rho)])
-        .collect()
+    ends.flat_map(|(other, rho)| [Cell::from(other.name.clone()), Cell::printed(*rho, two_digits)]).collect()
 }
 
 /// Places of the heads with the smallest p-values in any group, the greater change first among equals, in their order.
@@ -149,9 +154,10 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
     let names = groups.groups.iter().map(|group| group.name.clone()).collect();
     let mut panel = Panel::matrix(columns, ("", names), 9.0, cell);
     panel.layers.extend(borders(groups, &heads));
-    let (file, numbers) = (&groups.sweep.file, COLORS.map(|color| signed(-color * most, 1)));
-    let title = format!("What masking one head does to each group; {}; {which}", file.title());
-    Chart::new("Heads by group of segments", format!("{STEM}-map-{}", file.subject), title)
+    let file = &groups.sweep.file;
+    let numbers = BAR_COLORS.map(|color| with_minus(&signed(-color * most, 1)));
+    let title = file.titled("What masking one head does to each group") + &format!("; {which}");
+    Chart::new("Heads by group of segments", file.label(&format!("{STEM}-map")), title)
         .note("orange: accuracy falls without the head; blue, striped: it rises")
         .note(format!("dot: {dot}"))
         .note(
@@ -161,10 +167,7 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
         .entries([Entry::mark(dot, Mark::new(Shape::Circle, 1.2, INK))])
         .panels(1, vec![panel])
         .wide()
-        .bar(
-            "change of accuracy with the head masked (percentage points)",
-            numbers.map(|number| number.replace('-', "\u{2212}")),
-        )
+        .bar("change of accuracy with the head masked (percentage points)", numbers)
 }
 
 /// The number of each head, with its layer below where that begins.

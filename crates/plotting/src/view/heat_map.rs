@@ -2,18 +2,18 @@
 //! al. 2019; Michel et al. 2019 have none).
 use std::collections::BTreeMap;
 
-use charts::chart::{COLORS, Cell, Chart, Entry, Layer, Mark, Panel, Shape};
+use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Mark, Panel, Shape};
 use charts::palette::INK;
 use findings::functions::Relevance;
 use findings::importance::{HeadScore, Importance};
 use findings::judge::Criterion;
-use findings::results::each_type;
+use findings::results::{distinct, extent};
 use findings::source::ResultFile;
 use findings::sweep::Sweep;
 use records::{AblationRow, Attention, Head, ImportanceRow};
-use words::{decimals, name_among, tenths, typeset};
+use words::{decimals, name_among, tenths, typeset, with_minus};
 
-use super::{Context, OfFile as _};
+use super::Context;
 
 /// Names of the files: of what masking does, of scores, and of relevance.
 pub(crate) const EFFECTS: &str = "heads";
@@ -77,9 +77,9 @@ pub fn effects_of(sweep: &Sweep, criterion: Criterion) -> Values {
 pub fn effects_bar(sweep: &Sweep, values: &Values) -> (String, [String; 5]) {
     let metric = sweep.metric();
     let worse = metric.direction().gain(-1.0);
-    let number = |color: f64| metric.change(values.number(color) * worse).replace('-', "\u{2212}");
-    let label = format!("change of {} with the head masked{}", metric.axis_label(), values.scale());
-    (label, COLORS.map(number))
+    let number = |color: f64| with_minus(&metric.change(values.number(color) * worse));
+    let label = format!("change of {} with the head masked{}", metric.label_in_unit(), values.scale());
+    (label, BAR_COLORS.map(number))
 }
 
 /// Each score that all heads have.
@@ -96,7 +96,7 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
     let (label, numbers) = effects_bar(sweep, &values);
     let title = format!("What masking one head does to {}", sweep.metric().label());
     let attentions = sweep.attentions();
-    Chart::of(&sweep.file, "Heads", EFFECTS, title)
+    Chart::new("Heads", sweep.file.label(EFFECTS), sweep.file.titled(title))
         .note(sweep.base_line())
         .note(
             "orange: the score gets worse without the head, so that it was useful; blue, striped: it gets \
@@ -111,7 +111,7 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
 
 /// One row of panels for each score that all heads have; the colours of each end at its greatest value.
 pub fn scores(importance: &Importance) -> Chart {
-    let attentions = each_type(importance.rows.iter().map(|row| row.attention));
+    let attentions = distinct(importance.rows.iter().map(|row| row.attention));
     let columns = if attentions.len() == 1 { 2 } else { attentions.len() };
     let (known, mut panels): (Vec<_>, _) = (scores_of(importance).collect(), Vec::new());
     for (place, (score, values)) in known.iter().enumerate() {
@@ -128,7 +128,7 @@ pub fn scores(importance: &Importance) -> Chart {
             panels.push(panel(&importance.file, attention, values, is_last).named(name).in_row(index));
         }
     }
-    let label = format!("{SCORES}-{}", importance.file.subject);
+    let label = importance.file.label(SCORES);
     Chart::new("Heads by score", label, format!("What heads can be ordered by; {}", importance.title()))
         .note(
             "orange is above 0, blue and striped below; the name of a row says where its colours end, and where they go by \
@@ -139,18 +139,18 @@ pub fn scores(importance: &Importance) -> Chart {
         .panels(columns, panels)
         .bar(
             "score of a head, or its square root, as a share of the greatest in its row",
-            COLORS.map(|color| typeset(color, 1)),
+            BAR_COLORS.map(|color| typeset(color, 1)),
         )
 }
 
 /// How much of what the model says goes back to each head: Figures 1a and 2a of Voita et al. (2019).
 pub fn relevance(relevance: &Relevance) -> Chart {
     let (file, rows) = (&relevance.file, &relevance.rows);
-    let attentions = each_type(rows.iter().map(|row| row.attention));
+    let attentions = distinct(rows.iter().map(|row| row.attention));
     let values = Values::new(rows.iter().map(|row| (row.head_id(), (row.relevance, false))));
     let lost = rows.iter().map(|row| row.lost).fold(0.0, f64::max);
     let title = "Relevance of each head for the greatest logit (Voita et al. 2019)";
-    Chart::of(file, "Figures 1a and 2a", RELEVANCE, title)
+    Chart::new("Figures 1a and 2a", file.label(RELEVANCE), file.titled(title))
         .note(format!("rules: {}", relevance.rules()))
         .note(
             "mean over target positions of the share of the layer's absolute relevance; orange: for the greatest logit; blue, \
@@ -160,7 +160,7 @@ pub fn relevance(relevance: &Relevance) -> Chart {
         .panels(attentions.len(), by_attention(file, &attentions, &values))
         .bar(
             format!("relevance{}", values.scale()),
-            COLORS.map(|color| typeset(values.number(color), decimals(values.end))),
+            BAR_COLORS.map(|color| typeset(values.number(color), decimals(values.end))),
         )
 }
 
@@ -175,8 +175,7 @@ pub(super) fn by_attention(file: &ResultFile, attentions: &[Attention], values: 
 /// One attention type; heads that share keys and values stand below a bracket. The last panel says what is below it.
 pub(super) fn panel(file: &ResultFile, attention: Attention, values: &Values, is_last: bool) -> Panel {
     let of_type = values.numbers.keys().filter(|head| head.attention == attention);
-    let (layers, heads) =
-        of_type.fold((0, 0), |(layers, heads), head| (layers.max(head.layer), heads.max(head.head)));
+    let (layers, heads) = extent(of_type.copied());
     let cell = |layer: usize, head: usize| {
         let (value, is_marked) = values.of(Head { attention, layer: layer + 1, head: head + 1 }).unzip();
         Cell { value, is_marked: is_marked.unwrap_or_default(), ..Cell::default() }

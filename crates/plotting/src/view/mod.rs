@@ -1,6 +1,6 @@
-//! Views: data and published numbers in, tables and charts out. No file, no drawing.
+//! Views: results and published numbers in, tables and charts out. Nothing is read or drawn here.
 pub(crate) mod agreement;
-pub(crate) mod best_heads;
+pub mod best_heads;
 pub mod cross_domain;
 pub(crate) mod curve;
 pub(crate) mod dynamics;
@@ -11,20 +11,24 @@ pub(crate) mod groups;
 pub mod heat_map;
 pub(crate) mod pruning_curves;
 pub(crate) mod pruning_table;
-pub(crate) mod single_heads;
+pub mod single_heads;
 pub(crate) mod speed;
 pub(crate) mod summary;
 
-use std::fmt::Display;
+use std::path::Path;
 
+use anyhow::Result;
 use charts::chart::{Chart, Mark, Shape};
 use charts::palette::{BLUE, GREEN, VERMILLION};
 use charts::table::{Cell, Table};
+use charts::write::Sheet;
+use findings::error::{Fault, LeftOut};
 use findings::judge::Criterion;
 use findings::metric::Metric;
-use findings::paper::Paper;
+use findings::paper::{Paper, Share};
 use findings::source::ResultFile;
 use records::{Attention, TestedRow};
+use single_heads::Selection;
 use words::short;
 
 /// What views need beside the results.
@@ -32,31 +36,63 @@ use words::short;
 pub struct Context<'a> {
     /// When a difference is significant.
     pub criterion: Criterion,
-    /// What the papers have.
-    pub paper: &'a Paper,
+    /// What the papers have, if that is at hand.
+    pub paper: Option<&'a Paper>,
 }
 
-/// What has a caption: charts and tables.
-pub trait OfFile: Sized {
-    /// A caption, and nothing below it yet.
-    fn captioned(name: &'static str, label: String, title: String) -> Self;
-
-    /// Of a file: its subject ends the label, what it holds ends the title.
-    fn of(file: &ResultFile, name: &'static str, stem: &str, title: impl Display) -> Self {
-        Self::captioned(name, format!("{stem}-{}", file.subject), format!("{title}; {}", file.title()))
+impl<'a> Context<'a> {
+    /// The published shares of heads that can go.
+    pub fn shares(self) -> &'a [Share] {
+        self.paper.map_or(&[], |paper| &paper.shares)
     }
 }
 
-impl OfFile for Chart {
-    fn captioned(name: &'static str, label: String, title: String) -> Self {
-        Self::new(name, label, title)
+/// What a command asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// What views need.
+    pub context: Context<'a>,
+    /// The folder with the results of all subjects.
+    pub results: &'a Path,
+    /// What tables and figures of single heads show.
+    pub attention: Selection,
+    /// Whether Table 1 brings Figure 1 along.
+    pub with_figure: bool,
+    /// The second split of a comparison; any if absent.
+    pub against: Option<&'a str>,
+    /// Whether everything is drawn, so that an artefact that does not apply is left out and not an error.
+    pub is_all: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// Everything that there is of a subject.
+    pub fn everything(context: Context<'a>, results: &'a Path) -> Self {
+        let attention = Selection::Paper;
+        Self { context, results, attention, with_figure: false, against: None, is_all: true }
+    }
+
+    /// A chart that not every file has: nothing, if everything is drawn and this does not apply.
+    fn if_it_applies<T>(&self, chart: Result<T>) -> Result<Option<T>> {
+        match chart {
+            Err(error) if self.is_all && matches!(error.downcast_ref(), Some(Fault::Asked(_))) => Ok(None),
+            chart => chart.map(Some),
+        }
+    }
+
+    /// What another experiment has to have measured too: nothing, if everything is drawn and that was not run.
+    pub(crate) fn if_there<T>(&self, read: Result<T>, left_out: &mut LeftOut) -> Result<Option<T>> {
+        if self.is_all { left_out.keep_if_there(read) } else { read.map(Some) }
     }
 }
 
-impl OfFile for Table {
-    fn captioned(name: &'static str, label: String, title: String) -> Self {
-        Self::new(name, label, title)
-    }
+/// What is drawn from a file under a name, with what the signature cannot vouch for.
+pub(crate) fn sheet(
+    file: &ResultFile,
+    name: &str,
+    chart: impl Into<Option<Chart>>,
+    tables: impl IntoIterator<Item = Table>,
+) -> Sheet {
+    Sheet::new(&file.stem(name), chart, tables).remark(file.remark())
 }
 
 /// The mark of one attention type.

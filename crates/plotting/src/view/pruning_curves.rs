@@ -5,7 +5,9 @@ use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Style};
 use charts::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
+use charts::write::Sheet;
 use findings::judge::Which;
+use findings::metric::Metric;
 use findings::pruning::{CurveId, Pruning, Series, share};
 use findings::results::interval;
 use findings::retrained::Retrained;
@@ -13,9 +15,8 @@ use records::{Attention, Order, PruningRow, Scope};
 use words::{name_among, tenths};
 
 use super::curve::{Curve, FLAT, Point, base_entry, over_base, scores};
-use super::pruning_table::{COMPLEMENT, ORACLE, without_attention};
-use super::{BANDS, Context, OfFile as _, scored, significantly_worse};
-use crate::view::mark;
+use super::pruning_table::{self, COMPLEMENT, ORACLE, without_attention};
+use super::{Asked, BANDS, Context, mark, scored, sheet, significantly_worse};
 
 /// An axis that begins below this share of its end begins at 0.
 const NEAR_ZERO: f64 = 0.2;
@@ -25,32 +26,55 @@ const FLOOR: Style = Style::dotted(INK, 0.7);
 /// Name of the files, without extension.
 pub const RETRAINED: &str = "prune-and-retrain";
 
-/// Which figure of the paper a subject belongs to, without extension: `figure3` has the translator and BERT on MNLI, for
-/// which translators and inference stand, and language models, which the paper does not have; and `figure6` the other
+/// What a figure is called, and the name of its files.
+type Named = [&'static str; 2];
+
+const THIRD: Named = ["Figure 3", "figure3"];
+const FOURTH: Named = ["Figure 4", "figure4"];
+const SIXTH: Named = ["Figure 6", "figure6"];
+
+/// Which figure of the paper a subject belongs to: Figure 3 has the translator and BERT on MNLI, for
+/// which translators and inference stand, and language models, which the paper does not have; and Figure 6 the other
 /// classifiers.
 ///
-/// Differs from the paper: Figure 6 also has a translator (IWSLT), which is a `figure3` here.
-pub fn stem(pruning: &Pruning) -> &'static str {
+/// Differs from the paper: Figure 6 also has a translator (IWSLT), which is in Figure 3 here.
+fn third_or_sixth(pruning: &Pruning) -> Named {
     let is_third = pruning.beside().is_some_and(|beside| beside.of_both((), ()).is_some());
-    if is_third || pruning.results.file.is_language() { "figure3" } else { "figure6" }
+    if is_third || pruning.results.file.is_language() { THIRD } else { SIXTH }
+}
+
+/// The table of shares and Figure 3 or 6.
+pub fn third(pruning: &Pruning, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+    let (file, table) = (&pruning.results.file, pruning_table::table(pruning, asked.context));
+    let [_, stem] = third_or_sixth(pruning);
+    let chart = asked.if_it_applies(figure3(pruning, asked.context))?;
+    let chart = chart.map(|chart| sheet(file, stem, chart, []));
+    Ok([sheet(file, pruning_table::STEM, None, [table])].into_iter().chain(chart).collect())
+}
+
+/// Figure 4, of models with several attention types.
+pub fn fourth(pruning: &Pruning, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+    let chart = asked.if_it_applies(figure4(pruning, asked.context))?;
+    let [_, stem] = FOURTH;
+    Ok(chart.map(|chart| sheet(&pruning.results.file, stem, chart, [])).into_iter().collect())
 }
 
 /// The curves over all heads of the model with their intervals, single thin lines for random orders, dashed ones for reversed
 /// orders; upright rules say how many heads can go by importance.
 ///
 /// Differs from the paper: there the oracle is dashed.
-pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
+fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     // Those of the other orders are rows of the table.
     let is_meant = |series: &&Series| !series.curve.is_complement || series.curve.order == Order::Importance;
     let series = pruning.over(Scope::All)?.into_iter().filter(is_meant);
     let drawn = series.map(|series| (series, curve(series, look(series), context))).collect();
     let (metric, floor) = (pruning.results.metric(), pruning.floors.get(&Scope::All));
     let rule = floor.map(|row| Layer::Rule(At::Y(row.score), FLOOR));
-    let name = if stem(pruning) == "figure3" { "Figure 3" } else { "Figure 6" };
-    let (title, x) = (format!("{} over the share of masked heads", metric.label()), "heads masked (%)");
+    let title = format!("{} over the share of masked heads", metric.label());
+    let axis = "heads masked (%)";
     let has_cuts = pruning.find(Scope::All, Order::Importance).is_some();
     let layers = cuts(pruning, context).into_iter().chain(rule).collect();
-    Ok(chart(pruning, context, (name, &title, x), drawn, layers)
+    Ok(chart(pruning, context, (third_or_sixth(pruning), &title, axis), drawn, layers)
         .note(has_cuts.then_some("upright lines: how many heads can go by importance, by the two rules"))
         .note(has_cuts.then_some(pruning.results.judge(context.criterion).rules("steps")))
         .entries(floor.map(|_| Entry::line("floor", FLOOR)))
@@ -58,7 +82,7 @@ pub fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
 }
 
 /// One curve for each attention type, by importance, with its interval, complement and floor.
-pub fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
+fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     let metric = pruning.results.metric();
     let drawn = |(attention, series): (Attention, _)| {
         let mark = mark(attention, 1.6);
@@ -75,15 +99,15 @@ pub fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     let title = format!("{} over the share of masked heads of each attention type", metric.label());
     let floors = (!floors.is_empty())
         .then(|| format!("dotted, floor: all heads of the type masked: {}", floors.join(", ")));
-    let named = ("Figure 4", &title[..], "heads of the type masked (%)");
-    Ok(chart(pruning, context, named, drawn, rules).note(floors))
+    let axis = "heads of the type masked (%)";
+    Ok(chart(pruning, context, (FOURTH, &title, axis), drawn, rules).note(floors))
 }
 
 /// The curves of these series, in front of other layers.
 fn chart(
     pruning: &Pruning,
     context: Context<'_>,
-    (name, title, x): (&'static str, &str, &str),
+    ([name, stem], title, x): (Named, &str, &str),
     drawn: Vec<(&Series, Curve)>,
     mut layers: Vec<Layer>,
 ) -> Chart {
@@ -96,14 +120,13 @@ fn chart(
     let axes = [Axis::percent(x), scores(&metric, [low, high].into_iter(), FLAT)];
     let has_order = |order| drawn.iter().any(|(series, _)| series.curve.order == order);
     let has_complement = drawn.iter().any(|(series, _)| series.curve.is_complement);
-    let hollow = format!("hollow: {} base, {}", metric.worse_side(), context.criterion.in_words());
     let plain = drawn.iter().filter(|(series, _)| !series.curve.is_complement);
-    Chart::of(file, name, &name.to_lowercase().replace(' ', ""), title)
+    Chart::new(name, file.label(stem), file.titled(title))
         .note(pruning.results.base_line())
         .note(file.of_orders())
         .note(curves.iter().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
         .note(has_order(Order::Random).then_some("thin grey lines: single random orders"))
-        .note(curves.iter().any(|curve| curve.has_hollow()).then_some(hollow))
+        .note(curves.iter().any(|curve| curve.has_hollow()).then(|| hollow(&metric, context)))
         .note(has_complement.then_some(format!("dashed, complement of importance: {COMPLEMENT}")))
         .note(has_order(Order::Oracle).then_some(format!("oracle: {ORACLE}")))
         .note(without_attention(pruning))
@@ -111,6 +134,11 @@ fn chart(
         .entries(has_complement.then(|| Entry::line("complement", Style::dashed(INK, 0.7))))
         .entries([base_entry("base", &metric, base)])
         .panels(1, vec![Panel::new(axes, 160.0, layers)])
+}
+
+/// What a hollow mark means.
+fn hollow(metric: &Metric, context: Context<'_>) -> String {
+    format!("hollow: {} base, {}", metric.worse_side(), context.criterion.in_words())
 }
 
 /// A line for each run, broken where a step is missing, that looks as given; of the reverse order it is dashed and has no
@@ -197,16 +225,15 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         }
     }
     let has_untrained = found.iter().any(|(.., untrained)| untrained.is_some());
-    let hollow = format!("hollow: {} base, {}", metric.worse_side(), context.criterion.in_words());
     let title =
         format!("{} of models trained on without some heads, over the share of these", metric.label());
-    Chart::of(&results.file, "Pruning and training on", RETRAINED, title)
+    Chart::new("Pruning and training on", results.file.label(RETRAINED), results.file.titled(title))
         .note(results.base_line())
         .note(results.file.of_orders())
         .note(format!("each step goes on from the intact model and costs {} updates", retrained.updates))
         .note("at 0 % the model is trained on with all its heads")
         .note(all().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
-        .note(all().any(Curve::has_hollow).then_some(hollow))
+        .note(all().any(Curve::has_hollow).then(|| hollow(&metric, context)))
         .note(retrained.before.as_ref().map(|_| "dotted: the same heads masked without training"))
         .entries(legend)
         .entries(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))
@@ -230,7 +257,7 @@ pub fn retrained_table(retrained: &Retrained, context: Context<'_>) -> Table {
         };
         let cells = [
             row.masked.into(),
-            Cell::from(tenths(share(row))),
+            Cell::printed(share(row), tenths),
             scored(row, context),
             untrained.map(|row| scored(row, context)).into(),
         ];
@@ -243,10 +270,14 @@ pub fn retrained_table(retrained: &Retrained, context: Context<'_>) -> Table {
          in brackets",
         results.metric().label()
     );
-    Table::of(&results.file, "Pruning and training on", &format!("{RETRAINED}-table"), title)
-        .columns(["Heads, order", "of each step"], ["closed", "%", "trained on", "not trained on"])
-        .rows(retrained.after.series.iter().flat_map(steps))
-        .mark(significantly_worse(&results.metric(), "base", context))
-        .note(results.base_line())
-        .note(results.file.of_orders())
+    Table::new(
+        "Pruning and training on",
+        results.file.label(&format!("{RETRAINED}-table")),
+        results.file.titled(title),
+    )
+    .columns(["Heads, order", "of each step"], ["closed", "%", "trained on", "not trained on"])
+    .rows(retrained.after.series.iter().flat_map(steps))
+    .mark(significantly_worse(&results.metric(), "base", context))
+    .note(results.base_line())
+    .note(results.file.of_orders())
 }

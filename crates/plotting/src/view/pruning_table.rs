@@ -5,9 +5,9 @@ use findings::judge::Which;
 use findings::paper::Share;
 use findings::pruning::{Change, Pruning, Removable, Series, share as masked_share};
 use records::{Order, Scope};
-use words::{range, tenths};
+use words::{brackets, tenths};
 
-use super::{Context, OfFile as _};
+use super::Context;
 
 /// Name of its files, without extension.
 pub const STEM: &str = "pruning";
@@ -23,19 +23,19 @@ pub const COMPLEMENT: &str =
 pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
     let (results, file) = (&pruning.results, &pruning.results.file);
     let (metric, judge) = (results.metric(), results.judge(context.criterion));
-    let published = if file.is_language() { &[] } else { &context.paper.shares[..] };
+    let published = if file.is_language() { &[] } else { context.shares() };
     let beside = pruning.published(published);
     let removable = |series: &Series| Which::BOTH.map(|which| series.removable(judge, which));
     let row = |series: &Series| {
         let of = |removable: Option<Removable>| {
-            let Some(removable) = removable else { return ["?"; 2].map(Cell::from) };
+            let Some(removable) = removable else { return [(); 2].map(|()| Cell::gap("?")) };
             let change = |change: Change| Cell::number(change.in_words(&metric), change.delta);
             [Cell::number(share(&removable), removable.percent), removable.change.map(change).into()]
         };
         let is_the_papers = pruning.find(Scope::All, Order::Importance) == Some(series);
-        let paper = beside.filter(|_| is_the_papers).map(|share| tenths(share.percent));
+        let paper = beside.filter(|_| is_the_papers).map(|share| Cell::printed(share.percent, tenths));
         let cells = removable(series).into_iter().flat_map(of);
-        Row::new(label(series), cells.chain([score_at(pruning, series, 50.0).into(), paper.into()]))
+        Row::new(label(series), cells.chain([score_at(pruning, series, 50.0), paper.into()]))
     };
     let floors = pruning.floors.iter().map(|(&scope, row)| {
         let score = format!("{} (at {} %)", metric.amount(row.score), tenths(masked_share(row)));
@@ -46,7 +46,7 @@ pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
     let names = ["safe (%)", "change", "no sig. loss (%)", "change", "score at 50 %", "paper (%)"];
     let names = &names[..if published.is_empty() { 5 } else { 6 }];
     let rows = pruning.series.iter().map(row).chain(floors).map(|row| row.cut(names.len()));
-    let unit = metric.in_unit().replace(", in", ", changes in");
+    let unit = metric.in_unit(", changes in");
     let title =
         "Largest share of heads that can be masked: shown to be safe, and without a significant loss of";
     let shares: Vec<_> = pruning.series.iter().flat_map(removable).collect();
@@ -54,44 +54,49 @@ pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
     let has = |is_meant: fn(&Series) -> bool| pruning.series.iter().any(is_meant);
     let task = |share: &Share| format!("{} % ({})", tenths(share.percent), share.task);
     let all = published.iter().map(task).collect::<Vec<_>>().join(", ");
-    Table::of(file, "Heads that can go", STEM, format!("{title} {}{unit}", metric.label()))
-        .columns(["Order", "Largest share"], names.iter().copied())
-        .rows(rows)
-        .note(results.base_line())
-        .note("each share is that of the last step before the first one that the rule does not accept")
-        .note(judge.rules("steps"))
-        .note(file.of_orders())
-        .note(shares.iter().any(Option::is_none).then_some(
-            "?: no step was tested in a way that could tell, or the only step that was searched is a loss",
-        ))
-        .note(is_open.then_some("\u{2265}: no step fails; the curve, or its tests, end here"))
-        .note(
-            has(|series| series.runs.len() > 1)
-                .then_some("random: median and range of the shares of single orders"),
-        )
-        .note(has(|series| series.curve.is_complement).then_some(format!("complement: {COMPLEMENT}")))
-        .remark(beside.map(|share| format!("paper: Michel et al. (2019), {}, {}", share.figure, share.task)))
-        .remark(
-            (!published.is_empty())
-                .then_some(format!("all shares in the paper, \"without noticeable loss\": {all}")),
-        )
-        .remark(has(|series| series.curve.order == Order::Oracle).then_some(format!("oracle: {ORACLE}")))
-        .remark(file.open_question())
-        .remark(without_attention(pruning))
+    Table::new(
+        "Heads that can go",
+        file.label(STEM),
+        file.titled(format!("{title} {}{unit}", metric.label())),
+    )
+    .columns(["Order", "Largest share"], names.iter().copied())
+    .rows(rows)
+    .note(results.base_line())
+    .note("each share is that of the last step before the first one that the rule does not accept")
+    .note(judge.rules("steps"))
+    .note(file.of_orders())
+    .note(shares.iter().any(Option::is_none).then_some(
+        "?: no step was tested in a way that could tell, or the only step that was searched is a loss",
+    ))
+    .note(is_open.then_some("\u{2265}: no step fails; the curve, or its tests, end here"))
+    .note(
+        has(|series| series.runs.len() > 1)
+            .then_some("random: median and range of the shares of single orders"),
+    )
+    .note(has(|series| series.curve.is_complement).then_some(format!("complement: {COMPLEMENT}")))
+    .remark(beside.map(|share| format!("paper: Michel et al. (2019), {}, {}", share.figure, share.task)))
+    .remark(
+        (!published.is_empty())
+            .then_some(format!("all shares in the paper, \"without noticeable loss\": {all}")),
+    )
+    .remark(has(|series| series.curve.order == Order::Oracle).then_some(format!("oracle: {ORACLE}")))
+    .remark(file.open_question())
+    .remark(without_attention(pruning))
 }
 
 /// The share as printed: `20`, `12.5 [0 to 30]` for several runs, `≥ 90` where the climb ended for want of a test.
 pub fn share(removable: &Removable) -> String {
-    let ends = removable.range.map(|ends| format!(" [{}]", range(ends, tenths)));
-    words::share(removable.percent, removable.is_open) + &ends.unwrap_or_default()
+    words::share(removable.percent, removable.is_open) + &brackets(removable.range, " to ", tenths)
 }
 
 /// The score near a share of masked heads, with the share of that step where it is another; empty if none is near.
-pub fn score_at(pruning: &Pruning, series: &Series, percent: f64) -> String {
-    series.score_at(percent).map_or(String::new(), |(found, score)| {
-        let amount = pruning.results.metric().amount(score);
-        if (found - percent).abs() < 0.05 { amount } else { format!("{amount} (at {} %)", tenths(found)) }
-    })
+pub fn score_at(pruning: &Pruning, series: &Series, percent: f64) -> Cell {
+    let found = series.score_at(percent).map(|(found, score)| {
+        let is_another = (found - percent).abs() >= 0.05;
+        let at = if is_another { format!(" (at {} %)", tenths(found)) } else { String::new() };
+        Cell::number(pruning.results.metric().amount(score) + &at, score)
+    });
+    found.into()
 }
 
 /// `enc-enc: random, median of 10`; `importance, complement`.

@@ -1,32 +1,138 @@
 //! Table 1 and Figure 1: what masking one head does to the score (Michel et al. 2019, Section 3.2).
 use std::collections::BTreeMap;
 
+use anyhow::Result;
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{INK, PALE, VERMILLION};
 use charts::scale::{Bins, Step, extent};
 use charts::table::{Cell, Row, Table};
+use charts::write::Sheet;
+use findings::error::Fault;
 use findings::judge::{Adjustment, Criterion, Tally};
 use findings::origin::{Beside, OPEN_QUESTION};
-use findings::paper::{BASE_BLEU, BETTER, FIGURE_1B, HEADS, Paper, SIGNIFICANT};
+use findings::paper::{Paper, Summary};
 use findings::source::experiment;
-use findings::sweep::{Sweep, UNFINISHED};
+use findings::sweep::{Model, Sweep, UNFINISHED};
 use records::{AblationRow, Attention};
-use words::{count, short};
+use words::{count, fixed, short};
 
-use super::{Context, OfFile as _};
+use super::{Asked, Context, sheet};
 
-/// Names of its files. The paper prints no such table for BERT, so that one is named after the experiment.
-pub const STEMS: [&str; 3] = ["table1", experiment::SWEEP, experiment::SWEEP];
+/// Names of tables. The paper prints no such table for BERT, so that one is named after the experiment.
+const TABLES: Names = Names { several: "table1", alone: [experiment::SWEEP; 2] };
+
+/// Names of histograms: the paper has one for translation and one for BERT.
+const HISTOGRAMS: Names = Names { several: "figure1", alone: ["figure1b", "figure1-self"] };
+
+/// Names of files.
+#[derive(Clone, Copy)]
+struct Names {
+    /// Of a model with several attention types.
+    several: &'static str,
+    /// Of a classifier and of a language model, which have only one.
+    alone: [&'static str; 2],
+}
+
+impl Names {
+    fn of(self, sweep: &Sweep) -> &'static str {
+        match sweep.model() {
+            Model::Translator => self.several,
+            Model::Classifier => self.alone[0],
+            Model::Language => self.alone[1],
+        }
+    }
+}
+
+/// Which attention types a table or figure shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Selection {
+    /// `enc-enc` as in the paper if it is present, else all.
+    #[default]
+    Paper,
+    /// One of them.
+    One(Attention),
+    /// Every one.
+    All,
+}
+
+impl Selection {
+    /// The types to show of those `present`.
+    fn of(self, present: &[Attention]) -> Vec<Attention> {
+        match self {
+            Self::Paper if present.contains(&Attention::EncEnc) => vec![Attention::EncEnc],
+            Self::One(attention) => vec![attention],
+            Self::Paper | Self::All => present.to_vec(),
+        }
+    }
+}
+
+/// Table 1 of each selection; Figure 1 too, if that was asked for.
+pub(crate) fn tables(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+    let draw = |stem: &str, types: &[Attention]| {
+        let tables = types.iter().map(|&attention| table1(sweep, attention, asked.context));
+        sheet(&sweep.file, stem, None, tables)
+    };
+    let mut sheets = by_selection(sweep, asked, TABLES, draw)?;
+    // The last has all that the first has.
+    let last = sheets.iter().rposition(|sheet| !sheet.tables.is_empty());
+    sheets.iter_mut().enumerate().for_each(|(place, sheet)| sheet.is_printed = Some(place) == last);
+    sheets.extend(if asked.with_figure { figures(sweep, asked)? } else { Vec::new() });
+    Ok(sheets)
+}
+
+/// Figure 1 of each selection.
+pub(crate) fn figures(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+    by_selection(sweep, asked, HISTOGRAMS, |stem, types| {
+        sheet(&sweep.file, stem, figure1(sweep, types, asked.context), [])
+    })
+}
+
+/// Draws a sweep by attention types, those of the paper or those that were asked for; of everything also all of them where there
+/// are more than the paper's, else what an earlier run drew of all is removed.
+fn by_selection(
+    sweep: &Sweep,
+    asked: &Asked<'_>,
+    names: Names,
+    draw: impl Fn(&str, &[Attention]) -> Sheet,
+) -> Result<Vec<Sheet>> {
+    let present = sweep.attentions();
+    let is_paper_all = Selection::Paper.of(&present) == present;
+    let chosen = match (asked.is_all, is_paper_all) {
+        (false, _) => vec![asked.attention],
+        (true, true) => vec![Selection::Paper],
+        (true, false) => vec![Selection::Paper, Selection::All],
+    };
+    let every = format!("{}-all", names.several);
+    let mut sheets = Vec::new();
+    for selection in chosen {
+        let types = selection.of(&present);
+        if let Some(missing) = types.iter().find(|attention| !present.contains(attention)) {
+            let list: Vec<_> = present.iter().map(|attention| attention.name()).collect();
+            let (path, list) = (sweep.file.path.display(), list.join(", "));
+            let fault = format!("no rows for attention type {missing}: `{path}` has {list}");
+            return Err(Fault::Asked(fault).into());
+        }
+        let stem = match selection {
+            _ if types == [Attention::SelfAttention] => names.of(sweep).to_owned(),
+            Selection::Paper => names.several.to_owned(),
+            Selection::One(attention) => format!("{}-{attention}", names.several),
+            Selection::All => every.clone(),
+        };
+        sheets.push(draw(&stem, &types));
+    }
+    let outdated = (asked.is_all && is_paper_all).then(|| sheet(&sweep.file, &every, None, []));
+    Ok(sheets.into_iter().chain(outdated).collect())
+}
 
 /// The layer x head matrix of one attention type, with the names of key-value heads over the heads that read them. Below it: base
 /// and significant heads, and where nothing or not all was tested, or could not be significant.
-pub fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Table {
+fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Table {
     let (criterion, family, metric) = (context.criterion, sweep.family(attention), sweep.metric());
     let (layers, heads) = sweep.extent(attention);
     let is_self = attention == Attention::SelfAttention;
     let by_head: BTreeMap<_, _> = family.iter().map(|row| ((row.layer, row.head), *row)).collect();
     let cell = |row: &&AblationRow| {
-        Cell::number(metric.change(row.score_delta), row.score_delta).marked(criterion.holds(*row))
+        Cell::printed(row.score_delta, |delta| metric.change(delta)).marked(criterion.holds(*row))
     };
     let row = |layer: usize| {
         Row::new(layer.to_string(), (1..=heads).map(|head| Cell::from(by_head.get(&(layer, head)).map(cell))))
@@ -51,14 +157,15 @@ pub fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Tabl
     let who = if sweep.file.is_language() { OPEN_QUESTION } else { "who print none for BERT" };
     let key_values = sweep.file.key_value_heads(heads).unwrap_or(0);
     let title = format!(
-        "{attention} ({}): {1} with one head masked, minus the base {1}{2}; {3}",
+        "{attention} ({}): {1} with one head masked, minus the base {1}{2}",
         sweep.file.description(attention),
         metric.label(),
-        metric.in_unit(),
-        sweep.file.title(),
+        metric.in_unit(", in"),
     );
-    let label = format!("{}-{}-{attention}", STEMS[usize::from(is_self)], sweep.file.subject);
-    let table = Table::new(if is_self { "One head at a time" } else { "Table 1" }, label, title)
+    let stem = if is_self { TABLES.of(sweep) } else { TABLES.several };
+    let label = format!("{}-{attention}", sweep.file.label(stem));
+    let name = if is_self { "One head at a time" } else { "Table 1" };
+    let table = Table::new(name, label, sweep.file.titled(title))
         .columns(["Layer", "Head"], (1..=heads).map(|head| head.to_string()))
         .rows((1..=layers).map(row))
         .mark(is_tested.then(|| judge.description("heads")))
@@ -109,25 +216,28 @@ fn adjusted_counts(sweep: &Sweep, criterion: Criterion, family: &[&AblationRow])
 }
 
 /// What the paper has: the same sentence for enc-enc, and for BERT the range of its histogram of accuracies.
-fn paper_remark(sweep: &Sweep, attention: Attention, paper: &Paper) -> Option<String> {
+fn paper_remark(sweep: &Sweep, attention: Attention, paper: Option<&Paper>) -> Option<String> {
     if attention == Attention::EncEnc {
-        let [base, heads, significant, better] = paper.values([BASE_BLEU, HEADS, SIGNIFICANT, BETTER])?;
+        let Summary { base_bleu, heads, significant, better, .. } = &paper?.summary;
+        let base = fixed(*base_bleu, 2);
         return Some(format!(
-            "Michel et al. (2019), Table 1: base BLEU {base:.2}; {significant} of {heads} heads significant, {better} for the \
-             better"
+            "Michel et al. (2019), Table 1: base BLEU {base}; {significant} of {heads} heads significant, {better} for the better"
         ));
     }
-    let is_alone = attention == Attention::SelfAttention;
-    sweep.beside(&sweep.attentions()).filter(|beside| is_alone && Beside::is_inference(*beside))?;
-    let [base, lowest, highest] = paper.values(FIGURE_1B)?.map(|share| 100.0 * share);
+    let [base, lowest, highest] = figure1b(sweep, &[attention], paper)?;
     Some(format!(
-        "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base:.1} %, {lowest:.1} to {highest:.1} % with \
-         one head masked"
+        "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base} %, {lowest} to {highest} % with one head \
+         masked"
     ))
 }
 
-/// Names of its files: the paper has one histogram for translation and one for BERT.
-pub const HISTOGRAMS: [&str; 3] = ["figure1", "figure1b", "figure1-self"];
+/// The paper's accuracies without a head and with each masked, the least and the greatest of these, in percent; nothing where
+/// other tasks or attention types are shown.
+fn figure1b(sweep: &Sweep, shown: &[Attention], paper: Option<&Paper>) -> Option<[String; 3]> {
+    let is_inference = sweep.beside(&sweep.attentions()).is_some_and(Beside::is_inference);
+    let paper = paper.filter(|_| is_inference && *shown == [Attention::SelfAttention])?;
+    Some(paper.summary.accuracies().map(|percent| fixed(percent, 1)))
+}
 
 /// The scores axis is at least this many bins long.
 const FEWEST: f64 = 12.0;
@@ -139,13 +249,13 @@ const BASE: Style = Style::dashed(INK, 0.9);
 
 /// One plot for each attention type, one above the other over the same scores. An edge of the bins is the base; of the heads
 /// in a bin, those that are significant stand at the bottom in another colour; each head is a stroke below.
-pub fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Chart {
+fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Chart {
     let (metric, base) = (sweep.metric(), sweep.base());
     let families: Vec<_> = attentions.iter().map(|&attention| sweep.family(attention)).collect();
     let bins = Bins::around(base, families.iter().flatten().map(|row| row.score));
     let bars: Vec<_> = families.iter().map(|family| bars(family, bins, context)).collect();
     let edges = bars.iter().flatten().flatten().flat_map(|bar| [bar[0], bar[1]]);
-    let label = format!("{} with one head masked", metric.axis_label());
+    let label = format!("{} with one head masked", metric.label_in_unit());
     let x = Axis::of_at_least(&label, extent(edges.chain([base])), FEWEST * bins.width);
     // One scale for all, so that bars can be compared between panels.
     let most = bars.iter().flatten().flatten().map(|bar| bar[3]).fold(1.0, f64::max);
@@ -177,15 +287,11 @@ pub fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) ->
     };
     let all = families.iter().flatten();
     let significant = all.clone().filter(|row| context.criterion.holds(**row)).count();
-    let stem = sweep.stem(HISTOGRAMS);
-    let is_alone = attentions == [Attention::SelfAttention]
-        && sweep.beside(&sweep.attentions()).is_some_and(Beside::is_inference);
-    let paper = context.paper.values(FIGURE_1B).filter(|_| is_alone).map(|values| {
-        let [base, lowest, highest] = values.map(|share| 100.0 * share);
-        format!("Figure 1b of the paper (MNLI): {base:.1} %, masked {lowest:.1} to {highest:.1} %")
+    let paper = figure1b(sweep, attentions, context.paper).map(|[base, lowest, highest]| {
+        format!("Figure 1b of the paper (MNLI): {base} %, masked {lowest} to {highest} %")
     });
-    let name = if stem == "figure1b" { "Figure 1b" } else { "Figure 1" };
-    Chart::of(&sweep.file, name, stem, label)
+    let name = if sweep.model() == Model::Classifier { "Figure 1b" } else { "Figure 1" };
+    Chart::new(name, sweep.file.label(HISTOGRAMS.of(sweep)), sweep.file.titled(label))
         .note(format!("{}, dashed, is an edge of the bins", sweep.base_line()))
         .note(format!("significant: {}", sweep.judge(context.criterion).description("heads")))
         .note("each stroke below the bars is a head")

@@ -3,9 +3,9 @@ use charts::table::{Cell, Row, Table};
 use findings::paper::Paper;
 use findings::speed::Speed;
 use records::SpeedRow;
-use words::{count, decimals, percent_more, signed, tenths};
+use words::{count, decimals, fixed, percent_more, signed, tenths};
 
-use super::{Context, OfFile as _};
+use super::Context;
 
 /// Name of its files, without extension.
 pub const STEM: &str = "table4";
@@ -27,13 +27,14 @@ fn table(
     let SpeedRow { removed, heads, .. } = rows[0];
     let percent = tenths(100.0 * removed as f64 / heads as f64);
     let without = format!("original and without {removed} of {} ({percent} %)", count(heads, "head"));
-    let table = Table::of(&speed.file, name, stem, format!("{title}, {without}"));
+    let table = Table::new(name, speed.file.label(stem), speed.file.titled(format!("{title}, {without}")));
     Table { label: format!("{}-{removed}", table.label), ..table }
 }
 
 /// Ours beside the paper's speedup where it has one for as many heads and the same batch size.
-fn speeds(speed: &Speed, rows: &[SpeedRow], paper: &Paper) -> Table {
-    let is_comparable = rows.iter().any(|row| paper.speedup(row).is_some());
+fn speeds(speed: &Speed, rows: &[SpeedRow], paper: Option<&Paper>) -> Table {
+    let speedup = |row: &SpeedRow| paper.and_then(|paper| paper.speedup(row));
+    let is_comparable = rows.iter().any(|row| speedup(row).is_some());
     let names = ["original", "pruned", "speedup (%)", "95 % interval", "predicted (%)", "paper (%)"];
     let names = &names[..if is_comparable { 6 } else { 5 }];
     let (unit, of_a_segment) = speed.unit();
@@ -45,16 +46,14 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], paper: &Paper) -> Table {
     let row = |row: &SpeedRow| {
         let rate = |mean: f64, deviation: f64| {
             let [mean, deviation] = [mean, deviation].map(|each| each * of_a_segment(row));
-            Cell::number(format!("{mean:.digits$} \u{b1} {deviation:.digits$}"), mean)
+            Cell::number(format!("{} \u{b1} {}", fixed(mean, digits), fixed(deviation, digits)), mean)
         };
-        let more = |ratio: f64| Cell::number(percent_more(ratio), 100.0 * (ratio - 1.0));
-        let [low, high] = [row.ratio_low, row.ratio_high].map(percent_more);
-        let paper = paper.speedup(row).map(|speedup| Cell::number(signed(speedup, 1), speedup));
+        let paper = speedup(row).map(|more| Cell::printed(more, |more| signed(more, 1)));
         let cells = [
             rate(row.original_per_second, row.original_deviation),
             rate(row.pruned_per_second, row.pruned_deviation),
             more(row.ratio).marked(row.ratio_low > 1.0 || row.ratio_high < 1.0),
-            format!("{low} to {high}").into(),
+            Cell::interval((row.ratio_low, row.ratio_high), percent_more),
             more(row.predicted_ratio),
             paper.into(),
         ];
@@ -86,7 +85,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], paper: &Paper) -> Table {
         .note(speed.file.departures())
         .note(speed.file.machine().map(|machine| format!("measured on {machine}")))
         .note(neighbours)
-        .remark(is_comparable.then(|| paper_remark(paper)))
+        .remark(paper.filter(|_| is_comparable).map(paper_remark))
 }
 
 /// Which heads were removed, as far as the signature says.
@@ -101,7 +100,7 @@ fn which_heads(speed: &Speed) -> String {
 fn paper_remark(paper: &Paper) -> String {
     let batches = paper.timed.chunk_by(|left, right| left.batch_size == right.batch_size);
     let speeds = batches.map(|models| {
-        let speeds: Vec<_> = models.iter().map(|model| format!("{:.1}", model.examples_per_second)).collect();
+        let speeds: Vec<_> = models.iter().map(|model| fixed(model.examples_per_second, 1)).collect();
         format!("{} in batches of {}", speeds.join(" and "), models[0].batch_size)
     });
     format!(
@@ -138,13 +137,18 @@ fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
 
 /// Both numbers and the change in percent; empty where there are none.
 fn before_after(original: Option<f64>, pruned: Option<f64>) -> [Cell; 3] {
-    let number = |value: Option<f64>| value.map(|value| Cell::number(three_digits(value), value)).into();
-    let change = original.zip(pruned).map(|(original, pruned)| percent_more(pruned / original));
+    let number = |value: Option<f64>| value.map(|value| Cell::printed(value, three_digits)).into();
+    let change = original.zip(pruned).map(|(original, pruned)| more(pruned / original));
     [number(original), number(pruned), change.into()]
 }
 
+/// What a ratio is more than 1, in percent.
+fn more(ratio: f64) -> Cell {
+    Cell::number(percent_more(ratio), 100.0 * (ratio - 1.0))
+}
+
 fn three_digits(value: f64) -> String {
-    format!("{value:.0$}", decimals(value))
+    fixed(value, decimals(value))
 }
 
 /// `9815 segments`, `5 to 10 repeats`.

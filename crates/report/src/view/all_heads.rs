@@ -10,18 +10,17 @@ use findings::gates::{self, Gates};
 use findings::importance::Importance;
 use findings::judge::Criterion;
 use findings::pruning::{Pruning, share};
-use findings::results::each_type;
+use findings::results::{distinct, extent};
 use findings::segments::SegmentChange;
 use findings::source::ResultFile;
 use findings::subject::Subject;
 use findings::sweep::Sweep;
-use plotting::view::OfFile as _;
 use plotting::view::heat_map::{self, Values};
 use records::rows::functions::SYNTACTIC;
 use records::{
     AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, Order, RelevanceRow, Scope, TestedRow,
 };
-use words::{p_value, range, signed, tenths};
+use words::{bare_p, fixed, signed, tenths, typeset};
 
 /// A column: its name, and the cell of each head that has one.
 type Column = (String, BTreeMap<Head, Cell>);
@@ -61,7 +60,7 @@ pub fn table(subject: &Subject, criterion: Criterion) -> Option<Table> {
     let file = file(subject)?;
     let judge = subject.sweep.as_ref().map(|sweep| sweep.judge(criterion.adjusted()));
     let title = "What is known of each head, named by attention type, layer and number";
-    let table = Table::of(file, "All heads", "all-heads", title)
+    let table = Table::new("All heads", file.label("all-heads"), file.titled(title))
         .columns(["Head", "Measured"], columns.iter().map(|(name, _)| name))
         .rows(heads(subject).iter().map(row))
         .mark(judge.map(|judge| judge.description("heads")))
@@ -81,14 +80,14 @@ fn tested(sweep: &Sweep, criterion: Criterion) -> [Column; 4] {
         let cells = sweep.rows.iter().filter_map(|row| Some((row.head_id(), cell(row)?)));
         (name.to_owned(), cells.collect())
     };
-    let p = |p: Option<f64>| p.map(|p| Cell::number(p_value(p).replace("p = ", "").replace("p <", "<"), p));
+    let p = |p: Option<f64>| p.map(|p| Cell::printed(p, bare_p));
     let change = |row: &AblationRow| {
         let is_marked = criterion.adjusted().holds(row);
-        Some(Cell::number(metric.change(row.score_delta), row.score_delta).marked(is_marked))
+        Some(Cell::printed(row.score_delta, |delta| metric.change(delta)).marked(is_marked))
     };
     let interval = |row: &AblationRow| {
         let ends = row.delta_interval()?;
-        Some(Cell::number(range(ends, |delta| metric.change(delta)), ends.0))
+        Some(Cell::interval(ends, |delta| metric.change(delta)))
     };
     [
         column(&format!("change of {}", metric.label()), &change),
@@ -100,7 +99,7 @@ fn tested(sweep: &Sweep, criterion: Criterion) -> [Column; 4] {
 
 fn elsewhere(sweep: &Sweep) -> Column {
     let metric = sweep.metric();
-    let cell = |row: &AblationRow| Cell::number(metric.change(row.score_delta), row.score_delta);
+    let cell = |row: &AblationRow| Cell::printed(row.score_delta, |delta| metric.change(delta));
     let name = format!("change of {} on {}", metric.label(), sweep.file.scored().unwrap_or_default());
     (name, sweep.rows.iter().map(|row| (row.head_id(), cell(row))).collect())
 }
@@ -115,8 +114,8 @@ fn scores(importance: &Importance) -> Vec<Column> {
 /// Numbers with their ranks, 1 for the greatest; equal numbers have the same one.
 fn ranked(values: &[f64]) -> Vec<Cell> {
     let rank = |value: f64| 1 + values.iter().filter(|other| **other > value).count();
-    let text = |value: f64| format!("{value:.3} ({})", rank(value)).replace('-', "\u{2212}");
-    values.iter().map(|&value| Cell::number(text(value), value)).collect()
+    let text = |value: f64| format!("{} ({})", typeset(value, 3), rank(value));
+    values.iter().map(|&value| Cell::printed(value, text)).collect()
 }
 
 fn relevance(relevance: &Relevance) -> Column {
@@ -131,7 +130,7 @@ fn masked_from(pruning: &Pruning) -> Option<Column> {
     let mut cells = BTreeMap::new();
     for step in steps {
         for head in Head::list(&step.masked_heads).unwrap_or_default() {
-            cells.entry(head).or_insert_with(|| Cell::number(tenths(share(step)), share(step)));
+            cells.entry(head).or_insert_with(|| Cell::printed(share(step), tenths));
         }
     }
     Some(("masked by importance from (%)".to_owned(), cells))
@@ -169,7 +168,7 @@ fn functions(rows: &[HeadFunctionRow]) -> Column {
     let text = |words: Vec<String>| {
         if words.is_empty() { "none that was looked for".to_owned() } else { words.join("; ") }
     };
-    let cells = words.into_iter().map(|(head, words)| (head, Cell::words(text(words))));
+    let cells = words.into_iter().map(|(head, words)| (head, Cell::from(text(words))));
     ("what it does".to_owned(), cells.collect())
 }
 
@@ -178,7 +177,7 @@ fn segments(segments: &BTreeMap<Head, Vec<SegmentChange>>) -> Column {
         let each = changes.iter().map(|change| format!("{}: {}", change.segment, change.words));
         each.collect::<Vec<_>>().join("; ")
     };
-    let cells = segments.iter().map(|(head, changes)| (*head, Cell::words(text(changes))));
+    let cells = segments.iter().map(|(head, changes)| (*head, Cell::from(text(changes))));
     ("segments that change most".to_owned(), cells.collect())
 }
 
@@ -227,26 +226,25 @@ pub fn maps(subject: &Subject, criterion: Criterion) -> (Vec<Measure>, Vec<HeadM
         painted.push(values);
     }
     for (score, values) in subject.importance.iter().flat_map(heat_map::scores_of) {
-        let end = format!("{:.3}", values.end);
-        let ends = [format!("\u{2212}{end}"), "0".to_owned(), end];
+        let ends = [typeset(-values.end, 3), "0".to_owned(), fixed(values.end, 3)];
         measures.push(Measure { name: score.label.to_owned(), ends });
         painted.push(values);
     }
     let map = |attention: Attention| {
         let of_type = heads.iter().filter(|head| head.attention == attention);
-        let extent = of_type.fold((0, 0), |most, head| (most.0.max(head.layer), most.1.max(head.head)));
+        let (deepest, most) = extent(of_type.copied());
         let cell = |layer: usize, number: usize| {
             let head = Head { attention, layer, head: number };
             heads.contains(&head).then(|| map_cell(head, &painted))
         };
-        let layer = |layer: usize| (1..=extent.1).map(|number| cell(layer, number)).collect();
+        let layer = |layer: usize| (1..=most).map(|number| cell(layer, number)).collect();
         HeadMap {
             attention: attention.to_string(),
             description: file(subject).map_or("", |file| file.description(attention)).to_owned(),
-            layers: (1..=extent.0).map(layer).collect(),
+            layers: (1..=deepest).map(layer).collect(),
         }
     };
-    let maps = each_type(heads.iter().map(|head| head.attention)).into_iter().map(map).collect();
+    let maps = distinct(heads.iter().map(|head| head.attention)).into_iter().map(map).collect();
     (measures, maps)
 }
 
@@ -275,7 +273,7 @@ mod tests {
     /// Of the results that `plotting` is tested with: importance masks 5, 9, 14 and 18 of 18 heads, gates keep 4, 3 and 1 of 6.
     #[test]
     fn a_head_goes_where_the_curve_and_the_gates_close_it() {
-        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plotting/tests/results");
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/results");
         let source = Source::subject(&results, "tiny-translation");
         let curve = source.one("iterative-prune").unwrap();
         let pruning = Pruning::read(curve, &mut LeftOut::default()).unwrap();

@@ -4,15 +4,17 @@ use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, GREY, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
+use charts::write::Sheet;
 use findings::origin;
 use findings::paper::Share;
 use findings::pruning::{Pruning, Tolerable};
 use findings::subject::Subject;
 use findings::sweep::Sweep;
+use findings::tasks::Pairing;
 use plotting::view::Context;
 use plotting::view::cross_domain::{COLUMNS, HOW_TO_READ, cells};
 use records::rules::MARGIN_PERCENT;
-use records::{AblationRow, Attention, CorrelationRow};
+use records::{AblationRow, Attention};
 use words::{tenths, typeset};
 
 /// A panel with a row for each name, as high as a line of text.
@@ -49,7 +51,7 @@ impl Compared<'_> {
     }
 
     fn row(self) -> Row {
-        let number = |value: f64| Cell::number(tenths(value), value);
+        let number = |value: f64| Cell::printed(value, tenths);
         let published = |share: &Share| {
             Cell::number(format!("{} ({})", tenths(share.percent), share.figure), share.percent)
         };
@@ -71,8 +73,8 @@ fn of_shares() -> String {
 }
 
 /// The shares of all subjects with intervals, and the paper's.
-pub fn shares(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
-    let found = shares_of(all, &context.paper.shares, context);
+pub fn shares(all: &[Subject], context: Context<'_>) -> Option<Sheet> {
+    let found = shares_of(all, context.shares(), context);
     if found.iter().all(|share| share.ours.is_none()) {
         return None;
     }
@@ -101,11 +103,11 @@ pub fn shares(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
         ])
         .panels(1, rows(Axis::percent("share of heads (%)"), subjects.collect(), layers))
         .wide();
-    Some((table, chart))
+    Some(Sheet::new("comparison-shares", chart, [table]))
 }
 
 /// How much single heads do: for each family of tests the range of changes, as shares of the score.
-pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> {
+pub fn effects(all: &[Subject], context: Context<'_>) -> Option<Sheet> {
     let sweeps = all.iter().filter_map(|subject| subject.sweep.as_ref());
     let families = sweeps.flat_map(|sweep| sweep.attentions().into_iter().map(move |one| (sweep, one)));
     let families: Vec<(&Sweep, Attention)> = families.collect();
@@ -118,7 +120,7 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
         losses.sort_by(f64::total_cmp);
         let at = |share: f64| {
             let value = losses[(share * (losses.len() - 1) as f64).round() as usize];
-            Cell::number(typeset(value, 2), value)
+            Cell::printed(value, |value| typeset(value, 2))
         };
         let significant = criterion.tally(sweep.family(attention)).significant;
         let cells = [losses.len().into(), at(0.0), at(0.5), at(1.0), significant.into()];
@@ -155,7 +157,7 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<(Table, Chart)> 
         .entries([Entry::mark("not significant", marks[0]), Entry::mark("significant, adjusted", marks[1])])
         .panels(1, rows(x, names, layers))
         .wide();
-    Some((table, chart))
+    Some(Sheet::new("comparison-effects", chart, [table]))
 }
 
 /// What is lost without a head, in percent of the score.
@@ -164,26 +166,15 @@ fn loss(sweep: &Sweep, row: &AblationRow) -> f64 {
     -100.0 * gain / sweep.base().abs().max(f64::MIN_POSITIVE)
 }
 
-/// How the heads of one pretrained model agree between two tasks.
-pub struct Pairing {
-    /// The pretrained model.
-    pub pretrained: String,
-    pub subjects: [String; 2],
-    /// Of the scores with one head masked.
-    pub row: CorrelationRow,
-    /// Pearson's r and Spearman's rho of the importance, where both have it.
-    pub importance: Option<[f64; 2]>,
-}
-
 /// One row for each two tasks of one pretrained model.
-pub fn tasks(pairings: &[Pairing]) -> Option<Table> {
+pub fn tasks(pairings: &[Pairing]) -> Option<Sheet> {
     let row = |pairing: &Pairing| {
         let [first, second] = pairing.subjects.each_ref().map(|subject| origin::name(subject));
         let label = format!("{}: {first} and {second}", pairing.pretrained);
-        let scope = pairing.row.attention.to_string();
+        let scope = Cell::from(pairing.row.attention.name());
         let importance =
-            pairing.importance.map(|both| both.map(|value| Cell::number(typeset(value, 2), value)));
-        let tested = std::iter::once(scope).chain(cells(&pairing.row)).map(Cell::from);
+            pairing.importance.map(|both| both.map(|value| Cell::printed(value, |value| typeset(value, 2))));
+        let tested = std::iter::once(scope).chain(cells(&pairing.row));
         Row::new(label, tested.chain(importance.unwrap_or_default()))
     };
     let columns = ["attention"].into_iter().chain(COLUMNS).chain(["r of importance", "rho of importance"]);
@@ -194,5 +185,5 @@ pub fn tasks(pairings: &[Pairing]) -> Option<Table> {
         .rows(pairings.iter().map(row))
         .note("interval of r: jackknife over the segments of both tasks")
         .note(HOW_TO_READ);
-    (!pairings.is_empty()).then_some(table)
+    (!pairings.is_empty()).then(|| Sheet::new("comparison-tasks", None, [table]))
 }

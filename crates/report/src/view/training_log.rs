@@ -3,23 +3,29 @@ use charts::chart::{Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks}
 use charts::palette::{BLUE, VERMILLION};
 use charts::scale::{Step, extent};
 use charts::table::{Cell, Row, Table};
+use charts::write::Sheet;
 use findings::results::Results;
 use records::TrainingRow;
-use words::short;
+use words::{fixed, short};
+
+/// The losses of each validation and, of several, their curves.
+pub fn sheet(log: &Results<TrainingRow>) -> Sheet {
+    Sheet::new("training", (log.rows.len() > 1).then(|| figure(log)), [table(log)])
+}
 
 /// One row for each validation.
-pub fn table(log: &Results<TrainingRow>) -> Table {
+fn table(log: &Results<TrainingRow>) -> Table {
     let best = log.rows.iter().rposition(|row| row.best);
     let row = |(place, row): (usize, &TrainingRow)| {
-        let loss = |loss: f64| Cell::number(format!("{loss:.3}"), loss);
-        let rate = Cell::number(format!("{:.1e}", row.learning_rate), row.learning_rate);
-        let score = row.dev_score.map(|score| Cell::number(format!("{score:.2}"), score));
+        let loss = |loss: f64| Cell::printed(loss, |loss| fixed(loss, 3));
+        let rate = Cell::printed(row.learning_rate, |rate| format!("{rate:.1e}"));
+        let score = row.dev_score.map(|score| Cell::printed(score, |score| fixed(score, 2)));
         let cells = [row.step.into(), loss(row.train_loss), loss(row.dev_loss), score.into(), rate];
         Row::new(row.epoch.to_string(), cells.map(|cell: Cell| cell.marked(Some(place) == best)))
     };
     let subject = log.file.shown_subject();
     let title = format!("Losses while {subject} was trained, in nats, and the score on the development set");
-    Table::new("Training", format!("training-{}", log.file.subject), title)
+    Table::new("Training", log.file.label("training"), title)
         .columns(["Epoch", "Log"], ["updates", "training loss", "dev loss", "dev score", "learning rate"])
         .rows(log.rows.iter().enumerate().map(row))
         .mark("best by the score or, without one, by the loss on the development set".to_owned())
@@ -28,7 +34,7 @@ pub fn table(log: &Results<TrainingRow>) -> Table {
 }
 
 /// Both losses over the epochs.
-pub fn figure(log: &Results<TrainingRow>) -> Chart {
+fn figure(log: &Results<TrainingRow>) -> Chart {
     let points = |loss: fn(&TrainingRow) -> f64| -> Vec<(f64, f64)> {
         log.rows.iter().map(|row| (row.epoch as f64, loss(row))).collect()
     };
@@ -45,9 +51,8 @@ pub fn figure(log: &Results<TrainingRow>) -> Chart {
     let epochs = Axis { ticks, ..Axis::of_at_least("epoch", x, 1.0) };
     let y = extent(log.rows.iter().flat_map(|row| [row.train_loss, row.dev_loss]).chain([0.0]));
     let axes = [epochs, Axis::around("loss (nats)", y.0, y.1)];
-    let (subject, title) =
-        (&log.file.subject, format!("Losses while {} was trained", log.file.shown_subject()));
-    Chart::new("Training", format!("training-losses-{subject}"), title)
+    let title = format!("Losses while {} was trained", log.file.shown_subject());
+    Chart::new("Training", log.file.label("training-losses"), title)
         .note(measured(log))
         .note(log.file.remark())
         .entries(lines.map(|(name, mark, _)| Entry::mark(name, mark)))

@@ -6,13 +6,14 @@ use findings::dynamics::Dynamics;
 use findings::judge::{Adjustment, Criterion, Which};
 use findings::origin::Beside;
 use findings::pair::Pair;
-use findings::paper::{BREAKDOWN, FIGURE_2A, FIGURE_2B, FIGURE_5, HEADS, Paper, SIGNIFICANT};
+use findings::paper::{Paper, Summary};
 use findings::pruning::Pruning;
 use findings::results::interval;
 use findings::speed::Speed;
 use findings::subject::Subject;
 use findings::sweep::Sweep;
 use plotting::view::Context;
+use plotting::view::best_heads::published;
 use records::{Attention, Order, Scope, SpeedRow};
 use words::{count, percent_more, range, signed, tenths, typeset};
 
@@ -25,7 +26,7 @@ const NO_INTERVAL: &str = "cannot be said: ours has no interval";
 
 /// One row for each number of the paper that the results of a subject stand beside; none where there is no such number.
 pub fn table(subject: &Subject, speed: Option<&Speed>, context: Context<'_>) -> Option<Table> {
-    let Context { criterion, paper } = context;
+    let (criterion, paper) = (context.criterion, context.paper?);
     let mut rows = Vec::new();
     rows.extend(subject.sweep.iter().filter_map(|sweep| single_heads(sweep, criterion, paper)));
     rows.extend(subject.best.iter().flat_map(|best| layers(best, context)));
@@ -66,7 +67,7 @@ fn single_heads(sweep: &Sweep, criterion: Criterion, paper: &Paper) -> Option<Ro
     let family = sweep.family(Attention::EncEnc);
     sweep.beside(&sweep.attentions()).filter(|beside| beside.translates() && !family.is_empty())?;
     let tally = Criterion { adjustment: Adjustment::None, ..criterion }.tally(family.iter().copied());
-    let [heads, significant] = paper.values([HEADS, SIGNIFICANT])?;
+    let Summary { heads, significant, .. } = paper.summary;
     let is_same = (2 * tally.significant < tally.tested) == (2.0 * significant < heads);
     let whole = count(family.len(), "head");
     let cells = [
@@ -88,7 +89,7 @@ fn layers(best: &BestHeads, context: Context<'_>) -> Vec<Row> {
         let [most, many] = [theirs, ours].map(|layers| 2 * layers.enough > layers.tested);
         let half = if most { "more than half" } else { "at most half" };
         let cells = [
-            format!("{theirs} of {attention} ({})", best.paper_table()[0]),
+            format!("{theirs} of {attention} ({})", published(best).name),
             ours.to_string(),
             String::new(),
             said(most == many, &format!("{half} of the layers in the paper")),
@@ -101,13 +102,15 @@ fn layers(best: &BestHeads, context: Context<'_>) -> Vec<Row> {
 
 /// Section 3.4: heads matter alike across domains.
 fn domains(pair: &Pair, paper: &Paper) -> Option<Row> {
-    let named = pair.beside()?.of_both(FIGURE_2A, FIGURE_2B)?;
-    let (row, theirs) = (&pair.rows[0], paper.value(named)?);
+    let Summary { r_of_translator, r_of_bert, .. } = paper.summary;
+    let (figure, theirs) =
+        pair.beside()?.of_both(("Figure 2a", r_of_translator), ("Figure 2b", r_of_bert))?;
+    let row = &pair.rows[0];
     let (r, ends) = (row.pearson?, row.pearson_low.zip(row.pearson_high));
     let number = |r| typeset(r, 2);
     let shown = ["r is shown to be above 0", "r is shown to be below 0"];
     let cells = [
-        format!("r = {} ({})", number(theirs), named.0),
+        format!("r = {} ({})", number(theirs), figure),
         format!("r = {}", number(r)),
         ends.map(|ends| range(ends, number)).unwrap_or_default(),
         ends.map_or(NO_INTERVAL.to_owned(), |ends| side_of_0(ends, shown)),
@@ -154,7 +157,7 @@ fn types(pruning: &Pruning, paper: &Paper) -> Option<Row> {
     } else {
         "cannot be said: the intervals overlap".to_owned()
     };
-    let breakdown = tenths(paper.value(BREAKDOWN)?);
+    let breakdown = tenths(paper.summary.breakdown_percent);
     let (first, second, third) = (between.0, decoder.0, own.0);
     let cells = [
         format!("breaks down once {breakdown} % of its heads are masked (Figure 4)"),
@@ -171,7 +174,7 @@ fn training(dynamics: &Dynamics, paper: &Paper) -> Option<Row> {
     let comparable = dynamics.comparable().ok()?;
     let (first, last) = (comparable.first()?, comparable.last()?);
     let ((before, _), (after, _)) = (first.removable(90.0)?, last.removable(90.0)?);
-    let share = tenths(paper.value(FIGURE_5)?);
+    let share = tenths(paper.summary.prunable_percent);
     let [at_first, at_last] = [(before, first), (after, last)]
         .map(|(share, at)| format!("{} % after {}", tenths(share), dynamics.name(at)));
     let cells = [

@@ -3,14 +3,12 @@ use charts::table::{Cell, Row};
 use findings::best_heads::{BestHeads, Layers};
 use findings::dynamics::{Checkpoint, Dynamics};
 use findings::judge::{Criterion, Tally, Which};
-use findings::paper::{
-    BASE_BLEU, BETTER, BLEU_LEFT, BREAKDOWN, FIGURE_2A, FIGURE_2B, FIGURE_5, HEADS, Paper, SIGNIFICANT,
-};
+use findings::paper::Paper;
 use findings::pruning::{Pruning, Series};
 use findings::subject::Subject;
-use findings::sweep::Sweep;
+use findings::sweep::{Model, Sweep};
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
-use words::{count, signed, tenths};
+use words::{count, fixed, signed, tenths};
 
 use super::Claim;
 use crate::view::Context;
@@ -20,14 +18,12 @@ use crate::view::pruning_table::{score_at, share};
 /// Section 3.2: most single heads can go.
 pub fn single_heads(all: &[Subject], context: Context<'_>) -> Claim {
     let sweeps = || all.iter().filter_map(|subject| subject.sweep.as_ref());
-    let paper = context.paper.values([BASE_BLEU, HEADS, SIGNIFICANT, BETTER]);
-    let paper = paper.map(|[base, heads, significant, better]| {
-        let (base, [heads, significant, better]) =
-            (format!("BLEU {base:.2}"), [heads, significant, better].map(|number| number.to_string()));
-        Row::new(
-            "M19: WMT, newstest2013 (Table 1)",
-            ["enc-enc", &base, &heads, "", "", &significant, &better, ""],
-        )
+    let paper = context.paper.map(|Paper { summary: own, .. }| {
+        let base = format!("BLEU {}", fixed(own.base_bleu, 2));
+        let [heads, significant, better] =
+            [own.heads, own.significant, own.better].map(|number| Cell::printed(number, |n| n.to_string()));
+        let first = ["enc-enc".into(), base.into(), heads, Cell::default(), Cell::default()];
+        Row::new("M19: WMT, newstest2013 (Table 1)", first.into_iter().chain([significant, better]))
     });
     Claim {
         published: Vec::from_iter(paper),
@@ -62,18 +58,19 @@ fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Row> {
 /// Section 3.3: one head of a layer is often enough.
 pub fn best_heads(all: &[Subject], context: Context<'_>) -> Claim {
     let published = [
-        ("table2", "M19: WMT, newstest2013 (Table 2)", "the same"),
-        ("table3", "M19: BERT, MNLI matched (Table 3)", "the same"),
-        ("table5", "M19: WMT, newstest2014 (Table 5)", "newstest2013"),
-        ("table6", "M19: BERT, MNLI matched (Table 6)", "5,000 training examples"),
+        (Model::Translator, false, "M19: WMT, newstest2013 (Table 2)", "the same"),
+        (Model::Classifier, false, "M19: BERT, MNLI matched (Table 3)", "the same"),
+        (Model::Translator, true, "M19: WMT, newstest2014 (Table 5)", "newstest2013"),
+        (Model::Classifier, true, "M19: BERT, MNLI matched (Table 6)", "5,000 training examples"),
     ];
-    let theirs = |(table, model, chosen): (&str, &'static str, &'static str)| {
-        let cells = context.paper.masked(table);
+    let theirs = |(of, is_other_split, model, chosen): (Model, bool, &'static str, &'static str)| {
+        let cells = context.paper.map_or(&[][..], |paper| paper.best_heads(of, is_other_split));
         let of = move |attention: Attention| {
             let deltas = cells.iter().filter(|cell| cell.attention == attention).map(|cell| cell.delta);
-            let lowest = signed(deltas.min_by(f64::total_cmp)?, 2);
-            let layers = Layers::published(cells, attention)?.to_string();
-            Some(Row::new(model, [attention.name(), chosen, "", &layers, &lowest]))
+            let lowest = Cell::printed(deltas.min_by(f64::total_cmp)?, |delta| signed(delta, 2));
+            let layers = of_layers(Layers::published(cells, attention)?);
+            let cells = [attention.name().into(), chosen.into(), Cell::default(), layers, lowest];
+            Some(Row::new(model, cells))
         };
         Attention::ALL.into_iter().filter_map(of)
     };
@@ -85,15 +82,18 @@ pub fn best_heads(all: &[Subject], context: Context<'_>) -> Claim {
     }
 }
 
+fn of_layers(layers: Layers) -> Cell {
+    Cell::number(layers.to_string(), layers.enough as f64)
+}
+
 fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
     let (sweep, judge) = (&best.sweep, best.sweep.judge(criterion));
     let of = |attention: Attention| {
         let of_type = best.of(attention);
         let gain = |row: &AblationRow| row.difference(None).gain;
         let worst = of_type.values().min_by(|one, other| gain(one).total_cmp(&gain(other)));
-        let worst = worst.map(|row| sweep.metric().change(row.score_delta));
-        let [safe, no_loss] =
-            Which::BOTH.map(|which| Layers::ours(&of_type, judge, which).map(|layers| layers.to_string()));
+        let worst = worst.map(|row| Cell::printed(row.score_delta, |delta| sweep.metric().change(delta)));
+        let [safe, no_loss] = Which::BOTH.map(|which| Layers::ours(&of_type, judge, which).map(of_layers));
         let chosen = best.selected_on.as_deref().unwrap_or("the same");
         Row::new(
             sweep.file.title(),
@@ -105,30 +105,29 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
 
 /// Section 3.4: important heads are important in another domain too.
 pub fn across_domains(all: &[Subject], context: Context<'_>) -> Claim {
-    let published = [
-        ("M19: WMT, newstest2013 and MTNT (Figure 2a)", "all reported", FIGURE_2A),
-        ("M19: BERT, MNLI matched and mismatched (Figure 2b)", "self", FIGURE_2B),
-    ];
-    let theirs = |(model, attention, name): (&str, &str, _)| {
-        Some(Row::new(model, [attention, "", &format!("{:.2}", context.paper.value(name)?)]))
-    };
+    let theirs = context.paper.map(|Paper { summary, .. }| {
+        let row = |model, attention: &str, r| {
+            Row::new(model, [attention.into(), Cell::default(), Cell::printed(r, |r| fixed(r, 2))])
+        };
+        [
+            row("M19: WMT, newstest2013 and MTNT (Figure 2a)", "all reported", summary.r_of_translator),
+            row("M19: BERT, MNLI matched and mismatched (Figure 2b)", "self", summary.r_of_bert),
+        ]
+    });
     let ours = all.iter().flat_map(|subject| &subject.pairs).flat_map(|pair| {
         pair.rows
             .iter()
-            .map(|row| Row::new(pair.title(), std::iter::once(row.attention.to_string()).chain(cells(row))))
+            .map(|row| Row::new(pair.title(), [row.attention.name().into()].into_iter().chain(cells(row))))
     });
-    Claim {
-        published: published.into_iter().filter_map(theirs).collect(),
-        measured: ours.collect(),
-        ..Claim::default()
-    }
+    Claim { published: theirs.into_iter().flatten().collect(), measured: ours.collect(), ..Claim::default() }
 }
 
 /// Section 4.2: many heads can go at once.
 pub fn removable(all: &[Subject], context: Context<'_>) -> Claim {
-    let theirs = context.paper.shares.iter().map(|share| {
-        let (model, percent) = (format!("M19: {} ({})", share.task, share.figure), tenths(share.percent));
-        Row::new(model, ["importance", "", "", "", "", &format!("{percent} %")])
+    let theirs = context.shares().iter().map(|share| {
+        let before = ["importance", "", "", "", ""].map(Cell::from);
+        let percent = Cell::number(format!("{} %", tenths(share.percent)), share.percent);
+        Row::new(format!("M19: {} ({})", share.task, share.figure), before.into_iter().chain([percent]))
     });
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref());
     Claim {
@@ -148,8 +147,8 @@ fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<Row> {
             pruning.results.described_base().into(),
             series.runs.first()?.first()?.heads.into(),
         ];
-        let shares = share_and_change(pruning, series, criterion).map(Cell::from);
-        let half = [score_at(pruning, series, 50.0).into(), complement.into(), floor(pruning, Scope::All)];
+        let shares = share_and_change(pruning, series, criterion);
+        let half = [score_at(pruning, series, 50.0), complement.into(), floor(pruning, Scope::All)];
         Some(Row::new(pruning.results.file.title(), cells.into_iter().chain(shares).chain(half)))
     };
     [Order::Importance, Order::Oracle, Order::Random].into_iter().filter_map(of).collect()
@@ -157,17 +156,19 @@ fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<Row> {
 
 /// The score with all heads masked; empty where it was not measured.
 fn floor(pruning: &Pruning, scope: Scope) -> Cell {
-    pruning.floors.get(&scope).map(|row| pruning.results.metric().amount(row.score)).into()
+    let amount = |score| pruning.results.metric().amount(score);
+    pruning.floors.get(&scope).map(|row| Cell::printed(row.score, amount)).into()
 }
 
 /// The share by each rule and the change there; empty if it has no share.
-fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) -> [Option<String>; 4] {
-    let judge = pruning.results.judge(criterion);
+fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) -> [Cell; 4] {
+    let (judge, metric) = (pruning.results.judge(criterion), pruning.results.metric());
     let [safe, no_loss] = Which::BOTH.map(|which| {
-        let removable = series.removable(judge, which);
-        let change = removable.as_ref().and_then(|removable| removable.change);
-        let change = change.map(|change| change.in_words(&pruning.results.metric()));
-        (removable.map(|removable| format!("{} %", share(&removable))), change)
+        let found = series.removable(judge, which);
+        let change = found.as_ref().and_then(|found| found.change);
+        let share = found.map(|found| Cell::number(format!("{} %", share(&found)), found.percent));
+        let change = change.map(|change| Cell::number(change.in_words(&metric), change.delta));
+        (share.into(), change.into())
     });
     [safe.0, safe.1, no_loss.0, no_loss.1]
 }
@@ -175,21 +176,21 @@ fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) ->
 /// Section 5: attention from decoder to encoder needs its heads most.
 pub fn by_type(all: &[Subject], context: Context<'_>) -> Claim {
     let model = "M19: WMT, newstest2013 (Figure 4)";
-    let paper = context.paper.values([BREAKDOWN, BLEU_LEFT]).map(|found| found.map(tenths));
-    let theirs = paper.map(|[breaks, left]| {
-        [
-            Row::new(model, ["enc-enc", "", "", "", "", &left]),
-            Row::new(model, ["enc-dec", "", "", &format!("breaks down after {breaks} %")]),
-            Row::new(model, ["dec-dec", "", "", "", "", &left]),
-        ]
+    let theirs = context.paper.map(|Paper { summary, .. }| {
+        let breaks = format!("breaks down after {} %", tenths(summary.breakdown_percent));
+        let left = |attention| {
+            let before = [attention, "", "", "", ""].map(Cell::from);
+            Row::new(model, before.into_iter().chain([Cell::printed(summary.bleu_left, tenths)]))
+        };
+        [left("enc-enc"), Row::new(model, ["enc-dec", "", "", &breaks]), left("dec-dec")]
     });
     let of = |pruning: &Pruning, attention: Attention, series: &Series| {
         let [safe, _, no_loss, _] = share_and_change(pruning, series, context.criterion);
-        let [half, most] = [50.0, 80.0].map(|share| score_at(pruning, series, share).into());
+        let [half, most] = [50.0, 80.0].map(|share| score_at(pruning, series, share));
         let base = pruning.results.described_base();
         let floor = floor(pruning, Scope::One(attention));
-        let cells = [attention.name().into(), base.into(), safe.into(), no_loss.into(), half, most, floor];
-        Row::new::<Cell>(pruning.results.file.title(), cells)
+        let cells = [attention.name().into(), base.into(), safe, no_loss, half, most, floor];
+        Row::new(pruning.results.file.title(), cells)
     };
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref()).flat_map(|pruning| {
         let types = pruning.types().unwrap_or_default().into_iter();
@@ -208,17 +209,18 @@ pub fn during_training(all: &[Subject], context: Context<'_>) -> Claim {
     let trainings = || all.iter().filter_map(|subject| subject.dynamics.as_ref());
     let left_out = |dynamics: &Dynamics| Some(format!("{}, {}", dynamics.file.title(), dynamics.left_out()?));
     Claim {
-        published: Vec::from_iter(published_training(context.paper)),
+        published: Vec::from_iter(context.paper.and_then(published_training)),
         measured: trainings().filter_map(measured_training).collect(),
         remarks: trainings().filter_map(left_out).collect(),
     }
 }
 
 fn published_training(paper: &Paper) -> Option<Row> {
-    let (last, share) = (paper.epochs.last()?, tenths(paper.value(FIGURE_5)?));
+    let (last, percent) = (paper.epochs.last()?, paper.summary.prunable_percent);
     let epoch = format!("epoch {} (the same from 10 on)", last.epoch);
-    let base = format!("BLEU {:.1}", last.unpruned_bleu);
-    Some(Row::new("M19: IWSLT (Figure 5)", [&epoch, &base, "", &format!("{share} %")]))
+    let base = format!("BLEU {}", fixed(last.unpruned_bleu, 1));
+    let share = Cell::number(format!("{} %", tenths(percent)), percent);
+    Some(Row::new("M19: IWSLT (Figure 5)", [epoch.into(), base.into(), Cell::default(), share]))
 }
 
 /// Nothing for a training without a score so far.
@@ -228,14 +230,14 @@ fn measured_training(dynamics: &Dynamics) -> Option<Row> {
     let base = dynamics.metric.described(last.base());
     let heads = last.steps.first()?.heads;
     let share_of = |checkpoint: &Checkpoint, least: f64| {
-        let share = |(percent, is_open)| format!("{} %", words::share(percent, is_open));
-        checkpoint.removable(least).map(share).unwrap_or_default()
+        let share =
+            |(percent, is_open)| Cell::number(format!("{} %", words::share(percent, is_open)), percent);
+        Cell::from(checkpoint.removable(least).map(share))
     };
     let [most, more] = [85.0, 90.0].map(|least| share_of(last, least));
-    let before = format!("{}: {}", dynamics.name(first), share_of(first, 85.0));
+    let before = format!("{}: {}", dynamics.name(first), share_of(first, 85.0).text);
     let before = (comparable.len() > 1).then_some(before);
-    let cells =
-        [dynamics.name(last).into(), Cell::from(base), heads.into(), most.into(), more.into(), before.into()];
+    let cells = [dynamics.name(last).into(), Cell::from(base), heads.into(), most, more, before.into()];
     Some(Row::new(dynamics.file.title(), cells))
 }
 
@@ -257,17 +259,21 @@ pub fn language(all: &[Subject], context: Context<'_>) -> Claim {
 fn answer(subject: &Subject, criterion: Criterion) -> Option<Row> {
     let (sweep, pruning) = (subject.sweep.as_ref(), subject.pruning.as_ref());
     let tally = sweep.map(|sweep| criterion.adjusted().tally(&sweep.rows)).filter(|tally| tally.tested > 0);
-    let alone = tally.map(|tally| format!("{} of {}", tally.significant, count(tally.tested, "head")));
-    let words = subject.nats_a_word.map(|nats| format!("{nats:.3}"));
-    let of_sweep = sweep.map(|sweep| (sweep.file.title(), sweep.described_base()));
-    let of_curves = pruning.map(|pruning| (pruning.results.file.title(), pruning.results.described_base()));
-    let (title, base) = of_curves.or(of_sweep)?;
+    let alone = tally.map(|tally| {
+        let text = format!("{} of {}", tally.significant, count(tally.tested, "head"));
+        Cell::number(text, tally.significant as f64)
+    });
+    let words = subject.nats_a_word.map(|nats| Cell::printed(nats, |nats| fixed(nats, 3)));
+    let of_sweep = sweep.map(|sweep| (sweep.file.title(), sweep.metric(), sweep.base()));
+    let of_curves =
+        pruning.map(|Pruning { results, .. }| (results.file.title(), results.metric(), results.base()));
+    let (title, metric, base) = of_curves.or(of_sweep)?;
+    let base = Cell::printed(base, |base| metric.described(base));
     let shares = pruning.and_then(|pruning| {
         let series = pruning.find(Scope::All, Order::Importance)?;
         Some(share_and_change(pruning, series, criterion))
     });
     let floor = pruning.map_or(Cell::default(), |pruning| floor(pruning, Scope::All));
-    let cells = [Cell::from(base), words.into(), alone.into()].into_iter();
-    let cells = cells.chain(shares.unwrap_or_default().map(Cell::from));
+    let cells = [base, words.into(), alone.into()].into_iter().chain(shares.unwrap_or_default());
     Some(Row::new(title, cells.chain([floor])))
 }

@@ -12,7 +12,7 @@ use findings::subject::Subject;
 use minijinja::{Value, context};
 use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS};
 use records::rules::MARGIN_PERCENT;
-use words::{one_line, short};
+use words::short;
 
 use crate::view::Context;
 use crate::view::cross_domain::HOW_TO_READ;
@@ -21,7 +21,7 @@ use crate::view::pruning_table::{COMPLEMENT, ORACLE};
 /// The whole page; nothing where nothing was measured of any claim.
 pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>> {
     let of = |claim: fn(&[Subject], Context<'_>) -> Claim| claim(all, context).shown();
-    let remark = |file: &ResultFile| Some(one_line(&format!("{}: {}", file.subject, file.remark()?)));
+    let remark = |file: &ResultFile| Some(format!("{}: {}", file.subject, file.remark()?));
     let unchecked: Vec<_> = all.iter().flat_map(Subject::files).filter_map(remark).collect();
     let alpha = short(context.criterion.alpha);
     let adjustment = match context.criterion.adjustment {
@@ -73,8 +73,7 @@ impl Claim {
     /// For the template; nothing where nothing was measured.
     fn shown(self) -> Option<Value> {
         let width = self.measured.iter().map(|row| row.cells.len()).max()?;
-        let rows = self.published.into_iter().chain(self.measured).map(|row| row.cut(width).visible());
-        let remarks: Vec<String> = self.remarks.iter().map(|remark| one_line(remark)).collect();
-        Some(context! { remarks, ..of_rows(&rows.collect::<Vec<_>>(), width) })
+        let rows = self.published.into_iter().chain(self.measured).map(|row| row.cut(width));
+        Some(context! { remarks => self.remarks, ..of_rows(&rows.collect::<Vec<_>>(), width) })
     }
 }

@@ -25,13 +25,14 @@ pub fn minutes(all: &[Subject], _: Context<'_>) -> Claim {
 
 fn row(subject: &Subject) -> Option<Row> {
     let seconds = &subject.time.seconds;
-    let minutes = |seconds: f64| Cell::number(tenths(seconds / 60.0), seconds / 60.0);
+    let minutes = |seconds: f64| Cell::printed(seconds / 60.0, tenths);
     let own = COLUMNS.map(|experiment| Cell::from(seconds.get(experiment).map(|&seconds| minutes(seconds))));
     let others = seconds.iter().filter(|(experiment, _)| !COLUMNS.contains(&experiment.as_str()));
     // `sum` of nothing is -0
     let others = minutes(others.fold(0.0, |sum, (_, seconds)| sum + seconds));
+    let least = subject.time.threads.first().map_or(f64::NAN, |&threads| threads as f64);
     let threads: Vec<String> = subject.time.threads.iter().map(usize::to_string).collect();
     let all = minutes(seconds.values().sum());
-    let cells = [Cell::from(threads.join(" or "))].into_iter().chain(own).chain([others, all]);
+    let cells = [Cell::number(threads.join(" or "), least)].into_iter().chain(own).chain([others, all]);
     (!seconds.is_empty()).then(|| Row::new(origin::name(&subject.name), cells))
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use charts::table::{Cell, Row};
 use findings::functions::{Functions, KINDS};
 use findings::gates::{Gates, kept};
-use findings::same::{difference, weights_entry};
+use findings::paper::Paper;
+use findings::same_model::may_have_same_weights;
 use findings::subject::Subject;
 use records::rows::functions::leaders;
 use records::{Attention, GateRow, Head, HeadFunctionRow, Method, Scope};
@@ -15,22 +16,22 @@ use crate::view::{Context, scored};
 
 /// Section 6.2: few encoder heads are enough.
 pub fn few_heads(all: &[Subject], context: Context<'_>) -> Claim {
-    let published = context.paper.encoder_heads.iter().map(|own| {
-        let lost = format!("\u{2212}{} BLEU", short(own.lost_bleu));
-        let (heads, kept) = (own.heads.to_string(), own.kept.to_string());
-        Row::new(format!("V19: {} ({})", own.data, own.source), ["enc-enc", "", &heads, &kept, "", &lost])
+    let plain = |number: f64| Cell::printed(number, |number| number.to_string());
+    let empty = Cell::default;
+    let published = context.paper.into_iter().flat_map(|paper| &paper.encoder_heads).map(|own| {
+        let lost = Cell::number(format!("\u{2212}{} BLEU", short(own.lost_bleu)), -own.lost_bleu);
+        let cells = [Cell::from("enc-enc"), empty(), plain(own.heads), plain(own.kept), empty(), lost];
+        Row::new(format!("V19: {} ({})", own.data, own.source), cells)
     });
-    let sparse = context.paper.sparse().into_iter().map(|own| {
-        let [base, by_gates, scratch] =
-            [own.base, own.by_gates, own.from_scratch].map(|bleu| bleu.to_string());
-        let (heads, kept) = (own.heads.to_string(), own.kept.to_string());
-        let cells = [Scope::All.name(), &base, &heads, &kept, "", &by_gates, "", "", "", &scratch];
-        Row::new(format!("V19: {} (Table 2)", own.data), cells)
+    let sparse = context.paper.map(Paper::sparse).unwrap_or_default().into_iter().map(|own| {
+        let [base, by_gates, scratch] = [own.base, own.by_gates, own.from_scratch].map(plain);
+        let sizes = [Cell::from(Scope::All.name()), base, own.heads.into(), own.kept.into()];
+        let scores = [empty(), by_gates, empty(), empty(), empty(), scratch];
+        Row::new(format!("V19: {} (Table 2)", own.data), sizes.into_iter().chain(scores))
     });
     let measured = all.iter().flat_map(|subject| {
-        let is_of = |functions: &&Functions, gates: &Gates| {
-            difference(&functions.file, &gates.file, &[weights_entry]).is_none()
-        };
+        let is_of =
+            |functions: &&Functions, gates: &Gates| may_have_same_weights(&functions.file, &gates.file);
         subject.gates.iter().flat_map(move |gates| {
             let functions = subject.functions.as_ref().filter(|functions| is_of(functions, gates));
             sparser(gates, functions, context)
@@ -48,7 +49,7 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -
             .into_iter()
             .chain(controls)
             .chain([gates.of(scope, Method::Ungated).first().copied()]);
-        let scores = models.map(|row| Cell::from(row.map(|row| scored(row, context).text)));
+        let scores = models.map(|row| Cell::from(row.map(|row| scored(row, context).marked(false))));
         let busy = functions.and_then(|functions| busy(leader, functions));
         let base = gates.described_base();
         let cells =
@@ -60,18 +61,19 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -
 }
 
 /// `2 of 5`: heads that stay and do something, of those with gates that do. Nothing where no head with gates was looked at.
-fn busy(row: &GateRow, functions: &Functions) -> Option<String> {
+fn busy(row: &GateRow, functions: &Functions) -> Option<Cell> {
     let has_gate = |head: &Head| row.attention.holds(head.attention);
     functions.heads().iter().find(|head| has_gate(head))?;
     let with = KINDS.map(|(_, function)| functions.heads_with(function));
     let busy: BTreeSet<Head> = with.into_iter().flatten().flatten().filter(has_gate).collect();
     let kept = kept(row);
-    Some(format!("{} of {}", busy.iter().filter(|head| kept.contains(head)).count(), busy.len()))
+    let left = busy.iter().filter(|head| kept.contains(head)).count();
+    Some(Cell::number(format!("{left} of {}", busy.len()), left as f64))
 }
 
 /// Section 5: what heads do.
 pub fn functions(all: &[Subject], context: Context<'_>) -> Claim {
-    let published = context.paper.rare_tokens.iter().map(|own| {
+    let published = context.paper.into_iter().flat_map(|paper| &paper.rare_tokens).map(|own| {
         let bound = if own.is_least { "more than " } else { "" };
         let share = format!("{bound}{} %", tenths(own.percent));
         Row::new(format!("V19: {} ({})", own.data, own.source), ["enc-enc", "", "", "", "", &share])

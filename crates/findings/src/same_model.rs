@@ -6,10 +6,10 @@ use crate::error::alone;
 use crate::source::ResultFile;
 
 /// An entry of a signature, if it has one: its name and its value.
-pub type Entry = (&'static str, Option<String>);
+pub(crate) type Entry = (&'static str, Option<String>);
 
 /// Model and test set.
-pub fn model_entries(identity: &Identity) -> Vec<Entry> {
+pub(crate) fn model_entries(identity: &Identity) -> Vec<Entry> {
     let test_set = [
         ("split", Some(identity.split.clone()).filter(|split| !split.is_empty())),
         ("limit", Some(identity.limit.map_or("none".to_owned(), |limit| limit.to_string()))),
@@ -19,15 +19,20 @@ pub fn model_entries(identity: &Identity) -> Vec<Entry> {
 }
 
 /// The model alone.
-pub fn weights_entry(identity: &Identity) -> Vec<Entry> {
+pub(crate) fn weights_entry(identity: &Identity) -> Vec<Entry> {
     vec![("weights", identity.weights.clone())]
+}
+
+/// Whether the signatures of two files do not say that they are of models with other weights.
+pub fn may_have_same_weights(first: &ResultFile, second: &ResultFile) -> bool {
+    difference(first, second, &[weights_entry]).is_none()
 }
 
 /// Results of `experiment` beside others, if `<name>.csv` is there.
 ///
 /// # Errors
 /// If they differ from the others in one of these entries of their signatures.
-pub fn same_model(
+pub(crate) fn beside(
     file: &ResultFile,
     name: &str,
     experiment: &str,
@@ -49,7 +54,7 @@ pub fn same_model(
 
 /// The first of these entries of two signatures that should be the same and is not, as a sentence on the second file. What one
 /// of the two does not name is not compared.
-pub fn difference(
+pub(crate) fn difference(
     first: &ResultFile,
     second: &ResultFile,
     entries: &[fn(&Identity) -> Vec<Entry>],

@@ -2,20 +2,35 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
-use findings::error::LeftOut;
-use findings::importance::Importance;
-use records::Row;
+use records::{CorrelationRow, ImportanceRow, Row};
 use stats::correlation::{pearson, spearman};
 
-use super::Gathered;
-use crate::view::comparison::Pairing;
+use crate::error::LeftOut;
+use crate::importance::Importance;
+use crate::subject::Subject;
+
+/// How the heads of one pretrained model agree between two tasks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pairing {
+    /// The pretrained model.
+    pub pretrained: String,
+    /// Names of the two subjects.
+    pub subjects: [String; 2],
+    /// Agreement of the scores with one head masked.
+    pub row: CorrelationRow,
+    /// Pearson's r and Spearman's rho of the importance, where both have it.
+    pub importance: Option<[f64; 2]>,
+}
 
 /// Each two subjects that were fine-tuned from one pretrained model.
-pub fn pairings(all: &[Gathered], left_out: &mut LeftOut) -> Result<Vec<Pairing>> {
-    let mut by_model: BTreeMap<&str, Vec<&Gathered>> = BTreeMap::new();
-    for gathered in all.iter().filter(|gathered| gathered.subject.sweep.is_some()) {
-        if let Some(pretrained) = &gathered.pretrained {
-            by_model.entry(pretrained).or_default().push(gathered);
+///
+/// # Errors
+/// If two sweeps cannot be compared and `left_out` does not take that.
+pub fn pairings(all: &[Subject], left_out: &mut LeftOut) -> Result<Vec<Pairing>> {
+    let mut by_model: BTreeMap<&str, Vec<&Subject>> = BTreeMap::new();
+    for subject in all.iter().filter(|subject| subject.sweep.is_some()) {
+        if let Some(pretrained) = subject.pretrained() {
+            by_model.entry(pretrained).or_default().push(subject);
         }
     }
     let mut pairings = Vec::new();
@@ -23,14 +38,9 @@ pub fn pairings(all: &[Gathered], left_out: &mut LeftOut) -> Result<Vec<Pairing>
         for (place, first) in subjects.iter().enumerate() {
             for second in &subjects[place + 1..] {
                 let row = left_out.keep(agreement_of([first, second]))?.flatten();
-                let subjects = [first, second].map(|gathered| gathered.name.clone());
-                let importance = importance_of([first, second]);
-                pairings.extend(row.map(|row| Pairing {
-                    pretrained: pretrained.to_owned(),
-                    subjects,
-                    row,
-                    importance,
-                }));
+                let subjects = [first, second].map(|subject| subject.name.clone());
+                let (pretrained, importance) = (pretrained.to_owned(), importance_of([first, second]));
+                pairings.extend(row.map(|row| Pairing { pretrained, subjects, row, importance }));
             }
         }
     }
@@ -38,8 +48,8 @@ pub fn pairings(all: &[Gathered], left_out: &mut LeftOut) -> Result<Vec<Pairing>
 }
 
 /// How two sweeps agree over all heads, with the seed of the first one's tests.
-fn agreement_of(both: [&Gathered; 2]) -> Result<Option<records::CorrelationRow>> {
-    let files = both.map(|gathered| gathered.subject.sweep.as_ref().map(|sweep| &sweep.file));
+fn agreement_of(both: [&Subject; 2]) -> Result<Option<CorrelationRow>> {
+    let files = both.map(|subject| subject.sweep.as_ref().map(|sweep| &sweep.file));
     let [Some(first), Some(second)] = files else { return Ok(None) };
     let Some(testing) = first.testing() else { return Ok(None) };
     let sweeps = [first, second].map(|file| significance::Sweep::read(&file.path));
@@ -50,10 +60,10 @@ fn agreement_of(both: [&Gathered; 2]) -> Result<Option<records::CorrelationRow>>
 }
 
 /// How the importance of the same heads agrees; nothing where one of them lacks a head.
-fn importance_of(both: [&Gathered; 2]) -> Option<[f64; 2]> {
-    let [first, second] = both.map(|gathered| gathered.subject.importance.as_ref());
+fn importance_of(both: [&Subject; 2]) -> Option<[f64; 2]> {
+    let [first, second] = both.map(|subject| subject.importance.as_ref());
     let values = |found: &Importance| {
-        let of = |row: &records::ImportanceRow| (row.name(), row.example_normalised);
+        let of = |row: &ImportanceRow| (row.name(), row.example_normalised);
         found.rows.iter().map(of).collect::<BTreeMap<_, _>>()
     };
     let (first, second) = (values(first?), values(second?));

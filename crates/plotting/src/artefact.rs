@@ -1,0 +1,146 @@
+//! What an artefact is: a table or a figure, or some that belong together.
+use std::path::PathBuf;
+
+use anyhow::Result;
+use charts::write::Sheet;
+use findings::best_heads::BestHeads;
+use findings::error::LeftOut;
+use findings::pair::Pair;
+use findings::source::{ResultFile, Source, experiment};
+
+use crate::view::Asked;
+
+/// Which results an artefact is made of: those of an experiment, of which a command of its own draws one file or, where several
+/// stand beside each other, every one; or sweeps with groups of segments, comparisons, and heads that were chosen on the split
+/// that is reported or on another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reads {
+    Each(&'static str),
+    Every(&'static str),
+    Groups,
+    Pairs,
+    Best { other_split: bool },
+}
+
+impl Reads {
+    /// The files for everything that there is, of which there may be none, or those that a single command draws.
+    pub fn files(self, source: &Source, asked: &Asked<'_>) -> Result<Vec<ResultFile>> {
+        let each = |experiment| {
+            if asked.is_all { source.all(experiment) } else { Ok(vec![source.one(experiment)?]) }
+        };
+        match self {
+            Self::Each(experiment) => each(experiment),
+            Self::Every(experiment) => {
+                let files = source.all(experiment)?;
+                if files.is_empty() { each(experiment) } else { Ok(files) }
+            }
+            Self::Groups => {
+                let is_meant = |file: &ResultFile| !asked.is_all || file.groups().is_some();
+                Ok(each(experiment::SWEEP)?.into_iter().filter(is_meant).collect())
+            }
+            Self::Pairs if asked.is_all => each(experiment::PAIR),
+            Self::Pairs => Pair::files(source, asked.against),
+            Self::Best { other_split } if asked.is_all => BestHeads::files(source, other_split),
+            Self::Best { other_split: false } => each(experiment::BEST_HEADS),
+            Self::Best { other_split: true } => BestHeads::largest_files(source),
+        }
+    }
+}
+
+/// What a command takes beside what all do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    Nothing,
+    /// The attention types to show.
+    Attention,
+    /// The same, and whether Figure 1 is drawn too.
+    AttentionAndFigure,
+    /// The second split of a comparison.
+    Against,
+}
+
+/// What artefacts of a report stand under one heading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is named after its heading")]
+pub enum Chapter {
+    SingleHeads,
+    BestHeads,
+    MoreAndMore,
+    Orders,
+    Functions,
+    Gates,
+    OtherData,
+    Speed,
+    Training,
+}
+
+impl Chapter {
+    /// With their headings, in the order of a report.
+    pub const ALL: [(Self, &str); 9] = [
+        (Self::SingleHeads, "Single heads"),
+        (Self::BestHeads, "One head of a layer"),
+        (Self::MoreAndMore, "More and more heads"),
+        (Self::Orders, "Agreement of orders"),
+        (Self::Functions, "What heads do"),
+        (Self::Gates, "Gates that learn to close"),
+        (Self::OtherData, "Other data"),
+        (Self::Speed, "Speed"),
+        (Self::Training, "During training"),
+    ];
+}
+
+pub(crate) type Draw = fn(ResultFile, &Asked<'_>, &mut LeftOut) -> Result<Vec<Sheet>>;
+
+/// One table or figure, or some that belong together.
+pub struct Artefact {
+    /// The command that draws it.
+    pub name: &'static str,
+    pub(crate) alias: Option<&'static str>,
+    /// What measures it first.
+    pub recipe: &'static str,
+    /// Where it stands in a report.
+    pub chapter: Chapter,
+    /// What it shows.
+    pub about: &'static str,
+    /// More on that; may be empty.
+    pub(crate) detail: &'static str,
+    pub(crate) takes: Takes,
+    pub(crate) reads: Reads,
+    /// How what it reads is drawn, file by file.
+    pub(crate) draw: Draw,
+}
+
+impl Artefact {
+    /// What it shows, with all details.
+    pub fn described(&self) -> String {
+        let Self { about, detail, .. } = self;
+        if detail.is_empty() { (*about).to_owned() } else { format!("{about}; {detail}") }
+    }
+
+    /// What is drawn of all files that are meant, each sheet with its folder; absent if there was no such file. Sheets of one
+    /// folder and name share their files, as those of heads that were chosen on several splits.
+    pub fn sheets(
+        &self,
+        source: &Source,
+        asked: &Asked<'_>,
+        left_out: &mut LeftOut,
+    ) -> Result<Option<Vec<(PathBuf, Sheet)>>> {
+        let (mut sheets, mut has_any) = (Vec::<(PathBuf, Sheet)>::new(), false);
+        for file in self.reads.files(source, asked)? {
+            let folder = file.path.with_file_name("figures");
+            let drawn = (self.draw)(file, asked, left_out);
+            let Some(drawn) = (if asked.is_all { left_out.keep(drawn)? } else { Some(drawn?) }) else {
+                continue;
+            };
+            has_any = true;
+            for mut sheet in drawn {
+                let mut there = sheets.iter_mut();
+                match there.find(|(other, there)| *other == folder && there.stem == sheet.stem) {
+                    Some((_, there)) => there.tables.append(&mut sheet.tables),
+                    None => sheets.push((folder.clone(), sheet)),
+                }
+            }
+        }
+        Ok(has_any.then_some(sheets))
+    }
+}
