@@ -77,7 +77,7 @@ fn single_commands_write_their_files_at_print_size_and_name_them() {
     let names = figures(&folder, "tiny-inference");
     assert!(names.contains(&"figure1b-first-500.png".to_owned()), "{names:?}");
     let png = fs::read(folder.path().join("results/tiny-inference/figures/figure1b-first-500.png")).unwrap();
-    assert_eq!(png[16..20], 1485_u32.to_be_bytes()); // 3.3 inches of 450 pixels
+    assert_eq!(png[16..20], 990_u32.to_be_bytes()); // 3.3 inches of 300 pixels
     for (arguments, expected) in [
         ("table1 tiny-translation --attention dec-dec", "dec-dec (decoder self-attention)"),
         ("table6 tiny-inference", "Table 6."),

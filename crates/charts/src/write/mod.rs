@@ -20,7 +20,7 @@ use crate::table::Table;
 pub enum Format {
     /// Vector graphics, with text that can be selected and edited.
     Svg,
-    /// Pixels, 450 to the inch; a film as GIF beside it.
+    /// Pixels, 300 to the inch; a film as GIF beside it.
     Png,
 }
 

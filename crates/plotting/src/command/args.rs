@@ -177,7 +177,7 @@ fn one_of<T: Copy + Send + Sync + 'static>(
 
 const FORMATS: [(&str, &str, Format); 2] = [
     ("svg", "Vector graphics, with text that can be selected and edited", Format::Svg),
-    ("png", "Pixels, 450 to the inch; a film as GIF beside it", Format::Png),
+    ("png", "Pixels, 300 to the inch; a film as GIF beside it", Format::Png),
 ];
 
 const ADJUSTMENTS: [(&str, &str, Adjustment); 3] = [
