@@ -7,8 +7,8 @@ use std::path::Path;
 
 use core_masking::loss::PairBatch;
 use core_masking::{
-    Activation, BeamSearch, GatedModel, Gates, HeadSet, ModelDropout, Stopping, Translation, Translator,
-    TranslatorConfig, Weights,
+    Activation, BeamSearch, Error, GatedModel, Gates, HeadSet, ModelDropout, Stopping, Translation,
+    Translator, TranslatorConfig, Weights,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -91,7 +91,7 @@ fn a_wide_exact_beam_finds_the_best_of_all_translations() {
 }
 
 /// Whatever was said before, the next word of greedy search is the likeliest one that may be said: in double precision, and in
-/// the single one that is computed otherwise.
+/// single precision, which other kernels compute.
 #[test]
 fn greedy_search_takes_the_likeliest_token_at_each_step() {
     let mut longest = 0;
@@ -309,6 +309,21 @@ fn label_smoothing_spreads_over_the_whole_vocabulary() {
     );
     let gap = (found - expected).abs().double_value(&[]);
     assert!(gap < 1e-10, "{gap:e}");
+}
+
+#[test]
+fn a_logit_that_is_no_number_ends_the_search() {
+    for (beam, spoilt) in [(1, f64::NAN), (3, f64::NAN), (1, f64::INFINITY), (3, f64::INFINITY)] {
+        let sound = model(23, 4);
+        let bias = |name: &str, tensor: &Tensor| match name {
+            "final_logits_bias" => tensor.index_fill(1, &Tensor::from_slice(&[7_i64]), spoilt),
+            _ => tensor.shallow_clone(),
+        };
+        let weights = sound.weights().iter().map(|(name, tensor)| (name.to_owned(), bias(name, tensor)));
+        let model = Translator::new(sound.config().clone(), Weights::from_tensors(weights)).unwrap();
+        let found = search(beam, Stopping::Exact, 5).translate(&model, &[&[5, 9, END]], &open(&model));
+        assert!(matches!(found, Err(Error::NotANumber)), "beam {beam}, {spoilt}: {found:?}");
+    }
 }
 
 #[test]

@@ -17,8 +17,7 @@ pub fn length_sorted(lengths: &[Lengths], max_tokens: usize) -> Vec<Vec<usize>> 
     group((0..lengths.len()).collect(), lengths, max_tokens)
 }
 
-/// [`length_sorted`] for texts without a counterpart. Where threads share the batches, none waits long for the last one: it is
-/// not full, and has the fewest texts.
+/// [`length_sorted`] for texts without a counterpart.
 pub fn shortest_first(lengths: impl Iterator<Item = usize>, max_tokens: usize) -> Vec<Vec<usize>> {
     let lengths: Vec<Lengths> = lengths.map(|length| (length, 0)).collect();
     length_sorted(&lengths, max_tokens)

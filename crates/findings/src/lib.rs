@@ -29,7 +29,7 @@ pub mod sweep;
 pub mod tasks;
 pub mod time;
 
-/// The results that tests read, which `plotting` draws.
+/// Made-up results, which tests read.
 #[cfg(test)]
 fn tiny_results() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/results")

@@ -1,6 +1,6 @@
 //! How scores are worded.
 use stats::Direction;
-use words::{brackets, fixed, signed};
+use words::{brackets, fixed, scientific, signed};
 
 /// What a score measures: points in every result file, but nats a token for perplexities.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Metric {
 fn perplexity(nats: f64) -> String {
     match nats.exp() {
         perplexity if perplexity < 1e6 => fixed(perplexity, 2),
-        perplexity if perplexity.is_finite() => format!("{perplexity:.2e}"),
+        perplexity if perplexity.is_finite() => scientific(perplexity, 2),
         _ => "above 1e308".to_owned(),
     }
 }

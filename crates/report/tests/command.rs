@@ -1,5 +1,5 @@
-//! The binary, from the outside: pages, exit codes and messages. The results are those that `plotting` is tested with, which are
-//! made up; names and texts that are hostile are put into copies of them.
+//! The binary, from the outside: pages, exit codes and messages, of the made-up results of `test-support`. Hostile names and texts
+//! are put into copies of them.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
 use std::fs;

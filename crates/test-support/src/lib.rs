@@ -1,4 +1,4 @@
-//! Subjects that train in a second, for tests of whole commands.
+//! Subjects that train in a second, for tests of whole commands; beside them, in `results/`, made-up results.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

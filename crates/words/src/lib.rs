@@ -4,7 +4,7 @@ mod numbers;
 mod visible;
 
 pub use numbers::{
-    bare_p, brackets, count, decimals, fixed, name_among, p_value, percent_more, range, share, short, signed,
-    tenths, typeset, with_minus,
+    bare_p, brackets, count, decimals, fixed, name_among, p_value, percent_more, range, scientific, share,
+    short, signed, tenths, typeset, with_minus,
 };
 pub use visible::{capitalised, excerpt, one_line, visible};

@@ -15,7 +15,12 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     signed(value, decimals).trim_start_matches('+').to_owned()
 }
 
-/// The same with a proper minus sign (U+2212) for figures.
+/// `value` as a number of one digit before the point and so many `decimals`, times a power of ten: `2.35e10`.
+pub fn scientific(value: f64, decimals: usize) -> String {
+    format!("{value:.decimals$e}")
+}
+
+/// [`fixed`] with a proper minus sign (U+2212) for figures.
 pub fn typeset(value: f64, decimals: usize) -> String {
     with_minus(&fixed(value, decimals))
 }

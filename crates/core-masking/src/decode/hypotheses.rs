@@ -4,8 +4,8 @@ use super::{BeamSearch, Stopping, Translation};
 /// One way to go on: a hypothesis of the beam and a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate {
-    /// Log-probability of the whole hypothesis, in nats; in greedy search the logit of the token.
-    pub log_probability: f32,
+    /// What it is ranked by: the log-probability of the whole hypothesis, in nats; in greedy search the logit of the token.
+    pub rank: f32,
     /// The hypothesis that is continued.
     pub beam: usize,
     /// The token that it is continued with.
@@ -16,7 +16,7 @@ pub(super) struct Candidate {
 #[derive(Debug, Clone)]
 struct Running {
     tokens: Vec<u32>,
-    log_probability: f32,
+    rank: f32,
 }
 
 /// Everything the search knows about one sentence.
@@ -44,7 +44,7 @@ impl Hypotheses {
         Self {
             start,
             limit,
-            running: vec![Running { tokens: Vec::new(), log_probability: 0.0 }],
+            running: vec![Running { tokens: Vec::new(), rank: 0.0 }],
             origins: vec![0],
             finished: Vec::new(),
             steps: 0,
@@ -57,9 +57,9 @@ impl Hypotheses {
         self.running.iter().map(|hypothesis| i64::from(*hypothesis.tokens.last().unwrap_or(&self.start)))
     }
 
-    /// The log-probability of each hypothesis, in nats.
-    pub(super) fn log_probabilities(&self) -> impl Iterator<Item = f32> + '_ {
-        self.running.iter().map(|hypothesis| hypothesis.log_probability)
+    /// What each hypothesis is ranked by, as for [`Candidate`].
+    pub(super) fn ranks(&self) -> impl Iterator<Item = f32> + '_ {
+        self.running.iter().map(|hypothesis| hypothesis.rank)
     }
 
     /// Which hypothesis of the step before each one continues.
@@ -72,7 +72,7 @@ impl Hypotheses {
         self.done
     }
 
-    /// The best finished hypothesis.
+    /// The best finished hypothesis, without a score in greedy search.
     pub(super) fn best(self, search: &BeamSearch) -> Translation {
         let nothing = Finished { tokens: Vec::new(), score: f64::NEG_INFINITY };
         let Finished { tokens, score } = self.finished.into_iter().next().unwrap_or(nothing);
@@ -94,11 +94,11 @@ impl Hypotheses {
         }
         let mut continued = Vec::with_capacity(search.beam);
         let mut origins = Vec::with_capacity(search.beam);
-        for (rank, candidate) in candidates.iter().enumerate() {
+        for (place, candidate) in candidates.iter().enumerate() {
             if candidate.token == end {
                 // As in transformers and fairseq, an end below the beam's width is not kept.
-                if rank < search.beam {
-                    self.finish(search, candidate.beam, None, candidate.log_probability, length);
+                if place < search.beam {
+                    self.finish(search, candidate.beam, None, candidate.rank, length);
                 }
             } else if continued.len() < search.beam {
                 continued.push(self.continued(candidate));
@@ -106,8 +106,7 @@ impl Hypotheses {
             }
         }
         // Where fewer words are possible, the rest of the beam is impossible.
-        continued
-            .resize_with(search.beam, || Running { tokens: Vec::new(), log_probability: f32::NEG_INFINITY });
+        continued.resize_with(search.beam, || Running { tokens: Vec::new(), rank: f32::NEG_INFINITY });
         origins.resize(search.beam, 0);
         (self.running, self.origins) = (continued, origins);
         self.done = self.may_stop(search, length);
@@ -124,12 +123,12 @@ impl Hypotheses {
     ) {
         if end_forced {
             for beam in 0..self.running.len() {
-                self.finish(search, beam, None, self.running[beam].log_probability, length);
+                self.finish(search, beam, None, self.running[beam].rank, length);
             }
         } else {
             for candidate in candidates.iter().take(search.beam) {
                 let token = (candidate.token != end).then_some(candidate.token);
-                self.finish(search, candidate.beam, token, candidate.log_probability, length);
+                self.finish(search, candidate.beam, token, candidate.rank, length);
             }
         }
         self.done = true;
@@ -138,23 +137,16 @@ impl Hypotheses {
     fn continued(&self, candidate: &Candidate) -> Running {
         let mut tokens = self.running[candidate.beam].tokens.clone();
         tokens.push(candidate.token);
-        Running { tokens, log_probability: candidate.log_probability }
+        Running { tokens, rank: candidate.rank }
     }
 
-    fn finish(
-        &mut self,
-        search: &BeamSearch,
-        beam: usize,
-        token: Option<u32>,
-        log_probability: f32,
-        length: usize,
-    ) {
-        if log_probability == f32::NEG_INFINITY {
+    fn finish(&mut self, search: &BeamSearch, beam: usize, token: Option<u32>, rank: f32, length: usize) {
+        if rank == f32::NEG_INFINITY {
             return; // fills the beam where there are fewer possible hypotheses than it is wide
         }
         let mut tokens = self.running[beam].tokens.clone();
         tokens.extend(token);
-        let score = f64::from(log_probability) / (length as f64).powf(search.length_penalty);
+        let score = f64::from(rank) / (length as f64).powf(search.length_penalty);
         // Behind its equals: of two hypotheses with one score the earlier is kept.
         let place = self.finished.partition_point(|other| other.score >= score);
         self.finished.insert(place, Finished { tokens, score });
@@ -162,7 +154,7 @@ impl Hypotheses {
     }
 
     fn may_stop(&self, search: &BeamSearch, length: usize) -> bool {
-        let best = self.running.first().map_or(f64::NEG_INFINITY, |best| f64::from(best.log_probability));
+        let best = self.running.first().map_or(f64::NEG_INFINITY, |best| f64::from(best.rank));
         if best == f64::NEG_INFINITY {
             return true;
         }
@@ -191,8 +183,8 @@ mod tests {
         BeamSearch { beam, length_penalty: 1.0, stopping, length_limit: (0.0, 4), rules: None }
     }
 
-    fn candidate(beam: usize, token: u32, log_probability: f32) -> Candidate {
-        Candidate { log_probability, beam, token }
+    fn candidate(beam: usize, token: u32, rank: f32) -> Candidate {
+        Candidate { rank, beam, token }
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl BeamSearch {
     }
 
     /// Whether one hypothesis is kept for a sentence.
-    pub(crate) fn is_greedy(&self) -> bool {
+    fn is_greedy(&self) -> bool {
         self.beam == 1
     }
 
@@ -215,7 +215,7 @@ impl BeamSearch {
         watch: Watch<'_>,
     ) -> Result<Vec<Translation>, Error> {
         let rules = self.rules.clone().unwrap_or_else(|| OutputRules::of(model.config()));
-        let mut step = Step::new(model, self.beam, &rules, memory, source_bias, gates);
+        let mut step = Step::new(model, self, &rules, memory, source_bias, gates);
         let mut sentences: Vec<Hypotheses> = limits
             .iter()
             .map(|&limit| Hypotheses::new(limit, model.config().decoder_start_token_id))

@@ -3,10 +3,10 @@ use std::rc::Rc;
 
 use tch::{Device, Kind, Tensor};
 
-use super::OutputRules;
 use super::hypotheses::{Candidate, Hypotheses};
 use super::memory::{Memory, memory};
 use super::output::{BLOCK, Logits, OutputLayer};
+use super::{BeamSearch, OutputRules};
 use crate::translator::Translator;
 use crate::{Attention, Dropout, Error, GatedModel, Gates, to_vec};
 
@@ -23,7 +23,7 @@ pub(super) struct Step<'a> {
 impl<'a> Step<'a> {
     pub(super) fn new(
         model: &'a Translator,
-        beam: usize,
+        search: &BeamSearch,
         rules: &OutputRules,
         states: &Tensor,
         source_bias: &Tensor,
@@ -32,11 +32,11 @@ impl<'a> Step<'a> {
         let (weight, bias) = model.output_layer();
         Self {
             model,
-            beam: beam as i64,
-            memory: memory(model, beam, states, source_bias, gates),
+            beam: search.beam as i64,
+            memory: memory(model, search.beam, states, source_bias, gates),
             gates: gates.share(),
             // the best token of a single hypothesis is that of the greatest logit
-            output: Rc::new(OutputLayer::new(weight, bias, rules, beam > 1)),
+            output: Rc::new(OutputLayer::new(weight, bias, rules, !search.is_greedy())),
             position: 0,
         }
     }
@@ -58,7 +58,7 @@ impl<'a> Step<'a> {
     /// end.
     pub(super) fn candidates(&mut self, running: &[&Hypotheses]) -> Result<Vec<Vec<Candidate>>, Error> {
         let tokens: Vec<i64> = running.iter().flat_map(|sentence| sentence.last_tokens()).collect();
-        let scores: Vec<f32> = running.iter().flat_map(|sentence| sentence.log_probabilities()).collect();
+        let scores: Vec<f32> = running.iter().flat_map(|sentence| sentence.ranks()).collect();
         let tokens = Tensor::from_slice(&tokens).view([running.len() as i64, -1]).to_device(self.device()); // [sentence, hypothesis]
         let hidden = self.hidden(&tokens).flatten(0, 1); // [row, d_model]
         let logits = self.output.logits(&hidden);
@@ -84,8 +84,9 @@ impl<'a> Step<'a> {
         x
     }
 
-    /// The best of log-probability and score in each sentence, or of logits that are not normalised: first the blocks with the greatest maxima, then the tokens in
-    /// them. Exact, since a token among the best `n` lies in a block among the best `n`.
+    /// The best continuations of each sentence, by the log-probability of the whole hypothesis, or by logit where logits come
+    /// without what makes log-probabilities of them. First the blocks with the greatest maxima are found, then the tokens in them.
+    /// Exact, since a token among the best `n` lies in a block among the best `n`.
     ///
     /// `scores`: of the hypotheses so far, `[row]`
     fn best(&self, logits: &Logits, scores: &Tensor) -> Result<Vec<Vec<Candidate>>, Error> {
@@ -121,19 +122,19 @@ impl<'a> Step<'a> {
     fn unpack(&self, scores: &Tensor, tokens: &Tensor, rows: &Tensor) -> Result<Vec<Vec<Candidate>>, Error> {
         let wanted = scores.size()[1] as usize;
         let scores = to_vec::<f32>(scores);
-        // `topk` ranks NaN above every number, so a NaN anywhere is among the best.
-        if scores.iter().any(|score| score.is_nan()) {
+        // `topk` ranks NaN above every number and infinity above all others, so either is among the best.
+        if scores.iter().any(|score| score.is_nan() || *score == f32::INFINITY) {
             return Err(Error::NotANumber);
         }
         let places = to_vec::<i64>(rows).into_iter().zip(to_vec::<i64>(tokens));
         let hypotheses = self.memory.hypotheses();
         let candidate = |(score, (row, token)): (f32, (i64, i64))| Candidate {
-            log_probability: score,
+            rank: score,
             beam: (row % hypotheses) as usize,
             token: token as u32,
         };
         let candidates: Vec<Candidate> = scores.into_iter().zip(places).map(candidate).collect();
-        let is_possible = |candidate: &&Candidate| candidate.log_probability > f32::NEG_INFINITY;
+        let is_possible = |candidate: &&Candidate| candidate.rank > f32::NEG_INFINITY;
         let of_sentence = |all: &[Candidate]| all.iter().filter(is_possible).copied().collect();
         Ok(candidates.chunks(wanted).map(of_sentence).collect())
     }

@@ -270,7 +270,7 @@ mod tests {
     use findings::error::LeftOut;
     use findings::source::Source;
 
-    /// Of the results that `plotting` is tested with: importance masks 5, 9, 14 and 18 of 18 heads, gates keep 4, 3 and 1 of 6.
+    /// Of the made-up results of `test-support`: importance masks 5, 9, 14 and 18 of 18 heads, gates keep 4, 3 and 1 of 6.
     #[test]
     fn a_head_goes_where_the_curve_and_the_gates_close_it() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/results");

@@ -6,7 +6,7 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::results::Results;
 use records::TrainingRow;
-use words::{fixed, short};
+use words::{fixed, scientific, short};
 
 /// The losses of each validation and, of several, their curves.
 pub fn sheet(log: &Results<TrainingRow>) -> Sheet {
@@ -18,7 +18,7 @@ fn table(log: &Results<TrainingRow>) -> Table {
     let best = log.rows.iter().rposition(|row| row.best);
     let row = |(place, row): (usize, &TrainingRow)| {
         let loss = |loss: f64| Cell::printed(loss, |loss| fixed(loss, 3));
-        let rate = Cell::printed(row.learning_rate, |rate| format!("{rate:.1e}"));
+        let rate = Cell::printed(row.learning_rate, |rate| scientific(rate, 1));
         let score = row.dev_score.map(|score| Cell::printed(score, |score| fixed(score, 2)));
         let cells = [row.step.into(), loss(row.train_loss), loss(row.dev_loss), score.into(), rate];
         Row::new(row.epoch.to_string(), cells.map(|cell: Cell| cell.marked(Some(place) == best)))

@@ -17,6 +17,7 @@ pub(crate) fn load(config: &ClassifierConfig, bytes: Bytes, lengths: Vec<usize>)
     Load {
         lengths,
         batch_tokens: BATCH_TOKENS,
+        longest_first: true,
         segment: Box::new(move |tokens| SegmentBytes::exactly(tokens as u64 * width * tensors * bytes.exact)),
         thread_bytes: 0,
         trunk_bytes: width * bytes.quickest,

@@ -51,6 +51,9 @@ pub(crate) struct Load<'a> {
     pub lengths: Vec<usize>,
     /// Tokens of a batch, padding included, where there is memory for them.
     pub batch_tokens: usize,
+    /// Whether batches of long segments come before those of many, since they take longer. The last ones should take least, so
+    /// that no thread waits long for another.
+    pub longest_first: bool,
     /// What a segment of so many tokens takes on its way through the model; more for longer ones.
     pub segment: Box<dyn Fn(usize) -> SegmentBytes + 'a>,
     /// Bytes that each thread needs whatever the batch.
@@ -96,7 +99,10 @@ impl Plan {
     /// If the memory is too small for one segment.
     pub(crate) fn new(machine: &Machine, load: &Load<'_>) -> Result<Self, Error> {
         let memory = machine.memory.beside(load.model_bytes);
-        let whole = shortest_first(load.lengths.iter().copied(), load.batch_tokens);
+        let mut whole = shortest_first(load.lengths.iter().copied(), load.batch_tokens);
+        if load.longest_first {
+            whole.reverse();
+        }
         let trunks = load.trunk_bytes * whole.iter().map(|batch| load.padded(batch) as u64).sum::<u64>();
         let may_keep = trunks > 0 && trunks <= memory / 2;
         for workers in (1..=machine.evaluators()).rev() {
@@ -242,6 +248,7 @@ mod tests {
         Load {
             lengths,
             batch_tokens: 2_000,
+            longest_first: true,
             segment: Box::new(segment),
             thread_bytes: 1_000,
             trunk_bytes: 1,
@@ -286,10 +293,13 @@ mod tests {
 
     /// Of a batch of 2,000 tokens and one of 400 only the former is cut.
     #[test]
-    fn only_batches_that_do_not_fit_are_cut() {
+    fn only_batches_that_do_not_fit_are_cut_and_either_end_comes_first() {
         let lengths: Vec<usize> = [vec![200; 10], vec![4; 100]].concat();
         let machine = Machine { memory: Memory::BesideModel(800_000), ..machine() };
-        let plan = Plan::new(&machine, &load(lengths)).unwrap();
+        let plan = Plan::new(&machine, &load(lengths.clone())).unwrap();
+        let sizes: Vec<usize> = plan.batches.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [5, 5, 100]);
+        let plan = Plan::new(&machine, &Load { longest_first: false, ..load(lengths) }).unwrap();
         let sizes: Vec<usize> = plan.batches.iter().map(Vec::len).collect();
         assert_eq!(sizes, [100, 5, 5]);
     }

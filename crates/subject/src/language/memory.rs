@@ -27,6 +27,7 @@ pub(crate) fn load(config: &LanguageConfig, bytes: Bytes, lengths: Vec<usize>) -
     Load {
         lengths,
         batch_tokens: BATCH_TOKENS,
+        longest_first: true,
         segment: Box::new(move |tokens| SegmentBytes::exactly(numbers(tokens as u64) * bytes.exact)),
         // logits of a part of the predictions, in single precision, their exponentials, and a copy of them
         thread_bytes: 3 * 4 * logits,

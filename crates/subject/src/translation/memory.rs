@@ -26,6 +26,7 @@ pub(crate) fn load(
     Load {
         lengths,
         batch_tokens: TRANSLATED_TOKENS,
+        longest_first: false, // a step of many hypotheses takes longer, and translations need not be longer than others
         thread_bytes: 0,
         trunk_bytes: config.d_model as u64 * bytes.quickest,
         model_bytes: bytes.model,
@@ -52,6 +53,7 @@ pub(crate) fn measuring_load(
     Load {
         lengths,
         batch_tokens: MEASURED_TOKENS,
+        longest_first: true,
         segment: while_measuring(stacks(config), measures, bytes.quickest),
         thread_bytes: 3 * logits as u64 * bytes.quickest.max(4),
         trunk_bytes: 0,
