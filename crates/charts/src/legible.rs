@@ -39,7 +39,7 @@ mod tests {
     use crate::palette::INK;
 
     #[test]
-    fn what_overlaps_and_what_crowds_is_found() {
+    fn what_overlaps_crowds_or_leaves_the_page_is_found() {
         let panel =
             |height, layers| Panel::new([Axis::percent("share"), Axis::percent("score")], height, layers);
         let chart = |height, layers| Chart::new("", "", "").panels(1, vec![panel(height, layers)]);
@@ -50,5 +50,7 @@ mod tests {
         let names = |height: f64| (height, "the same name".to_owned(), INK);
         let twice = vec![Layer::Ends(vec![names(50.0)]), Layer::Ends(vec![names(52.0)])];
         assert_eq!(fault(&chart(100.0, twice)).unwrap(), "`the same name` overlaps `the same name`");
+        let beyond = vec![Layer::Tops(vec![(100.0, "a name ".repeat(30), INK)])];
+        assert!(fault(&chart(100.0, beyond)).unwrap().ends_with("leaves the page"));
     }
 }

@@ -15,6 +15,7 @@
 //! assert!(charts::svg(&chart).starts_with("<svg"));
 //! ```
 pub mod chart;
+mod error;
 pub mod legible;
 mod paint;
 pub mod palette;
@@ -23,6 +24,7 @@ mod sentences;
 pub mod table;
 pub mod write;
 
+pub use error::Error;
 pub use paint::svg;
 pub use sentences::Sentences;
 

@@ -2,11 +2,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use anyhow::{Result, bail};
 use records::{AblationRow, Attention, Row, TestedRow};
 use words::count;
 
-use crate::error::no_results;
+use crate::error::{Result, faulty, no_results};
 use crate::judge::{Judge, Which};
 use crate::paper::{Masked, Paper};
 use crate::source::{ResultFile, Source, experiment};
@@ -38,10 +37,10 @@ impl BestHeads {
         let mut layers = BTreeMap::new();
         for row in best.sweep.rows.iter().filter(|_| best.selected_on.is_some()) {
             if let Some(first) = layers.insert((row.attention, row.layer), row.name()) {
-                let (path, second) = (best.sweep.file.path.display(), row.name());
-                bail!(
-                    "`{path}` has {first} and {second}: it must have one head of each layer, the chosen one"
-                );
+                let second = row.name();
+                let fault =
+                    format!("has {first} and {second}: it must have one head of each layer, the chosen one");
+                return Err(faulty(&best.sweep.file.path, fault));
             }
         }
         Ok(best)
@@ -62,7 +61,7 @@ impl BestHeads {
         let files = Self::files(source, true)?;
         if files.is_empty() {
             let path = results.join(subject).join(format!("{SELECTED}<split>.csv"));
-            return Err(no_results(&path, "ablate-all-but-one --select-on <split>", subject));
+            return Err(no_results(path, "ablate-all-but-one --select-on <split>", subject));
         }
         Ok(ResultFile::largest(&files, selected_on))
     }

@@ -2,13 +2,12 @@
 //! here two models that were trained on are compared, segment by segment.
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Error, Result};
 use records::{GateRow, Method, Row as _, Testing};
 use stats::Segments;
 use stats::adjust::holm;
 use stats::family::{self, Comparison, test_family};
 
-use crate::error::Fault;
+use crate::error::{Error, Result, within};
 use crate::gates::Gates;
 use crate::segments::stored;
 
@@ -49,15 +48,13 @@ pub struct Contrasts {
 impl Contrasts {
     /// Tests what is stored of the segments beside a file of `train-gates`.
     pub fn read(gates: Gates) -> Result<Self> {
-        let path = gates.file.path.display().to_string();
-        let none = || -> Error {
-            Fault::NoResults(format!("`{path}` has no statistics of its segments beside it")).into()
-        };
+        let path = gates.file.path.clone();
+        let none = || Error::NoSegments { path: path.clone() };
         let Testing { resamples, seed, .. } = gates.file.testing().ok_or_else(none)?;
         let (_, segments) = stored(&gates, none)?;
         let segments = gates.rows.iter().map(GateRow::name).zip(segments).collect();
         Self::of(gates, &segments, family::Testing { resamples, seed })
-            .with_context(|| format!("the segments of `{path}` cannot be compared"))
+            .map_err(within(|| format!("the segments of `{}` cannot be compared", path.display())))
     }
 
     /// `segments`: of each row, by its name.

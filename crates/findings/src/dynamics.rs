@@ -1,11 +1,10 @@
 //! Pruning curves of checkpoints: the rows of `training-dynamics` (Michel et al. 2019, Section 6).
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use records::DynamicsRow;
 use words::fixed;
 
-use crate::error::alone;
+use crate::error::{Result, faulty};
 use crate::metric::Metric;
 use crate::results::{Results, interval, percent};
 use crate::source::ResultFile;
@@ -120,7 +119,7 @@ impl Dynamics {
             self.checkpoints.iter().filter(|checkpoint| checkpoint.kept(0.0).is_some()).collect();
         if found.is_empty() {
             let fault = "has no checkpoint with a score above 0, of which others could be percentages";
-            return Err(alone(&self.file.path, fault));
+            return Err(faulty(&self.file.path, fault));
         }
         Ok(found)
     }

@@ -1,27 +1,184 @@
-//! What keeps one thing from being shown, and whether others can be.
-use std::path::Path;
-
-use anyhow::{Error, Result};
+//! Why results cannot be shown, and whether others can.
+use std::error::Error as StdError;
+use std::path::{Path, PathBuf};
 
 use crate::source::ResultFile;
 
-/// A fault in results that were read, or were to be.
+/// A [`Result`](std::result::Result) with the [`Error`] of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why results cannot be shown, or published numbers cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
-    /// A file cannot be shown yet, which says nothing about others.
-    #[error("{0}")]
-    Alone(String),
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be shown, which says nothing about others.
+    #[error("`{}` {fault}", path.display())]
+    Faulty {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: String,
+    },
+
+    /// A file has no rows for an attention type.
+    #[error("no rows for attention type {asked}: `{}` has {present}", path.display())]
+    NoAttention {
+        /// Where it is.
+        path: PathBuf,
+        /// What was asked for.
+        asked: String,
+        /// What it has.
+        present: String,
+    },
+
+    /// No comparison has this second split.
+    #[error("no comparison with split `{against}`: `{}` has {present}", folder.display())]
+    NoComparison {
+        /// Where the comparisons are.
+        folder: PathBuf,
+        /// What was asked for.
+        against: String,
+        /// The second splits that there are.
+        present: String,
+    },
+
     /// The experiment has not been run on this subject.
-    #[error("{0}")]
-    NoResults(String),
-    /// What was asked for is not there, or has no such name.
-    #[error("{0}")]
-    Asked(String),
+    #[error("`{}` does not exist: make it with `{command}`", path.display())]
+    NoResults {
+        /// The file that it writes.
+        path: PathBuf,
+        /// What a reader types to run it.
+        command: String,
+    },
+
+    /// The segments of a file are not there, so that its rows cannot be compared with each other.
+    #[error("`{}` has no statistics of its segments beside it", path.display())]
+    NoSegments {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// A name that no subject can have.
+    #[error(
+        "`{name}` is not the name of a subject: it is the name of a folder in the results, such as `demo-translation`"
+    )]
+    NotASubject {
+        /// What was asked for.
+        name: String,
+    },
+
+    /// A file is of another experiment.
+    #[error("`{}` is of `{found}`, but this is drawn from results of `{expected}`", path.display())]
+    OtherExperiment {
+        /// Where it is.
+        path: PathBuf,
+        /// What its signature says.
+        found: String,
+        /// What was asked for.
+        expected: String,
+    },
+
+    /// A file or folder cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// Where it is.
+        path: PathBuf,
+        /// Why not.
+        source: Box<dyn StdError + Send + Sync>,
+    },
+
+    /// Rows or signatures are not what they should be.
+    #[error(transparent)]
+    Records(#[from] records::Error),
+
+    /// A file has only some of the rows.
+    #[error("`{}` has the rows of shard {shard} only: `just merge` joins it with the others", path.display())]
+    Shard {
+        /// Where it is.
+        path: PathBuf,
+        /// Which shard it is, such as `2/8`.
+        shard: String,
+    },
+
+    /// What is stored of segments cannot be tested.
+    #[error(transparent)]
+    Significance(#[from] significance::Error),
+
+    /// Numbers cannot be compared.
+    #[error(transparent)]
+    Stats(#[from] stats::Error),
+
+    /// No subject has this name.
+    #[error("unknown subject `{name}`: `{}` has {known}; make it with `{command}`", results.display())]
+    UnknownSubject {
+        /// What was asked for.
+        name: String,
+        /// The folder with the results of all subjects.
+        results: PathBuf,
+        /// The subjects that it has.
+        known: String,
+        /// What a reader types to make it.
+        command: String,
+    },
+
+    /// Another error, and what could not be done because of it.
+    #[error("{what}")]
+    Within {
+        /// What could not be done.
+        what: String,
+        /// Why not.
+        source: Box<Self>,
+    },
+}
+
+impl Error {
+    /// The message and those of its sources, joined by colons.
+    fn in_full(&self) -> String {
+        let causes = std::iter::successors(Some(self as &dyn StdError), |&error| error.source());
+        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    }
+
+    /// Whether it says nothing about other files: what a job leaves behind that is running, was killed or has been done again in
+    /// part, and what was edited or is of another version.
+    fn leaves_others_alone(&self) -> bool {
+        use records::Error::{Changed, Edited, Empty, Header};
+        match self {
+            Self::Faulty { .. } | Self::NoResults { .. } | Self::NoSegments { .. } => true,
+            Self::Records(fault) => {
+                matches!(fault, Changed { .. } | Edited { .. } | Empty { .. } | Header { .. })
+            }
+            Self::Stats(fault) => matches!(fault, stats::Error::TooFew),
+            Self::Within { source, .. } => source.leaves_others_alone(),
+            Self::NoAttention { .. }
+            | Self::NoComparison { .. }
+            | Self::NotASubject { .. }
+            | Self::OtherExperiment { .. }
+            | Self::Read { .. }
+            | Self::Shard { .. }
+            | Self::Significance(_)
+            | Self::UnknownSubject { .. } => false,
+        }
+    }
+
+    /// Whether an experiment has not been run, or did not store its segments.
+    fn is_of_nothing(&self) -> bool {
+        matches!(self, Self::NoResults { .. } | Self::NoSegments { .. })
+    }
 }
 
 /// A file that cannot be shown, with what follows its name in the message.
-pub(crate) fn alone(path: &Path, fault: &str) -> Error {
-    Fault::Alone(format!("`{}` {fault}", path.display())).into()
+pub(crate) fn faulty(path: &Path, fault: impl Into<String>) -> Error {
+    Error::Faulty { path: path.to_owned(), fault: fault.into() }
+}
+
+/// A file or folder that cannot be read.
+pub(crate) fn unreadable<E: StdError + Send + Sync + 'static>(path: &Path) -> impl FnOnce(E) -> Error {
+    |source| Error::Read { path: path.to_owned(), source: source.into() }
+}
+
+/// An error, with what could not be done because of it.
+pub fn within<E: Into<Error>>(what: impl FnOnce() -> String) -> impl FnOnce(E) -> Error {
+    |source| Error::Within { what: what(), source: Box::new(source.into()) }
 }
 
 /// What a reader types to run an experiment, which may have options, on a subject.
@@ -30,18 +187,8 @@ pub(crate) fn command(experiment: &str, subject: &str) -> String {
 }
 
 /// The results of an experiment that has not been run.
-pub(crate) fn no_results(path: &Path, experiment: &str, subject: &str) -> Error {
-    let (path, command) = (path.display(), command(experiment, subject));
-    Fault::NoResults(format!("`{path}` does not exist: make it with `{command}`")).into()
-}
-
-/// Whether it says nothing about other files: what a job leaves behind that is running, was killed or has been done again in
-/// part, and what was edited or is of another version.
-fn leaves_others_alone(error: &Error) -> bool {
-    use records::Error::{Changed, Edited, Empty, Header};
-    matches!(error.downcast_ref(), Some(Fault::Alone(_) | Fault::NoResults(_)))
-        || matches!(error.downcast_ref(), Some(Changed { .. } | Edited { .. } | Empty { .. } | Header { .. }))
-        || matches!(error.downcast_ref(), Some(stats::Error::TooFew))
+pub(crate) fn no_results(path: PathBuf, experiment: &str, subject: &str) -> Error {
+    Error::NoResults { path, command: command(experiment, subject) }
 }
 
 /// Files that could not be shown and kept nothing else from being shown, in the order in which they were met.
@@ -57,8 +204,8 @@ impl LeftOut {
     /// What was read; nothing if the fault says nothing about other files, which is then noted once.
     pub fn keep<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
         match read {
-            Err(error) if self.takes_all || leaves_others_alone(&error) => {
-                let noted = format!("{error:#}");
+            Err(error) if self.takes_all || error.leaves_others_alone() => {
+                let noted = error.in_full();
                 if !self.faults.contains(&noted) {
                     self.faults.push(noted);
                 }
@@ -71,7 +218,7 @@ impl LeftOut {
     /// The same for an experiment that may not have been run at all, which needs no note.
     pub fn keep_if_there<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
         match read {
-            Err(error) if matches!(error.downcast_ref(), Some(Fault::NoResults(_))) => Ok(None),
+            Err(error) if error.is_of_nothing() => Ok(None),
             read => self.keep(read),
         }
     }
@@ -86,5 +233,49 @@ impl LeftOut {
         let found: Vec<Option<T>> =
             files.into_iter().map(|file| self.keep(read(file))).collect::<Result<_>>()?;
         Ok(found.into_iter().flatten().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn too_few(what: &str) -> Error {
+        within::<stats::Error>(|| what.to_owned())(stats::Error::TooFew)
+    }
+
+    fn unreadable() -> Error {
+        super::unreadable(Path::new("x.csv"))(std::io::Error::other("no disk"))
+    }
+
+    #[test]
+    fn a_fault_of_one_file_is_noted_once_and_lets_others_be_shown() {
+        let mut left_out = LeftOut::default();
+        for _ in 0..2 {
+            assert!(left_out.keep::<()>(Err(too_few("no test"))).unwrap().is_none());
+            assert!(left_out.keep::<()>(Err(faulty(Path::new("x.csv"), "is odd"))).unwrap().is_none());
+        }
+        let [one, other] = &left_out.faults[..] else { panic!("{:?}", left_out.faults) };
+        assert!(one.starts_with("no test: too few values") && other == "`x.csv` is odd", "{one}; {other}");
+        assert_eq!(left_out.keep(Ok(7)).unwrap(), Some(7));
+    }
+
+    #[test]
+    fn a_fault_that_others_may_have_too_ends_all_unless_everything_is_taken() {
+        let error = LeftOut::default().keep::<()>(Err(unreadable())).unwrap_err();
+        assert_eq!(error.in_full(), "cannot read `x.csv`: no disk");
+        let mut takes_all = LeftOut { takes_all: true, ..LeftOut::default() };
+        assert!(takes_all.keep::<()>(Err(unreadable())).unwrap().is_none());
+        assert_eq!(takes_all.faults, ["cannot read `x.csv`: no disk"]);
+    }
+
+    #[test]
+    fn an_experiment_that_was_not_run_needs_no_note() {
+        let mut left_out = LeftOut::default();
+        let nothing = || Err::<(), _>(no_results(PathBuf::from("x.csv"), "ablate-one", "demo"));
+        assert!(left_out.keep_if_there(nothing()).unwrap().is_none() && left_out.faults.is_empty());
+        assert!(left_out.keep(nothing()).unwrap().is_none());
+        let expected = "`x.csv` does not exist: make it with `ablate-one experiments/demo.toml`";
+        assert_eq!(left_out.faults, [expected]);
     }
 }

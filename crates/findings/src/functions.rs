@@ -2,11 +2,10 @@
 //! 2019, Sections 4 and 5).
 use std::collections::BTreeSet;
 
-use anyhow::Result;
 use records::rows::functions::{POSITIONAL, RARE, SYNTACTIC};
 use records::{Head, HeadFunctionRow, RelevanceRow};
 
-use crate::error::no_results;
+use crate::error::{Result, no_results};
 use crate::results::Results;
 use crate::same_model::{self, weights_entry};
 use crate::source::{ResultFile, experiment};
@@ -26,7 +25,7 @@ impl Functions {
     pub fn of_model(file: &ResultFile) -> Result<Self> {
         let own = same_model::beside(file, experiment::FUNCTIONS, experiment::FUNCTIONS, &[weights_entry])?;
         let path = file.path.with_file_name(format!("{}.csv", experiment::FUNCTIONS));
-        Self::read(own.ok_or_else(|| no_results(&path, experiment::FUNCTIONS, &file.subject))?)
+        Self::read(own.ok_or_else(|| no_results(path, experiment::FUNCTIONS, &file.subject))?)
     }
 
     /// All heads that were looked at.

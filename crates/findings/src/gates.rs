@@ -1,9 +1,9 @@
 //! Models that were trained on without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result};
 use records::{Attention, GateFilmRow, GateRow, Head, Method, Scope};
 
+use crate::error::{Result, faulty};
 use crate::results::{Results, distinct, percent};
 use crate::same_model::{self, weights_entry};
 use crate::source::{ResultFile, experiment};
@@ -122,7 +122,7 @@ impl Film {
             epochs.values().last().into_iter().flatten().map(|row| row.p_open).sum::<f64>()
         };
         let most = films.into_iter().min_by(|(_, one), (_, other)| open(one).total_cmp(&open(other)));
-        let ((_, point), epochs) = most.with_context(|| format!("`{}` has no rows", file.path.display()))?;
+        let ((_, point), epochs) = most.ok_or_else(|| faulty(&file.path, "has no rows"))?;
         Ok(Self { file, point, epochs: epochs.into_values().collect() })
     }
 

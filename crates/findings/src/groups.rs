@@ -1,11 +1,10 @@
 //! Which heads matter for which segments: a sweep by group of segments, which its signature names.
-use anyhow::{Result, bail};
 use records::{AblationRow, Head};
 use significance::{Group, groups};
 use stats::Segments;
 use stats::classification::{ClassificationMetric, Outcome};
 
-use crate::error::alone;
+use crate::error::{Result, faulty};
 use crate::segments::stored;
 use crate::sweep::Sweep;
 
@@ -26,7 +25,7 @@ impl Groups {
         let path = &sweep.file.path;
         let fault =
             "has no groups of choices: its signature must name them, and `ablate-one` store its segments";
-        let none = || alone(path, fault);
+        let none = || faulty(path, fault);
         let named = sweep.file.groups().ok_or_else(none)?;
         let choices = |segments| match segments {
             Segments::Classes(outcomes, ClassificationMetric::Accuracy) => Ok(outcomes),
@@ -41,11 +40,11 @@ impl Groups {
         let (heads, outcomes): (Vec<_>, Vec<_>) = heads.into_iter().unzip();
         let Some(groups) = groups(&named, &base, &outcomes) else {
             let sum = named.iter().map(|(_, segments)| *segments).fold(0, usize::saturating_add);
-            bail!(
-                "the groups of `{}` have {sum} segments, but the model was scored on {}, or on others without a head",
-                path.display(),
-                base.len()
+            let scored = base.len();
+            let fault = format!(
+                "has groups of {sum} segments, but the model was scored on {scored}, or on others without a head"
             );
+            return Err(faulty(path, fault));
         };
         Ok(Self { sweep, heads, groups })
     }

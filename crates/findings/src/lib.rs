@@ -29,6 +29,8 @@ pub mod sweep;
 pub mod tasks;
 pub mod time;
 
+pub use error::{Error, Result};
+
 /// Made-up results, which tests read.
 #[cfg(test)]
 fn tiny_results() -> std::path::PathBuf {

@@ -2,14 +2,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
 use records::{Attention, CorrelationRow, Head, Scope};
 use stats::correlation::pearson;
 
-use crate::error::{alone, command, no_results};
+use crate::error::{Error, Result, command, faulty, no_results, within};
 use crate::origin::Beside;
 use crate::results::Results;
-use crate::source::{ResultFile, Source, experiment, is_plain_name};
+use crate::source::{ResultFile, Source, experiment, is_plain_name, names};
 use crate::sweep::Sweep;
 
 /// How far r may be from that of the same scores in another order.
@@ -28,6 +27,8 @@ pub struct Pair {
     pub points: Vec<(Attention, [f64; 2])>,
     /// Agreement over all heads and, where there are several types, over those of each.
     pub rows: Vec<CorrelationRow>,
+    /// Whether a comparison of another split with the same second one lies beside it.
+    pub has_namesake: bool,
 }
 
 impl Pair {
@@ -38,16 +39,19 @@ impl Pair {
             return Ok(vec![source.one(experiment::PAIR)?]);
         };
         let (all, folder) = (source.all(experiment::PAIR)?, results.join(subject));
-        let folder = folder.display();
         if all.is_empty() {
-            let command = command(experiment::PAIR, subject);
-            bail!("`{folder}` has no `cross-domain-*.csv`: make one with `{command}`");
+            return Err(no_results(
+                folder.join("cross-domain-<split>-<split>.csv"),
+                experiment::PAIR,
+                subject,
+            ));
         }
         let mut selected = ResultFile::largest(&all, splits);
         selected.retain(|file| against.is_none() || file.text("against") == against);
         if let (Some(against), []) = (against, &selected[..]) {
             let present: Vec<_> = all.iter().filter_map(|file| file.text("against")).collect();
-            bail!("no comparison with split `{against}`: `{folder}` has {}", present.join(", "));
+            let (against, present) = (against.to_owned(), present.join(", "));
+            return Err(Error::NoComparison { folder, against, present });
         }
         Ok(selected)
     }
@@ -59,7 +63,7 @@ impl Pair {
             let command = command(experiment::PAIR, &file.subject);
             let fault =
                 format!("does not name two splits in its signature: make both again with `{command}`");
-            return Err(alone(&file.path, &fault));
+            return Err(faulty(&file.path, fault));
         };
         let file = file.with_standard(&format!("{}-{}-{}", experiment::PAIR, splits[0], splits[1]));
         let sweeps = [sweep_on(&file, results, &splits[0])?, sweep_on(&file, results, &splits[1])?];
@@ -67,10 +71,11 @@ impl Pair {
         rows.iter().try_for_each(|row| check(&file, &sweeps, &points, row))?;
         rows.sort_by_key(|row| row.attention);
         if rows[0].attention != Scope::All {
-            bail!("`{}` has no row over all heads", file.path.display());
+            return Err(faulty(&file.path, "has no row over all heads"));
         }
         rows.truncate(if rows.len() > 2 { rows.len() } else { 1 });
-        Ok(Self { file, splits, sweeps, points, rows })
+        let has_namesake = has_namesake(&file.path, &splits)?;
+        Ok(Self { file, splits, sweeps, points, rows, has_namesake })
     }
 
     /// Subject and splits as a reader should see them.
@@ -83,6 +88,18 @@ impl Pair {
     pub fn beside(&self) -> Option<Beside> {
         self.sweeps[0].beside(&self.sweeps[0].attentions())
     }
+}
+
+/// Whether the folder of a comparison has one of another split with the same second one, by the names of the files alone: what is
+/// wrong with another file must not keep this one from being shown.
+fn has_namesake(path: &Path, [first, second]: &[String; 2]) -> Result<bool> {
+    let folder = path.with_file_name("");
+    let start = format!("{}-", experiment::PAIR);
+    let is_other = |name: &String| {
+        let splits = name.strip_suffix(".csv").and_then(|stem| stem.strip_prefix(&start));
+        splits.and_then(|splits| splits.strip_suffix(&format!("-{second}"))).is_some_and(|one| one != first)
+    };
+    Ok(names(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder })?.iter().any(is_other))
 }
 
 /// First and second split of a comparison; none that could name a folder.
@@ -109,7 +126,7 @@ fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
             }
         }
     }
-    Err(no_results(&beside.join(format!("{}.csv", stems[1])), experiment::PAIR, &file.subject))
+    Err(no_results(beside.join(format!("{}.csv", stems[1])), experiment::PAIR, &file.subject))
 }
 
 /// Both scores of every head; each head must be in both sweeps.
@@ -121,7 +138,7 @@ fn points(file: &ResultFile, sweeps: &[Sweep; 2]) -> Result<Vec<(Attention, [f64
             let (other, subject) = (sweeps[with].file.path.display(), &file.subject);
             let command = command(experiment::PAIR, subject);
             let fault = format!("has no row for {head}, but `{other}` has: make both with `{command}`");
-            return Err(alone(&sweeps[without].file.path, &fault));
+            return Err(faulty(&sweeps[without].file.path, fault));
         }
     }
     let [first, second] = by_head;
@@ -143,7 +160,7 @@ fn check(
         Err(stats::Error::NoSpread | stats::Error::TooFew) => None,
         found => {
             let what = || format!("cannot compare the numbers of `{}`", file.path.display());
-            Some(found.with_context(what)?.coefficient)
+            Some(found.map_err(within(what))?.coefficient)
         }
     };
     let is_near = row.pearson.zip(r).is_some_and(|(here, there)| (here - there).abs() <= ROUNDING);
@@ -169,5 +186,5 @@ fn check(
     };
     let command = command(experiment::PAIR, &file.subject);
     let difference = format!("{column} of {} is {found} but {expected} there", row.attention);
-    Err(alone(&file.path, &format!("does not go with {there}: {difference}: make it again with `{command}`")))
+    Err(faulty(&file.path, format!("does not go with {there}: {difference}: make it again with `{command}`")))
 }

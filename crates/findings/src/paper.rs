@@ -2,12 +2,12 @@
 //! written in code.
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
 use records::{Attention, SpeedRow};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as NoSuchKey, MapDeserializer};
 
+use crate::error::{Result, faulty, unreadable};
 use crate::sweep::Model;
 
 /// Everything that the papers print and results can stand beside.
@@ -265,7 +265,7 @@ impl Paper {
 fn summary(folder: &Path, name: &str) -> Result<Summary> {
     let numbers: Vec<Number> = rows(folder, name)?;
     let fields = MapDeserializer::<_, NoSuchKey>::new(numbers.into_iter().map(|own| (own.key, own.value)));
-    Summary::deserialize(fields).with_context(|| format!("cannot read `{}`", file(folder, name).display()))
+    Summary::deserialize(fields).map_err(unreadable(&file(folder, name)))
 }
 
 fn file(folder: &Path, name: &str) -> PathBuf {
@@ -275,12 +275,10 @@ fn file(folder: &Path, name: &str) -> PathBuf {
 /// The rows of a file, which may have more columns than are asked for.
 fn rows<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Vec<T>> {
     let path = file(folder, name);
-    let context = || format!("cannot read `{}`", path.display());
-    let text = std::fs::read_to_string(&path).with_context(context)?;
+    let text = std::fs::read_to_string(&path).map_err(unreadable(&path))?;
     let rows = csv::Reader::from_reader(text.as_bytes()).into_deserialize();
-    let rows: Vec<T> = rows.collect::<Result<_, _>>().with_context(context)?;
-    ensure!(!rows.is_empty(), "`{}` has no rows", path.display());
-    Ok(rows)
+    let rows: Vec<T> = rows.collect::<Result<_, _>>().map_err(unreadable(&path))?;
+    if rows.is_empty() { Err(faulty(&path, "has no rows")) } else { Ok(rows) }
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! Curves over the share of masked heads: the rows of `iterative-prune` and `joint-search` (Michel et al. 2019, Section 4.2).
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use records::check::check_rows;
 use records::{Attention, Head, Identity, Order, PruningRow, Scope, TestedRow};
 use words::brackets;
 
-use crate::error::{Fault, LeftOut, alone, command};
+use crate::error::{Error, LeftOut, Result, command, faulty};
 use crate::judge::{Criterion, Judge, Which};
 use crate::metric::Metric;
 use crate::origin::Beside;
@@ -153,8 +152,8 @@ impl Pruning {
     fn no_rows<T>(&self, asked: &str) -> Result<T> {
         let mut present: Vec<_> = self.series.iter().map(|series| series.curve.scope.name()).collect();
         present.dedup();
-        let (path, present) = (self.results.file.path.display(), present.join(", "));
-        Err(Fault::Asked(format!("no rows for attention type {asked}: `{path}` has {present}")).into())
+        let (path, present) = (self.results.file.path.clone(), present.join(", "));
+        Err(Error::NoAttention { path, asked: asked.to_owned(), present })
     }
 
     /// One curve.
@@ -216,7 +215,7 @@ fn searched_rows(pruning: &Results<PruningRow>, search: ResultFile) -> Result<Ve
     let command = command("iterative-prune --search <method>", &file.subject);
     let fault =
         format!("does not go with `{}`: {difference}: make it again with `{command}`", file.path.display());
-    Err(alone(&search.file.path, &fault))
+    Err(faulty(&search.file.path, fault))
 }
 
 /// Which heads may be masked, and how.

@@ -1,9 +1,9 @@
 //! The rows of one file, whatever they are of.
 use std::collections::BTreeSet;
 
-use anyhow::Result;
 use records::{Attention, Head, Row, TestedRow};
 
+use crate::error::Result;
 use crate::judge::{Criterion, Judge};
 use crate::metric::Metric;
 use crate::origin::Beside;

@@ -2,10 +2,9 @@
 //! `iterative-prune` (no such curves are in the papers).
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use records::{PruningRow, RetrainedRow, Scope};
 
-use crate::error::{LeftOut, alone};
+use crate::error::{LeftOut, Result, faulty};
 use crate::pruning::{Pruning, Series};
 use crate::results::{Results, distinct};
 use crate::same_model::{self, model_entries};
@@ -42,7 +41,7 @@ impl Retrained {
                     "masks other heads than `{}` at the same steps",
                     after.results.file.path.display()
                 );
-                left_out.keep::<()>(Err(alone(&before.results.file.path, &fault)))?;
+                left_out.keep::<()>(Err(faulty(&before.results.file.path, fault)))?;
             }
         }
         Ok(Self { after, before, updates })

@@ -1,8 +1,7 @@
 //! Whether results that are drawn together are of the same model.
-use anyhow::Result;
 use records::Identity;
 
-use crate::error::alone;
+use crate::error::{Result, faulty};
 use crate::source::ResultFile;
 
 /// An entry of a signature, if it has one: its name and its value.
@@ -47,7 +46,7 @@ pub(crate) fn beside(
         None => Ok(Some(own)),
         Some(difference) => {
             let fault = format!("does not go with `{}`: {difference}", file.path.display());
-            Err(alone(&own.path, &fault))
+            Err(faulty(&own.path, fault))
         }
     }
 }

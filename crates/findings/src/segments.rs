@@ -1,7 +1,6 @@
 //! The segments that change most with one head masked, from the stored statistics of a sweep.
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Error, Result};
 use records::check::check_segments;
 use records::{AblationRow, BASE, Blocks, Head, Row};
 use significance::{Store, metric_of};
@@ -11,7 +10,7 @@ use stats::nats::NatsStatistics;
 use stats::{Direction, Segments};
 use words::{fixed, signed};
 
-use crate::error::alone;
+use crate::error::{Error, Result, within};
 use crate::metric::Metric;
 use crate::results::Results;
 use crate::sweep::Sweep;
@@ -32,7 +31,7 @@ pub struct SegmentChange {
 
 /// For each head the segments that change most, those that get worse first where two change alike.
 pub fn most_changed(sweep: &Sweep) -> Result<BTreeMap<Head, Vec<SegmentChange>>> {
-    let none = || alone(&sweep.file.path, "has no statistics of its segments beside it");
+    let none = || Error::NoSegments { path: sweep.file.path.clone() };
     let (base, masked) = stored(sweep, none)?;
     let metric = sweep.metric();
     let of = |(row, masked): (&AblationRow, _)| (row.head_id(), largest(changes(&base, &masked, &metric)));
@@ -51,9 +50,9 @@ pub fn stored<R: Row>(
     check_segments(path, signature)?;
     let blocks = Blocks::read(&Blocks::path_beside(path))?.ok_or_else(&none)?;
     let damaged = || format!("the segments of `{}` cannot be read", path.display());
-    let mut store = Store::new(&blocks, metric_of(measured).with_context(damaged)?);
-    let base = store.base(BASE).with_context(damaged)?;
-    let of = |row: &R| store.variant(&row.name(), BASE).with_context(damaged);
+    let mut store = Store::new(&blocks, metric_of(measured).map_err(within(damaged))?);
+    let base = store.base(BASE).map_err(within(damaged))?;
+    let of = |row: &R| store.variant(&row.name(), BASE).map_err(within(damaged));
     Ok((base, rows.iter().map(of).collect::<Result<_>>()?))
 }
 

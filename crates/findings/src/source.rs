@@ -2,10 +2,9 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
 use records::{Row, Signature, is_shard, read_checked};
 
-use crate::error::{Fault, command, no_results};
+use crate::error::{Error, Result, command, no_results, unreadable};
 
 /// Names of experiments, which their files begin with.
 #[expect(missing_docs, reason = "each is named after what it measures")]
@@ -91,11 +90,8 @@ impl Source {
                 return Ok(file);
             }
         }
-        Err(no_results(
-            &folder.join(format!("{}.csv", own.as_deref().unwrap_or(experiment))),
-            experiment,
-            subject,
-        ))
+        let name = format!("{}.csv", own.as_deref().unwrap_or(experiment));
+        Err(no_results(folder.join(name), experiment, subject))
     }
 
     /// All files of the subject, or the one that was named.
@@ -120,7 +116,7 @@ impl Source {
                 let file = ResultFile::named(path, experiment);
                 let is_other = match &file {
                     Ok(file) => file.signature.is_none() && !is_of(experiment, &file_name(path)),
-                    Err(error) => matches!(error.downcast_ref(), Some(Fault::Asked(_))),
+                    Err(error) => matches!(error, Error::OtherExperiment { .. }),
                 };
                 return if is_other { Ok(Vec::new()) } else { Ok(vec![file?]) };
             }
@@ -141,8 +137,7 @@ impl ResultFile {
     pub(crate) fn of(path: PathBuf, subject: &str, experiment: &str) -> Result<Self> {
         let signature = Signature::read(&Signature::path_beside(&path))?;
         if let Some(part) = signature.as_ref().and_then(|signature| signature.part.as_ref()) {
-            let (path, shard) = (path.display(), part.shard);
-            bail!("`{path}` has the rows of shard {shard} only: `just merge` joins it with the others");
+            return Err(Error::Shard { path, shard: part.shard.to_string() });
         }
         let (addition, experiment, subject) =
             (addition(&path, experiment), experiment.to_owned(), subject.to_owned());
@@ -161,9 +156,11 @@ impl ResultFile {
     fn check_experiment(&self) -> Result<()> {
         let expected = &self.experiment;
         let found = self.identity().map_or(expected, |identity| &identity.experiment);
-        let path = self.path.display();
-        let fault = || format!("`{path}` is of `{found}`, but this is drawn from results of `{expected}`");
-        if found == expected { Ok(()) } else { Err(Fault::Asked(fault()).into()) }
+        if found == expected {
+            return Ok(());
+        }
+        let (found, expected) = (found.clone(), expected.clone());
+        Err(Error::OtherExperiment { path: self.path.clone(), found, expected })
     }
 
     /// Whether its name is this one, or begins with it.
@@ -249,8 +246,8 @@ fn addition(path: &Path, standard: &str) -> String {
 }
 
 /// Names of the files in a folder, but for those of shards, which are parts of results.
-fn names(folder: &Path) -> Result<Vec<String>> {
-    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
+pub(crate) fn names(folder: &Path) -> Result<Vec<String>> {
+    let entries = std::fs::read_dir(folder).map_err(unreadable(folder))?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     Ok(names.filter(|name| !is_shard(Path::new(name))).collect())
 }
@@ -258,16 +255,14 @@ fn names(folder: &Path) -> Result<Vec<String>> {
 /// The folder of a subject, if it is there; `experiment` would make it.
 pub fn folder(results: &Path, subject: &str, experiment: &str) -> Result<PathBuf> {
     if !is_plain_name(subject) {
-        bail!(
-            "`{subject}` is not the name of a subject: it is the name of a folder in the results, such as `demo-translation`"
-        );
+        return Err(Error::NotASubject { name: subject.to_owned() });
     }
     let folder = results.join(subject);
     if !folder.is_dir() {
         let names = subjects(results)?;
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        let (results, command) = (results.display(), command(experiment, subject));
-        bail!("unknown subject `{subject}`: `{results}` has {known}; make it with `{command}`");
+        let (name, command) = (subject.to_owned(), command(experiment, subject));
+        return Err(Error::UnknownSubject { name, results: results.to_owned(), known, command });
     }
     Ok(folder)
 }
@@ -289,7 +284,7 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
 pub fn subjects(results: &Path) -> Result<Vec<String>> {
     let entries = match std::fs::read_dir(results) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.with_context(|| format!("cannot read `{}`", results.display()))?,
+        entries => entries.map_err(unreadable(results))?,
     };
     let folders = entries.flatten().filter(|entry| entry.path().is_dir());
     let mut names: Vec<_> = folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

@@ -1,7 +1,7 @@
 //! How fast a model is with all its heads and without some: the rows of `speed-bench` (Michel et al. 2019, Section 4.3).
-use anyhow::Result;
 use records::{Signature, SpeedRow};
 
+use crate::error::Result;
 use crate::results::Results;
 use crate::source::ResultFile;
 

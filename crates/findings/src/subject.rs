@@ -2,12 +2,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::Result;
 use records::{BASE, Blocks, Head, TrainingRow};
 
 use crate::best_heads::BestHeads;
 use crate::dynamics::Dynamics;
-use crate::error::LeftOut;
+use crate::error::{LeftOut, Result};
 use crate::functions::{Functions, Relevance};
 use crate::gates::Gates;
 use crate::importance::Importance;

@@ -1,11 +1,10 @@
 //! Which heads matter for several tasks of one pretrained model.
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result};
 use records::{CorrelationRow, ImportanceRow, Row};
 use stats::correlation::{pearson, spearman};
 
-use crate::error::LeftOut;
+use crate::error::{LeftOut, Result, within};
 use crate::importance::Importance;
 use crate::subject::Subject;
 
@@ -52,11 +51,12 @@ fn agreement_of(both: [&Subject; 2]) -> Result<Option<CorrelationRow>> {
     let files = both.map(|subject| subject.sweep.as_ref().map(|sweep| &sweep.file));
     let [Some(first), Some(second)] = files else { return Ok(None) };
     let Some(testing) = first.testing() else { return Ok(None) };
-    let sweeps = [first, second].map(|file| significance::Sweep::read(&file.path));
-    let [one, other] = sweeps;
+    let rows = || {
+        let [one, other] = [first, second].map(|file| significance::Sweep::read(&file.path));
+        significance::agreement(&one?, &other?, testing)
+    };
     let what = || format!("cannot compare `{}` and `{}`", first.path.display(), second.path.display());
-    let rows = significance::agreement(&one.with_context(what)?, &other.with_context(what)?, testing);
-    Ok(rows.with_context(what)?.into_iter().next())
+    Ok(rows().map_err(within(what))?.into_iter().next())
 }
 
 /// How the importance of the same heads agrees; nothing where one of them lacks a head.

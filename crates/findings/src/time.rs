@@ -1,10 +1,9 @@
 //! How long the results of a subject took.
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
 use records::Signature;
 
-use crate::error::LeftOut;
+use crate::error::{LeftOut, Result};
 use crate::source::{Source, experiment};
 
 /// Time that runs took, as their signatures have it; that of interrupted ones is not known.

@@ -1,8 +1,8 @@
 //! What an artefact is: a table or a figure, or some that belong together.
 use std::path::PathBuf;
 
-use anyhow::Result;
 use charts::write::Sheet;
+use findings::Result;
 use findings::best_heads::BestHeads;
 use findings::error::LeftOut;
 use findings::pair::Pair;
@@ -95,25 +95,37 @@ pub(crate) type Draw = fn(ResultFile, &Asked<'_>, &mut LeftOut) -> Result<Vec<Sh
 pub struct Artefact {
     /// The command that draws it.
     pub name: &'static str,
-    pub(crate) alias: Option<&'static str>,
     /// What measures it first.
     pub recipe: &'static str,
     /// Where it stands in a report.
     pub chapter: Chapter,
     /// What it shows.
     pub about: &'static str,
-    /// More on that; may be empty.
-    pub(crate) detail: &'static str,
-    pub(crate) takes: Takes,
     pub(crate) reads: Reads,
     /// How what it reads is drawn, file by file.
     pub(crate) draw: Draw,
+    pub(crate) options: Options,
+}
+
+/// What most artefacts do without.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options {
+    /// Another name of its command.
+    pub alias: Option<&'static str>,
+    /// More on what it shows; may be empty.
+    pub detail: &'static str,
+    /// What its command takes beside what all do.
+    pub takes: Takes,
+}
+
+impl Options {
+    pub const NONE: Self = Self { alias: None, detail: "", takes: Takes::Nothing };
 }
 
 impl Artefact {
     /// What it shows, with all details.
     pub fn described(&self) -> String {
-        let Self { about, detail, .. } = self;
+        let Self { about, options: Options { detail, .. }, .. } = self;
         if detail.is_empty() { (*about).to_owned() } else { format!("{about}; {detail}") }
     }
 

@@ -1,6 +1,6 @@
 //! Everything that is drawn of a small folder of made-up results, beside golden files. `GOLDEN=write cargo test -p plotting`
 //! writes these anew.
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,7 @@ use findings::paper::Paper;
 use findings::source::{Source, subjects};
 use findings::subject::Subject;
 use serde_json::Value;
+use test_support::golden;
 
 use crate::registry::ARTEFACTS;
 use crate::view::{Asked, Context, summary};
@@ -44,6 +45,7 @@ fn sheets(results: &Path) -> Vec<(String, Sheet)> {
             sheets.extend(drawn.filter(|(_, sheet)| !sheet.is_empty()));
         }
     }
+    assert!(left_out.faults.is_empty(), "{:?}", left_out.faults);
     sheets
 }
 
@@ -81,24 +83,10 @@ fn text(chart: &Chart) -> String {
     written
 }
 
-/// Compares with a golden file, or writes it.
-fn check(name: &str, found: &str) {
-    let path = folder("tests/golden").join(name);
-    if std::env::var_os("GOLDEN").is_some_and(|value| value == "write") {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, found).unwrap();
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    let differs = || expected.lines().zip(found.lines()).find(|(expected, found)| expected != found);
-    let (path, differs) = (path.display(), differs());
-    assert!(expected == found, "{path} is not what is drawn: {differs:?}; GOLDEN=write writes it anew");
-}
-
 #[test]
 fn what_is_drawn_is_what_the_golden_files_say() {
     let sheets = sheets(&tiny_results());
-    let names: BTreeSet<&String> = sheets.iter().map(|(name, _)| name).collect();
-    assert!(names.len() == sheets.len() && names.len() > 30, "{names:?}");
+    let mut texts = BTreeMap::from([("summary".to_owned(), without_head(&summary_page()))]);
     for (name, sheet) in &sheets {
         let charts: String = sheet.chart.iter().chain(&sheet.frames).map(text).collect();
         let terminal = anstream::adapter::strip_str(&sheet.terminal()).to_string();
@@ -106,9 +94,10 @@ fn what_is_drawn_is_what_the_golden_files_say() {
         // pdflatex knows few other characters, and which depends on its packages
         let foreign = latex.lines().find(|line| !line.is_ascii());
         assert_eq!(foreign, None, "{name}: `latex` in documents.rs has no command for a character");
-        let parts = [markdown, latex, terminal, charts];
-        check(&format!("{name}.golden"), &parts.join("\n=====\n"));
+        texts.insert(name.clone(), [markdown, latex, terminal, charts].join("\n=====\n"));
     }
+    assert!(texts.len() == sheets.len() + 1 && sheets.len() > 30, "{:?}", texts.keys());
+    golden::check(&folder("tests/golden"), &texts);
 }
 
 #[test]
@@ -120,21 +109,29 @@ fn every_artefact_names_a_recipe_that_is_there() {
     }
 }
 
-#[test]
-fn the_summary_is_what_the_golden_file_says() {
+fn summary_page() -> String {
     let (paper, results, mut left_out) = (paper(), tiny_results(), LeftOut::default());
     let names = subjects(&results).unwrap();
     let all: Vec<_> =
         names.iter().map(|name| Subject::read(&results, name, &mut left_out).unwrap()).collect();
-    let page = summary::page(&all, Context { criterion: CRITERION, paper: Some(&paper) }).unwrap().unwrap();
-    check("summary.golden", &page[page.find("## ").unwrap()..]);
-    // the template has the heads of its tables, Rust their rows
+    assert!(left_out.faults.is_empty(), "{:?}", left_out.faults);
+    summary::page(&all, Context { criterion: CRITERION, paper: Some(&paper) }).unwrap().unwrap()
+}
+
+/// What follows the head of a page.
+fn without_head(page: &str) -> String {
+    page[page.find("## ").unwrap()..].to_owned()
+}
+
+/// The template has the heads of its tables, Rust their rows.
+#[test]
+fn tables_of_the_summary_have_as_many_cells_as_heads() {
+    let page = summary_page();
     let bars = |line: &str| line.replace(r"\|", "").matches('|').count();
     for (line, next) in page.lines().zip(page.lines().skip(1)) {
         let is_table = line.starts_with('|') && next.starts_with('|');
         assert!(!is_table || bars(line) == bars(next), "{line}\n{next}");
     }
-    assert!(left_out.faults.is_empty(), "{:?}", left_out.faults);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What can be drawn of one subject: for each artefact its name, the results that it is made of, and its view. `all`, the commands
 //! of single artefacts and reports go through this list.
-use anyhow::Result;
 use charts::chart::Chart;
 use charts::table::Table;
 use charts::write::Sheet;
+use findings::Result;
 use findings::best_heads::BestHeads;
 use findings::contrasts::Contrasts;
 use findings::dynamics::Dynamics;
@@ -20,23 +20,10 @@ use findings::source::{ResultFile, experiment};
 use findings::speed::Speed;
 use records::Row;
 
-use crate::artefact::{Artefact, Chapter, Reads, Takes};
+use crate::artefact::{Artefact, Chapter, Options, Reads, Takes};
 use crate::view::{
     Asked, agreement, best_heads, cross_domain, dynamics, film, functions, gates, groups, heat_map,
     pruning_curves, sheet, single_heads, speed,
-};
-
-/// What most artefacts are: under their name alone, with no more to say or to ask for.
-const BASE: Artefact = Artefact {
-    name: "",
-    alias: None,
-    recipe: "",
-    chapter: Chapter::SingleHeads,
-    about: "",
-    detail: "",
-    takes: Takes::Nothing,
-    reads: Reads::Groups,
-    draw: |_, _, _| Ok(Vec::new()),
 };
 
 /// Everything that can be drawn of one subject.
@@ -46,22 +33,22 @@ pub const ARTEFACTS: &[Artefact] = &[
         recipe: "reproduce-table1",
         chapter: Chapter::SingleHeads,
         about: "Score change for each masked head, layer x head, with the significant ones marked",
-        detail: "for BERT in the same layout",
-        takes: Takes::AttentionAndFigure,
         reads: Reads::Each(experiment::SWEEP),
         draw: |file, asked, _| single_heads::tables(&Results::read(file)?, asked),
-        ..BASE
+        options: Options {
+            detail: "for BERT in the same layout",
+            takes: Takes::AttentionAndFigure,
+            ..Options::NONE
+        },
     },
     Artefact {
         name: "figure1",
         recipe: "reproduce-table1",
         chapter: Chapter::SingleHeads,
         about: "Histogram of the scores with one head masked, beside the score of the intact model",
-        detail: "for BERT, Figure 1b",
-        takes: Takes::Attention,
         reads: Reads::Each(experiment::SWEEP),
         draw: |file, asked, _| single_heads::figures(&Results::read(file)?, asked),
-        ..BASE
+        options: Options { detail: "for BERT, Figure 1b", takes: Takes::Attention, ..Options::NONE },
     },
     Artefact {
         name: "heads",
@@ -72,40 +59,38 @@ pub const ARTEFACTS: &[Artefact] = &[
         draw: |file, asked, _| {
             figure(file, heat_map::EFFECTS, |found| heat_map::effects(found, asked.context))
         },
-        ..BASE
+        options: Options::NONE,
     },
     Artefact {
         name: "table2",
-        alias: Some("table3"),
         recipe: "reproduce-table2",
         chapter: Chapter::BestHeads,
         about: "Best single head of each layer, chosen and reported on one split",
-        detail: "for BERT, Table 3",
         reads: Reads::Best { other_split: false },
         draw: best,
-        ..BASE
+        options: Options { alias: Some("table3"), detail: "for BERT, Table 3", ..Options::NONE },
     },
     Artefact {
         name: "table5",
-        alias: Some("table6"),
         recipe: "reproduce-table5",
         chapter: Chapter::BestHeads,
         about: "Best single head of each layer, chosen on another split than reported",
-        detail: "for BERT, Table 6",
         reads: Reads::Best { other_split: true },
         draw: best,
-        ..BASE
+        options: Options { alias: Some("table6"), detail: "for BERT, Table 6", ..Options::NONE },
     },
     Artefact {
         name: "figure3",
-        alias: Some("figure6"),
         recipe: "reproduce-figure3",
         chapter: Chapter::MoreAndMore,
         about: "Score over the share of masked heads, and how many heads can go",
-        detail: "for classifiers other than MNLI, Figure 6",
         reads: Reads::Each(experiment::PRUNING),
         draw: |file, asked, left_out| pruning_curves::third(&Pruning::read(file, left_out)?, asked),
-        ..BASE
+        options: Options {
+            alias: Some("figure6"),
+            detail: "for classifiers other than MNLI, Figure 6",
+            ..Options::NONE
+        },
     },
     Artefact {
         name: "figure4",
@@ -114,7 +99,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         about: "Score over the share of masked heads of each attention type",
         reads: Reads::Each(experiment::PRUNING),
         draw: |file, asked, left_out| pruning_curves::fourth(&Pruning::read(file, left_out)?, asked),
-        ..BASE
+        options: Options::NONE,
     },
     Artefact {
         name: "prune-and-retrain",
@@ -128,18 +113,16 @@ pub const ARTEFACTS: &[Artefact] = &[
             let chart = pruning_curves::retrained(&found, asked.context);
             Ok(vec![sheet(&found.after.results.file, pruning_curves::RETRAINED, chart, [table])])
         },
-        ..BASE
+        options: Options::NONE,
     },
     Artefact {
         name: "figure2",
         recipe: "reproduce-figure2",
         chapter: Chapter::OtherData,
         about: "Scores with one head masked on two splits, and how far noise lets them agree",
-        detail: "after `cross-domain`",
-        takes: Takes::Against,
         reads: Reads::Pairs,
-        draw: |file, asked, _| Ok(cross_domain::sheets(&Pair::read(file, asked.results)?, asked)),
-        ..BASE
+        draw: |file, asked, _| Ok(cross_domain::sheets(&Pair::read(file, asked.results)?, asked.context)),
+        options: Options { detail: "after `cross-domain`", takes: Takes::Against, ..Options::NONE },
     },
     Artefact {
         name: "table4",
@@ -151,7 +134,7 @@ pub const ARTEFACTS: &[Artefact] = &[
             let found = Speed::of_file(file)?;
             Ok(vec![sheet(&found.file, speed::STEM, None, speed::tables(&found, asked.context))])
         },
-        ..BASE
+        options: Options::NONE,
     },
     Artefact {
         name: "figure5",
@@ -165,7 +148,7 @@ pub const ARTEFACTS: &[Artefact] = &[
             let chart = left_out.keep(dynamics::figure5(&found))?;
             Ok(vec![sheet(&found.file, dynamics::STEM, chart, dynamics::tables(&found, asked.context))])
         },
-        ..BASE
+        options: Options::NONE,
     },
     Artefact {
         name: "v19-table1",
@@ -174,27 +157,25 @@ pub const ARTEFACTS: &[Artefact] = &[
         about: "The head that does each thing best, beside its position alone and shuffled targets (Voita et al. 2019)",
         reads: Reads::Each(experiment::FUNCTIONS),
         draw: |file, _, _| table(file, functions::TABLE, functions::table1),
-        ..BASE
+        options: Options::NONE,
     },
     Artefact {
         name: "v19-figure1c",
-        alias: Some("v19-figure2b"),
         recipe: "reproduce-v19-figure1c",
         chapter: Chapter::Functions,
         about: "What the heads of each layer do (Voita et al. 2019)",
         reads: Reads::Each(experiment::FUNCTIONS),
         draw: |file, _, _| figure(file, functions::CENSUS, functions::figure1c),
-        ..BASE
+        options: Options { alias: Some("v19-figure2b"), ..Options::NONE },
     },
     Artefact {
         name: "v19-figure1a",
-        alias: Some("v19-figure2a"),
         recipe: "reproduce-v19-figure1a",
         chapter: Chapter::Functions,
         about: "Heat map of the relevance of each head, layer x head (Voita et al. 2019)",
         reads: Reads::Every(experiment::RELEVANCE),
         draw: |file, _, _| figure(file, heat_map::RELEVANCE, heat_map::relevance),
-        ..BASE
+        options: Options { alias: Some("v19-figure2a"), ..Options::NONE },
     },
     Artefact {
         name: "v19-figure7",
@@ -203,14 +184,13 @@ pub const ARTEFACTS: &[Artefact] = &[
         about: "Score of models that were trained on with the heads that gates leave, and of controls (Voita et al. 2019)",
         reads: Reads::Each(experiment::GATES),
         draw: |file, asked, _| figure(file, gates::CURVES, |found| gates::figure7(found, asked.context)),
-        ..BASE
+        options: Options::NONE,
     },
     Artefact {
         name: "v19-figure8",
         recipe: "reproduce-v19-figure8",
         chapter: Chapter::Gates,
         about: "What the heads did before that gates leave (Voita et al. 2019)",
-        detail: "after `head-functions`",
         reads: Reads::Each(experiment::GATES),
         draw: |file, asked, left_out| {
             let found = Gates::read(file)?;
@@ -218,17 +198,16 @@ pub const ARTEFACTS: &[Artefact] = &[
             let chart = functions.and_then(|functions| gates::figure8(&found, &functions));
             Ok(vec![sheet(&found.file, gates::FUNCTIONS, chart, [])])
         },
-        ..BASE
+        options: Options { detail: "after `head-functions`", ..Options::NONE },
     },
     Artefact {
         name: "v19-figure9",
-        alias: Some("v19-figure10"),
         recipe: "reproduce-v19-figure9",
         chapter: Chapter::Gates,
         about: "Heads that gates leave, by attention type and layer (Voita et al. 2019)",
         reads: Reads::Each(experiment::GATES),
         draw: |file, _, _| figure(file, gates::LAYERS, gates::figure9),
-        ..BASE
+        options: Options { alias: Some("v19-figure10"), ..Options::NONE },
     },
     Artefact {
         name: "v19-table2",
@@ -237,7 +216,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         about: "Heads that stay and the score by how they were chosen, after as many updates (Voita et al. 2019)",
         reads: Reads::Each(experiment::GATES),
         draw: |file, asked, _| table(file, gates::TABLE, |found| gates::table(found, asked.context)),
-        ..BASE
+        options: Options::NONE,
     },
     Artefact {
         name: gates::CONTRASTS,
@@ -253,35 +232,36 @@ pub const ARTEFACTS: &[Artefact] = &[
                 .map(|found| sheet(&found.gates.file, gates::CONTRASTS, None, [table(found)]))
                 .collect())
         },
-        ..BASE
+        options: Options::NONE,
     },
     Artefact {
         name: "gate-film",
         recipe: "reproduce-v19-figure7",
         chapter: Chapter::Gates,
         about: "Gates that close, epoch by epoch, of the model whose gates close most",
-        detail: "a film beside it",
         reads: Reads::Each(experiment::FILM),
         draw: |file, _, _| {
             let found = Film::read(file)?;
             let sheet = sheet(&found.file, film::STEM, film::stills(&found), []);
             Ok(vec![Sheet { frames: film::frames(&found), ..sheet }])
         },
-        ..BASE
+        options: Options { detail: "a film beside it", ..Options::NONE },
     },
     Artefact {
         name: "agreement",
         recipe: "importance",
         chapter: Chapter::Orders,
         about: "Rank correlations of what heads can be ordered by, as a matrix and a table",
-        detail: "where heads share keys and values, also the sums over such groups",
         reads: Reads::Each(experiment::IMPORTANCE),
         draw: |file, _, _| {
             let found = Importance::read(file)?;
             let (chart, tables) = (agreement::figure(&found)?, agreement::tables(&found)?);
             Ok(vec![sheet(&found.file, agreement::STEM, chart, tables)])
         },
-        ..BASE
+        options: Options {
+            detail: "where heads share keys and values, also the sums over such groups",
+            ..Options::NONE
+        },
     },
     Artefact {
         name: "scores",
@@ -290,7 +270,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         about: "Heat maps of what heads can be ordered by, layer x head",
         reads: Reads::Each(experiment::IMPORTANCE),
         draw: |file, _, _| figure(file, heat_map::SCORES, heat_map::scores),
-        ..BASE
+        options: Options::NONE,
     },
     Artefact {
         name: "groups",
@@ -304,7 +284,7 @@ pub const ARTEFACTS: &[Artefact] = &[
             let (chart, tables) = (groups::figure(&found, alpha), groups::tables(&found, alpha));
             Ok(vec![sheet(&found.sweep.file, groups::STEM, chart, tables)])
         },
-        ..BASE
+        options: Options::NONE,
     },
 ];
 

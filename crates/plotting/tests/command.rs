@@ -28,12 +28,13 @@ fn results() -> TempDir {
 
 /// Exit code, stdout and stderr of a command in the folder that holds `results`.
 fn run(folder: &TempDir, arguments: &str) -> (i32, String, String) {
+    run_beside(&crate_folder("../../data/paper"), folder, arguments)
+}
+
+/// The same with another folder of published numbers.
+fn run_beside(paper: &Path, folder: &TempDir, arguments: &str) -> (i32, String, String) {
     let mut command = Command::cargo_bin("plotting").unwrap();
-    command
-        .current_dir(folder.path())
-        .args(arguments.split(' '))
-        .arg("--paper")
-        .arg(crate_folder("../../data/paper"));
+    command.current_dir(folder.path()).args(arguments.split(' ')).arg("--paper").arg(paper);
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
@@ -91,6 +92,27 @@ fn single_commands_write_their_files_at_print_size_and_name_them() {
     }
 }
 
+#[test]
+fn without_published_numbers_ours_are_drawn_and_a_line_says_so() {
+    let folder = results();
+    let (code, stdout, stderr) = run_beside(Path::new("nowhere"), &folder, "summary");
+    assert!(code == 0 && stdout.contains("| tiny-translation") && !stdout.contains("| M19"), "{stdout}");
+    assert!(stderr.contains("published numbers: there is no folder `nowhere`"), "{stderr}");
+}
+
+#[test]
+fn a_file_of_published_numbers_that_cannot_be_read_is_named() {
+    let paper = tempfile::tempdir().unwrap();
+    for file in fs::read_dir(crate_folder("../../data/paper")).unwrap().flatten() {
+        fs::copy(file.path(), paper.path().join(file.file_name())).unwrap();
+    }
+    let shares = "figure,task,percent\nFigure 3a,WMT,many\n";
+    fs::write(paper.path().join("michel2019-shares.csv"), shares).unwrap();
+    let (code, _, stderr) = run_beside(paper.path(), &results(), "summary");
+    assert!(code == 1 && stderr.contains("michel2019-shares.csv`: CSV deserialize error"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
 /// The cells of the lines of a table.
 fn cases<const N: usize>(table: &str) -> Vec<[String; N]> {
     let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
@@ -107,7 +129,7 @@ figure1 tiny-inference --attention dec-dec | 1 | no rows for attention type dec-
 v19-figure8 tiny-language | 1 | make it with `train-gates experiments/tiny-language.toml`
 table4 tiny-language | 1 | make it with `speed-bench experiments/tiny-language.toml`
 table5 tiny-language | 1 | make it with `ablate-all-but-one --select-on <split> experiments/
-figure2 tiny-language | 1 | has no `cross-domain-*.csv`: make one with `cross-domain
+figure2 tiny-language | 1 | cross-domain-<split>-<split>.csv` does not exist: make it with `cross
 figure2 tiny-translation --against dev | 1 | no comparison with split `dev`
 table1 tiny-language --split train | 1 | `results/tiny-language/ablate-one-train.csv` does not exist
 groups tiny-language | 1 | has no groups of choices

@@ -1,38 +1,17 @@
 //! What the views of a report make of the made-up results, beside golden files. `GOLDEN=write cargo test -p report` writes these
 //! anew.
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use charts::legible;
 use charts::write::Sheet;
 use findings::source::subjects;
+use test_support::golden;
 
 use crate::gather::Reader;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
-}
-
-/// Compares with the golden files, of which there is one for each name, or writes them.
-fn check(drawn: &BTreeMap<String, String>) {
-    let golden = folder("tests/golden");
-    let path = |name: &str| golden.join(format!("{name}.golden"));
-    if std::env::var_os("GOLDEN").is_some_and(|value| value == "write") {
-        for (name, found) in drawn {
-            fs::create_dir_all(path(name).parent().unwrap()).unwrap();
-            fs::write(path(name), found).unwrap();
-        }
-    }
-    for (name, found) in drawn {
-        let expected = fs::read_to_string(path(name)).unwrap_or_default();
-        let differs = expected.lines().zip(found.lines()).find(|(expected, found)| expected != found);
-        assert!(&expected == found, "{name} is not what is shown: {differs:?}");
-    }
-    let entries = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let files =
-        entries(&golden).flat_map(|path| if path.is_dir() { entries(&path).collect() } else { vec![path] });
-    assert_eq!(files.count(), drawn.len(), "a golden file for each thing that is shown, and no other");
 }
 
 fn text(sheet: &Sheet) -> String {
@@ -61,5 +40,5 @@ fn what_only_a_report_shows_is_what_the_golden_files_say() {
     let (comparisons, faults) = reader.comparison(all).unwrap();
     assert!(faults.is_empty(), "{faults:?}");
     drawn.extend(comparisons.iter().map(|(name, _, sheet)| (format!("comparison-{name}"), text(sheet))));
-    check(&drawn);
+    golden::check(&folder("tests/golden"), &drawn);
 }

@@ -1,5 +1,7 @@
-//! Subjects that train in a second, for tests of whole commands; beside them, in `results/`, made-up results.
+//! Subjects that train in a second, for tests of whole commands, and [`golden`] files; beside them, in `results/`, made-up results.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+pub mod golden;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;

@@ -7,10 +7,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
 use documents::{of_figure, of_table, render};
 
 use crate::chart::Chart;
+use crate::error::{Error, unwritable};
 use crate::paint;
 use crate::sentences::Sentences;
 use crate::table::Table;
@@ -61,13 +61,11 @@ impl Sheet {
     }
 
     /// Everything in words, as `md` or `tex`: the caption of the figure, then the tables.
-    pub fn document(&self, extension: &str) -> Result<String> {
+    pub fn document(&self, extension: &str) -> Result<String, Error> {
         let caption = self.chart.iter().map(|chart| ("caption", of_figure(chart, &self.stem)));
         let parts = caption.chain(self.tables.iter().map(|table| ("table", of_table(table))));
-        let parts: Vec<_> = parts
-            .map(|(name, values)| render(&format!("{name}.{extension}"), values))
-            .collect::<Result<_, _>>()?;
-        Ok(parts.join("\n"))
+        let parts = parts.map(|(name, values)| render(&format!("{name}.{extension}"), values));
+        Ok(parts.collect::<Result<Vec<_>, _>>()?.join("\n"))
     }
 
     /// The tables for a terminal.
@@ -76,7 +74,7 @@ impl Sheet {
     }
 
     /// Writes all files into a folder, which is made if needed, and returns their paths.
-    pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>> {
+    pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>, Error> {
         if self.is_empty() {
             return self.remove(folder).map(|()| Vec::new());
         }
@@ -99,13 +97,11 @@ impl Sheet {
         Ok(paths)
     }
 
-    fn remove(&self, folder: &Path) -> Result<()> {
+    fn remove(&self, folder: &Path) -> Result<(), Error> {
         ["md", "tex", "svg", "png", "gif"].into_iter().try_for_each(|extension| {
             let path = folder.join(format!("{}.{extension}", self.stem));
             match fs::remove_file(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    Err(error).with_context(|| format!("cannot remove `{}`", path.display()))
-                }
+                Err(source) if source.kind() != ErrorKind::NotFound => Err(Error::Remove { path, source }),
                 _ => Ok(()),
             }
         })
@@ -119,10 +115,10 @@ fn plain(stem: &str) -> String {
 }
 
 /// Writes a file into a folder that is made if needed, and returns its path.
-pub fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+pub fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
     let path = folder.join(name);
-    fs::create_dir_all(folder).with_context(|| format!("cannot write `{}`", folder.display()))?;
-    fs::write(&path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
+    fs::create_dir_all(folder).map_err(unwritable(folder))?;
+    fs::write(&path, bytes).map_err(unwritable(&path))?;
     Ok(path)
 }
 

@@ -1,13 +1,13 @@
 //! Drawings as pixels: figures as PNG, films as GIF.
 use std::sync::{Arc, LazyLock};
 
-use anyhow::{Context as _, Result, ensure};
 use gif::Repeat;
 use png::{ColorType, Compression, Filter, PixelDimensions, Unit};
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
 
+use crate::error::Error;
 use crate::paint::canvas::{FONT, UNITS_PER_INCH};
 
 /// What printers ask of pictures in colour; lines stay sharp at any size in the SVG.
@@ -34,26 +34,31 @@ struct Pixels {
     rgb: Vec<u8>,
 }
 
-/// Draws with so many pixels to the inch, without transparency.
-fn pixels(svg: &str, per_inch: u32) -> Result<Pixels> {
+/// The drawing as resvg reads it, in its own units.
+fn tree(svg: &str) -> Result<Tree, Error> {
     let options = Options {
         dpi: UNITS_PER_INCH as f32,
         font_family: "Roboto".to_owned(),
         fontdb: FONTS.clone(),
         ..Options::default()
     };
-    let tree = Tree::from_str(svg, &options).context("cannot draw the figure")?;
+    Tree::from_str(svg, &options).map_err(Error::Figure)
+}
+
+/// Draws with so many pixels to the inch, without transparency.
+fn pixels(svg: &str, per_inch: u32) -> Result<Pixels, Error> {
+    let tree = tree(svg)?;
     let scale = per_inch as f32 / UNITS_PER_INCH as f32;
-    let size = tree.size().to_int_size().scale_by(scale).context("cannot draw the figure: it has no size")?;
+    let size = tree.size().to_int_size().scale_by(scale).ok_or(Error::NoSize)?;
     let (width, height) = (size.width(), size.height());
-    let mut pixmap = Pixmap::new(width, height).context("cannot draw the figure: it has no size")?;
+    let mut pixmap = Pixmap::new(width, height).ok_or(Error::NoSize)?;
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixmap.as_mut());
     let rgb = pixmap.pixels().iter().flat_map(|pixel| [pixel.red(), pixel.green(), pixel.blue()]).collect();
     Ok(Pixels { width, height, rgb })
 }
 
 /// A drawing as PNG, with the resolution, which LaTeX takes as the size in print.
-pub fn png(svg: &str) -> Result<Vec<u8>> {
+pub fn png(svg: &str) -> Result<Vec<u8>, Error> {
     let (pixels, mut bytes) = (pixels(svg, PRINT)?, Vec::new());
     let mut encoder = png::Encoder::new(&mut bytes, pixels.width, pixels.height);
     encoder.set_color(ColorType::Rgb);
@@ -61,20 +66,22 @@ pub fn png(svg: &str) -> Result<Vec<u8>> {
     encoder.set_filter(Filter::NoFilter); // plain areas are smallest as they are
     let per_meter = (f64::from(PRINT) / 0.0254).round() as u32;
     encoder.set_pixel_dims(Some(PixelDimensions { xppu: per_meter, yppu: per_meter, unit: Unit::Meter }));
-    let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(&pixels.rgb));
-    written.context("cannot draw the figure")?;
+    encoder.write_header().and_then(|mut writer| writer.write_image_data(&pixels.rgb))?;
     Ok(bytes)
 }
 
 /// Frames that follow each other over and over.
-pub fn gif(svgs: &[String]) -> Result<Vec<u8>> {
-    let frames = svgs.iter().map(|svg| pixels(svg, SCREEN)).collect::<Result<Vec<_>>>()?;
-    let size = |frame: &Pixels| u16::try_from(frame.width).ok().zip(u16::try_from(frame.height).ok());
-    let first =
-        frames.first().and_then(size).context("cannot draw the film: it has no frame of a size that fits")?;
-    let is_one_size = frames.iter().all(|frame| size(frame) == Some(first));
-    ensure!(is_one_size, "cannot draw the film: frames differ in size");
-    encode(first, &frames).context("cannot draw the film")
+pub fn gif(svgs: &[String]) -> Result<Vec<u8>, Error> {
+    let frames = svgs.iter().map(|svg| pixels(svg, SCREEN)).collect::<Result<Vec<_>, _>>()?;
+    let mut sizes = frames.iter().map(|frame| [frame.width, frame.height]);
+    let first = sizes.next().ok_or(Error::NoFrames)?;
+    if let Some(other) = sizes.find(|size| *size != first) {
+        return Err(Error::FramesDiffer { first, other });
+    }
+    let [Ok(width), Ok(height)] = first.map(u16::try_from) else {
+        return Err(Error::FrameTooLarge { size: first });
+    };
+    encode((width, height), &frames).map_err(Error::Gif)
 }
 
 fn encode((width, height): (u16, u16), frames: &[Pixels]) -> Result<Vec<u8>, gif::EncodingError> {
@@ -91,7 +98,13 @@ fn encode((width, height): (u16, u16), frames: &[Pixels]) -> Result<Vec<u8>, gif
 
 #[cfg(test)]
 mod tests {
+    use resvg::usvg::{Group, Node};
+
     use super::*;
+    use crate::chart::{Axis, Chart, Layer, Panel};
+    use crate::paint::canvas::SIZE;
+    use crate::paint::draw;
+    use crate::palette::INK;
 
     /// The file is read again by the decoder of the same crate.
     #[test]
@@ -111,6 +124,49 @@ mod tests {
             found.push((frame.delay, frame.buffer[..3].to_vec()));
         }
         assert_eq!(found, [(SHOWN, vec![255, 0, 0]), (LAST_SHOWN, vec![0, 0, 255])]);
-        assert!(gif(&[]).is_err() && gif(&[svg("#fff"), svg("#fff").replace("0.5in", "1in")]).is_err());
+        assert!(matches!(gif(&[]), Err(Error::NoFrames)));
+        let other = svg("#fff").replace("0.5in", "1in");
+        let expected = "its frames must be of one size, but have [150, 75] and [150, 150] pixels";
+        assert!(gif(&[svg("#fff"), other]).unwrap_err().to_string().contains(expected));
+    }
+
+    /// The texts of a drawing, in its order, with the boxes around their glyphs: left, right, top and bottom, in points.
+    fn glyphs(group: &Group, found: &mut Vec<(String, [f64; 4])>) {
+        for node in group.children() {
+            match node {
+                Node::Group(group) => glyphs(group, found),
+                Node::Text(text) => {
+                    let area = text.flattened().bounding_box().transform(text.abs_transform()).unwrap();
+                    let sides = [area.left(), area.right(), area.top(), area.bottom()];
+                    let points = sides.map(|side| f64::from(side) * 72.0 / f64::from(UNITS_PER_INCH));
+                    found.push((text.chunks().iter().map(|chunk| chunk.text()).collect(), points));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The boxes by which `legible` judges a drawing. Capitals and digits fill theirs but for what the font leaves beside them, at
+    /// most a tenth of an em, and above and below them, where round ones reach beyond flat ones, a thirtieth.
+    #[test]
+    fn texts_are_where_their_boxes_say() {
+        let names = |names: [&str; 3]| Axis::named("HEADS", names.map(str::to_owned).to_vec());
+        let axes = [names(["H8", "E2", "N3"]), names(["4", "50", "600"])];
+        let ends = vec![Layer::Ends(vec![(1.0, "MMM".to_owned(), INK)])];
+        let drawing = draw(&Chart::new("", "", "").panels(1, vec![Panel::new(axes, 100.0, ends)]));
+        let mut found = Vec::new();
+        glyphs(tree(&drawing.svg).unwrap().root(), &mut found);
+        assert!(found.len() > 8 && found.len() == drawing.texts.len(), "{found:?}");
+        let [along, across] = [1.0 / 10.0, 1.0 / 30.0].map(|share| share * SIZE);
+        for ((text, sides), (drawn, glyphs)) in drawing.texts.iter().zip(&found) {
+            assert_eq!(text, drawn);
+            let is_upright = sides[1] - sides[0] < sides[3] - sides[2] && text.len() > 1;
+            let room =
+                if is_upright { [across, across, along, along] } else { [along, along, across, across] };
+            for (side, room) in room.into_iter().enumerate() {
+                let gap = (sides[side] - glyphs[side]).abs();
+                assert!(gap < room, "side {side} of {text}: {sides:?} but {glyphs:?}");
+            }
+        }
     }
 }

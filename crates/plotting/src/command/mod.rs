@@ -55,7 +55,7 @@ fn draw_all(name: &str, matches: &ArgMatches, context: Context<'_>, left_out: &m
     let args = DrawArgs::from_arg_matches(matches)?;
     let artefact = ARTEFACTS.iter().find(|artefact| artefact.name == name);
     let Extra { attention, with_figure, against } =
-        Extra::of(artefact.map_or(Takes::Nothing, |artefact| artefact.takes), matches)?;
+        Extra::of(artefact.map_or(Takes::Nothing, |artefact| artefact.options.takes), matches)?;
     let (results, against, source) = (&args.common.results, against.as_deref(), args.source());
     let asked = Asked { context, results, attention, with_figure, against, is_all: artefact.is_none() };
     let (mut has_any, mut sheets) = (false, Vec::new());

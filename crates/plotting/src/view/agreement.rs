@@ -1,8 +1,9 @@
 //! How far the orders agree that heads can be put in, by rank correlation over all heads (Michel et al. 2019, Section 4.1). The
 //! paper has no such table; it compares orders by what they do to the score.
-use anyhow::{Context as _, Result};
 use charts::chart::{self, Chart, Panel};
 use charts::table::{Cell, Row, Table};
+use findings::Result;
+use findings::error::within;
 use findings::importance::Importance;
 use records::ImportanceRow;
 use stats::correlation::{kendall, spearman};
@@ -24,7 +25,9 @@ fn matrix(importance: &Importance) -> Result<Vec<Vec<Option<f64>>>> {
     };
     let row = |row: usize| (0..known.len()).map(|column| cell(row, column)).collect::<Result<_, _>>();
     let matrix = (0..known.len()).map(row).collect::<Result<_, _>>();
-    matrix.with_context(|| format!("cannot compare the numbers of `{}`", importance.file.path.display()))
+    matrix.map_err(within::<stats::Error>(|| {
+        format!("cannot compare the numbers of `{}`", importance.file.path.display())
+    }))
 }
 
 const DIRECTION: &str = "heads with the least value are masked first; entropy counts negative, so that heads of spread \

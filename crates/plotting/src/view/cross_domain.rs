@@ -5,15 +5,14 @@ use charts::palette::{GREY, INK};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::pair::{self, Pair};
+use findings::pair::Pair;
 use findings::paper::Paper;
-use findings::source::{Source, experiment};
 use findings::sweep::Sweep;
 use records::CorrelationRow;
 use stats::regression::Line;
 use words::{brackets, count, fixed, p_value, tenths, typeset};
 
-use super::{Asked, Context, mark, sheet};
+use super::{Context, mark, sheet};
 
 /// What the names of its files begin with.
 const STEM: &str = "figure2";
@@ -41,14 +40,10 @@ pub const COLUMNS: [&str; 9] = [
 ];
 
 /// Figure and table, named after the second split, and after both if another comparison beside it has the same second one.
-pub(crate) fn sheets(pair: &Pair, asked: &Asked<'_>) -> Vec<Sheet> {
-    let source = Source::subject(asked.results, &pair.file.subject);
-    let others = source.all(experiment::PAIR).unwrap_or_default();
+pub(crate) fn sheets(pair: &Pair, context: Context<'_>) -> Vec<Sheet> {
     let [first, second] = &pair.splits;
-    let is_other = |[one, two]: [String; 2]| two == *second && one != *first;
-    let has_other = others.iter().filter_map(pair::splits).any(is_other);
-    let name = if has_other { format!("{STEM}-{first}-{second}") } else { format!("{STEM}-{second}") };
-    vec![sheet(&pair.file, &name, figure2(pair, asked.context), [table(pair)])]
+    let splits = if pair.has_namesake { format!("{first}-{second}") } else { second.clone() };
+    vec![sheet(&pair.file, &format!("{STEM}-{splits}"), figure2(pair, context), [table(pair)])]
 }
 
 /// One row for all heads and one for each attention type.
@@ -131,36 +126,13 @@ fn label(pair: &Pair) -> String {
 /// A point for each head, the intact model as a star that hides none, the line on which masking changes both splits alike, and
 /// the regression with its band.
 fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
-    let side = |side: usize| pair.points.iter().map(move |(_, at)| at[side]);
-    let bases = pair.sweeps.each_ref().map(|sweep| sweep.base());
-    let metric = pair.sweeps[0].metric().label_in_unit();
-    let axis = |number: usize| {
-        let (low, high) = extent(side(number).chain([bases[number]]));
-        let least = (low.abs().max(high.abs()) * 1e-3).max(1e-3);
-        Axis::of_at_least(format!("{metric}, {}", pair.splits[number]), (low, high), least)
-    };
-    let [x, y] = [axis(0), axis(1)];
-    let line = Line::fit(&side(0).collect::<Vec<_>>(), &side(1).collect::<Vec<_>>()).ok();
-    let mut layers: Vec<_> = line.iter().flat_map(|line| regression(line, extent(side(0)), &y)).collect();
-    layers.push(Layer::Rule(At::Diagonal(bases[0], bases[1]), EQUAL));
-    layers.push(Layer::Points(vec![(bases[0], bases[1])], STAR));
+    let axes = [axis(pair, 0), axis(pair, 1)];
+    let line = Line::fit(&scores(pair, 0), &scores(pair, 1)).ok();
     let attentions = pair.sweeps[0].attentions();
-    let radius = if pair.points.len() > 100 { 1.3 } else { 1.7 };
-    layers.extend(attentions.iter().map(|&attention| {
-        let of_type = pair.points.iter().filter(|(found, _)| *found == attention);
-        Layer::Points(of_type.map(|(_, [x, y])| (*x, *y)).collect(), mark(attention, radius).faint(0.35))
-    }));
     let types = attentions.iter().filter(|_| attentions.len() > 1);
     let types = types.map(|&attention| Entry::mark(attention.name(), mark(attention, 2.0).faint(0.35)));
     let (row, others) = (&pair.rows[0], &pair.rows[1..]);
     let of_type = |row: &CorrelationRow| format!("{}: {}", row.attention, correlation(row));
-    let paper = pair.beside().zip(context.paper).and_then(|(beside, Paper { summary, .. })| {
-        let (figure, r) = beside.of_both(
-            ("Figure 2a of the paper (newstest2013, MTNT)", summary.r_of_translator),
-            ("Figure 2b of the paper (MNLI matched, mismatched)", summary.r_of_bert),
-        )?;
-        Some(format!("{figure}: r = {}", typeset(r, 2)))
-    });
     let (shared, chance) = (tenths(row.top_overlap), typeset(row.top_overlap_by_chance, 1));
     let title = "Scores with one head masked on two test sets";
     Chart::new("Figure 2", label(pair), format!("{title}; {}; {}", pair.title(), count(row.heads, "head")))
@@ -172,12 +144,50 @@ fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
             "star: the intact model; dashed: the same change on both splits, a slope of 1 through the star; grey: the \
              least squares line over all heads with the 95 % band of its mean, point by point",
         )
-        .note(paper)
+        .note(published_r(pair, context))
         .entries([Entry::text(correlation(row))])
         .entries(types)
         .entries([Entry::mark("intact", Mark { radius: 2.2, ..STAR }), Entry::line("equal change", EQUAL)])
-        .entries(line.map(|_| Entry::line("regression", REGRESSION)))
-        .panels(1, vec![Panel::new([x, y], 165.0, layers)])
+        .entries(line.as_ref().map(|_| Entry::line("regression", REGRESSION)))
+        .panels(1, vec![Panel::new(axes.clone(), 165.0, scatter(pair, line.as_ref(), &axes[1]))])
+}
+
+/// The scores of all heads on one of the splits.
+fn scores(pair: &Pair, side: usize) -> Vec<f64> {
+    pair.points.iter().map(|(_, at)| at[side]).collect()
+}
+
+/// The axis of one of the splits, which holds all heads and the intact model.
+fn axis(pair: &Pair, side: usize) -> Axis {
+    let (low, high) = extent(scores(pair, side).into_iter().chain([pair.sweeps[side].base()]));
+    let least = (low.abs().max(high.abs()) * 1e-3).max(1e-3);
+    let metric = pair.sweeps[0].metric().label_in_unit();
+    Axis::of_at_least(format!("{metric}, {}", pair.splits[side]), (low, high), least)
+}
+
+/// The layers of the figure, from the back to the front.
+fn scatter(pair: &Pair, line: Option<&Line>, y: &Axis) -> Vec<Layer> {
+    let [first, second] = pair.sweeps.each_ref().map(|sweep| sweep.base());
+    let mut layers: Vec<_> =
+        line.iter().flat_map(|line| regression(line, extent(scores(pair, 0).into_iter()), y)).collect();
+    layers.push(Layer::Rule(At::Diagonal(first, second), EQUAL));
+    layers.push(Layer::Points(vec![(first, second)], STAR));
+    let radius = if pair.points.len() > 100 { 1.3 } else { 1.7 };
+    layers.extend(pair.sweeps[0].attentions().into_iter().map(|attention| {
+        let of_type = pair.points.iter().filter(|(found, _)| *found == attention);
+        Layer::Points(of_type.map(|(_, [x, y])| (*x, *y)).collect(), mark(attention, radius).faint(0.35))
+    }));
+    layers
+}
+
+/// What the paper has for such a model.
+fn published_r(pair: &Pair, context: Context<'_>) -> Option<String> {
+    let Paper { summary, .. } = context.paper?;
+    let (figure, r) = pair.beside()?.of_both(
+        ("Figure 2a of the paper (newstest2013, MTNT)", summary.r_of_translator),
+        ("Figure 2b of the paper (MNLI matched, mismatched)", summary.r_of_bert),
+    )?;
+    Some(format!("{figure}: r = {}", typeset(r, 2)))
 }
 
 /// The line between the least and the greatest score with its band, as far as the y axis reaches.

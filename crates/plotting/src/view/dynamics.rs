@@ -1,10 +1,10 @@
 //! Figure 5: what masking heads does to the score while a model is trained, in pictures and in numbers (Michel et al. 2019,
 //! Section 6).
-use anyhow::Result;
 use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Ticks};
 use charts::palette::{BLUE, GREEN, PURPLE, SKY, ramp};
 use charts::scale::{LogAxis, extent};
 use charts::table::{Cell, Row, Table};
+use findings::Result;
 use findings::dynamics::{Checkpoint, Dynamics, share};
 use findings::paper::{Epoch, Paper};
 use records::DynamicsRow;

@@ -17,16 +17,16 @@ pub(crate) mod summary;
 
 use std::path::Path;
 
-use anyhow::Result;
 use charts::chart::{Chart, Mark, Shape};
 use charts::palette::{BLUE, GREEN, VERMILLION};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
-use findings::error::{Fault, LeftOut};
+use findings::error::LeftOut;
 use findings::judge::Criterion;
 use findings::metric::Metric;
 use findings::paper::{Paper, Share};
 use findings::source::ResultFile;
+use findings::{Error, Result};
 use records::{Attention, TestedRow};
 use single_heads::Selection;
 use words::short;
@@ -74,7 +74,7 @@ impl<'a> Asked<'a> {
     /// A chart that not every file has: nothing, if everything is drawn and this does not apply.
     fn if_it_applies<T>(&self, chart: Result<T>) -> Result<Option<T>> {
         match chart {
-            Err(error) if self.is_all && matches!(error.downcast_ref(), Some(Fault::Asked(_))) => Ok(None),
+            Err(Error::NoAttention { .. }) if self.is_all => Ok(None),
             chart => chart.map(Some),
         }
     }

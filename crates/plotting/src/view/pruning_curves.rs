@@ -1,11 +1,11 @@
 //! Figures 3, 4 and 6: the score over the share of masked heads (Michel et al. 2019, Sections 4.2 and 5, Appendix B), and the same
 //! after training without them.
-use anyhow::Result;
 use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Style};
 use charts::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
+use findings::Result;
 use findings::judge::Which;
 use findings::metric::Metric;
 use findings::pruning::{CurveId, Pruning, Series, share};
@@ -195,36 +195,50 @@ fn look(series: &Series) -> Curve {
     Curve::look(name, color, width, mark)
 }
 
+/// A curve after training without the heads, and that of the same heads before.
+struct Retraining {
+    scope: Scope,
+    before: Option<Curve>,
+    after: Curve,
+}
+
+impl Retraining {
+    /// The curve before training is dotted.
+    fn of(retrained: &Retrained, series: &Series, context: Context<'_>) -> Self {
+        let dotted = |line: Style| Style::dotted(line.color, 0.8);
+        let before = retrained.untrained(series).map(|series| curve(series, look(series), context));
+        let before = before.map(|curve| Curve { line: curve.line.map(dotted), mark: None, ..curve });
+        Self { scope: series.curve.scope, before, after: curve(series, look(series), context) }
+    }
+
+    fn both(&self) -> impl Iterator<Item = &Curve> {
+        std::iter::once(&self.after).chain(&self.before)
+    }
+}
+
 /// The curves after training without the heads, with their intervals; a panel for each set of heads. Dotted are those of the same
 /// orders before training. The papers have no such figure: they prune without training.
 pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
     let (results, scopes) = (&retrained.after.results, retrained.scopes());
     let (metric, base) = (results.metric(), results.base());
-    let mut found: Vec<(Scope, Curve, Option<Curve>)> = Vec::new();
-    for series in &retrained.after.series {
-        let dotted = |line: Style| Style::dotted(line.color, 0.8);
-        let untrained = retrained.untrained(series).map(|series| curve(series, look(series), context));
-        let untrained = untrained.map(|curve| Curve { line: curve.line.map(dotted), mark: None, ..curve });
-        found.push((series.curve.scope, curve(series, look(series), context), untrained));
-    }
-    let all = || found.iter().flat_map(|(_, trained, untrained)| std::iter::once(trained).chain(untrained));
+    let curves = retrained.after.series.iter().map(|series| Retraining::of(retrained, series, context));
+    let curves: Vec<Retraining> = curves.collect();
+    let all = || curves.iter().flat_map(Retraining::both);
     let y = scores(&metric, all().flat_map(Curve::heights).chain([base]), FLAT);
     let panel = |(place, &scope): (usize, &Scope)| {
-        let own = || found.iter().filter(|(of, ..)| *of == scope);
-        let trained: Vec<&Curve> = own().map(|(_, trained, _)| trained).collect();
-        let mut layers = over_base(base, &trained);
-        let untrained: Vec<&Curve> = own().filter_map(|(.., untrained)| untrained.as_ref()).collect();
-        layers.extend(untrained.iter().rev().flat_map(|curve| curve.lines()));
+        let own = || curves.iter().filter(|own| own.scope == scope);
+        let mut layers = over_base(base, &own().map(|own| &own.after).collect::<Vec<_>>());
+        layers.extend(own().rev().filter_map(|own| own.before.as_ref()).flat_map(Curve::lines));
         let axes = [Axis::percent("heads closed (%)"), y.clone()];
         Panel::new(axes, 160.0, layers).named(name_among(&scope, &scopes)).in_row(place)
     };
     let mut legend: Vec<Entry> = Vec::new();
-    for entry in found.iter().map(|(_, trained, _)| trained.entry()) {
+    for entry in curves.iter().map(|own| own.after.entry()) {
         if !legend.contains(&entry) {
             legend.push(entry);
         }
     }
-    let has_untrained = found.iter().any(|(.., untrained)| untrained.is_some());
+    let has_untrained = curves.iter().any(|own| own.before.is_some());
     let title =
         format!("{} of models trained on without some heads, over the share of these", metric.label());
     Chart::new("Pruning and training on", results.file.label(RETRAINED), results.file.titled(title))

@@ -2,9 +2,10 @@
 //! Appendix B).
 use charts::table::{Cell, Row, Table};
 use findings::judge::Which;
+use findings::metric::Metric;
 use findings::paper::Share;
 use findings::pruning::{Change, Pruning, Removable, Series, share as masked_share};
-use records::{Order, Scope};
+use records::{Order, PruningRow, Scope};
 use words::{brackets, tenths};
 
 use super::Context;
@@ -19,69 +20,91 @@ pub const ORACLE: &str = "made on the very split that is scored, so its share is
 pub const COMPLEMENT: &str =
     "as many heads masked in the opposite order, so that those which the order masks first are kept";
 
+/// The last is left out where nothing published stands beside a subject.
+const COLUMNS: [&str; 6] = ["safe (%)", "change", "no sig. loss (%)", "change", "score at 50 %", "paper (%)"];
+
+/// How many heads can go in an order, by both rules.
+type BothShares = [Option<Removable>; 2];
+
 /// One row for each curve, and one for each floor, whose score has the share beside it.
 pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
     let (results, file) = (&pruning.results, &pruning.results.file);
-    let (metric, judge) = (results.metric(), results.judge(context.criterion));
     let published = if file.is_language() { &[] } else { context.shares() };
-    let beside = pruning.published(published);
-    let removable = |series: &Series| Which::BOTH.map(|which| series.removable(judge, which));
-    let row = |series: &Series| {
-        let of = |removable: Option<Removable>| {
-            let Some(removable) = removable else { return [(); 2].map(|()| Cell::gap("?")) };
-            let change = |change: Change| Cell::number(change.in_words(&metric), change.delta);
-            [Cell::number(share(&removable), removable.percent), removable.change.map(change).into()]
-        };
-        let is_the_papers = pruning.find(Scope::All, Order::Importance) == Some(series);
-        let paper = beside.filter(|_| is_the_papers).map(|share| Cell::printed(share.percent, tenths));
-        let cells = removable(series).into_iter().flat_map(of);
-        Row::new(label(series), cells.chain([score_at(pruning, series, 50.0), paper.into()]))
-    };
-    let floors = pruning.floors.iter().map(|(&scope, row)| {
-        let score = format!("{} (at {} %)", metric.amount(row.score), tenths(masked_share(row)));
-        let cells =
-            vec![Cell::default(); 4].into_iter().chain([Cell::number(score, row.score), Cell::default()]);
-        Row::new(format!("{}floor, all masked", prefix(scope)), cells)
-    });
-    let names = ["safe (%)", "change", "no sig. loss (%)", "change", "score at 50 %", "paper (%)"];
-    let names = &names[..if published.is_empty() { 5 } else { 6 }];
-    let rows = pruning.series.iter().map(row).chain(floors).map(|row| row.cut(names.len()));
-    let unit = metric.in_unit(", changes in");
+    let (beside, names) =
+        (pruning.published(published), &COLUMNS[..if published.is_empty() { 5 } else { 6 }]);
+    let (metric, judge) = (results.metric(), results.judge(context.criterion));
+    let both = |series: &Series| Which::BOTH.map(|which| series.removable(judge, which));
+    let shares: Vec<BothShares> = pruning.series.iter().map(both).collect();
+    let of_series = pruning.series.iter().zip(&shares);
+    let of_series = of_series.map(|(series, shares)| row(pruning, series, shares, beside));
+    let of_floors = pruning.floors.iter().map(|(&scope, row)| floor(&metric, scope, row));
+    let (label, unit) = (metric.label(), metric.in_unit(", changes in"));
     let title =
         "Largest share of heads that can be masked: shown to be safe, and without a significant loss of";
-    let shares: Vec<_> = pruning.series.iter().flat_map(removable).collect();
+    Table::new("Heads that can go", file.label(STEM), file.titled(format!("{title} {label}{unit}")))
+        .columns(["Order", "Largest share"], names.iter().copied())
+        .rows(of_series.chain(of_floors).map(|row| row.cut(names.len())))
+        .note(results.base_line())
+        .note("each share is that of the last step before the first one that the rule does not accept")
+        .note(judge.rules("steps"))
+        .note(file.of_orders())
+        .note(signs(pruning, shares.as_flattened()))
+        .remark(beside.map(|share| format!("paper: Michel et al. (2019), {}, {}", share.figure, share.task)))
+        .remark(all_published(published))
+        .remark(pruning.series.iter().any(is_oracle).then(|| format!("oracle: {ORACLE}")))
+        .remark(file.open_question())
+        .remark(without_attention(pruning))
+}
+
+/// How many heads can go by both rules, what that changes, and the score without half of them.
+fn row(pruning: &Pruning, series: &Series, shares: &BothShares, beside: Option<&Share>) -> Row {
+    let metric = pruning.results.metric();
+    let share_and_change = |removable: &Option<Removable>| {
+        let Some(removable) = removable else { return [(); 2].map(|()| Cell::gap("?")) };
+        let change = |change: Change| Cell::number(change.in_words(&metric), change.delta);
+        [Cell::number(share(removable), removable.percent), removable.change.map(change).into()]
+    };
+    let is_the_papers = pruning.find(Scope::All, Order::Importance) == Some(series);
+    let paper = beside.filter(|_| is_the_papers).map(|share| Cell::printed(share.percent, tenths));
+    let last = [score_at(pruning, series, 50.0), paper.into()];
+    Row::new(label(series), shares.iter().flat_map(share_and_change).chain(last))
+}
+
+/// The score with all heads masked.
+fn floor(metric: &Metric, scope: Scope, row: &PruningRow) -> Row {
+    let score = format!("{} (at {} %)", metric.amount(row.score), tenths(masked_share(row)));
+    let score = [Cell::number(score, row.score), Cell::default()];
+    Row::new(
+        format!("{}floor, all masked", prefix(scope)),
+        [(); 4].map(|()| Cell::default()).into_iter().chain(score),
+    )
+}
+
+/// What signs and words in the rows mean.
+fn signs(pruning: &Pruning, shares: &[Option<Removable>]) -> Vec<String> {
+    let has_gap = shares.iter().any(Option::is_none);
     let is_open = shares.iter().flatten().any(|share| share.is_open);
-    let has = |is_meant: fn(&Series) -> bool| pruning.series.iter().any(is_meant);
+    let has_several = pruning.series.iter().any(|series| series.runs.len() > 1);
+    let has_complement = pruning.series.iter().any(|series| series.curve.is_complement);
+    let gap = "?: no step was tested in a way that could tell, or the only step that was searched is a loss";
+    let signs = [
+        (has_gap, gap.to_owned()),
+        (is_open, "\u{2265}: no step fails; the curve, or its tests, end here".to_owned()),
+        (has_several, "random: median and range of the shares of single orders".to_owned()),
+        (has_complement, format!("complement: {COMPLEMENT}")),
+    ];
+    signs.into_iter().filter(|(is_there, _)| *is_there).map(|(_, sign)| sign).collect()
+}
+
+fn is_oracle(series: &Series) -> bool {
+    series.curve.order == Order::Oracle
+}
+
+/// The shares of all models of the paper.
+fn all_published(published: &[Share]) -> Option<String> {
     let task = |share: &Share| format!("{} % ({})", tenths(share.percent), share.task);
     let all = published.iter().map(task).collect::<Vec<_>>().join(", ");
-    Table::new(
-        "Heads that can go",
-        file.label(STEM),
-        file.titled(format!("{title} {}{unit}", metric.label())),
-    )
-    .columns(["Order", "Largest share"], names.iter().copied())
-    .rows(rows)
-    .note(results.base_line())
-    .note("each share is that of the last step before the first one that the rule does not accept")
-    .note(judge.rules("steps"))
-    .note(file.of_orders())
-    .note(shares.iter().any(Option::is_none).then_some(
-        "?: no step was tested in a way that could tell, or the only step that was searched is a loss",
-    ))
-    .note(is_open.then_some("\u{2265}: no step fails; the curve, or its tests, end here"))
-    .note(
-        has(|series| series.runs.len() > 1)
-            .then_some("random: median and range of the shares of single orders"),
-    )
-    .note(has(|series| series.curve.is_complement).then_some(format!("complement: {COMPLEMENT}")))
-    .remark(beside.map(|share| format!("paper: Michel et al. (2019), {}, {}", share.figure, share.task)))
-    .remark(
-        (!published.is_empty())
-            .then_some(format!("all shares in the paper, \"without noticeable loss\": {all}")),
-    )
-    .remark(has(|series| series.curve.order == Order::Oracle).then_some(format!("oracle: {ORACLE}")))
-    .remark(file.open_question())
-    .remark(without_attention(pruning))
+    (!all.is_empty()).then(|| format!("all shares in the paper, \"without noticeable loss\": {all}"))
 }
 
 /// The share as printed: `20`, `12.5 [0 to 30]` for several runs, `≥ 90` where the climb ended for want of a test.

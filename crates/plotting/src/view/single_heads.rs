@@ -1,18 +1,17 @@
 //! Table 1 and Figure 1: what masking one head does to the score (Michel et al. 2019, Section 3.2).
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{INK, PALE, VERMILLION};
 use charts::scale::{Bins, Step, extent};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::error::Fault;
 use findings::judge::{Adjustment, Criterion, Tally};
 use findings::origin::{Beside, OPEN_QUESTION};
 use findings::paper::{Paper, Summary};
 use findings::source::experiment;
 use findings::sweep::{Model, Sweep, UNFINISHED};
+use findings::{Error, Result};
 use records::{AblationRow, Attention};
 use words::{count, fixed, short};
 
@@ -107,10 +106,9 @@ fn by_selection(
     for selection in chosen {
         let types = selection.of(&present);
         if let Some(missing) = types.iter().find(|attention| !present.contains(attention)) {
-            let list: Vec<_> = present.iter().map(|attention| attention.name()).collect();
-            let (path, list) = (sweep.file.path.display(), list.join(", "));
-            let fault = format!("no rows for attention type {missing}: `{path}` has {list}");
-            return Err(Fault::Asked(fault).into());
+            let (path, asked) = (sweep.file.path.clone(), missing.to_string());
+            let present: Vec<_> = present.iter().map(|attention| attention.name()).collect();
+            return Err(Error::NoAttention { path, asked, present: present.join(", ") });
         }
         let stem = match selection {
             _ if types == [Attention::SelfAttention] => names.of(sweep).to_owned(),
@@ -137,25 +135,6 @@ fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Table {
     let row = |layer: usize| {
         Row::new(layer.to_string(), (1..=heads).map(|head| Cell::from(by_head.get(&(layer, head)).map(cell))))
     };
-    let judge = sweep.judge(criterion);
-    let tally = criterion.tally(family.iter().copied());
-    let one_sided = Tally::of(family.iter().copied(), criterion.alpha, |row| row.p_koehn);
-    let (missing, all) = sweep.missing(attention);
-    let is_tested = tally.tested > 0;
-    let untested = match judge.method(criterion.adjustment) {
-        None => "no head was tested for significance".to_owned(),
-        Some(method) => format!("no p-values adjusted by {method} yet: they come with the last head"),
-    };
-    let by_chance = short(criterion.alpha * tally.tested as f64);
-    let of_it = short((2.0 * criterion.alpha).min(1.0) * one_sided.tested as f64);
-    let by_chance = format!("false alarms expected by chance: {by_chance}");
-    let one_sided_counts = format!(
-        "the paper's one-sided p would mark {}, {} for the better; false alarms expected of it: {of_it}",
-        one_sided.significant, one_sided.better
-    );
-    let without = format!("{} without a test", count(family.len() - tally.tested, "head"));
-    let who = if sweep.file.is_language() { OPEN_QUESTION } else { "who print none for BERT" };
-    let key_values = sweep.file.key_value_heads(heads).unwrap_or(0);
     let title = format!(
         "{attention} ({}): {1} with one head masked, minus the base {1}{2}",
         sweep.file.description(attention),
@@ -165,23 +144,49 @@ fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Table {
     let stem = if is_self { TABLES.of(sweep) } else { TABLES.several };
     let label = format!("{}-{attention}", sweep.file.label(stem));
     let name = if is_self { "One head at a time" } else { "Table 1" };
+    let who = if sweep.file.is_language() { OPEN_QUESTION } else { "who print none for BERT" };
+    let (missing, all) = sweep.missing(attention);
     let table = Table::new(name, label, sweep.file.titled(title))
         .columns(["Layer", "Head"], (1..=heads).map(|head| head.to_string()))
         .rows((1..=layers).map(row))
-        .mark(is_tested.then(|| judge.description("heads")))
-        .note(sweep.base_line())
-        .note(if is_tested { tally.in_words() } else { untested })
-        .note((is_tested && criterion.adjustment == Adjustment::None).then_some(by_chance))
-        .note((is_tested && one_sided.tested > 0).then_some(one_sided_counts))
-        .note(judge.out_of_reach().filter(|_| is_tested))
-        .note((is_tested && tally.tested < family.len()).then_some(without))
+        .note(sweep.base_line());
+    let table = with_counts(table, sweep, &family, criterion)
         .note((missing > 0).then_some(format!("{missing} of {all} cells are empty: {UNFINISHED}")))
         // where the form comes from, if the paper has no such table
         .note(is_self.then_some(format!("laid out as Table 1 of Michel et al. (2019), {who}")))
         .remark(adjusted_counts(sweep, criterion, &family))
         .remark(paper_remark(sweep, attention, context.paper));
+    let key_values = sweep.file.key_value_heads(heads).unwrap_or(0);
     let key_value = |number: usize| (format!("kv {number}"), heads / key_values);
     Table { column_groups: (1..=key_values).map(key_value).collect(), ..table }
+}
+
+/// Adds how many heads are significant, how many would be by chance, and how many could not be.
+fn with_counts(table: Table, sweep: &Sweep, family: &[&AblationRow], criterion: Criterion) -> Table {
+    let judge = sweep.judge(criterion);
+    let tally = criterion.tally(family.iter().copied());
+    if tally.tested == 0 {
+        return table.note(match judge.method(criterion.adjustment) {
+            None => "no head was tested for significance".to_owned(),
+            Some(method) => format!("no p-values adjusted by {method} yet: they come with the last head"),
+        });
+    }
+    let one_sided = Tally::of(family.iter().copied(), criterion.alpha, |row| row.p_koehn);
+    let by_chance = short(criterion.alpha * tally.tested as f64);
+    let by_chance = format!("false alarms expected by chance: {by_chance}");
+    let of_it = short((2.0 * criterion.alpha).min(1.0) * one_sided.tested as f64);
+    let one_sided_counts = format!(
+        "the paper's one-sided p would mark {}, {} for the better; false alarms expected of it: {of_it}",
+        one_sided.significant, one_sided.better
+    );
+    let without = format!("{} without a test", count(family.len() - tally.tested, "head"));
+    table
+        .mark(judge.description("heads"))
+        .note(tally.in_words())
+        .note((criterion.adjustment == Adjustment::None).then_some(by_chance))
+        .note((one_sided.tested > 0).then_some(one_sided_counts))
+        .note(judge.out_of_reach())
+        .note((tally.tested < family.len()).then_some(without))
 }
 
 /// What would be left by the other p-values, which are there once all heads are, and what other tests say.
@@ -247,39 +252,26 @@ const STRIP: f64 = 0.14;
 
 const BASE: Style = Style::dashed(INK, 0.9);
 
+/// The bars of significant heads and those of the others above them: left, right, low and high end of each.
+type Bars = [Vec<[f64; 4]>; 2];
+
 /// One plot for each attention type, one above the other over the same scores. An edge of the bins is the base; of the heads
 /// in a bin, those that are significant stand at the bottom in another colour; each head is a stroke below.
 fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Chart {
     let (metric, base) = (sweep.metric(), sweep.base());
     let families: Vec<_> = attentions.iter().map(|&attention| sweep.family(attention)).collect();
     let bins = Bins::around(base, families.iter().flatten().map(|row| row.score));
-    let bars: Vec<_> = families.iter().map(|family| bars(family, bins, context)).collect();
+    let bars: Vec<Bars> = families.iter().map(|family| bars(family, bins, context)).collect();
     let edges = bars.iter().flatten().flatten().flat_map(|bar| [bar[0], bar[1]]);
     let label = format!("{} with one head masked", metric.label_in_unit());
     let x = Axis::of_at_least(&label, extent(edges.chain([base])), FEWEST * bins.width);
-    // One scale for all, so that bars can be compared between panels.
-    let most = bars.iter().flatten().flatten().map(|bar| bar[3]).fold(1.0, f64::max);
-    let step = Step::covering_whole(most, 4);
-    let high = step.multiple(step.index_below(most * 1.02) + 1);
+    let y = numbers_of_heads(&bars);
     let last = attentions.len().saturating_sub(1);
     let panel = |(index, &attention): (usize, &Attention)| {
-        let label = if index == attentions.len() / 2 { "number of heads" } else { "" };
-        let (low, ticks) = (-STRIP * high, Ticks::Round(step, true));
-        let y = Axis { label: label.to_owned(), low, high, ticks, gap: None };
         let x = if index == last { x.clone() } else { x.clone().silent() };
-        let [significant, others] = &bars[index];
-        let stroke = |is_meant: bool, color| {
-            let meant = families[index].iter().filter(|row| context.criterion.holds(**row) == is_meant);
-            let places = meant.map(|row| (row.score, -STRIP / 2.0 * high)).collect();
-            Layer::Points(places, Mark::new(Shape::Tick, 2.4, color))
-        };
-        let layers = vec![
-            Layer::Bars(others.clone(), PALE),
-            Layer::Bars(significant.clone(), VERMILLION),
-            stroke(false, INK),
-            stroke(true, VERMILLION),
-            Layer::Rule(At::X(base), BASE),
-        ];
+        let label = if index == attentions.len() / 2 { "number of heads" } else { "" };
+        let y = Axis { label: label.to_owned(), ..y.clone() };
+        let layers = histogram(&families[index], &bars[index], &y, base, context);
         if last == 0 {
             return Panel::new([x, y], 100.0, layers);
         }
@@ -306,9 +298,38 @@ fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Cha
         .panels(1, attentions.iter().enumerate().map(panel).collect())
 }
 
-/// The bars of significant heads and, above these, those of the others.
-fn bars(family: &[&AblationRow], bins: Bins, context: Context<'_>) -> [Vec<[f64; 4]>; 2] {
-    let mut bars: [Vec<[f64; 4]>; 2] = Default::default();
+/// One axis for all panels, so that bars can be compared between them, with room below 0 for the strokes.
+fn numbers_of_heads(bars: &[Bars]) -> Axis {
+    let most = bars.iter().flatten().flatten().map(|bar| bar[3]).fold(1.0, f64::max);
+    let step = Step::covering_whole(most, 4);
+    let high = step.multiple(step.index_below(most * 1.02) + 1);
+    Axis { label: String::new(), low: -STRIP * high, high, ticks: Ticks::Round(step, true), gap: None }
+}
+
+/// Bars, a stroke below them for each head, and the base.
+fn histogram(
+    family: &[&AblationRow],
+    [significant, others]: &Bars,
+    y: &Axis,
+    base: f64,
+    context: Context<'_>,
+) -> Vec<Layer> {
+    let strokes = |is_meant: bool, color| {
+        let meant = family.iter().filter(|row| context.criterion.holds(**row) == is_meant);
+        Layer::Points(meant.map(|row| (row.score, y.low / 2.0)).collect(), Mark::new(Shape::Tick, 2.4, color))
+    };
+    vec![
+        Layer::Bars(others.clone(), PALE),
+        Layer::Bars(significant.clone(), VERMILLION),
+        strokes(false, INK),
+        strokes(true, VERMILLION),
+        Layer::Rule(At::X(base), BASE),
+    ]
+}
+
+/// How many heads each bin has.
+fn bars(family: &[&AblationRow], bins: Bins, context: Context<'_>) -> Bars {
+    let mut bars = Bars::default();
     let mut rows: Vec<_> =
         family.iter().map(|row| (bins.of(row.score), context.criterion.holds(*row))).collect();
     rows.sort_by(|(one, _), (other, _)| one.0.total_cmp(&other.0));

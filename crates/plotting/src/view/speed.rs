@@ -59,6 +59,15 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], paper: Option<&Paper>) -> Table {
         ];
         Row::new(row.batch_size.to_string(), cells).cut(names.len())
     };
+    let table = table((speed, rows), "Table 4", STEM, format!("{unit} a second"))
+        .columns(["Batch size", "Speed"], names.iter().copied())
+        .rows(rows.iter().map(row))
+        .mark("the 95 % interval of the speedup does not hold 0".to_owned());
+    with_conditions(table, speed, rows).remark(paper.filter(|_| is_comparable).map(paper_remark))
+}
+
+/// Adds how it was measured.
+fn with_conditions(table: Table, speed: &Speed, rows: &[SpeedRow]) -> Table {
     let [repeats, segments] =
         [range(rows, "repeat", |row| row.repeats), range(rows, "segment", |row| row.segments)];
     let neighbours: Option<Vec<f64>> = rows.iter().map(|row| row.neighbours).collect();
@@ -69,10 +78,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], paper: Option<&Paper>) -> Table {
     let continued = speed.file.number("continue_by").map(|tokens| {
         format!("each segment is continued by {}, greedily and with a cache", count(tokens as usize, "token"))
     });
-    table((speed, rows), "Table 4", STEM, format!("{unit} a second"))
-        .columns(["Batch size", "Speed"], names.iter().copied())
-        .rows(rows.iter().map(row))
-        .mark("the 95 % interval of the speedup does not hold 0".to_owned())
+    table
         .note(format!(
             "mean \u{b1} standard deviation of {repeats} over {segments}, both models in turn, after one to warm up"
         ))
@@ -85,7 +91,6 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], paper: Option<&Paper>) -> Table {
         .note(speed.file.departures())
         .note(speed.file.machine().map(|machine| format!("measured on {machine}")))
         .note(neighbours)
-        .remark(paper.filter(|_| is_comparable).map(paper_remark))
 }
 
 /// Which heads were removed, as far as the signature says.

@@ -5,6 +5,7 @@ use charts::palette::{BLUE, GREY, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
+use findings::judge::Criterion;
 use findings::origin;
 use findings::paper::Share;
 use findings::pruning::{Pruning, Tolerable};
@@ -106,16 +107,29 @@ pub fn shares(all: &[Subject], context: Context<'_>) -> Option<Sheet> {
     Some(Sheet::new("comparison-shares", chart, [table]))
 }
 
+/// The heads of one attention type, which are tested together.
+type Family<'a> = (&'a Sweep, Attention);
+
+const EFFECTS: &str = "Effect sizes";
+const TITLE_OF_EFFECTS: &str =
+    "What masking one head costs, in percent of the score; of nats, their rise in percent";
+
 /// How much single heads do: for each family of tests the range of changes, as shares of the score.
 pub fn effects(all: &[Subject], context: Context<'_>) -> Option<Sheet> {
     let sweeps = all.iter().filter_map(|subject| subject.sweep.as_ref());
     let families = sweeps.flat_map(|sweep| sweep.attentions().into_iter().map(move |one| (sweep, one)));
-    let families: Vec<(&Sweep, Attention)> = families.collect();
+    let families: Vec<Family> = families.collect();
     if families.is_empty() {
         return None;
     }
     let criterion = context.criterion.adjusted();
-    let row = |&(sweep, attention): &(&Sweep, Attention)| {
+    let (chart, table) = (chart_of_effects(&families, criterion), table_of_effects(&families, criterion));
+    Some(Sheet::new("comparison-effects", chart, [table]))
+}
+
+/// One row for each family.
+fn table_of_effects(families: &[Family<'_>], criterion: Criterion) -> Table {
+    let row = |&(sweep, attention): &Family<'_>| {
         let mut losses: Vec<_> = sweep.family(attention).into_iter().map(|row| loss(sweep, row)).collect();
         losses.sort_by(f64::total_cmp);
         let at = |share: f64| {
@@ -126,15 +140,15 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<Sheet> {
         let cells = [losses.len().into(), at(0.0), at(0.5), at(1.0), significant.into()];
         Row::new(format!("{}, {attention}", sweep.file.title()), cells)
     };
-    let (name, title) = (
-        "Effect sizes",
-        "What masking one head costs, in percent of the score; of nats, their rise in percent",
-    );
     let columns = ["heads", "least (%)", "median (%)", "greatest (%)", "significant, adjusted"];
-    let table = Table::new(name, "comparison-effects", title)
+    Table::new(EFFECTS, "comparison-effects", TITLE_OF_EFFECTS)
         .columns(["Subject and attention", "Loss"], columns)
         .rows(families.iter().map(row))
-        .note("below 0 the score gets better without the head; adjusted for the heads of the attention type");
+        .note("below 0 the score gets better without the head; adjusted for the heads of the attention type")
+}
+
+/// One row of marks for each family, those of significant heads in another colour.
+fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
     let points = |is_meant: bool| -> Vec<(f64, f64)> {
         let each = families.iter().enumerate().flat_map(|(place, (sweep, attention))| {
             let rows = sweep.family(*attention).into_iter().filter(|row| criterion.holds(*row) == is_meant);
@@ -152,12 +166,11 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<Sheet> {
         Layer::Points(significant, marks[1]),
     ];
     let names = families.iter().map(|(sweep, one)| format!("{}, {one}", sweep.file.subject)).collect();
-    let chart = Chart::new(name, "comparison-effects-chart", title)
+    Chart::new(EFFECTS, "comparison-effects-chart", TITLE_OF_EFFECTS)
         .note("a mark for each head; one on the right of 0 is useful")
         .entries([Entry::mark("not significant", marks[0]), Entry::mark("significant, adjusted", marks[1])])
         .panels(1, rows(x, names, layers))
-        .wide();
-    Some(Sheet::new("comparison-effects", chart, [table]))
+        .wide()
 }
 
 /// What is lost without a head, in percent of the score.

@@ -3,7 +3,6 @@ mod michel;
 mod time;
 mod voita;
 
-use anyhow::Result;
 use charts::table::Row;
 use charts::write::documents::{of_rows, templates};
 use findings::judge::{Adjustment, CAUTION};
@@ -19,7 +18,7 @@ use crate::view::cross_domain::HOW_TO_READ;
 use crate::view::pruning_table::{COMPLEMENT, ORACLE};
 
 /// The whole page; nothing where nothing was measured of any claim.
-pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>> {
+pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>, minijinja::Error> {
     let of = |claim: fn(&[Subject], Context<'_>) -> Claim| claim(all, context).shown();
     let remark = |file: &ResultFile| Some(format!("{}: {}", file.subject, file.remark()?));
     let unchecked: Vec<_> = all.iter().flat_map(Subject::files).filter_map(remark).collect();

@@ -1,0 +1,72 @@
+//! Why something cannot be drawn or written.
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why something cannot be drawn or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A figure cannot be turned into pixels.
+    #[error("cannot draw the figure")]
+    Figure(#[source] resvg::usvg::Error),
+
+    /// Frames of a film differ in size.
+    #[error("cannot draw the film: its frames must be of one size, but have {first:?} and {other:?} pixels")]
+    FramesDiffer {
+        /// Width and height of the first.
+        first: [u32; 2],
+        /// Those of another.
+        other: [u32; 2],
+    },
+
+    /// A frame of a film is too large for GIF.
+    #[error("cannot draw the film: frames may have 65,535 pixels a side, but one has {size:?}")]
+    FrameTooLarge {
+        /// Width and height.
+        size: [u32; 2],
+    },
+
+    /// A film cannot be written as GIF.
+    // its message has that of its own source
+    #[error("cannot write the film as GIF: {0}")]
+    Gif(gif::EncodingError),
+
+    /// A film has no frames.
+    #[error("cannot draw the film: it has no frames")]
+    NoFrames,
+
+    /// A figure has no area.
+    #[error("cannot draw the figure: it has no size")]
+    NoSize,
+
+    /// The pixels of a figure cannot be written as PNG.
+    #[error("cannot write the figure as PNG")]
+    Png(#[from] png::EncodingError),
+
+    /// A file or folder cannot be removed.
+    #[error("cannot remove `{}`", path.display())]
+    Remove {
+        /// Where it is.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+
+    /// A template cannot print what it was given.
+    #[error("cannot fill in the template")]
+    Template(#[from] minijinja::Error),
+
+    /// A file or folder cannot be written.
+    #[error("cannot write `{}`", path.display())]
+    Write {
+        /// Where it was to be.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// A file or folder that cannot be written.
+pub(crate) fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    |source| Error::Write { path: path.to_owned(), source }
+}
