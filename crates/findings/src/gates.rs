@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 
 use records::{Attention, GateFilmRow, GateRow, Head, Method, Scope};
+use words::count;
 
 use crate::error::{Result, faulty};
 use crate::results::{Results, distinct, percent};
@@ -74,8 +75,8 @@ impl Gates {
             "encoder" => "the encoder is trained on, the decoder is frozen",
             _ => "all weights are trained on",
         };
-        let epochs =
-            self.file.number("epochs").map(|epochs| format!(", for {epochs} epochs, each model once"));
+        let epochs = self.file.number("epochs").map(|epochs| count(epochs as usize, "epoch"));
+        let epochs = epochs.map(|epochs| format!(", for {epochs}, each model once"));
         Some(part.to_owned() + &epochs.unwrap_or_default())
     }
 }

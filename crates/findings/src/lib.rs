@@ -14,6 +14,7 @@ pub mod groups;
 pub mod importance;
 pub mod judge;
 pub mod metric;
+pub mod orders;
 pub mod origin;
 pub mod pair;
 pub mod paper;

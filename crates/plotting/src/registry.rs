@@ -11,7 +11,7 @@ use findings::error::LeftOut;
 use findings::functions::Functions;
 use findings::gates::{Film, Gates};
 use findings::groups::Groups;
-use findings::importance::Importance;
+use findings::orders::Orders;
 use findings::pair::Pair;
 use findings::pruning::Pruning;
 use findings::results::Results;
@@ -253,10 +253,10 @@ pub const ARTEFACTS: &[Artefact] = &[
         chapter: Chapter::Orders,
         about: "Rank correlations of what heads can be ordered by, as a matrix and a table",
         reads: Reads::Each(experiment::IMPORTANCE),
-        draw: |file, _, _| {
-            let found = Importance::read(file)?;
+        draw: |file, _, left_out| {
+            let found = Orders::read(file, left_out)?;
             let (chart, tables) = (agreement::figure(&found)?, agreement::tables(&found)?);
-            Ok(vec![sheet(&found.file, agreement::STEM, chart, tables)])
+            Ok(vec![sheet(&found.importance.file, agreement::STEM, chart, tables)])
         },
         options: Options {
             detail: "where heads share keys and values, also the sums over such groups",

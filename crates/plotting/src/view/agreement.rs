@@ -5,6 +5,7 @@ use charts::table::{Cell, Row, Table};
 use findings::Result;
 use findings::error::within;
 use findings::importance::Importance;
+use findings::orders::{Order, Orders};
 use records::ImportanceRow;
 use stats::correlation::{kendall, spearman};
 use words::{count, signed, typeset};
@@ -14,17 +15,16 @@ pub const STEM: &str = "importance-agreement";
 
 /// Correlations of two orders, Kendall's tau-b above the diagonal and Spearman's rho below; absent where all heads are equal in
 /// one of them, and meaningless on the diagonal.
-fn matrix(importance: &Importance) -> Result<Vec<Vec<Option<f64>>>> {
-    let known = importance.known();
+fn matrix(Orders { importance, all, .. }: &Orders) -> Result<Vec<Vec<Option<f64>>>> {
     let cell = |row: usize, column: usize| {
         let correlate = if row < column { kendall } else { spearman };
-        match correlate(&known[row].1, &known[column].1) {
+        match correlate(&all[row].values, &all[column].values) {
             Err(stats::Error::NoSpread) => Ok(None),
             found => found.map(|found| Some(found.coefficient)),
         }
     };
-    let row = |row: usize| (0..known.len()).map(|column| cell(row, column)).collect::<Result<_, _>>();
-    let matrix = (0..known.len()).map(row).collect::<Result<_, _>>();
+    let row = |row: usize| (0..all.len()).map(|column| cell(row, column)).collect::<Result<_, _>>();
+    let matrix = (0..all.len()).map(row).collect::<Result<_, _>>();
     matrix.map_err(within::<stats::Error>(|| {
         format!("cannot compare the numbers of `{}`", importance.file.path.display())
     }))
@@ -34,16 +34,16 @@ const DIRECTION: &str = "heads with the least value are masked first; entropy co
      attention come first";
 
 /// The matrix with numbered columns, since the names are long, and the sums over groups of heads, if there are groups.
-pub fn tables(importance: &Importance) -> Result<Vec<Table>> {
-    let (known, matrix) = (importance.known(), matrix(importance)?);
+pub fn tables(orders: &Orders) -> Result<Vec<Table>> {
+    let (importance, matrix) = (&orders.importance, matrix(orders)?);
     let cell = |row: usize, column: usize| match matrix[row][column] {
         _ if row == column => Cell::default(),
         None => Cell::gap("n/a"),
         Some(value) => Cell::printed(value, |value| signed(value, 2)),
     };
-    let size = known.len();
-    let row = |row: usize| {
-        Row::new(format!("{} {}", row + 1, known[row].0.label), (0..size).map(|column| cell(row, column)))
+    let size = orders.all.len();
+    let row = |(row, order): (usize, &Order)| {
+        Row::new(format!("{} {}", row + 1, order.label), (0..size).map(|column| cell(row, column)))
     };
     let heads = count(importance.rows.len(), "head");
     let missing = importance.rows.iter().filter(|row| row.oracle.is_none()).count();
@@ -54,9 +54,9 @@ pub fn tables(importance: &Importance) -> Result<Vec<Table>> {
     let agreement =
         Table::new("Agreement of orders", importance.file.label(STEM), title)
             .columns(["Order", "Order"], (1..=size).map(|number| number.to_string()))
-            .rows((0..size).map(row))
+            .rows(orders.all.iter().enumerate().map(row))
             .note(DIRECTION)
-            .note(importance.notes())
+            .note(orders.notes())
             .remark(equal.then_some("n/a: all heads are equal in one of the two orders"))
             .remark((missing > 0).then_some(format!(
                 "oracle left out: {missing} of {heads} without it, `ablate-one` measures it"
@@ -66,8 +66,8 @@ pub fn tables(importance: &Importance) -> Result<Vec<Table>> {
 }
 
 /// The matrix in colours.
-pub fn figure(importance: &Importance) -> Result<Chart> {
-    let (known, matrix) = (importance.known(), matrix(importance)?);
+pub fn figure(orders: &Orders) -> Result<Chart> {
+    let (importance, all, matrix) = (&orders.importance, &orders.all, matrix(orders)?);
     let cell = |row: usize, column: usize| {
         let (value, text) = match matrix[row][column] {
             _ if row == column => (Some(0.0), String::new()),
@@ -76,9 +76,8 @@ pub fn figure(importance: &Importance) -> Result<Chart> {
         };
         chart::Cell { value, text, ..chart::Cell::default() }
     };
-    let rows =
-        known.iter().zip(1..).map(|((score, _), number)| format!("{} {number}", score.label)).collect();
-    let columns = (1..=known.len()).map(|number| number.to_string()).collect();
+    let rows = all.iter().zip(1..).map(|(order, number)| format!("{} {number}", order.label)).collect();
+    let columns = (1..=all.len()).map(|number| number.to_string()).collect();
     let label = importance.file.label(&format!("{STEM}-matrix"));
     let heads = count(importance.rows.len(), "head");
     let title = format!("How far the orders of heads agree; {}, {heads}", importance.title());
@@ -88,7 +87,7 @@ pub fn figure(importance: &Importance) -> Result<Chart> {
              two orders",
         )
         .note(DIRECTION)
-        .note(importance.notes())
+        .note(orders.notes())
         .note(importance.unknown())
         .panels(1, vec![Panel::matrix(("", columns), ("", rows), 16.0, cell)])
         .bar("rank correlation", chart::BAR_COLORS.map(|rho| typeset(rho, 1))))

@@ -44,6 +44,12 @@ impl Curve {
         Entry { line: self.line, mark: self.mark, ..Entry::text(&self.name) }
     }
 
+    /// The same, further to the right.
+    pub fn shifted(mut self, by: f64) -> Self {
+        self.pieces.iter_mut().flatten().for_each(|point| point.x += by);
+        self
+    }
+
     fn points(&self) -> impl Iterator<Item = &Point> {
         self.pieces.iter().flatten()
     }

@@ -29,6 +29,9 @@ pub const CONTRASTS: &str = "gate-contrasts";
 const FLAT: f64 = 0.5;
 const FLAT_NATS: f64 = 0.05;
 
+/// Methods with as many heads stand this far apart, in percent of the heads, so that their intervals do not hide each other.
+const SHIFT: f64 = 1.0;
+
 const PUBLISHED: Mark = Mark::new(Shape::Star, 2.0, INK).hollow();
 
 /// `12 of 96, λ 0.02`: the heads that stay, and what an open gate cost, where that decided.
@@ -75,7 +78,9 @@ const CONTROLS: [(Method, &str); 6] = [
 pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
     let (scopes, metric, base) = (gates.scopes(), gates.metric(), gates.base());
     let published = published(gates, context.paper);
-    let of_scope = |scope: Scope| Method::ALL.map(|method| curve(gates, scope, method, context));
+    let of_scope = |scope: Scope| {
+        Method::ALL.map(|method| curve(gates, scope, method, context).shifted(shift(gates, method)))
+    };
     let curves: Vec<_> = scopes.iter().map(|&scope| of_scope(scope)).collect();
     let heights = curves.iter().flatten().flat_map(Curve::heights);
     let heights = heights.chain([base]).chain(published.iter().map(|point| point.1));
@@ -105,6 +110,7 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
     )
     .note(gates.recipe())
     .note("upright lines: 95 % intervals of the difference from before")
+    .note("methods with as many heads stand side by side")
     .note(has_hollow.then(|| format!("hollow: {}", significantly_worse(&metric, "before", context))))
     .note(controls)
     .note(paper_remark(context.paper))
@@ -112,6 +118,14 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
     .entries([base_entry("before,", &metric, base)])
     .entries((!published.is_empty()).then(|| Entry::mark("paper, WMT", PUBLISHED)))
     .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
+}
+
+/// How far a method stands beside the middle of those that leave as many heads.
+fn shift(gates: &Gates, method: Method) -> f64 {
+    let sparse = Method::ALL.into_iter().filter(|&own| gates.has(own) && own != Method::Ungated);
+    let sparse: Vec<Method> = sparse.collect();
+    let middle = sparse.len().saturating_sub(1) as f64 / 2.0;
+    sparse.iter().position(|&own| own == method).map_or(0.0, |place| SHIFT * (place as f64 - middle))
 }
 
 /// `encoder `, where it is these that can be closed.

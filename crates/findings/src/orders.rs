@@ -1,0 +1,71 @@
+//! Everything that the heads of a model can be ordered by: the scores of `importance` (Michel et al. 2019, Section 4.1), and
+//! relevance (Voita et al. 2019, Section 4).
+use std::collections::BTreeMap;
+
+use records::Head;
+
+use crate::error::{LeftOut, Result};
+use crate::functions::Relevance;
+use crate::importance::{HeadScore, Importance};
+use crate::same_model::{self, weights_entry};
+use crate::source::{ResultFile, experiment};
+
+/// One value for each head.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// Its name in figures and tables.
+    pub label: String,
+    /// In the order of the rows of `importance`; heads with the least come first.
+    pub values: Vec<f64>,
+}
+
+/// All orders of the heads of a model.
+#[derive(Debug, Clone)]
+pub struct Orders {
+    /// The scores, and which heads there are.
+    pub importance: Importance,
+    /// Those of the scores, then those of relevance.
+    pub all: Vec<Order>,
+    /// The data of each relevance, as sentences.
+    notes: Vec<String>,
+}
+
+impl Orders {
+    /// Reads a file of `importance`, and those of `relevance` beside it, which are left out if they are of another model.
+    pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
+        let importance = Importance::read(file)?;
+        let of_score = |(score, values): (HeadScore, _)| Order { label: score.label.to_owned(), values };
+        let mut orders = Self {
+            all: importance.known().into_iter().map(of_score).collect(),
+            notes: Vec::new(),
+            importance,
+        };
+        for rules in ["paper", "alpha-beta"] {
+            let name = format!("{}-{rules}", experiment::RELEVANCE);
+            let beside =
+                same_model::beside(&orders.importance.file, &name, experiment::RELEVANCE, &[weights_entry]);
+            let read = beside.and_then(|file| file.map(Relevance::read).transpose());
+            if let Some(relevance) = left_out.keep(read)?.flatten() {
+                orders.add(&relevance);
+            }
+        }
+        Ok(orders)
+    }
+
+    /// Adds relevance, if it has every head.
+    fn add(&mut self, relevance: &Relevance) {
+        let by_head: BTreeMap<Head, f64> =
+            relevance.rows.iter().map(|row| (row.head_id(), row.relevance)).collect();
+        let values = self.importance.rows.iter().map(|row| by_head.get(&row.head_id()).copied());
+        let Some(values) = values.collect() else { return };
+        let label = format!("relevance, {}", relevance.rules());
+        let data = relevance.file.scored().map_or(String::new(), |data| format!(", on {data}"));
+        self.notes.push(format!("{label}: Voita et al. (2019){data}"));
+        self.all.push(Order { label, values });
+    }
+
+    /// Sentences on what the title does not cover.
+    pub fn notes(&self) -> Vec<String> {
+        self.importance.notes().into_iter().chain(self.notes.clone()).collect()
+    }
+}
