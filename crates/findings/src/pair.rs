@@ -8,7 +8,7 @@ use stats::correlation::pearson;
 use crate::error::{Error, Result, command, faulty, no_results, within};
 use crate::origin::Beside;
 use crate::results::Results;
-use crate::source::{ResultFile, Source, experiment, is_plain_name, names};
+use crate::source::{ResultFile, Source, experiment, is_of, is_plain_name, names};
 use crate::sweep::Sweep;
 
 /// How far r may be from that of the same scores in another order.
@@ -74,7 +74,7 @@ impl Pair {
             return Err(faulty(&file.path, "has no row over all heads"));
         }
         rows.truncate(if rows.len() > 2 { rows.len() } else { 1 });
-        let has_namesake = has_namesake(&file.path, &splits)?;
+        let has_namesake = has_namesake(&file, &splits)?;
         Ok(Self { file, splits, sweeps, points, rows, has_namesake })
     }
 
@@ -90,16 +90,15 @@ impl Pair {
     }
 }
 
-/// Whether the folder of a comparison has one of another split with the same second one, by the names of the files alone: what is
-/// wrong with another file must not keep this one from being shown.
-fn has_namesake(path: &Path, [first, second]: &[String; 2]) -> Result<bool> {
-    let folder = path.with_file_name("");
-    let start = format!("{}-", experiment::PAIR);
-    let is_other = |name: &String| {
-        let splits = name.strip_suffix(".csv").and_then(|stem| stem.strip_prefix(&start));
-        splits.and_then(|splits| splits.strip_suffix(&format!("-{second}"))).is_some_and(|one| one != first)
-    };
-    Ok(names(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder })?.iter().any(is_other))
+/// Whether the folder of a comparison has one of another split with the same second one. What is wrong with other files does not
+/// keep this one from being shown.
+fn has_namesake(file: &ResultFile, [first, second]: &[String; 2]) -> Result<bool> {
+    let folder = file.path.with_file_name("");
+    let names = names(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder })?;
+    let others = names.iter().filter(|name| is_of(experiment::PAIR, name));
+    let others = others
+        .filter_map(|name| splits(&ResultFile::of(folder.join(name), &file.subject, experiment::PAIR).ok()?));
+    Ok(others.into_iter().any(|[one, two]| one != *first && two == *second))
 }
 
 /// First and second split of a comparison; none that could name a folder.

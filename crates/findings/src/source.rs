@@ -229,7 +229,7 @@ fn rest<'a>(stem: &str, name: &'a str) -> Option<&'a str> {
     (rest.is_empty() || rest.starts_with('-')).then(|| rest.trim_start_matches('-'))
 }
 
-fn is_of(stem: &str, name: &str) -> bool {
+pub(crate) fn is_of(stem: &str, name: &str) -> bool {
     rest(stem, name).is_some()
 }
 
