@@ -19,6 +19,10 @@ pub enum Error {
         other: [u32; 2],
     },
 
+    /// The colours of a figure cannot be put into a palette.
+    #[error("cannot choose the colours of the figure")]
+    Colors(#[from] quantizr::Error),
+
     /// A frame of a film is too large for GIF.
     #[error("cannot draw the film: frames may have 65,535 pixels a side, but one has {size:?}")]
     FrameTooLarge {

@@ -32,8 +32,8 @@ pub struct Table {
 /// One row of a table, with a cell for each column.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
-    /// Its name.
-    pub label: String,
+    /// Its name, or its number.
+    pub label: Cell,
     /// One for each column.
     pub cells: Vec<Cell>,
 }
@@ -106,8 +106,8 @@ impl<T: Into<Self>> From<Option<T>> for Cell {
 }
 
 impl Row {
-    /// Of cells, or of texts.
-    pub fn new<T: Into<Cell>>(label: impl Into<String>, cells: impl IntoIterator<Item = T>) -> Self {
+    /// Of cells, texts or counts.
+    pub fn new<T: Into<Cell>>(label: impl Into<Cell>, cells: impl IntoIterator<Item = T>) -> Self {
         Self { label: label.into(), cells: cells.into_iter().map(Into::into).collect() }
     }
 
@@ -157,7 +157,7 @@ impl Table {
 
     /// Whether a column holds numbers.
     pub fn is_numeric(&self, column: usize) -> bool {
-        is_numeric(&self.rows, column)
+        are_numbers(self.rows.iter().filter_map(|row| row.cells.get(column)))
     }
 
     /// What stands in the first row over the names of the rows: what rows are and, where columns are named, what columns are.
@@ -169,8 +169,7 @@ impl Table {
     }
 }
 
-/// Whether a column of these rows holds numbers, which stand to the right; empty cells and gaps tell nothing.
-pub fn is_numeric(rows: &[Row], column: usize) -> bool {
-    let mut cells = rows.iter().filter_map(|row| row.cells.get(column));
+/// Whether these cells hold numbers, which stand to the right; empty ones and gaps tell nothing.
+pub(crate) fn are_numbers<'a>(mut cells: impl Iterator<Item = &'a Cell>) -> bool {
     cells.all(|cell| cell.value.is_some() || cell.is_gap || cell.text.is_empty())
 }

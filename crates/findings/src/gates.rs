@@ -1,7 +1,7 @@
 //! Models that were trained on without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
 use std::collections::BTreeMap;
 
-use records::{Attention, GateFilmRow, GateRow, Head, Method, Scope};
+use records::{Attention, GateFilmRow, GateRow, Goal, Head, Method, Scope};
 use words::count;
 
 use crate::error::{Result, faulty};
@@ -61,7 +61,7 @@ impl Gates {
     /// from gates, it is the one that took them from this very model. Of several random ones it is that of the median score.
     pub fn beside_with(&self, row: &GateRow, method: Method) -> Option<&GateRow> {
         let is_of = |other: &GateRow| {
-            !method.hangs_on_gates() || (other.lambda, other.target) == (row.lambda, row.target)
+            !method.hangs_on_gates() || other.goal() == row.goal()
         };
         let mut found = self.of(row.attention, method);
         found.retain(|other| other.kept == row.kept && is_of(other));
@@ -81,24 +81,13 @@ impl Gates {
     }
 }
 
-/// What gates are trained for, as files write the number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Goal<'a> {
-    /// That so many heads stay.
-    Heads(&'a str),
-    /// That an open gate costs so many nats per prediction.
-    Price(&'a str),
-    /// Something that later versions name so.
-    Other(&'a str),
-}
-
 /// Where the gates of one model stood before the first epoch and after each, up to the one that counts.
 #[derive(Debug)]
 pub struct Film {
     /// Where it was read.
     pub file: ResultFile,
-    /// The row of `train-gates`: `heads-24` or `lambda-0.01`.
-    point: String,
+    /// What the gates were trained for.
+    pub goal: Goal,
     /// The gates of each epoch, from 0 on.
     pub epochs: Vec<Vec<GateFilmRow>>,
 }
@@ -112,10 +101,10 @@ impl Film {
     pub fn read(mut file: ResultFile) -> Result<Self> {
         let mut films: BTreeMap<(Scope, String), BTreeMap<usize, Vec<GateFilmRow>>> = BTreeMap::new();
         for row in file.rows::<GateFilmRow>()? {
-            films.entry((row.gates, row.point.clone())).or_default().entry(row.epoch).or_default().push(row);
+            films.entry((row.gates, row.goal.to_string())).or_default().entry(row.epoch).or_default().push(row);
         }
         for row in models(&file)? {
-            if let Some(epochs) = films.get_mut(&(row.attention, row.point())) {
+            if let Some(epochs) = films.get_mut(&(row.attention, row.goal().to_string())) {
                 epochs.retain(|&epoch, _| epoch <= row.epoch);
             }
         }
@@ -123,17 +112,10 @@ impl Film {
             epochs.values().last().into_iter().flatten().map(|row| row.p_open).sum::<f64>()
         };
         let most = films.into_iter().min_by(|(_, one), (_, other)| open(one).total_cmp(&open(other)));
-        let ((_, point), epochs) = most.ok_or_else(|| faulty(&file.path, "has no rows"))?;
-        Ok(Self { file, point, epochs: epochs.into_values().collect() })
-    }
-
-    /// What the gates of the model were trained for, by the name of its row.
-    pub fn goal(&self) -> Goal<'_> {
-        match self.point.split_once('-') {
-            Some(("heads", heads)) => Goal::Heads(heads),
-            Some(("lambda", lambda)) => Goal::Price(lambda),
-            _ => Goal::Other(&self.point),
-        }
+        let (_, epochs) = most.ok_or_else(|| faulty(&file.path, "has no rows"))?;
+        let epochs: Vec<Vec<GateFilmRow>> = epochs.into_values().collect();
+        let goal = epochs.first().map(|rows| rows[0].goal).ok_or_else(|| faulty(&file.path, "has no epoch up to the one that counts"))?;
+        Ok(Self { file, goal, epochs })
     }
 
     /// Attention types that have gates.

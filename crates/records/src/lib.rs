@@ -28,7 +28,7 @@ pub use error::Error;
 pub use names::{Attention, Head, Scope, UnknownName};
 pub use order::{FLOOR, Order};
 pub use rows::{
-    AblationRow, BASE, CorrelationRow, DynamicsRow, GateFilmRow, GateRow, HeadFunctionRow, ImportanceRow,
+    AblationRow, BASE, CorrelationRow, DynamicsRow, GateFilmRow, GateRow, Goal, HeadFunctionRow, ImportanceRow,
     Method, PruningRow, RelevanceRow, RetrainedRow, Row, SpeedRow, TestedRow, Tests, TrainingRow,
 };
 pub use rules::{Difference, Rule};

@@ -100,7 +100,7 @@ fn known<'a>(facts: &[(&'static str, &'a Option<String>)]) -> Vec<Fact<'a>> {
 fn of_heads(heads: &Heads, described: &Described) -> Value {
     let table = &heads.table;
     let label = |head: &str| {
-        let row = table.rows.iter().find(|row| row.label == head);
+        let row = table.rows.iter().find(|row| row.label.text == head);
         let first = row.and_then(|row| row.cells.first()).map_or("", |cell| &cell.text);
         format!("{head}: {} {}", table.columns.first().map_or("", |name| name), with_minus(first))
     };
@@ -125,7 +125,7 @@ fn texts(heads: &Heads, described: &Described) -> Option<Table> {
     let split = heads.split.as_ref()?;
     let texts = samples::texts(described.text.as_ref()?, split, heads.data.as_ref()?)?;
     let named = heads.segments.iter().filter_map(|place| Some((place, texts.get(place.checked_sub(1)?)?)));
-    let row = |(place, text): (&usize, &String)| Row::new(place.to_string(), [text.as_str()]);
+    let row = |(place, text): (&usize, &String)| Row::new(*place, [text.as_str()]);
     let title = format!("The segments of {split} that change most with a head masked; a made-up language");
     Some(Table::new("Texts", "texts", title).columns(["Segment", ""], ["text"]).rows(named.map(row)))
 }
@@ -153,7 +153,7 @@ pub fn index(reader: &Reader, all: &[Gathered], descriptions: &[Described]) -> V
     let row = |(gathered, described): (&Gathered, &Described)| {
         let about = described.description.as_deref().unwrap_or_default();
         let numbers = reader.key_numbers(gathered);
-        Row::new(&gathered.title, [about.into()].into_iter().chain(numbers))
+        Row::new(&gathered.title[..], [about.into()].into_iter().chain(numbers))
     };
     let title = "What was found on each subject; its name leads to its report";
     let table = Table::new("Subjects", "subjects", title)

@@ -12,9 +12,8 @@
   // Tables: sort by a click on a heading, save as CSV.
   const key = (row, column) => {
     const cell = row.cells[column];
-    const text = cell.textContent.trim();
-    const value = cell.dataset.value ?? (column === 0 && /^\d+$/.test(text) ? text : undefined);
-    return { text, value: value === undefined ? undefined : Number(value) };
+    const { value } = cell.dataset;
+    return { text: cell.textContent.trim(), value: value === undefined ? undefined : Number(value) };
   };
   // What has no number, or no text, stands last in both directions.
   const order = (one, other, sign) => {

@@ -33,14 +33,14 @@ impl Film {
         let identity = Identity { experiment: NAME.to_owned(), ..identity.clone() };
         let signature = Signature::new(identity, machine.provenance());
         let OpenRows { mut writer, .. } = shared.open_rows::<GateFilmRow>(&path, &signature)?;
-        let is_of = |row: &GateFilmRow, own: &GateRow| row.gates == own.attention && row.point == own.point();
+        let is_of = |row: &GateFilmRow, own: &GateRow| row.gates == own.attention && row.goal == own.goal();
         writer.renew(|row| points.iter().any(|own| is_of(row, own)));
         Ok(Self(writer))
     }
 
     /// Whether all epochs of a model with this row are there.
     pub fn has(&self, row: &GateRow, epochs: usize, heads: usize) -> bool {
-        let own = self.0.rows().filter(|own| own.gates == row.attention && own.point == row.point());
+        let own = self.0.rows().filter(|own| own.gates == row.attention && own.goal == row.goal());
         own.count() == (epochs + 1) * heads
     }
 
@@ -53,8 +53,8 @@ impl Film {
             let p_open = to_vec::<f64>(&gates.p_open());
             for ((id, log_alpha), p_open) in gates.scores().iter().zip(p_open) {
                 let Head { attention, layer, head } = head_of(id);
-                let (gates, point) = (row.attention, row.point());
-                let row = GateFilmRow { gates, point, epoch, attention, layer, head, log_alpha, p_open };
+                let (gates, goal) = (row.attention, row.goal());
+                let row = GateFilmRow { gates, goal, epoch, attention, layer, head, log_alpha, p_open };
                 if !self.0.contains(&row.key()) {
                     self.0.push(row)?;
                 }

@@ -88,7 +88,7 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
     assert_eq!(film.len(), 2 * 3 * 6, "two models, the start and two epochs, six heads");
     assert!(film.iter().filter(|row| row.epoch == 0).all(|row| row.log_alpha == 2.0));
     let of_row = |row: &GateRow| {
-        let own = film.iter().filter(|own| own.point == row.point() && own.epoch == row.epoch);
+        let own = film.iter().filter(|own| own.goal == row.goal() && own.epoch == row.epoch);
         let mut own: Vec<_> = own.collect();
         own.sort_by(|one, other| other.log_alpha.total_cmp(&one.log_alpha));
         let names = own.iter().take(row.kept);
@@ -97,7 +97,7 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
     for row in &gates {
         let kept: BTreeSet<String> = heads(row).into_iter().map(str::to_owned).collect();
         assert_eq!(of_row(row), kept, "those whose log_alpha is greatest stay");
-        let own = film.iter().filter(|own| own.point == row.point() && own.epoch == row.epoch);
+        let own = film.iter().filter(|own| own.goal == row.goal() && own.epoch == row.epoch);
         let expected: f64 = own.map(|own| own.p_open).sum();
         assert!((expected - row.kept as f64 - row.gap.unwrap()).abs() < 1e-5);
     }

@@ -6,7 +6,7 @@ use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, Value, contex
 use words::{capitalised, one_line, with_minus};
 
 use crate::chart::{Chart, TEXT};
-use crate::table::{Row, Table, is_numeric};
+use crate::table::{Row, Table, are_numbers};
 
 static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(templates);
 
@@ -76,9 +76,9 @@ pub(super) fn of_table(table: &Table) -> Value {
 
 /// What templates need of rows: which of their columns, and whether their labels, are numbers.
 pub fn of_rows(rows: &[Row], columns: usize) -> Value {
-    let numeric: Vec<bool> = (0..columns).map(|column| is_numeric(rows, column)).collect();
-    let has_numbers = rows.iter().all(|row| row.label.starts_with(|c: char| c.is_ascii_digit()));
-    context! { numeric, has_numbers, rows }
+    let column = |place: usize| are_numbers(rows.iter().filter_map(|row| row.cells.get(place)));
+    let numeric: Vec<bool> = (0..columns).map(column).collect();
+    context! { numeric, is_numbered => are_numbers(rows.iter().map(|row| &row.label)), rows }
 }
 
 /// What templates need of a figure and the name of its files.

@@ -2,7 +2,8 @@
 use std::sync::{Arc, LazyLock};
 
 use gif::Repeat;
-use png::{ColorType, Compression, Filter, PixelDimensions, Unit};
+use png::{BitDepth, ColorType, Compression, Filter, PixelDimensions, Unit};
+use quantizr::{Image, QuantizeResult};
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
@@ -57,16 +58,43 @@ fn pixels(svg: &str, per_inch: u32) -> Result<Pixels, Error> {
     Ok(Pixels { width, height, rgb })
 }
 
-/// A drawing as PNG, with the resolution, which LaTeX takes as the size in print.
+/// A picture whose pixels are places in its palette, a byte each.
+struct Indexed {
+    /// Red, green and blue of each colour.
+    palette: Vec<u8>,
+    pixels: Vec<u8>,
+}
+
+impl Indexed {
+    /// The picture with at most 256 colours. If it has more, edges of lines and letters, where colours blend, take the nearest.
+    fn new(pixels: &Pixels) -> Result<Self, Error> {
+        let opaque = |rgb: &[u8]| [rgb[0], rgb[1], rgb[2], u8::MAX];
+        let rgba: Vec<u8> = pixels.rgb.chunks_exact(3).flat_map(opaque).collect();
+        let (width, height) = (pixels.width as usize, pixels.height as usize);
+        let image = Image::new(&rgba, width, height)?;
+        let mut colors = QuantizeResult::quantize(&image, &quantizr::Options::default());
+        colors.set_dithering_level(0.0)?; // plain areas stay plain
+        let mut places = vec![0; width * height];
+        colors.remap_image(&image, &mut places)?;
+        let palette = colors.get_palette();
+        let used = &palette.entries[..palette.count as usize];
+        Ok(Self { palette: used.iter().flat_map(|color| [color.r, color.g, color.b]).collect(), pixels: places })
+    }
+}
+
+/// A drawing as PNG, with the resolution, which LaTeX takes as the size in print. A palette halves the file.
 pub fn png(svg: &str) -> Result<Vec<u8>, Error> {
     let (pixels, mut bytes) = (pixels(svg, PRINT)?, Vec::new());
+    let indexed = Indexed::new(&pixels)?;
     let mut encoder = png::Encoder::new(&mut bytes, pixels.width, pixels.height);
-    encoder.set_color(ColorType::Rgb);
+    encoder.set_color(ColorType::Indexed);
+    encoder.set_depth(BitDepth::Eight);
+    encoder.set_palette(indexed.palette);
     encoder.set_compression(Compression::High);
     encoder.set_filter(Filter::NoFilter); // plain areas are smallest as they are
     let per_meter = (f64::from(PRINT) / 0.0254).round() as u32;
     encoder.set_pixel_dims(Some(PixelDimensions { xppu: per_meter, yppu: per_meter, unit: Unit::Meter }));
-    encoder.write_header().and_then(|mut writer| writer.write_image_data(&pixels.rgb))?;
+    encoder.write_header().and_then(|mut writer| writer.write_image_data(&indexed.pixels))?;
     Ok(bytes)
 }
 
@@ -98,6 +126,9 @@ fn encode((width, height): (u16, u16), frames: &[Pixels]) -> Result<Vec<u8>, gif
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::io::Cursor;
+
     use resvg::usvg::{Group, Node};
 
     use super::*;
@@ -128,6 +159,39 @@ mod tests {
         let other = svg("#fff").replace("0.5in", "1in");
         let expected = "its frames must be of one size, but have [150, 75] and [150, 150] pixels";
         assert!(gif(&[svg("#fff"), other]).unwrap_err().to_string().contains(expected));
+    }
+
+    /// The colours of a PNG file, and of its first pixel.
+    fn colors(png: &[u8]) -> (BTreeSet<[u8; 3]>, [u8; 3]) {
+        let mut decoder = png::Decoder::new(Cursor::new(png));
+        decoder.set_transformations(png::Transformations::EXPAND);
+        let mut reader = decoder.read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        reader.next_frame(&mut pixels).unwrap();
+        let colors: Vec<[u8; 3]> = pixels.chunks_exact(3).map(|rgb| [rgb[0], rgb[1], rgb[2]]).collect();
+        (colors.iter().copied().collect(), colors[0])
+    }
+
+    /// A drawing of so many stripes of different greys and reds, on white.
+    fn stripes(number: usize) -> String {
+        let stripe = |place: usize| {
+            let (x, red, grey) = (place + 1, place % 256, place / 256);
+            format!(r#"<rect x="{x}" width="1" height="60" fill="rgb({red},{grey},{grey})"/>"#)
+        };
+        let stripes: String = (0..number).map(stripe).collect();
+        let size = r#"width="2in" height="0.2in" viewBox="0 0 600 60""#;
+        let white = r##"<rect width="600" height="60" fill="#fff"/>"##;
+        format!(r#"<svg {size} xmlns="http://www.w3.org/2000/svg">{white}{stripes}</svg>"#)
+    }
+
+    #[test]
+    fn a_palette_keeps_255_colors_on_white_and_of_more_the_background() {
+        let (few, first) = colors(&png(&stripes(255)).unwrap());
+        let expected: BTreeSet<[u8; 3]> = (0..255).map(|red| [red, 0, 0]).chain([[255; 3]]).collect();
+        assert_eq!((few, first), (expected, [255; 3]));
+        let (many, first) = colors(&png(&stripes(500)).unwrap());
+        assert!((200..=256).contains(&many.len()), "{}", many.len());
+        assert_eq!(first, [255; 3]);
     }
 
     /// The texts of a drawing, in its order, with the boxes around their glyphs: left, right, top and bottom, in points.

@@ -26,7 +26,7 @@ pub fn render(table: &Table) -> String {
     push_line(&mut text, &format!("{:>first$}{}", table.headings[0], header.collect::<String>()));
     for row in &rows {
         let cells = row.cells.iter().map(|cell| styled(cell, width));
-        push_line(&mut text, &format!("{:>first$}{}", row.label, cells.collect::<String>()));
+        push_line(&mut text, &format!("{:>first$}{}", row.label.text, cells.collect::<String>()));
     }
     text.push('\n');
     let mark = table.mark.iter().map(|mark| format!("* {mark}"));
@@ -38,7 +38,7 @@ pub fn render(table: &Table) -> String {
 
 fn on_one_line(row: &Row) -> Row {
     let cell = |cell: &Cell| Cell { text: one_line(&cell.text), ..cell.clone() };
-    Row { label: one_line(&row.label), cells: row.cells.iter().map(cell).collect() }
+    Row { label: cell(&row.label), cells: row.cells.iter().map(cell).collect() }
 }
 
 fn push_line(text: &mut String, line: &str) {
@@ -48,7 +48,7 @@ fn push_line(text: &mut String, line: &str) {
 
 /// Of the names of rows, and of all other columns.
 fn widths([first, others]: [&str; 2], columns: &[String], rows: &[Row]) -> [usize; 2] {
-    let labels = rows.iter().map(|row| &row.label[..]).chain([first]);
+    let labels = rows.iter().map(|row| &row.label.text[..]).chain([first]);
     let cells = rows.iter().flat_map(|row| &row.cells).map(|cell| &cell.text[..]);
     let cells = cells.chain(columns.iter().map(String::as_str)).chain([others]);
     let widest = |width: usize, text: &str| width.max(text.chars().count());

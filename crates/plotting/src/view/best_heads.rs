@@ -58,7 +58,7 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
     let columns = columns(best, context);
     let layers = columns.iter().flat_map(|(_, cells)| cells.keys()).max().copied().unwrap_or(0);
     let row = |layer: usize| {
-        Row::new(layer.to_string(), columns.iter().map(|(_, cells)| Cell::from(cells.get(&layer).cloned())))
+        Row::new(layer, columns.iter().map(|(_, cells)| Cell::from(cells.get(&layer).cloned())))
     };
     let judge = sweep.judge(context.criterion);
     let is_tested = context.criterion.tally(&sweep.rows).tested > 0;

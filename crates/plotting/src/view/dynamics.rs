@@ -37,6 +37,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
     };
     let row = |checkpoint: &Checkpoint| {
         let label = format!("{} [{}]", dynamics.number(checkpoint), dynamics.unpruned(checkpoint));
+        let label = Cell::number(label, dynamics.number(checkpoint) as f64);
         Row::new(label, shares.iter().map(|&(masked, _)| cell(checkpoint, masked)))
     };
     let bracket = if dynamics.metric.is_nats() { "whose nats a token stand" } else { "which stands" };
@@ -61,7 +62,7 @@ fn removable(dynamics: &Dynamics, paper: Option<&Paper>) -> Table {
         let share = |(percent, is_open)| Cell::number(words::share(percent, is_open), percent);
         let shares = found.map(|found| found.map_or(Cell::gap("?"), share)).into_iter();
         let unpruned = Cell::number(dynamics.unpruned(checkpoint), checkpoint.base());
-        Row::new(dynamics.number(checkpoint).to_string(), std::iter::once(unpruned).chain(shares))
+        Row::new(dynamics.number(checkpoint), std::iter::once(unpruned).chain(shares))
     };
     let title = format!(
         "Largest share of heads, in percent, that can be masked with {} % of the unpruned {} kept",

@@ -1,7 +1,8 @@
 //! How gates close while a model is trained on with them, up to the epoch that counts: some epochs side by side, and each as
 //! one frame of a film (no such figure is in the papers).
 use charts::chart::{Chart, Panel};
-use findings::gates::{Film, Goal};
+use findings::gates::Film;
+use records::Goal;
 use words::tenths;
 
 use super::heat_map::{Values, by_attention, panel};
@@ -56,10 +57,10 @@ fn values(film: &Film, epoch: usize) -> Values {
 
 /// Without panels.
 fn chart(film: &Film, when: &str) -> Chart {
-    let model = match film.goal() {
+    let model = match film.goal {
         Goal::Heads(heads) => format!("where {heads} heads are to stay"),
         Goal::Price(lambda) => format!("where an open gate costs {lambda} nats"),
-        Goal::Other(name) => name.to_owned(),
+        Goal::AllHeads => "where all heads are to stay".to_owned(),
     };
     let title = format!("Probability that the gate of each head is open {model}{when}");
     Chart::new("Gates that close", film.file.label(STEM), film.file.titled(title))

@@ -35,9 +35,9 @@ const SHIFT: f64 = 1.0;
 const PUBLISHED: Mark = Mark::new(Shape::Star, 2.0, INK).hollow();
 
 /// `12 of 96, λ 0.02`: the heads that stay, and what an open gate cost, where that decided.
-fn label(row: &GateRow) -> String {
+fn label(row: &GateRow) -> Cell {
     let price = row.lambda.map_or(String::new(), |lambda| format!(", \u{3bb} {lambda}"));
-    format!("{} of {}{price}", row.kept, row.heads)
+    Cell::number(format!("{} of {}{price}", row.kept, row.heads), row.kept as f64)
 }
 
 /// What a method is called.

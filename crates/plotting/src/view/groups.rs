@@ -35,7 +35,7 @@ fn heads_of_groups(groups: &Groups, alpha: f64) -> Table {
             named(groups, group, alpha, |delta| -delta).into(),
             named(groups, group, alpha, |delta| delta).into(),
         ];
-        Row::new(&group.name, cells)
+        Row::new(&group.name[..], cells)
     };
     let (heads, number) = (count(groups.heads.len(), "head"), count(groups.groups.len(), "group"));
     let title = "Accuracy by group of segments, in percent, and the heads whose masking changes it significantly, \

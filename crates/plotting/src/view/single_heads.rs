@@ -133,7 +133,7 @@ fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Table {
         Cell::printed(row.score_delta, |delta| metric.change(delta)).marked(criterion.holds(*row))
     };
     let row = |layer: usize| {
-        Row::new(layer.to_string(), (1..=heads).map(|head| Cell::from(by_head.get(&(layer, head)).map(cell))))
+        Row::new(layer, (1..=heads).map(|head| Cell::from(by_head.get(&(layer, head)).map(cell))))
     };
     let title = format!(
         "{attention} ({}): {1} with one head masked, minus the base {1}{2}",

@@ -57,7 +57,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], paper: Option<&Paper>) -> Table {
             more(row.predicted_ratio),
             paper.into(),
         ];
-        Row::new(row.batch_size.to_string(), cells).cut(names.len())
+        Row::new(row.batch_size, cells).cut(names.len())
     };
     let table = table((speed, rows), "Table 4", STEM, format!("{unit} a second"))
         .columns(["Batch size", "Speed"], names.iter().copied())
@@ -125,7 +125,7 @@ fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
         let mebibytes = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / MEBIBYTE);
         let computed = before_after(each(row.original_multiply_adds), each(row.pruned_multiply_adds));
         let held = before_after(mebibytes(row.original_peak_bytes), mebibytes(row.pruned_peak_bytes));
-        Row::new(row.batch_size.to_string(), computed.into_iter().chain(held)).cut(names.len())
+        Row::new(row.batch_size, computed.into_iter().chain(held)).cut(names.len())
     };
     let [original, pruned] = [rows[0].original_parameters, rows[0].pruned_parameters].map(|n| n as f64 / 1e6);
     let ([before, after], more) = ([original, pruned].map(three_digits), percent_more(pruned / original));

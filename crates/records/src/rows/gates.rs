@@ -1,7 +1,7 @@
 //! Rows of models that were trained on under gates, and of the gates while they were trained.
 use serde::{Deserialize, Serialize};
 
-use super::{BASE, Row, TestedRow, Tests};
+use super::{BASE, Goal, Row, TestedRow, Tests};
 use crate::check::{Limit, MOST, finite, head_limits, step_limits, test_limits};
 use crate::names::{Attention, Head, Scope, named};
 
@@ -128,12 +128,12 @@ pub struct GateRow {
 }
 
 impl GateRow {
-    /// What sets it apart from other rows of its method: `lambda-0.01`, `heads-24` or `all-heads`.
-    pub fn point(&self) -> String {
+    /// What sets it apart from other rows of its method.
+    pub fn goal(&self) -> Goal {
         match (self.lambda, self.target) {
-            (Some(lambda), _) => format!("lambda-{lambda}"),
-            (None, Some(target)) => format!("heads-{target}"),
-            (None, None) => "all-heads".to_owned(),
+            (Some(lambda), _) => Goal::Price(lambda),
+            (None, Some(target)) => Goal::Heads(target),
+            (None, None) => Goal::AllHeads,
         }
     }
 
@@ -196,7 +196,7 @@ impl Row for GateRow {
     /// Such as `enc-enc/gates/heads-24`.
     fn name(&self) -> String {
         let seed = self.method_seed.map(|seed| format!("-{seed}")).unwrap_or_default();
-        format!("{}/{}{seed}/{}", self.attention, self.method, self.point())
+        format!("{}/{}{seed}/{}", self.attention, self.method, self.goal())
     }
 
     fn limits(&self) -> Vec<Limit> {
@@ -253,8 +253,9 @@ impl TestedRow for GateRow {
 pub struct GateFilmRow {
     /// The heads that have gates.
     pub gates: Scope,
-    /// The row of `train-gates`: `lambda-0.01` or `heads-24`.
-    pub point: String,
+    /// What they are trained for, as the row of `train-gates` has it.
+    #[serde(rename = "point")]
+    pub goal: Goal,
     /// Epochs so far, 0 before the first update.
     pub epoch: usize,
     /// Attention type of the head.
@@ -277,19 +278,19 @@ impl GateFilmRow {
 }
 
 impl Row for GateFilmRow {
-    /// Heads with gates, row of `train-gates`, epoch, and head.
+    /// Heads with gates, name of their goal, epoch, and head.
     type Key = (&'static str, String, usize, &'static str, usize, usize);
 
     const COLUMNS: &'static [&'static str] =
         &["gates", "point", "epoch", "attention", "layer", "head", "log_alpha", "p_open"];
 
     fn key(&self) -> Self::Key {
-        (self.gates.name(), self.point.clone(), self.epoch, self.attention.name(), self.layer, self.head)
+        (self.gates.name(), self.goal.to_string(), self.epoch, self.attention.name(), self.layer, self.head)
     }
 
     fn name(&self) -> String {
-        let Self { gates, point, epoch, .. } = self;
-        format!("{gates}/{point}/{epoch}/{}", self.head_id())
+        let Self { gates, goal, epoch, .. } = self;
+        format!("{gates}/{goal}/{epoch}/{}", self.head_id())
     }
 
     fn limits(&self) -> Vec<Limit> {
@@ -320,7 +321,7 @@ mod tests {
         assert_eq!(GateRow::COLUMNS.join(","), columns);
         let film = GateFilmRow {
             gates: Scope::All,
-            point: "heads-3".to_owned(),
+            goal: Goal::Heads(3),
             epoch: 2,
             attention: Attention::SelfAttention,
             layer: 1,
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn points_have_names_and_an_order() {
+    fn rows_have_names_and_an_order() {
         let target = |target| GateRow { target: Some(target), ..GateRow::default() };
         let lambda = |lambda| GateRow { lambda: Some(lambda), ..GateRow::default() };
         assert_eq!(

@@ -21,7 +21,7 @@ fn table(log: &Results<TrainingRow>) -> Table {
         let rate = Cell::printed(row.learning_rate, |rate| scientific(rate, 1));
         let score = row.dev_score.map(|score| Cell::printed(score, |score| fixed(score, 2)));
         let cells = [row.step.into(), loss(row.train_loss), loss(row.dev_loss), score.into(), rate];
-        Row::new(row.epoch.to_string(), cells.map(|cell: Cell| cell.marked(Some(place) == best)))
+        Row::new(row.epoch, cells.map(|cell: Cell| cell.marked(Some(place) == best)))
     };
     let subject = log.file.shown_subject();
     let title = format!("Losses while {subject} was trained, in nats, and the score on the development set");
