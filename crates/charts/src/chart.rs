@@ -145,12 +145,13 @@ impl Panel {
     }
 
     /// A matrix of cells: what its columns and rows are and their names, and the height of a row. The first row is on top.
-    pub fn matrix(
-        (across, columns): (&str, Vec<String>),
-        (down, rows): (&str, Vec<String>),
+    pub fn matrix<X: Display, Y: Display>(
+        (across, columns): (&str, impl IntoIterator<Item = X>),
+        (down, rows): (&str, impl IntoIterator<Item = Y>),
         row_height: f64,
         cell: impl Fn(usize, usize) -> Cell,
     ) -> Self {
+        let (columns, rows): (Vec<X>, Vec<Y>) = (columns.into_iter().collect(), rows.into_iter().collect());
         let places = (0..rows.len()).flat_map(|row| (0..columns.len()).map(move |column| (row, column)));
         let cells = places.map(|(row, column)| Cell { place: (column, row), ..cell(row, column) });
         let (height, cells) = (row_height * rows.len() as f64, Layer::Cells(cells.collect()));

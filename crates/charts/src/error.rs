@@ -6,22 +6,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A figure cannot be turned into pixels.
-    #[error("cannot draw the figure")]
-    Figure(#[source] resvg::usvg::Error),
-
-    /// Frames of a film differ in size.
-    #[error("cannot draw the film: its frames must be of one size, but have {first:?} and {other:?} pixels")]
-    FramesDiffer {
-        /// Width and height of the first.
-        first: [u32; 2],
-        /// Those of another.
-        other: [u32; 2],
-    },
-
     /// The colours of a figure cannot be put into a palette.
     #[error("cannot choose the colours of the figure")]
     Colors(#[from] quantizr::Error),
+
+    /// A figure cannot be turned into pixels.
+    #[error("cannot draw the figure")]
+    Figure(#[source] resvg::usvg::Error),
 
     /// A frame of a film is too large for GIF.
     #[error("cannot draw the film: frames may have 65,535 pixels a side, but one has {size:?}")]
@@ -34,10 +25,6 @@ pub enum Error {
     // its message has that of its own source
     #[error("cannot write the film as GIF: {0}")]
     Gif(gif::EncodingError),
-
-    /// A film has no frames.
-    #[error("cannot draw the film: it has no frames")]
-    NoFrames,
 
     /// A figure has no area.
     #[error("cannot draw the figure: it has no size")]

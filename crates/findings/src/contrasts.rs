@@ -12,26 +12,18 @@ use crate::gates::Gates;
 use crate::segments::stored;
 
 /// Two methods: the score of the first less that of the second, with as many heads, unless the second has all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contrast {
-    /// The first.
-    pub of: Method,
-    /// The second.
-    pub less: Method,
-}
+pub type Contrast = [Method; 2];
 
-impl Contrast {
-    /// What the choice of the gates is worth, what it costs to train them, and both together.
-    pub const ALL: [Self; 7] = [
-        Self { of: Method::Chosen, less: Method::Importance },
-        Self { of: Method::Chosen, less: Method::Random },
-        Self { of: Method::Importance, less: Method::Random },
-        Self { of: Method::Gates, less: Method::Chosen },
-        Self { of: Method::Gates, less: Method::Importance },
-        Self { of: Method::Gates, less: Method::Scratch },
-        Self { of: Method::Gates, less: Method::Ungated },
-    ];
-}
+/// What the choice of the gates is worth, what it costs to train them, and both together.
+const CONTRASTS: [Contrast; 7] = [
+    [Method::Chosen, Method::Importance],
+    [Method::Chosen, Method::Random],
+    [Method::Importance, Method::Random],
+    [Method::Gates, Method::Chosen],
+    [Method::Gates, Method::Importance],
+    [Method::Gates, Method::Scratch],
+    [Method::Gates, Method::Ungated],
+];
 
 /// All contrasts of a file, at each number of heads that gates leave.
 #[derive(Debug)]
@@ -61,21 +53,17 @@ impl Contrasts {
     fn of(gates: Gates, segments: &BTreeMap<String, Segments>, testing: family::Testing) -> Result<Self> {
         let sparser = gates.scopes().into_iter().flat_map(|scope| gates.sparser(scope));
         let leaders: Vec<GateRow> = sparser.cloned().collect();
-        let segments_of = |leader: &GateRow, method: Method| {
-            let row = match method {
-                Method::Gates => Some(leader),
-                Method::Ungated => gates.of(leader.attention, method).first().copied(),
-                _ => gates.beside_with(leader, method),
-            };
-            segments.get(&row?.name())
-        };
+        let segments_of =
+            |leader: &GateRow, method: Method| segments.get(&gates.rival(leader, method)?.name());
         let mut measured = Vec::new();
-        for contrast in Contrast::ALL {
+        for contrast in CONTRASTS {
             let mut found: Vec<Option<Comparison>> = Vec::new();
             for leader in &leaders {
-                let both = segments_of(leader, contrast.less).zip(segments_of(leader, contrast.of));
-                let tested =
-                    both.map(|(base, variant)| test_family(base, &[variant], testing)).transpose()?;
+                let [variant, base] = contrast.map(|method| segments_of(leader, method));
+                let tested = base
+                    .zip(variant)
+                    .map(|(base, variant)| test_family(base, &[variant], testing))
+                    .transpose()?;
                 found.push(tested.and_then(|mut tested| tested.pop()));
             }
             let mut tested: Vec<&mut Comparison> = found.iter_mut().flatten().collect();
@@ -136,13 +124,12 @@ mod tests {
         let segments = gates.rows.iter().map(|row| (row.name(), of(row))).collect();
         let testing = family::Testing { resamples: 9, seed: 1 };
         let Contrasts { leaders, measured, .. } = Contrasts::of(gates, &segments, testing).unwrap();
-        let of = |contrast: &Contrast| (contrast.of, contrast.less);
         let expected = [
-            (Method::Importance, Method::Random),
-            (Method::Gates, Method::Importance),
-            (Method::Gates, Method::Ungated),
+            [Method::Importance, Method::Random],
+            [Method::Gates, Method::Importance],
+            [Method::Gates, Method::Ungated],
         ];
-        assert_eq!(measured.iter().map(|(contrast, _)| of(contrast)).collect::<Vec<_>>(), expected);
+        assert_eq!(measured.iter().map(|(contrast, _)| *contrast).collect::<Vec<_>>(), expected);
         let deltas = |place: usize| {
             let delta = |(_, found): &(_, Vec<Option<Comparison>>)| found[place].map(|found| found.delta);
             (leaders[place].kept, measured.iter().map(delta).collect::<Vec<_>>())

@@ -223,13 +223,13 @@ impl LeftOut {
         }
     }
 
-    /// Those of several files that could be read.
+    /// Those of several files that could be read; none where the experiment has not been run.
     pub(crate) fn read_all<T>(
         &mut self,
         files: Result<Vec<ResultFile>>,
         read: impl Fn(ResultFile) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let files = self.keep(files)?.unwrap_or_default();
+        let files = self.keep_if_there(files)?.unwrap_or_default();
         let found: Vec<Option<T>> =
             files.into_iter().map(|file| self.keep(read(file))).collect::<Result<_>>()?;
         Ok(found.into_iter().flatten().collect())

@@ -2,17 +2,13 @@
 //! 2019, Sections 4 and 5).
 use std::collections::BTreeSet;
 
-use records::rows::functions::{POSITIONAL, RARE, SYNTACTIC};
+use records::rows::functions::by_function;
 use records::{Head, HeadFunctionRow, RelevanceRow};
 
 use crate::error::{Result, no_results};
 use crate::results::Results;
 use crate::same_model::{self, weights_entry};
 use crate::source::{ResultFile, experiment};
-
-/// What heads may do, by name and as rows have it.
-pub const KINDS: [(&str, &str); 3] =
-    [("positional", POSITIONAL), ("syntactic", SYNTACTIC), ("rare tokens", RARE)];
 
 /// What each head of a subject does.
 pub type Functions = Results<HeadFunctionRow>;
@@ -33,11 +29,9 @@ impl Functions {
         self.rows.iter().map(HeadFunctionRow::head_id).collect()
     }
 
-    /// The heads that have a function by the paper's threshold; absent if it was not looked for.
-    pub fn heads_with(&self, function: &str) -> Option<BTreeSet<Head>> {
-        let mut rows = self.rows.iter().filter(|row| row.function == function).peekable();
-        rows.peek()?;
-        Some(rows.filter(|row| row.holds == Some(true)).map(HeadFunctionRow::head_id).collect())
+    /// The heads that have each function, by name; a function that was not looked for is left out.
+    pub fn kinds(&self) -> Vec<(&'static str, BTreeSet<Head>)> {
+        by_function(&self.rows).into_iter().filter_map(|(name, heads)| Some((name, heads?))).collect()
     }
 }
 

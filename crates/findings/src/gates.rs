@@ -57,12 +57,17 @@ impl Gates {
         rows
     }
 
-    /// The model of another method to compare with one that gates made: it has as many heads. Where the method takes its heads
-    /// from gates, it is the one that took them from this very model. Of several random ones it is that of the median score.
-    pub fn beside_with(&self, row: &GateRow, method: Method) -> Option<&GateRow> {
-        let is_of = |other: &GateRow| {
-            !method.hangs_on_gates() || other.goal() == row.goal()
-        };
+    /// The model of a method to compare with another one: it has as many heads, or all if the method closes none. Where the method
+    /// takes its heads from gates, it is the one that took them from this very model. Of several random ones it is that of the
+    /// median score.
+    pub fn rival<'a>(&'a self, row: &'a GateRow, method: Method) -> Option<&'a GateRow> {
+        if method == row.method {
+            return Some(row);
+        }
+        if method == Method::Ungated {
+            return self.of(row.attention, method).first().copied();
+        }
+        let is_of = |other: &GateRow| !method.hangs_on_gates() || other.goal() == row.goal();
         let mut found = self.of(row.attention, method);
         found.retain(|other| other.kept == row.kept && is_of(other));
         found.sort_by(|one, other| one.score.total_cmp(&other.score));
@@ -101,7 +106,12 @@ impl Film {
     pub fn read(mut file: ResultFile) -> Result<Self> {
         let mut films: BTreeMap<(Scope, String), BTreeMap<usize, Vec<GateFilmRow>>> = BTreeMap::new();
         for row in file.rows::<GateFilmRow>()? {
-            films.entry((row.gates, row.goal.to_string())).or_default().entry(row.epoch).or_default().push(row);
+            films
+                .entry((row.gates, row.goal.to_string()))
+                .or_default()
+                .entry(row.epoch)
+                .or_default()
+                .push(row);
         }
         for row in models(&file)? {
             if let Some(epochs) = films.get_mut(&(row.attention, row.goal().to_string())) {
@@ -114,7 +124,10 @@ impl Film {
         let most = films.into_iter().min_by(|(_, one), (_, other)| open(one).total_cmp(&open(other)));
         let (_, epochs) = most.ok_or_else(|| faulty(&file.path, "has no rows"))?;
         let epochs: Vec<Vec<GateFilmRow>> = epochs.into_values().collect();
-        let goal = epochs.first().map(|rows| rows[0].goal).ok_or_else(|| faulty(&file.path, "has no epoch up to the one that counts"))?;
+        let goal = epochs
+            .first()
+            .map(|rows| rows[0].goal)
+            .ok_or_else(|| faulty(&file.path, "has no epoch up to the one that counts"))?;
         Ok(Self { file, goal, epochs })
     }
 

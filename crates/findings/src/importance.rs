@@ -3,38 +3,42 @@ use records::ImportanceRow;
 
 use crate::results::Results;
 
-/// A score of heads, one column of the file; heads with the least are masked first.
+/// What heads can be ordered by; those with the least are masked first.
 ///
 /// The orders of `iterative-prune` are [others](records::Order): not all of them go by a score.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct HeadScore {
     /// The name in figures and tables.
-    pub label: &'static str,
-    /// The value of a head; absent where it was not measured.
-    value: fn(&ImportanceRow) -> Option<f64>,
+    pub label: String,
+    /// One for each head, in the order of the rows of `importance`.
+    pub values: Vec<f64>,
 }
 
-const COMBINED: HeadScore =
-    HeadScore { label: "importance + entropy", value: |row| Some(row.importance_entropy) };
-const ORACLE: HeadScore = HeadScore { label: "oracle", value: |row| row.oracle };
-const SCORES: [HeadScore; 7] = [
-    HeadScore { label: "importance", value: |row| Some(row.example_normalised) },
-    HeadScore { label: "importance by token", value: |row| Some(row.token_normalised) },
-    HeadScore { label: "attention gradient", value: |row| Some(row.attention_gradient) },
-    HeadScore { label: "\u{2212}entropy", value: |row| Some(-row.entropy) },
-    HeadScore { label: "confidence", value: |row| Some(row.confidence) },
-    COMBINED,
-    ORACLE,
+const COMBINED: &str = "importance + entropy";
+const ORACLE: &str = "oracle";
+
+/// The columns of the file, with their names in figures and tables; only the oracle may be missing.
+const SCORES: [(&str, fn(&ImportanceRow) -> Option<f64>); 7] = [
+    ("importance", |row| Some(row.example_normalised)),
+    ("importance by token", |row| Some(row.token_normalised)),
+    ("attention gradient", |row| Some(row.attention_gradient)),
+    ("\u{2212}entropy", |row| Some(-row.entropy)),
+    ("confidence", |row| Some(row.confidence)),
+    (COMBINED, |row| Some(row.importance_entropy)),
+    (ORACLE, |row| row.oracle),
 ];
 
 /// What is known of each head of a subject.
 pub type Importance = Results<ImportanceRow>;
 
 impl Importance {
-    /// The scores that no head lacks, with those of all heads; only the oracle may be missing.
-    pub fn known(&self) -> Vec<(HeadScore, Vec<f64>)> {
-        let of = |score: HeadScore| self.rows.iter().map(score.value).collect::<Option<_>>();
-        SCORES.into_iter().filter_map(|score| Some((score, of(score)?))).collect()
+    /// The scores that no head lacks.
+    pub fn known(&self) -> Vec<HeadScore> {
+        let known = SCORES.iter().filter_map(|(label, score)| {
+            let values = self.rows.iter().map(score).collect::<Option<_>>()?;
+            Some(HeadScore { label: (*label).to_owned(), values })
+        });
+        known.collect()
     }
 
     /// Subject and the data of all scores but the oracle's, as a reader should see them.
@@ -53,11 +57,11 @@ impl Importance {
     /// data of the oracle, if all heads have one.
     pub fn notes(&self) -> Vec<String> {
         // Each of the other columns has its settings in its name.
-        let combined = self.file.departures().map(|how| format!("{}: {how}", COMBINED.label));
+        let combined = self.file.departures().map(|how| format!("{}: {how}", COMBINED));
         let has_oracle = self.rows.iter().all(|row| row.oracle.is_some());
         // The split of the signature is what `ablate-one` scored.
         let oracle = self.file.scored().filter(|_| has_oracle);
-        let oracle = oracle.map(|data| format!("{}: score lost on {data}", ORACLE.label));
+        let oracle = oracle.map(|data| format!("{}: score lost on {data}", ORACLE));
         combined.into_iter().chain(oracle).collect()
     }
 }

@@ -1,20 +1,21 @@
 //! Which heads matter and which can go: what counts as significant, and the two rules.
-use records::{AblationRow, Rule, TestedRow};
+use clap::ValueEnum;
+use records::rules::MARGIN_PERCENT;
+use records::{AblationRow, Rule, TestedRow, Testing};
 use stats::bootstrap::smallest_p_value;
 use words::{count, short};
 
 use crate::metric::Metric;
-use crate::source::ResultFile;
 
 /// Which p-value decides; all are two-sided.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Adjustment {
-    /// As tested.
+    /// As tested, not adjusted for the number of tests.
     #[default]
     None,
-    /// For a single false alarm in the family: by max-T for bootstraps, by Holm for t-tests.
+    /// The chance of any false alarm in the family is at most alpha: max-T for bootstraps, Holm for t-tests.
     Family,
-    /// By Benjamini and Hochberg (1995), for the expected share of false alarms.
+    /// Benjamini and Hochberg (1995): the expected share of false alarms is at most alpha.
     Bh,
 }
 
@@ -129,8 +130,7 @@ impl Which {
 }
 
 /// Why the paper's rule is not the default.
-pub const CAUTION: &str =
-    "it grows as the test set shrinks, since a test that cannot see a loss calls it none";
+pub const CAUTION: &str = "the smaller the test set, the more it lets pass, since a small one hides losses";
 
 /// What decides in one file: which heads matter, and which can go.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -145,14 +145,13 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Of scores of `metric` in this file.
-    pub(crate) fn new(metric: &Metric, file: &ResultFile, criterion: Criterion) -> Self {
-        let margin_percent = file.margin_percent();
+    /// Of scores of `metric`, which were tested as the signature says.
+    pub(crate) fn new(metric: &Metric, testing: Option<Testing>, criterion: Criterion) -> Self {
         Self {
             criterion,
-            margin_percent,
+            margin_percent: testing.map_or(MARGIN_PERCENT, |testing| testing.margin_percent),
             is_t_test: metric.name() == "accuracy",
-            resamples: file.resamples(),
+            resamples: testing.map(|testing| testing.resamples),
         }
     }
 

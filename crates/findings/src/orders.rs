@@ -10,22 +10,13 @@ use crate::importance::{HeadScore, Importance};
 use crate::same_model::{self, weights_entry};
 use crate::source::{ResultFile, experiment};
 
-/// One value for each head.
-#[derive(Debug, Clone)]
-pub struct Order {
-    /// Its name in figures and tables.
-    pub label: String,
-    /// In the order of the rows of `importance`; heads with the least come first.
-    pub values: Vec<f64>,
-}
-
 /// All orders of the heads of a model.
 #[derive(Debug, Clone)]
 pub struct Orders {
     /// The scores, and which heads there are.
     pub importance: Importance,
     /// Those of the scores, then those of relevance.
-    pub all: Vec<Order>,
+    pub all: Vec<HeadScore>,
     /// The data of each relevance, as sentences.
     notes: Vec<String>,
 }
@@ -34,12 +25,7 @@ impl Orders {
     /// Reads a file of `importance`, and those of `relevance` beside it, which are left out if they are of another model.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let importance = Importance::read(file)?;
-        let of_score = |(score, values): (HeadScore, _)| Order { label: score.label.to_owned(), values };
-        let mut orders = Self {
-            all: importance.known().into_iter().map(of_score).collect(),
-            notes: Vec::new(),
-            importance,
-        };
+        let mut orders = Self { all: importance.known(), notes: Vec::new(), importance };
         for rules in ["paper", "alpha-beta"] {
             let name = format!("{}-{rules}", experiment::RELEVANCE);
             let beside =
@@ -61,7 +47,7 @@ impl Orders {
         let label = format!("relevance, {}", relevance.rules());
         let data = relevance.file.scored().map_or(String::new(), |data| format!(", on {data}"));
         self.notes.push(format!("{label}: Voita et al. (2019){data}"));
-        self.all.push(Order { label, values });
+        self.all.push(HeadScore { label, values });
     }
 
     /// Sentences on what the title does not cover.

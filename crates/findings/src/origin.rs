@@ -1,7 +1,6 @@
 //! What the signature beside a result file says of it: model, data, tests, machine, and whether it was completed.
 use std::fmt::Display;
 
-use records::rules::MARGIN_PERCENT;
 use records::{Attention, Identity, Testing};
 use serde_json::Value;
 use words::{count, short};
@@ -170,16 +169,6 @@ impl ResultFile {
     /// How rows were tested, if the signature says so.
     pub fn testing(&self) -> Option<Testing> {
         self.signature.as_ref()?.testing
-    }
-
-    /// Resamples of the bootstrap, if they are known.
-    pub(crate) fn resamples(&self) -> Option<usize> {
-        Some(self.testing()?.resamples)
-    }
-
-    /// The loss that counts as safe, in percent of the score with all heads.
-    pub(crate) fn margin_percent(&self) -> f64 {
-        self.testing().map_or(MARGIN_PERCENT, |testing| testing.margin_percent)
     }
 
     /// Subject and split as a reader should see them: `demo-translation (demo language), test`.

@@ -8,7 +8,7 @@ use stats::correlation::pearson;
 use crate::error::{Error, Result, command, faulty, no_results, within};
 use crate::origin::Beside;
 use crate::results::Results;
-use crate::source::{ResultFile, Source, experiment, is_of, is_plain_name, names};
+use crate::source::{ResultFile, Source, experiment, is_plain_name};
 use crate::sweep::Sweep;
 
 /// How far r may be from that of the same scores in another order.
@@ -27,8 +27,6 @@ pub struct Pair {
     pub points: Vec<(Attention, [f64; 2])>,
     /// Agreement over all heads and, where there are several types, over those of each.
     pub rows: Vec<CorrelationRow>,
-    /// Whether a comparison of another split with the same second one lies beside it.
-    pub has_namesake: bool,
 }
 
 impl Pair {
@@ -74,8 +72,7 @@ impl Pair {
             return Err(faulty(&file.path, "has no row over all heads"));
         }
         rows.truncate(if rows.len() > 2 { rows.len() } else { 1 });
-        let has_namesake = has_namesake(&file, &splits)?;
-        Ok(Self { file, splits, sweeps, points, rows, has_namesake })
+        Ok(Self { file, splits, sweeps, points, rows })
     }
 
     /// Subject and splits as a reader should see them.
@@ -90,19 +87,8 @@ impl Pair {
     }
 }
 
-/// Whether the folder of a comparison has one of another split with the same second one. What is wrong with other files does not
-/// keep this one from being shown.
-fn has_namesake(file: &ResultFile, [first, second]: &[String; 2]) -> Result<bool> {
-    let folder = file.path.with_file_name("");
-    let names = names(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder })?;
-    let others = names.iter().filter(|name| is_of(experiment::PAIR, name));
-    let others = others
-        .filter_map(|name| splits(&ResultFile::of(folder.join(name), &file.subject, experiment::PAIR).ok()?));
-    Ok(others.into_iter().any(|[one, two]| one != *first && two == *second))
-}
-
 /// First and second split of a comparison; none that could name a folder.
-pub fn splits(file: &ResultFile) -> Option<[String; 2]> {
+fn splits(file: &ResultFile) -> Option<[String; 2]> {
     let (first, second) = (file.split()?, file.text("against")?);
     (is_plain_name(first) && is_plain_name(second)).then(|| [first.to_owned(), second.to_owned()])
 }

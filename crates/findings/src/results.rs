@@ -48,7 +48,7 @@ impl<R: TestedRow> Results<R> {
 
     /// What decides which heads matter and which can go.
     pub fn judge(&self, criterion: Criterion) -> Judge {
-        Judge::new(&self.metric(), &self.file, criterion)
+        Judge::new(&self.metric(), self.file.testing(), criterion)
     }
 
     /// What of the paper they stand beside, where heads of these types are looked at.

@@ -94,21 +94,6 @@ impl Source {
         Err(no_results(folder.join(name), experiment, subject))
     }
 
-    /// All files of the subject, or the one that was named.
-    pub fn every(&self) -> Result<Vec<PathBuf>> {
-        let (folder, mut names) = match self {
-            Self::File { path } => return Ok(vec![path.clone()]),
-            Self::Subject { subject, results, .. } => {
-                let folder = folder(results, subject, experiment::SWEEP)?;
-                let names = names(&folder)?;
-                (folder, names)
-            }
-        };
-        names.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "csv"));
-        names.sort();
-        Ok(names.into_iter().map(|name| folder.join(name)).collect())
-    }
-
     /// All files with results of `experiment` on the split, or on any, shortest names first; there may be none.
     pub fn all(&self, experiment: &str) -> Result<Vec<ResultFile>> {
         let (subject, results, split) = match self {

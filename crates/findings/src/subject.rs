@@ -10,7 +10,7 @@ use crate::error::{LeftOut, Result};
 use crate::functions::{Functions, Relevance};
 use crate::gates::Gates;
 use crate::importance::Importance;
-use crate::pair::{self, Pair};
+use crate::pair::Pair;
 use crate::pruning::Pruning;
 use crate::results::Results;
 use crate::segments::{self, SegmentChange};
@@ -62,20 +62,14 @@ impl Subject {
         let sweep = left_out.keep_if_there(one(experiment::SWEEP).and_then(Sweep::read))?;
         let best = left_out.keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read))?;
         let mut best = Vec::from_iter(best);
-        for file in left_out.keep_if_there(BestHeads::largest_files(&source))?.unwrap_or_default() {
-            best.extend(left_out.keep(BestHeads::read(file))?);
-        }
-        let mut pairs = Vec::new();
-        let compared = left_out.keep(source.all(experiment::PAIR))?.unwrap_or_default();
-        for file in ResultFile::largest(&compared, pair::splits) {
-            pairs.extend(left_out.keep(Pair::read(file, results))?);
-        }
+        best.extend(left_out.read_all(BestHeads::largest_files(&source), BestHeads::read)?);
+        let pairs = left_out.read_all(Pair::files(&source, None), |file| Pair::read(file, results))?;
         let curves = one(experiment::PRUNING).and_then(|file| Pruning::read(file, left_out));
         let pruning = left_out.keep_if_there(curves)?;
         let dynamics = left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read))?;
         let functions = left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read))?;
         let gates = left_out.read_all(source.all(experiment::GATES), Gates::read)?;
-        let (name, time) = (name.to_owned(), Time::read(&source, left_out)?);
+        let (name, time) = (name.to_owned(), Time::read(results, name, left_out)?);
         let mut subject =
             Self { name, time, sweep, best, pairs, pruning, dynamics, functions, gates, ..Self::default() };
         let measured = subject.pruning.iter().map(|pruning| &pruning.results.file);

@@ -1,10 +1,11 @@
 //! How long the results of a subject took.
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use records::Signature;
 
 use crate::error::{LeftOut, Result};
-use crate::source::{Source, experiment};
+use crate::source::{experiment, folder, names};
 
 /// Time that runs took, as their signatures have it; that of interrupted ones is not known.
 #[derive(Debug, Default)]
@@ -17,9 +18,12 @@ pub struct Time {
 
 impl Time {
     /// Of all files of a subject, those over a part of the segments too.
-    pub fn read(source: &Source, left_out: &mut LeftOut) -> Result<Self> {
-        let mut time = Self::default();
-        for path in source.every()? {
+    pub fn read(results: &Path, subject: &str, left_out: &mut LeftOut) -> Result<Self> {
+        let (folder, mut time) = (folder(results, subject, experiment::SWEEP)?, Self::default());
+        let mut paths: Vec<PathBuf> = names(&folder)?.into_iter().map(|name| folder.join(name)).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "csv"));
+        paths.sort();
+        for path in paths {
             let signature =
                 left_out.keep(Signature::read(&Signature::path_beside(&path)).map_err(Into::into))?;
             let Some(signature) = signature.flatten() else { continue };

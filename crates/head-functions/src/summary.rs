@@ -1,17 +1,23 @@
 //! What was found, for people: on stderr.
-use records::HeadFunctionRow;
-use records::rows::functions::{LayerCensus, census, leaders};
+use std::collections::BTreeSet;
 
-/// The best head of each function, and the census of each layer.
+use records::rows::functions::{by_function, leaders};
+use records::{Head, HeadFunctionRow};
+
+/// The best head of each function, and how many heads of each layer have which.
 pub fn lines<'a>(rows: impl Iterator<Item = &'a HeadFunctionRow>) -> Vec<String> {
     let rows: Vec<HeadFunctionRow> = rows.cloned().collect();
     let of_best = leaders(&rows).into_iter().map(best_head);
-    let of_layers = census(&rows, false).into_iter().map(|((attention, layer), found)| {
-        let LayerCensus { heads, positional, syntactic, rare, other } = found;
-        let counts =
-            [(positional, "positional"), (syntactic, "syntactic"), (rare, "rare tokens"), (other, "other")];
-        let known = counts.iter().filter_map(|(count, name)| Some(format!("{} {name}", (*count)?)));
-        format!("{attention} layer {layer}: of {heads} heads {}", known.collect::<Vec<_>>().join(", "))
+    let (all, functions) = (rows.iter().map(HeadFunctionRow::head_id).collect(), by_function(&rows));
+    let layers: BTreeSet<_> = rows.iter().map(|row| (row.attention, row.layer)).collect();
+    let of_layers = layers.into_iter().map(|layer| {
+        let count = |heads: &BTreeSet<Head>| {
+            heads.iter().filter(|head| (head.attention, head.layer) == layer).count()
+        };
+        let known =
+            functions.iter().filter_map(|(name, heads)| Some(format!("{} {name}", count(heads.as_ref()?))));
+        let ((attention, number), known) = (layer, known.collect::<Vec<_>>().join(", "));
+        format!("{attention} layer {number}: of {} heads {known}", count(&all))
     });
     of_best.chain(of_layers).collect()
 }
@@ -68,7 +74,7 @@ mod tests {
     /// Two heads, the second the best at one relation; of positions there is one line, whichever these are, and what is no function
     /// has none.
     #[test]
-    fn the_best_heads_and_the_census_are_said() {
+    fn the_best_heads_and_the_numbers_of_each_layer_are_said() {
         let baseline = |row| HeadFunctionRow { baseline: Some(0.5), baseline_position: Some(-1), ..row };
         let rows = [
             row(1, CONFIDENCE, "", 0.9),

@@ -93,32 +93,6 @@ fn single_commands_write_their_files_at_print_size_and_name_them() {
 }
 
 #[test]
-fn a_comparison_is_named_after_both_splits_where_another_has_the_same_second_one() {
-    let folder = results();
-    let at = |name: &str| folder.path().join("results/tiny-translation").join(name);
-    let draw = || {
-        assert_eq!(run(&folder, "figure2 tiny-translation --against shifted --format svg").0, 0);
-        let names = figures(&folder, "tiny-translation").into_iter();
-        names.filter(|name| name.starts_with("figure2") && name.ends_with(".svg")).collect::<Vec<_>>()
-    };
-    assert_eq!(draw(), ["figure2-shifted.svg"]);
-    let own = fs::read_to_string(at("cross-domain-test-shifted.json")).unwrap();
-    let of = |split: &str| own.replace("\"split\": \"test\"", &format!("\"split\": \"{split}\""));
-    // neither a name that ends alike nor a damaged signature makes another comparison
-    for (name, signature) in [("of-shifted", of("test")), ("torn-shifted", "{".to_owned())] {
-        fs::write(at(&format!("cross-domain-{name}.csv")), "").unwrap();
-        fs::write(at(&format!("cross-domain-{name}.json")), signature).unwrap();
-    }
-    let file = "figure2 results/tiny-translation/cross-domain-test-shifted.csv --format svg";
-    assert_eq!(run(&folder, file).0, 0);
-    assert_eq!(figures(&folder, "tiny-translation").iter().filter(|name| name.ends_with(".svg")).count(), 1);
-    fs::remove_file(at("cross-domain-torn-shifted.csv")).unwrap();
-    fs::write(at("cross-domain-of-shifted.json"), of("dev")).unwrap();
-    assert_eq!(run(&folder, file).0, 0);
-    assert!(figures(&folder, "tiny-translation").contains(&"figure2-test-shifted.svg".to_owned()));
-}
-
-#[test]
 fn without_published_numbers_ours_are_drawn_and_a_line_says_so() {
     let folder = results();
     let (code, stdout, stderr) = run_beside(Path::new("nowhere"), &folder, "summary");

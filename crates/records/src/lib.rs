@@ -28,8 +28,9 @@ pub use error::Error;
 pub use names::{Attention, Head, Scope, UnknownName};
 pub use order::{FLOOR, Order};
 pub use rows::{
-    AblationRow, BASE, CorrelationRow, DynamicsRow, GateFilmRow, GateRow, Goal, HeadFunctionRow, ImportanceRow,
-    Method, PruningRow, RelevanceRow, RetrainedRow, Row, SpeedRow, TestedRow, Tests, TrainingRow,
+    AblationRow, BASE, CorrelationRow, DynamicsRow, GateFilmRow, GateRow, Goal, HeadFunctionRow,
+    ImportanceRow, Method, PruningRow, RelevanceRow, RetrainedRow, Row, SpeedRow, TestedRow, Tests,
+    TrainingRow,
 };
 pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};

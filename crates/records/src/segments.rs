@@ -1,15 +1,17 @@
 //! What was measured of each segment, beside the rows: a gzip-compressed CSV file that grows block by block.
 //!
-//! `ablate-one.segments.csv.gz` has the columns `row`, `segment` and the numbers that its metric stores of a segment. The
-//! lines of a model with heads masked are those of the segments on which it differs from its base, segments counted from 1;
-//! its line for segment 0 has the sums over the whole test set, which shows whether the block is complete. Counts are digits;
-//! what cannot be counted has a point or an exponent, and is the shortest text that reads back to the same number of single
-//! precision, or of double precision in the sums. NumPy and pandas read the file in one line: `pandas.read_csv("ablate-one.segments.csv.gz")`.
+//! `ablate-one.segments.csv.gz` has the columns `row`, `segment` and the numbers that its metric stores of a segment. A block
+//! begins with the line for segment 0, which has the name of the row and the sums over the whole test set; these show whether the
+//! block is complete. The lines below it are those of the segments on which a model with heads masked differs from its base,
+//! counted from 1. There `row` is empty, and so is `segment` where it is the one after that of the line above: names and numbers
+//! that a reader can tell were up to three quarters of such files. Counts are digits; what cannot be counted has a point or an
+//! exponent, and is the shortest text that reads back to the same number of single precision, or of double precision in the sums.
+//!
+//! Earlier files name row and segment in each line, which can still be read.
 //!
 //! Each block is a gzip member of its own, so that an interruption can only tear the end of the file.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -87,14 +89,13 @@ impl Block {
     }
 
     fn text(&self) -> String {
-        let mut text = String::new();
-        let mut line = |segment: usize, numbers: &mut dyn Iterator<Item = String>| {
-            let numbers = numbers.collect::<Vec<_>>().join(",");
-            writeln!(text, "{},{segment},{numbers}", self.name).expect("memory takes every byte");
-        };
-        line(0, &mut self.sums.iter().map(Sum::to_string));
+        let joined = |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(",");
+        let mut text = format!("{},0,{}\n", self.name, joined(&mut self.sums.iter().map(Sum::to_string)));
+        let mut expected = 0;
         for (place, cells) in &self.segments {
-            line(place + 1, &mut cells.iter().map(Cell::to_string));
+            let segment = if *place == expected { String::new() } else { (place + 1).to_string() };
+            text += &format!(",{segment},{}\n", joined(&mut cells.iter().map(Cell::to_string)));
+            expected = place + 1;
         }
         text
     }
@@ -242,13 +243,18 @@ fn parse(text: &str, blocks: &mut Blocks) -> Result<(), String> {
             blocks.columns = words.map(str::to_owned).collect();
             continue;
         }
-        let segment: usize = segment.parse().map_err(|_| format!("`{}` has no segment", shown()))?;
+        let next = block.as_ref().map(|block| block.segments.last().map_or(1, |(last, _)| last + 2));
+        let segment = if segment.is_empty() { next } else { segment.parse().ok() };
+        let segment = segment.ok_or_else(|| format!("`{}` has no segment", shown()))?;
         let lacks = || format!("`{}` lacks a number", shown());
         let words: Vec<&str> = words.collect();
         if words.len() != blocks.columns.len() {
             return Err(lacks());
         }
         if segment == 0 {
+            if name.is_empty() {
+                return Err(format!("`{}` has no row", shown()));
+            }
             block.take().into_iter().for_each(|block| blocks.insert(block));
             let sums = words.into_iter().map(Sum::parse).collect::<Option<_>>().ok_or_else(lacks)?;
             block = Some(Block { name: name.to_owned(), segments: Vec::new(), sums });
@@ -256,7 +262,8 @@ fn parse(text: &str, blocks: &mut Blocks) -> Result<(), String> {
         }
         let cells: Cells = words.into_iter().map(Cell::parse).collect::<Option<_>>().ok_or_else(lacks)?;
         let follows = |block: &&mut Block| {
-            block.name == name && block.segments.last().is_none_or(|(last, _)| *last < segment - 1)
+            (name.is_empty() || block.name == name)
+                && block.segments.last().is_none_or(|(last, _)| *last < segment - 1)
         };
         match block.as_mut().filter(follows) {
             Some(block) if segment <= MOST_SEGMENTS => block.segments.push((segment - 1, cells)),
@@ -351,7 +358,8 @@ mod tests {
         let changed = [(1, cells(&[1]).remove(0))];
         assert_eq!((variant.segments.as_slice(), &variant.sums), (&changed[..], &sums([3, 3])));
         assert!(same.segments.is_empty());
-        assert_eq!(variant.text(), "self:1:1,0,3,3\nself:1:1,2,1,1\n");
+        assert_eq!(base.text(), "base,0,3,2\n,,1,1\n,,1,0\n,,1,1\n");
+        assert_eq!(variant.text(), "self:1:1,0,3,3\n,2,1,1\n");
         let of_base = base.cells(None).unwrap();
         assert_eq!(variant.cells(Some(&of_base)), Ok(cells(&[1, 1, 1])));
         let other = cells(&[0, 0, 0]);
@@ -394,6 +402,20 @@ mod tests {
         assert_eq!(Blocks::read(&folder.path().join("c.gz")).unwrap(), Some(first));
     }
 
+    /// Lines of before: row and segment stand in each, or in some.
+    #[test]
+    fn names_and_numbers_that_a_reader_can_tell_may_stand_there() {
+        let text: String = three_blocks().iter().map(Block::text).collect();
+        let long = text.replace("\n,,1,1\n,,1,0\n,,1,1\n", "\nbase,1,1,1\nbase,2,1,0\n,3,1,1\n");
+        let long = long.replace("\n,2,1,1\n", "\nself:1:1,2,1,1\n");
+        assert_eq!(long.lines().filter(|line| line.starts_with(',')).count(), 1, "{long}");
+        let read = |text: &str| {
+            let text = header(&COLUMNS.map(str::to_owned)) + text;
+            Readable::of(Path::new("a.gz"), &compressed(&text)).unwrap().blocks
+        };
+        assert_eq!(read(&long), read(&text));
+    }
+
     #[test]
     fn other_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
@@ -409,6 +431,10 @@ mod tests {
             ("row,segment,gold\nbase,1,1\n", "does not follow"),
             ("row,segment,gold\nbase,0,1\nother,1,1\n", "does not follow"),
             ("row,segment,gold\nbase,0,1\nbase,1,1\nbase,1,1\n", "does not follow"),
+            ("row,segment,gold\n,,1\n", "has no segment"),
+            ("row,segment,gold\n,1,1\n", "does not follow"),
+            ("row,segment,gold\n,0,1\n", "`,0,1` has no row"),
+            ("row,segment,gold\nbase,0,1\n,,1\n,1,1\n", "does not follow"),
             ("row,segment,gold\nbase,0,9\nbase,1,99999999999\n", "lacks a number"),
             ("row,segment,nats\nbase,0,9.5\nbase,1,NaN\n", "lacks a number"),
             ("row,segment,nats\nbase,0,inf\n", "lacks a number"),
@@ -429,7 +455,7 @@ mod tests {
         let documents = [[Cell::Decimal(0.1), Cell::Count(3)], [Cell::Decimal(0.2), Cell::Count(4)]];
         let cells: Vec<Cells> = documents.map(|document| document.to_vec()).to_vec();
         let block = Block::new("base".to_owned(), &cells, None);
-        assert_eq!(block.text(), "base,0,0.30000000447034836,7\nbase,1,0.1,3\nbase,2,0.2,4\n");
+        assert_eq!(block.text(), "base,0,0.30000000447034836,7\n,,0.1,3\n,,0.2,4\n");
         let mut blocks =
             Blocks { columns: vec!["nats".to_owned(), "tokens".to_owned()], ..Blocks::default() };
         blocks.insert(block);

@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use charts::legible;
 use charts::write::Sheet;
 use findings::source::subjects;
+use findings::tasks::Pairing;
+use records::CorrelationRow;
 use test_support::golden;
 
 use crate::gather::Reader;
+use crate::view::comparison;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -18,6 +21,28 @@ fn text(sheet: &Sheet) -> String {
     assert_eq!(sheet.chart.as_ref().and_then(legible::fault), None, "{}", sheet.stem);
     let drawn = sheet.chart.as_ref().map(charts::svg).unwrap_or_default();
     format!("{}=====\n{drawn}", sheet.document("md").unwrap())
+}
+
+/// None of the made-up subjects share a pretrained model.
+fn pairing() -> Pairing {
+    let row = CorrelationRow {
+        heads: 72,
+        pearson: Some(0.4),
+        pearson_p_value: Some(0.0005),
+        pearson_low: Some(0.1),
+        pearson_high: Some(0.6),
+        first_reliability: Some(0.25),
+        second_reliability: Some(1.0),
+        pearson_ceiling: Some(0.5),
+        spearman: Some(0.3),
+        spearman_p_value: Some(0.01),
+        top: 10,
+        top_overlap: 4.5,
+        top_overlap_by_chance: 100.0 / 72.0,
+        ..CorrelationRow::default()
+    };
+    let subjects = ["tiny-inference", "demo-inference"].map(str::to_owned);
+    Pairing { pretrained: "a_model".to_owned(), subjects, row, importance: Some([0.5, -0.25]) }
 }
 
 #[test]
@@ -40,5 +65,7 @@ fn what_only_a_report_shows_is_what_the_golden_files_say() {
     let (comparisons, faults) = reader.comparison(all).unwrap();
     assert!(faults.is_empty(), "{faults:?}");
     drawn.extend(comparisons.iter().map(|(name, _, sheet)| (format!("comparison-{name}"), text(sheet))));
+    let tasks = comparison::tasks(&[pairing()]).unwrap();
+    drawn.insert("comparison-tasks".to_owned(), text(&tasks));
     golden::check(&folder("tests/golden"), &drawn);
 }

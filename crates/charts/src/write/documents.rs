@@ -32,6 +32,22 @@ pub fn templates() -> Environment<'static> {
         };
         Ok(out.write_str(&text)?)
     });
+    add_functions(&mut templates);
+    for (name, source) in [
+        ("caption.md", include_str!("templates/caption.md")),
+        ("caption.tex", include_str!("templates/caption.tex")),
+        ("grid.md", include_str!("templates/grid.md")),
+        ("rows.md", include_str!("templates/rows.md")),
+        ("table.md", include_str!("templates/table.md")),
+        ("table.tex", include_str!("templates/table.tex")),
+    ] {
+        templates.add_template(name, source).expect("templates are part of the program, which is tested");
+    }
+    templates
+}
+
+/// What templates call.
+fn add_functions(templates: &mut Environment<'_>) {
     templates.add_filter("capitalised", |text: String| capitalised(&text));
     templates.add_filter("key", |text: String| {
         // for `\label`, which may not hold special characters
@@ -46,17 +62,6 @@ pub fn templates() -> Environment<'static> {
     });
     templates.add_filter("comment", |text: String| Value::from_safe_string(one_line(&text)));
     templates.add_function("rule", |is_numeric: bool| if is_numeric { "--:" } else { "---" });
-    for (name, source) in [
-        ("caption.md", include_str!("templates/caption.md")),
-        ("caption.tex", include_str!("templates/caption.tex")),
-        ("grid.md", include_str!("templates/grid.md")),
-        ("rows.md", include_str!("templates/rows.md")),
-        ("table.md", include_str!("templates/table.md")),
-        ("table.tex", include_str!("templates/table.tex")),
-    ] {
-        templates.add_template(name, source).expect("templates are part of the program, which is tested");
-    }
-    templates
 }
 
 fn is_latex(name: &str) -> bool {

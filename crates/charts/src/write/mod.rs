@@ -7,6 +7,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use documents::{of_figure, of_table, render};
 
 use crate::chart::Chart;
@@ -16,12 +17,17 @@ use crate::sentences::Sentences;
 use crate::table::Table;
 
 /// A file format for figures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Vector graphics, with text that can be selected and edited.
     Svg,
     /// Pixels, 300 to the inch; a film as GIF beside it.
     Png,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Self; 2] = [Self::Svg, Self::Png];
 }
 
 /// What belongs together under one name: a chart with its caption, tables, or both.

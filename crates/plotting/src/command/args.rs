@@ -2,8 +2,7 @@
 use std::path::PathBuf;
 
 use charts::write::Format;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
+use clap::{ArgMatches, Args as _, Command};
 use findings::judge::{Adjustment, Criterion, parse_alpha};
 use findings::source::{Source, subject_named};
 use records::Attention;
@@ -24,7 +23,7 @@ pub struct CommonArgs {
     alpha: f64,
 
     /// Which of the two-sided p-values to look at
-    #[arg(long, value_name = "METHOD", value_parser = one_of(&ADJUSTMENTS), default_value = "none")]
+    #[arg(long, value_name = "METHOD", value_enum, default_value_t)]
     adjust: Adjustment,
 
     /// Folder with the published numbers
@@ -52,7 +51,7 @@ pub struct DrawArgs {
     split: Option<String>,
 
     /// File formats, separated by commas
-    #[arg(long, value_name = "FORMATS", value_parser = one_of(&FORMATS), value_delimiter = ',', default_values = ["svg", "png"])]
+    #[arg(long, value_name = "FORMATS", value_enum, value_delimiter = ',', default_values_t = Format::ALL)]
     pub format: Vec<Format>,
 
     #[command(flatten)]
@@ -69,17 +68,6 @@ impl DrawArgs {
         let subject = subject_named(&self.subject).to_owned();
         Source::Subject { subject, results, split: self.split.clone() }
     }
-}
-
-/// What single commands take beside [`DrawArgs`].
-#[derive(Debug, Default)]
-pub struct Extra {
-    /// Which attention types to show.
-    pub attention: Selection,
-    /// Whether to draw Figure 1 of the same rows too.
-    pub with_figure: bool,
-    /// The second split of a comparison; any if absent.
-    pub against: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -138,23 +126,9 @@ fn of_artefact(artefact: &Artefact) -> Command {
     command.about(artefact.described())
 }
 
-impl Extra {
-    /// What a command takes of the arguments.
-    pub fn of(takes: Takes, matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let attention =
-            || AttentionArgs::from_arg_matches(matches).map(|args| args.attention.unwrap_or_default());
-        Ok(match takes {
-            Takes::Nothing => Self::default(),
-            Takes::Attention => Self { attention: attention()?, ..Self::default() },
-            Takes::AttentionAndFigure => {
-                let with_figure = FigureArgs::from_arg_matches(matches)?.with_figure;
-                Self { attention: attention()?, with_figure, ..Self::default() }
-            }
-            Takes::Against => {
-                Self { against: AgainstArgs::from_arg_matches(matches)?.against, ..Self::default() }
-            }
-        })
-    }
+/// The value of an argument, if the command has it and it was given.
+pub fn given<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Option<T> {
+    matches.try_get_one(name).ok().flatten().cloned()
 }
 
 fn parse_selection(text: &str) -> Result<Selection, String> {
@@ -163,36 +137,6 @@ fn parse_selection(text: &str) -> Result<Selection, String> {
     }
     text.parse::<Attention>().map(Selection::One).map_err(|error| format!("{error} or all"))
 }
-
-/// One of these values: its name, what it is, and itself.
-fn one_of<T: Copy + Send + Sync + 'static>(
-    all: &'static [(&'static str, &'static str, T)],
-) -> impl TypedValueParser<Value = T> {
-    let values = all.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
-    PossibleValuesParser::new(values).try_map(|found| {
-        let named = all.iter().find(|(name, ..)| *name == found).map(|(.., value)| *value);
-        named.ok_or("unknown")
-    })
-}
-
-const FORMATS: [(&str, &str, Format); 2] = [
-    ("svg", "Vector graphics, with text that can be selected and edited", Format::Svg),
-    ("png", "Pixels, 300 to the inch; a film as GIF beside it", Format::Png),
-];
-
-const ADJUSTMENTS: [(&str, &str, Adjustment); 3] = [
-    ("none", "As tested, not adjusted for the number of tests", Adjustment::None),
-    (
-        "family",
-        "The chance of any false alarm in the family is at most alpha: max-T for bootstraps, Holm for t-tests",
-        Adjustment::Family,
-    ),
-    (
-        "bh",
-        "Benjamini and Hochberg (1995): the expected share of false alarms is at most alpha",
-        Adjustment::Bh,
-    ),
-];
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use args::{CommonArgs, DrawArgs, Extra};
+use args::{CommonArgs, DrawArgs, given};
 use charts::write::{Format, Sheet, write_file};
 use clap::{ArgMatches, FromArgMatches};
 use findings::error::LeftOut;
@@ -16,7 +16,7 @@ use findings::subject::Subject;
 use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
 use words::one_line;
 
-use crate::artefact::{Reads, Takes};
+use crate::artefact::Reads;
 use crate::registry::ARTEFACTS;
 use crate::view::{Asked, Context, summary};
 
@@ -54,10 +54,16 @@ fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
 fn draw_all(name: &str, matches: &ArgMatches, context: Context<'_>, left_out: &mut LeftOut) -> Result<()> {
     let args = DrawArgs::from_arg_matches(matches)?;
     let artefact = ARTEFACTS.iter().find(|artefact| artefact.name == name);
-    let Extra { attention, with_figure, against } =
-        Extra::of(artefact.map_or(Takes::Nothing, |artefact| artefact.options.takes), matches)?;
-    let (results, against, source) = (&args.common.results, against.as_deref(), args.source());
-    let asked = Asked { context, results, attention, with_figure, against, is_all: artefact.is_none() };
+    let (results, source, against) =
+        (&args.common.results, args.source(), given::<String>(matches, "against"));
+    let asked = Asked {
+        context,
+        results,
+        attention: given(matches, "attention").unwrap_or_default(),
+        with_figure: given(matches, "with_figure").unwrap_or_default(),
+        against: against.as_deref(),
+        is_all: artefact.is_none(),
+    };
     let (mut has_any, mut sheets) = (false, Vec::new());
     let drawn =
         artefact.map_or(ARTEFACTS, std::slice::from_ref).iter().try_for_each(|artefact| -> Result<()> {

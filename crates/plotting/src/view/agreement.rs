@@ -4,8 +4,8 @@ use charts::chart::{self, Chart, Panel};
 use charts::table::{Cell, Row, Table};
 use findings::Result;
 use findings::error::within;
-use findings::importance::Importance;
-use findings::orders::{Order, Orders};
+use findings::importance::{HeadScore, Importance};
+use findings::orders::Orders;
 use records::ImportanceRow;
 use stats::correlation::{kendall, spearman};
 use words::{count, signed, typeset};
@@ -42,7 +42,7 @@ pub fn tables(orders: &Orders) -> Result<Vec<Table>> {
         Some(value) => Cell::printed(value, |value| signed(value, 2)),
     };
     let size = orders.all.len();
-    let row = |(row, order): (usize, &Order)| {
+    let row = |(row, order): (usize, &HeadScore)| {
         Row::new(format!("{} {}", row + 1, order.label), (0..size).map(|column| cell(row, column)))
     };
     let heads = count(importance.rows.len(), "head");
@@ -76,8 +76,7 @@ pub fn figure(orders: &Orders) -> Result<Chart> {
         };
         chart::Cell { value, text, ..chart::Cell::default() }
     };
-    let rows = all.iter().zip(1..).map(|(order, number)| format!("{} {number}", order.label)).collect();
-    let columns = (1..=all.len()).map(|number| number.to_string()).collect();
+    let rows = all.iter().zip(1..).map(|(order, number)| format!("{} {number}", order.label));
     let label = importance.file.label(&format!("{STEM}-matrix"));
     let heads = count(importance.rows.len(), "head");
     let title = format!("How far the orders of heads agree; {}, {heads}", importance.title());
@@ -89,7 +88,7 @@ pub fn figure(orders: &Orders) -> Result<Chart> {
         .note(DIRECTION)
         .note(orders.notes())
         .note(importance.unknown())
-        .panels(1, vec![Panel::matrix(("", columns), ("", rows), 16.0, cell)])
+        .panels(1, vec![Panel::matrix(("", 1..=all.len()), ("", rows), 16.0, cell)])
         .bar("rank correlation", chart::BAR_COLORS.map(|rho| typeset(rho, 1))))
 }
 
@@ -105,7 +104,7 @@ fn by_group(importance: &Importance) -> Option<Table> {
     let known = importance.known();
     let sum = |rows: &[(usize, &ImportanceRow)], values: &[f64]| rows.iter().map(|(at, _)| values[*at]).sum();
     let columns: Vec<Vec<f64>> =
-        known.iter().map(|(_, values)| groups.iter().map(|rows| sum(rows, values)).collect()).collect();
+        known.iter().map(|score| groups.iter().map(|rows| sum(rows, &score.values)).collect()).collect();
     let row = |(place, rows): (usize, &&[(usize, &ImportanceRow)])| {
         let (layer, number) = group(rows[0].1);
         let (first, last) = (rows[0].1.head, rows[rows.len() - 1].1.head);
@@ -115,7 +114,7 @@ fn by_group(importance: &Importance) -> Option<Table> {
     let label = importance.file.label("importance-by-group");
     let title = format!("Sums over the heads that share keys and values; {}", importance.title());
     let table = Table::new("Importance by group", label, title)
-        .columns(["Group", "Score"], known.iter().map(|(score, _)| score.label))
+        .columns(["Group", "Score"], known.iter().map(|score| &score.label[..]))
         .rows(groups.iter().enumerate().map(row))
         .mark("the least of its column: the group that `iterative-prune --unit group` masks first".to_owned())
         .note(importance.notes())

@@ -64,11 +64,11 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
     let is_tested = context.criterion.tally(&sweep.rows).tested > 0;
     let split = best.selected_on.as_ref().map_or(String::new(), |split| format!("-{split}"));
     let metric = sweep.metric();
-    let ours = |which| move |attention| Layers::ours(&best.of(attention), judge, which);
-    let counts: Vec<_> = [(Which::ShownSafe, "shown safe"), (Which::NoSignificantLoss, NO_LOSS)]
-        .into_iter()
-        .filter_map(|(which, rule)| in_words(best, ours(which), rule))
-        .collect();
+    let counts = [(Which::ShownSafe, "shown safe"), (Which::NoSignificantLoss, NO_LOSS)];
+    let counts = counts.map(|(which, rule)| {
+        in_words(best, |attention| Layers::ours(&best.of(attention), judge, which), rule)
+    });
+    let counts: Vec<_> = counts.into_iter().flatten().collect();
     let of_paper = |attention| Layers::published(best.published(context.paper), attention);
     let paper = in_words(best, of_paper, NO_LOSS);
     let title = format!(
@@ -89,7 +89,7 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
             sweep
                 .file
                 .is_language()
-                .then_some(format!("laid out as a table of Michel et al. (2019), {OPEN_QUESTION}")),
+                .then(|| format!("laid out as a table of Michel et al. (2019), {OPEN_QUESTION}")),
         )
         .remark(best.missing_heads())
         .remark(paper.map(|sentence| format!("paper: Michel et al. (2019), {name}, {what}; {sentence}")))

@@ -39,11 +39,10 @@ pub const COLUMNS: [&str; 9] = [
     "reading",
 ];
 
-/// Figure and table, named after the second split, and after both if another comparison beside it has the same second one.
+/// Figure and table, named after both splits.
 pub(crate) fn sheets(pair: &Pair, context: Context<'_>) -> Vec<Sheet> {
-    let [first, second] = &pair.splits;
-    let splits = if pair.has_namesake { format!("{first}-{second}") } else { second.clone() };
-    vec![sheet(&pair.file, &format!("{STEM}-{splits}"), figure2(pair, context), [table(pair)])]
+    let stem = format!("{STEM}-{}", pair.splits.join("-"));
+    vec![sheet(&pair.file, &stem, figure2(pair, context), [table(pair)])]
 }
 
 /// One row for all heads and one for each attention type.
@@ -120,7 +119,7 @@ const EQUAL: Style = Style::dashed(GREY, 0.7);
 const REGRESSION: Style = Style::line(INK, 0.8);
 
 fn label(pair: &Pair) -> String {
-    format!("{}-{}", pair.file.label(STEM), pair.splits[1])
+    format!("{}-{}", pair.file.label(STEM), pair.splits.join("-"))
 }
 
 /// A point for each head, the intact model as a star that hides none, the line on which masking changes both splits alike, and

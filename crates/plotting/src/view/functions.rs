@@ -1,11 +1,13 @@
 //! Table 1 and Figures 1c and 2b of Voita et al. (2019): which heads do what, and how many there are in each layer.
-use charts::chart::{self, Chart, Panel};
+use charts::chart::Chart;
 use charts::table::{Cell, Row, Table};
 use findings::functions::Functions;
 use findings::results::distinct;
-use records::rows::functions::{LayerCensus, POSITIONAL_PERCENT, SYNTACTIC_POINTS, census, leaders};
+use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS, leaders};
 use records::{Attention, HeadFunctionRow};
 use words::{name_among, tenths};
+
+use super::heat_map::counts;
 
 /// Names of the files, without extension.
 pub const TABLE: &str = "v19-table1";
@@ -56,29 +58,18 @@ pub fn table1(functions: &Functions) -> Table {
 
 /// How many heads of each layer have each function, a panel for each attention type: Figures 1c and 2b.
 pub fn figure1c(functions: &Functions) -> Chart {
-    type Count = fn(&LayerCensus) -> Option<usize>;
-    const KINDS: [(&str, Count); 4] = [
-        ("positional", |layer| layer.positional),
-        ("syntactic", |layer| layer.syntactic),
-        ("rare tokens", |layer| layer.rare),
-        ("other", |layer| layer.other),
-    ];
-    let found = census(&functions.rows, false);
-    let attentions = distinct(found.keys().map(|(attention, _)| *attention));
-    let panel = |(place, attention): (usize, &Attention)| {
-        let layers: Vec<_> = found.iter().filter(|((own, _), _)| own == attention).collect();
-        let is_known = |of: Count| layers.iter().any(|(_, layer)| of(layer).is_some());
-        let rows: Vec<_> = KINDS.into_iter().filter(|(_, of)| is_known(*of)).collect();
-        let cell = |row: usize, layer: usize| {
-            let (of, layer) = (rows[row].1, layers[layer].1);
-            let text = of(layer).map(|count| count.to_string()).unwrap_or_default();
-            let value = of(layer).map(|count| count as f64 / layer.heads as f64);
-            chart::Cell { value, text, ..chart::Cell::default() }
+    let (all, kinds) = (functions.heads(), functions.kinds());
+    let attentions = distinct(all.iter().map(|head| head.attention));
+    let panel = |(place, &attention): (usize, &Attention)| {
+        let of_type = || all.iter().filter(|head| head.attention == attention);
+        let layers = distinct(of_type().map(|head| head.layer));
+        let count = |row: usize, column: usize| {
+            let in_layer = || of_type().filter(|head| head.layer == layers[column]);
+            (in_layer().filter(|head| kinds[row].1.contains(head)).count(), in_layer().count())
         };
-        let columns = layers.iter().map(|((_, layer), _)| layer.to_string()).collect();
-        let names = rows.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let panel = Panel::matrix(("layer", columns), ("", names), 14.0, cell);
-        panel.named(name_among(attention, &attentions)).in_row(place)
+        let names = kinds.iter().map(|(name, _)| name);
+        let panel = counts(("layer", &layers), ("", names), count);
+        panel.named(name_among(&attention, &attentions)).in_row(place)
     };
     let title = "What the heads of each layer do (Voita et al. 2019)";
     Chart::new("Figures 1c and 2b", functions.file.label(CENSUS), functions.file.titled(title))

@@ -1,12 +1,12 @@
 //! Figures 7 to 10 and Table 2 of Voita et al. (2019): what is lost with the heads that gates leave, and which these are; and
 //! whether gates choose better heads than other methods.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use charts::chart::{self, Axis, Chart, Entry, Layer, Mark, Panel, Shape};
+use charts::chart::{Axis, Chart, Entry, Layer, Mark, Panel, Shape};
 use charts::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::table::{Cell, Row, Table};
 use findings::contrasts::Contrasts;
-use findings::functions::{Functions, KINDS};
+use findings::functions::Functions;
 use findings::gates::{Gates, by_layer, kept, share};
 use findings::origin::Beside;
 use findings::paper::{EncoderHeads, Paper};
@@ -16,6 +16,7 @@ use stats::family::Comparison;
 use words::{name_among, short};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
+use super::heat_map::counts;
 use super::{Context, scored, significantly_worse};
 
 /// Names of the files, without extension.
@@ -95,10 +96,6 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
         let x = Axis::percent(format!("{}heads that stay (%)", whose(scope)));
         Panel::new([x, y.clone()], 160.0, layers).named(name_among(&scope, &scopes)).in_row(place)
     };
-    let entry = |method: Method| {
-        let entry = look(method).entry();
-        Entry { line: entry.line.filter(|_| method != Method::Ungated), ..entry }
-    };
     let controls = CONTROLS.iter().filter(|(method, _)| gates.has(*method));
     let controls: Vec<_> = controls.map(|(method, what)| format!("{}: {what}", name(*method))).collect();
     let has_hollow = gates.rows.iter().any(|row| context.criterion.is_loss(row));
@@ -118,6 +115,12 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
     .entries([base_entry("before,", &metric, base)])
     .entries((!published.is_empty()).then(|| Entry::mark("paper, WMT", PUBLISHED)))
     .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
+}
+
+/// The legend of a method; the model that keeps all heads is a point.
+fn entry(method: Method) -> Entry {
+    let entry = look(method).entry();
+    Entry { line: entry.line.filter(|_| method != Method::Ungated), ..entry }
 }
 
 /// How far a method stands beside the middle of those that leave as many heads.
@@ -165,27 +168,10 @@ fn paper_remark(paper: Option<&Paper>) -> Option<String> {
     Some(format!("paper, Voita et al. (2019), {}: {}", own.first()?.source, found.join("; ")))
 }
 
-/// A matrix of numbers of heads; the darker, the greater their share.
-fn counts(
-    columns: (&str, Vec<String>),
-    rows: (&str, Vec<String>),
-    count: impl Fn(usize, usize) -> (usize, usize),
-) -> Panel {
-    Panel::matrix(columns, rows, 14.0, |row, column| {
-        let (count, of) = count(row, column);
-        let value = Some(count as f64 / of.max(1) as f64);
-        chart::Cell { value, text: count.to_string(), ..chart::Cell::default() }
-    })
-}
-
 /// What the heads that gates leave did in the model before: a row for each function, a column for each number of heads; none if
 /// gates were not trained on heads whose functions are known.
 pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
-    let known = functions.heads();
-    let with = |(name, function)| functions.heads_with(function).map(|heads| (name, heads));
-    let mut rows: Vec<(&str, BTreeSet<Head>)> = KINDS.into_iter().filter_map(with).collect();
-    let does_nothing = |head: &&Head| !rows.iter().any(|(_, heads)| heads.contains(*head));
-    rows.push(("other", known.iter().filter(does_nothing).copied().collect()));
+    let (known, rows) = (functions.heads(), functions.kinds());
     let panel = |scope: Scope| {
         let has_gate = |head: &&Head| scope.holds(head.attention);
         let all: Vec<Head> = known.iter().filter(has_gate).copied().collect();
@@ -199,8 +185,7 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
         let count = |row: usize, column: usize| {
             (columns[column].iter().filter(|head| rows[row].1.contains(head)).count(), columns[column].len())
         };
-        let x = columns.iter().map(|heads| heads.len().to_string()).collect();
-        let y = rows.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let (x, y) = (columns.iter().map(Vec::len), rows.iter().map(|(name, _)| name));
         (columns.len() > 1 && !all.is_empty())
             .then(|| counts((&format!("{}heads that stay", whose(shown)), x), ("", y), count))
     };
@@ -241,10 +226,9 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
         };
         let all = found.iter().flat_map(|layers| (1..=deepest).map(move |layer| of_type(layers, layer)));
         let most = all.max().unwrap_or(0);
-        let columns = (1..=deepest).map(|layer| layer.to_string()).collect();
-        let names = rows.iter().map(|row| row.kept.to_string()).collect();
         let count = |row: usize, layer: usize| (of_type(&found[row], layer + 1), most);
-        counts(("layer", columns), ("in all", names), count).named(attention.name()).in_row(place)
+        let kept = rows.iter().map(|row| row.kept);
+        counts(("layer", 1..=deepest), ("in all", kept), count).named(attention.name()).in_row(place)
     };
     distinct(places().map(|(attention, _)| *attention)).into_iter().enumerate().map(panel).collect()
 }
@@ -256,7 +240,7 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
     let methods: Vec<Method> = Method::ALL.into_iter().filter(|&method| gates.has(method)).collect();
     let row = |leader: &GateRow| {
         let score = |&method: &Method| {
-            let own = if method == leader.method { Some(leader) } else { gates.beside_with(leader, method) };
+            let own = gates.rival(leader, method).filter(|own| own.kept == leader.kept);
             Cell::from(own.map(|row| scored(row, context)))
         };
         let kept = types.iter().map(|&attention| leader.kept_of(attention).into());
@@ -296,7 +280,7 @@ pub fn contrasts(contrasts: &Contrasts, context: Context<'_>) -> Table {
     let row = |(place, leader): (usize, &GateRow)| {
         Row::new(label(leader), measured.iter().map(|(_, found)| Cell::from(found[place].as_ref().map(cell))))
     };
-    let columns = measured.iter().map(|(pair, _)| format!("{} \u{2212} {}", name(pair.of), name(pair.less)));
+    let columns = measured.iter().map(|(contrast, _)| contrast.map(name).join(" \u{2212} "));
     let title = format!(
         "Differences in {} between models that were trained on with as many heads, with their 95 % intervals",
         metric.label()

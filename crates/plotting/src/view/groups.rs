@@ -151,7 +151,7 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
     let is_single = groups.heads.iter().all(|head| head.attention == Attention::SelfAttention);
     let columns =
         (if is_single { "head, layer" } else { "head, type and layer" }, head_names(groups, &heads));
-    let names = groups.groups.iter().map(|group| group.name.clone()).collect();
+    let names = groups.groups.iter().map(|group| &group.name);
     let mut panel = Panel::matrix(columns, ("", names), 9.0, cell);
     panel.layers.extend(borders(groups, &heads));
     let file = &groups.sweep.file;

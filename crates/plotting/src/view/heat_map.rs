@@ -1,6 +1,7 @@
 //! Heat maps of heads, layer x head, for what masking each does, for every score, and for relevance (Figures 1a and 2a of Voita et
 //! al. 2019; Michel et al. 2019 have none).
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Mark, Panel, Shape};
 use charts::palette::INK;
@@ -84,9 +85,10 @@ pub fn effects_bar(sweep: &Sweep, values: &Values) -> (String, [String; 5]) {
 
 /// Each score that all heads have.
 pub fn scores_of(importance: &Importance) -> impl Iterator<Item = (HeadScore, Values)> {
-    importance.known().into_iter().map(|(score, found)| {
+    importance.known().into_iter().map(|score| {
         let heads = importance.rows.iter().map(ImportanceRow::head_id);
-        (score, Values::new(heads.zip(found.into_iter().map(|number| (number, false)))))
+        let values = Values::new(heads.zip(score.values.iter().map(|number| (*number, false))));
+        (score, values)
     })
 }
 
@@ -184,7 +186,7 @@ pub(super) fn panel(file: &ResultFile, attention: Attention, values: &Values, is
     let number = |most: usize, number: usize| {
         if most > 12 && number.is_multiple_of(2) { String::new() } else { number.to_string() }
     };
-    let numbers = |most: usize| (1..=most).map(|each| number(most, each)).collect();
+    let numbers = |most: usize| (1..=most).map(move |each| number(most, each));
     let columns = (if is_last { "head" } else { "" }, numbers(heads));
     let mut panel = Panel::matrix(columns, ("layer", numbers(layers)), 9.0, cell);
     panel.layers.extend(file.key_value_heads(heads).map(|key_values| {
@@ -194,6 +196,18 @@ pub(super) fn panel(file: &ResultFile, attention: Attention, values: &Values, is
         Layer::Brackets((0..key_values).map(bracket).collect())
     }));
     panel
+}
+
+/// Numbers of heads, and what each is a part of: the greater the share, the darker.
+pub(super) fn counts<X: Display, Y: Display>(
+    columns: (&str, impl IntoIterator<Item = X>),
+    rows: (&str, impl IntoIterator<Item = Y>),
+    count: impl Fn(usize, usize) -> (usize, usize),
+) -> Panel {
+    Panel::matrix(columns, rows, 14.0, |row, column| {
+        let (count, of) = count(row, column);
+        Cell { value: Some(count as f64 / of.max(1) as f64), text: count.to_string(), ..Cell::default() }
+    })
 }
 
 #[cfg(test)]

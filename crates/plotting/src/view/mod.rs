@@ -29,7 +29,6 @@ use findings::source::ResultFile;
 use findings::{Error, Result};
 use records::{Attention, TestedRow};
 use single_heads::Selection;
-use words::short;
 
 /// What views need beside the results.
 #[derive(Debug, Clone, Copy)]
@@ -117,5 +116,5 @@ fn scored(row: &impl TestedRow, context: Context<'_>) -> Cell {
 
 /// What a mark on such a score means; `than` is what it is compared with.
 fn significantly_worse(metric: &Metric, than: &str, context: Context<'_>) -> String {
-    format!("significantly {} {than} (p < {})", metric.worse_side(), short(context.criterion.alpha))
+    format!("significantly {} {than} ({})", metric.worse_side(), context.criterion.in_words())
 }

@@ -7,7 +7,6 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::Result;
 use findings::judge::Which;
-use findings::metric::Metric;
 use findings::pruning::{CurveId, Pruning, Series, share};
 use findings::results::interval;
 use findings::retrained::Retrained;
@@ -126,7 +125,12 @@ fn chart(
         .note(file.of_orders())
         .note(curves.iter().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
         .note(has_order(Order::Random).then_some("thin grey lines: single random orders"))
-        .note(curves.iter().any(|curve| curve.has_hollow()).then(|| hollow(&metric, context)))
+        .note(
+            curves
+                .iter()
+                .any(|curve| curve.has_hollow())
+                .then(|| format!("hollow: {}", significantly_worse(&metric, "base", context))),
+        )
         .note(has_complement.then_some(format!("dashed, complement of importance: {COMPLEMENT}")))
         .note(has_order(Order::Oracle).then_some(format!("oracle: {ORACLE}")))
         .note(without_attention(pruning))
@@ -134,11 +138,6 @@ fn chart(
         .entries(has_complement.then(|| Entry::line("complement", Style::dashed(INK, 0.7))))
         .entries([base_entry("base", &metric, base)])
         .panels(1, vec![Panel::new(axes, 160.0, layers)])
-}
-
-/// What a hollow mark means.
-fn hollow(metric: &Metric, context: Context<'_>) -> String {
-    format!("hollow: {} base, {}", metric.worse_side(), context.criterion.in_words())
 }
 
 /// A line for each run, broken where a step is missing, that looks as given; of the reverse order it is dashed and has no
@@ -247,7 +246,11 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         .note(format!("each step goes on from the intact model and costs {} updates", retrained.updates))
         .note("at 0 % the model is trained on with all its heads")
         .note(all().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
-        .note(all().any(Curve::has_hollow).then(|| hollow(&metric, context)))
+        .note(
+            all()
+                .any(Curve::has_hollow)
+                .then(|| format!("hollow: {}", significantly_worse(&metric, "base", context))),
+        )
         .note(retrained.before.as_ref().map(|_| "dotted: the same heads masked without training"))
         .entries(legend)
         .entries(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))

@@ -17,28 +17,20 @@ use words::{count, fixed, short};
 
 use super::{Asked, Context, sheet};
 
-/// Names of tables. The paper prints no such table for BERT, so that one is named after the experiment.
-const TABLES: Names = Names { several: "table1", alone: [experiment::SWEEP; 2] };
+/// Names of files: of a translator, a classifier and a language model.
+type Names = [&'static str; 3];
 
-/// Names of histograms: the paper has one for translation and one for BERT.
-const HISTOGRAMS: Names = Names { several: "figure1", alone: ["figure1b", "figure1-self"] };
+/// The paper prints no such table for BERT, so that one is named after the experiment.
+const TABLES: Names = ["table1", experiment::SWEEP, experiment::SWEEP];
 
-/// Names of files.
-#[derive(Clone, Copy)]
-struct Names {
-    /// Of a model with several attention types.
-    several: &'static str,
-    /// Of a classifier and of a language model, which have only one.
-    alone: [&'static str; 2],
-}
+/// The paper has a histogram for translation and one for BERT.
+const HISTOGRAMS: Names = ["figure1", "figure1b", "figure1-self"];
 
-impl Names {
-    fn of(self, sweep: &Sweep) -> &'static str {
-        match sweep.model() {
-            Model::Translator => self.several,
-            Model::Classifier => self.alone[0],
-            Model::Language => self.alone[1],
-        }
+fn name_of(sweep: &Sweep, [translator, classifier, language]: Names) -> &'static str {
+    match sweep.model() {
+        Model::Translator => translator,
+        Model::Classifier => classifier,
+        Model::Language => language,
     }
 }
 
@@ -94,14 +86,14 @@ fn by_selection(
     names: Names,
     draw: impl Fn(&str, &[Attention]) -> Sheet,
 ) -> Result<Vec<Sheet>> {
-    let present = sweep.attentions();
+    let (present, [several, ..]) = (sweep.attentions(), names);
     let is_paper_all = Selection::Paper.of(&present) == present;
     let chosen = match (asked.is_all, is_paper_all) {
         (false, _) => vec![asked.attention],
         (true, true) => vec![Selection::Paper],
         (true, false) => vec![Selection::Paper, Selection::All],
     };
-    let every = format!("{}-all", names.several);
+    let every = format!("{several}-all");
     let mut sheets = Vec::new();
     for selection in chosen {
         let types = selection.of(&present);
@@ -111,9 +103,9 @@ fn by_selection(
             return Err(Error::NoAttention { path, asked, present: present.join(", ") });
         }
         let stem = match selection {
-            _ if types == [Attention::SelfAttention] => names.of(sweep).to_owned(),
-            Selection::Paper => names.several.to_owned(),
-            Selection::One(attention) => format!("{}-{attention}", names.several),
+            _ if types == [Attention::SelfAttention] => name_of(sweep, names).to_owned(),
+            Selection::Paper => several.to_owned(),
+            Selection::One(attention) => format!("{several}-{attention}"),
             Selection::All => every.clone(),
         };
         sheets.push(draw(&stem, &types));
@@ -141,7 +133,7 @@ fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Table {
         metric.label(),
         metric.in_unit(", in"),
     );
-    let stem = if is_self { TABLES.of(sweep) } else { TABLES.several };
+    let stem = if is_self { name_of(sweep, TABLES) } else { TABLES[0] };
     let label = format!("{}-{attention}", sweep.file.label(stem));
     let name = if is_self { "One head at a time" } else { "Table 1" };
     let who = if sweep.file.is_language() { OPEN_QUESTION } else { "who print none for BERT" };
@@ -283,7 +275,7 @@ fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Cha
         format!("Figure 1b of the paper (MNLI): {base} %, masked {lowest} to {highest} %")
     });
     let name = if sweep.model() == Model::Classifier { "Figure 1b" } else { "Figure 1" };
-    Chart::new(name, sweep.file.label(HISTOGRAMS.of(sweep)), sweep.file.titled(label))
+    Chart::new(name, sweep.file.label(name_of(sweep, HISTOGRAMS)), sweep.file.titled(label))
         .note(format!("{}, dashed, is an edge of the bins", sweep.base_line()))
         .note(format!("significant: {}", sweep.judge(context.criterion).description("heads")))
         .note("each stroke below the bars is a head")

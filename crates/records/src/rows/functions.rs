@@ -1,5 +1,5 @@
 //! Rows of what heads do.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -139,49 +139,21 @@ pub fn leaders<'a>(rows: impl IntoIterator<Item = &'a HeadFunctionRow>) -> Vec<&
     leaders.into_values().collect()
 }
 
-/// What the heads of a layer do: Voita et al. (2019), Figures 1c and 2b. A head may have several functions; those that were
-/// not looked for, such as dependencies in texts without trees, are absent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LayerCensus {
-    /// Heads of the layer.
-    pub heads: usize,
-    /// Those that look at one relative position.
-    pub positional: Option<usize>,
-    /// Those that follow at least one relation.
-    pub syntactic: Option<usize>,
-    /// Those that look at the two rarest tokens.
-    pub rare: Option<usize>,
-    /// Those that do none of these; absent unless all three were looked for.
-    pub other: Option<usize>,
-}
-
-/// The census of each layer, by attention type and layer.
-///
-/// - `is_relative`: whether 10 % above the baseline is meant in percent of it, and not in points
-pub fn census(rows: &[HeadFunctionRow], is_relative: bool) -> BTreeMap<(Attention, usize), LayerCensus> {
-    let mut heads: BTreeMap<(Attention, usize, usize), [bool; 3]> = BTreeMap::new();
-    for row in rows {
-        let found = heads.entry((row.attention, row.layer, row.head)).or_default();
-        let holds = if is_relative && row.function == SYNTACTIC { row.holds_relative } else { row.holds };
-        let place = [POSITIONAL, SYNTACTIC, RARE].iter().position(|function| row.function == *function);
-        if let Some(place) = place {
-            found[place] |= holds == Some(true);
-        }
-    }
-    let is_known = [POSITIONAL, SYNTACTIC, RARE].map(|name| rows.iter().any(|row| row.function == name));
-    let mut layers: BTreeMap<(Attention, usize), LayerCensus> = BTreeMap::new();
-    for ((attention, layer, _), does) in heads {
-        let census = layers.entry((attention, layer)).or_default();
-        let add = |count: &mut Option<usize>, is_known: bool, more: bool| {
-            *count = is_known.then_some(count.unwrap_or(0) + usize::from(more));
-        };
-        census.heads += 1;
-        add(&mut census.positional, is_known[0], does[0]);
-        add(&mut census.syntactic, is_known[1], does[1]);
-        add(&mut census.rare, is_known[2], does[2]);
-        add(&mut census.other, is_known == [true; 3], does == [false; 3]);
-    }
-    layers
+/// The heads that have each function by the paper's thresholds: Voita et al. (2019), Figures 1c and 2b. A head may have several.
+/// A function that was not looked for, such as dependencies in texts without trees, is absent. So is `other`, the heads that have
+/// none, unless all three were looked for.
+pub fn by_function(rows: &[HeadFunctionRow]) -> [(&'static str, Option<BTreeSet<Head>>); 4] {
+    let of = |function: &str| {
+        let mut rows = rows.iter().filter(|row| row.function == function).peekable();
+        rows.peek()?;
+        Some(rows.filter(|row| row.holds == Some(true)).map(HeadFunctionRow::head_id).collect())
+    };
+    let found: [Option<BTreeSet<Head>>; 3] = [POSITIONAL, SYNTACTIC, RARE].map(of);
+    let has_none = |head: &Head| !found.iter().flatten().any(|heads| heads.contains(head));
+    let other = || rows.iter().map(HeadFunctionRow::head_id).filter(has_none).collect();
+    let other = found.iter().all(Option::is_some).then(other);
+    let [positional, syntactic, rare] = found;
+    [("positional", positional), ("syntactic", syntactic), ("rare tokens", rare), ("other", other)]
 }
 
 #[cfg(test)]
@@ -213,8 +185,8 @@ mod tests {
         }
     }
 
-    /// Head 1 does two things, head 2 one by the relative reading alone, head 3 nothing: confidence is no function, nor is
-    /// what only holds of the queries that have a key there.
+    /// Head 1:1 does two things, 1:2 and 1:3 nothing: confidence is no function, nor is what only holds of the queries that have a
+    /// key there.
     #[test]
     fn a_head_may_do_several_things_or_none() {
         let (yes, no) = (Some(true), Some(false));
@@ -228,22 +200,16 @@ mod tests {
             row(1, 3, POSITIONAL_THERE, [yes, None]),
             row(2, 1, RARE, [yes, None]),
         ];
-        let layer = |is_relative, layer| census(&rows, is_relative)[&(Attention::SelfAttention, layer)];
-        let of = |heads, [positional, syntactic, rare, other]: [usize; 4]| LayerCensus {
-            heads,
-            positional: Some(positional),
-            syntactic: Some(syntactic),
-            rare: Some(rare),
-            other: Some(other),
+        let heads = |places: &[(usize, usize)]| {
+            let head = |&(layer, head): &_| Head { attention: Attention::SelfAttention, layer, head };
+            Some(places.iter().map(head).collect())
         };
-        let first = of(3, [1, 1, 0, 2]);
-        assert_eq!(layer(false, 1), first);
-        assert_eq!(layer(true, 1), LayerCensus { syntactic: Some(2), other: Some(1), ..first });
-        assert_eq!(layer(false, 2), of(1, [0, 0, 1, 0]));
+        let one = heads(&[(1, 1)]);
+        let expected = [one.clone(), one.clone(), heads(&[(2, 1)]), heads(&[(1, 2), (1, 3)])];
+        assert_eq!(by_function(&rows).map(|(_, found)| found), expected);
         // without trees nobody knows what else a head does
-        let untreed: Vec<_> = rows.iter().filter(|row| row.function != SYNTACTIC).cloned().collect();
-        let second = &census(&untreed, false)[&(Attention::SelfAttention, 2)];
-        assert_eq!(second, &LayerCensus { syntactic: None, other: None, ..of(1, [0, 0, 1, 0]) });
+        let without: Vec<_> = rows.iter().filter(|row| row.function != SYNTACTIC).cloned().collect();
+        assert_eq!(by_function(&without).map(|(_, found)| found), [one, None, heads(&[(2, 1)]), None]);
     }
 
     #[test]

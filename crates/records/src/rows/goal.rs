@@ -31,8 +31,10 @@ impl FromStr for Goal {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let fault = || format!("`{}` is no goal of gates such as heads-24 or lambda-0.01", words::excerpt(name));
-        let price = |text: &str| text.parse().ok().filter(|lambda: &f64| lambda.is_finite() && *lambda >= 0.0);
+        let fault =
+            || format!("`{}` is no goal of gates such as heads-24 or lambda-0.01", words::excerpt(name));
+        let price =
+            |text: &str| text.parse().ok().filter(|lambda: &f64| lambda.is_finite() && *lambda >= 0.0);
         let goal = match name.split_once('-') {
             Some(("heads", heads)) => heads.parse().ok().map(Self::Heads),
             Some(("lambda", lambda)) => price(lambda).map(Self::Price),
@@ -70,7 +72,9 @@ mod tests {
 
     #[test]
     fn other_names_are_refused() {
-        for name in ["", "heads", "heads-", "heads--1", "heads-1.5", "lambda-NaN", "lambda--1", "all", "Heads-3"] {
+        for name in
+            ["", "heads", "heads-", "heads--1", "heads-1.5", "lambda-NaN", "lambda--1", "all", "Heads-3"]
+        {
             let message = format!("`{name}` is no goal of gates such as heads-24 or lambda-0.01");
             assert_eq!(name.parse::<Goal>(), Err(message));
         }

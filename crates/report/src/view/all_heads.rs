@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use charts::chart::Color;
-use charts::palette::{SILVER, diverging, small_text_on};
+use charts::palette::{SILVER, diverging, text_on};
 use charts::table::{Cell, Row, Table};
 use findings::functions::Relevance;
 use findings::gates::{self, Gates};
@@ -108,7 +108,7 @@ fn elsewhere(sweep: &Sweep) -> Column {
 fn scores(importance: &Importance) -> Vec<Column> {
     let heads = || importance.rows.iter().map(ImportanceRow::head_id);
     let known = importance.known().into_iter();
-    known.map(|(score, values)| (score.label.to_owned(), heads().zip(ranked(&values)).collect())).collect()
+    known.map(|score| (score.label, heads().zip(ranked(&score.values)).collect())).collect()
 }
 
 /// Numbers with their ranks, 1 for the greatest; equal numbers have the same one.
@@ -252,7 +252,7 @@ fn map_cell(head: Head, painted: &[Values]) -> MapCell {
     let hex = |Color(red, green, blue): Color| format!("#{red:02x}{green:02x}{blue:02x}");
     let color = |values: &Values| {
         let paper = values.of(head).map_or(SILVER, |(share, _)| diverging(share));
-        [hex(paper), hex(small_text_on(paper))]
+        [hex(paper), hex(text_on(paper))]
     };
     MapCell {
         head: head.to_string(),

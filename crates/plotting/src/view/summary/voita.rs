@@ -2,12 +2,12 @@
 use std::collections::BTreeSet;
 
 use charts::table::{Cell, Row};
-use findings::functions::{Functions, KINDS};
+use findings::functions::Functions;
 use findings::gates::{Gates, kept};
 use findings::paper::Paper;
 use findings::same_model::may_have_same_weights;
 use findings::subject::Subject;
-use records::rows::functions::leaders;
+use records::rows::functions::{by_function, leaders};
 use records::{Attention, GateRow, Head, HeadFunctionRow, Method, Scope};
 use words::{range, short, tenths};
 
@@ -42,13 +42,10 @@ pub fn few_heads(all: &[Subject], context: Context<'_>) -> Claim {
 
 /// A row for each number of heads that gates leave.
 fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -> Vec<Row> {
-    const CONTROLS: [Method; 4] = [Method::Chosen, Method::Importance, Method::Random, Method::Scratch];
+    const METHODS: [Method; 6] =
+        [Method::Gates, Method::Chosen, Method::Importance, Method::Random, Method::Scratch, Method::Ungated];
     let one = |scope: Scope, leader: &GateRow| {
-        let controls = CONTROLS.map(|method| gates.beside_with(leader, method));
-        let models = [Some(leader)]
-            .into_iter()
-            .chain(controls)
-            .chain([gates.of(scope, Method::Ungated).first().copied()]);
+        let models = METHODS.map(|method| gates.rival(leader, method));
         let scores = models.map(|row| Cell::from(row.map(|row| scored(row, context).marked(false))));
         let busy = functions.and_then(|functions| busy(leader, functions));
         let base = gates.described_base();
@@ -64,8 +61,9 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -
 fn busy(row: &GateRow, functions: &Functions) -> Option<Cell> {
     let has_gate = |head: &Head| row.attention.holds(head.attention);
     functions.heads().iter().find(|head| has_gate(head))?;
-    let with = KINDS.map(|(_, function)| functions.heads_with(function));
-    let busy: BTreeSet<Head> = with.into_iter().flatten().flatten().filter(has_gate).collect();
+    let [kinds @ .., _other] = by_function(&functions.rows);
+    let busy: BTreeSet<Head> =
+        kinds.into_iter().filter_map(|(_, heads)| heads).flatten().filter(has_gate).collect();
     let kept = kept(row);
     let left = busy.iter().filter(|head| kept.contains(head)).count();
     Some(Cell::number(format!("{left} of {}", busy.len()), left as f64))
@@ -90,7 +88,8 @@ fn found(functions: &Functions) -> Vec<Row> {
     let of = |attention: Attention| {
         let of_type = |heads: BTreeSet<Head>| heads.iter().filter(|head| head.attention == attention).count();
         let all = of_type(functions.heads());
-        let kinds = KINDS.map(|(_, function)| Cell::from(functions.heads_with(function).map(of_type)));
+        let [kinds @ .., _other] = by_function(&functions.rows);
+        let kinds = kinds.map(|(_, heads)| Cell::from(heads.map(of_type)));
         let rows = || functions.rows.iter().filter(|row| row.attention == attention);
         let rare = leaders(rows()).into_iter().find(|row| row.detail == "two-rarest");
         let margin = |row: &HeadFunctionRow| row.margin_points.unwrap_or(f64::NEG_INFINITY);
