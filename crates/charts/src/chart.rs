@@ -163,7 +163,7 @@ impl Panel {
         Self { name: name.into(), ..self }
     }
 
-    /// The same; unless it is the first, without what its y axis says, since it stands beside one that says it.
+    /// One of a row of panels: only the first has its y axis, which holds for all.
     pub fn in_row(self, place: usize) -> Self {
         if place == 0 { self } else { Self { y: self.y.silent(), ..self } }
     }

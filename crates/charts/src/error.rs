@@ -6,10 +6,6 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The colours of a figure cannot be put into a palette.
-    #[error("cannot choose the colours of the figure")]
-    Colors(#[from] quantizr::Error),
-
     /// A figure cannot be turned into pixels.
     #[error("cannot draw the figure")]
     Figure(#[source] resvg::usvg::Error),

@@ -49,7 +49,7 @@ pub fn diverging(value: f64) -> Color {
     mixed(WHITE, if value < 0.0 { BLUE } else { VERMILLION }, value.abs().min(1.0))
 }
 
-/// Black or white, whichever reads better on a colour: one of the two has a contrast of 4.5 on any.
+/// Black or white, whichever reads better on a colour: on every colour one of them has a contrast of at least 4.5.
 pub fn text_on(paper: Color) -> Color {
     if contrast(BLACK, paper) >= contrast(WHITE, paper) { BLACK } else { WHITE }
 }

@@ -6,7 +6,7 @@ use records::{AblationRow, Attention, Row, TestedRow};
 use words::count;
 
 use crate::error::{Result, faulty, no_results};
-use crate::judge::{Judge, Which};
+use crate::judge::{Judge, RuleKind};
 use crate::paper::{Masked, Paper};
 use crate::source::{ResultFile, Source, experiment};
 use crate::sweep::Sweep;
@@ -117,7 +117,7 @@ impl Layers {
     }
 
     /// By one rule.
-    pub fn ours(best: &BTreeMap<usize, &AblationRow>, judge: Judge, which: Which) -> Option<Self> {
+    pub fn ours(best: &BTreeMap<usize, &AblationRow>, judge: Judge, which: RuleKind) -> Option<Self> {
         let tested = best.values().filter(|row| judge.can_tell(which, **row));
         Self::of(tested.map(|row| judge.accepts(which, *row)))
     }

@@ -54,7 +54,7 @@ impl Contrasts {
         let sparser = gates.scopes().into_iter().flat_map(|scope| gates.sparser(scope));
         let leaders: Vec<GateRow> = sparser.cloned().collect();
         let segments_of =
-            |leader: &GateRow, method: Method| segments.get(&gates.rival(leader, method)?.name());
+            |leader: &GateRow, method: Method| segments.get(&gates.counterpart(leader, method)?.name());
         let mut measured = Vec::new();
         for contrast in CONTRASTS {
             let mut found: Vec<Option<Comparison>> = Vec::new();

@@ -10,7 +10,7 @@ use crate::results::{Results, interval, percent};
 use crate::source::ResultFile;
 
 /// A score below this is printed as 0.0, and nothing can be a percentage of it.
-const LEAST: f64 = 0.05;
+const PRINTS_AS_ZERO: f64 = 0.05;
 
 /// What masking more and more heads does to the score of a model while it is trained.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ impl Checkpoint {
         if self.is_nats {
             return Some(100.0 * (self.base() - score).exp());
         }
-        (self.base() >= LEAST).then(|| 100.0 * score / self.base())
+        (self.base() >= PRINTS_AS_ZERO).then(|| 100.0 * score / self.base())
     }
 
     /// The same of the ends of a row's interval, the lower one first.

@@ -161,7 +161,7 @@ impl Error {
     }
 
     /// Whether an experiment has not been run, or did not store its segments.
-    fn is_of_nothing(&self) -> bool {
+    fn is_not_measured(&self) -> bool {
         matches!(self, Self::NoResults { .. } | Self::NoSegments { .. })
     }
 }
@@ -196,15 +196,15 @@ pub(crate) fn no_results(path: PathBuf, experiment: &str, subject: &str) -> Erro
 pub struct LeftOut {
     /// What is wrong with each.
     pub faults: Vec<String>,
-    /// Whether every fault is noted and nothing else kept from being shown, whatever it says about other files.
-    pub takes_all: bool,
+    /// Whether faults that other files may have too are also noted, and do not end everything.
+    pub notes_every_fault: bool,
 }
 
 impl LeftOut {
     /// What was read; nothing if the fault says nothing about other files, which is then noted once.
     pub fn keep<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
         match read {
-            Err(error) if self.takes_all || error.leaves_others_alone() => {
+            Err(error) if self.notes_every_fault || error.leaves_others_alone() => {
                 let noted = error.in_full();
                 if !self.faults.contains(&noted) {
                     self.faults.push(noted);
@@ -218,7 +218,7 @@ impl LeftOut {
     /// The same for an experiment that may not have been run at all, which needs no note.
     pub fn keep_if_there<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
         match read {
-            Err(error) if error.is_of_nothing() => Ok(None),
+            Err(error) if error.is_not_measured() => Ok(None),
             read => self.keep(read),
         }
     }
@@ -261,12 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_that_others_may_have_too_ends_all_unless_everything_is_taken() {
+    fn a_fault_that_others_may_have_too_ends_all_unless_every_fault_is_noted() {
         let error = LeftOut::default().keep::<()>(Err(unreadable())).unwrap_err();
         assert_eq!(error.in_full(), "cannot read `x.csv`: no disk");
-        let mut takes_all = LeftOut { takes_all: true, ..LeftOut::default() };
-        assert!(takes_all.keep::<()>(Err(unreadable())).unwrap().is_none());
-        assert_eq!(takes_all.faults, ["cannot read `x.csv`: no disk"]);
+        let mut notes_every_fault = LeftOut { notes_every_fault: true, ..LeftOut::default() };
+        assert!(notes_every_fault.keep::<()>(Err(unreadable())).unwrap().is_none());
+        assert_eq!(notes_every_fault.faults, ["cannot read `x.csv`: no disk"]);
     }
 
     #[test]

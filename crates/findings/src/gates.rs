@@ -1,5 +1,5 @@
 //! Models that were trained on without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use records::{Attention, GateFilmRow, GateRow, Goal, Head, Method, Scope};
 use words::count;
@@ -57,10 +57,10 @@ impl Gates {
         rows
     }
 
-    /// The model of a method to compare with another one: it has as many heads, or all if the method closes none. Where the method
-    /// takes its heads from gates, it is the one that took them from this very model. Of several random ones it is that of the
-    /// median score.
-    pub fn rival<'a>(&'a self, row: &'a GateRow, method: Method) -> Option<&'a GateRow> {
+    /// The model of a method that stands beside another one: itself if that is its method, the one that keeps all heads for
+    /// [`Method::Ungated`], else one with as many heads. Where the method takes its heads from gates, it is the one that took
+    /// them from this very model. Of several random ones it is that of the median score.
+    pub fn counterpart<'a>(&'a self, row: &'a GateRow, method: Method) -> Option<&'a GateRow> {
         if method == row.method {
             return Some(row);
         }
@@ -99,7 +99,7 @@ pub struct Film {
 
 impl Film {
     /// Reads a file of `gate-film`: of its models the one whose gates are closed most in the end. Where `train-gates` is beside it,
-    /// the end is the epoch that counts there.
+    /// the end is the epoch that counts there. Epochs that lack a head are left out.
     ///
     /// # Errors
     /// If `train-gates` cannot be read, or is of other weights.
@@ -118,16 +118,22 @@ impl Film {
                 epochs.retain(|&epoch, _| epoch <= row.epoch);
             }
         }
+        for epochs in films.values_mut() {
+            let heads =
+                |rows: &Vec<GateFilmRow>| rows.iter().map(GateFilmRow::head_id).collect::<BTreeSet<_>>();
+            if let Some(first) = epochs.values().next().map(heads) {
+                epochs.retain(|_, rows| heads(rows) == first);
+            }
+        }
+        films.retain(|_, epochs| !epochs.is_empty());
         let open = |epochs: &BTreeMap<usize, Vec<GateFilmRow>>| {
             epochs.values().last().into_iter().flatten().map(|row| row.p_open).sum::<f64>()
         };
         let most = films.into_iter().min_by(|(_, one), (_, other)| open(one).total_cmp(&open(other)));
-        let (_, epochs) = most.ok_or_else(|| faulty(&file.path, "has no rows"))?;
+        let none = || faulty(&file.path, "has no epoch before the one that `train-gates` chose");
+        let (_, epochs) = most.ok_or_else(none)?;
         let epochs: Vec<Vec<GateFilmRow>> = epochs.into_values().collect();
-        let goal = epochs
-            .first()
-            .map(|rows| rows[0].goal)
-            .ok_or_else(|| faulty(&file.path, "has no epoch up to the one that counts"))?;
+        let goal = epochs[0][0].goal;
         Ok(Self { file, goal, epochs })
     }
 

@@ -57,11 +57,11 @@ impl Importance {
     /// data of the oracle, if all heads have one.
     pub fn notes(&self) -> Vec<String> {
         // Each of the other columns has its settings in its name.
-        let combined = self.file.departures().map(|how| format!("{}: {how}", COMBINED));
+        let combined = self.file.departures().map(|how| format!("{COMBINED}: {how}"));
         let has_oracle = self.rows.iter().all(|row| row.oracle.is_some());
         // The split of the signature is what `ablate-one` scored.
         let oracle = self.file.scored().filter(|_| has_oracle);
-        let oracle = oracle.map(|data| format!("{}: score lost on {data}", ORACLE));
+        let oracle = oracle.map(|data| format!("{ORACLE}: score lost on {data}"));
         combined.into_iter().chain(oracle).collect()
     }
 }

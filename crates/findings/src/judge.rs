@@ -117,14 +117,14 @@ impl Tally {
 
 /// One of the two rules: the default, that the interval shows that the loss is small, and the paper's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum RuleKind {
     /// The interval shows that the loss is small.
     ShownSafe,
     /// The paper's: no loss is significant.
     NoSignificantLoss,
 }
 
-impl Which {
+impl RuleKind {
     /// The default first.
     pub const BOTH: [Self; 2] = [Self::ShownSafe, Self::NoSignificantLoss];
 }
@@ -191,26 +191,26 @@ impl Judge {
     }
 
     /// The rule with its numbers.
-    pub(crate) fn rule(self, which: Which) -> Rule {
+    pub(crate) fn rule(self, which: RuleKind) -> Rule {
         let (alpha, smallest_p_value) = (self.criterion.alpha, self.smallest_p_value());
         match which {
-            Which::ShownSafe => Rule::ShownSafe { margin_percent: self.margin_percent },
-            Which::NoSignificantLoss => Rule::NoSignificantLoss { alpha, smallest_p_value },
+            RuleKind::ShownSafe => Rule::ShownSafe { margin_percent: self.margin_percent },
+            RuleKind::NoSignificantLoss => Rule::NoSignificantLoss { alpha, smallest_p_value },
         }
     }
 
     /// Whether a row could tell: what was not tested, or could not be significant, proves nothing.
-    pub(crate) fn can_tell(self, which: Which, row: &impl TestedRow) -> bool {
+    pub(crate) fn can_tell(self, which: RuleKind, row: &impl TestedRow) -> bool {
         match which {
-            Which::ShownSafe => row.difference(None).least_gain.is_some(),
-            Which::NoSignificantLoss => {
+            RuleKind::ShownSafe => row.difference(None).least_gain.is_some(),
+            RuleKind::NoSignificantLoss => {
                 self.out_of_reach().is_none() && self.criterion.p_value(row).is_some()
             }
         }
     }
 
     /// Whether the heads that a row masks can go.
-    pub(crate) fn accepts(self, which: Which, row: &impl TestedRow) -> bool {
+    pub(crate) fn accepts(self, which: RuleKind, row: &impl TestedRow) -> bool {
         self.rule(which).accepts(&row.difference(self.criterion.p_value(row)))
     }
 

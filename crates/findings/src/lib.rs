@@ -3,7 +3,7 @@
 //! [`source`] finds result files, [`results::Results`] has the rows of one, and a module for each experiment says what its rows
 //! mean: which curve is which, which head of a layer is the best one, whether two files are of the same model. [`judge`] decides
 //! which heads matter and which can go, [`paper`] has all published numbers, and [`subject::Subject`] everything that was measured
-//! on one subject. What keeps one file from being shown keeps no other: [`error::LeftOut`].
+//! on one subject. A fault in one file does not keep others from being shown: [`error::LeftOut`].
 pub mod best_heads;
 pub mod contrasts;
 pub mod dynamics;

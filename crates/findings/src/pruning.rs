@@ -6,7 +6,7 @@ use records::{Attention, Head, Identity, Order, PruningRow, Scope, TestedRow};
 use words::brackets;
 
 use crate::error::{Error, LeftOut, Result, command, faulty};
-use crate::judge::{Criterion, Judge, Which};
+use crate::judge::{Criterion, Judge, RuleKind};
 use crate::metric::Metric;
 use crate::origin::Beside;
 use crate::paper::Share;
@@ -71,7 +71,7 @@ impl Change {
     }
 }
 
-/// The heads that can go with a loss of at most the margin of the rule [`Which::ShownSafe`]: shares of the heads in percent.
+/// The heads that can go with a loss of at most the margin of the rule [`RuleKind::ShownSafe`]: shares of the heads in percent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tolerable {
     /// As measured: the last step before the first that loses more.
@@ -238,7 +238,7 @@ fn without_gap(steps: &[PruningRow]) -> &[PruningRow] {
 }
 
 /// As for [`Series::removable`], of these `steps`.
-fn removable(steps: &[PruningRow], judge: Judge, which: Which) -> Option<Removable> {
+fn removable(steps: &[PruningRow], judge: Judge, which: RuleKind) -> Option<Removable> {
     steps.iter().find(|row| row.masked > 0 && judge.can_tell(which, *row))?;
     // The rule looks at `p_value`; here that is the one which counts.
     let counted = |row: &PruningRow| PruningRow { p_value: judge.criterion.p_value(row), ..row.clone() };
@@ -264,7 +264,7 @@ impl Series {
     /// no step could tell.
     ///
     /// Exchanges are tried at one number of heads: a loss there does not say that fewer cannot go, so that is `None`.
-    pub fn removable(&self, judge: Judge, which: Which) -> Option<Removable> {
+    pub fn removable(&self, judge: Judge, which: RuleKind) -> Option<Removable> {
         let is_swap = self.curve.order == Order::Swap;
         let of_run = |steps: &Vec<PruningRow>| {
             let found = removable(if is_swap { steps } else { without_gap(steps) }, judge, which);
@@ -288,7 +288,7 @@ impl Series {
     /// several runs, or where no step was tested.
     pub fn tolerable(&self, judge: Judge) -> Option<Tolerable> {
         let [steps] = &self.runs[..] else { return None };
-        let low = self.removable(judge, Which::ShownSafe)?.percent;
+        let low = self.removable(judge, RuleKind::ShownSafe)?.percent;
         let before = |gain: &dyn Fn(&PruningRow) -> f64| {
             let margin = |row: &PruningRow| row.base_score.abs() * judge.margin_percent / 100.0;
             let kept =

@@ -9,10 +9,12 @@ pub const UNFINISHED: &str = "the sweep is not finished, or not all layers have 
 
 /// What kind of model heads are of. The paper has translators and classifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are what they are called")]
 pub enum Model {
+    /// An encoder and a decoder.
     Translator,
+    /// An encoder that tells classes of texts.
     Classifier,
+    /// A model of the next token.
     Language,
 }
 

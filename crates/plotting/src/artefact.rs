@@ -10,16 +10,22 @@ use findings::source::{ResultFile, Source, experiment};
 
 use crate::view::Asked;
 
-/// Which results an artefact is made of: those of an experiment, of which a command of its own draws one file or, where several
-/// stand beside each other, every one; or sweeps with groups of segments, comparisons, and heads that were chosen on the split
-/// that is reported or on another.
+/// Which results an artefact is made of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reads {
+    /// Those of an experiment, of which a command of its own draws one file.
     Each(&'static str),
+    /// The same where several files stand beside each other, all of which are drawn.
     Every(&'static str),
+    /// Sweeps over segments that have groups.
     Groups,
+    /// Comparisons of two splits.
     Pairs,
-    Best { other_split: bool },
+    /// The best heads of the layers.
+    Best {
+        /// Whether they were chosen on another split than the one that is reported.
+        other_split: bool,
+    },
 }
 
 impl Reads {

@@ -65,6 +65,21 @@ fn all_draws_everything_twice_the_same_and_removes_what_is_outdated() {
     assert!(!outdated.exists());
 }
 
+/// As while `train-gates` writes it, or where lines were lost.
+#[test]
+fn an_epoch_without_all_heads_is_left_out_of_a_film() {
+    let folder = results();
+    let path = folder.path().join("results/tiny-translation/gate-film.csv");
+    let film = fs::read_to_string(&path).unwrap();
+    let is_kept = |line: &&str| !line.starts_with("enc-enc,heads-1,2,enc-enc,2,");
+    fs::write(&path, film.lines().filter(is_kept).collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    fs::remove_file(path.with_extension("json")).unwrap();
+    let (code, _, stderr) = run(&folder, "gate-film tiny-translation --format png");
+    assert_eq!(code, 0, "{stderr}");
+    let caption = fs::read_to_string(path.with_file_name("figures/gate-film.md")).unwrap();
+    assert!(caption.contains("Expected number of open gates before: 5.7, epoch 1: 4.8."), "{caption}");
+}
+
 #[test]
 fn single_commands_write_their_files_at_print_size_and_name_them() {
     let folder = results();

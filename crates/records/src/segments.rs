@@ -3,11 +3,11 @@
 //! `ablate-one.segments.csv.gz` has the columns `row`, `segment` and the numbers that its metric stores of a segment. A block
 //! begins with the line for segment 0, which has the name of the row and the sums over the whole test set; these show whether the
 //! block is complete. The lines below it are those of the segments on which a model with heads masked differs from its base,
-//! counted from 1. There `row` is empty, and so is `segment` where it is the one after that of the line above: names and numbers
-//! that a reader can tell were up to three quarters of such files. Counts are digits; what cannot be counted has a point or an
+//! counted from 1. There `row` is empty, and so is `segment` where it is the one after that of the line above, but for the last
+//! line of a block, which shows that none is missing. Counts are digits; what cannot be counted has a point or an
 //! exponent, and is the shortest text that reads back to the same number of single precision, or of double precision in the sums.
 //!
-//! Earlier files name row and segment in each line, which can still be read.
+//! Files of earlier versions, which have both in every line, can still be read.
 //!
 //! Each block is a gzip member of its own, so that an interruption can only tear the end of the file.
 
@@ -92,8 +92,9 @@ impl Block {
         let joined = |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(",");
         let mut text = format!("{},0,{}\n", self.name, joined(&mut self.sums.iter().map(Sum::to_string)));
         let mut expected = 0;
-        for (place, cells) in &self.segments {
-            let segment = if *place == expected { String::new() } else { (place + 1).to_string() };
+        for (index, (place, cells)) in self.segments.iter().enumerate() {
+            let is_told = *place == expected && index + 1 < self.segments.len();
+            let segment = if is_told { String::new() } else { (place + 1).to_string() };
             text += &format!(",{segment},{}\n", joined(&mut cells.iter().map(Cell::to_string)));
             expected = place + 1;
         }
@@ -246,31 +247,39 @@ fn parse(text: &str, blocks: &mut Blocks) -> Result<(), String> {
         let next = block.as_ref().map(|block| block.segments.last().map_or(1, |(last, _)| last + 2));
         let segment = if segment.is_empty() { next } else { segment.parse().ok() };
         let segment = segment.ok_or_else(|| format!("`{}` has no segment", shown()))?;
-        let lacks = || format!("`{}` lacks a number", shown());
         let words: Vec<&str> = words.collect();
         if words.len() != blocks.columns.len() {
-            return Err(lacks());
+            return Err(format!("`{}` lacks a number", shown()));
         }
         if segment == 0 {
-            if name.is_empty() {
-                return Err(format!("`{}` has no row", shown()));
-            }
-            block.take().into_iter().for_each(|block| blocks.insert(block));
-            let sums = words.into_iter().map(Sum::parse).collect::<Option<_>>().ok_or_else(lacks)?;
-            block = Some(Block { name: name.to_owned(), segments: Vec::new(), sums });
+            let begun = begun(name, &words).map_err(|fault| format!("`{}` {fault}", shown()))?;
+            block.replace(begun).into_iter().for_each(|whole| blocks.insert(whole));
             continue;
         }
-        let cells: Cells = words.into_iter().map(Cell::parse).collect::<Option<_>>().ok_or_else(lacks)?;
-        let follows = |block: &&mut Block| {
-            (name.is_empty() || block.name == name)
-                && block.segments.last().is_none_or(|(last, _)| *last < segment - 1)
-        };
-        match block.as_mut().filter(follows) {
-            Some(block) if segment <= MOST_SEGMENTS => block.segments.push((segment - 1, cells)),
-            _ => return Err(format!("`{}` does not follow the line before it", shown())),
-        }
+        add(block.as_mut(), name, segment, &words).map_err(|fault| format!("`{}` {fault}", shown()))?;
     }
     block.into_iter().for_each(|block| blocks.insert(block));
+    Ok(())
+}
+
+/// A block with no segments yet.
+fn begun(name: &str, sums: &[&str]) -> Result<Block, &'static str> {
+    if name.is_empty() {
+        return Err("has no row");
+    }
+    let sums = sums.iter().map(|sum| Sum::parse(sum)).collect::<Option<_>>().ok_or("lacks a number")?;
+    Ok(Block { name: name.to_owned(), segments: Vec::new(), sums })
+}
+
+/// Adds a segment to a block, which must be of this name unless there is none.
+fn add(block: Option<&mut Block>, name: &str, segment: usize, cells: &[&str]) -> Result<(), &'static str> {
+    let cells = cells.iter().map(|cell| Cell::parse(cell)).collect::<Option<_>>().ok_or("lacks a number")?;
+    let is_own = |block: &&mut Block| name.is_empty() || block.name == name;
+    let is_later = |block: &&mut Block| block.segments.last().is_none_or(|(last, _)| *last < segment - 1);
+    match block.filter(is_own).filter(is_later) {
+        Some(block) if segment <= MOST_SEGMENTS => block.segments.push((segment - 1, cells)),
+        _ => return Err("does not follow the line before it"),
+    }
     Ok(())
 }
 
@@ -358,7 +367,7 @@ mod tests {
         let changed = [(1, cells(&[1]).remove(0))];
         assert_eq!((variant.segments.as_slice(), &variant.sums), (&changed[..], &sums([3, 3])));
         assert!(same.segments.is_empty());
-        assert_eq!(base.text(), "base,0,3,2\n,,1,1\n,,1,0\n,,1,1\n");
+        assert_eq!(base.text(), "base,0,3,2\n,,1,1\n,,1,0\n,3,1,1\n");
         assert_eq!(variant.text(), "self:1:1,0,3,3\n,2,1,1\n");
         let of_base = base.cells(None).unwrap();
         assert_eq!(variant.cells(Some(&of_base)), Ok(cells(&[1, 1, 1])));
@@ -402,11 +411,11 @@ mod tests {
         assert_eq!(Blocks::read(&folder.path().join("c.gz")).unwrap(), Some(first));
     }
 
-    /// Lines of before: row and segment stand in each, or in some.
+    /// As in earlier versions: row and segment in every line, or in some.
     #[test]
     fn names_and_numbers_that_a_reader_can_tell_may_stand_there() {
         let text: String = three_blocks().iter().map(Block::text).collect();
-        let long = text.replace("\n,,1,1\n,,1,0\n,,1,1\n", "\nbase,1,1,1\nbase,2,1,0\n,3,1,1\n");
+        let long = text.replace("\n,,1,1\n,,1,0\n,3,1,1\n", "\nbase,1,1,1\nbase,2,1,0\n,,1,1\n");
         let long = long.replace("\n,2,1,1\n", "\nself:1:1,2,1,1\n");
         assert_eq!(long.lines().filter(|line| line.starts_with(',')).count(), 1, "{long}");
         let read = |text: &str| {
@@ -414,6 +423,21 @@ mod tests {
             Readable::of(Path::new("a.gz"), &compressed(&text)).unwrap().blocks
         };
         assert_eq!(read(&long), read(&text));
+    }
+
+    /// Without its second line, which adds nothing to the sums, the block would have two segments.
+    #[test]
+    fn a_missing_line_of_zeros_is_found() {
+        let zeros = Block::new(
+            "base".to_owned(),
+            &[[1, 1], [0, 0], [1, 0]].map(|of| of.map(Cell::Count).to_vec()),
+            None,
+        );
+        let (text, mut blocks) = (zeros.text().replacen(",,0,0\n", "", 1), Blocks::default());
+        assert_eq!(text, "base,0,2,1\n,,1,1\n,3,1,0\n");
+        parse(&(header(&COLUMNS.map(str::to_owned)) + &text), &mut blocks).unwrap();
+        let fault = blocks.get("base").unwrap().cells(None).unwrap_err();
+        assert_eq!(fault, "`base` does not reach segment 3");
     }
 
     #[test]
@@ -455,7 +479,7 @@ mod tests {
         let documents = [[Cell::Decimal(0.1), Cell::Count(3)], [Cell::Decimal(0.2), Cell::Count(4)]];
         let cells: Vec<Cells> = documents.map(|document| document.to_vec()).to_vec();
         let block = Block::new("base".to_owned(), &cells, None);
-        assert_eq!(block.text(), "base,0,0.30000000447034836,7\n,,0.1,3\n,,0.2,4\n");
+        assert_eq!(block.text(), "base,0,0.30000000447034836,7\n,,0.1,3\n,2,0.2,4\n");
         let mut blocks =
             Blocks { columns: vec!["nats".to_owned(), "tokens".to_owned()], ..Blocks::default() };
         blocks.insert(block);

@@ -131,7 +131,7 @@ impl Reader {
     pub fn gather(&self, name: &str) -> Result<Gathered> {
         source::folder(&self.results, name, experiment::SWEEP)?;
         let (source, context) = (Source::subject(&self.results, name), self.context());
-        let mut left_out = LeftOut { takes_all: true, ..LeftOut::default() };
+        let mut left_out = LeftOut { notes_every_fault: true, ..LeftOut::default() };
         let asked = Asked::everything(context, &self.results);
         let mut sections = Vec::new();
         for artefact in ARTEFACTS {
@@ -187,7 +187,7 @@ impl Reader {
     /// # Errors
     /// If a figure cannot be drawn.
     pub fn comparison(&self, all: Vec<Gathered>) -> Result<(Vec<Comparison>, Vec<String>)> {
-        let mut left_out = LeftOut { takes_all: true, ..LeftOut::default() };
+        let mut left_out = LeftOut { notes_every_fault: true, ..LeftOut::default() };
         let subjects: Vec<_> = all.into_iter().map(|gathered| gathered.subject).collect();
         let pairings = tasks::pairings(&subjects, &mut left_out)?;
         let drawn = [

@@ -23,7 +23,7 @@ fn text(sheet: &Sheet) -> String {
     format!("{}=====\n{drawn}", sheet.document("md").unwrap())
 }
 
-/// None of the made-up subjects share a pretrained model.
+/// A pairing made up here, since no two of the subjects share a pretrained model.
 fn pairing() -> Pairing {
     let row = CorrelationRow {
         heads: 72,

@@ -46,8 +46,8 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Of what stands under a name, whose characters are replaced where file names and captions cannot hold them. Of nothing:
-    /// what an earlier run drew is removed.
+    /// A chart and tables under one name; characters that file names or captions cannot hold are replaced. With neither, writing
+    /// it removes the files of an earlier run.
     pub fn new(name: &str, chart: impl Into<Option<Chart>>, tables: impl IntoIterator<Item = Table>) -> Self {
         let (chart, tables) = (chart.into(), tables.into_iter().collect());
         Self { stem: plain(name), chart, frames: Vec::new(), tables, is_printed: true }

@@ -24,14 +24,14 @@ fn curve(steps: &[(usize, f64, Option<f64>)]) -> Pruning {
 }
 
 /// Percent, whether more might go, and the change there, of the first curve.
-fn found(pruning: &Pruning, which: Which, criterion: Criterion) -> Option<(f64, bool, Option<f64>)> {
+fn found(pruning: &Pruning, which: RuleKind, criterion: Criterion) -> Option<(f64, bool, Option<f64>)> {
     let found = pruning.series[0].removable(pruning.results.judge(criterion), which)?;
     Some((found.percent, found.is_open, found.change.map(|change| change.delta)))
 }
 
 #[test]
 fn the_share_ends_before_the_first_significant_loss() {
-    let share = |steps: &[_]| found(&curve(steps), Which::NoSignificantLoss, CRITERION);
+    let share = |steps: &[_]| found(&curve(steps), RuleKind::NoSignificantLoss, CRITERION);
     // The first rises, the second has p at alpha, the third is a loss, and the fourth does not undo it.
     let steps = [(1, 30.5, 0.001), (2, 29.5, 0.01), (4, 29.0, 0.009), (5, 29.8, 0.4)];
     let steps = steps.map(|(masked, score, p)| (masked, score, Some(p)));
@@ -47,7 +47,8 @@ fn the_share_ends_before_the_first_significant_loss() {
     );
     let mut adjusted = curve(&[(1, 10.0, Some(0.001))]);
     adjusted.series[0].runs[0][1].p_adjusted = Some(0.02);
-    let by = |adjustment| found(&adjusted, Which::NoSignificantLoss, Criterion { adjustment, ..CRITERION });
+    let by =
+        |adjustment| found(&adjusted, RuleKind::NoSignificantLoss, Criterion { adjustment, ..CRITERION });
     assert_eq!((by(Adjustment::Family), by(Adjustment::Bh)), (Some((10.0, true, Some(-20.0))), None));
 }
 
@@ -59,8 +60,8 @@ fn the_safe_share_ends_where_the_interval_reaches_below_the_margin() {
     {
         row.delta_low = low;
     }
-    assert_eq!(found(&pruning, Which::ShownSafe, CRITERION), Some((20.0, false, Some(-0.5))));
-    assert_eq!(found(&pruning, Which::NoSignificantLoss, CRITERION), Some((40.0, true, Some(-0.5))));
+    assert_eq!(found(&pruning, RuleKind::ShownSafe, CRITERION), Some((20.0, false, Some(-0.5))));
+    assert_eq!(found(&pruning, RuleKind::NoSignificantLoss, CRITERION), Some((40.0, true, Some(-0.5))));
 }
 
 /// A run that is going on has scored the first and the last step: heads between them may or may not be missed.
@@ -70,7 +71,7 @@ fn a_gap_hides_the_share() {
         let p_value = |masked| (masked > 0).then_some(0.5);
         let steps =
             steps.iter().map(|&(step, masked)| row(Order::Importance, step, masked, 30.0, p_value(masked)));
-        let found = found(&pruning(steps.collect()), Which::NoSignificantLoss, CRITERION);
+        let found = found(&pruning(steps.collect()), RuleKind::NoSignificantLoss, CRITERION);
         found.map(|(percent, is_open, _)| (percent, is_open))
     };
     assert_eq!(share(&[(0, 0), (10, 10)]), None);
@@ -87,7 +88,7 @@ fn exchanges_tell_of_one_number_of_heads_only() {
         let swapped = PruningRow { search_score: Some(29.5), ..swapped };
         found(
             &pruning(vec![row(Order::Swap, 0, 0, 30.0, None), swapped]),
-            Which::NoSignificantLoss,
+            RuleKind::NoSignificantLoss,
             CRITERION,
         )
         .map(|(percent, ..)| percent)
@@ -106,7 +107,7 @@ fn of_random_orders_there_is_a_median_and_a_range_and_complements_and_floors_sta
     };
     let pruning_of = pruning([(1, 0), (2, 1), (3, 3)].into_iter().flat_map(run).collect());
     let series = &pruning_of.series[0];
-    let found = series.removable(pruning_of.results.judge(CRITERION), Which::NoSignificantLoss).unwrap();
+    let found = series.removable(pruning_of.results.judge(CRITERION), RuleKind::NoSignificantLoss).unwrap();
     assert_eq!((found.percent, found.range, found.is_open), (10.0, Some((0.0, 30.0)), true));
     assert_eq!((series.score_at(31.0), series.score_at(50.0)), (Some((30.0, 28.0)), None));
     let importance = row(Order::Importance, 1, 5, 29.0, None);

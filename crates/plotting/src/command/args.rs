@@ -2,6 +2,7 @@
 use std::path::PathBuf;
 
 use charts::write::Format;
+use clap::parser::MatchesError;
 use clap::{ArgMatches, Args as _, Command};
 use findings::judge::{Adjustment, Criterion, parse_alpha};
 use findings::source::{Source, subject_named};
@@ -127,8 +128,15 @@ fn of_artefact(artefact: &Artefact) -> Command {
 }
 
 /// The value of an argument, if the command has it and it was given.
+///
+/// # Panics
+/// If it is of another type.
 pub fn given<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Option<T> {
-    matches.try_get_one(name).ok().flatten().cloned()
+    match matches.try_get_one(name) {
+        Ok(value) => value.cloned(),
+        Err(MatchesError::UnknownArgument { .. }) => None,
+        Err(fault) => panic!("{fault}"),
+    }
 }
 
 fn parse_selection(text: &str) -> Result<Selection, String> {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use charts::table::{Cell, Row, Table};
 use findings::best_heads::{BestHeads, Layers};
-use findings::judge::Which;
+use findings::judge::RuleKind;
 use findings::origin::OPEN_QUESTION;
 use findings::paper::Masked;
 use findings::sweep::Model;
@@ -64,7 +64,7 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
     let is_tested = context.criterion.tally(&sweep.rows).tested > 0;
     let split = best.selected_on.as_ref().map_or(String::new(), |split| format!("-{split}"));
     let metric = sweep.metric();
-    let counts = [(Which::ShownSafe, "shown safe"), (Which::NoSignificantLoss, NO_LOSS)];
+    let counts = [(RuleKind::ShownSafe, "shown safe"), (RuleKind::NoSignificantLoss, NO_LOSS)];
     let counts = counts.map(|(which, rule)| {
         in_words(best, |attention| Layers::ours(&best.of(attention), judge, which), rule)
     });

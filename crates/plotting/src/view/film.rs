@@ -58,6 +58,7 @@ fn values(film: &Film, epoch: usize) -> Values {
 /// Without panels.
 fn chart(film: &Film, when: &str) -> Chart {
     let model = match film.goal {
+        Goal::Heads(1) => "where 1 head is to stay".to_owned(),
         Goal::Heads(heads) => format!("where {heads} heads are to stay"),
         Goal::Price(lambda) => format!("where an open gate costs {lambda} nats"),
         Goal::AllHeads => "where all heads are to stay".to_owned(),

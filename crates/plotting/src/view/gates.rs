@@ -17,7 +17,7 @@ use words::{name_among, short};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::heat_map::counts;
-use super::{Context, scored, significantly_worse};
+use super::{Context, hollow, scored, significantly_worse};
 
 /// Names of the files, without extension.
 pub const CURVES: &str = "v19-figure7";
@@ -108,7 +108,7 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
     .note(gates.recipe())
     .note("upright lines: 95 % intervals of the difference from before")
     .note("methods with as many heads stand side by side")
-    .note(has_hollow.then(|| format!("hollow: {}", significantly_worse(&metric, "before", context))))
+    .note(has_hollow.then(|| hollow(&metric, "the score before", context)))
     .note(controls)
     .note(paper_remark(context.paper))
     .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
@@ -240,7 +240,7 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
     let methods: Vec<Method> = Method::ALL.into_iter().filter(|&method| gates.has(method)).collect();
     let row = |leader: &GateRow| {
         let score = |&method: &Method| {
-            let own = gates.rival(leader, method).filter(|own| own.kept == leader.kept);
+            let own = gates.counterpart(leader, method).filter(|own| own.kept == leader.kept);
             Cell::from(own.map(|row| scored(row, context)))
         };
         let kept = types.iter().map(|&attention| leader.kept_of(attention).into());
@@ -262,7 +262,7 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
             names.chain(methods.iter().copied().map(name)),
         )
         .rows(leaders.map(row))
-        .mark(significantly_worse(&metric, "before", context))
+        .mark(significantly_worse(&metric, "the score before", context))
         .note(format!("before: {}", gates.described_base()))
         .note(gates.recipe())
         .remark(paper_remark(context.paper))

@@ -23,7 +23,7 @@ pub(crate) const RELEVANCE: &str = "v19-figure1a";
 
 /// Where the greatest number is so many times the median, colours go by the square root, since it would leave all others
 /// white.
-const TAIL: f64 = 10.0;
+const OUTLIER: f64 = 10.0;
 
 /// Numbers of heads, and which of these stand out.
 pub struct Values {
@@ -39,7 +39,7 @@ impl Values {
         let mut sizes: Vec<_> = numbers.values().map(|(number, _)| number.abs()).collect();
         sizes.sort_by(f64::total_cmp);
         let most = sizes.last().copied().filter(|most| *most > 0.0);
-        let is_root = most.is_some_and(|most| most > TAIL * sizes[sizes.len() / 2]);
+        let is_root = most.is_some_and(|most| most > OUTLIER * sizes[sizes.len() / 2]);
         Self { numbers, end: most.unwrap_or(1.0), is_root }
     }
 

@@ -114,6 +114,11 @@ fn scored(row: &impl TestedRow, context: Context<'_>) -> Cell {
     Cell::number(metric.amount(tests.score) + &ends, tests.score).marked(context.criterion.is_loss(row))
 }
 
+/// What a hollow mark of such a score means.
+fn hollow(metric: &Metric, than: &str, context: Context<'_>) -> String {
+    format!("hollow: {}", significantly_worse(metric, than, context))
+}
+
 /// What a mark on such a score means; `than` is what it is compared with.
 fn significantly_worse(metric: &Metric, than: &str, context: Context<'_>) -> String {
     format!("significantly {} {than} ({})", metric.worse_side(), context.criterion.in_words())

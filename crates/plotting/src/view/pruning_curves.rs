@@ -6,7 +6,7 @@ use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::Result;
-use findings::judge::Which;
+use findings::judge::RuleKind;
 use findings::pruning::{CurveId, Pruning, Series, share};
 use findings::results::interval;
 use findings::retrained::Retrained;
@@ -15,7 +15,7 @@ use words::{name_among, tenths};
 
 use super::curve::{Curve, FLAT, Point, base_entry, over_base, scores};
 use super::pruning_table::{self, COMPLEMENT, ORACLE, without_attention};
-use super::{Asked, BANDS, Context, mark, scored, sheet, significantly_worse};
+use super::{Asked, BANDS, Context, hollow, mark, scored, sheet, significantly_worse};
 
 /// An axis that begins below this share of its end begins at 0.
 const NEAR_ZERO: f64 = 0.2;
@@ -125,12 +125,7 @@ fn chart(
         .note(file.of_orders())
         .note(curves.iter().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
         .note(has_order(Order::Random).then_some("thin grey lines: single random orders"))
-        .note(
-            curves
-                .iter()
-                .any(|curve| curve.has_hollow())
-                .then(|| format!("hollow: {}", significantly_worse(&metric, "base", context))),
-        )
+        .note(curves.iter().any(|curve| curve.has_hollow()).then(|| hollow(&metric, "the base", context)))
         .note(has_complement.then_some(format!("dashed, complement of importance: {COMPLEMENT}")))
         .note(has_order(Order::Oracle).then_some(format!("oracle: {ORACLE}")))
         .note(without_attention(pruning))
@@ -165,7 +160,7 @@ fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
     let judge = pruning.results.judge(context.criterion);
     let looks = [("safe", Style::line(INK, 0.6)), ("no sig. loss", Style::dashed(INK, 0.6))];
     let (mut layers, mut names) = (Vec::new(), Vec::new());
-    for (which, (name, style)) in Which::BOTH.into_iter().zip(looks) {
+    for (which, (name, style)) in RuleKind::BOTH.into_iter().zip(looks) {
         let Some(removable) = series.removable(judge, which) else { continue };
         let share = words::share(removable.percent, removable.is_open);
         layers.push(Layer::Rule(At::X(removable.percent), style));
@@ -246,11 +241,7 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         .note(format!("each step goes on from the intact model and costs {} updates", retrained.updates))
         .note("at 0 % the model is trained on with all its heads")
         .note(all().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
-        .note(
-            all()
-                .any(Curve::has_hollow)
-                .then(|| format!("hollow: {}", significantly_worse(&metric, "base", context))),
-        )
+        .note(all().any(Curve::has_hollow).then(|| hollow(&metric, "the base", context)))
         .note(retrained.before.as_ref().map(|_| "dotted: the same heads masked without training"))
         .entries(legend)
         .entries(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))
@@ -294,7 +285,7 @@ pub fn retrained_table(retrained: &Retrained, context: Context<'_>) -> Table {
     )
     .columns(["Heads, order", "of each step"], ["closed", "%", "trained on", "not trained on"])
     .rows(retrained.after.series.iter().flat_map(steps))
-    .mark(significantly_worse(&results.metric(), "base", context))
+    .mark(significantly_worse(&results.metric(), "the base", context))
     .note(results.base_line())
     .note(results.file.of_orders())
 }

@@ -1,7 +1,7 @@
 //! How many heads can go, by two rules, beside what the paper reports for its models (Michel et al. 2019, Section 4.2 and
 //! Appendix B).
 use charts::table::{Cell, Row, Table};
-use findings::judge::Which;
+use findings::judge::RuleKind;
 use findings::metric::Metric;
 use findings::paper::Share;
 use findings::pruning::{Change, Pruning, Removable, Series, share as masked_share};
@@ -33,7 +33,7 @@ pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
     let (beside, names) =
         (pruning.published(published), &COLUMNS[..if published.is_empty() { 5 } else { 6 }]);
     let (metric, judge) = (results.metric(), results.judge(context.criterion));
-    let both = |series: &Series| Which::BOTH.map(|which| series.removable(judge, which));
+    let both = |series: &Series| RuleKind::BOTH.map(|which| series.removable(judge, which));
     let shares: Vec<BothShares> = pruning.series.iter().map(both).collect();
     let of_series = pruning.series.iter().zip(&shares);
     let of_series = of_series.map(|(series, shares)| row(pruning, series, shares, beside));

@@ -1,6 +1,5 @@
-//! What gates are trained for, by which files name a model.
+//! What gates are trained for; files name models after it.
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,24 +26,6 @@ impl fmt::Display for Goal {
     }
 }
 
-impl FromStr for Goal {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let fault =
-            || format!("`{}` is no goal of gates such as heads-24 or lambda-0.01", words::excerpt(name));
-        let price =
-            |text: &str| text.parse().ok().filter(|lambda: &f64| lambda.is_finite() && *lambda >= 0.0);
-        let goal = match name.split_once('-') {
-            Some(("heads", heads)) => heads.parse().ok().map(Self::Heads),
-            Some(("lambda", lambda)) => price(lambda).map(Self::Price),
-            Some(("all", "heads")) => Some(Self::AllHeads),
-            _ => None,
-        };
-        goal.ok_or_else(fault)
-    }
-}
-
 impl From<Goal> for String {
     fn from(goal: Goal) -> Self {
         goal.to_string()
@@ -55,7 +36,20 @@ impl TryFrom<String> for Goal {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        name.parse()
+        let goal = match name.split_once('-') {
+            Some(("heads", heads)) => heads.parse().ok().map(Self::Heads),
+            Some(("lambda", lambda)) => lambda.parse().ok().map(Self::Price),
+            Some(("all", "heads")) => Some(Self::AllHeads),
+            _ => None,
+        };
+        let is_price = |lambda: f64| lambda.is_finite() && lambda.is_sign_positive();
+        // one spelling for each
+        goal.filter(|goal| {
+            goal.to_string() == name && !matches!(goal, Self::Price(lambda) if !is_price(*lambda))
+        })
+        .ok_or_else(|| {
+            format!("`{}` is no goal of gates such as heads-24 or lambda-0.01", words::excerpt(&name))
+        })
     }
 }
 
@@ -66,17 +60,17 @@ mod tests {
     #[test]
     fn names_survive_a_round_trip() {
         let goals = [Goal::Heads(24), Goal::Price(0.0), Goal::Price(1e-9), Goal::AllHeads];
-        assert_eq!(goals.map(|goal| goal.to_string().parse()), goals.map(Ok));
+        assert_eq!(goals.map(|goal| Goal::try_from(goal.to_string())), goals.map(Ok));
         assert_eq!(Goal::Price(1e-9).to_string(), "lambda-0.000000001");
     }
 
     #[test]
     fn other_names_are_refused() {
-        for name in
-            ["", "heads", "heads-", "heads--1", "heads-1.5", "lambda-NaN", "lambda--1", "all", "Heads-3"]
-        {
+        let heads = ["", "heads", "heads-", "heads--1", "heads-1.5", "heads-+3", "all", "Heads-3"];
+        let prices = ["lambda-NaN", "lambda-inf", "lambda--1", "lambda--0", "lambda-1e-9"];
+        for name in heads.into_iter().chain(prices) {
             let message = format!("`{name}` is no goal of gates such as heads-24 or lambda-0.01");
-            assert_eq!(name.parse::<Goal>(), Err(message));
+            assert_eq!(Goal::try_from(name.to_owned()), Err(message));
         }
     }
 }

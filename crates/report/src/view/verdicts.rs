@@ -3,7 +3,7 @@
 use charts::table::{Row, Table};
 use findings::best_heads::{BestHeads, Layers};
 use findings::dynamics::Dynamics;
-use findings::judge::{Adjustment, Criterion, Which};
+use findings::judge::{Adjustment, Criterion, RuleKind};
 use findings::origin::Beside;
 use findings::pair::Pair;
 use findings::paper::{Paper, Summary};
@@ -85,7 +85,7 @@ fn layers(best: &BestHeads, context: Context<'_>) -> Vec<Row> {
     let judge = best.sweep.judge(context.criterion);
     let of = |attention: Attention| {
         let theirs = Layers::published(best.published(context.paper), attention)?;
-        let ours = Layers::ours(&best.of(attention), judge, Which::NoSignificantLoss)?;
+        let ours = Layers::ours(&best.of(attention), judge, RuleKind::NoSignificantLoss)?;
         let [most, many] = [theirs, ours].map(|layers| 2 * layers.enough > layers.tested);
         let half = if most { "more than half" } else { "at most half" };
         let cells = [

@@ -2,7 +2,7 @@
 use charts::table::{Cell, Row};
 use findings::best_heads::{BestHeads, Layers};
 use findings::dynamics::{Checkpoint, Dynamics};
-use findings::judge::{Criterion, Tally, Which};
+use findings::judge::{Criterion, RuleKind, Tally};
 use findings::paper::Paper;
 use findings::pruning::{Pruning, Series};
 use findings::subject::Subject;
@@ -93,7 +93,7 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
         let gain = |row: &AblationRow| row.difference(None).gain;
         let worst = of_type.values().min_by(|one, other| gain(one).total_cmp(&gain(other)));
         let worst = worst.map(|row| Cell::printed(row.score_delta, |delta| sweep.metric().change(delta)));
-        let [safe, no_loss] = Which::BOTH.map(|which| Layers::ours(&of_type, judge, which).map(of_layers));
+        let [safe, no_loss] = RuleKind::BOTH.map(|which| Layers::ours(&of_type, judge, which).map(of_layers));
         let chosen = best.selected_on.as_deref().unwrap_or("the same");
         Row::new(
             sweep.file.title(),
@@ -163,7 +163,7 @@ fn floor(pruning: &Pruning, scope: Scope) -> Cell {
 /// The share by each rule and the change there; empty if it has no share.
 fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) -> [Cell; 4] {
     let (judge, metric) = (pruning.results.judge(criterion), pruning.results.metric());
-    let [safe, no_loss] = Which::BOTH.map(|which| {
+    let [safe, no_loss] = RuleKind::BOTH.map(|which| {
         let found = series.removable(judge, which);
         let change = found.as_ref().and_then(|found| found.change);
         let share = found.map(|found| Cell::number(format!("{} %", share(&found)), found.percent));

@@ -45,12 +45,17 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -
     const METHODS: [Method; 6] =
         [Method::Gates, Method::Chosen, Method::Importance, Method::Random, Method::Scratch, Method::Ungated];
     let one = |scope: Scope, leader: &GateRow| {
-        let models = METHODS.map(|method| gates.rival(leader, method));
+        let models = METHODS.map(|method| gates.counterpart(leader, method));
         let scores = models.map(|row| Cell::from(row.map(|row| scored(row, context).marked(false))));
-        let busy = functions.and_then(|functions| busy(leader, functions));
+        let with_function = functions.and_then(|functions| with_function(leader, functions));
         let base = gates.described_base();
-        let cells =
-            [scope.name().into(), Cell::from(base), leader.heads.into(), leader.kept.into(), busy.into()];
+        let cells = [
+            scope.name().into(),
+            Cell::from(base),
+            leader.heads.into(),
+            leader.kept.into(),
+            with_function.into(),
+        ];
         Row::new(gates.file.title(), cells.into_iter().chain(scores))
     };
     let scopes = gates.scopes().into_iter();
@@ -58,15 +63,15 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -
 }
 
 /// `2 of 5`: heads that stay and do something, of those with gates that do. Nothing where no head with gates was looked at.
-fn busy(row: &GateRow, functions: &Functions) -> Option<Cell> {
+fn with_function(row: &GateRow, functions: &Functions) -> Option<Cell> {
     let has_gate = |head: &Head| row.attention.holds(head.attention);
     functions.heads().iter().find(|head| has_gate(head))?;
     let [kinds @ .., _other] = by_function(&functions.rows);
-    let busy: BTreeSet<Head> =
+    let with_function: BTreeSet<Head> =
         kinds.into_iter().filter_map(|(_, heads)| heads).flatten().filter(has_gate).collect();
     let kept = kept(row);
-    let left = busy.iter().filter(|head| kept.contains(head)).count();
-    Some(Cell::number(format!("{left} of {}", busy.len()), left as f64))
+    let left = with_function.iter().filter(|head| kept.contains(head)).count();
+    Some(Cell::number(format!("{left} of {}", with_function.len()), left as f64))
 }
 
 /// Section 5: what heads do.
