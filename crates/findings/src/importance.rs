@@ -17,8 +17,11 @@ pub struct HeadScore {
 const COMBINED: &str = "importance + entropy";
 const ORACLE: &str = "oracle";
 
-/// The columns of the file, with their names in figures and tables; only the oracle may be missing.
-const SCORES: [(&str, fn(&ImportanceRow) -> Option<f64>); 7] = [
+/// What a row has of a score; only the oracle may be missing.
+type Column = fn(&ImportanceRow) -> Option<f64>;
+
+/// The columns of the file, with their names in figures and tables.
+const SCORES: [(&str, Column); 7] = [
     ("importance", |row| Some(row.example_normalised)),
     ("importance by token", |row| Some(row.token_normalised)),
     ("attention gradient", |row| Some(row.attention_gradient)),
