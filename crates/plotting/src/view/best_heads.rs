@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use charts::table::{Cell, Row, Table};
 use findings::best_heads::{BestHeads, Layers};
-use findings::judge::RuleKind;
+use findings::judge::{Judge, RuleKind};
 use findings::origin::OPEN_QUESTION;
 use findings::paper::Masked;
 use findings::sweep::Model;
@@ -64,11 +64,7 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
     let is_tested = context.criterion.tally(&sweep.rows).tested > 0;
     let split = best.selected_on.as_ref().map_or(String::new(), |split| format!("-{split}"));
     let metric = sweep.metric();
-    let counts = [(RuleKind::ShownSafe, "shown safe"), (RuleKind::NoSignificantLoss, NO_LOSS)];
-    let counts = counts.map(|(which, rule)| {
-        in_words(best, |attention| Layers::ours(&best.of(attention), judge, which), rule)
-    });
-    let counts: Vec<_> = counts.into_iter().flatten().collect();
+    let counts = counts(best, judge);
     let of_paper = |attention| Layers::published(best.published(context.paper), attention);
     let paper = in_words(best, of_paper, NO_LOSS);
     let title = format!(
@@ -93,6 +89,15 @@ pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
         )
         .remark(best.missing_heads())
         .remark(paper.map(|sentence| format!("paper: Michel et al. (2019), {name}, {what}; {sentence}")))
+}
+
+/// In how many layers one head is enough, by each rule.
+fn counts(best: &BestHeads, judge: Judge) -> Vec<String> {
+    let rules = [(RuleKind::ShownSafe, "shown safe"), (RuleKind::NoSignificantLoss, NO_LOSS)];
+    let counts = rules.map(|(which, rule)| {
+        in_words(best, |attention| Layers::ours(&best.of(attention), judge, which), rule)
+    });
+    counts.into_iter().flatten().collect()
 }
 
 /// The paper's layers beyond ours are left out: with other depths they compare nothing.

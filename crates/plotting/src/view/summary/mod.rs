@@ -5,7 +5,7 @@ mod voita;
 
 use charts::table::Row;
 use charts::write::documents::{of_rows, templates};
-use findings::judge::{Adjustment, CAUTION};
+use findings::judge::{Adjustment, CAUTION, Criterion};
 use findings::source::ResultFile;
 use findings::subject::Subject;
 use minijinja::{Value, context};
@@ -17,17 +17,21 @@ use crate::view::Context;
 use crate::view::cross_domain::HOW_TO_READ;
 use crate::view::pruning_table::{COMPLEMENT, ORACLE};
 
+/// The criterion, for readers who do not know the options.
+fn significantly(criterion: Criterion) -> String {
+    let adjustment = match criterion.adjustment {
+        Adjustment::None => "not adjusted",
+        Adjustment::Family => "adjusted for the family",
+        Adjustment::Bh => "adjusted by Benjamini and Hochberg (1995)",
+    };
+    format!("p < {}, {adjustment}", short(criterion.alpha))
+}
+
 /// The whole page; nothing where nothing was measured of any claim.
 pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>, minijinja::Error> {
     let of = |claim: fn(&[Subject], Context<'_>) -> Claim| claim(all, context).shown();
     let remark = |file: &ResultFile| Some(format!("{}: {}", file.subject, file.remark()?));
     let unchecked: Vec<_> = all.iter().flat_map(Subject::files).filter_map(remark).collect();
-    let alpha = short(context.criterion.alpha);
-    let adjustment = match context.criterion.adjustment {
-        Adjustment::None => "not adjusted",
-        Adjustment::Family => "adjusted for the family",
-        Adjustment::Bh => "adjusted by Benjamini and Hochberg (1995)",
-    };
     let tables = [
         ("single_heads", of(michel::single_heads)),
         ("best_heads", of(michel::best_heads)),
@@ -44,7 +48,7 @@ pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>, min
     let words = context! {
         has_nats => all.iter().any(Subject::has_nats),
         unchecked,
-        significantly => format!("p < {alpha}, {adjustment}"),
+        significantly => significantly(context.criterion),
         caution => CAUTION,
         how_to_read => HOW_TO_READ,
         oracle => ORACLE,
