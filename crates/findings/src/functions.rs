@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use records::rows::functions::by_function;
 use records::{Head, HeadFunctionRow, RelevanceRow};
+use words::tenths;
 
 use crate::error::{Result, no_results};
 use crate::results::Results;
@@ -35,6 +36,9 @@ impl Functions {
     }
 }
 
+/// Shares of relevance above this have no number that says more.
+const MOST_NAMED: f64 = 100.0;
+
 /// The relevance of each head of a subject.
 pub type Relevance = Results<RelevanceRow>;
 
@@ -42,5 +46,22 @@ impl Relevance {
     /// The rules that it was followed by.
     pub fn rules(&self) -> &str {
         self.file.text("lrp").unwrap_or("unknown")
+    }
+
+    /// What is to be said where the rules lose much of the relevance, or count it more than once. Those of the later code keep
+    /// absolute values, not sums, so that nothing can be said of them.
+    pub fn doubt(&self) -> Option<String> {
+        let lost = self.rows.iter().map(|row| row.lost).fold(0.0, f64::max);
+        let share = if lost > MOST_NAMED {
+            "more than a hundred times all".to_owned()
+        } else {
+            format!("{} %", tenths(100.0 * lost))
+        };
+        (lost > RelevanceRow::MOST_LOST).then(|| {
+            format!(
+                "{share} of the relevance is lost or added on the way, since sums that it is divided by come near 0: these numbers \
+                 are not to be trusted"
+            )
+        })
     }
 }

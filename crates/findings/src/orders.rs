@@ -46,7 +46,8 @@ impl Orders {
         let Some(values) = values.collect() else { return };
         let label = format!("relevance, {}", relevance.rules());
         let data = relevance.file.scored().map_or(String::new(), |data| format!(", on {data}"));
-        self.notes.push(format!("{label}: Voita et al. (2019){data}"));
+        let doubt = relevance.doubt().map_or(String::new(), |doubt| format!("; {doubt}"));
+        self.notes.push(format!("{label}: Voita et al. (2019){data}{doubt}"));
         self.all.push(HeadScore { label, values });
     }
 

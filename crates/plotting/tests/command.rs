@@ -191,11 +191,14 @@ figure3 | iterative-prune | ,1,2,8, | ,1,9,8, | masked of all by importance, ste
 figure3 | iterative-prune | ,2,4,8, | ,2,1,8, | all by importance, step 2 cannot be: `masked_heads` has 4 heads, but 1 are m
 figure3 | iterative-prune | importance | chance | unknown order `chance`: it is one of importance, oracle, random
 table4 | speed-bench | ,1.1,1.05, | ,1.1,1.2, | ratio of 2 removed heads in batches of 1 is 1.1, bu
+v19-table1 | head-functions | ,0.7,0.6,0.8, | ,NaN,0.6,0.8, | share of enc-enc:1:1:confidence is NaN, but it must be 0 to 1
+v19-figure1a | relevance-alpha-beta | dec-dec,1,1,-0.25, | dec-dec,1,1,NaN, | relevance of dec-dec:1:1 is NaN, but it must be -1 to 1
 ",
     ) {
-        let (folder, path) = changed(&format!("tiny-inference/{file}.csv"), &from, &to);
+        let subject = if command.starts_with("v19") { "tiny-translation" } else { "tiny-inference" };
+        let (folder, path) = changed(&format!("{subject}/{file}.csv"), &from, &to);
         fs::remove_file(path.with_extension("json")).unwrap();
-        let (code, _, stderr) = run(&folder, &format!("{command} tiny-inference"));
+        let (code, _, stderr) = run(&folder, &format!("{command} {subject}"));
         assert!(code == 1 && stderr.contains(&expected) && stderr.lines().count() == 1, "{expected}: {stderr}");
     }
 }

@@ -63,7 +63,7 @@ impl Lrp {
             Self::AlphaBeta => "they keep absolute values step by step, but no sum",
         };
         let share = 100.0 * lost;
-        let is_much = lost > MOST_LOST;
+        let is_much = lost > RelevanceRow::MOST_LOST;
         is_much.then(|| {
             format!(
                 "warning: between logits and embeddings {share:.1} % of the relevance is lost or added: {why}"
@@ -71,9 +71,6 @@ impl Lrp {
         })
     }
 }
-
-/// The share of the relevance that may be lost without a word.
-const MOST_LOST: f64 = 0.01;
 
 fn main() -> ExitCode {
     experiment::exit_code(run(&Args::parse()))

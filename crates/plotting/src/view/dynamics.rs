@@ -54,7 +54,8 @@ fn percentages(dynamics: &Dynamics) -> Table {
 
 /// One row for each checkpoint: what can go.
 fn removable(dynamics: &Dynamics, paper: Option<&Paper>) -> Table {
-    let remark = dynamics.file.open_question().or_else(|| Some(paper_remark(paper?)));
+    let paper = paper.filter(|_| dynamics.metric.name() == "bleu").map(paper_remark);
+    let remark = dynamics.file.open_question().or(paper);
     let columns = KEPT.map(|least| format!("{} % kept", tenths(least)));
     let found: Vec<_> =
         dynamics.checkpoints.iter().map(|one| KEPT.map(|least| one.removable(least))).collect();

@@ -12,7 +12,7 @@ use findings::results::{distinct, extent};
 use findings::source::ResultFile;
 use findings::sweep::Sweep;
 use records::{AblationRow, Attention, Head, ImportanceRow};
-use words::{decimals, name_among, tenths, typeset, with_minus};
+use words::{decimals, name_among, typeset, with_minus};
 
 use super::Context;
 
@@ -150,7 +150,6 @@ pub fn relevance(relevance: &Relevance) -> Chart {
     let (file, rows) = (&relevance.file, &relevance.rows);
     let attentions = distinct(rows.iter().map(|row| row.attention));
     let values = Values::new(rows.iter().map(|row| (row.head_id(), (row.relevance, false))));
-    let lost = rows.iter().map(|row| row.lost).fold(0.0, f64::max);
     let title = "Relevance of each head for the greatest logit (Voita et al. 2019)";
     Chart::new("Figures 1a and 2a", file.label(RELEVANCE), file.titled(title))
         .note(format!("rules: {}", relevance.rules()))
@@ -158,7 +157,7 @@ pub fn relevance(relevance: &Relevance) -> Chart {
             "mean over target positions of the share of the layer's absolute relevance; orange: for the greatest logit; blue, \
              striped: against it",
         )
-        .note(format!("{} % of the relevance is lost on the way or counted twice", tenths(100.0 * lost)))
+        .note(relevance.doubt())
         .panels(attentions.len(), by_attention(file, &attentions, &values))
         .bar(
             format!("relevance{}", values.scale()),

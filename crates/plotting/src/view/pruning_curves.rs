@@ -226,8 +226,11 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         let axes = [Axis::percent("heads closed (%)"), y.clone()];
         Panel::new(axes, 160.0, layers).named(name_among(&scope, &scopes)).in_row(place)
     };
+    let is_complement = |series: &&Series| series.curve.is_complement;
+    let has_complement = retrained.after.series.iter().any(|series| is_complement(&series));
+    let plain = retrained.after.series.iter().filter(|series| !is_complement(series));
     let mut legend: Vec<Entry> = Vec::new();
-    for entry in curves.iter().map(|own| own.after.entry()) {
+    for entry in plain.map(|series| curve(series, look(series), context).entry()) {
         if !legend.contains(&entry) {
             legend.push(entry);
         }
@@ -243,7 +246,9 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         .note(all().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
         .note(all().any(Curve::has_hollow).then(|| hollow(&metric, "the base", context)))
         .note(retrained.before.as_ref().map(|_| "dotted: the same heads masked without training"))
+        .note(has_complement.then_some(format!("dashed: {COMPLEMENT}")))
         .entries(legend)
+        .entries(has_complement.then(|| Entry::line("complement", Style::dashed(INK, 0.7))))
         .entries(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))
         .entries([base_entry("base", &metric, base)])
         .panels(scopes.len(), scopes.iter().enumerate().map(panel).collect())

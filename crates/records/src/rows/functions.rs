@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::Row;
+use crate::check::{Limit, finite, head_limits};
 use crate::names::{Attention, Head};
 
 /// A row of [`HeadFunctionRow`] on how much of its attention a head gives to one key: Voita et al. (2019), Section 4.
@@ -124,6 +125,27 @@ impl Row for HeadFunctionRow {
         let Self { function, detail, .. } = self;
         let place = format!("{}:{function}", self.head_id());
         if detail.is_empty() { place } else { format!("{place}:{detail}") }
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        let shares = [
+            ("share", Some(self.share)),
+            ("share_low", self.share_low),
+            ("share_high", self.share_high),
+            ("best", self.best),
+            ("shuffled", self.shuffled),
+            ("baseline", self.baseline),
+        ]
+        .map(|(column, share)| Limit::optional(column, share, 0.0..=1.0, "0 to 1"));
+        let others = finite(&[
+            ("numerator", Some(self.numerator)),
+            ("denominator", Some(self.denominator)),
+            ("margin_points", self.margin_points),
+            ("margin_points_low", self.margin_points_low),
+            ("margin_points_high", self.margin_points_high),
+            ("margin_percent", self.margin_percent),
+        ]);
+        head_limits(self.layer, self.head).into_iter().chain(shares).chain(others).collect()
     }
 }
 

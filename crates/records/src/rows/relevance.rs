@@ -2,6 +2,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Row;
+use crate::check::{Limit, finite, head_limits};
 use crate::names::{Attention, Head};
 
 /// One row of `relevance`: how much of what the model says goes back to a single head (Voita et al. 2019, Section 4, Figures 1a
@@ -33,6 +34,9 @@ pub struct RelevanceRow {
 }
 
 impl RelevanceRow {
+    /// The greatest [`lost`](Self::lost) that needs no warning.
+    pub const MOST_LOST: f64 = 0.01;
+
     /// Its head.
     pub fn head_id(&self) -> Head {
         Head { attention: self.attention, layer: self.layer, head: self.head }
@@ -61,6 +65,18 @@ impl Row for RelevanceRow {
 
     fn name(&self) -> String {
         self.head_id().to_string()
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        let shares = [
+            ("relevance", Some(self.relevance)),
+            ("relevance_low", self.relevance_low),
+            ("relevance_high", self.relevance_high),
+        ]
+        .map(|(column, share)| Limit::optional(column, share, -1.0..=1.0, "-1 to 1"));
+        let lost = Limit::new("lost", self.lost, 0.0..=f64::MAX, "a finite number of at least 0");
+        let sums = finite(&[("undivided", Some(self.undivided))]);
+        head_limits(self.layer, self.head).into_iter().chain(shares).chain([lost]).chain(sums).collect()
     }
 }
 

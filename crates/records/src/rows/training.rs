@@ -2,6 +2,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Row;
+use crate::check::{Limit, finite};
 
 /// One row of a training log: the model at one validation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,5 +37,14 @@ impl Row for TrainingRow {
 
     fn name(&self) -> String {
         format!("{}/{}", self.epoch, self.step)
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        finite(&[
+            ("train_loss", Some(self.train_loss)),
+            ("dev_loss", Some(self.dev_loss)),
+            ("dev_score", self.dev_score),
+            ("learning_rate", Some(self.learning_rate)),
+        ])
     }
 }

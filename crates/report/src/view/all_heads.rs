@@ -121,7 +121,8 @@ fn ranked(values: &[f64]) -> Vec<Cell> {
 fn relevance(relevance: &Relevance) -> Column {
     let values: Vec<_> = relevance.rows.iter().map(|row| row.relevance).collect();
     let heads = relevance.rows.iter().map(RelevanceRow::head_id);
-    (format!("relevance, rules: {}", relevance.rules()), heads.zip(ranked(&values)).collect())
+    let doubt = if relevance.doubt().is_some() { ", not to be trusted" } else { "" };
+    (format!("relevance, rules: {}{doubt}", relevance.rules()), heads.zip(ranked(&values)).collect())
 }
 
 /// The share of heads from which on importance masks each head.
