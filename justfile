@@ -182,7 +182,7 @@ reproduce-v19-figure1c subject="demo-translation" *args: (build "head-functions"
 # Figure 7 of Voita et al. (2019): the score with the heads that gates leave, beside the same without gates, and as many by importance and at random
 [group('beyond the paper')]
 reproduce-v19-figure7 subject="demo-translation" *args: (build "train-gates" "plotting")
-    file=$({{ run }} train-gates -- --epochs 3 --control ungated,chosen,importance,random "$@") && {{ run }} plotting -- v19-figure7 "$file" && {{ run }} plotting -- gate-contrasts "$file"
+    file=$({{ run }} train-gates -- --epochs 3 --control ungated,chosen,importance,random "$@") && {{ run }} plotting -- v19-figure7 "$file"
 
 # Figure 8 of Voita et al. (2019): what the heads do that gates leave
 [group('beyond the paper')]

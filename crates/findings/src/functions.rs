@@ -36,8 +36,8 @@ impl Functions {
     }
 }
 
-/// Shares of relevance above this have no number that says more.
-const MOST_NAMED: f64 = 100.0;
+/// Lost shares above this are not printed: single positions that divide by next to nothing make them as large as they like.
+const MOST_NAMED: f64 = 1.0;
 
 /// The relevance of each head of a subject.
 pub type Relevance = Results<RelevanceRow>;
@@ -51,17 +51,30 @@ impl Relevance {
     /// What is to be said where the rules lose much of the relevance, or count it more than once. Those of the later code keep
     /// absolute values, not sums, so that nothing can be said of them.
     pub fn doubt(&self) -> Option<String> {
-        let lost = self.rows.iter().map(|row| row.lost).fold(0.0, f64::max);
-        let share = if lost > MOST_NAMED {
-            "more than a hundred times all".to_owned()
-        } else {
-            format!("{} %", tenths(100.0 * lost))
-        };
-        (lost > RelevanceRow::MOST_LOST).then(|| {
-            format!(
-                "{share} of the relevance is lost or added on the way, since sums that it is divided by come near 0: these numbers \
-                 are not to be trusted"
-            )
-        })
+        doubt(self.rows.iter().map(|row| row.lost).fold(0.0, f64::max))
+    }
+}
+
+/// The same where this share is lost.
+fn doubt(lost: f64) -> Option<String> {
+    let share =
+        if lost > MOST_NAMED { "more than all".to_owned() } else { format!("{} %", tenths(100.0 * lost)) };
+    (lost > RelevanceRow::MOST_LOST).then(|| {
+        format!(
+            "{share} of the relevance is lost or added on the way, since sums that it is divided by come near 0: these numbers \
+             are not to be trusted"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rules_that_lose_relevance_are_doubted() {
+        assert_eq!([0.0, 0.01].map(doubt), [None, None]);
+        assert!(doubt(0.238).unwrap().starts_with("23.8 % of"));
+        assert!(doubt(3.6e11).unwrap().starts_with("more than all of"));
     }
 }

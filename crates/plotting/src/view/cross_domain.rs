@@ -113,7 +113,7 @@ fn reading(row: &CorrelationRow) -> String {
 /// Points along the band.
 const STEPS: usize = 60;
 
-/// The intact model: an outline behind the heads, whose rays reach beyond them.
+/// The intact model: an outline in front of the heads, through which they show.
 const STAR: Mark = Mark::new(Shape::Star, 4.2, INK).faint(0.0);
 const EQUAL: Style = Style::dashed(GREY, 0.7);
 const REGRESSION: Style = Style::line(INK, 0.8);
@@ -170,12 +170,12 @@ fn scatter(pair: &Pair, line: Option<&Line>, y: &Axis) -> Vec<Layer> {
     let mut layers: Vec<_> =
         line.iter().flat_map(|line| regression(line, extent(scores(pair, 0).into_iter()), y)).collect();
     layers.push(Layer::Rule(At::Diagonal(first, second), EQUAL));
-    layers.push(Layer::Points(vec![(first, second)], STAR));
     let radius = if pair.points.len() > 100 { 1.3 } else { 1.7 };
     layers.extend(pair.sweeps[0].attentions().into_iter().map(|attention| {
         let of_type = pair.points.iter().filter(|(found, _)| *found == attention);
         Layer::Points(of_type.map(|(_, [x, y])| (*x, *y)).collect(), mark(attention, radius).faint(0.35))
     }));
+    layers.push(Layer::Points(vec![(first, second)], STAR));
     layers
 }
 
