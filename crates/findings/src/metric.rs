@@ -84,6 +84,11 @@ impl Metric {
         if self.direction() == Direction::HigherIsBetter { "below" } else { "above" }
     }
 
+    /// Whether the scores are BLEU, as all of the paper's translators have.
+    pub fn is_bleu(&self) -> bool {
+        self.name() == "bleu"
+    }
+
     /// Whether the scores are nats a token.
     pub fn is_nats(&self) -> bool {
         self.name() == "nats"

@@ -180,23 +180,23 @@ fn changed(file: &str, from: &str, to: &str) -> (TempDir, PathBuf) {
 fn bad_rows_are_named_in_one_line() {
     for [command, file, from, to, expected] in cases(
         "
-table1 | ablate-one | layer, | | holds other columns: expected `attention,layer,head,metric
-table1 | ablate-one | self,2,2,accuracy,83.5,82.253 | self,2,2,accuracy,83.5,NaN | score of self:2:2 is NaN, but it
-table1 | ablate-one | self,2,3, | self,2,2, | line 8, is not a row of this file: (\"self\", 2, 2, \"accuracy\") is there tw
-table1 | ablate-one | self,1,1, | mid,1,1, | unknown attention type `mid`: it is one of enc-enc, enc-dec, dec-d
-table1 | ablate-one | self,1,2,accuracy,83.5 | self,1,2,accuracy,83.25 | mixes runs: base_score is 83.5 for self:1:1 but
-table1 | ablate-one | self,1,2,accuracy | self,1,2,\u{1b}[2J | metric is `accuracy` for self:1:1 but `\\u{1b}[2J` for self:1
-heads | ablate-one | self,1,1, | self,0,1, | layer of self:0:1 is 0, but it must be 1 to 1000
-figure3 | iterative-prune | ,1,2,8, | ,1,9,8, | masked of all by importance, step 1 is 9, but it must be at most `heads`
-figure3 | iterative-prune | ,2,4,8, | ,2,1,8, | all by importance, step 2 cannot be: `masked_heads` has 4 heads, but 1 are m
-figure3 | iterative-prune | importance | chance | unknown order `chance`: it is one of importance, oracle, random
-table4 | speed-bench | ,1.1,1.05, | ,1.1,1.2, | ratio of 2 removed heads in batches of 1 is 1.1, bu
-v19-table1 | head-functions | ,0.7,0.6,0.8, | ,NaN,0.6,0.8, | share of enc-enc:1:1:confidence is NaN, but it must be 0 to 1
-v19-figure1a | relevance-alpha-beta | dec-dec,1,1,-0.25, | dec-dec,1,1,NaN, | relevance of dec-dec:1:1 is NaN, but it must be -1 to 1
+table1 | tiny-inference/ablate-one | layer, | | holds other columns: expected `attention,layer,head,metric
+table1 | tiny-inference/ablate-one | self,2,2,accuracy,83.5,82.253 | self,2,2,accuracy,83.5,NaN | score of self:2:2 is NaN, but it
+table1 | tiny-inference/ablate-one | self,2,3, | self,2,2, | line 8, is not a row of this file: (\"self\", 2, 2, \"accuracy\") is there tw
+table1 | tiny-inference/ablate-one | self,1,1, | mid,1,1, | unknown attention type `mid`: it is one of enc-enc, enc-dec, dec-d
+table1 | tiny-inference/ablate-one | self,1,2,accuracy,83.5 | self,1,2,accuracy,83.25 | mixes runs: base_score is 83.5 for self:1:1 but
+table1 | tiny-inference/ablate-one | self,1,2,accuracy | self,1,2,\u{1b}[2J | metric is `accuracy` for self:1:1 but `\\u{1b}[2J` for self:1
+heads | tiny-inference/ablate-one | self,1,1, | self,0,1, | layer of self:0:1 is 0, but it must be 1 to 1000
+figure3 | tiny-inference/iterative-prune | ,1,2,8, | ,1,9,8, | masked of all by importance, step 1 is 9, but it must be at most `heads`
+figure3 | tiny-inference/iterative-prune | ,2,4,8, | ,2,1,8, | all by importance, step 2 cannot be: `masked_heads` has 4 heads, but 1 are m
+figure3 | tiny-inference/iterative-prune | importance | chance | unknown order `chance`: it is one of importance, oracle, random
+table4 | tiny-inference/speed-bench | ,1.1,1.05, | ,1.1,1.2, | ratio of 2 removed heads in batches of 1 is 1.1, bu
+v19-table1 | tiny-translation/head-functions | ,0.7,0.6,0.8, | ,NaN,0.6,0.8, | share of enc-enc:1:1:confidence is NaN, but it must be 0 to 1
+v19-figure1a | tiny-translation/relevance-alpha-beta | dec-dec,1,1,-0.25, | dec-dec,1,1,NaN, | relevance of dec-dec:1:1 is NaN, but it must be -1 to 1
 ",
     ) {
-        let subject = if command.starts_with("v19") { "tiny-translation" } else { "tiny-inference" };
-        let (folder, path) = changed(&format!("{subject}/{file}.csv"), &from, &to);
+        let (subject, _) = file.split_once('/').unwrap();
+        let (folder, path) = changed(&format!("{file}.csv"), &from, &to);
         fs::remove_file(path.with_extension("json")).unwrap();
         let (code, _, stderr) = run(&folder, &format!("{command} {subject}"));
         assert!(code == 1 && stderr.contains(&expected) && stderr.lines().count() == 1, "{expected}: {stderr}");

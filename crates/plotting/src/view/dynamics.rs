@@ -54,7 +54,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
 
 /// One row for each checkpoint: what can go.
 fn removable(dynamics: &Dynamics, paper: Option<&Paper>) -> Table {
-    let paper = paper.filter(|_| dynamics.metric.name() == "bleu").map(paper_remark);
+    let paper = paper.filter(|_| dynamics.metric.is_bleu()).map(paper_remark);
     let remark = dynamics.file.open_question().or(paper);
     let columns = KEPT.map(|least| format!("{} % kept", tenths(least)));
     let found: Vec<_> =

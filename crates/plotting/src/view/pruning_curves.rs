@@ -130,9 +130,14 @@ fn chart(
         .note(has_order(Order::Oracle).then_some(format!("oracle: {ORACLE}")))
         .note(without_attention(pruning))
         .entries(plain.map(|(_, curve)| curve.entry()))
-        .entries(has_complement.then(|| Entry::line("complement", Style::dashed(INK, 0.7))))
+        .entries(complement_entry(has_complement))
         .entries([base_entry("base", &metric, base)])
         .panels(1, vec![Panel::new(axes, 160.0, layers)])
+}
+
+/// The legend of dashed curves, where there are any.
+fn complement_entry(has_complement: bool) -> Option<Entry> {
+    has_complement.then(|| Entry::line("complement", Style::dashed(INK, 0.7)))
 }
 
 /// A line for each run, broken where a step is missing, that looks as given; of the reverse order it is dashed and has no
@@ -192,6 +197,7 @@ fn look(series: &Series) -> Curve {
 /// A curve after training without the heads, and that of the same heads before.
 struct Retraining {
     scope: Scope,
+    is_complement: bool,
     before: Option<Curve>,
     after: Curve,
 }
@@ -202,7 +208,8 @@ impl Retraining {
         let dotted = |line: Style| Style::dotted(line.color, 0.8);
         let before = retrained.untrained(series).map(|series| curve(series, look(series), context));
         let before = before.map(|curve| Curve { line: curve.line.map(dotted), mark: None, ..curve });
-        Self { scope: series.curve.scope, before, after: curve(series, look(series), context) }
+        let CurveId { scope, is_complement, .. } = series.curve;
+        Self { scope, is_complement, before, after: curve(series, look(series), context) }
     }
 
     fn both(&self) -> impl Iterator<Item = &Curve> {
@@ -226,11 +233,10 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         let axes = [Axis::percent("heads closed (%)"), y.clone()];
         Panel::new(axes, 160.0, layers).named(name_among(&scope, &scopes)).in_row(place)
     };
-    let is_complement = |series: &&Series| series.curve.is_complement;
-    let has_complement = retrained.after.series.iter().any(|series| is_complement(&series));
-    let plain = retrained.after.series.iter().filter(|series| !is_complement(series));
+    let (complements, plain): (Vec<_>, Vec<_>) = curves.iter().partition(|own| own.is_complement);
+    let has_complement = !complements.is_empty();
     let mut legend: Vec<Entry> = Vec::new();
-    for entry in plain.map(|series| curve(series, look(series), context).entry()) {
+    for entry in plain.iter().map(|own| own.after.entry()) {
         if !legend.contains(&entry) {
             legend.push(entry);
         }
@@ -248,7 +254,7 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         .note(retrained.before.as_ref().map(|_| "dotted: the same heads masked without training"))
         .note(has_complement.then_some(format!("dashed: {COMPLEMENT}")))
         .entries(legend)
-        .entries(has_complement.then(|| Entry::line("complement", Style::dashed(INK, 0.7))))
+        .entries(complement_entry(has_complement))
         .entries(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))
         .entries([base_entry("base", &metric, base)])
         .panels(scopes.len(), scopes.iter().enumerate().map(panel).collect())

@@ -184,7 +184,7 @@ fn training(dynamics: &Dynamics, paper: &Paper) -> Option<Row> {
         said(after > before, "the share after the last checkpoint beside that after the first; not tested"),
         NO_INTERVAL.to_owned(),
     ];
-    let is_meant = dynamics.metric.name() == "bleu" && comparable.len() > 1;
+    let is_meant = dynamics.metric.is_bleu() && comparable.len() > 1;
     is_meant.then(|| Row::new("heads become dispensable during training", cells))
 }
 
