@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use records::rows::functions::by_function;
 use records::{Head, HeadFunctionRow, RelevanceRow};
-use words::tenths;
 
 use crate::error::{Result, no_results};
 use crate::results::Results;
@@ -36,9 +35,6 @@ impl Functions {
     }
 }
 
-/// Lost shares above this are not printed: single positions that divide by next to nothing make them as large as they like.
-const MOST_NAMED: f64 = 1.0;
-
 /// The relevance of each head of a subject.
 pub type Relevance = Results<RelevanceRow>;
 
@@ -48,33 +44,8 @@ impl Relevance {
         self.file.text("lrp").unwrap_or("unknown")
     }
 
-    /// What is to be said where the rules lose much of the relevance, or count it more than once. Those of the later code keep
-    /// absolute values, not sums, so that nothing can be said of them.
+    /// What is to be said where the rules lose much of the relevance, or count it more than once.
     pub fn doubt(&self) -> Option<String> {
-        doubt(self.rows.iter().map(|row| row.lost).fold(0.0, f64::max))
-    }
-}
-
-/// The same where this share is lost.
-fn doubt(lost: f64) -> Option<String> {
-    let share =
-        if lost > MOST_NAMED { "more than all".to_owned() } else { format!("{} %", tenths(100.0 * lost)) };
-    (lost > RelevanceRow::MOST_LOST).then(|| {
-        format!(
-            "{share} of the relevance is lost or added on the way, since sums that it is divided by come near 0: these numbers \
-             are not to be trusted"
-        )
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_rules_that_lose_relevance_are_doubted() {
-        assert_eq!([0.0, 0.01].map(doubt), [None, None]);
-        assert!(doubt(0.238).unwrap().starts_with("23.8 % of"));
-        assert!(doubt(3.6e11).unwrap().starts_with("more than all of"));
+        RelevanceRow::doubt(self.rules(), self.rows.iter().map(|row| row.lost).fold(0.0, f64::max))
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use records::Head;
+use records::rows::relevance::PAPER;
 
 use crate::error::{LeftOut, Result};
 use crate::functions::Relevance;
@@ -26,7 +27,7 @@ impl Orders {
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let importance = Importance::read(file)?;
         let mut orders = Self { all: importance.known(), notes: Vec::new(), importance };
-        for rules in ["paper", "alpha-beta"] {
+        for rules in [PAPER, "alpha-beta"] {
             let name = format!("{}-{rules}", experiment::RELEVANCE);
             let beside =
                 same_model::beside(&orders.importance.file, &name, experiment::RELEVANCE, &[weights_entry]);

@@ -5,6 +5,7 @@ use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use core_masking::{HeadId, Rule};
 use experiment::{OpenRows, SharedArgs, head_of};
+use records::rows::relevance::PAPER;
 use records::{Head, RelevanceRow, Signature};
 use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
 use subject::{Description, Scored, SegmentRelevance};
@@ -51,24 +52,14 @@ impl Lrp {
     /// The name on the command line, in file names and in signatures.
     fn name(self) -> &'static str {
         match self {
-            Self::Paper => "paper",
+            Self::Paper => PAPER,
             Self::AlphaBeta => "alpha-beta",
         }
     }
 
     /// What is to be said where this share of the relevance is lost, if that is too much.
     fn warning(self, lost: f64) -> Option<String> {
-        let why = match self {
-            Self::Paper => "sums that it divides by come near 0, and its numbers are not to be trusted",
-            Self::AlphaBeta => "they keep absolute values step by step, but no sum",
-        };
-        let share = 100.0 * lost;
-        let is_much = lost > RelevanceRow::MOST_LOST;
-        is_much.then(|| {
-            format!(
-                "warning: between logits and embeddings {share:.1} % of the relevance is lost or added: {why}"
-            )
-        })
+        RelevanceRow::doubt(self.name(), lost).map(|doubt| format!("warning: {doubt}"))
     }
 }
 

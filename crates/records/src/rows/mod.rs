@@ -8,7 +8,7 @@ mod gates;
 mod goal;
 mod importance;
 mod pruning;
-mod relevance;
+pub mod relevance;
 mod retrained;
 mod speed;
 mod training;

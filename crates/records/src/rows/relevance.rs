@@ -5,6 +5,9 @@ use super::Row;
 use crate::check::{Limit, finite, head_limits};
 use crate::names::{Attention, Head};
 
+/// The name of the rules of the paper itself.
+pub const PAPER: &str = "paper";
+
 /// One row of `relevance`: how much of what the model says goes back to a single head (Voita et al. 2019, Section 4, Figures 1a
 /// and 2a).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,8 +37,19 @@ pub struct RelevanceRow {
 }
 
 impl RelevanceRow {
-    /// The greatest [`lost`](Self::lost) that needs no warning.
-    pub const MOST_LOST: f64 = 0.01;
+    /// What is to be said where rules of this name lose this share of the relevance, or add it: nothing up to 1 %. Above 100 %
+    /// the share has no number, since single positions that divide by next to nothing make it as large as they like.
+    pub fn doubt(rules: &str, lost: f64) -> Option<String> {
+        let share = if lost > 1.0 { "more than all".to_owned() } else { format!("{:.1} %", 100.0 * lost) };
+        let why = if rules == PAPER {
+            "sums that these rules divide by come near 0, and their numbers are not to be trusted"
+        } else {
+            "these rules keep absolute values step by step, but no sum"
+        };
+        (lost > 0.01).then(|| {
+            format!("{share} of the relevance is lost or added between logits and embeddings: {why}")
+        })
+    }
 
     /// Its head.
     pub fn head_id(&self) -> Head {
@@ -83,6 +97,15 @@ impl Row for RelevanceRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_rules_that_lose_relevance_are_doubted() {
+        for rules in [PAPER, "alpha-beta"] {
+            assert_eq!([0.0, 0.01].map(|lost| RelevanceRow::doubt(rules, lost)), [None, None]);
+            assert!(RelevanceRow::doubt(rules, 0.238).unwrap().starts_with("23.8 % of"));
+            assert!(RelevanceRow::doubt(rules, 3.6e11).unwrap().starts_with("more than all of"));
+        }
+    }
 
     /// Plots and other people's scripts read columns by name.
     #[test]
