@@ -55,12 +55,12 @@ impl BestHeads {
 
     /// Of those that were chosen on another split the ones over most segments; or the one file that was named.
     pub fn largest_files(source: &Source) -> Result<Vec<ResultFile>> {
-        let Source::Subject { subject, results, .. } = source else {
+        let Source::Subject { subject, folders, .. } = source else {
             return Ok(vec![source.one(experiment::BEST_HEADS)?]);
         };
         let files = Self::files(source, true)?;
         if files.is_empty() {
-            let path = results.join(subject).join(format!("{SELECTED}<split>.csv"));
+            let path = folders.results.join(subject).join(format!("{SELECTED}<split>.csv"));
             return Err(no_results(path, "ablate-all-but-one --select-on <split>", subject));
         }
         Ok(ResultFile::largest(&files, selected_on))
@@ -86,8 +86,7 @@ impl BestHeads {
 
     /// The published cells of the same table; none where other metrics or tasks would make them misleading.
     pub fn published<'a>(&self, paper: Option<&'a Paper>) -> &'a [Masked] {
-        let beside = self.sweep.beside(&self.sweep.attentions());
-        let is_comparable = beside.is_some_and(|beside| beside.of_both((), ()).is_some());
+        let is_comparable = self.sweep.beside().is_some_and(|beside| beside.of_both((), ()).is_some());
         let paper = paper.filter(|_| is_comparable);
         paper.map_or(&[], |paper| paper.best_heads(self.sweep.model(), self.selected_on.is_some()))
     }

@@ -83,7 +83,7 @@ impl Contrasts {
 mod tests {
     use super::*;
     use crate::source::Source;
-    use crate::tiny_results;
+    use crate::tiny;
     use stats::classification::{ClassificationMetric, Outcome};
 
     fn outcomes(right: [usize; 4]) -> Segments {
@@ -95,7 +95,7 @@ mod tests {
     /// 1/π by the t-test, as in `significance`, which Holm doubles where the gates are beside them with both numbers.
     #[test]
     fn models_with_as_many_heads_are_compared_and_adjusted_together() {
-        let source = Source::subject(&tiny_results(), "tiny-translation");
+        let source = Source::subject(&tiny(), "tiny-translation");
         let mut gates = Gates::read(source.one("train-gates").unwrap()).unwrap();
         let row = |method, kept: usize, seed: Option<u64>, score| GateRow {
             method,

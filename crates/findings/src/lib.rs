@@ -6,6 +6,7 @@
 //! on one subject. A fault in one file does not keep others from being shown: [`error::LeftOut`].
 pub mod best_heads;
 pub mod contrasts;
+pub mod described;
 pub mod dynamics;
 pub mod error;
 pub mod functions;
@@ -34,6 +35,7 @@ pub use error::{Error, Result};
 
 /// Made-up results, which tests read.
 #[cfg(test)]
-fn tiny_results() -> std::path::PathBuf {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/results")
+fn tiny() -> source::Folders {
+    let folder = |name| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support").join(name);
+    source::Folders { results: folder("results"), experiments: folder("experiments") }
 }

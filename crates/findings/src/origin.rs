@@ -10,67 +10,13 @@ use crate::source::ResultFile;
 /// What stands in the place of numbers from the paper, which has none of language models.
 pub const OPEN_QUESTION: &str = "who name language models as an open question";
 
-/// What the paper measured that results can stand beside: its name in signatures, and the figure that has the share of heads
-/// that can go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Beside {
-    name: &'static str,
-    /// Where the paper shows how many heads can go.
-    pub figure: &'static str,
-}
-
-/// Tables 1, 2 and 5 and Figures 1a, 2a, 3a and 4 have the translator of WMT, Figures 5 and 6d that of IWSLT; Tables 3, 4 and 6
-/// and Figures 1b, 2b and 3b BERT on MNLI, Figure 6 on other tasks.
-const BESIDE: [Beside; 6] = [
-    Beside { name: "wmt", figure: "Figure 3a" },
-    Beside { name: "iwslt", figure: "Figure 6d" },
-    Beside { name: "mnli", figure: "Figure 3b" },
-    Beside { name: "sst2", figure: "Figure 6a" },
-    Beside { name: "cola", figure: "Figure 6b" },
-    Beside { name: "mrpc", figure: "Figure 6c" },
-];
-
-impl Beside {
-    fn named(name: &str) -> Option<Self> {
-        BESIDE.into_iter().find(|beside| beside.name == name)
-    }
-
-    /// Whether it is a translator.
-    pub fn translates(self) -> bool {
-        ["wmt", "iwslt"].contains(&self.name)
-    }
-
-    /// Whether it is BERT on MNLI.
-    pub fn is_inference(self) -> bool {
-        self.name == "mnli"
-    }
-
-    /// Of what for translators, or for BERT on MNLI; nothing for others, of which the paper has less.
-    pub fn of_both<T>(self, translator: T, inference: T) -> Option<T> {
-        if self.translates() { Some(translator) } else { self.is_inference().then_some(inference) }
-    }
-}
-
 /// Weight of importance in importance-entropy that goes without saying.
 const WEIGHT: f64 = 0.5;
-
-/// The subjects of the made-up languages.
-const DEMOS: [&str; 3] = ["demo-translation", "demo-inference", "demo-language"];
-
-/// Whether the data of a subject is a made-up language.
-pub fn is_demo(subject: &str) -> bool {
-    DEMOS.contains(&subject)
-}
-
-/// Subject as a reader should see it.
-pub fn name(subject: &str) -> String {
-    format!("{subject}{}", if is_demo(subject) { " (demo language)" } else { "" })
-}
 
 impl ResultFile {
     /// Its subject as a reader should see it.
     pub fn shown_subject(&self) -> String {
-        name(&self.subject)
+        self.kind.shown(&self.subject)
     }
 
     /// What the numbers depend on; absent without a signature.
@@ -122,32 +68,6 @@ impl ResultFile {
     /// What is said in the place of numbers from the paper, which has none of language models.
     pub fn open_question(&self) -> Option<String> {
         self.is_language().then(|| format!("not compared with Michel et al. (2019), {OPEN_QUESTION}"))
-    }
-
-    /// What of the paper the results stand beside, as task, attention and labels say, or the signature's `stands_for`, which
-    /// a subject's file can name. The data of GLUE has the labels 0 and 1, so the score tells its tasks apart.
-    pub fn beside(&self, metric: &str, attentions: &[Attention]) -> Option<Beside> {
-        if self.is_language() {
-            return None;
-        }
-        if let Some(name) = self.text("stands_for") {
-            return Beside::named(name);
-        }
-        if attentions.iter().any(|attention| *attention != Attention::SelfAttention) {
-            return Beside::named("wmt").filter(|_| metric == "bleu");
-        }
-        let labels = self.argument("labels").and_then(Value::as_array);
-        let labels: Vec<_> = labels.into_iter().flatten().filter_map(Value::as_str).collect();
-        let has = |name: &str| labels.iter().any(|label| label.eq_ignore_ascii_case(name));
-        let is_inference = ["entailment", "neutral", "contradiction"].into_iter().all(has);
-        let is_glue = labels == ["0", "1"];
-        Beside::named(match metric {
-            "accuracy" if is_inference => "mnli",
-            "accuracy" if is_glue => "sst2",
-            "matthews" if is_glue => "cola",
-            "f1" if is_glue => "mrpc",
-            _ => return None,
-        })
     }
 
     /// Number of key-value heads of a layer, where several of its `heads` share one.

@@ -2,11 +2,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use records::{Attention, CorrelationRow, Head, Scope};
+use records::{Attention, CorrelationRow, Head, Scope, StandsFor};
 use stats::correlation::pearson;
 
 use crate::error::{Error, Result, command, faulty, no_results, within};
-use crate::origin::Beside;
 use crate::results::Results;
 use crate::source::{ResultFile, Source, experiment, is_plain_name};
 use crate::sweep::Sweep;
@@ -33,10 +32,10 @@ impl Pair {
     /// The files that compare two splits, over most segments where there are several of the same; those with `against` as
     /// their second split, or all.
     pub fn files(source: &Source, against: Option<&str>) -> Result<Vec<ResultFile>> {
-        let Source::Subject { subject, results, .. } = source else {
+        let Source::Subject { subject, folders, .. } = source else {
             return Ok(vec![source.one(experiment::PAIR)?]);
         };
-        let (all, folder) = (source.all(experiment::PAIR)?, results.join(subject));
+        let (all, folder) = (source.all(experiment::PAIR)?, folders.results.join(subject));
         if all.is_empty() {
             return Err(no_results(
                 folder.join("cross-domain-<split>-<split>.csv"),
@@ -82,8 +81,8 @@ impl Pair {
     }
 
     /// What of the paper they stand beside.
-    pub fn beside(&self) -> Option<Beside> {
-        self.sweeps[0].beside(&self.sweeps[0].attentions())
+    pub fn beside(&self) -> Option<StandsFor> {
+        self.sweeps[0].beside()
     }
 }
 
@@ -105,7 +104,7 @@ fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
             if !path.exists() {
                 continue;
             }
-            let found = ResultFile::of(path, &file.subject, experiment::SWEEP)?;
+            let found = file.other(path, experiment::SWEEP)?;
             if is_named || found.split() == Some(split) {
                 return Sweep::read(found);
             }

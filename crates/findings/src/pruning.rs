@@ -8,7 +8,6 @@ use words::brackets;
 use crate::error::{Error, LeftOut, Result, command, faulty};
 use crate::judge::{Criterion, Judge, RuleKind};
 use crate::metric::Metric;
-use crate::origin::Beside;
 use crate::paper::Share;
 use crate::results::{Results, distinct, percent};
 use crate::same_model::{Entry, difference, model_entries};
@@ -100,7 +99,7 @@ impl Pruning {
         let mut results = Results::read(file)?;
         let search = results.file.path.with_file_name(results.file.stem(experiment::SEARCH) + ".csv");
         if search.exists() {
-            let search = ResultFile::of(search, &results.file.subject, experiment::SEARCH);
+            let search = results.file.other(search, experiment::SEARCH);
             let found = left_out.keep(search.and_then(|search| searched_rows(&results, search)))?;
             results.rows.extend(found.unwrap_or_default());
         }
@@ -177,14 +176,9 @@ impl Pruning {
         distinct(self.results.rows.iter().flat_map(named))
     }
 
-    /// What of the paper the curves stand beside.
-    pub fn beside(&self) -> Option<Beside> {
-        self.results.beside(&self.attentions())
-    }
-
     /// The paper's share of the model that they stand beside.
     pub fn published<'a>(&self, shares: &'a [Share]) -> Option<&'a Share> {
-        let figure = self.beside()?.figure;
+        let figure = self.results.beside()?.figure();
         shares.iter().find(|share| share.figure == figure)
     }
 

@@ -1,12 +1,11 @@
 //! The rows of one file, whatever they are of.
 use std::collections::BTreeSet;
 
-use records::{Attention, Head, Row, TestedRow};
+use records::{Head, Row, StandsFor, TestedRow};
 
 use crate::error::Result;
 use crate::judge::{Criterion, Judge};
 use crate::metric::Metric;
-use crate::origin::Beside;
 use crate::source::ResultFile;
 
 /// The rows of a result file, of which there is at least one.
@@ -51,9 +50,9 @@ impl<R: TestedRow> Results<R> {
         Judge::new(&self.metric(), self.file.testing(), criterion)
     }
 
-    /// What of the paper they stand beside, where heads of these types are looked at.
-    pub fn beside(&self, attentions: &[Attention]) -> Option<Beside> {
-        self.file.beside(self.metric().name(), attentions)
+    /// What of the paper they stand beside: what their subject stands for, if they are scored alike.
+    pub fn beside(&self) -> Option<StandsFor> {
+        self.file.kind.stands_for.filter(|beside| beside.metric() == self.metric().name())
     }
 }
 

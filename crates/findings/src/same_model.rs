@@ -41,7 +41,7 @@ pub(crate) fn beside(
     if !path.exists() {
         return Ok(None);
     }
-    let own = ResultFile::of(path, &file.subject, experiment)?;
+    let own = file.other(path, experiment)?;
     match difference(file, &own, entries) {
         None => Ok(Some(own)),
         Some(difference) => {

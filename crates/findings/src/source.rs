@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use records::{Row, Signature, is_shard, read_checked};
 
-use crate::error::{Error, Result, command, no_results, unreadable};
+use crate::described::{Described, Kind};
+use crate::error::{Error, Result, command, faulty, no_results, unreadable};
 
 /// Names of experiments, which their files begin with.
 #[expect(missing_docs, reason = "each is named after what it measures")]
@@ -27,6 +28,15 @@ pub mod experiment {
     pub const TRAINING_LOG: &str = "training";
 }
 
+/// Where results are, and what describes their subjects.
+#[derive(Debug, Clone)]
+pub struct Folders {
+    /// A folder with the results of each subject.
+    pub results: PathBuf,
+    /// The file of each subject.
+    pub experiments: PathBuf,
+}
+
 /// What is asked for: one result file, or the results of a subject on a split, or its standard files.
 #[derive(Debug, Clone)]
 pub enum Source {
@@ -34,13 +44,15 @@ pub enum Source {
     File {
         /// Where it is.
         path: PathBuf,
+        /// Where the files of subjects are.
+        experiments: PathBuf,
     },
     /// What there is of a subject.
     Subject {
         /// Its name, a folder in the results.
         subject: String,
-        /// The folder with the results of all subjects.
-        results: PathBuf,
+        /// Where it is looked for.
+        folders: Folders,
         /// What was scored; any if absent.
         split: Option<String>,
     },
@@ -55,26 +67,42 @@ pub struct ResultFile {
     pub subject: String,
     /// What stands beside it.
     pub signature: Option<Signature>,
+    /// What the file of its subject says of all its results.
+    pub kind: Kind,
     experiment: String,
     /// What its name adds to that of the standard file, such as `first-500`; empty for the latter.
     addition: String,
     is_torn: bool,
 }
 
+impl Folders {
+    /// The same, but where `subject` is the path of a file that describes one, such files are where that is.
+    pub fn beside(self, subject: &str) -> Self {
+        let path = Path::new(subject).parent().filter(|_| subject.ends_with(".toml"));
+        let beside = path.filter(|folder| !folder.as_os_str().is_empty());
+        Self { experiments: beside.map_or(self.experiments, Path::to_owned), ..self }
+    }
+
+    /// What the file of a subject says of all its results.
+    pub fn kind(&self, subject: &str) -> Kind {
+        Described::read(&self.experiments, subject).kind
+    }
+}
+
 impl Source {
     /// The standard files of a subject.
-    pub fn subject(results: &Path, subject: &str) -> Self {
-        Self::Subject { subject: subject.to_owned(), results: results.to_owned(), split: None }
+    pub fn subject(folders: &Folders, subject: &str) -> Self {
+        Self::Subject { subject: subject.to_owned(), folders: folders.clone(), split: None }
     }
 
     /// The file that holds the results of `experiment`: the one that was named, or the subject's standard one or, where
     /// that is not there, that of the run over most segments.
     pub fn one(&self, experiment: &str) -> Result<ResultFile> {
-        let (subject, results, split) = match self {
-            Self::File { path } => return ResultFile::named(path, experiment),
-            Self::Subject { subject, results, split } => (subject, results, split.as_deref()),
+        let (subject, folders, split) = match self {
+            Self::File { path, experiments } => return ResultFile::named(path, experiment, experiments),
+            Self::Subject { subject, folders, split } => (subject, folders, split.as_deref()),
         };
-        let folder = folder(results, subject, experiment)?;
+        let (folder, kind) = (folder(&folders.results, subject, experiment)?, folders.kind(subject));
         let own = split.map(|split| format!("{experiment}-{split}"));
         // Least first: greatest number of segments, then those that are not named after the split.
         let by_size = |name: String| {
@@ -85,7 +113,7 @@ impl Source {
         let mut found: Vec<_> = names(&folder)?.into_iter().filter_map(by_size).collect();
         found.sort();
         for (_, is_named, name) in found {
-            let file = ResultFile::of(folder.join(name), subject, experiment)?;
+            let file = ResultFile::of(folder.join(name), subject, experiment, kind)?;
             if is_named || split.is_none_or(|split| file.split() == Some(split)) {
                 return Ok(file);
             }
@@ -96,21 +124,22 @@ impl Source {
 
     /// All files with results of `experiment` on the split, or on any, shortest names first; there may be none.
     pub fn all(&self, experiment: &str) -> Result<Vec<ResultFile>> {
-        let (subject, results, split) = match self {
-            Self::File { path } => {
-                let file = ResultFile::named(path, experiment);
+        let (subject, folders, split) = match self {
+            Self::File { path, experiments } => {
+                let file = ResultFile::named(path, experiment, experiments);
                 let is_other = match &file {
                     Ok(file) => file.signature.is_none() && !is_of(experiment, &file_name(path)),
                     Err(error) => matches!(error, Error::OtherExperiment { .. }),
                 };
                 return if is_other { Ok(Vec::new()) } else { Ok(vec![file?]) };
             }
-            Self::Subject { subject, results, split } => (subject, results, split.as_deref()),
+            Self::Subject { subject, folders, split } => (subject, folders, split.as_deref()),
         };
-        let folder = folder(results, subject, experiment)?;
+        let (folder, kind) = (folder(&folders.results, subject, experiment)?, folders.kind(subject));
         let mut names: Vec<_> = names(&folder)?.into_iter().filter(|name| is_of(experiment, name)).collect();
         names.sort_by_key(|name| (name.len(), name.clone()));
-        let files = names.into_iter().map(|name| ResultFile::of(folder.join(name), subject, experiment));
+        let files =
+            names.into_iter().map(|name| ResultFile::of(folder.join(name), subject, experiment, kind));
         let files: Vec<_> = files.collect::<Result<_>>()?;
         let is_meant = |file: &ResultFile| split.is_none_or(|split| file.split() == Some(split));
         Ok(files.into_iter().filter(is_meant).collect())
@@ -119,23 +148,31 @@ impl Source {
 
 impl ResultFile {
     /// A file of a subject, but not one of a shard.
-    pub(crate) fn of(path: PathBuf, subject: &str, experiment: &str) -> Result<Self> {
+    pub(crate) fn of(path: PathBuf, subject: &str, experiment: &str, kind: Kind) -> Result<Self> {
         let signature = Signature::read(&Signature::path_beside(&path))?;
         if let Some(part) = signature.as_ref().and_then(|signature| signature.part.as_ref()) {
             return Err(Error::Shard { path, shard: part.shard.to_string() });
         }
         let (addition, experiment, subject) =
             (addition(&path, experiment), experiment.to_owned(), subject.to_owned());
-        Ok(Self { path, subject, signature, experiment, addition, is_torn: false })
+        Ok(Self { path, subject, signature, kind, experiment, addition, is_torn: false })
+    }
+
+    /// Another file of the same subject.
+    pub(crate) fn other(&self, path: PathBuf, experiment: &str) -> Result<Self> {
+        Self::of(path, &self.subject, experiment, self.kind)
     }
 
     /// A file that was named, which must be of this experiment.
-    fn named(path: &Path, experiment: &str) -> Result<Self> {
+    fn named(path: &Path, experiment: &str, experiments: &Path) -> Result<Self> {
         let folder = path.parent().and_then(Path::file_name);
         let folder = folder.map_or("results".to_owned(), |name| name.to_string_lossy().into_owned());
-        let file = Self::of(path.to_owned(), &folder, experiment)?;
+        let file = Self::of(path.to_owned(), &folder, experiment, Kind::default())?;
         file.check_experiment()?;
-        Ok(Self { subject: file.identity().map_or(folder, |identity| identity.subject.clone()), ..file })
+        let subject = file.identity().map_or(folder, |identity| identity.subject.clone());
+        let is_name = is_plain_name(&subject);
+        let kind = if is_name { Described::read(experiments, &subject).kind } else { Kind::default() };
+        Ok(Self { subject, kind, ..file })
     }
 
     fn check_experiment(&self) -> Result<()> {
@@ -146,6 +183,17 @@ impl ResultFile {
         }
         let (found, expected) = (found.clone(), expected.clone());
         Err(Error::OtherExperiment { path: self.path.clone(), found, expected })
+    }
+
+    /// Refuses what has been copied here from another subject.
+    fn check_subject(&self) -> Result<()> {
+        let subject = &self.subject;
+        let found = self.identity().map_or(subject, |identity| &identity.subject);
+        if found == subject {
+            return Ok(());
+        }
+        let fault = format!("is of subject `{found}`, as its signature says, not of `{subject}`");
+        Err(faulty(&self.path, fault))
     }
 
     /// Whether its name is this one, or begins with it.
@@ -166,6 +214,7 @@ impl ResultFile {
     /// Its checked rows.
     pub fn rows<R: Row>(&mut self) -> Result<Vec<R>> {
         self.check_experiment()?;
+        self.check_subject()?;
         let checked = read_checked(&self.path, self.signature.as_ref())?;
         self.is_torn = checked.is_torn;
         Ok(checked.rows)

@@ -2,6 +2,7 @@
 use records::{Signature, SpeedRow};
 
 use crate::error::Result;
+use crate::paper::Paper;
 use crate::results::Results;
 use crate::source::ResultFile;
 
@@ -34,6 +35,11 @@ impl Speed {
         } else {
             ("Segments", |_| 1.0)
         }
+    }
+
+    /// The paper, if this stands beside it: its Table 4 is of BERT alone.
+    pub fn published<'a>(&self, paper: Option<&'a Paper>) -> Option<&'a Paper> {
+        paper.filter(|_| self.file.kind.stands_for.is_some_and(|beside| !beside.translates()))
     }
 
     /// Whether the metric of the signature begins so.

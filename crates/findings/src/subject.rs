@@ -1,10 +1,10 @@
 //! All that was measured on one subject.
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use records::{BASE, Blocks, Head, TrainingRow};
 
 use crate::best_heads::BestHeads;
+use crate::described::Kind;
 use crate::dynamics::Dynamics;
 use crate::error::{LeftOut, Result};
 use crate::functions::{Functions, Relevance};
@@ -14,7 +14,7 @@ use crate::pair::Pair;
 use crate::pruning::Pruning;
 use crate::results::Results;
 use crate::segments::{self, SegmentChange};
-use crate::source::{ResultFile, Source, experiment};
+use crate::source::{Folders, ResultFile, Source, experiment};
 use crate::sweep::Sweep;
 use crate::time::Time;
 
@@ -23,6 +23,8 @@ use crate::time::Time;
 pub struct Subject {
     /// The folder of its results.
     pub name: String,
+    /// What its file says of all of them.
+    pub kind: Kind,
     /// How long they took.
     pub time: Time,
     /// Each head masked alone.
@@ -56,22 +58,35 @@ pub struct Subject {
 
 impl Subject {
     /// Reads the standard files or, where there is none, those of the run over most segments.
-    pub fn read(results: &Path, name: &str, left_out: &mut LeftOut) -> Result<Self> {
-        let source = Source::subject(results, name);
+    pub fn read(folders: &Folders, name: &str, left_out: &mut LeftOut) -> Result<Self> {
+        let source = Source::subject(folders, name);
         let one = |experiment| source.one(experiment);
         let sweep = left_out.keep_if_there(one(experiment::SWEEP).and_then(Sweep::read))?;
         let best = left_out.keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read))?;
         let mut best = Vec::from_iter(best);
         best.extend(left_out.read_all(BestHeads::largest_files(&source), BestHeads::read)?);
-        let pairs = left_out.read_all(Pair::files(&source, None), |file| Pair::read(file, results))?;
+        let pairs =
+            left_out.read_all(Pair::files(&source, None), |file| Pair::read(file, &folders.results))?;
         let curves = one(experiment::PRUNING).and_then(|file| Pruning::read(file, left_out));
         let pruning = left_out.keep_if_there(curves)?;
         let dynamics = left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read))?;
         let functions = left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read))?;
         let gates = left_out.read_all(source.all(experiment::GATES), Gates::read)?;
-        let (name, time) = (name.to_owned(), Time::read(results, name, left_out)?);
-        let mut subject =
-            Self { name, time, sweep, best, pairs, pruning, dynamics, functions, gates, ..Self::default() };
+        let time = Time::read(&folders.results, name, left_out)?;
+        let (name, kind) = (name.to_owned(), folders.kind(name));
+        let mut subject = Self {
+            name,
+            kind,
+            time,
+            sweep,
+            best,
+            pairs,
+            pruning,
+            dynamics,
+            functions,
+            gates,
+            ..Self::default()
+        };
         let measured = subject.pruning.iter().map(|pruning| &pruning.results.file);
         let measured = measured.chain(subject.sweep.iter().map(|sweep| &sweep.file)).next();
         let words = measured.filter(|file| file.is_language()).map_or(Ok(None), nats_a_word);
@@ -95,6 +110,11 @@ impl Subject {
             self.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
         }
         Ok(())
+    }
+
+    /// Its name as a reader should see it.
+    pub fn shown(&self) -> String {
+        self.kind.shown(&self.name)
     }
 
     /// The pretrained model that its training began with, if the log of that names one.

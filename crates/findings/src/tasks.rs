@@ -13,7 +13,7 @@ use crate::subject::Subject;
 pub struct Pairing {
     /// The pretrained model.
     pub pretrained: String,
-    /// Names of the two subjects.
+    /// Names of the two subjects, as a reader should see them.
     pub subjects: [String; 2],
     /// Agreement of the scores with one head masked.
     pub row: CorrelationRow,
@@ -37,7 +37,7 @@ pub fn pairings(all: &[Subject], left_out: &mut LeftOut) -> Result<Vec<Pairing>>
         for (place, first) in subjects.iter().enumerate() {
             for second in &subjects[place + 1..] {
                 let row = left_out.keep(agreement_of([first, second]))?.flatten();
-                let subjects = [first, second].map(|subject| subject.name.clone());
+                let subjects = [first, second].map(|subject| subject.shown());
                 let (pretrained, importance) = (pretrained.to_owned(), importance_of([first, second]));
                 pairings.extend(row.map(|row| Pairing { pretrained, subjects, row, importance }));
             }

@@ -10,7 +10,7 @@ use charts::write::Sheet;
 use findings::error::LeftOut;
 use findings::judge::{Adjustment, Criterion};
 use findings::paper::Paper;
-use findings::source::{Source, subjects};
+use findings::source::{Folders, Source, subjects};
 use findings::subject::Subject;
 use serde_json::Value;
 use test_support::golden;
@@ -24,8 +24,9 @@ pub fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-fn tiny_results() -> PathBuf {
-    folder("../test-support/results")
+fn tiny() -> Folders {
+    let [results, experiments] = ["results", "experiments"].map(|name| folder("../test-support").join(name));
+    Folders { results, experiments }
 }
 
 pub fn paper() -> Paper {
@@ -33,12 +34,12 @@ pub fn paper() -> Paper {
 }
 
 /// Each sheet with the name of its golden file.
-fn sheets(results: &Path) -> Vec<(String, Sheet)> {
+fn sheets(folders: &Folders) -> Vec<(String, Sheet)> {
     let (paper, mut left_out) = (paper(), LeftOut::default());
-    let asked = Asked::everything(Context { criterion: CRITERION, paper: Some(&paper) }, results);
+    let asked = Asked::everything(Context { criterion: CRITERION, paper: Some(&paper) }, folders);
     let mut sheets = Vec::new();
-    for subject in subjects(results).unwrap() {
-        let source = Source::subject(results, &subject);
+    for subject in subjects(&folders.results).unwrap() {
+        let source = Source::subject(folders, &subject);
         for artefact in ARTEFACTS {
             let drawn = artefact.sheets(&source, &asked, &mut left_out).unwrap().unwrap_or_default();
             let drawn = drawn.into_iter().map(|(_, sheet)| (format!("{subject}/{}", sheet.stem), sheet));
@@ -85,7 +86,7 @@ fn text(chart: &Chart) -> String {
 
 #[test]
 fn what_is_drawn_is_what_the_golden_files_say() {
-    let sheets = sheets(&tiny_results());
+    let sheets = sheets(&tiny());
     let mut texts = BTreeMap::from([("summary".to_owned(), without_head(&summary_page()))]);
     for (name, sheet) in &sheets {
         assert_eq!(sheet.chart.as_ref().and_then(legible::fault), None, "{name}");
@@ -111,10 +112,10 @@ fn every_artefact_names_a_recipe_that_is_there() {
 }
 
 fn summary_page() -> String {
-    let (paper, results, mut left_out) = (paper(), tiny_results(), LeftOut::default());
-    let names = subjects(&results).unwrap();
+    let (paper, folders, mut left_out) = (paper(), tiny(), LeftOut::default());
+    let names = subjects(&folders.results).unwrap();
     let all: Vec<_> =
-        names.iter().map(|name| Subject::read(&results, name, &mut left_out).unwrap()).collect();
+        names.iter().map(|name| Subject::read(&folders, name, &mut left_out).unwrap()).collect();
     assert!(left_out.faults.is_empty(), "{:?}", left_out.faults);
     summary::page(&all, Context { criterion: CRITERION, paper: Some(&paper) }).unwrap().unwrap()
 }
@@ -143,9 +144,10 @@ fn names_of_folders_show_as_themselves_in_the_summary() {
     let (name, escaped) = ("a_b *c* [d](e) <f>", r"a\_b \*c\* \[d](e) \<f>: split unknown");
     fs::create_dir(folder_of(name)).unwrap();
     let file = "ablate-one.csv";
-    fs::copy(tiny_results().join("tiny-inference").join(file), folder_of(name).join(file)).unwrap();
+    fs::copy(tiny().results.join("tiny-inference").join(file), folder_of(name).join(file)).unwrap();
     let paper = paper();
-    let subject = Subject::read(results.path(), name, &mut LeftOut::default()).unwrap();
+    let folders = Folders { results: results.path().to_owned(), ..tiny() };
+    let subject = Subject::read(&folders, name, &mut LeftOut::default()).unwrap();
     let page =
         summary::page(&[subject], Context { criterion: CRITERION, paper: Some(&paper) }).unwrap().unwrap();
     assert!(page.contains(&format!("## Files that could not be checked\n\n- {escaped}")), "{page}");

@@ -121,7 +121,9 @@ pub const ARTEFACTS: &[Artefact] = &[
         chapter: Chapter::OtherData,
         about: "Scores with one head masked on two splits, and how far noise lets them agree",
         reads: Reads::Pairs,
-        draw: |file, asked, _| Ok(cross_domain::sheets(&Pair::read(file, asked.results)?, asked.context)),
+        draw: |file, asked, _| {
+            Ok(cross_domain::sheets(&Pair::read(file, &asked.folders.results)?, asked.context))
+        },
         options: Options { detail: "after `cross-domain`", takes: Takes::Against, ..Options::NONE },
     },
     Artefact {

@@ -11,7 +11,7 @@ fn crate_folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// A folder with a copy of the results.
+/// A folder with a copy of the results, and of the files of their subjects.
 fn results() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for subject in ["tiny-translation", "tiny-inference", "tiny-language"] {
@@ -22,6 +22,10 @@ fn results() -> TempDir {
                 fs::copy(file.path(), copy.join(file.file_name())).unwrap();
             }
         }
+    }
+    fs::create_dir(folder.path().join("experiments")).unwrap();
+    for file in fs::read_dir(crate_folder("../test-support/experiments")).unwrap().flatten() {
+        fs::copy(file.path(), folder.path().join("experiments").join(file.file_name())).unwrap();
     }
     folder
 }
@@ -203,17 +207,40 @@ v19-figure1a | tiny-translation/relevance-alpha-beta | dec-dec,1,1,-0.25, | dec-
     }
 }
 
-/// Made-up inference stands for MNLI, which is in Figure 3, unless its signature says otherwise.
+/// MNLI is in Figure 3, and SST-2 in Figure 6.
 #[test]
-fn a_signature_says_what_of_the_paper_it_stands_beside() {
-    let file = "tiny-inference/iterative-prune.json";
-    let (folder, _) = changed(file, "\"arguments\": {", "\"arguments\": {\n      \"stands_for\": \"sst2\",");
-    assert_eq!(run(&folder, "figure3 tiny-inference --format svg").0, 0);
-    let drawn = figures(&folder, "tiny-inference");
-    assert!(
-        drawn.contains(&"figure6.svg".to_owned()) && !drawn.contains(&"figure3.svg".to_owned()),
-        "{drawn:?}"
-    );
+fn the_file_of_a_subject_says_what_of_the_paper_it_stands_beside() {
+    let folder = results();
+    let toml = folder.path().join("experiments/tiny-inference.toml");
+    for (stands_for, figure, warning) in [
+        ("mnli", "figure3.svg", ""),
+        ("sst2", "figure6.svg", ""),
+        // its metric is accuracy, and not F1
+        ("mrpc", "figure6.svg", ""),
+        ("bert", "figure6.svg", "tiny-inference.toml`: unknown variant `bert`, expected one of `wmt`"),
+    ] {
+        fs::write(&toml, format!("stands_for = \"{stands_for}\"")).unwrap();
+        let (code, _, stderr) = run(&folder, "figure3 tiny-inference --format svg");
+        assert!(code == 0 && stderr.contains(warning), "{stderr}");
+        assert_eq!(stderr.contains("warning"), !warning.is_empty(), "{stderr}");
+        let drawn = folder.path().join("results/tiny-inference/figures").join(figure);
+        assert!(drawn.is_file(), "{stands_for}: {:?}", figures(&folder, "tiny-inference"));
+        fs::remove_file(drawn).unwrap();
+    }
+}
+
+/// A folder that was copied under another name has the signatures of the first.
+#[test]
+fn results_of_another_subject_are_not_drawn_as_its_own() {
+    let folder = results();
+    let [from, to] = ["tiny-language", "tiny-inference"].map(|name| folder.path().join("results").join(name));
+    for name in ["importance.csv", "importance.json"] {
+        fs::copy(from.join(name), to.join(name)).unwrap();
+    }
+    let (code, _, stderr) = run(&folder, "all tiny-inference --format svg");
+    let expected =
+        "importance.csv` is of subject `tiny-language`, as its signature says, not of `tiny-inference`";
+    assert!(code == 0 && stderr.contains(expected), "{stderr}");
 }
 
 /// One file at fault is named, and everything else is drawn.

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use findings::judge::parse_alpha;
-use findings::source::subject_named;
+use findings::source::{Folders, subject_named};
 
 /// Writes the report of a subject: one HTML file that needs no network.
 ///
@@ -42,6 +42,11 @@ pub struct Args {
 }
 
 impl Args {
+    /// Where to read.
+    pub fn folders(&self) -> Folders {
+        Folders { results: self.results.clone(), experiments: self.experiments.clone() }.beside(&self.subject)
+    }
+
     /// The name of the subject.
     pub fn subject(&self) -> &str {
         subject_named(&self.subject)

@@ -1,7 +1,7 @@
 //! Everything of one subject, and all subjects beside each other, as sheets of tables and charts: what a report is made of. Faults
 //! of one file keep nothing else from being shown.
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use charts::table::{Cell, Table};
@@ -9,7 +9,7 @@ use charts::write::Sheet;
 use findings::error::LeftOut;
 use findings::judge::{Adjustment, Criterion};
 use findings::paper::Paper;
-use findings::source::{self, ResultFile, Source, experiment};
+use findings::source::{self, Folders, ResultFile, Source, experiment};
 use findings::speed::Speed;
 use findings::subject::Subject;
 use findings::tasks;
@@ -104,7 +104,7 @@ impl Gathered {
 
 /// Reads results.
 pub struct Reader {
-    results: PathBuf,
+    folders: Folders,
     criterion: Criterion,
     /// The published numbers, if they are there.
     pub paper: Option<Paper>,
@@ -115,9 +115,9 @@ impl Reader {
     ///
     /// # Errors
     /// If the published numbers cannot be read.
-    pub fn new(results: &Path, paper: &Path, alpha: f64) -> Result<Self> {
+    pub fn new(folders: Folders, paper: &Path, alpha: f64) -> Result<Self> {
         let criterion = Criterion { alpha, adjustment: Adjustment::None };
-        Ok(Self { results: results.to_owned(), criterion, paper: Paper::read_if_there(paper)? })
+        Ok(Self { folders, criterion, paper: Paper::read_if_there(paper)? })
     }
 
     fn context(&self) -> Context<'_> {
@@ -129,10 +129,10 @@ impl Reader {
     /// # Errors
     /// If there is no such subject.
     pub fn gather(&self, name: &str) -> Result<Gathered> {
-        source::folder(&self.results, name, experiment::SWEEP)?;
-        let (source, context) = (Source::subject(&self.results, name), self.context());
+        source::folder(&self.folders.results, name, experiment::SWEEP)?;
+        let (source, context) = (Source::subject(&self.folders, name), self.context());
         let mut left_out = LeftOut { notes_every_fault: true, ..LeftOut::default() };
-        let asked = Asked::everything(context, &self.results);
+        let asked = Asked::everything(context, &self.folders);
         let mut sections = Vec::new();
         for artefact in ARTEFACTS {
             let sheets = artefact.sheets(&source, &asked, &mut left_out);
@@ -144,7 +144,7 @@ impl Reader {
             });
             sections.push((artefact, shown.filter(|sheet| !sheet.is_empty()).collect()));
         }
-        let subject = Subject::read(&self.results, name, &mut left_out);
+        let subject = Subject::read(&self.folders, name, &mut left_out);
         let mut subject = left_out.keep(subject)?.unwrap_or_default();
         name.clone_into(&mut subject.name);
         subject.read_heads(&source, &mut left_out)?;
@@ -153,7 +153,7 @@ impl Reader {
         left_out.faults.extend(subject.files().filter_map(ResultFile::remark));
         left_out.faults.sort();
         Ok(Gathered {
-            title: findings::origin::name(name),
+            title: self.folders.kind(name).shown(name),
             claim: claim::sentences(&subject, context),
             facts: file.map(facts),
             is_language: file.is_some_and(ResultFile::is_language),

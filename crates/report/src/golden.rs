@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use charts::legible;
 use charts::write::Sheet;
-use findings::source::subjects;
+use findings::source::{Folders, subjects};
 use findings::tasks::Pairing;
 use records::CorrelationRow;
 use test_support::golden;
@@ -41,14 +41,16 @@ fn pairing() -> Pairing {
         top_overlap_by_chance: 100.0 / 72.0,
         ..CorrelationRow::default()
     };
-    let subjects = ["tiny-inference", "demo-inference"].map(str::to_owned);
+    let subjects = ["tiny-inference", "demo-inference (demo language)"].map(str::to_owned);
     Pairing { pretrained: "a_model".to_owned(), subjects, row, importance: Some([0.5, -0.25]) }
 }
 
 #[test]
 fn what_only_a_report_shows_is_what_the_golden_files_say() {
-    let results = folder("../test-support/results");
-    let reader = Reader::new(&results, &folder("../../data/paper"), 0.01).unwrap();
+    let [results, experiments] = ["results", "experiments"].map(|name| folder("../test-support").join(name));
+    let reader =
+        Reader::new(Folders { results: results.clone(), experiments }, &folder("../../data/paper"), 0.01)
+            .unwrap();
     let (mut all, mut drawn) = (Vec::new(), BTreeMap::new());
     for name in subjects(&results).unwrap() {
         let gathered = reader.gather(&name).unwrap();

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args, warnings: &mut Vec<String>) -> Result<()> {
-    let reader = Reader::new(&args.results, &args.paper, args.alpha)?;
+    let reader = Reader::new(args.folders(), &args.paper, args.alpha)?;
     if reader.paper.is_none() {
         let paper = args.paper.display();
         warnings.push(format!("the published numbers are not shown: there is no folder `{paper}`"));

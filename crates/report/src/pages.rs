@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 
 use charts::table::{Row, Table};
 use charts::write::Sheet;
+use findings::described::Described;
 use minijinja::{Value, context};
 use plotting::artefact::Chapter;
 use words::with_minus;
@@ -12,15 +13,6 @@ use crate::samples;
 use crate::tables::{id, of_sheets, of_table};
 use crate::view::all_heads::{HeadMap, MapCell};
 use crate::view::claim;
-
-/// The file that describes a subject: its text, and what it says of it.
-#[derive(Debug, Default)]
-pub struct Described {
-    pub text: Option<String>,
-    pub description: Option<String>,
-    /// Why there is no description.
-    pub fault: Option<String>,
-}
 
 /// The report of one subject.
 pub fn subject(gathered: &Gathered, described: &Described) -> Value {
@@ -132,7 +124,6 @@ fn texts(heads: &Heads, described: &Described) -> Option<Table> {
 
 /// What the numbers do not say.
 fn limits(gathered: &Gathered) -> Vec<&'static str> {
-    let is_demo = findings::origin::is_demo(&gathered.subject.name);
     let nats =
         "Scores are nats a token: the less the better. A change by d multiplies the perplexity with exp(d).";
     let demo = "The data is a made-up language: it shows that the pipeline works, not what real models do.";
@@ -144,7 +135,7 @@ fn limits(gathered: &Gathered) -> Vec<&'static str> {
         "The interval of a share of heads is that of the score at each step by itself, not of the whole curve.",
         "That a test sees no significant loss does not show that there is none; a small test set sees little.",
     ];
-    let of_kind = [(is_demo, demo), (gathered.is_language, nats)];
+    let of_kind = [(gathered.subject.kind.is_demo, demo), (gathered.is_language, nats)];
     of_kind.into_iter().filter(|(holds, _)| *holds).map(|(_, text)| text).chain(fixed).collect()
 }
 

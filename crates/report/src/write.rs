@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use findings::described::Described;
 use minijinja::{Environment, Value, context, escape_formatter};
 use sha2::{Digest, Sha256};
 use words::{one_line, visible, with_minus};
 
 use crate::args::Args;
 use crate::gather::{Comparison, Gathered, Reader};
-use crate::pages::{self, Described};
+use crate::pages;
 use crate::tables::sentence;
 
 const STYLE: &str = include_str!("../templates/report.css");
@@ -79,24 +80,9 @@ impl<'a> Writer<'a> {
 
     /// What the file of a subject says.
     fn described(&self, subject: &str) -> Described {
-        let path = self.args.experiments.join(format!("{subject}.toml"));
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) => {
-                let fault = format!("how it was made: cannot read `{}`: {error}", path.display());
-                return Described { fault: Some(fault), ..Described::default() };
-            }
-        };
-        match text.parse::<toml::Table>() {
-            Ok(table) => {
-                let description = table.get("description").and_then(toml::Value::as_str).map(str::to_owned);
-                Described { text: Some(text), description, fault: None }
-            }
-            Err(error) => {
-                let fault = format!("`{}` is not TOML: {}", path.display(), error.message());
-                Described { text: Some(text), description: None, fault: Some(fault) }
-            }
-        }
+        let mut described = Described::read(&self.args.folders().experiments, subject);
+        described.fault = described.fault.map(|fault| format!("how it was made: {fault}"));
+        described
     }
 
     fn write(&self, template: &str, page: Value, path: PathBuf) -> Result<()> {

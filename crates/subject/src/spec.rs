@@ -22,25 +22,6 @@ pub(crate) fn check_fetched(paths: &[PathBuf], fetch: Option<&String>) -> Result
     }
 }
 
-/// The model and data of Michel et al. (2019) whose published numbers stand beside a subject's, where these are not those that
-/// its task, attention and labels suggest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StandsFor {
-    /// The large translator, English to French.
-    Wmt,
-    /// The small translator, German to English.
-    Iwslt,
-    /// BERT on MultiNLI.
-    Mnli,
-    /// BERT on SST-2.
-    Sst2,
-    /// BERT on CoLA.
-    Cola,
-    /// BERT on MRPC.
-    Mrpc,
-}
-
 /// Names of splits, unless a subject says otherwise.
 pub(crate) fn train() -> String {
     "train".to_owned()

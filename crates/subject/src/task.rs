@@ -19,7 +19,6 @@ use crate::evaluation::{Load, Plan, Scorer};
 use crate::functions::FunctionsSpec;
 use crate::model::Model;
 use crate::reading::Reading;
-use crate::spec::StandsFor;
 use crate::subject::Scored;
 
 /// A task. What is the same for all of them, such as opening, training and evaluating, is written once, over this trait.
@@ -247,8 +246,6 @@ pub(crate) struct Outline<'a> {
     pub follows_relevance: bool,
     /// Sentences with trees, if there are any.
     pub functions: Option<&'a FunctionsSpec>,
-    /// What of the paper its results stand beside, where its file says so.
-    pub stands_for: Option<StandsFor>,
     /// The split that the model is trained on.
     pub train: &'a str,
     /// The split that choices are made on, such as that of the best epoch.

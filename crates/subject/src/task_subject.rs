@@ -77,9 +77,6 @@ impl<T: Task> Subject for TaskSubject<T> {
         let examples = self.read(scored)?;
         self.task.describe(&mut identity, &examples);
         self.origin.describe(&mut identity);
-        if let Some(stands_for) = T::outline(&self.described.spec).stands_for {
-            identity.arguments.insert("stands_for".to_owned(), serde_json::json!(stands_for));
-        }
         identity.data.insert(scored.split.clone(), T::sha256(&examples));
         Ok(identity)
     }

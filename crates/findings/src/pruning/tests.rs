@@ -1,7 +1,8 @@
 //! Shares by hand: steps of 10 heads from a base of 30 points, judged at p < 0.01 and a margin of 2 %, 0.6 points.
 use super::*;
 use crate::judge::Adjustment;
-use crate::tiny_results;
+use crate::source::Source;
+use crate::tiny;
 
 const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
@@ -12,8 +13,7 @@ fn row(order: Order, step: usize, masked: usize, score: f64, p_value: Option<f64
 }
 
 fn pruning(rows: Vec<PruningRow>) -> Pruning {
-    let path = tiny_results().join("tiny-translation/iterative-prune.csv");
-    let file = ResultFile::of(path, "tiny-translation", experiment::PRUNING).unwrap();
+    let file = Source::subject(&tiny(), "tiny-translation").one(experiment::PRUNING).unwrap();
     Pruning::of(Results { file, rows })
 }
 

@@ -5,7 +5,7 @@ use charts::write::Format;
 use clap::parser::MatchesError;
 use clap::{ArgMatches, Args as _, Command};
 use findings::judge::{Adjustment, Criterion, parse_alpha};
-use findings::source::{Source, subject_named};
+use findings::source::{Folders, Source, subject_named};
 use records::Attention;
 
 use crate::artefact::{Artefact, Takes};
@@ -17,7 +17,11 @@ use crate::view::single_heads::Selection;
 pub struct CommonArgs {
     /// Folder with the results of all subjects
     #[arg(long, value_name = "FOLDER", default_value = "results")]
-    pub results: PathBuf,
+    results: PathBuf,
+
+    /// Folder with the files that describe subjects, which say whose published numbers stand beside theirs
+    #[arg(long, value_name = "FOLDER", default_value = "experiments")]
+    experiments: PathBuf,
 
     /// A p-value below this is significant
     #[arg(long, value_name = "P", default_value_t = records::rules::ALPHA, value_parser = parse_alpha)]
@@ -33,6 +37,11 @@ pub struct CommonArgs {
 }
 
 impl CommonArgs {
+    /// Where to read.
+    pub fn folders(&self) -> Folders {
+        Folders { results: self.results.clone(), experiments: self.experiments.clone() }
+    }
+
     /// The two arguments that decide on marks.
     pub fn criterion(&self) -> Criterion {
         Criterion { alpha: self.alpha, adjustment: self.adjust }
@@ -60,14 +69,19 @@ pub struct DrawArgs {
 }
 
 impl DrawArgs {
+    /// Where to read.
+    pub fn folders(&self) -> Folders {
+        self.common.folders().beside(&self.subject)
+    }
+
     /// What to read.
     pub fn source(&self) -> Source {
-        let results = self.common.results.clone();
+        let folders = self.folders();
         if self.subject.ends_with(".csv") {
-            return Source::File { path: PathBuf::from(&self.subject) };
+            return Source::File { path: PathBuf::from(&self.subject), experiments: folders.experiments };
         }
         let subject = subject_named(&self.subject).to_owned();
-        Source::Subject { subject, results, split: self.split.clone() }
+        Source::Subject { subject, folders, split: self.split.clone() }
     }
 }
 

@@ -9,9 +9,10 @@ use anyhow::{Context as _, Result};
 use args::{CommonArgs, DrawArgs, given};
 use charts::write::{Format, Sheet, write_file};
 use clap::{ArgMatches, FromArgMatches};
+use findings::described::Described;
 use findings::error::LeftOut;
 use findings::paper::Paper;
-use findings::source::{self, experiment};
+use findings::source::{self, Folders, Source, experiment};
 use findings::subject::Subject;
 use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
 use words::one_line;
@@ -42,7 +43,7 @@ fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
         published.is_none().then(|| format!("the published numbers: there is no folder `{folder}`"));
     let context = Context { criterion: common.criterion(), paper: published.as_ref() };
     if name == "summary" {
-        sum_up(&common.results, context, left_out)?;
+        sum_up(&common.folders(), context, left_out)?;
     } else {
         draw_all(name, matches, context, left_out)?;
     }
@@ -54,11 +55,14 @@ fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
 fn draw_all(name: &str, matches: &ArgMatches, context: Context<'_>, left_out: &mut LeftOut) -> Result<()> {
     let args = DrawArgs::from_arg_matches(matches)?;
     let artefact = ARTEFACTS.iter().find(|artefact| artefact.name == name);
-    let (results, source, against) =
-        (&args.common.results, args.source(), given::<String>(matches, "against"));
+    let (folders, source) = (args.folders(), args.source());
+    let against = given::<String>(matches, "against");
+    if let Source::Subject { subject, .. } = &source {
+        left_out.faults.extend(Described::read(&folders.experiments, subject).slip());
+    }
     let asked = Asked {
         context,
-        results,
+        folders: &folders,
         attention: given(matches, "attention").unwrap_or_default(),
         with_figure: given(matches, "with_figure").unwrap_or_default(),
         against: against.as_deref(),
@@ -97,9 +101,13 @@ fn write(sheets: &[(PathBuf, Sheet)], formats: &[Format]) -> Result<()> {
 }
 
 /// Prints and writes one Markdown table for each claim of the paper.
-fn sum_up(results: &Path, context: Context<'_>, left_out: &mut LeftOut) -> Result<()> {
+fn sum_up(folders: &Folders, context: Context<'_>, left_out: &mut LeftOut) -> Result<()> {
+    let results = &folders.results;
     let names = source::subjects(results)?.into_iter();
-    let subject = |name: String| Subject::read(results, &name, left_out);
+    let subject = |name: String| {
+        left_out.faults.extend(Described::read(&folders.experiments, &name).slip());
+        Subject::read(folders, &name, left_out)
+    };
     let all: Vec<_> = names.map(subject).collect::<Result<_, _>>()?;
     let Some(page) = summary::page(&all, context)? else {
         let results = results.display();

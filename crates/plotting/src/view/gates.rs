@@ -8,10 +8,9 @@ use charts::table::{Cell, Row, Table};
 use findings::contrasts::Contrasts;
 use findings::functions::Functions;
 use findings::gates::{Gates, by_layer, kept, share};
-use findings::origin::Beside;
 use findings::paper::{EncoderHeads, Paper};
 use findings::results::{distinct, interval};
-use records::{Attention, GateRow, Head, Method, Scope};
+use records::{Attention, GateRow, Head, Method, Scope, StandsFor};
 use stats::family::Comparison;
 use words::{name_among, short};
 
@@ -142,7 +141,7 @@ fn whose(scope: Scope) -> String {
 
 /// Where the subject stands for the paper's translator: its losses of BLEU, taken from the base of this subject.
 fn published(gates: &Gates, paper: Option<&Paper>) -> Vec<(f64, f64)> {
-    let paper = paper.filter(|_| gates.beside(&[Attention::EncEnc]).is_some_and(Beside::translates));
+    let paper = paper.filter(|_| gates.beside().is_some_and(StandsFor::translates));
     let own = paper.into_iter().flat_map(Paper::encoder_heads_of_wmt);
     own.map(|own| (100.0 * own.kept / own.heads, gates.base() - own.lost_bleu)).collect()
 }

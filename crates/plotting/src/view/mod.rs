@@ -15,8 +15,6 @@ pub mod single_heads;
 pub(crate) mod speed;
 pub(crate) mod summary;
 
-use std::path::Path;
-
 use charts::chart::{Chart, Mark, Shape};
 use charts::palette::{BLUE, GREEN, VERMILLION};
 use charts::table::{Cell, Table};
@@ -25,7 +23,7 @@ use findings::error::LeftOut;
 use findings::judge::Criterion;
 use findings::metric::Metric;
 use findings::paper::{Paper, Share};
-use findings::source::ResultFile;
+use findings::source::{Folders, ResultFile};
 use findings::{Error, Result};
 use records::{Attention, TestedRow};
 use single_heads::Selection;
@@ -51,8 +49,8 @@ impl<'a> Context<'a> {
 pub struct Asked<'a> {
     /// What views need.
     pub context: Context<'a>,
-    /// The folder with the results of all subjects.
-    pub results: &'a Path,
+    /// Where results are, and what describes their subjects.
+    pub folders: &'a Folders,
     /// What tables and figures of single heads show.
     pub attention: Selection,
     /// Whether Table 1 brings Figure 1 along.
@@ -65,9 +63,9 @@ pub struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     /// Everything that there is of a subject.
-    pub fn everything(context: Context<'a>, results: &'a Path) -> Self {
+    pub fn everything(context: Context<'a>, folders: &'a Folders) -> Self {
         let attention = Selection::Paper;
-        Self { context, results, attention, with_figure: false, against: None, is_all: true }
+        Self { context, folders, attention, with_figure: false, against: None, is_all: true }
     }
 
     /// A chart that not every file has: nothing, if everything is drawn and this does not apply.

@@ -38,7 +38,7 @@ const SIXTH: Named = ["Figure 6", "figure6"];
 ///
 /// Differs from the paper: Figure 6 also has a translator (IWSLT), which is in Figure 3 here.
 fn third_or_sixth(pruning: &Pruning) -> Named {
-    let is_third = pruning.beside().is_some_and(|beside| beside.of_both((), ()).is_some());
+    let is_third = pruning.results.beside().is_some_and(|beside| beside.of_both((), ()).is_some());
     if is_third || pruning.results.file.is_language() { THIRD } else { SIXTH }
 }
 

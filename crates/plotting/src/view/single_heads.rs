@@ -7,12 +7,12 @@ use charts::scale::{Bins, Step, extent};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::judge::{Adjustment, Criterion, Tally};
-use findings::origin::{Beside, OPEN_QUESTION};
+use findings::origin::OPEN_QUESTION;
 use findings::paper::{Paper, Summary};
 use findings::source::experiment;
 use findings::sweep::{Model, Sweep, UNFINISHED};
 use findings::{Error, Result};
-use records::{AblationRow, Attention};
+use records::{AblationRow, Attention, StandsFor};
 use words::{count, fixed, short};
 
 use super::{Asked, Context, sheet};
@@ -231,7 +231,7 @@ fn paper_remark(sweep: &Sweep, attention: Attention, paper: Option<&Paper>) -> O
 /// The paper's accuracies without a head and with each masked, the least and the greatest of these, in percent; nothing where
 /// other tasks or attention types are shown.
 fn figure1b(sweep: &Sweep, shown: &[Attention], paper: Option<&Paper>) -> Option<[String; 3]> {
-    let is_inference = sweep.beside(&sweep.attentions()).is_some_and(Beside::is_inference);
+    let is_inference = sweep.beside().is_some_and(StandsFor::is_inference);
     let paper = paper.filter(|_| is_inference && *shown == [Attention::SelfAttention])?;
     Some(paper.summary.accuracies().map(|percent| fixed(percent, 1)))
 }

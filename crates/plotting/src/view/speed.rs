@@ -14,7 +14,8 @@ const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
 /// Two tables for each share of removed heads: speed, and what is saved.
 pub fn tables(speed: &Speed, context: Context<'_>) -> Vec<Table> {
-    speed.shares().flat_map(|rows| [speeds(speed, rows, context.paper), costs(speed, rows)]).collect()
+    let paper = speed.published(context.paper);
+    speed.shares().flat_map(|rows| [speeds(speed, rows, paper), costs(speed, rows)]).collect()
 }
 
 /// A table of some rows, with a label of its own for each share: `table4-demo-inference-16`.

@@ -269,13 +269,13 @@ mod tests {
 
     use super::*;
     use findings::error::LeftOut;
-    use findings::source::Source;
+    use findings::source::{Folders, Source};
 
     /// Of the made-up results of `test-support`: importance masks 5, 9, 14 and 18 of 18 heads, gates keep 4, 3 and 1 of 6.
     #[test]
     fn a_head_goes_where_the_curve_and_the_gates_close_it() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/results");
-        let source = Source::subject(&results, "tiny-translation");
+        let source = Source::subject(&Folders { results, experiments: "".into() }, "tiny-translation");
         let curve = source.one("iterative-prune").unwrap();
         let pruning = Pruning::read(curve, &mut LeftOut::default()).unwrap();
         let gates = Gates::read(source.one("train-gates").unwrap()).unwrap();

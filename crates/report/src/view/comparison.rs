@@ -6,7 +6,6 @@ use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::judge::Criterion;
-use findings::origin;
 use findings::paper::Share;
 use findings::pruning::{Pruning, Tolerable};
 use findings::subject::Subject;
@@ -182,7 +181,7 @@ fn loss(sweep: &Sweep, row: &AblationRow) -> f64 {
 /// One row for each two tasks of one pretrained model.
 pub fn tasks(pairings: &[Pairing]) -> Option<Sheet> {
     let row = |pairing: &Pairing| {
-        let [first, second] = pairing.subjects.each_ref().map(|subject| origin::name(subject));
+        let [first, second] = &pairing.subjects;
         let label = format!("{}: {first} and {second}", pairing.pretrained);
         let scope = Cell::from(pairing.row.attention.name());
         let importance =

@@ -4,7 +4,6 @@ use charts::table::{Row, Table};
 use findings::best_heads::{BestHeads, Layers};
 use findings::dynamics::Dynamics;
 use findings::judge::{Adjustment, Criterion, RuleKind};
-use findings::origin::Beside;
 use findings::pair::Pair;
 use findings::paper::{Paper, Summary};
 use findings::pruning::Pruning;
@@ -34,6 +33,7 @@ pub fn table(subject: &Subject, speed: Option<&Speed>, context: Context<'_>) -> 
     rows.extend(subject.pruning.iter().filter_map(|pruning| share(pruning, criterion, paper)));
     rows.extend(subject.pruning.iter().filter_map(|pruning| types(pruning, paper)));
     rows.extend(subject.dynamics.iter().filter_map(|dynamics| training(dynamics, paper)));
+    let speed = speed.filter(|speed| speed.published(Some(paper)).is_some());
     rows.extend(speed.into_iter().flat_map(|speed| &speed.rows).filter_map(|row| faster(row, paper)));
     let title = "Numbers of Michel et al. (2019) beside ours. They are of another model and of other data, so what \
          can agree is the direction; a number inside our interval is one that our data does not speak \
@@ -65,7 +65,7 @@ fn inside(number: f64, (low, high): (f64, f64)) -> String {
 /// Section 3.2: few single heads matter.
 fn single_heads(sweep: &Sweep, criterion: Criterion, paper: &Paper) -> Option<Row> {
     let family = sweep.family(Attention::EncEnc);
-    sweep.beside(&sweep.attentions()).filter(|beside| beside.translates() && !family.is_empty())?;
+    sweep.beside().filter(|beside| beside.translates() && !family.is_empty())?;
     let tally = Criterion { adjustment: Adjustment::None, ..criterion }.tally(family.iter().copied());
     let Summary { heads, significant, .. } = paper.summary;
     let is_same = (2 * tally.significant < tally.tested) == (2.0 * significant < heads);
@@ -142,7 +142,7 @@ fn share(pruning: &Pruning, criterion: Criterion, paper: &Paper) -> Option<Row> 
 /// Section 5: the decoder's attention to the encoder needs its heads most.
 fn types(pruning: &Pruning, paper: &Paper) -> Option<Row> {
     const SHARE: f64 = 80.0;
-    pruning.beside().filter(|beside| Beside::translates(*beside))?;
+    pruning.results.beside().filter(|beside| beside.translates())?;
     let metric = pruning.results.metric();
     let of = |attention: Attention| {
         let series = pruning.find(Scope::One(attention), Order::Importance)?;

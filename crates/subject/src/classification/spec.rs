@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use core_masking::ModelConfig;
 use corpus::labelled::Format;
+use records::StandsFor;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
 use crate::error::quoted;
 use crate::functions::FunctionsSpec;
-use crate::spec::{StandsFor, check, check_sources, check_split_names};
+use crate::spec::{check, check_sources, check_split_names};
 use crate::task::Outline;
 
 /// A classifier as its TOML file describes it.
@@ -25,8 +26,9 @@ pub struct ClassificationSpec {
     /// One sentence for people.
     #[serde(rename = "description")]
     _description: String,
-    /// What of the paper its results stand beside; decided by its task, attention and labels if absent.
-    pub stands_for: Option<StandsFor>,
+    /// What of the paper its results stand beside: nothing here needs it, but a slip is found at once.
+    #[serde(default, rename = "stands_for")]
+    _stands_for: Option<StandsFor>,
     /// Where the texts come from.
     pub data: ClassificationData,
     /// What is reported.
@@ -183,7 +185,6 @@ impl ClassificationSpec {
             dynamics: self.dynamics.as_ref(),
             follows_relevance: true,
             functions: self.functions.as_ref(),
-            stands_for: self.stands_for,
             train,
             dev,
             test,

@@ -182,7 +182,6 @@ impl LanguageSpec {
             dynamics: self.dynamics.as_ref(),
             follows_relevance: false,
             functions: self.functions.as_ref(),
-            stands_for: None,
             train,
             dev,
             test,

@@ -7,6 +7,7 @@ use core_masking::{BeamSearch, Stopping};
 use corpus::grammar::SplitSizes;
 use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
+use records::StandsFor;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,7 @@ use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
 use crate::functions::FunctionsSpec;
 use crate::open_heads::OpenHeads;
-use crate::spec::{StandsFor, check, check_sources, check_split_names};
+use crate::spec::{check, check_sources, check_split_names};
 use crate::task::Outline;
 
 /// A translator as its TOML file describes it.
@@ -28,8 +29,9 @@ pub struct TranslationSpec {
     /// One sentence for people.
     #[serde(rename = "description")]
     _description: String,
-    /// What of the paper its results stand beside; decided by its task, attention and labels if absent.
-    pub stands_for: Option<StandsFor>,
+    /// What of the paper its results stand beside: nothing here needs it, but a slip is found at once.
+    #[serde(default, rename = "stands_for")]
+    _stands_for: Option<StandsFor>,
     /// Where the sentences come from.
     pub data: DataSpec,
     /// A model that is there already.
@@ -218,7 +220,6 @@ impl TranslationSpec {
             dynamics: self.dynamics.as_ref(),
             follows_relevance: true,
             functions: self.functions.as_ref(),
-            stands_for: self.stands_for,
             train,
             dev,
             test,

@@ -1,6 +1,5 @@
 //! How long it takes to measure all this again.
 use charts::table::{Cell, Row};
-use findings::origin;
 use findings::source::experiment;
 use findings::subject::Subject;
 use words::tenths;
@@ -34,5 +33,5 @@ fn row(subject: &Subject) -> Option<Row> {
     let threads: Vec<String> = subject.time.threads.iter().map(usize::to_string).collect();
     let all = minutes(seconds.values().sum());
     let cells = [Cell::number(threads.join(" or "), least)].into_iter().chain(own).chain([others, all]);
-    (!seconds.is_empty()).then(|| Row::new(origin::name(&subject.name), cells))
+    (!seconds.is_empty()).then(|| Row::new(subject.shown(), cells))
 }

@@ -1,0 +1,59 @@
+//! What of the paper a subject stands for.
+use serde::{Deserialize, Serialize};
+
+/// The model and data of Michel et al. (2019) whose published numbers stand beside a subject's, as the file of the subject says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StandsFor {
+    /// The large translator, English to French: Tables 1, 2 and 5, Figures 1a, 2a, 3a and 4.
+    Wmt,
+    /// The small translator, German to English: Figures 5 and 6d.
+    Iwslt,
+    /// BERT on MultiNLI: Tables 3, 4 and 6, Figures 1b, 2b and 3b.
+    Mnli,
+    /// BERT on SST-2: Figure 6a.
+    Sst2,
+    /// BERT on CoLA: Figure 6b.
+    Cola,
+    /// BERT on MRPC: Figure 6c.
+    Mrpc,
+}
+
+impl StandsFor {
+    /// What the paper scores it by. Other scores of a subject stand beside nothing.
+    pub fn metric(self) -> &'static str {
+        match self {
+            Self::Wmt | Self::Iwslt => "bleu",
+            Self::Mnli | Self::Sst2 => "accuracy",
+            Self::Cola => "matthews",
+            Self::Mrpc => "f1",
+        }
+    }
+
+    /// The figure that shows how many heads can go.
+    pub fn figure(self) -> &'static str {
+        match self {
+            Self::Wmt => "Figure 3a",
+            Self::Iwslt => "Figure 6d",
+            Self::Mnli => "Figure 3b",
+            Self::Sst2 => "Figure 6a",
+            Self::Cola => "Figure 6b",
+            Self::Mrpc => "Figure 6c",
+        }
+    }
+
+    /// Whether it is a translator.
+    pub fn translates(self) -> bool {
+        matches!(self, Self::Wmt | Self::Iwslt)
+    }
+
+    /// Whether it is BERT on MultiNLI.
+    pub fn is_inference(self) -> bool {
+        self == Self::Mnli
+    }
+
+    /// Of what for translators, or for BERT on MultiNLI; nothing for others, of which the paper has less.
+    pub fn of_both<T>(self, translator: T, inference: T) -> Option<T> {
+        if self.translates() { Some(translator) } else { self.is_inference().then_some(inference) }
+    }
+}
