@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use records::rows::functions::by_function;
 use records::{Head, HeadFunctionRow, RelevanceRow};
 
-use crate::error::{Result, no_results};
+use crate::error::{LeftOut, Result, no_results};
+use crate::importance::Importance;
 use crate::results::Results;
 use crate::same_model::{self, weights_entry};
 use crate::source::{ResultFile, experiment};
+use crate::sweep::Sweep;
 
 /// What each head of a subject does.
 pub type Functions = Results<HeadFunctionRow>;
@@ -44,8 +46,46 @@ impl Relevance {
         self.file.text("lrp").unwrap_or("unknown")
     }
 
+    /// What was followed, and by which rules: `relevance, rules: paper`.
+    pub fn name(&self) -> String {
+        let doubt = if self.doubt().is_some() { ", not to be trusted" } else { "" };
+        format!("relevance, rules: {}{doubt}", self.rules())
+    }
+
     /// What is to be said where the rules lose much of the relevance, or count it more than once.
     pub fn doubt(&self) -> Option<String> {
         RelevanceRow::doubt(self.rules(), self.rows.iter().map(|row| row.lost).fold(0.0, f64::max))
+    }
+}
+
+/// What else was measured of the same heads, as far as it was.
+#[derive(Debug, Default)]
+pub struct Others {
+    /// Each of them masked alone.
+    pub sweep: Option<Sweep>,
+    /// What they can be ordered by.
+    pub importance: Option<Importance>,
+    /// Their relevance, by rules that do not lose much of it if there are such results.
+    pub relevance: Option<Relevance>,
+}
+
+impl Others {
+    /// Reads the files beside one of the same weights.
+    pub fn beside(file: &ResultFile, left_out: &mut LeftOut) -> Result<Self> {
+        let beside =
+            |name: &str, experiment: &str| same_model::beside(file, name, experiment, &[weights_entry]);
+        let sweep =
+            beside(experiment::SWEEP, experiment::SWEEP).and_then(|file| file.map(Sweep::read).transpose());
+        let importance = beside(experiment::IMPORTANCE, experiment::IMPORTANCE)
+            .and_then(|file| file.map(Importance::read).transpose());
+        let (sweep, importance) = (left_out.keep(sweep)?.flatten(), left_out.keep(importance)?.flatten());
+        let mut relevance = Vec::new();
+        for rules in ["paper", "alpha-beta"] {
+            let found = beside(&format!("{}-{rules}", experiment::RELEVANCE), experiment::RELEVANCE);
+            let found = found.and_then(|file| file.map(Relevance::read).transpose());
+            relevance.extend(left_out.keep(found)?.flatten());
+        }
+        relevance.sort_by_key(|found| found.doubt().is_some());
+        Ok(Self { sweep, importance, relevance: relevance.into_iter().next() })
     }
 }

@@ -31,7 +31,9 @@ pub struct Paper {
     pub rare_tokens: Vec<RareTokens>,
     /// What is lost with few encoder heads, by the same text.
     pub encoder_heads: Vec<EncoderHeads>,
-    /// Table 2 of Voita et al. (2019).
+    /// Table 1 of the same.
+    dependencies: Vec<Dependency>,
+    /// Table 2 of the same.
     translators: Vec<Translator>,
 }
 
@@ -156,6 +158,26 @@ pub struct RareTokens {
     pub is_least: bool,
 }
 
+/// How often the best encoder head for a relation looks at the partner, and how often that stands at its most frequent place, in
+/// percent, of the two translators of Voita et al. (2019), Table 1.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Dependency {
+    relation: String,
+    direction: String,
+    /// By the best head of the translator of WMT.
+    #[serde(rename = "wmt_best_head_percent")]
+    pub wmt: f64,
+    /// By position, in the test set of WMT.
+    #[serde(rename = "wmt_positional_baseline_percent")]
+    pub wmt_position: f64,
+    /// By the best head of the translator of OpenSubtitles.
+    #[serde(rename = "opensubtitles_best_head_percent")]
+    pub subtitles: f64,
+    /// By position, in the test set of OpenSubtitles.
+    #[serde(rename = "opensubtitles_positional_baseline_percent")]
+    pub subtitles_position: f64,
+}
+
 /// What a translator loses with some of its encoder heads, by the data that it was trained on (Voita et al. 2019).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct EncoderHeads {
@@ -208,6 +230,7 @@ impl Paper {
             epochs: rows(folder, &michel("figure5"))?,
             rare_tokens: rows(folder, "voita2019-rare-tokens")?,
             encoder_heads: rows(folder, "voita2019-encoder-heads")?,
+            dependencies: rows(folder, "voita2019-table1")?,
             translators: rows(folder, "voita2019-table2-all-heads")?,
         })
     }
@@ -233,6 +256,14 @@ impl Paper {
         let is_same =
             |model: &&Timed| model.batch_size == row.batch_size && model.pruned_percent.is_some_and(is_near);
         self.timed.iter().find(is_same)?.speedup_percent
+    }
+
+    /// A relation and direction as `head-functions` names them, `obj:verb->object`: Universal Dependencies call `obj` what CoreNLP
+    /// called `dobj`.
+    pub fn dependency(&self, name: &str) -> Option<&Dependency> {
+        let (relation, direction) = name.split_once(':')?;
+        let relation = if relation == "obj" { "dobj" } else { relation };
+        self.dependencies.iter().find(|own| own.relation == relation && own.direction == direction)
     }
 
     /// What the translator of WMT loses with some of its encoder heads.

@@ -8,7 +8,7 @@ use findings::best_heads::BestHeads;
 use findings::contrasts::Contrasts;
 use findings::dynamics::Dynamics;
 use findings::error::LeftOut;
-use findings::functions::Functions;
+use findings::functions::{Functions, Others};
 use findings::gates::{Film, Gates};
 use findings::groups::Groups;
 use findings::orders::Orders;
@@ -158,7 +158,13 @@ pub const ARTEFACTS: &[Artefact] = &[
         chapter: Chapter::Functions,
         about: "The head that does each thing best, beside its position alone and shuffled targets (Voita et al. 2019)",
         reads: Reads::Each(experiment::FUNCTIONS),
-        draw: |file, _, _| table(file, functions::TABLE, functions::table1),
+        draw: |file, asked, left_out| {
+            let found = Functions::read(file)?;
+            let others = Others::beside(&found.file, left_out)?;
+            let same_heads = functions::same_heads(&found, &others, asked.context);
+            let tables = std::iter::once(functions::table1(&found, asked.context)).chain(same_heads);
+            Ok(vec![sheet(&found.file, functions::TABLE, None, tables)])
+        },
         options: Options::NONE,
     },
     Artefact {

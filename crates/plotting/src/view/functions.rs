@@ -1,16 +1,22 @@
 //! Table 1 and Figures 1c and 2b of Voita et al. (2019): which heads do what, and how many there are in each layer.
+use std::collections::BTreeMap;
+
 use charts::chart::Chart;
 use charts::table::{Cell, Row, Table};
-use findings::functions::Functions;
+use findings::functions::{Functions, Others};
 use findings::results::distinct;
-use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS, leaders};
-use records::{Attention, HeadFunctionRow};
-use words::{name_among, tenths};
+use records::rows::functions::{CONFIDENCE, POSITIONAL_PERCENT, SYNTACTIC, SYNTACTIC_POINTS, leaders};
+use records::{
+    AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, RelevanceRow, StandsFor, TestedRow as _,
+};
+use words::{count, name_among, tenths, typeset};
 
 use super::heat_map::counts;
+use super::{Context, ranked};
 
 /// Names of the files, without extension.
 pub const TABLE: &str = "v19-table1";
+const SAME_HEADS: &str = "v19-table1-heads";
 pub const CENSUS: &str = "v19-figure1c";
 
 /// When a head has a function.
@@ -21,15 +27,25 @@ fn thresholds() -> String {
     )
 }
 
-/// The head that does each thing best, beside what its position alone and shuffled targets give: Table 1.
-pub fn table1(functions: &Functions) -> Table {
+/// The head that does each thing best, beside what its position alone and shuffled targets give: Table 1. Published shares stand
+/// beside those of a translator's encoder.
+pub fn table1(functions: &Functions, context: Context<'_>) -> Table {
+    let leaders = leaders(&functions.rows);
+    let is_translator = functions.file.kind.stands_for.is_some_and(StandsFor::translates);
+    let paper = context.paper.filter(|_| is_translator);
+    let published = |row: &HeadFunctionRow| {
+        paper.filter(|_| row.attention == Attention::EncEnc).and_then(|paper| paper.dependency(&row.detail))
+    };
+    let has_published = leaders.iter().any(|row| published(row).is_some());
     let share = |share: f64| Cell::printed(100.0 * share, tenths);
-    let row = |row: &HeadFunctionRow| {
+    let row = |row: &&HeadFunctionRow| {
         let ends = row.share_low.zip(row.share_high).map(|(low, high)| (100.0 * low, 100.0 * high));
         let position = row.baseline_position.zip(row.baseline).map(|(at, share)| {
             let percent = 100.0 * share;
             Cell::number(format!("{} ({at:+})", tenths(percent)), percent)
         });
+        let published = published(row);
+        let beside = |best: f64, position: f64| Cell::number(format!("{best} ({position})"), best);
         let cells = [
             row.head_id().to_string().into(),
             share(row.share).marked(row.holds == Some(true)),
@@ -37,6 +53,8 @@ pub fn table1(functions: &Functions) -> Table {
             row.best.map(share).into(),
             position.into(),
             row.shuffled.map(share).into(),
+            published.map(|own| beside(own.wmt, own.wmt_position)).into(),
+            published.map(|own| beside(own.subtitles, own.subtitles_position)).into(),
         ];
         Row::new(format!("{} {}", row.function, row.detail).trim_end(), cells)
     };
@@ -47,13 +65,83 @@ pub fn table1(functions: &Functions) -> Table {
         "best in (% of resamples)",
         "position alone (%)",
         "shuffled (%)",
+        "V19: WMT (%)",
+        "V19: OpenSubtitles (%)",
     ];
+    let columns = &columns[..if has_published { 8 } else { 6 }];
     let title = "The head that does each thing best (Voita et al. 2019)";
     Table::new("Table 1", functions.file.label(TABLE), functions.file.titled(title))
-        .columns(["Function", "of all heads"], columns)
-        .rows(leaders(&functions.rows).into_iter().map(row))
+        .columns(["Function", "of all heads"], columns.iter().copied())
+        .rows(leaders.iter().map(|found| row(found).cut(columns.len())))
         .mark(thresholds())
         .note("position alone: how often the partner stands at its most frequent relative position")
+        .note(relative_margin(functions))
+        .note(has_published.then_some(
+            "V19: share of the best of 48 encoder heads, and by position in brackets, of parses by CoreNLP; ours are other heads and \
+             other texts",
+        ))
+}
+
+/// What V19's threshold for relations would be by its other reading, "10 %" of the positional share instead of 10 points.
+fn relative_margin(functions: &Functions) -> Option<String> {
+    let heads = |holds: fn(&HeadFunctionRow) -> Option<bool>| {
+        let rows = functions.rows.iter().filter(|row| row.function == SYNTACTIC && holds(row) == Some(true));
+        distinct(rows.map(HeadFunctionRow::head_id)).len()
+    };
+    functions.rows.iter().find(|row| row.function == SYNTACTIC)?;
+    let (points, relative) = (count(heads(|row| row.holds), "head"), heads(|row| row.holds_relative));
+    Some(format!(
+        "{points} reach the threshold for a relation, {relative} if it is {SYNTACTIC_POINTS} % of the positional share instead of points"
+    ))
+}
+
+/// The heads of Table 1 by all that was measured of them; nothing where that is only what they do.
+pub fn same_heads(functions: &Functions, others: &Others, context: Context<'_>) -> Option<Table> {
+    let Others { sweep, importance, relevance } = others;
+    let mut columns: Vec<(String, BTreeMap<Head, Cell>)> = Vec::new();
+    let confidence = functions.rows.iter().filter(|row| row.function == CONFIDENCE);
+    let confidence =
+        confidence.map(|row| (row.head_id(), Cell::printed(row.share, |share| typeset(share, 2))));
+    columns.push(("confidence".to_owned(), confidence.collect()));
+    columns.extend(sweep.as_ref().map(|sweep| {
+        let metric = sweep.metric();
+        let change = |row: &AblationRow| {
+            let text = metric.change(row.score_delta) + &metric.brackets(row.delta_interval());
+            Cell::number(text, row.score_delta).marked(context.criterion.holds(row))
+        };
+        let cells = sweep.rows.iter().map(|row| (row.head_id(), change(row)));
+        (format!("change of {} if masked", metric.label()), cells.collect())
+    }));
+    columns.extend(importance.as_ref().map(|found| {
+        let values: Vec<f64> = found.rows.iter().map(|row| row.example_normalised).collect();
+        let heads = found.rows.iter().map(ImportanceRow::head_id);
+        ("importance (rank)".to_owned(), heads.zip(ranked(&values)).collect())
+    }));
+    columns.extend(relevance.as_ref().map(|found| {
+        let values: Vec<f64> = found.rows.iter().map(|row| row.relevance).collect();
+        let heads = found.rows.iter().map(RelevanceRow::head_id);
+        (format!("{} (rank)", found.name()), heads.zip(ranked(&values)).collect())
+    }));
+    if columns.len() == 1 {
+        return None;
+    }
+    let mut best: BTreeMap<Head, Vec<String>> = BTreeMap::new();
+    for row in leaders(&functions.rows) {
+        best.entry(row.head_id()).or_default().push(format!("{} {}", row.function, row.detail));
+    }
+    let row = |(head, best): (Head, Vec<String>)| {
+        let cells = columns.iter().map(|(_, cells)| Cell::from(cells.get(&head).cloned()));
+        Row::new(head.to_string(), [Cell::from(best.join("; "))].into_iter().chain(cells))
+    };
+    let names = std::iter::once("best at").chain(columns.iter().map(|(name, _)| name.as_str()));
+    let title = "The same heads by what else was measured of them";
+    let table = Table::new("Beside Table 1", functions.file.label(SAME_HEADS), functions.file.titled(title))
+        .columns(["Head", "Measured"], names)
+        .rows(best.into_iter().map(row))
+        .note("ranks are among all heads that were measured, 1 for the greatest");
+    let criterion =
+        sweep.as_ref().map(|_| format!("the change is significant ({})", context.criterion.in_words()));
+    Some(table.mark(criterion))
 }
 
 /// How many heads of each layer have each function, a panel for each attention type: Figures 1c and 2b.

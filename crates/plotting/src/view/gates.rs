@@ -189,6 +189,7 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
             .then(|| counts((&format!("{}heads that stay", whose(shown)), x), ("", y), count))
     };
     let panels: Vec<Panel> = gates.scopes().into_iter().filter_map(panel).collect();
+    let has_none = functions.rows.iter().all(|row| row.holds != Some(true));
     let title = "What the heads do that gates leave (Voita et al. 2019)";
     (!panels.is_empty()).then(|| {
         Chart::new("Figure 8", gates.file.label(FUNCTIONS), gates.file.titled(title))
@@ -196,6 +197,7 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
                 "numbers: heads, by what they did in the model before; the darker, the greater their share of those that stay",
             )
             .note("the first column is the model before; a head may have several functions")
+            .note(has_none.then_some("no head reaches a threshold of the paper, before or after"))
             .note(gates.recipe())
             .panels(1, panels)
     })

@@ -27,6 +27,7 @@ use findings::source::{Folders, ResultFile};
 use findings::{Error, Result};
 use records::{Attention, TestedRow};
 use single_heads::Selection;
+use words::typeset;
 
 /// What views need beside the results.
 #[derive(Debug, Clone, Copy)]
@@ -110,6 +111,13 @@ fn scored(row: &impl TestedRow, context: Context<'_>) -> Cell {
     let (metric, tests) = (Metric::new(row.metric()), row.tests());
     let ends = metric.brackets(row.delta_interval());
     Cell::number(metric.amount(tests.score) + &ends, tests.score).marked(context.criterion.is_loss(row))
+}
+
+/// Numbers with their ranks, 1 for the greatest; equal numbers have the same one.
+pub fn ranked(values: &[f64]) -> Vec<Cell> {
+    let rank = |value: f64| 1 + values.iter().filter(|other| **other > value).count();
+    let text = |value: f64| format!("{} ({})", typeset(value, 3), rank(value));
+    values.iter().map(|&value| Cell::printed(value, text)).collect()
 }
 
 /// What a hollow mark of such a score means.

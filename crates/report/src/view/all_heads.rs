@@ -16,6 +16,7 @@ use findings::source::ResultFile;
 use findings::subject::Subject;
 use findings::sweep::Sweep;
 use plotting::view::heat_map::{self, Values};
+use plotting::view::ranked;
 use records::rows::functions::SYNTACTIC;
 use records::{
     AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, Order, RelevanceRow, Scope, TestedRow,
@@ -111,18 +112,10 @@ fn scores(importance: &Importance) -> Vec<Column> {
     known.map(|score| (score.label, heads().zip(ranked(&score.values)).collect())).collect()
 }
 
-/// Numbers with their ranks, 1 for the greatest; equal numbers have the same one.
-fn ranked(values: &[f64]) -> Vec<Cell> {
-    let rank = |value: f64| 1 + values.iter().filter(|other| **other > value).count();
-    let text = |value: f64| format!("{} ({})", typeset(value, 3), rank(value));
-    values.iter().map(|&value| Cell::printed(value, text)).collect()
-}
-
 fn relevance(relevance: &Relevance) -> Column {
     let values: Vec<_> = relevance.rows.iter().map(|row| row.relevance).collect();
     let heads = relevance.rows.iter().map(RelevanceRow::head_id);
-    let doubt = if relevance.doubt().is_some() { ", not to be trusted" } else { "" };
-    (format!("relevance, rules: {}{doubt}", relevance.rules()), heads.zip(ranked(&values)).collect())
+    (relevance.name(), heads.zip(ranked(&values)).collect())
 }
 
 /// The share of heads from which on importance masks each head.

@@ -3,9 +3,11 @@
 use charts::table::{Row, Table};
 use findings::best_heads::{BestHeads, Layers};
 use findings::dynamics::Dynamics;
+use findings::functions::Functions;
+use findings::gates::{Gates, share as share_kept};
 use findings::judge::{Adjustment, Criterion, RuleKind};
 use findings::pair::Pair;
-use findings::paper::{Paper, Summary};
+use findings::paper::{EncoderHeads, Paper, Summary};
 use findings::pruning::Pruning;
 use findings::results::interval;
 use findings::speed::Speed;
@@ -13,12 +15,16 @@ use findings::subject::Subject;
 use findings::sweep::Sweep;
 use plotting::view::Context;
 use plotting::view::best_heads::published;
-use records::{Attention, Order, Scope, SpeedRow};
+use records::rows::functions::leaders;
+use records::{Attention, GateRow, HeadFunctionRow, Order, Scope, SpeedRow, StandsFor, TestedRow as _};
 use words::{count, percent_more, range, signed, tenths, typeset};
 
 /// The columns: both numbers, our interval, and what can be said of them.
 const COLUMNS: [&str; 5] =
     ["paper", "ours", "our 95 % interval", "same direction?", "paper's number inside it?"];
+
+/// Whether a loss, as in the paper, is shown or its opposite.
+const LOSS: [&str; 2] = ["a loss is shown", "a gain is shown"];
 
 /// What keeps a verdict from being given.
 const NO_INTERVAL: &str = "cannot be said: ours has no interval";
@@ -28,6 +34,7 @@ pub fn table(subject: &Subject, speed: Option<&Speed>, context: Context<'_>) -> 
     let (criterion, paper) = (context.criterion, context.paper?);
     let mut rows = Vec::new();
     rows.extend(subject.sweep.iter().filter_map(|sweep| single_heads(sweep, criterion, paper)));
+    rows.extend(subject.sweep.iter().filter_map(|sweep| worst_head(sweep, paper)));
     rows.extend(subject.best.iter().flat_map(|best| layers(best, context)));
     rows.extend(subject.pairs.iter().filter_map(|pair| domains(pair, paper)));
     rows.extend(subject.pruning.iter().filter_map(|pruning| share(pruning, criterion, paper)));
@@ -35,7 +42,9 @@ pub fn table(subject: &Subject, speed: Option<&Speed>, context: Context<'_>) -> 
     rows.extend(subject.dynamics.iter().filter_map(|dynamics| training(dynamics, paper)));
     let speed = speed.filter(|speed| speed.published(Some(paper)).is_some());
     rows.extend(speed.into_iter().flat_map(|speed| &speed.rows).filter_map(|row| faster(row, paper)));
-    let title = "Numbers of Michel et al. (2019) beside ours. They are of another model and of other data, so what \
+    rows.extend(subject.functions.iter().flat_map(|functions| dependencies(functions, paper)));
+    rows.extend(subject.gates.iter().flat_map(|gates| few_heads(gates, paper)));
+    let title = "Numbers of Michel et al. (2019) and of Voita et al. (2019, V19) beside ours. They are of another model and of other data, so what \
          can agree is the direction; a number inside our interval is one that our data does not speak \
          against";
     (!rows.is_empty()).then(|| {
@@ -200,6 +209,73 @@ fn faster(row: &SpeedRow, paper: &Paper) -> Option<Row> {
         inside(theirs, (low, high)),
     ];
     Some(Row::new("faster without half of the heads", cells))
+}
+
+/// Figure 1b: the single head that BERT needs most.
+fn worst_head(sweep: &Sweep, paper: &Paper) -> Option<Row> {
+    sweep.beside().filter(|beside| beside.is_inference())?;
+    let worst = sweep.rows.iter().min_by(|one, other| one.score_delta.total_cmp(&other.score_delta))?;
+    let [base, lowest, _] = paper.summary.accuracies();
+    let (theirs, metric) = (lowest - base, sweep.metric());
+    let ends = worst.delta_interval();
+    let cells = [
+        format!("{} points (Figure 1b)", metric.change(theirs)),
+        format!("{} points, {}", metric.change(worst.score_delta), worst.head_id()),
+        ends.map(|ends| range(ends, |delta| metric.change(delta))).unwrap_or_default(),
+        ends.map_or(NO_INTERVAL.to_owned(), |ends| side_of_0((-ends.1, -ends.0), LOSS)),
+        ends.map_or(NO_INTERVAL.to_owned(), |ends| inside(theirs, ends)),
+    ];
+    Some(Row::new("the greatest loss of accuracy by masking one head", cells))
+}
+
+/// V19, Table 1: how far the best head for a relation is above position alone.
+fn dependencies(functions: &Functions, paper: &Paper) -> Vec<Row> {
+    let of = |row: &HeadFunctionRow| {
+        let theirs = paper.dependency(&row.detail)?;
+        let margin = row.margin_points?;
+        let ends = row.margin_points_low.zip(row.margin_points_high);
+        let above = theirs.wmt - theirs.wmt_position;
+        let number = |points: f64| signed(points, 1);
+        let shown = ["it is shown to be above position", "it is shown to be below position"];
+        let cells = [
+            format!("{} points above position (V19 Table 1, WMT)", number(above)),
+            format!("{} points, {}", number(margin), row.head_id()),
+            ends.map(|ends| range(ends, number)).unwrap_or_default(),
+            ends.map_or(NO_INTERVAL.to_owned(), |ends| side_of_0(ends, shown)),
+            ends.map_or(NO_INTERVAL.to_owned(), |ends| inside(above, ends)),
+        ];
+        Some(Row::new(format!("best encoder head for {}", row.detail), cells))
+    };
+    let is_translator = functions.file.kind.stands_for.is_some_and(StandsFor::translates);
+    let rows = functions.rows.iter().filter(|row| is_translator && row.attention == Attention::EncEnc);
+    leaders(rows).into_iter().filter_map(of).collect()
+}
+
+/// V19, Section 6.2: what is lost with few encoder heads, beside the nearest share that gates left here.
+fn few_heads(gates: &Gates, paper: &Paper) -> Vec<Row> {
+    let is_translator = gates.beside().is_some_and(StandsFor::translates);
+    let models = if is_translator { gates.sparser(Scope::One(Attention::EncEnc)) } else { Vec::new() };
+    let of = |theirs: &EncoderHeads| {
+        let percent = 100.0 * theirs.kept / theirs.heads;
+        let distance = |row: &GateRow| (share_kept(row) - percent).abs();
+        let row = models.iter().min_by(|one, other| distance(one).total_cmp(&distance(other)))?;
+        let (metric, ends) = (gates.metric(), row.delta_interval());
+        let cells = [
+            format!(
+                "{} BLEU with {} of {} (V19 {})",
+                signed(-theirs.lost_bleu, 2),
+                theirs.kept,
+                theirs.heads,
+                theirs.source
+            ),
+            format!("{} with {} of {}", metric.change(row.score_delta), row.kept, row.heads),
+            ends.map(|ends| range(ends, |delta| metric.change(delta))).unwrap_or_default(),
+            ends.map_or(NO_INTERVAL.to_owned(), |ends| side_of_0((-ends.1, -ends.0), LOSS)),
+            ends.map_or(NO_INTERVAL.to_owned(), |ends| inside(-theirs.lost_bleu, ends)),
+        ];
+        Some(Row::new(format!("loss with the encoder heads that gates leave, {}", theirs.data), cells))
+    };
+    paper.encoder_heads.iter().filter_map(of).collect()
 }
 
 #[cfg(test)]
