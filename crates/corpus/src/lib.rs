@@ -2,6 +2,7 @@
 //!
 //! - [`grammar`] makes the demo's language pair, with gold dependency arcs.
 //! - [`labelled`] reads what classifiers are trained on.
+//! - [`checksum`] is what signatures have of the texts of a split.
 //! - [`choices`] reads questions with several answers, and minimal pairs.
 //! - [`classifier_tokenizer`] loads, trains and saves the tokens of classifiers: WordPiece, byte-level BPE, unigrams.
 //! - [`language_tokenizer`] loads, trains and saves the tokens of language models.
@@ -22,6 +23,7 @@
 //! - [`progress`] draws how far downloads are.
 mod archive;
 pub mod batches;
+pub mod checksum;
 pub mod choices;
 pub mod classifier_tokenizer;
 mod compressed;

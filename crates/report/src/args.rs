@@ -32,6 +32,10 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", default_value = "experiments")]
     pub experiments: PathBuf,
 
+    /// Folder with the data sets; texts of your own files, which have no `fetch` in the subject's file, stand in the report
+    #[arg(long, value_name = "FOLDER", default_value = "data")]
+    pub data: PathBuf,
+
     /// Folder with the published numbers
     #[arg(long, value_name = "FOLDER", default_value = "data/paper")]
     pub paper: PathBuf,

@@ -1,5 +1,6 @@
 //! What each page says: the parts of the templates that are not fixed.
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use charts::table::{Row, Table};
 use charts::write::Sheet;
@@ -15,7 +16,7 @@ use crate::view::all_heads::{HeadMap, MapCell};
 use crate::view::claim;
 
 /// The report of one subject.
-pub fn subject(gathered: &Gathered, described: &Described) -> Value {
+pub fn subject(gathered: &Gathered, described: &Described, data: &Path) -> Value {
     let Gathered { title, claim, is_language, subject, .. } = gathered;
     let chapters: Vec<_> = Chapter::ALL.into_iter().filter_map(|known| chapter(gathered, known)).collect();
     let absent = gathered.sections.iter().filter(|(_, sheets)| sheets.is_empty());
@@ -34,7 +35,7 @@ pub fn subject(gathered: &Gathered, described: &Described) -> Value {
         toml => described.text,
         training => of_sheets("training", &gathered.training),
         verdicts => gathered.verdicts.as_ref().map(|table| of_table("verdicts", table)),
-        heads => gathered.heads.as_ref().map(|heads| of_heads(heads, described)),
+        heads => gathered.heads.as_ref().map(|heads| of_heads(heads, texts(gathered, heads, described, data).as_ref())),
         limits => limits(gathered),
         faults => gathered.faults.iter().chain(&described.fault).collect::<Vec<_>>(),
         absent => absent.collect::<Vec<_>>(),
@@ -89,7 +90,7 @@ fn known<'a>(facts: &[(&'static str, &'a Option<String>)]) -> Vec<Fact<'a>> {
     facts.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect()
 }
 
-fn of_heads(heads: &Heads, described: &Described) -> Value {
+fn of_heads(heads: &Heads, texts: Option<&Table>) -> Value {
     let table = &heads.table;
     let label = |head: &str| {
         let row = table.rows.iter().find(|row| row.label.text == head);
@@ -108,17 +109,18 @@ fn of_heads(heads: &Heads, described: &Described) -> Value {
         context! { attention => map.attention, description => map.description, is_small, layers }
     };
     let maps: Vec<_> = heads.maps.iter().map(map).collect();
-    let texts = texts(heads, described).map(|table| of_table("texts", &table));
+    let texts = texts.map(|table| of_table("texts", table));
     context! { measures => heads.measures, maps, texts, table => of_table("heads", table) }
 }
 
-/// The texts of the segments that cards name, of a demo.
-fn texts(heads: &Heads, described: &Described) -> Option<Table> {
+/// The texts of the segments that cards name, where they may be shown.
+fn texts(gathered: &Gathered, heads: &Heads, described: &Described, data: &Path) -> Option<Table> {
     let split = heads.split.as_ref()?;
-    let texts = samples::texts(described.text.as_ref()?, split, heads.data.as_ref()?)?;
+    let texts = samples::texts(described.text.as_ref()?, data, split, heads.data.as_ref()?)?;
     let named = heads.segments.iter().filter_map(|place| Some((place, texts.get(place.checked_sub(1)?)?)));
     let row = |(place, text): (&usize, &String)| Row::new(*place, [text.as_str()]);
-    let title = format!("The segments of {split} that change most with a head masked; a made-up language");
+    let whose = if gathered.subject.kind.is_demo { "a made-up language" } else { "the subject's own files" };
+    let title = format!("The segments of {split} that change most with a head masked; {whose}");
     Some(Table::new("Texts", "texts", title).columns(["Segment", ""], ["text"]).rows(named.map(row)))
 }
 

@@ -1,22 +1,45 @@
-//! The texts of segments, of the demos alone: their languages are made up and belong to this repository.
-use corpus::choices::Choice;
+//! The texts of segments that a page may show: those of the demos, whose languages are made up, and those of a reader's own files.
+//! What is fetched belongs to others, whose licences need not allow it.
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use corpus::checksum;
+use corpus::choices::{self, Choice, ChoiceFormat};
+use corpus::documents::{self, Document, DocumentFormat};
 use corpus::grammar::{
     Domain, InferenceSizes, SplitSizes, agreement_pairs, demo_splits, inference_splits, language_splits,
 };
+use corpus::labelled::{self, Example, Format};
+use corpus::parallel::ParallelText;
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
 /// What the file of a subject says of its data.
 #[derive(Debug, Deserialize)]
 struct Described {
     #[serde(default)]
-    task: Option<String>,
+    task: Task,
     data: Data,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Task {
+    #[default]
+    Translation,
+    Classification,
+    LanguageModelling,
 }
 
 #[derive(Debug, Deserialize)]
 struct Data {
     grammar: Option<Grammar>,
+    /// Whose texts they are, where they are fetched.
+    fetch: Option<String>,
+    format: Option<Format>,
+    #[serde(default)]
+    rename: BTreeMap<String, String>,
+    #[serde(default)]
+    splits: BTreeMap<String, toml::Value>,
 }
 
 /// Seed and sizes of all demo grammars; those of other tasks are 0.
@@ -37,98 +60,157 @@ struct Grammar {
     pairs: usize,
 }
 
-/// A split: what is hashed of it, and each segment as a reader should see it.
-struct Split {
-    hasher: Sha256,
-    texts: Vec<String>,
+/// Two files of as many lines.
+#[derive(Debug, Deserialize)]
+struct Pair {
+    source: PathBuf,
+    target: PathBuf,
+}
+
+/// A file, with a format of its own or the common one.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Table {
+    Plain(PathBuf),
+    Formatted { file: PathBuf, format: Format },
+}
+
+/// Files of documents or of questions.
+#[derive(Debug, Deserialize)]
+struct Files {
+    files: Vec<PathBuf>,
+    documents: Option<DocumentFormat>,
+    choices: Option<ChoiceFormat>,
+}
+
+/// A split as it is read.
+enum Split {
+    Pairs(ParallelText),
+    Examples(Vec<Example>),
+    Documents(Vec<Document>),
+    Questions(Vec<Choice>),
 }
 
 impl Split {
-    fn of<T>(segments: Vec<T>, add: impl Fn(&T, &mut Sha256) -> String) -> Self {
-        let mut hasher = Sha256::new();
-        let texts = segments.iter().map(|segment| add(segment, &mut hasher)).collect();
-        Self { hasher, texts }
+    fn sha256(&self) -> String {
+        match self {
+            Self::Pairs(text) => checksum::of_pairs(text),
+            Self::Examples(examples) => checksum::of_examples(examples),
+            Self::Documents(documents) => checksum::of_documents(documents),
+            Self::Questions(questions) => checksum::of_questions(questions),
+        }
+    }
+
+    /// Each segment as a reader should see it.
+    fn texts(self) -> Vec<String> {
+        let example = |Example { text, pair, label }| {
+            let pair = pair.map_or(String::new(), |pair| format!(" | {pair}"));
+            format!("{text}{pair} ({label})")
+        };
+        match self {
+            Self::Pairs(ParallelText { source, target }) => {
+                let both = source.into_iter().zip(target);
+                both.map(|(source, target)| format!("{source} \u{2192} {target}")).collect()
+            }
+            Self::Examples(examples) => examples.into_iter().map(example).collect(),
+            Self::Documents(documents) => documents.into_iter().map(|document| document.text).collect(),
+            Self::Questions(questions) => {
+                questions.into_iter().map(|own| own.context + &own.choices.join(" | ")).collect()
+            }
+        }
     }
 }
 
-/// Adds a part with its length before it.
-fn add(hasher: &mut Sha256, part: &str) {
-    hasher.update(part.len().to_le_bytes());
-    hasher.update(part);
-}
-
-/// The texts of a split of a demo, by the file that describes it; none of other subjects, or if `sha256`, the checksum in the
-/// signature, is that of other texts.
-pub fn texts(description: &str, split: &str, sha256: &str) -> Option<Vec<String>> {
+/// The texts of a split, by the file that describes its subject and the folder of data sets; none that are fetched or are not there,
+/// that take more than reading files, such as a sample, or if `sha256`, the checksum in the signature, is that of others.
+pub fn texts(description: &str, data: &Path, split: &str, sha256: &str) -> Option<Vec<String>> {
     let described: Described = toml::from_str(description).ok()?;
-    let grammar = described.data.grammar?;
-    let Split { hasher, texts } = match described.task.as_deref() {
-        None | Some("translation") => translation(grammar, split)?,
-        Some("classification") => inference(grammar, split)?,
-        Some("language-modelling") => language(grammar, split)?,
-        Some(_) => return None,
+    let split = match described.data.grammar {
+        Some(grammar) => made_up(described.task, grammar, split)?,
+        None => own(described, data, split)?,
     };
-    (format!("{:x}", hasher.finalize()) == sha256).then_some(texts)
+    (split.sha256() == sha256).then(|| split.texts())
 }
 
-fn translation(grammar: Grammar, split: &str) -> Option<Split> {
-    let Grammar { seed, train, dev, test, shifted, .. } = grammar;
-    let splits = demo_splits(SplitSizes { train, dev, test, shifted }, seed);
-    let samples = match split {
-        "dev" => splits.dev,
-        "test" => splits.test,
-        "shifted" => splits.shifted,
-        _ => return None,
-    };
-    Some(Split::of(samples, |sample, hasher| {
-        hasher.update(format!("{}\t{}\n", sample.source, sample.target));
-        format!("{} \u{2192} {}", sample.source, sample.target)
-    }))
+fn own(described: Described, folder: &Path, name: &str) -> Option<Split> {
+    let Described { task, data: Data { fetch, format, rename, mut splits, .. } } = described;
+    let split = splits.remove(name)?;
+    if fetch.is_some() || split.get("fetch").is_some() {
+        return None;
+    }
+    Some(match task {
+        Task::Translation => {
+            let Pair { source, target } = split.try_into().ok()?;
+            Split::Pairs(ParallelText::read(&folder.join(source), &folder.join(target)).ok()?)
+        }
+        Task::Classification => {
+            let (file, format) = match split.try_into().ok()? {
+                Table::Plain(file) => (file, format?),
+                Table::Formatted { file, format } => (file, format),
+            };
+            let mut examples = labelled::read(&folder.join(file), &format).ok()?;
+            for example in &mut examples {
+                if let Some(name) = rename.get(&example.label) {
+                    example.label.clone_from(name);
+                }
+            }
+            Split::Examples(examples)
+        }
+        Task::LanguageModelling => {
+            let Files { files, documents, choices } = split.try_into().ok()?;
+            let files: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
+            match (documents, choices) {
+                (Some(format), _) => Split::Documents(documents::read(&files, &format).ok()?),
+                (None, Some(format)) => {
+                    let read = files.iter().map(|file| choices::read(file, &format));
+                    Split::Questions(read.collect::<Result<Vec<_>, _>>().ok()?.concat())
+                }
+                (None, None) => return None,
+            }
+        }
+    })
 }
 
-fn inference(grammar: Grammar, split: &str) -> Option<Split> {
-    let Grammar { seed, train, dev, matched, mismatched, .. } = grammar;
-    let splits = inference_splits(InferenceSizes { train, dev, matched, mismatched }, seed);
-    let examples = match split {
-        "dev" => splits.dev,
-        "matched" => splits.matched,
-        "mismatched" => splits.mismatched,
-        _ => return None,
-    };
-    Some(Split::of(examples, |example, hasher| {
-        let parts = [Some(&example.label), Some(&example.text), example.pair.as_ref()];
-        parts.into_iter().flatten().for_each(|part| add(hasher, part));
-        let pair = example.pair.as_ref().map_or(String::new(), |pair| format!(" | {pair}"));
-        format!("{}{pair} ({})", example.text, example.label)
-    }))
-}
-
-fn language(grammar: Grammar, split: &str) -> Option<Split> {
-    let Grammar { seed, train, dev, test, shifted, pairs, .. } = grammar;
-    let splits = || language_splits(SplitSizes { train, dev, test, shifted }, seed);
-    let documents = match split {
-        "dev" => splits().dev,
-        "test" => splits().test,
-        "shifted" => splits().shifted,
-        "agreement" => return Some(questions(agreement_pairs(Domain::Standard, pairs, seed))),
-        "agreement-shifted" => return Some(questions(agreement_pairs(Domain::Shifted, pairs, seed))),
-        _ => return None,
-    };
-    Some(Split::of(documents, |document, hasher| {
-        add(hasher, &document.text);
-        document.text.clone()
-    }))
+fn made_up(task: Task, grammar: Grammar, split: &str) -> Option<Split> {
+    let Grammar { seed, train, dev, test, shifted, matched, mismatched, pairs } = grammar;
+    let sizes = SplitSizes { train, dev, test, shifted };
+    Some(match task {
+        Task::Translation => {
+            let splits = demo_splits(sizes, seed);
+            let samples = match split {
+                "dev" => splits.dev,
+                "test" => splits.test,
+                "shifted" => splits.shifted,
+                _ => return None,
+            };
+            let (source, target) = samples.into_iter().map(|sample| (sample.source, sample.target)).unzip();
+            Split::Pairs(ParallelText { source, target })
+        }
+        Task::Classification => {
+            let splits = inference_splits(InferenceSizes { train, dev, matched, mismatched }, seed);
+            Split::Examples(match split {
+                "dev" => splits.dev,
+                "matched" => splits.matched,
+                "mismatched" => splits.mismatched,
+                _ => return None,
+            })
+        }
+        Task::LanguageModelling => match split {
+            "dev" => Split::Documents(language_splits(sizes, seed).dev),
+            "test" => Split::Documents(language_splits(sizes, seed).test),
+            "shifted" => Split::Documents(language_splits(sizes, seed).shifted),
+            "agreement" => questions(Domain::Standard, pairs, seed),
+            "agreement-shifted" => questions(Domain::Shifted, pairs, seed),
+            _ => return None,
+        },
+    })
 }
 
 /// By group, as subjects have them.
-fn questions(mut all: Vec<Choice>) -> Split {
+fn questions(domain: Domain, pairs: usize, seed: u64) -> Split {
+    let mut all = agreement_pairs(domain, pairs, seed);
     all.sort_by(|one, other| one.group.cmp(&other.group));
-    Split::of(all, |Choice { context, choices, answer, group }, hasher| {
-        add(hasher, &format!("{answer} of {}", choices.len()));
-        add(hasher, &format!("{group:?}"));
-        std::iter::once(context).chain(choices).for_each(|part| add(hasher, part));
-        format!("{context}{}", choices.join(" | "))
-    })
+    Split::Questions(all)
 }
 
 #[cfg(test)]
@@ -141,8 +223,40 @@ mod tests {
     #[test]
     fn the_texts_of_a_demo_are_those_that_were_measured() {
         let sha256 = "9b3f4168085f86e3cc597c98aacec642c242b00f3d347d5bd0f560dcb10e7320";
-        assert_eq!(texts(DEMO, "test", sha256).unwrap().len(), 400);
-        assert!(texts(DEMO, "shifted", sha256).is_none(), "another split has other texts");
-        assert!(texts("task = \"classification\"\n[data]\nsplits = {}", "test", sha256).is_none());
+        assert_eq!(texts(DEMO, Path::new(""), "test", sha256).unwrap().len(), 400);
+        assert!(texts(DEMO, Path::new(""), "shifted", sha256).is_none(), "another split has other texts");
+        let no_splits = "task = \"classification\"\n[data]\nsplits = {}";
+        assert!(texts(no_splits, Path::new(""), "test", sha256).is_none());
+    }
+
+    /// Whoever can read the files has the texts; what is fetched stays where it is.
+    #[test]
+    fn own_files_are_shown_and_fetched_ones_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("a.en", "one\ntwo\n");
+        write("a.fr", "un\ndeux\n");
+        write("b.tsv", "text\tlabel\nfine\t1\n");
+        write("c.txt", "a text\n");
+        let pairs = "[data]\n[data.splits]\ntest = { source = 'a.en', target = 'a.fr' }";
+        let table = "task = 'classification'\n[data]\nrename = { '1' = 'good' }\n\
+                     format = { kind = 'tsv', text = 'text', label = 'label' }\n[data.splits]\ntest = 'b.tsv'";
+        let documents = "task = 'language-modelling'\n[data]\n[data.splits]\n\
+                         test = { files = ['c.txt'], documents = { kind = 'lines' } }";
+        let text = |text: &str| text.to_owned();
+        let both =
+            ParallelText { source: vec![text("one"), text("two")], target: vec![text("un"), text("deux")] };
+        let example = Example { text: text("fine"), pair: None, label: text("good") };
+        for (toml, sha256, expected) in [
+            (pairs, checksum::of_pairs(&both), "one \u{2192} un"),
+            (table, checksum::of_examples(&[example]), "fine (good)"),
+            (documents, checksum::of_documents(&[Document { text: text("a text") }]), "a text"),
+        ] {
+            let found = |toml: &str, sha256: &str| texts(toml, folder.path(), "test", sha256);
+            assert_eq!(found(toml, &sha256).expect(toml)[0], expected);
+            assert!(found(toml, "other").is_none());
+            let fetched = toml.replacen("[data]", "[data]\nfetch = 'x'", 1);
+            assert!(found(&fetched, &sha256).is_none(), "{fetched}");
+        }
     }
 }

@@ -8,7 +8,6 @@ use corpus::trees::Tree;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use sha2::{Digest, Sha256};
 
 use super::spec::{ClassificationData, Holdout, InferenceSpec, SplitFile};
 use crate::error::Error;
@@ -137,19 +136,6 @@ fn held_out(holdout: &Holdout, examples: Vec<Example>) -> (Vec<Example>, Vec<Exa
         .map(str::to_owned)
         .collect();
     examples.into_iter().partition(|example| chosen.contains(&example.text))
-}
-
-/// SHA-256 of the examples of a split, in lower-case hexadecimal; how the file is laid out does not matter.
-pub(super) fn sha256(examples: &[Example]) -> String {
-    let mut hasher = Sha256::new();
-    for Example { text, pair, label } in examples {
-        // with their lengths, since texts may hold tabs and line breaks
-        for part in [Some(label), Some(text), pair.as_ref()].into_iter().flatten() {
-            hasher.update(part.len().to_le_bytes());
-            hasher.update(part);
-        }
-    }
-    format!("{:x}", hasher.finalize())
 }
 
 #[cfg(test)]

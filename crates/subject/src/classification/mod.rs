@@ -16,6 +16,7 @@ use core_masking::{
     Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, Measure, ModelConfig,
     ModelDropout, Relevance, Rule, SegmentBatch, to_vec,
 };
+use corpus::checksum;
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
 use corpus::placed::PlacedToken;
@@ -124,7 +125,7 @@ impl Task for Classification {
     }
 
     fn sha256(examples: &Vec<Example>) -> String {
-        data::sha256(examples)
+        checksum::of_examples(examples)
     }
 
     fn load(

@@ -1,11 +1,11 @@
 //! The splits of a language model.
 use std::path::{Path, PathBuf};
 
+use corpus::checksum;
 use corpus::choices::{self, Choice};
 use corpus::documents::{self, Document};
 use corpus::grammar::{Domain, SplitSizes, agreement_pairs, language_samples, language_splits};
 use corpus::trees::Tree;
-use sha2::{Digest, Sha256};
 
 use super::spec::{LanguageData, LanguageGrammar};
 use crate::error::Error;
@@ -63,25 +63,12 @@ impl Texts {
         }
     }
 
-    /// SHA-256 of the texts, in lower-case hexadecimal; how the files are laid out does not matter.
+    /// SHA-256 of the texts.
     pub(super) fn sha256(&self) -> String {
-        let mut hasher = Sha256::new();
-        let mut add = |part: &str| {
-            // with its length, since texts may hold any character
-            hasher.update(part.len().to_le_bytes());
-            hasher.update(part);
-        };
         match self {
-            Self::Documents(documents) => documents.iter().for_each(|document| add(&document.text)),
-            Self::Questions(questions) => {
-                for Choice { context, choices, answer, group } in questions {
-                    add(&format!("{answer} of {}", choices.len()));
-                    add(&format!("{group:?}"));
-                    std::iter::once(context).chain(choices).for_each(|part| add(part));
-                }
-            }
+            Self::Documents(documents) => checksum::of_documents(documents),
+            Self::Questions(questions) => checksum::of_questions(questions),
         }
-        format!("{:x}", hasher.finalize())
     }
 }
 

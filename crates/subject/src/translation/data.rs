@@ -3,7 +3,6 @@ use std::path::{Path, PathBuf};
 
 use corpus::grammar::{Sample, demo_splits};
 use corpus::parallel::ParallelText;
-use sha2::{Digest, Sha256};
 
 use super::files::FilePair;
 use super::spec::{DataSpec, GrammarSpec};
@@ -49,17 +48,6 @@ fn read_files(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelTex
 pub(super) fn files(spec: &DataSpec, folder: &Path, split: &str) -> Vec<PathBuf> {
     let pair = spec.splits.get(split).filter(|_| spec.grammar.is_none());
     pair.map_or(Vec::new(), |pair| pair.paths(folder))
-}
-
-/// SHA-256 of the sentences of a split, in lower-case hexadecimal; how the files are compressed does not matter.
-pub(super) fn sha256(text: &ParallelText) -> String {
-    let mut hasher = Sha256::new();
-    for (source, target) in text.source.iter().zip(&text.target) {
-        for part in [source, "\t", target, "\n"] {
-            hasher.update(part);
-        }
-    }
-    format!("{:x}", hasher.finalize())
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use core_masking::{
     Attention, BeamSearch, GatedModel, Gates, HeadLayout, Measure, ModelConfig, ModelDropout, OutputRules,
     Relevance, Rule, TokenBatch, Translator, to_vec,
 };
+use corpus::checksum;
 use corpus::parallel::ParallelText;
 use corpus::placed::PlacedToken;
 use corpus::sentence_tokenizer::SentenceTokenizer;
@@ -122,7 +123,7 @@ impl Task for Translation {
     }
 
     fn sha256(text: &ParallelText) -> String {
-        data::sha256(text)
+        checksum::of_pairs(text)
     }
 
     fn load(
