@@ -10,6 +10,8 @@ use crate::results::Results;
 pub struct HeadScore {
     /// The name in figures and tables.
     pub label: String,
+    /// What it is counted in; nothing for shares of a layer's norm and of the greatest.
+    pub unit: &'static str,
     /// One for each head, in the order of the rows of `importance`.
     pub values: Vec<f64>,
 }
@@ -20,15 +22,15 @@ const ORACLE: &str = "oracle";
 /// What a row has of a score; only the oracle may be missing.
 type Column = fn(&ImportanceRow) -> Option<f64>;
 
-/// The columns of the file, with their names in figures and tables.
-const SCORES: [(&str, Column); 7] = [
-    ("importance", |row| Some(row.example_normalised)),
-    ("importance by token", |row| Some(row.token_normalised)),
-    ("attention gradient", |row| Some(row.attention_gradient)),
-    ("\u{2212}entropy", |row| Some(-row.entropy)),
-    ("confidence", |row| Some(row.confidence)),
-    (COMBINED, |row| Some(row.importance_entropy)),
-    (ORACLE, |row| row.oracle),
+/// The columns of the file, with their names in figures and tables, and their units.
+const SCORES: [(&str, &str, Column); 7] = [
+    ("importance", "", |row| Some(row.example_normalised)),
+    ("importance by token", "", |row| Some(row.token_normalised)),
+    ("attention gradient", "nats", |row| Some(row.attention_gradient)),
+    ("\u{2212}entropy", "nats", |row| Some(-row.entropy)),
+    ("confidence", "", |row| Some(row.confidence)),
+    (COMBINED, "", |row| Some(row.importance_entropy)),
+    (ORACLE, "score lost", |row| row.oracle),
 ];
 
 /// What is known of each head of a subject.
@@ -37,9 +39,9 @@ pub type Importance = Results<ImportanceRow>;
 impl Importance {
     /// The scores that no head lacks.
     pub fn known(&self) -> Vec<HeadScore> {
-        let known = SCORES.iter().filter_map(|(label, score)| {
+        let known = SCORES.iter().filter_map(|(label, unit, score)| {
             let values = self.rows.iter().map(score).collect::<Option<_>>()?;
-            Some(HeadScore { label: (*label).to_owned(), values })
+            Some(HeadScore { label: (*label).to_owned(), unit, values })
         });
         known.collect()
     }

@@ -49,7 +49,7 @@ impl Orders {
         let data = relevance.file.scored().map_or(String::new(), |data| format!(", on {data}"));
         let doubt = relevance.doubt().map_or(String::new(), |doubt| format!("; {doubt}"));
         self.notes.push(format!("{label}: Voita et al. (2019){data}{doubt}"));
-        self.all.push(HeadScore { label, values });
+        self.all.push(HeadScore { label, unit: "", values });
     }
 
     /// Sentences on what the title does not cover.

@@ -11,6 +11,7 @@ use findings::error::LeftOut;
 use findings::functions::{Functions, Others};
 use findings::gates::{Film, Gates};
 use findings::groups::Groups;
+use findings::importance::Importance;
 use findings::orders::Orders;
 use findings::pair::Pair;
 use findings::pruning::Pruning;
@@ -277,7 +278,12 @@ pub const ARTEFACTS: &[Artefact] = &[
         chapter: Chapter::SingleHeads,
         about: "Heat maps of what heads can be ordered by, layer x head",
         reads: Reads::Each(experiment::IMPORTANCE),
-        draw: |file, _, _| figure(file, heat_map::SCORES, heat_map::scores),
+        draw: |file, asked, left_out| {
+            let found = Importance::read(file)?;
+            let others = Others::beside(&found.file, left_out)?;
+            let chart = heat_map::scores(&found, others.sweep.as_ref(), asked.context);
+            Ok(vec![sheet(&found.file, heat_map::SCORES, chart, [])])
+        },
         options: Options::NONE,
     },
     Artefact {

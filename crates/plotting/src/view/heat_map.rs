@@ -1,6 +1,6 @@
 //! Heat maps of heads, layer x head, for what masking each does, for every score, and for relevance (Figures 1a and 2a of Voita et
 //! al. 2019; Michel et al. 2019 have none).
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Mark, Panel, Shape};
@@ -83,11 +83,14 @@ pub fn effects_bar(sweep: &Sweep, values: &Values) -> (String, [String; 5]) {
     (label, BAR_COLORS.map(number))
 }
 
-/// Each score that all heads have.
-pub fn scores_of(importance: &Importance) -> impl Iterator<Item = (HeadScore, Values)> {
+/// Each score that all heads have; these heads stand out.
+pub fn scores_of(
+    importance: &Importance,
+    marked: &BTreeSet<Head>,
+) -> impl Iterator<Item = (HeadScore, Values)> {
     importance.known().into_iter().map(|score| {
-        let heads = importance.rows.iter().map(ImportanceRow::head_id);
-        let values = Values::new(heads.zip(score.values.iter().map(|number| (*number, false))));
+        let heads = importance.rows.iter().map(ImportanceRow::head_id).zip(&score.values);
+        let values = Values::new(heads.map(|(head, &number)| (head, (number, marked.contains(&head)))));
         (score, values)
     })
 }
@@ -111,14 +114,25 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
         .bar(label, numbers)
 }
 
-/// One row of panels for each score that all heads have; the colours of each end at its greatest value.
-pub fn scores(importance: &Importance) -> Chart {
+/// One row of panels for each score that all heads have; the colours of each end at its greatest value. Dots are heads whose
+/// masking is significant, where that was measured.
+pub fn scores(importance: &Importance, sweep: Option<&Sweep>, context: Context<'_>) -> Chart {
+    let significant = sweep.iter().flat_map(|sweep| &sweep.rows).filter(|row| context.criterion.holds(*row));
+    let significant: BTreeSet<Head> = significant.map(AblationRow::head_id).collect();
+    let dot = Mark::new(Shape::Circle, 1.2, INK);
+    let what_dots_are = sweep.map(|sweep| {
+        format!(
+            "dot: masking the head alone is significant, {}",
+            sweep.judge(context.criterion).description("heads")
+        )
+    });
     let attentions = distinct(importance.rows.iter().map(|row| row.attention));
     let columns = if attentions.len() == 1 { 2 } else { attentions.len() };
-    let (known, mut panels): (Vec<_>, _) = (scores_of(importance).collect(), Vec::new());
+    let (known, mut panels): (Vec<_>, _) = (scores_of(importance, &significant).collect(), Vec::new());
     for (place, (score, values)) in known.iter().enumerate() {
         let end = typeset(values.end, decimals(values.end));
-        let row = format!("{}, to \u{b1}{end}{}", score.label, values.scale());
+        let unit = if score.unit.is_empty() { String::new() } else { format!(" {}", score.unit) };
+        let row = format!("{}, to \u{b1}{end}{unit}{}", score.label, values.scale());
         let is_last = (known.len() - place) * attentions.len() <= columns;
         for (index, &attention) in attentions.iter().enumerate() {
             let name = match (index, place) {
@@ -136,8 +150,10 @@ pub fn scores(importance: &Importance) -> Chart {
             "orange is above 0, blue and striped below; the name of a row says where its colours end, and where they go by \
              the square root",
         )
+        .note(what_dots_are)
         .note(importance.notes())
         .note(importance.unknown())
+        .entries(sweep.map(|_| Entry::mark(context.criterion.in_words(), dot)))
         .panels(columns, panels)
         .bar(
             "score of a head, or its square root, as a share of the greatest in its row",

@@ -96,10 +96,13 @@ fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
         floors.push(format!("{scope} {}", metric.amount(row.score)));
     }
     let title = format!("{} over the share of masked heads of each attention type", metric.label());
-    let floors = (!floors.is_empty())
-        .then(|| format!("dotted, floor: all heads of the type masked: {}", floors.join(", ")));
+    let has_floor = !floors.is_empty();
+    let floors =
+        has_floor.then(|| format!("dotted, floor: all heads of the type masked: {}", floors.join(", ")));
     let axis = "heads of the type masked (%)";
-    Ok(chart(pruning, context, (FOURTH, &title, axis), drawn, rules).note(floors))
+    Ok(chart(pruning, context, (FOURTH, &title, axis), drawn, rules)
+        .entries(has_floor.then(|| Entry::line("floor", FLOOR)))
+        .note(floors))
 }
 
 /// The curves of these series, in front of other layers.

@@ -212,14 +212,14 @@ pub struct Measure {
 /// colours are those of the figures.
 pub fn maps(subject: &Subject, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>) {
     let heads = heads(subject);
-    let (mut measures, mut painted) = (Vec::new(), Vec::new());
+    let (mut measures, mut painted, unmarked) = (Vec::new(), Vec::new(), BTreeSet::new());
     if let Some(sweep) = &subject.sweep {
         let values = heat_map::effects_of(sweep, criterion.adjusted());
         let (name, [low, _, middle, _, high]) = heat_map::effects_bar(sweep, &values);
         measures.push(Measure { name, ends: [low, middle, high] });
         painted.push(values);
     }
-    for (score, values) in subject.importance.iter().flat_map(heat_map::scores_of) {
+    for (score, values) in subject.importance.iter().flat_map(|found| heat_map::scores_of(found, &unmarked)) {
         let ends = [typeset(-values.end, 3), "0".to_owned(), fixed(values.end, 3)];
         measures.push(Measure { name: score.label.to_owned(), ends });
         painted.push(values);

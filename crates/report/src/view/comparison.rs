@@ -1,7 +1,9 @@
 //! All subjects beside each other: how many heads can go, which heads matter across tasks of one pretrained model, and how much
 //! single heads do (no such page is in the paper).
-use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
-use charts::palette::{BLUE, GREY, VERMILLION};
+use std::collections::BTreeSet;
+
+use charts::chart::{self, At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::palette::{BLUE, GREY, INK, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
@@ -14,8 +16,8 @@ use findings::tasks::Pairing;
 use plotting::view::Context;
 use plotting::view::cross_domain::{COLUMNS, HOW_TO_READ, cells};
 use records::rules::MARGIN_PERCENT;
-use records::{AblationRow, Attention};
-use words::{tenths, typeset};
+use records::{AblationRow, Attention, TestedRow as _};
+use words::{range, tenths, typeset};
 
 /// A panel with a row for each name, as high as a line of text.
 fn rows(x: Axis, names: Vec<String>, layers: Vec<Layer>) -> Vec<Panel> {
@@ -113,6 +115,9 @@ const EFFECTS: &str = "Effect sizes";
 const TITLE_OF_EFFECTS: &str =
     "What masking one head costs, in percent of the score; of nats, their rise in percent";
 
+const CHOSEN: &str =
+    "the greatest of many losses is too great by chance, and its interval does not know that it was chosen";
+
 /// How much single heads do: for each family of tests the range of changes, as shares of the score.
 pub fn effects(all: &[Subject], context: Context<'_>) -> Option<Sheet> {
     let sweeps = all.iter().filter_map(|subject| subject.sweep.as_ref());
@@ -136,14 +141,18 @@ fn table_of_effects(families: &[Family<'_>], criterion: Criterion) -> Table {
             Cell::printed(value, |value| typeset(value, 2))
         };
         let significant = criterion.tally(sweep.family(attention)).significant;
-        let cells = [losses.len().into(), at(0.0), at(0.5), at(1.0), significant.into()];
+        let ends = greatest(sweep, attention).and_then(|row| interval_of_loss(sweep, row));
+        let ends = ends.map(|ends| Cell::interval(ends, |value| typeset(value, 2)));
+        let cells = [losses.len().into(), at(0.0), at(0.5), at(1.0), ends.into(), significant.into()];
         Row::new(format!("{}, {attention}", sweep.file.title()), cells)
     };
-    let columns = ["heads", "least (%)", "median (%)", "greatest (%)", "significant, adjusted"];
+    let columns =
+        ["heads", "least (%)", "median (%)", "greatest (%)", "its 95 % interval", "significant, adjusted"];
     Table::new(EFFECTS, "comparison-effects", TITLE_OF_EFFECTS)
         .columns(["Subject and attention", "Loss"], columns)
         .rows(families.iter().map(row))
         .note("below 0 the score gets better without the head; adjusted for the heads of the attention type")
+        .note(CHOSEN)
 }
 
 /// One row of marks for each family, those of significant heads in another colour.
@@ -156,26 +165,82 @@ fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
         each.collect()
     };
     let (others, significant) = (points(false), points(true));
-    let x = extent(others.iter().chain(&significant).map(|(loss, _)| *loss).chain([0.0]));
+    let intervals = families.iter().enumerate().filter_map(|(place, (sweep, attention))| {
+        let ends = interval_of_loss(sweep, greatest(sweep, *attention)?)?;
+        Some((place as f64 + 0.5, ends))
+    });
+    let intervals: Vec<(f64, (f64, f64))> = intervals.collect();
+    let ends = intervals.iter().flat_map(|(_, (low, high))| [*low, *high]);
+    let x = extent(others.iter().chain(&significant).map(|(loss, _)| *loss).chain(ends).chain([0.0]));
     let x = Axis::of_at_least("loss with the head masked (%)", x, 1.0);
     let marks = [Mark::new(Shape::Tick, 4.0, BLUE), Mark::new(Shape::Circle, 1.8, VERMILLION).faint(0.4)];
-    let layers = vec![
-        Layer::Rule(At::X(0.0), Style::dashed(GREY, 0.6)),
-        Layer::Points(others, marks[0]),
-        Layer::Points(significant, marks[1]),
-    ];
+    let of_greatest = Style::line(INK, 0.5);
+    let mut layers = vec![Layer::Rule(At::X(0.0), Style::dashed(GREY, 0.6))];
+    layers.extend(
+        intervals
+            .into_iter()
+            .map(|(height, (low, high))| Layer::Line(vec![(low, height), (high, height)], of_greatest)),
+    );
+    layers.extend([Layer::Points(others, marks[0]), Layer::Points(significant, marks[1])]);
     let names = families.iter().map(|(sweep, one)| format!("{}, {one}", sweep.file.subject)).collect();
     Chart::new(EFFECTS, "comparison-effects-chart", TITLE_OF_EFFECTS)
         .note("a mark for each head; one on the right of 0 is useful")
+        .note(CHOSEN)
         .entries([Entry::mark("not significant", marks[0]), Entry::mark("significant, adjusted", marks[1])])
+        .entries([Entry::line("95 % interval of the greatest", of_greatest)])
         .panels(1, rows(x, names, layers))
         .wide()
 }
 
+/// The head whose masking costs most.
+fn greatest(sweep: &Sweep, attention: Attention) -> Option<&AblationRow> {
+    let rows = sweep.family(attention).into_iter();
+    rows.max_by(|one, other| loss(sweep, one).total_cmp(&loss(sweep, other)))
+}
+
+/// The 95 % interval of what is lost without a head, in percent of the score.
+fn interval_of_loss(sweep: &Sweep, row: &AblationRow) -> Option<(f64, f64)> {
+    let ends = row.delta_interval()?;
+    let [one, other] = [ends.0, ends.1].map(|delta| percent_lost(sweep, delta));
+    Some((one.min(other), one.max(other)))
+}
+
 /// What is lost without a head, in percent of the score.
 fn loss(sweep: &Sweep, row: &AblationRow) -> f64 {
-    let gain = sweep.metric().direction().gain(row.score_delta);
-    -100.0 * gain / sweep.base().abs().max(f64::MIN_POSITIVE)
+    percent_lost(sweep, row.score_delta)
+}
+
+fn percent_lost(sweep: &Sweep, delta: f64) -> f64 {
+    -100.0 * sweep.metric().direction().gain(delta) / sweep.base().abs().max(f64::MIN_POSITIVE)
+}
+
+/// The same as a matrix of the tasks for each model: below the diagonal r, above it its interval.
+fn chart_of_tasks(pairings: &[Pairing], title: &str) -> Chart {
+    let models: BTreeSet<&str> = pairings.iter().map(|pairing| pairing.pretrained.as_str()).collect();
+    let panel = |model: &&str| {
+        let own = || pairings.iter().filter(|pairing| pairing.pretrained == **model);
+        let tasks: BTreeSet<&String> = own().flat_map(|pairing| &pairing.subjects).collect();
+        let tasks: Vec<&String> = tasks.into_iter().collect();
+        let cell = |row: usize, column: usize| {
+            let names = [tasks[row], tasks[column]];
+            let found = own().find(|pairing| names.iter().all(|name| pairing.subjects.contains(name)));
+            let found = found.filter(|_| row != column).map(|pairing| &pairing.row);
+            let ends = found.and_then(|row| row.pearson_low.zip(row.pearson_high));
+            let text = if column < row {
+                found.and_then(|row| row.pearson).map(|r| typeset(r, 2))
+            } else {
+                ends.map(|ends| range(ends, |r| typeset(r, 2)))
+            };
+            let value = if row == column { Some(0.0) } else { found.and_then(|row| row.pearson) };
+            chart::Cell { value, text: text.unwrap_or_default(), ..chart::Cell::default() }
+        };
+        let numbered = tasks.iter().zip(1..).map(|(task, number)| format!("{task} {number}"));
+        Panel::matrix(("", 1..=tasks.len()), ("", numbered), 18.0, cell).named(*model)
+    };
+    Chart::new("One pretrained model, several tasks", "comparison-tasks-chart", title)
+        .note("below the diagonal r over the heads, above it the 95 % interval")
+        .panels(1, models.iter().map(panel).collect())
+        .bar("r", chart::BAR_COLORS.map(|r| typeset(r, 1)))
 }
 
 /// One row for each two tasks of one pretrained model.
@@ -197,5 +262,5 @@ pub fn tasks(pairings: &[Pairing]) -> Option<Sheet> {
         .rows(pairings.iter().map(row))
         .note("interval of r: jackknife over the segments of both tasks")
         .note(HOW_TO_READ);
-    (!pairings.is_empty()).then(|| Sheet::new("comparison-tasks", None, [table]))
+    (!pairings.is_empty()).then(|| Sheet::new("comparison-tasks", chart_of_tasks(pairings, title), [table]))
 }

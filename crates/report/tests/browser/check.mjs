@@ -1,4 +1,4 @@
-// Opens reports in headless Chromium: no console errors, every figure there, sorting, cards by click and by keyboard, films, CSV, dark,
+// Opens reports in headless Chromium: no console errors, every figure there that `plotting all` drew, sorting, cards by click and by keyboard, films, CSV, dark,
 // print, phone width, and no violation that axe-core finds.
 //
 //   node check.mjs RESULTS [--shots FOLDER]
@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import puppeteer from "puppeteer-core";
 
@@ -69,6 +69,11 @@ const sorting = async (page, name) => {
     return null;
   });
   check(`${name}: sorting`, found === null, found);
+  const button = await page.$(".table .columns th:nth-child(2) button");
+  await button?.focus();
+  await page.keyboard.press("Enter");
+  const order = await button?.evaluate((button) => button.closest("th").getAttribute("aria-sort"));
+  check(`${name}: sorting by keyboard`, order === "ascending" || order === "descending", order);
 };
 
 const cards = async (page, name) => {
@@ -115,6 +120,16 @@ const saving = async (page, name) => {
   check(`${name}: CSV`, lines === rows[1] + 1, `${lines} lines for ${rows[1]} rows`);
 };
 
+// The titles of the figures that `plotting all` has drawn of the subject of a page.
+const drawn = (name) => {
+  const figures = join(folder, dirname(name), "figures");
+  if (dirname(name) === "." || !existsSync(figures)) return [];
+  const pictures = readdirSync(figures).filter((file) => file.endsWith(".svg"));
+  const title = (file) => /<title>([^]*?)<\/title>/.exec(readFileSync(join(figures, file), "utf8"))?.[1];
+  const text = (markup) => markup.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&quot;", '"').replaceAll("&amp;", "&");
+  return pictures.map((file) => text(title(file) ?? `${file} has no title`));
+};
+
 const shot = async (page, name, kind) => {
   if (shots) await page.screenshot({ path: join(shots, `${name.replace(/\W+/g, "-")}-${kind}.png`), fullPage: true });
 };
@@ -134,6 +149,9 @@ for (const name of pages) {
   const figures = await page.$$eval("figure :not([hidden]) > svg", (all) =>
     all.map((svg) => [svg.querySelector("title")?.textContent, svg.getBoundingClientRect().height]));
   check(`${name}: figures`, name === "report.html" || figures.length > 0, "none");
+  const shown = new Set(figures.map(([title]) => title));
+  const absent = drawn(name).filter((title) => !shown.has(title));
+  check(`${name}: figures that \`plotting\` drew`, absent.length === 0, absent.join("\n"));
   for (const [title, height] of figures) check(`${name}: figure ${title}`, title && height > 50, `${height} high`);
   await violations(page, `${name}, wide`);
   check(`${name}: width`, (await widest(page)) <= 0, await widest(page));
