@@ -69,10 +69,10 @@ const sorting = async (page, name) => {
     return null;
   });
   check(`${name}: sorting`, found === null, found);
-  const button = await page.$(".table .columns th:nth-child(2) button");
-  await button?.focus();
-  await page.keyboard.press("Enter");
-  const order = await button?.evaluate((button) => button.closest("th").getAttribute("aria-sort"));
+  const button = await page.$(".table .columns button");
+  await button.focus();
+  await page.keyboard.press("Space");
+  const order = await button.evaluate((button) => button.closest("th").getAttribute("aria-sort"));
   check(`${name}: sorting by keyboard`, order === "ascending" || order === "descending", order);
 };
 
@@ -80,6 +80,7 @@ const cards = async (page, name) => {
   const heads = await page.$$(".map button");
   if (heads.length === 0) return;
   const title = () => page.$eval("#card-title", (element) => element.textContent);
+  await heads[1].evaluate((head) => head.scrollIntoView({ block: "center" })); // not behind the links that stick to the top
   await heads[1].click();
   const [clicked, facts] = [await title(), await page.$$eval("#card-body dt", (terms) => terms.length)];
   check(`${name}: card by click`, /layer 1, head 2$/.test(clicked) && facts > 2, `${clicked}, ${facts} facts`);
