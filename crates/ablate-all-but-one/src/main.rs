@@ -153,11 +153,12 @@ fn best_of_layers(heads: &[HeadId], rows: &[AblationRow]) -> Vec<HeadId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use records::MetricName;
 
     fn row(name: &str, score: f64) -> AblationRow {
         let id: HeadId = name.parse().unwrap();
         let head = (id.layer_number(), id.head_number());
-        AblationRow::untested(&id.attention().to_string(), head, "bleu", 30.0, score)
+        AblationRow::untested(&id.attention().to_string(), head, MetricName::Bleu, 30.0, score)
     }
 
     #[test]

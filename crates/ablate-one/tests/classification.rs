@@ -43,7 +43,7 @@ fn accuracies_come_with_three_tests() {
     let rows = rows(folder.path());
     assert_eq!(rows.len(), 2 * 3);
     for row in &rows {
-        assert_eq!((row.attention.name(), row.metric.as_str()), ("self", "accuracy"));
+        assert_eq!((row.attention.name(), row.metric.name()), ("self", "accuracy"));
         // 240 examples, so scores are multiples of 1/2.4 points
         let right = row.score * 2.4;
         assert!((right - right.round()).abs() < 1e-9, "{}", row.score);

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use core_masking::{Attention, HeadId, HeadLayout, HeadSet};
-use records::{AblationRow, BASE, Head, Identity, Row, Signature, read_complete};
+use records::{AblationRow, BASE, Head, Identity, MetricName, Row, Signature, read_complete};
 use significance::TestArgs;
 use subject::{Scored, Subject};
 use training::Machine;
@@ -116,7 +116,7 @@ impl HeadSweep {
         let (layout, metric) = (subject.layout(), subject.metric(&self.scored.split));
         let mut sets = Vec::new();
         for &id in &self.heads {
-            let row = row(id, metric.name());
+            let row = row(id, metric.into());
             let is_due = heads.contains(&id) && rows.is_due(&row);
             let rows = is_due.then_some(row).into_iter().collect();
             sets.push(RowSet { masked: (self.masked)(&layout, id)?, rows });
@@ -169,7 +169,7 @@ impl HeadSweep {
         for (place, &id) in self.heads.iter().enumerate() {
             *plan.families.entry(id.attention().to_string()).or_default() += 1;
             if heads.contains(&id) {
-                plan.places.insert(row(id, "").name(), place);
+                plan.places.insert(row(id, MetricName::default()).name(), place);
             }
         }
         plan
@@ -191,7 +191,7 @@ pub(crate) fn find(path: &Path, identity: &Identity) -> Result<Option<Finished<A
 }
 
 /// The row of a head, without scores.
-fn row(id: HeadId, metric: &str) -> AblationRow {
+fn row(id: HeadId, metric: MetricName) -> AblationRow {
     let Head { attention, layer, head } = head_of(id);
     AblationRow::untested(attention.name(), (layer, head), metric, 0.0, 0.0)
 }
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_row_belongs_to_its_head_alone() {
-        let row = row("enc-enc:1:2".parse().unwrap(), "bleu");
+        let row = row("enc-enc:1:2".parse().unwrap(), MetricName::Bleu);
         assert!(is_of(&row, "enc-enc:1:2".parse().unwrap()));
         for other in ["enc-enc:1:1", "enc-enc:2:2", "dec-dec:1:2"] {
             assert!(!is_of(&row, other.parse().unwrap()), "{other}");

@@ -150,7 +150,7 @@ impl Judge {
         Self {
             criterion,
             margin_percent: testing.map_or(MARGIN_PERCENT, |testing| testing.margin_percent),
-            is_t_test: metric.name() == "accuracy",
+            is_t_test: metric.is_accuracy(),
             resamples: testing.map(|testing| testing.resamples),
         }
     }
@@ -230,6 +230,7 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use records::MetricName;
 
     const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
@@ -238,7 +239,7 @@ mod tests {
     fn fewer_nats_are_better() {
         let row = |delta: f64, p_value: f64| AblationRow {
             p_value: Some(p_value),
-            ..AblationRow::untested("self", (1, 1), "nats", 3.0, 3.0 + delta)
+            ..AblationRow::untested("self", (1, 1), MetricName::Nats, 3.0, 3.0 + delta)
         };
         let rows = [row(-0.5, 0.001), row(0.5, 0.001), row(-0.5, 0.5)];
         let tally = CRITERION.tally(&rows);

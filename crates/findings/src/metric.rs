@@ -1,55 +1,51 @@
 //! How scores are worded.
+use records::MetricName;
 use stats::Direction;
 use words::{brackets, fixed, scientific, signed};
 
 /// What a score measures: points in every result file, but nats a token for perplexities.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Metric(String);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric(MetricName);
 
 impl Metric {
-    /// The metric that a CSV file calls `name`.
-    pub fn new(name: &str) -> Self {
-        Self(name.to_owned())
-    }
-
-    /// The name in a CSV file, such as `bleu`.
-    pub fn name(&self) -> &str {
-        &self.0
+    /// The words for a metric.
+    pub fn new(metric: MetricName) -> Self {
+        Self(metric)
     }
 
     /// The name in running text.
-    pub fn label(&self) -> &str {
-        match self.name() {
-            "bleu" => "BLEU",
-            "f1" => "F1",
-            "matthews" => "Matthews correlation",
-            "nats" => "nats a token",
-            other => other,
+    pub fn label(self) -> &'static str {
+        match self.0 {
+            MetricName::Bleu => "BLEU",
+            MetricName::Accuracy => "accuracy",
+            MetricName::F1 => "F1",
+            MetricName::Matthews => "Matthews correlation",
+            MetricName::Nats => "nats a token",
         }
     }
 
     /// What scores, and differences of them, are counted in. BLEU is always in points, so it needs no unit.
-    fn units(&self) -> Option<[&'static str; 2]> {
-        match self.name() {
-            "accuracy" => Some(["%", "percentage points"]),
-            "f1" | "matthews" => Some(["points"; 2]),
-            _ => None,
+    fn units(self) -> Option<[&'static str; 2]> {
+        match self.0 {
+            MetricName::Accuracy => Some(["%", "percentage points"]),
+            MetricName::F1 | MetricName::Matthews => Some(["points"; 2]),
+            MetricName::Bleu | MetricName::Nats => None,
         }
     }
 
     /// Name and unit: `accuracy (%)`.
-    pub fn label_in_unit(&self) -> String {
+    pub fn label_in_unit(self) -> String {
         self.units().map_or(self.label().to_owned(), |[unit, _]| format!("{} ({unit})", self.label()))
     }
 
     /// A score with its unit, rounded: `36.05`, `83.40 %`, `57.31 points`, `3.217` nats a token.
-    pub fn amount(&self, score: f64) -> String {
+    pub fn amount(self, score: f64) -> String {
         let unit = self.units().map_or(String::new(), |[unit, _]| format!(" {unit}"));
         fixed(score, if self.is_nats() { 3 } else { 2 }) + &unit
     }
 
     /// A score by the name of its metric: `BLEU 36.05`; `3.217 nats a token, perplexity 24.95`.
-    pub fn described(&self, score: f64) -> String {
+    pub fn described(self, score: f64) -> String {
         let (label, amount) = (self.label(), self.amount(score));
         if self.is_nats() {
             format!("{amount} {label}, perplexity {}", perplexity(score))
@@ -59,43 +55,48 @@ impl Metric {
     }
 
     /// A difference of scores, with a sign: a head changes nats by less than points.
-    pub fn change(&self, delta: f64) -> String {
+    pub fn change(self, delta: f64) -> String {
         signed(delta, if self.is_nats() { 4 } else { 2 })
     }
 
     /// An interval of such differences: ` [-0.35, +0.08]`; nothing where there is none.
-    pub fn brackets(&self, ends: Option<(f64, f64)>) -> String {
+    pub fn brackets(self, ends: Option<(f64, f64)>) -> String {
         brackets(ends, ", ", |delta| self.change(delta))
     }
 
     /// What percentages are taken of, since none of nats mean anything: `BLEU`; `1/perplexity`, the geometric mean of the
     /// probabilities of tokens.
-    pub fn proportional(&self) -> &str {
+    pub fn proportional(self) -> &'static str {
         if self.is_nats() { "1/perplexity" } else { self.label() }
     }
 
     /// Which of two scores is the better one.
-    pub fn direction(&self) -> Direction {
-        Direction::of(self.name())
+    pub fn direction(self) -> Direction {
+        self.0.direction()
     }
 
     /// Where a worse score is: `below` or `above` another.
-    pub fn worse_side(&self) -> &'static str {
+    pub fn worse_side(self) -> &'static str {
         if self.direction() == Direction::HigherIsBetter { "below" } else { "above" }
     }
 
     /// Whether the scores are BLEU, as all of the paper's translators have.
-    pub fn is_bleu(&self) -> bool {
-        self.name() == "bleu"
+    pub fn is_bleu(self) -> bool {
+        self.0 == MetricName::Bleu
+    }
+
+    /// Whether the scores are shares of right answers, which a t-test compares.
+    pub fn is_accuracy(self) -> bool {
+        self.0 == MetricName::Accuracy
     }
 
     /// Whether the scores are nats a token.
-    pub fn is_nats(&self) -> bool {
-        self.name() == "nats"
+    pub fn is_nats(self) -> bool {
+        self.0 == MetricName::Nats
     }
 
     /// What a difference of scores is counted in, where that needs saying after `before`: `, in points`.
-    pub fn in_unit(&self, before: &str) -> String {
+    pub fn in_unit(self, before: &str) -> String {
         self.units().map_or(String::new(), |[_, unit]| format!("{before} {unit}"))
     }
 }
@@ -116,9 +117,10 @@ mod tests {
     /// exp(3.217) = 24.953.
     #[test]
     fn scores_have_the_unit_of_their_metric_and_nats_their_perplexity() {
-        let amounts = ["bleu", "accuracy", "f1", "chrf"].map(|name| Metric::new(name).amount(83.401));
-        assert_eq!(amounts, ["83.40", "83.40 %", "83.40 points", "83.40"]);
-        let (nats, bleu) = (Metric::new("nats"), Metric::new("bleu"));
+        let amounts = [MetricName::Bleu, MetricName::Accuracy, MetricName::F1]
+            .map(|name| Metric::new(name).amount(83.401));
+        assert_eq!(amounts, ["83.40", "83.40 %", "83.40 points"]);
+        let (nats, bleu) = (Metric::new(MetricName::Nats), Metric::new(MetricName::Bleu));
         assert_eq!(nats.described(3.217), "3.217 nats a token, perplexity 24.95");
         assert_eq!(nats.described(30.0), "30.000 nats a token, perplexity 1.07e13");
         assert_eq!(nats.described(1e6), "1000000.000 nats a token, perplexity above 1e308");

@@ -52,7 +52,7 @@ impl<R: TestedRow> Results<R> {
 
     /// What of the paper they stand beside: what their subject stands for, if they are scored alike.
     pub fn beside(&self) -> Option<StandsFor> {
-        self.file.kind.stands_for.filter(|beside| beside.metric() == self.metric().name())
+        self.file.kind.stands_for.filter(|beside| beside.metric() == self.rows[0].metric())
     }
 }
 

@@ -110,6 +110,7 @@ fn largest(mut changes: Vec<SegmentChange>) -> Vec<SegmentChange> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use records::MetricName;
     use stats::classification::ClassificationMetric;
 
     /// Of four classes one gets wrong, one right, one stays wrong as another class, and one stays right.
@@ -119,7 +120,8 @@ mod tests {
             let outcomes = predicted.map(|predicted| Outcome { gold: 1, predicted });
             Segments::Classes(outcomes.to_vec(), ClassificationMetric::Accuracy)
         };
-        let found = largest(changes(&of([0, 1, 0, 1]), &of([1, 0, 2, 1]), &Metric::new("accuracy")));
+        let found =
+            largest(changes(&of([0, 1, 0, 1]), &of([1, 0, 2, 1]), &Metric::new(MetricName::Accuracy)));
         let words: Vec<_> = found.iter().map(|change| (change.segment, change.words.as_str())).collect();
         assert_eq!(words, [(2, "right to wrong"), (1, "wrong to right"), (3, "wrong to wrong")]);
     }
@@ -130,7 +132,8 @@ mod tests {
         let of = |correct: [[u32; 4]; 2]| {
             Segments::Bleu(correct.map(|correct| BleuStatistics::new(4, 4, correct)).to_vec())
         };
-        let found = changes(&of([[4, 3, 2, 1], [0; 4]]), &of([[0; 4], [0; 4]]), &Metric::new("bleu"));
+        let found =
+            changes(&of([[4, 3, 2, 1], [0; 4]]), &of([[0; 4], [0; 4]]), &Metric::new(MetricName::Bleu));
         assert_eq!((found.len(), found[0].segment), (1, 1));
         assert!((found[0].gain + 100.0).abs() < 1e-12, "{}", found[0].gain);
         assert_eq!(found[0].words, "BLEU 100.0 to 0.0");

@@ -1,7 +1,7 @@
 //! What heads are looked at for, and how well each does it in each sentence.
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use records::rows::functions::{CONFIDENCE, POSITIONAL, POSITIONAL_THERE, RARE, SYNTACTIC};
+use records::rows::functions::FunctionName;
 use stats::ratio::RatioStatistics;
 
 use crate::looks::Looks;
@@ -84,13 +84,13 @@ impl Function {
     }
 
     /// As rows call it.
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> FunctionName {
         match self {
-            Self::Confidence => CONFIDENCE,
-            Self::Positional { is_there: false } => POSITIONAL,
-            Self::Positional { is_there: true } => POSITIONAL_THERE,
-            Self::Syntactic(_) => SYNTACTIC,
-            Self::Rare { .. } => RARE,
+            Self::Confidence => FunctionName::Confidence,
+            Self::Positional { is_there: false } => FunctionName::Positional,
+            Self::Positional { is_there: true } => FunctionName::PositionalThere,
+            Self::Syntactic(_) => FunctionName::Syntactic,
+            Self::Rare { .. } => FunctionName::Rare,
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
             let all = Function::all(&read(&sentences, ranks, frequent));
             all.into_iter().map(Function::name).collect::<Vec<_>>()
         };
-        let always = [CONFIDENCE, POSITIONAL, POSITIONAL_THERE];
+        let always = [FunctionName::Confidence, FunctionName::Positional, FunctionName::PositionalThere];
         let ranks = Ranks::count([1, 2, 3].iter());
         assert_eq!(names(None, 2), always);
         assert_eq!(names(Some(&ranks), 3), always);

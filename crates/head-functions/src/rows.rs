@@ -56,7 +56,7 @@ fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Base
         attention,
         layer,
         head,
-        function: function.name().to_owned(),
+        function: function.name(),
         detail: candidate.detail.clone(),
         numerator: total.numerator,
         denominator: total.denominator,

@@ -44,14 +44,14 @@ fn best_head(row: &HeadFunctionRow) -> String {
 mod tests {
     use super::*;
     use records::Attention;
-    use records::rows::functions::{CONFIDENCE, POSITIONAL, POSITIONAL_THERE, RARE, SYNTACTIC};
+    use records::rows::functions::FunctionName;
 
-    fn row(head: usize, function: &str, detail: &str, share: f64) -> HeadFunctionRow {
+    fn row(head: usize, function: FunctionName, detail: &str, share: f64) -> HeadFunctionRow {
         HeadFunctionRow {
             attention: Attention::EncEnc,
             layer: 2,
             head,
-            function: function.to_owned(),
+            function,
             detail: detail.to_owned(),
             numerator: 100.0 * share,
             denominator: 100.0,
@@ -77,13 +77,13 @@ mod tests {
     fn the_best_heads_and_the_numbers_of_each_layer_are_said() {
         let baseline = |row| HeadFunctionRow { baseline: Some(0.5), baseline_position: Some(-1), ..row };
         let rows = [
-            row(1, CONFIDENCE, "", 0.9),
-            row(1, POSITIONAL, "-1", 0.95),
-            row(2, POSITIONAL, "+1", 0.4),
-            row(1, POSITIONAL_THERE, "-1", 0.99),
-            baseline(row(1, SYNTACTIC, "obj:verb->object", 0.3)),
-            baseline(row(2, SYNTACTIC, "obj:verb->object", 0.85)),
-            row(1, RARE, "two-rarest", 0.6),
+            row(1, FunctionName::Confidence, "", 0.9),
+            row(1, FunctionName::Positional, "-1", 0.95),
+            row(2, FunctionName::Positional, "+1", 0.4),
+            row(1, FunctionName::PositionalThere, "-1", 0.99),
+            baseline(row(1, FunctionName::Syntactic, "obj:verb->object", 0.3)),
+            baseline(row(2, FunctionName::Syntactic, "obj:verb->object", 0.85)),
+            row(1, FunctionName::Rare, "two-rarest", 0.6),
         ];
         let untested = HeadFunctionRow { share_low: None, best: None, shuffled: None, ..rows[6].clone() };
         let said = lines(rows[..6].iter().chain([&untested]));

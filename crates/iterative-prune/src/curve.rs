@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use anyhow::Context;
 use core_masking::{HeadId, HeadScores, HeadSet};
 use experiment::{MeasuredRows, Pool, RowPlan, RowSet, check_heads, random_order};
-use records::{BASE, Order, PruningRow, Row, TestedRow};
+use records::{BASE, MetricName, Order, PruningRow, Row, TestedRow};
 
 use crate::Pruning;
 
@@ -47,7 +47,7 @@ impl<'a> Curve<'a> {
     }
 
     /// Its rows, without scores, for the heads that are masked at each step.
-    fn row(&self, step: usize, masked: &HeadSet, metric: &str) -> PruningRow {
+    fn row(&self, step: usize, masked: &HeadSet, metric: MetricName) -> PruningRow {
         PruningRow {
             order_seed: self.seed,
             complement: self.complement,
@@ -62,7 +62,7 @@ impl<'a> Curve<'a> {
 
     /// What its family of tests is called, and how many rows it has.
     pub fn family(&self) -> (String, usize) {
-        (self.row(0, &HeadSet::none(), "").family(), self.counts().len())
+        (self.row(0, &HeadSet::none(), MetricName::default()).family(), self.counts().len())
     }
 
     /// The masked heads at each step; `intact`: scores on the intact model, by order, as far as they are known.
@@ -133,9 +133,9 @@ type IntactScores = BTreeMap<Order, HeadScores>;
 
 /// The rows of these curves: each curve is a family.
 pub fn plan(curves: &[Curve<'_>]) -> RowPlan {
-    let names = curves
-        .iter()
-        .flat_map(|curve| (0..curve.counts().len()).map(|step| curve.row(step, &HeadSet::none(), "").name()));
+    let names = curves.iter().flat_map(|curve| {
+        (0..curve.counts().len()).map(|step| curve.row(step, &HeadSet::none(), MetricName::default()).name())
+    });
     RowPlan { families: curves.iter().map(Curve::family).collect(), places: names.zip(0..).collect() }
 }
 
@@ -162,7 +162,7 @@ pub fn sets<R: TestedRow + From<PruningRow>>(
     curves: &[Curve<'_>],
     rows: &MeasuredRows<R>,
 ) -> anyhow::Result<Vec<RowSet<R>>> {
-    let metric = pruning.metric().name();
+    let metric = pruning.metric().into();
     let of_step = |curve: &Curve<'_>, step: usize| R::from(curve.row(step, &HeadSet::none(), metric));
     let is_due = |curve: &Curve<'_>| (0..curve.counts().len()).any(|step| rows.is_due(&of_step(curve, step)));
     if !curves.iter().any(is_due) {
@@ -193,14 +193,14 @@ pub fn sets<R: TestedRow + From<PruningRow>>(
 }
 
 /// A row without scores, which follow when it is measured.
-pub fn row(pool: &Pool, order: Order, step: usize, (masked, metric): (&HeadSet, &str)) -> PruningRow {
+pub fn row(pool: &Pool, order: Order, step: usize, (masked, metric): (&HeadSet, MetricName)) -> PruningRow {
     PruningRow {
         attention: pool.attention.parse().expect("a pool is named after its heads"),
         order,
         step,
         masked: masked.len(),
         heads: pool.heads.len(),
-        metric: metric.to_owned(),
+        metric,
         masked_heads: masked.names(),
         ..PruningRow::default()
     }

@@ -219,7 +219,7 @@ fn described(row: &PruningRow, removal: Removal, folder: &Path) -> String {
         Removal::Zeros => "set to zero",
         Removal::Uniform => "cut out of all layers alike",
     };
-    let digits = Metric::digits_of(&row.metric);
+    let digits = row.metric.digits();
     format!(
         "`{}`: {} of {} heads {how}, {} {:.digits$} ({:+.digits$})",
         folder.display(),

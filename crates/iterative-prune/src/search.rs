@@ -10,7 +10,7 @@ use experiment::{Ingredient, MeasuredRows, Pool, RowSet};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use records::{BASE, Identity, Order, PruningRow, Row, TestedRow};
+use records::{BASE, Identity, MetricName, Order, PruningRow, Row, TestedRow};
 use stats::Direction;
 use subject::{Description, Scored, Subject};
 use training::Machine;
@@ -133,7 +133,8 @@ impl Search {
 
     /// What the families of tests are called; they are of as many rows as were asked for.
     pub fn families(&self, pools: &[Pool]) -> BTreeMap<String, usize> {
-        let name = |pool| row(pool, self.method.order(), 0, (&HeadSet::none(), "")).family();
+        let name =
+            |pool| row(pool, self.method.order(), 0, (&HeadSet::none(), MetricName::default())).family();
         pools.iter().map(|pool| (name(pool), 0)).collect()
     }
 
@@ -320,7 +321,7 @@ struct Reporter<'a, 'p> {
 impl Reporter<'_, '_> {
     /// The row of a step, without scores.
     fn row(&self, step: usize, masked: &HeadSet) -> PruningRow {
-        let metric = self.pruning.metric().name();
+        let metric = self.pruning.metric().into();
         row(self.pool, self.method.order(), step, (masked, metric))
     }
 

@@ -277,7 +277,7 @@ fn questions_of_a_file_are_asked_as_described() {
         let mut reader = csv::Reader::from_path(folder.path().join("results/asked/ablate-one.csv")).unwrap();
         reader.deserialize().collect::<Result<_, _>>().unwrap()
     };
-    assert_eq!((rows[0].metric.as_str(), rows[0].base_score), ("accuracy", 100.0));
+    assert_eq!((rows[0].metric.name(), rows[0].base_score), ("accuracy", 100.0));
     let missing = refusal(&mut ask(r#"{"q": "The dog", "a": "sleeps.", "b": "x"}"#));
     assert!(missing.contains("q.jsonl") && missing.contains("right"), "{missing}");
     let beyond = refusal(&mut ask(r#"{"q": "The dog", "a": "sleeps.", "b": "x", "right": 2}"#));

@@ -50,7 +50,7 @@ fn each_step_is_trained_on() {
         steps
     );
     for (row, before) in retrained.iter().zip(&pruned) {
-        assert_eq!((row.base_score, row.metric.as_str()), (before.base_score, "bleu"));
+        assert_eq!((row.base_score, row.metric.name()), (before.base_score, "bleu"));
         assert!(row.updates == retrained[0].updates && row.updates > row.epoch, "{row:?}");
         assert!((1..=2).contains(&row.epoch) && row.dev_loss > 0.0 && row.p_value.is_some(), "{row:?}");
     }

@@ -26,7 +26,7 @@ pub mod writer;
 pub use check::{Checked, read_checked};
 pub use destination::{Destination, Taken, check_writable, place_of, place_of_shard};
 pub use error::Error;
-pub use names::{Attention, Head, Scope, UnknownName};
+pub use names::{Attention, Head, MetricName, Scope, UnknownName};
 pub use order::{FLOOR, Order};
 pub use rows::{
     AblationRow, BASE, CorrelationRow, DynamicsRow, GateFilmRow, GateRow, Goal, HeadFunctionRow,

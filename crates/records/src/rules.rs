@@ -79,6 +79,7 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::MetricName;
     use crate::{Order, Scope};
 
     const SAFE: Rule = Rule::ShownSafe { margin_percent: 2.0 };
@@ -124,7 +125,7 @@ mod tests {
             step,
             masked: 3 * step,
             heads: 30,
-            metric: "bleu".to_owned(),
+            metric: MetricName::Bleu,
             base_score: 50.0,
             score: 50.0 + delta,
             score_delta: delta,
@@ -162,7 +163,7 @@ mod tests {
     fn more_nats_are_a_loss() {
         let nats = |delta, interval: (f64, f64)| {
             let row = row(1, delta, Some(interval.0));
-            PruningRow { metric: "nats".to_owned(), delta_high: Some(interval.1), ..row }
+            PruningRow { metric: MetricName::Nats, delta_high: Some(interval.1), ..row }
         };
         let difference = |row: PruningRow| row.difference(Some(0.001));
         assert!(SAFE.accepts(&difference(nats(0.5, (0.1, 1.0)))));

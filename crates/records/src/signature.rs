@@ -1,5 +1,6 @@
 //! Where numbers come from: the signature beside each result file.
 
+use crate::names::MetricName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -50,8 +51,8 @@ pub struct Signature {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// Name of the metric, such as `bleu`.
-    pub metric: String,
+    /// What scores are counted in.
+    pub metric: MetricName,
     /// Index of the class that F1 is about; absent for all other metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positive: Option<usize>,

@@ -1,6 +1,8 @@
 //! What of the paper a subject stands for.
 use serde::{Deserialize, Serialize};
 
+use crate::MetricName;
+
 /// The model and data of Michel et al. (2019) whose published numbers stand beside a subject's, as the file of the subject says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -21,12 +23,12 @@ pub enum StandsFor {
 
 impl StandsFor {
     /// What the paper scores it by. Other scores of a subject stand beside nothing.
-    pub fn metric(self) -> &'static str {
+    pub fn metric(self) -> MetricName {
         match self {
-            Self::Wmt | Self::Iwslt => "bleu",
-            Self::Mnli | Self::Sst2 => "accuracy",
-            Self::Cola => "matthews",
-            Self::Mrpc => "f1",
+            Self::Wmt | Self::Iwslt => MetricName::Bleu,
+            Self::Mnli | Self::Sst2 => MetricName::Accuracy,
+            Self::Cola => MetricName::Matthews,
+            Self::Mrpc => MetricName::F1,
         }
     }
 

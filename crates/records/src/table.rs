@@ -119,7 +119,7 @@ pub(crate) fn line<R: Row>(row: &R) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AblationRow, Attention, TrainingRow};
+    use crate::{AblationRow, Attention, MetricName, PruningRow, TrainingRow};
     use proptest::num::f64::{NORMAL, SUBNORMAL, ZERO};
     use proptest::option;
     use proptest::prelude::*;
@@ -187,10 +187,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a row has no line breaks")]
     fn line_breaks_in_a_row_panic() {
-        let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,,,,,,,\n";
-        let table = parse::<AblationRow>(Path::new("a.csv"), text.as_bytes()).unwrap();
-        let row = table.rows.into_values().next().unwrap();
-        line(&AblationRow { metric: "two\nlines".to_owned(), ..row });
+        line(&PruningRow { masked_heads: "two\nlines".to_owned(), ..PruningRow::default() });
     }
 
     /// Any text but a byte order mark, which `csv` takes off the start of a line.
@@ -200,7 +197,7 @@ mod tests {
         let float = || NORMAL | SUBNORMAL | ZERO;
         let optional = move || option::of(float());
         (
-            (any::<prop::sample::Index>(), TEXT, any::<(usize, usize)>()),
+            (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<(usize, usize)>()),
             (float(), float(), float()),
             [(); 8].map(|()| optional()),
         )
@@ -208,7 +205,7 @@ mod tests {
                 attention: *attention.get(&Attention::ALL),
                 layer,
                 head,
-                metric,
+                metric: *metric.get(&MetricName::ALL),
                 base_score: scores.0,
                 score: scores.1,
                 score_delta: scores.2,
@@ -231,6 +228,13 @@ mod tests {
             prop_assert_eq!(&back, &row);
             prop_assert_eq!(back.score.to_bits(), row.score.to_bits());
             prop_assert_eq!(line(&back), text);
+        }
+
+        #[test]
+        fn texts_read_back(masked_heads in TEXT) {
+            let row = PruningRow { masked_heads, ..PruningRow::default() };
+            let back: PruningRow = parse_row(line(&row).as_bytes()).unwrap();
+            prop_assert_eq!(back, row);
         }
 
         #[test]

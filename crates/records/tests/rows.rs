@@ -1,8 +1,8 @@
 //! What rows are called and how they belong together: signatures, statistics and shards of results find them by it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use records::{
-    AblationRow, BASE, CorrelationRow, DynamicsRow, Existing, Identity, ImportanceRow, Measured, Order,
-    Provenance, PruningRow, Row, RowWriter, Signature, SpeedRow, TestedRow, Testing, TrainingRow,
+    AblationRow, BASE, CorrelationRow, DynamicsRow, Existing, Identity, ImportanceRow, Measured, MetricName,
+    Order, Provenance, PruningRow, Row, RowWriter, Signature, SpeedRow, TestedRow, Testing, TrainingRow,
     read_complete,
 };
 
@@ -20,7 +20,7 @@ fn row<R: Row>(line: &str) -> R {
 fn heads_are_rows_of_their_attention_type() {
     let row: AblationRow = row("enc-enc,2,3,bleu,36.0,35.0,-1.0,,,,,,,,");
     assert_eq!(row.name(), "enc-enc:2:3");
-    assert_eq!(row.key(), ("enc-enc", 2, 3, "bleu".to_owned()));
+    assert_eq!(row.key(), ("enc-enc", 2, 3, "bleu"));
     assert_eq!((row.family().as_str(), row.base().as_str()), ("enc-enc", BASE));
     assert!(!row.is_intact());
     let scores: ImportanceRow = self::row("self,1,4,0.5,0.5,0.5,0.5,0.5,0.5,0.5,0.5,");
@@ -96,7 +96,7 @@ fn a_writer_knows_its_rows_until_they_are_discarded() {
 fn a_signature_says_what_is_tested_and_how() {
     let run = Provenance::collect("cpu", 1, std::collections::BTreeMap::new());
     let families = std::collections::BTreeMap::from([("self".to_owned(), 32)]);
-    let measured = Measured { metric: "nats".to_owned(), positive: None, families };
+    let measured = Measured { metric: MetricName::Nats, positive: None, families };
     let testing = Testing { resamples: 99, seed: 7, margin_percent: 1.0 };
     let signature = Signature::new(Identity::new("ablate-one", "demo-x"), run);
     assert_eq!((&signature.measured, &signature.testing), (&None, &None));

@@ -146,7 +146,7 @@ fn row(
     Ok(CorrelationRow {
         attention: scope,
         heads: names.len(),
-        metric: first_base.metric.clone(),
+        metric: first_base.metric,
         first_base_score: first_base.base_score,
         second_base_score: second_base.base_score,
         pearson: pearson.map(|found| found.coefficient),
@@ -199,6 +199,7 @@ fn shares(scores: &[f64], top: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use records::MetricName;
 
     /// The two costliest of the first side are heads 0 and 1. On the second head 1 is, and 0 and 2 tie for the other
     /// place: 1 + 1/2.
@@ -227,7 +228,7 @@ mod tests {
         let row = |(head, &wrong): (usize, &usize)| {
             let attention = if head < 4 { "enc-enc" } else { name };
             let score = segments(wrong).score().unwrap();
-            AblationRow::untested(attention, (1, head % 4 + 1), "accuracy", 100.0, score)
+            AblationRow::untested(attention, (1, head % 4 + 1), MetricName::Accuracy, 100.0, score)
         };
         let rows = wrong.iter().enumerate().map(row).collect();
         Sweep {
@@ -251,7 +252,7 @@ mod tests {
         let swept = |costs: [u32; 12]| {
             let variants: Vec<Segments> = costs.iter().map(|&cost| segments(f64::from(cost))).collect();
             let row = |(head, variant): (usize, &Segments)| {
-                AblationRow::untested("self", (1, head), "nats", 0.5, variant.score().unwrap())
+                AblationRow::untested("self", (1, head), MetricName::Nats, 0.5, variant.score().unwrap())
             };
             let rows = (1..).zip(&variants).map(row).collect();
             let (path, identity) = (PathBuf::from("a.csv"), Identity::new("ablate-one", "tiny"));

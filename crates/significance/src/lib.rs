@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::signature::{Measured, Testing};
-use records::{Block, Blocks, TestedRow, Tests};
+use records::{Block, Blocks, MetricName, TestedRow, Tests};
 use stats::classification::ClassificationMetric;
 use stats::family::{Comparison, test_family};
 use stats::{Cells, Metric, Segments};
@@ -57,7 +57,7 @@ pub fn measured(metric: Metric, families: BTreeMap<String, usize>) -> Measured {
         Metric::Classes(ClassificationMetric::F1 { positive }) => Some(positive),
         _ => None,
     };
-    Measured { metric: metric.name().to_owned(), positive, families }
+    Measured { metric: metric.into(), positive, families }
 }
 
 /// The metric that a signature has.
@@ -65,13 +65,13 @@ pub fn measured(metric: Metric, families: BTreeMap<String, usize>) -> Measured {
 /// # Errors
 /// [`Error::Metric`] if there is none of that name.
 pub fn metric_of(measured: &Measured) -> Result<Metric, Error> {
-    match (measured.metric.as_str(), measured.positive) {
-        ("bleu", None) => Ok(Metric::Bleu),
-        ("accuracy", None) => Ok(Metric::Classes(ClassificationMetric::Accuracy)),
-        ("f1", Some(positive)) => Ok(Metric::Classes(ClassificationMetric::F1 { positive })),
-        ("matthews", None) => Ok(Metric::Classes(ClassificationMetric::Matthews)),
-        ("nats", None) => Ok(Metric::Nats),
-        (name, _) => Err(Error::Metric { name: name.to_owned() }),
+    match (measured.metric, measured.positive) {
+        (MetricName::Bleu, None) => Ok(Metric::Bleu),
+        (MetricName::Accuracy, None) => Ok(Metric::Classes(ClassificationMetric::Accuracy)),
+        (MetricName::F1, Some(positive)) => Ok(Metric::Classes(ClassificationMetric::F1 { positive })),
+        (MetricName::Matthews, None) => Ok(Metric::Classes(ClassificationMetric::Matthews)),
+        (MetricName::Nats, None) => Ok(Metric::Nats),
+        (metric, _) => Err(Error::Metric { name: metric.to_string() }),
     }
 }
 
@@ -235,7 +235,7 @@ mod tests {
 
     fn row(head: usize, base: &Segments, variant: &Segments) -> AblationRow {
         let [base, variant] = [base, variant].map(|segments| segments.score().unwrap());
-        AblationRow::untested("self", (1, head), "accuracy", base, variant)
+        AblationRow::untested("self", (1, head), MetricName::Accuracy, base, variant)
     }
 
     fn stored(base: &Segments, variants: &[&Segments]) -> Blocks {
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn nats_are_tested_and_their_rise_is_a_loss() {
         let (base, worse) = (documents([1.1, 2.3, 0.7, 3.9], 3), documents([1.3, 2.9, 0.9, 4.0], 3));
-        let mut rows = [AblationRow { metric: "nats".to_owned(), ..row(1, &base, &worse) }];
+        let mut rows = [AblationRow { metric: MetricName::Nats, ..row(1, &base, &worse) }];
         let whole = measured(base.metric(), BTreeMap::from([("self".to_owned(), 1)]));
         test_rows(&mut rows, &mut stored(&base, &[&worse]), &whole, TESTING).unwrap();
         assert_eq!((rows[0].p_value, rows[0].p_adjusted), (Some(0.2), Some(0.2)));
@@ -335,7 +335,7 @@ mod tests {
         for metric in [Metric::Bleu, f1, matthews, outcomes([1; 4]).metric(), Metric::Nats] {
             assert_eq!(metric_of(&measured(metric, BTreeMap::new())).unwrap(), metric);
         }
-        let unknown = Measured { metric: "f1".to_owned(), positive: None, families: BTreeMap::new() };
+        let unknown = Measured { metric: MetricName::F1, positive: None, families: BTreeMap::new() };
         assert!(metric_of(&unknown).unwrap_err().to_string().starts_with("`f1` is no metric"));
         let empty = Segments::Bleu(vec![BleuStatistics::new(0, 1, [0; 4])]);
         assert_eq!(empty.metric(), Metric::Bleu);

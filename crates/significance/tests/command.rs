@@ -8,8 +8,8 @@ use assert_cmd::Command;
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use records::{
-    AblationRow, BASE, CorrelationRow, Existing, Identity, Provenance, PruningRow, Row, RowWriter, Signature,
-    Testing, read_rows,
+    AblationRow, BASE, CorrelationRow, Existing, Identity, MetricName, Provenance, PruningRow, Row,
+    RowWriter, Signature, Testing, read_rows,
 };
 use stats::Segments;
 use stats::bleu::BleuStatistics;
@@ -36,7 +36,7 @@ fn results(folder: &Path) -> PathBuf {
     for head in [1, 2] {
         let variant = translated(head as u32);
         let [base_score, score] = [&base, &variant].map(|segments| segments.score().unwrap());
-        let row = AblationRow::untested("self", (1, head), "bleu", base_score, score);
+        let row = AblationRow::untested("self", (1, head), MetricName::Bleu, base_score, score);
         let block = significance::block(row.name(), &variant, Some(&base));
         writer.push_measured(row, columns, block).unwrap();
     }
@@ -135,7 +135,7 @@ fn curves(folder: &Path) {
             step,
             masked: step,
             heads: 4,
-            metric: "bleu".to_owned(),
+            metric: MetricName::Bleu,
             base_score: score,
             score,
             ..PruningRow::default()
@@ -165,7 +165,7 @@ fn untested(attention: &str) -> CorrelationRow {
     CorrelationRow {
         attention: attention.parse().unwrap(),
         heads: 0,
-        metric: "bleu".to_owned(),
+        metric: MetricName::Bleu,
         first_base_score: 0.0,
         second_base_score: 0.0,
         pearson: None,

@@ -8,8 +8,8 @@ use assert_cmd::Command;
 use predicates::str::contains;
 use proptest::prelude::*;
 use records::{
-    AblationRow, BASE, Existing, Identity, Part, Provenance, PruningRow, Row, RowWriter, Shard, ShardLock,
-    Signature, TestedRow, Testing, Tests, shards_of,
+    AblationRow, BASE, Existing, Identity, MetricName, Part, Provenance, PruningRow, Row, RowWriter, Shard,
+    ShardLock, Signature, TestedRow, Testing, Tests, shards_of,
 };
 use significance::{block, merge, test_rows};
 use stats::Segments;
@@ -30,7 +30,7 @@ fn translated(worse: usize) -> Segments {
 fn row(place: usize) -> AblationRow {
     let attention = if place < HEADS / 2 { "enc-enc" } else { "dec-dec" };
     let [base, score] = [0, place].map(|worse| translated(worse).score().unwrap());
-    AblationRow::untested(attention, (1 + place % 2, 1 + place / 2 % 5), "bleu", base, score)
+    AblationRow::untested(attention, (1 + place % 2, 1 + place / 2 % 5), MetricName::Bleu, base, score)
 }
 
 /// One run: what it measures, and under which signature.
@@ -459,7 +459,7 @@ fn curves_of_different_orders_are_refused() {
             let mut row = PruningRow {
                 step: *step,
                 masked: *step,
-                metric: "bleu".to_owned(),
+                metric: MetricName::Bleu,
                 masked_heads: (*masked).to_owned(),
                 ..PruningRow::default()
             };

@@ -8,11 +8,6 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// That of the metric that result files call `metric`.
-    pub fn of(metric: &str) -> Self {
-        if metric == "nats" { Self::LowerIsBetter } else { Self::HigherIsBetter }
-    }
-
     /// How much better a model became whose score changed by `delta`; below 0, how much worse.
     pub fn gain(self, delta: f64) -> f64 {
         match self {
@@ -30,14 +25,6 @@ impl Direction {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_nats_fall_when_a_model_gets_better() {
-        for metric in ["bleu", "accuracy", "f1", "matthews"] {
-            assert_eq!(Direction::of(metric), Direction::HigherIsBetter);
-        }
-        assert_eq!(Direction::of("nats"), Direction::LowerIsBetter);
-    }
 
     #[test]
     fn the_better_score_is_the_one_that_gains() {

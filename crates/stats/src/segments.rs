@@ -9,7 +9,6 @@ use crate::{Cell, Direction, Error, SegmentStatistics, score};
 
 /// How segments make a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Metric {
     /// Corpus BLEU.
     Bleu,
@@ -31,17 +30,12 @@ impl Metric {
 
     /// Digits behind the point that differences of scores are told with.
     pub fn digits(self) -> usize {
-        Self::digits_of(self.name())
-    }
-
-    /// Those of the metric that result files call so.
-    pub fn digits_of(name: &str) -> usize {
-        if name == Self::Nats.name() { 4 } else { 2 }
+        if self == Self::Nats { 4 } else { 2 }
     }
 
     /// Which of two scores is the better one.
     pub fn direction(self) -> Direction {
-        Direction::of(self.name())
+        if self == Self::Nats { Direction::LowerIsBetter } else { Direction::HigherIsBetter }
     }
 
     /// What is stored of a segment, by name.

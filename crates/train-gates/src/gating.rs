@@ -143,7 +143,7 @@ impl GateExperiment<'_> {
             row.dev_score = found.score;
             Ok(())
         })?;
-        subject.metric(&self.scored.split).name().clone_into(&mut row.metric);
+        row.metric = subject.metric(&self.scored.split).into();
         let set = RowSet { masked, rows: vec![row] };
         Ok(rows.measure_other(subject.as_ref(), self.base, &self.scored, set)?)
     }

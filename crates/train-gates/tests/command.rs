@@ -230,7 +230,7 @@ fn language_models_have_gates_too() {
     let folder = folder(LANGUAGE_MODEL);
     command(folder.path(), &["--heads", "3", "--epochs", "1", "--start", "authors"]).assert().success();
     let row = found(folder.path(), Method::Gates).remove(0);
-    assert_eq!((row.kept, row.heads, row.metric.as_str()), (3, 8, "nats"));
+    assert_eq!((row.kept, row.heads, row.metric.name()), (3, 8, "nats"));
     let film: Vec<GateFilmRow> = rows(folder.path(), "gate-film.csv");
     let start: Vec<f64> = film.iter().filter(|row| row.epoch == 0).map(|row| row.log_alpha).collect();
     // modules of 4 heads: ±sqrt(3/4)

@@ -10,7 +10,7 @@ use core_masking::{HeadLayout, HeadSet};
 use experiment::{
     Estimate, EstimateArgs, MeasuredRows, Pool, RowPlan, RowSet, Sampling, SharedArgs, Together, check_heads,
 };
-use records::{DynamicsRow, Identity, Order, Row, TestedRow, sha256_file};
+use records::{DynamicsRow, Identity, MetricName, Order, Row, TestedRow, sha256_file};
 use significance::TestArgs;
 use subject::{Description, Scored, Subject};
 use training::{Machine, TrainingCheckpoint, stop};
@@ -127,7 +127,7 @@ impl Dynamics<'_> {
         let subject = self.description.open_at(checkpoint, self.machine)?;
         let layout = subject.layout();
         let (counts, heads) = (self.counts(&layout), layout.heads().len());
-        let metric = subject.metric(&self.scored.split).name();
+        let metric = subject.metric(&self.scored.split).into();
         let is_due = |&step: &usize| rows.is_due(&row(checkpoint, (step, heads), &HeadSet::none(), metric));
         let missing: Vec<usize> = (0..counts.len()).filter(is_due).collect();
         let Some(base) =
@@ -159,7 +159,8 @@ impl Dynamics<'_> {
 fn plan(checkpoints: &[TrainingCheckpoint], steps: usize) -> RowPlan {
     let families = checkpoints.iter().map(|checkpoint| (checkpoint.updates.to_string(), steps)).collect();
     let all = checkpoints.iter().flat_map(|checkpoint| (0..steps).map(move |step| (checkpoint, step)));
-    let name = |(checkpoint, step)| row(checkpoint, (step, 0), &HeadSet::none(), "").name();
+    let name =
+        |(checkpoint, step)| row(checkpoint, (step, 0), &HeadSet::none(), MetricName::default()).name();
     RowPlan { families, places: all.map(name).zip(0..).collect() }
 }
 
@@ -168,7 +169,7 @@ fn row(
     checkpoint: &TrainingCheckpoint,
     (step, heads): (usize, usize),
     masked: &HeadSet,
-    metric: &str,
+    metric: MetricName,
 ) -> DynamicsRow {
     DynamicsRow {
         epoch: checkpoint.epoch,
@@ -176,7 +177,7 @@ fn row(
         step,
         masked: masked.len(),
         heads,
-        metric: metric.to_owned(),
+        metric,
         masked_heads: masked.names(),
         ..DynamicsRow::default()
     }

@@ -3,12 +3,13 @@ use super::*;
 use crate::judge::Adjustment;
 use crate::source::Source;
 use crate::tiny;
+use records::MetricName;
 
 const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
 fn row(order: Order, step: usize, masked: usize, score: f64, p_value: Option<f64>) -> PruningRow {
     let base =
-        PruningRow { order, step, masked, heads: 10, metric: "bleu".to_owned(), ..PruningRow::default() };
+        PruningRow { order, step, masked, heads: 10, metric: MetricName::Bleu, ..PruningRow::default() };
     PruningRow { base_score: 30.0, score, score_delta: score - 30.0, p_value, p_adjusted: p_value, ..base }
 }
 

@@ -5,7 +5,7 @@ use charts::chart::Chart;
 use charts::table::{Cell, Row, Table};
 use findings::functions::{Functions, Others};
 use findings::results::distinct;
-use records::rows::functions::{CONFIDENCE, POSITIONAL_PERCENT, SYNTACTIC, SYNTACTIC_POINTS, leaders};
+use records::rows::functions::{FunctionName, POSITIONAL_PERCENT, SYNTACTIC_POINTS, leaders};
 use records::{
     AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, RelevanceRow, StandsFor, TestedRow as _,
 };
@@ -85,10 +85,13 @@ pub fn table1(functions: &Functions, context: Context<'_>) -> Table {
 /// What V19's threshold for relations would be by its other reading, "10 %" of the positional share instead of 10 points.
 fn relative_margin(functions: &Functions) -> Option<String> {
     let heads = |holds: fn(&HeadFunctionRow) -> Option<bool>| {
-        let rows = functions.rows.iter().filter(|row| row.function == SYNTACTIC && holds(row) == Some(true));
+        let rows = functions
+            .rows
+            .iter()
+            .filter(|row| row.function == FunctionName::Syntactic && holds(row) == Some(true));
         distinct(rows.map(HeadFunctionRow::head_id)).len()
     };
-    functions.rows.iter().find(|row| row.function == SYNTACTIC)?;
+    functions.rows.iter().find(|row| row.function == FunctionName::Syntactic)?;
     let (points, relative) = (count(heads(|row| row.holds), "head"), heads(|row| row.holds_relative));
     Some(format!(
         "{points} reach the threshold for a relation, {relative} if it is {SYNTACTIC_POINTS} % of the positional share instead of points"
@@ -99,7 +102,7 @@ fn relative_margin(functions: &Functions) -> Option<String> {
 pub fn same_heads(functions: &Functions, others: &Others, context: Context<'_>) -> Option<Table> {
     let Others { sweep, importance, relevance } = others;
     let mut columns: Vec<(String, BTreeMap<Head, Cell>)> = Vec::new();
-    let confidence = functions.rows.iter().filter(|row| row.function == CONFIDENCE);
+    let confidence = functions.rows.iter().filter(|row| row.function == FunctionName::Confidence);
     let confidence =
         confidence.map(|row| (row.head_id(), Cell::printed(row.share, |share| typeset(share, 2))));
     columns.push(("confidence".to_owned(), confidence.collect()));

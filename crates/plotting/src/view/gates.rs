@@ -55,9 +55,9 @@ fn look(method: Method) -> Curve {
     let (color, width, shape) = match method {
         Method::Gates => (BLUE, 1.1, Shape::Circle),
         Method::Importance => (VERMILLION, 0.9, Shape::Square),
-        Method::Random => (SILVER, 0.6, Shape::Triangle),
+        Method::Random => (SILVER, 0.6, Shape::Tick),
         Method::Complement => (ORANGE, 0.7, Shape::Wedge),
-        Method::Chosen => (SKY, 0.9, Shape::Tick),
+        Method::Chosen => (SKY, 0.9, Shape::Triangle),
         Method::Scratch => (PURPLE, 0.9, Shape::Cross),
         Method::Ungated => (GREEN, 0.9, Shape::Diamond),
     };

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BASE, Row, TestedRow, Tests};
 use crate::check::{Limit, head_limits, test_limits};
-use crate::names::{Attention, Head};
+use crate::names::{Attention, Head, MetricName};
 
 /// One row of `ablate-one`, the model without a single head (Michel et al. 2019, Table 1), or of `ablate-all-but-one`, the
 /// model without all other heads of that head's layer (Tables 2, 3, 5 and 6).
@@ -17,7 +17,7 @@ pub struct AblationRow {
     /// Head, counted from 1 as in the paper.
     pub head: usize,
     /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
-    pub metric: String,
+    pub metric: MetricName,
     /// Score of the intact model, in the unit of the metric: points, 0 to 100, or -100 to 100 for `matthews`; `nats` are
     /// nats a token, the less the better.
     pub base_score: f64,
@@ -54,7 +54,7 @@ impl AblationRow {
     pub fn untested(
         attention: &str,
         (layer, head): (usize, usize),
-        metric: &str,
+        metric: MetricName,
         base_score: f64,
         score: f64,
     ) -> Self {
@@ -62,7 +62,7 @@ impl AblationRow {
             attention: attention.parse().expect("an attention type"),
             layer,
             head,
-            metric: metric.to_owned(),
+            metric,
             base_score,
             score,
             score_delta: score - base_score,
@@ -87,7 +87,7 @@ impl AblationRow {
 
 impl Row for AblationRow {
     /// Attention type, layer, head and metric.
-    type Key = (&'static str, usize, usize, String);
+    type Key = (&'static str, usize, usize, &'static str);
 
     const COLUMNS: &'static [&'static str] = &[
         "attention",
@@ -108,7 +108,7 @@ impl Row for AblationRow {
     ];
 
     fn key(&self) -> Self::Key {
-        (self.attention.name(), self.layer, self.head, self.metric.clone())
+        (self.attention.name(), self.layer, self.head, self.metric.name())
     }
 
     /// Its head, such as `enc-enc:6:13`.

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Row;
 use crate::check::{Limit, MOST};
-use crate::names::Scope;
+use crate::names::{MetricName, Scope};
 
 /// One row of `cross-domain`: how the effects of masking single heads agree between two splits (Michel et al. 2019,
 /// Section 3.4, Figure 2). The effects themselves are rows of `ablate-one`.
@@ -15,7 +15,7 @@ pub struct CorrelationRow {
     /// Number of heads.
     pub heads: usize,
     /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
-    pub metric: String,
+    pub metric: MetricName,
     /// Score of the intact model on the first split, in the unit of the metric.
     pub first_base_score: f64,
     /// Score of the intact model on the second split, in the unit of the metric.

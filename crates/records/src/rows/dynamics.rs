@@ -1,4 +1,5 @@
 //! Rows of pruning curves during training.
+use crate::names::MetricName;
 use serde::{Deserialize, Serialize};
 
 use super::{BASE, Row, TestedRow, Tests, falls, heads_fault};
@@ -20,7 +21,7 @@ pub struct DynamicsRow {
     /// Number of heads of the model.
     pub heads: usize,
     /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
-    pub metric: String,
+    pub metric: MetricName,
     /// Score of the checkpoint with all its heads, in the unit of the metric.
     pub base_score: f64,
     /// Score with the heads masked, in the unit of the metric.

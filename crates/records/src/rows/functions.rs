@@ -5,18 +5,41 @@ use serde::{Deserialize, Serialize};
 
 use super::Row;
 use crate::check::{Limit, finite, head_limits};
-use crate::names::{Attention, Head};
+use crate::names::{Attention, Head, named};
 
-/// A row of [`HeadFunctionRow`] on how much of its attention a head gives to one key: Voita et al. (2019), Section 4.
-pub const CONFIDENCE: &str = "confidence";
-/// On the relative position that a head looks at, of all queries: Section 5.1.
-pub const POSITIONAL: &str = "positional";
-/// The same of the queries that have a key there, beyond the paper; it makes no head positional.
-pub const POSITIONAL_THERE: &str = "positional-there";
-/// On a dependency in one of its directions: Section 5.2.
-pub const SYNTACTIC: &str = "syntactic";
-/// On the rarest tokens: Section 5.3.
-pub const RARE: &str = "rare";
+/// What a row of [`HeadFunctionRow`] is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FunctionName {
+    /// How much of its attention a head gives to one key: Voita et al. (2019), Section 4.
+    Confidence,
+    /// The relative position that a head looks at, of all queries: Section 5.1.
+    Positional,
+    /// The same of the queries that have a key there, beyond the paper; it makes no head positional.
+    PositionalThere,
+    /// The rarest tokens: Section 5.3.
+    Rare,
+    /// A dependency in one of its directions: Section 5.2.
+    Syntactic,
+}
+
+impl FunctionName {
+    /// All of them, by name.
+    pub const ALL: [Self; 5] =
+        [Self::Confidence, Self::Positional, Self::PositionalThere, Self::Rare, Self::Syntactic];
+
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Confidence => "confidence",
+            Self::Positional => "positional",
+            Self::PositionalThere => "positional-there",
+            Self::Rare => "rare",
+            Self::Syntactic => "syntactic",
+        }
+    }
+}
+
+named!(FunctionName, "function of a head", FunctionName::ALL);
 
 /// The share at one position from which on a head is positional, in percent: Section 5.1.
 pub const POSITIONAL_PERCENT: f64 = 90.0;
@@ -33,9 +56,9 @@ pub struct HeadFunctionRow {
     pub layer: usize,
     /// Head, counted from 1 as in the paper.
     pub head: usize,
-    /// [`CONFIDENCE`], [`POSITIONAL`], [`POSITIONAL_THERE`], [`SYNTACTIC`] or [`RARE`].
-    pub function: String,
-    /// What the head is looked at for: the relative position, such as `-1`; relation and direction, such as
+    /// What the head is looked at for.
+    pub function: FunctionName,
+    /// Which one of these: the relative position, such as `-1`; relation and direction, such as
     /// `nsubj:verb->subject`; `rarest` or `two-rarest`; empty for confidence.
     pub detail: String,
     /// Number of hits; of confidence the sum of the greatest weights.
@@ -80,19 +103,19 @@ impl HeadFunctionRow {
     /// Whether it is on something that a head may be said to do: confidence is no function, and what holds only of the queries
     /// that have a key there makes no head positional.
     pub fn is_function(&self) -> bool {
-        [POSITIONAL, SYNTACTIC, RARE].contains(&self.function.as_str())
+        [FunctionName::Positional, FunctionName::Syntactic, FunctionName::Rare].contains(&self.function)
     }
 
     /// What is done, whatever head does it: function and detail. All heads have the same one for positions, whichever these are.
-    pub fn task(&self) -> (&str, &str) {
-        let by_head = [POSITIONAL, POSITIONAL_THERE].contains(&self.function.as_str());
-        (&self.function, if by_head { "" } else { &self.detail })
+    pub fn task(&self) -> (FunctionName, &str) {
+        let by_head = [FunctionName::Positional, FunctionName::PositionalThere].contains(&self.function);
+        (self.function, if by_head { "" } else { &self.detail })
     }
 }
 
 impl Row for HeadFunctionRow {
     /// Attention type, layer, head, function and detail.
-    type Key = (&'static str, usize, usize, String, String);
+    type Key = (&'static str, usize, usize, &'static str, String);
 
     const COLUMNS: &'static [&'static str] = &[
         "attention",
@@ -118,7 +141,7 @@ impl Row for HeadFunctionRow {
     ];
 
     fn key(&self) -> Self::Key {
-        (self.attention.name(), self.layer, self.head, self.function.clone(), self.detail.clone())
+        (self.attention.name(), self.layer, self.head, self.function.name(), self.detail.clone())
     }
 
     fn name(&self) -> String {
@@ -151,7 +174,7 @@ impl Row for HeadFunctionRow {
 
 /// The row of the head with the greatest share of each function, by function; of equal shares the first.
 pub fn leaders<'a>(rows: impl IntoIterator<Item = &'a HeadFunctionRow>) -> Vec<&'a HeadFunctionRow> {
-    let mut leaders: BTreeMap<(&str, &str), &HeadFunctionRow> = BTreeMap::new();
+    let mut leaders: BTreeMap<(FunctionName, &str), &HeadFunctionRow> = BTreeMap::new();
     for row in rows.into_iter().filter(|row| row.is_function()) {
         let leader = leaders.entry(row.task()).or_insert(row);
         if row.share > leader.share {
@@ -165,12 +188,13 @@ pub fn leaders<'a>(rows: impl IntoIterator<Item = &'a HeadFunctionRow>) -> Vec<&
 /// A function that was not looked for, such as dependencies in texts without trees, is absent. So is `other`, the heads that have
 /// none, unless all three were looked for.
 pub fn by_function(rows: &[HeadFunctionRow]) -> [(&'static str, Option<BTreeSet<Head>>); 4] {
-    let of = |function: &str| {
+    let of = |function: FunctionName| {
         let mut rows = rows.iter().filter(|row| row.function == function).peekable();
         rows.peek()?;
         Some(rows.filter(|row| row.holds == Some(true)).map(HeadFunctionRow::head_id).collect())
     };
-    let found: [Option<BTreeSet<Head>>; 3] = [POSITIONAL, SYNTACTIC, RARE].map(of);
+    let found: [Option<BTreeSet<Head>>; 3] =
+        [FunctionName::Positional, FunctionName::Syntactic, FunctionName::Rare].map(of);
     let has_none = |head: &Head| !found.iter().flatten().any(|heads| heads.contains(head));
     let other = || rows.iter().map(HeadFunctionRow::head_id).filter(has_none).collect();
     let other = found.iter().all(Option::is_some).then(other);
@@ -182,12 +206,12 @@ pub fn by_function(rows: &[HeadFunctionRow]) -> [(&'static str, Option<BTreeSet<
 mod tests {
     use super::*;
 
-    fn row(layer: usize, head: usize, function: &str, holds: [Option<bool>; 2]) -> HeadFunctionRow {
+    fn row(layer: usize, head: usize, function: FunctionName, holds: [Option<bool>; 2]) -> HeadFunctionRow {
         HeadFunctionRow {
             attention: Attention::SelfAttention,
             layer,
             head,
-            function: function.to_owned(),
+            function,
             detail: String::new(),
             numerator: 1.0,
             denominator: 2.0,
@@ -213,14 +237,14 @@ mod tests {
     fn a_head_may_do_several_things_or_none() {
         let (yes, no) = (Some(true), Some(false));
         let rows = [
-            row(1, 1, POSITIONAL, [yes, None]),
-            row(1, 1, SYNTACTIC, [yes, yes]),
-            row(1, 1, SYNTACTIC, [no, no]),
-            row(1, 2, SYNTACTIC, [no, yes]),
-            row(1, 2, CONFIDENCE, [None, None]),
-            row(1, 3, RARE, [no, None]),
-            row(1, 3, POSITIONAL_THERE, [yes, None]),
-            row(2, 1, RARE, [yes, None]),
+            row(1, 1, FunctionName::Positional, [yes, None]),
+            row(1, 1, FunctionName::Syntactic, [yes, yes]),
+            row(1, 1, FunctionName::Syntactic, [no, no]),
+            row(1, 2, FunctionName::Syntactic, [no, yes]),
+            row(1, 2, FunctionName::Confidence, [None, None]),
+            row(1, 3, FunctionName::Rare, [no, None]),
+            row(1, 3, FunctionName::PositionalThere, [yes, None]),
+            row(2, 1, FunctionName::Rare, [yes, None]),
         ];
         let heads = |places: &[(usize, usize)]| {
             let head = |&(layer, head): &_| Head { attention: Attention::SelfAttention, layer, head };
@@ -230,21 +254,22 @@ mod tests {
         let expected = [one.clone(), one.clone(), heads(&[(2, 1)]), heads(&[(1, 2), (1, 3)])];
         assert_eq!(by_function(&rows).map(|(_, found)| found), expected);
         // without trees nobody knows what else a head does
-        let without: Vec<_> = rows.iter().filter(|row| row.function != SYNTACTIC).cloned().collect();
+        let without: Vec<_> =
+            rows.iter().filter(|row| row.function != FunctionName::Syntactic).cloned().collect();
         assert_eq!(by_function(&without).map(|(_, found)| found), [one, None, heads(&[(2, 1)]), None]);
     }
 
     #[test]
     fn rows_are_named_by_head_and_function() {
-        let mut own = row(3, 2, SYNTACTIC, [None, None]);
+        let mut own = row(3, 2, FunctionName::Syntactic, [None, None]);
         own.detail = "nsubj:verb->subject".to_owned();
         assert_eq!(own.name(), "self:3:2:syntactic:nsubj:verb->subject");
-        assert_eq!(own.task(), ("syntactic", "nsubj:verb->subject"));
-        let mut other = row(3, 2, POSITIONAL, [None, None]);
+        assert_eq!(own.task(), (FunctionName::Syntactic, "nsubj:verb->subject"));
+        let mut other = row(3, 2, FunctionName::Positional, [None, None]);
         other.detail = "-1".to_owned();
         assert_eq!(
-            (other.task(), row(3, 2, CONFIDENCE, [None, None]).name()),
-            (("positional", ""), "self:3:2:confidence".to_owned())
+            (other.task(), row(3, 2, FunctionName::Confidence, [None, None]).name()),
+            ((FunctionName::Positional, ""), "self:3:2:confidence".to_owned())
         );
     }
 
@@ -252,7 +277,7 @@ mod tests {
     #[test]
     fn the_header_is_pinned() {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.serialize(row(1, 1, RARE, [None, None])).unwrap();
+        writer.serialize(row(1, 1, FunctionName::Rare, [None, None])).unwrap();
         let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
         let header = "attention,layer,head,function,detail,numerator,denominator,share,share_low,share_high,best,shuffled,\
                       baseline_position,baseline,margin_points,margin_points_low,margin_points_high,margin_percent,holds,\

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BASE, Goal, Row, TestedRow, Tests};
 use crate::check::{Limit, MOST, finite, head_limits, step_limits, test_limits};
-use crate::names::{Attention, Head, Scope, named};
+use crate::names::{Attention, Head, MetricName, Scope, named};
 
 /// How the heads of a row were chosen. The model was then trained on for as many updates, whatever the method but [`Self::Scratch`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +88,7 @@ pub struct GateRow {
     /// Likewise of the self-attention of a model that has no other.
     pub kept_self: Option<usize>,
     /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
-    pub metric: String,
+    pub metric: MetricName,
     /// Score of the model before it was trained on, with all its heads, in the unit of the metric.
     pub base_score: f64,
     /// Score afterwards, without the closed heads, in the unit of the metric.

@@ -21,7 +21,7 @@ use stats::Direction;
 
 use crate::Difference;
 use crate::check::Limit;
-use crate::names::Head;
+use crate::names::{Head, MetricName};
 
 pub use ablation::AblationRow;
 pub use correlation::CorrelationRow;
@@ -123,12 +123,12 @@ pub trait TestedRow: Row {
         None
     }
 
-    /// The name of the metric.
-    fn metric(&self) -> &str;
+    /// What scores are counted in.
+    fn metric(&self) -> MetricName;
 
     /// Which of two scores is the better one.
     fn direction(&self) -> Direction {
-        Direction::of(self.metric())
+        self.metric().direction()
     }
 
     /// What was measured and what a test said.
@@ -211,8 +211,8 @@ impl Tests {
 /// `csv` cannot flatten, so each row type has these columns itself.
 macro_rules! tested_columns {
     () => {
-        fn metric(&self) -> &str {
-            &self.metric
+        fn metric(&self) -> crate::names::MetricName {
+            self.metric
         }
 
         fn tests(&self) -> Tests {
@@ -262,7 +262,7 @@ mod tests {
     /// Plots and other people's scripts read columns by name.
     #[test]
     fn headers_are_pinned() {
-        let ablation = AblationRow::untested("self", (1, 1), "bleu", 1.0, 1.0);
+        let ablation = AblationRow::untested("self", (1, 1), MetricName::Bleu, 1.0, 1.0);
         let header = "attention,layer,head,metric,base_score,score,score_delta,delta_low,delta_high,\
                       p_value,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar";
         assert_eq!(fields(&ablation), header);
@@ -308,7 +308,7 @@ mod tests {
             step: 0,
             masked: 0,
             heads: 1,
-            metric: "bleu".to_owned(),
+            metric: MetricName::Bleu,
             base_score: 1.0,
             score: 1.0,
             score_delta: 0.0,
@@ -331,7 +331,7 @@ mod tests {
         let correlation = CorrelationRow {
             attention: Scope::All,
             heads: 1,
-            metric: "bleu".to_owned(),
+            metric: MetricName::Bleu,
             first_base_score: 1.0,
             second_base_score: 1.0,
             pearson: None,
@@ -390,7 +390,7 @@ mod tests {
             step: 0,
             masked: 0,
             heads: 1,
-            metric: "bleu".to_owned(),
+            metric: MetricName::Bleu,
             base_score: 1.0,
             score: 1.0,
             score_delta: 0.0,

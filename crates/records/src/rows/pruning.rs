@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use super::{BASE, Row, TestedRow, Tests, falls, heads_fault};
 use crate::Order;
 use crate::check::{Limit, step_limits, test_limits};
-use crate::names::Scope;
+use crate::names::{MetricName, Scope};
 
 /// One row of `iterative-prune`: the model without the heads that come first in some order (Michel et al. 2019, Figures 3,
 /// 4 and 6).
@@ -27,7 +27,7 @@ pub struct PruningRow {
     /// Number of heads that could be masked: those of the attention type, or of the model.
     pub heads: usize,
     /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
-    pub metric: String,
+    pub metric: MetricName,
     /// Score of the intact model, in the unit of the metric.
     pub base_score: f64,
     /// Score with the heads masked, in the unit of the metric.

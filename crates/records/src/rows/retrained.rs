@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use super::{BASE, PruningRow, Row, TestedRow, Tests};
 use crate::Order;
 use crate::check::{Limit, finite, step_limits, test_limits};
-use crate::names::Scope;
+use crate::names::{MetricName, Scope};
 
 /// One row of `prune-and-retrain`: the model without the heads of a step of a [pruning curve](PruningRow), trained on without them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct RetrainedRow {
     /// Number of heads that could be closed: those of the attention type, or of the model.
     pub heads: usize,
     /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
-    pub metric: String,
+    pub metric: MetricName,
     /// Score of the model with all its heads before it was trained on, in the unit of the metric.
     pub base_score: f64,
     /// Score afterwards, without the closed heads, in the unit of the metric.
@@ -87,7 +87,7 @@ impl From<&RetrainedRow> for PruningRow {
             step: row.step,
             masked: row.masked,
             heads: row.heads,
-            metric: row.metric.clone(),
+            metric: row.metric,
             base_score: row.base_score,
             score: row.score,
             score_delta: row.score_delta,

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use super::*;
 use crate::{
-    AblationRow, BASE, Destination, Identity, Measured, Provenance, Shard, Taken, TrainingRow,
+    AblationRow, BASE, Destination, Identity, Measured, MetricName, Provenance, Shard, Taken, TrainingRow,
     check_writable, place_of, place_of_shard, read_rows,
 };
 
@@ -18,7 +18,7 @@ fn signature(seed: u64) -> Signature {
     let identity = Identity { seed: Some(seed), ..Identity::new("ablate-one", "demo-translation") };
     static RUN: OnceLock<Provenance> = OnceLock::new();
     let run = RUN.get_or_init(|| Provenance::collect("cpu", 2, BTreeMap::new())).clone();
-    let measured = Measured { metric: "accuracy".to_owned(), positive: None, families: BTreeMap::new() };
+    let measured = Measured { metric: MetricName::Accuracy, positive: None, families: BTreeMap::new() };
     let testing = Testing { resamples: 9, seed: 1, margin_percent: 2.0 };
     Signature::new(identity, run).tested(measured, testing)
 }
@@ -28,7 +28,7 @@ fn row(attention: &str, head: usize) -> AblationRow {
     AblationRow {
         delta_low: Some(-1.0 / 3.0),
         p_value: Some(0.01 * head as f64),
-        ..AblationRow::untested(attention, (1, head), "bleu", 36.05, 36.05 - 0.1 * head as f64)
+        ..AblationRow::untested(attention, (1, head), MetricName::Bleu, 36.05, 36.05 - 0.1 * head as f64)
     }
 }
 

@@ -17,7 +17,7 @@ use findings::subject::Subject;
 use findings::sweep::Sweep;
 use plotting::view::heat_map::{self, Values};
 use plotting::view::ranked;
-use records::rows::functions::SYNTACTIC;
+use records::rows::functions::FunctionName;
 use records::{
     AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, Order, RelevanceRow, Scope, TestedRow,
 };
@@ -154,7 +154,7 @@ fn functions(rows: &[HeadFunctionRow]) -> Column {
         if row.holds != Some(true) {
             continue;
         }
-        let above = row.margin_points.filter(|_| row.function == SYNTACTIC);
+        let above = row.margin_points.filter(|_| row.function == FunctionName::Syntactic);
         let above = above.map(|points| format!(", {} points above position", signed(points, 1)));
         let (share, above) = (tenths(100.0 * row.share), above.unwrap_or_default());
         found.push(format!("{} {} ({share} %{above})", row.function, row.detail));
