@@ -15,10 +15,11 @@ use crate::segments::stored;
 pub type Contrast = [Method; 2];
 
 /// What the choice of the gates is worth, what it costs to train them, and both together.
-const CONTRASTS: [Contrast; 7] = [
+const CONTRASTS: [Contrast; 8] = [
     [Method::Chosen, Method::Importance],
     [Method::Chosen, Method::Random],
     [Method::Importance, Method::Random],
+    [Method::Chosen, Method::Scratch],
     [Method::Gates, Method::Chosen],
     [Method::Gates, Method::Importance],
     [Method::Gates, Method::Scratch],

@@ -10,7 +10,7 @@ use crate::judge::{Criterion, Judge, RuleKind};
 use crate::metric::Metric;
 use crate::paper::Share;
 use crate::results::{Results, distinct, percent};
-use crate::same_model::{Entry, difference, model_entries};
+use crate::same_model::{self, Entry, difference, model_entries};
 use crate::source::{ResultFile, experiment};
 
 /// A step is near a share of masked heads if it lies no further away, in percentage points.
@@ -104,6 +104,17 @@ impl Pruning {
             results.rows.extend(found.unwrap_or_default());
         }
         Ok(Self::of(results))
+    }
+
+    /// The same of the model and test set behind another file, from the file beside it; nothing if there is none of these.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn of_model(file: &ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
+        let names = [file.stem(experiment::PRUNING), experiment::PRUNING.to_owned()];
+        let beside = |name: &String| same_model::beside(file, name, experiment::PRUNING, &[model_entries]);
+        let found = names.iter().find_map(|name| beside(name).ok().flatten());
+        found.map(|file| Self::read(file, left_out)).transpose()
     }
 
     /// The curves of one run.

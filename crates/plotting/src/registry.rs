@@ -192,7 +192,13 @@ pub const ARTEFACTS: &[Artefact] = &[
         chapter: Chapter::Gates,
         about: "Score of models that were trained on with the heads that gates leave, and of controls (Voita et al. 2019)",
         reads: Reads::Each(experiment::GATES),
-        draw: |file, asked, _| figure(file, gates::CURVES, |found| gates::figure7(found, asked.context)),
+        draw: |file, asked, left_out| {
+            let found = Gates::read(file)?;
+            let pruning = Pruning::of_model(&found.file, left_out);
+            let pruning = left_out.keep(pruning)?.flatten();
+            let chart = gates::figure7(&found, pruning.as_ref(), asked.context);
+            Ok(vec![sheet(&found.file, gates::CURVES, chart, [])])
+        },
         options: Options::NONE,
     },
     Artefact {

@@ -110,6 +110,8 @@ pub enum Control {
     Ungated,
     /// The most important ones stay, by Michel et al. (2019), Equation 2
     Importance,
+    /// Those stay that cost most when masked alone, by `ablate-one`, which is run if its results are not there
+    Oracle,
     /// Any stay
     Random,
     /// Those stay that gates would close first
@@ -126,6 +128,7 @@ impl Control {
         match self {
             Self::Ungated => Method::Ungated,
             Self::Importance => Method::Importance,
+            Self::Oracle => Method::Oracle,
             Self::Random => Method::Random,
             Self::Complement => Method::Complement,
             Self::Chosen => Method::Chosen,

@@ -4,13 +4,31 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use core_masking::{HeadId, HeadSet, Removal};
-use experiment::{Estimate, Export, MeasuredRows, RowSet, random_order};
+use experiment::{Estimate, Export, HeadSweep, MeasuredRows, Oracle, RowSet, random_order};
 use records::{GateRow, Identity, Method, Order, Row};
+use significance::TestArgs;
 use subject::{FineTuned, Scored, Subject};
 use training::{Pull, stop};
 
 use crate::film::Film;
 use crate::tuning::{Asked, Choice, Tuner};
+
+/// Orders of the heads in the model before it is trained on, the first to be closed first; each is made once.
+#[derive(Default)]
+struct Orders {
+    importance: OnceCell<Vec<HeadId>>,
+    oracle: OnceCell<Vec<HeadId>>,
+}
+
+fn once(
+    cell: &OnceCell<Vec<HeadId>>,
+    make: impl FnOnce() -> anyhow::Result<Vec<HeadId>>,
+) -> anyhow::Result<&[HeadId]> {
+    if cell.get().is_none() {
+        let _ = cell.set(make()?);
+    }
+    Ok(cell.get().map_or(&[], Vec::as_slice))
+}
 
 /// What all rows have in common.
 pub struct GateExperiment<'a> {
@@ -64,7 +82,7 @@ impl GateExperiment<'_> {
         if self.tuner.args.asks_for(Method::Ungated) && rows.is_due(&self.tuner.row_of(&Choice::All)) {
             self.measure(&Choice::All, &self.tuner.tune(&Choice::All)?, rows)?;
         }
-        let by_importance = OnceCell::new();
+        let orders = Orders::default();
         for &pull in pulls {
             let key = self.tuner.row_of(&Choice::Gates(pull)).key();
             let row = rows.rows().find(|row| row.key() == key).context("gates have left no row")?.clone();
@@ -72,7 +90,7 @@ impl GateExperiment<'_> {
                 if !rows.is_due(&self.tuner.row_of_asked(&asked)) {
                     continue;
                 }
-                let closed = self.closed(&asked, &row, &by_importance)?;
+                let closed = self.closed(&asked, &row, &orders)?;
                 let choice = Choice::Closed { asked, closed };
                 self.measure(&choice, &self.tuner.tune(&choice)?, rows)?;
             }
@@ -84,7 +102,7 @@ impl GateExperiment<'_> {
     fn asked(&self, pull: Pull, row: &GateRow) -> Vec<Asked> {
         let args = self.tuner.args;
         let one = |method: Method, of: Option<Pull>| Asked { method, seed: None, kept: row.kept, of };
-        let mut asked = vec![one(Method::Importance, None)];
+        let mut asked = [Method::Importance, Method::Oracle].map(|method| one(method, None)).to_vec();
         asked.extend(args.random_seeds().map(|seed| Asked { seed: Some(seed), ..one(Method::Random, None) }));
         asked.extend(
             [Method::Complement, Method::Chosen, Method::Scratch].map(|method| one(method, Some(pull))),
@@ -94,23 +112,14 @@ impl GateExperiment<'_> {
     }
 
     /// The heads that are closed in a control of gates, `row`.
-    fn closed(
-        &self,
-        asked: &Asked,
-        row: &GateRow,
-        by_importance: &OnceCell<Vec<HeadId>>,
-    ) -> anyhow::Result<HeadSet> {
+    fn closed(&self, asked: &Asked, row: &GateRow, orders: &Orders) -> anyhow::Result<HeadSet> {
         let heads = self.tuner.heads;
         let first = |order: &[HeadId]| order.iter().take(heads.len() - row.kept).copied().collect();
         match (asked.method, asked.seed, asked.of) {
             (Method::Random, Some(seed), _) => Ok(first(&random_order(heads, seed))),
             (Method::Complement, _, Some(pull)) => Ok(first(&self.tuner.last_to_close(pull)?)),
-            (Method::Importance, ..) => {
-                if by_importance.get().is_none() {
-                    let _ = by_importance.set(self.by_importance()?);
-                }
-                Ok(first(by_importance.get().map_or(&[], Vec::as_slice)))
-            }
+            (Method::Importance, ..) => Ok(first(once(&orders.importance, || self.by_importance())?)),
+            (Method::Oracle, ..) => Ok(first(once(&orders.oracle, || self.by_oracle())?)),
             _ => {
                 let kept: HeadSet = row.kept_heads.parse()?;
                 Ok(heads.iter().copied().filter(|&id| !kept.contains(id)).collect())
@@ -123,6 +132,18 @@ impl GateExperiment<'_> {
         let estimate = self.estimate.as_ref().context("heads cannot be scored without --estimate-on")?;
         let order = estimate.scores(Order::Importance, self.base, &HeadSet::none())?.ascending();
         Ok(order.into_iter().filter(|id| self.tuner.heads.contains(id)).collect())
+    }
+
+    /// The heads by what the score loses without each, the least first, on the segments that are scored: results of `ablate-one`,
+    /// which are made if they are not there.
+    fn by_oracle(&self) -> anyhow::Result<Vec<HeadId>> {
+        let Tuner { args, description, machine, heads, .. } = self.tuner;
+        let layout = self.base.layout();
+        let sweep = HeadSweep::one_at_a_time(self.scored.clone(), &layout, TestArgs::default());
+        let path = description.result_path(&args.shared.results, "ablate-one", &self.scored);
+        let found = sweep.ingredient(self.base, &layout.heads(), &path, &args.shared, machine)?;
+        let scores = Oracle::of(found.rows).scores(heads);
+        Ok(scores.with_context(|| format!("`{}` lacks heads", path.display()))?.ascending())
     }
 
     /// Scores a model that was trained on, and adds its row if it is not there.

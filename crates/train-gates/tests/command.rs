@@ -1,14 +1,19 @@
 //! The whole command on subjects that train in a second.
+#![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
+use core_masking::HeadSet;
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
-use records::{GateFilmRow, GateRow, Method};
+use records::{AblationRow, GateFilmRow, GateRow, Method};
+use subject::{Description, Evaluation, Scored};
+use tch::Device;
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, kill_when, read, rows, trained};
+use training::{Machine, Memory, Precision};
 
 const TABLE: &str = "results/tiny/train-gates.csv";
 const FILM: &str = "results/tiny/gate-film.csv";
@@ -45,7 +50,7 @@ fn heads(row: &GateRow) -> BTreeSet<&str> {
 fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
     let folder = folder(TRANSLATOR);
     let controls =
-        ["--control", "ungated,importance,random,complement,chosen,scratch", "--estimate-limit", "40"];
+        ["--control", "ungated,importance,oracle,random,complement,chosen,scratch", "--estimate-limit", "40"];
     let arguments = ["--heads", "3,1", "--epochs", "2", "--random-orders", "2"];
     command(folder.path(), &[&arguments[..], &controls].concat())
         .assert()
@@ -66,6 +71,7 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
     for (method, numbers) in [
         (Method::Ungated, vec![6]),
         (Method::Importance, vec![1, 3]),
+        (Method::Oracle, vec![1, 3]),
         (Method::Random, vec![1, 3, 1, 3]),
         (Method::Complement, vec![1, 3]),
         (Method::Chosen, vec![1, 3]),
@@ -81,6 +87,13 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
         let same = found(folder.path(), method);
         assert!(gates.iter().zip(&same).all(|(row, other)| heads(row) == heads(other)), "{method}");
     }
+    // the oracle leaves what costs most when masked alone
+    let single: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
+    let mut encoder: Vec<_> = single.iter().filter(|row| row.attention == "enc-enc").collect();
+    encoder.sort_by(|one, other| one.score_delta.total_cmp(&other.score_delta));
+    let oracle = found(folder.path(), Method::Oracle).remove(0);
+    let lost = |name: &str| encoder.iter().find(|row| row.head_id().to_string() == name).unwrap().score_delta;
+    assert_eq!(lost(&oracle.kept_heads), encoder[0].score_delta, "{}", oracle.kept_heads);
     let complement = found(folder.path(), Method::Complement);
     assert!(gates.iter().zip(&complement).all(|(row, other)| heads(row).is_disjoint(&heads(other))));
 
@@ -208,6 +221,32 @@ fn rows_that_are_there_are_used() {
     assert_eq!(found(folder.path(), Method::Gates).iter().map(|row| row.kept).collect::<Vec<_>>(), [2, 4]);
 }
 
+/// The score of an exported folder, which a subject is made of that has no recipe.
+fn score_of(folder: &Path, export: &str, spec: &str) -> f64 {
+    let (data, rest) = spec.split_once("[tokenizer]\nvocabulary = 60\n").unwrap();
+    let (tokenizer, _) = rest.split_once("[model]").unwrap();
+    let checkpoint = format!("[checkpoint]\nfrom = \"{}\"\n", folder.join(export).display());
+    let path = folder.join("exported.toml");
+    fs::write(&path, format!("{data}[tokenizer]\n{tokenizer}{checkpoint}")).unwrap();
+    let machine = Machine {
+        data: folder.join("data"),
+        threads: 2,
+        device: Device::Cpu,
+        precision: Precision::F32,
+        memory: Memory::BesideModel(1 << 30),
+        quiet: true,
+    };
+    let subject = Description::read(&path).unwrap().open(&machine, &folder.join("results")).unwrap();
+    let mut score = None;
+    let scored = Scored::first("test".to_owned(), None, false);
+    let mut keep = |_, found: Evaluation| {
+        score = Some(found.score);
+        Ok(())
+    };
+    subject.evaluate(&scored, &[HeadSet::none()], &mut keep).unwrap();
+    score.unwrap()
+}
+
 /// Exported, the model has the heads that the row names, and gives the row's score without gates.
 #[test]
 fn an_export_is_the_model_without_its_closed_heads() {
@@ -220,6 +259,7 @@ fn an_export_is_the_model_without_its_closed_heads() {
     for file in ["small/model.safetensors", "small/pruning.json", "small/tokenizer.json"] {
         read(folder.path(), file);
     }
+    assert_eq!(score_of(folder.path(), "small", CLASSIFIER), row.score);
     let message = refusal(folder.path(), &["--heads", "2", "--epochs", "2", "--export", "small"]);
     assert!(message.contains("is there already"), "{message}");
     assert!(refusal(folder.path(), &["--heads", "1,2", "--export", "other"]).contains("writes one model"));

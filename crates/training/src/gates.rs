@@ -315,6 +315,31 @@ mod tests {
         assert_eq!(gates.price(), 0.0);
     }
 
+    /// By finite differences: p = 1 / (1 + exp(-log_alpha - 0.33 ln 11)) of each gate gives d, in f64 and without the tensors, and
+    /// the loss μ d + 10 d² is taken at log_alpha ± h.
+    #[test]
+    fn the_gradient_of_a_number_of_heads_agrees_with_finite_differences() {
+        let mut gates = started(Pull::Heads(1));
+        let log_alpha = [1.5, -0.5, 0.25, -2.0];
+        let _ =
+            tch::no_grad(|| gates.gates.log_alpha().shallow_clone().copy_(&Tensor::from_slice(&log_alpha)));
+        gates.begin_step(10, 10);
+        gates.penalty().backward();
+        let found: Vec<f64> = to_vec(&gates.gates.log_alpha().grad());
+        let loss = |at: usize, shift: f64| {
+            let open = |(place, alpha): (usize, f64)| {
+                let alpha = if place == at { alpha + shift } else { alpha };
+                1.0 / (1.0 + (-alpha - 0.33 * 11_f64.ln()).exp())
+            };
+            let excess = (log_alpha.into_iter().enumerate().map(open).sum::<f64>() - 1.0) / 4.0;
+            gates.multiplier * excess + 10.0 * excess * excess
+        };
+        for (place, found) in found.into_iter().enumerate() {
+            let expected = (loss(place, 1e-5) - loss(place, -1e-5)) / 2e-5;
+            assert!((found - expected).abs() < 1e-6, "gate {place}: {found}, by differences {expected}");
+        }
+    }
+
     /// 4 gates of which one is expected to be open where 3 are wanted.
     #[test]
     fn the_multiplier_falls_while_too_few_gates_are_open() {

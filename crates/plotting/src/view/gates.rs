@@ -2,15 +2,16 @@
 //! whether gates choose better heads than other methods.
 use std::collections::BTreeMap;
 
-use charts::chart::{Axis, Chart, Entry, Layer, Mark, Panel, Shape};
-use charts::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
+use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::palette::{BLUE, BROWN, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::table::{Cell, Row, Table};
 use findings::contrasts::Contrasts;
 use findings::functions::Functions;
 use findings::gates::{Gates, by_layer, kept, share};
 use findings::paper::{EncoderHeads, Paper};
+use findings::pruning::{self, Pruning};
 use findings::results::{distinct, interval};
-use records::{Attention, GateRow, Head, Method, Scope, StandsFor};
+use records::{Attention, GateRow, Head, Method, Order, Scope, StandsFor};
 use stats::family::Comparison;
 use words::{name_among, short};
 
@@ -55,6 +56,7 @@ fn look(method: Method) -> Curve {
     let (color, width, shape) = match method {
         Method::Gates => (BLUE, 1.1, Shape::Circle),
         Method::Importance => (VERMILLION, 0.9, Shape::Square),
+        Method::Oracle => (BROWN, 0.8, Shape::Square),
         Method::Random => (SILVER, 0.6, Shape::Tick),
         Method::Complement => (ORANGE, 0.7, Shape::Wedge),
         Method::Chosen => (SKY, 0.9, Shape::Triangle),
@@ -65,17 +67,19 @@ fn look(method: Method) -> Curve {
 }
 
 /// What the controls are, in the order in which captions explain them.
-const CONTROLS: [(Method, &str); 6] = [
+const CONTROLS: [(Method, &str); 7] = [
     (Method::Chosen, "the heads that gates leave, the others closed from the first update on"),
     (Method::Importance, "as many heads, the most important before, and as many updates"),
+    (Method::Oracle, "as many heads, those that cost most when masked alone, and as many updates"),
     (Method::Random, "as many heads, drawn at random, and as many updates"),
     (Method::Complement, "those stay that gates would close first"),
     (Method::Scratch, "the heads that gates leave, in a new model that never had the others"),
     (Method::Ungated, "as many updates with all heads"),
 ];
 
-/// The score over the share of heads that stay, a panel for each set of heads with gates.
-pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
+/// The score over the share of heads that stay, a panel for each set of heads with gates. Dotted is what masking alone leaves, as
+/// far as that is no lower than all else.
+pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -> Chart {
     let (scopes, metric, base) = (gates.scopes(), gates.metric(), gates.base());
     let published = published(gates, context.paper);
     let of_scope = |scope: Scope| {
@@ -85,8 +89,11 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
     let heights = curves.iter().flatten().flat_map(Curve::heights);
     let heights = heights.chain([base]).chain(published.iter().map(|point| point.1));
     let y = scores(&metric, heights, if metric.is_nats() { FLAT_NATS } else { FLAT });
-    let panel = |(place, (curves, &scope)): (usize, (&[Curve; 7], &Scope))| {
+    let panel = |(place, (curves, &scope)): (usize, (&[Curve; 8], &Scope))| {
         let mut layers = over_base(base, &[]);
+        layers.extend(
+            UNTRAINED.iter().filter_map(|&(order, color)| untrained(pruning?, scope, order, (&y, color))),
+        );
         layers.extend(curves.iter().rev().flat_map(Curve::bars));
         layers.extend(curves.iter().rev().flat_map(Curve::lines));
         if scope == Scope::One(Attention::EncEnc) && !published.is_empty() {
@@ -98,6 +105,10 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
     let controls = CONTROLS.iter().filter(|(method, _)| gates.has(*method));
     let controls: Vec<_> = controls.map(|(method, what)| format!("{}: {what}", name(*method))).collect();
     let has_hollow = gates.rows.iter().any(|row| context.criterion.is_loss(row));
+    let has_untrained = scopes.iter().any(|&scope| {
+        let is_there = |order| pruning.is_some_and(|pruning| pruning.find(scope, order).is_some());
+        UNTRAINED.iter().any(|&(order, _)| is_there(order))
+    });
     let title = "models trained on without some heads, over the share of these that stay (Voita et al. 2019)";
     Chart::new(
         "Figure 7",
@@ -108,12 +119,27 @@ pub fn figure7(gates: &Gates, context: Context<'_>) -> Chart {
     .note("upright lines: 95 % intervals of the difference from before")
     .note("methods with as many heads stand side by side")
     .note(has_hollow.then(|| hollow(&metric, "the score before", context)))
+    .note(has_untrained.then_some(
+        "dotted: heads masked by importance, or by the oracle, and not trained on; a line ends where its scores leave the figure",
+    ))
     .note(controls)
     .note(paper_remark(context.paper))
     .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
+        .entries(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))
     .entries([base_entry("before,", &metric, base)])
     .entries((!published.is_empty()).then(|| Entry::mark("paper, WMT", PUBLISHED)))
     .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
+}
+
+/// Orders by which heads are masked without training, in the colours of the same choice with training.
+const UNTRAINED: [(Order, Color); 2] = [(Order::Importance, VERMILLION), (Order::Oracle, BROWN)];
+
+/// What masking more and more heads in an order leaves, from all heads on, until that leaves the figure.
+fn untrained(pruning: &Pruning, scope: Scope, order: Order, (y, color): (&Axis, Color)) -> Option<Layer> {
+    let steps = pruning.find(scope, order)?.runs.first()?;
+    let points = steps.iter().map(|row| (100.0 - pruning::share(row), row.score));
+    let points = points.take_while(|(_, score)| (y.low..=y.high).contains(score)).collect();
+    Some(Layer::Line(points, Style::dotted(color, 0.8)))
 }
 
 /// The legend of a method; the model that keeps all heads is a point.

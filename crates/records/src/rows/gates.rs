@@ -15,6 +15,8 @@ pub enum Method {
     Ungated,
     /// The most important ones stay (Michel et al. 2019, Equation 2).
     Importance,
+    /// Those stay that cost most when masked alone: the oracle of Michel et al. (2019), Section 4.
+    Oracle,
     /// Any stay, one choice for each seed.
     Random,
     /// Those stay that trained gates would close first.
@@ -28,10 +30,11 @@ pub enum Method {
 
 impl Method {
     /// All methods, in the order in which legends and tables list them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Gates,
         Self::Chosen,
         Self::Importance,
+        Self::Oracle,
         Self::Random,
         Self::Complement,
         Self::Scratch,
@@ -49,6 +52,7 @@ impl Method {
             Self::Gates => "gates",
             Self::Ungated => "ungated",
             Self::Importance => "importance",
+            Self::Oracle => "oracle",
             Self::Random => "random",
             Self::Complement => "complement",
             Self::Chosen => "chosen",

@@ -7,9 +7,9 @@ use findings::gates::{Gates, kept};
 use findings::paper::Paper;
 use findings::same_model::may_have_same_weights;
 use findings::subject::Subject;
-use records::rows::functions::{by_function, leaders};
+use records::rows::functions::{FunctionName, by_function, leaders};
 use records::{Attention, GateRow, Head, HeadFunctionRow, Method, Scope};
-use words::{range, short, tenths};
+use words::{range, short, tenths, typeset};
 
 use super::Claim;
 use crate::view::{Context, scored};
@@ -79,7 +79,7 @@ pub fn functions(all: &[Subject], context: Context<'_>) -> Claim {
     let published = context.paper.into_iter().flat_map(|paper| &paper.rare_tokens).map(|own| {
         let bound = if own.is_least { "more than " } else { "" };
         let share = format!("{bound}{} %", tenths(own.percent));
-        Row::new(format!("V19: {} ({})", own.data, own.source), ["enc-enc", "", "", "", "", &share])
+        Row::new(format!("V19: {} ({})", own.data, own.source), ["enc-enc", "", "", "", "", "", &share])
     });
     Claim {
         published: published.collect(),
@@ -100,11 +100,32 @@ fn found(functions: &Functions) -> Vec<Row> {
         let margin = |row: &HeadFunctionRow| row.margin_points.unwrap_or(f64::NEG_INFINITY);
         let syntactic = rows().filter(|row| row.margin_points.is_some());
         let syntactic = syntactic.max_by(|one, other| margin(one).total_cmp(&margin(other)));
-        let best = [rare.map(share).into(), syntactic.map(dependency).into()];
+        let best = [
+            confidence(functions, attention).into(),
+            rare.map(share).into(),
+            syntactic.map(dependency).into(),
+        ];
         let cells = [Cell::from(attention.name()), all.into()].into_iter().chain(kinds).chain(best);
         (all > 0).then(|| Row::new(functions.file.title(), cells))
     };
     Attention::ALL.into_iter().filter_map(of).collect()
+}
+
+/// `0.93 to 1.00; others 0.13 to 0.88`: how confident positional heads of a type are, and all others.
+fn confidence(functions: &Functions, attention: Attention) -> Option<String> {
+    let positional: BTreeSet<Head> =
+        functions.kinds().into_iter().find(|(name, _)| *name == "positional").map(|(_, heads)| heads)?;
+    let rows = || functions.rows.iter().filter(|row| row.attention == attention);
+    let of = |is_positional: bool| {
+        let own = rows().filter(|row| row.function == FunctionName::Confidence);
+        let own = own.filter(|row| positional.contains(&row.head_id()) == is_positional);
+        let found = own
+            .map(|row| (row.share, row.share))
+            .reduce(|(low, high), (one, _)| (low.min(one), high.max(one)))?;
+        Some(range(found, |share| typeset(share, 2)))
+    };
+    let others = of(false)?;
+    Some(of(true).map_or(format!("others {others}"), |own| format!("{own}; others {others}")))
 }
 
 /// `21.3 % (17.1 to 25.8), enc-enc:2:16`
