@@ -14,7 +14,8 @@ use crate::segments::stored;
 /// Two methods: the score of the first less that of the second, with as many heads, unless the second has all.
 pub type Contrast = [Method; 2];
 
-/// What the choice of the gates is worth, what it costs to train them, and both together.
+/// What the choice of the gates is worth, what it is worth to have been trained with all heads, what it costs to train gates, and
+/// all together.
 const CONTRASTS: [Contrast; 8] = [
     [Method::Chosen, Method::Importance],
     [Method::Chosen, Method::Random],

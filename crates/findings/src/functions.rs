@@ -74,8 +74,7 @@ impl Others {
     pub fn beside(file: &ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let beside =
             |name: &str, experiment: &str| same_model::beside(file, name, experiment, &[weights_entry]);
-        let sweep =
-            beside(experiment::SWEEP, experiment::SWEEP).and_then(|file| file.map(Sweep::read).transpose());
+        let sweep = Sweep::of_model(file);
         let importance = beside(experiment::IMPORTANCE, experiment::IMPORTANCE)
             .and_then(|file| file.map(Importance::read).transpose());
         let (sweep, importance) = (left_out.keep(sweep)?.flatten(), left_out.keep(importance)?.flatten());

@@ -14,7 +14,7 @@ use crate::same_model::{self, Entry, difference, model_entries};
 use crate::source::{ResultFile, experiment};
 
 /// A step is near a share of masked heads if it lies no further away, in percentage points.
-const NEAR: f64 = 5.0;
+pub const NEAR: f64 = 5.0;
 
 /// Which curve of a scope and an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,9 +112,13 @@ impl Pruning {
     /// If it cannot be read.
     pub fn of_model(file: &ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
         let names = [file.stem(experiment::PRUNING), experiment::PRUNING.to_owned()];
-        let beside = |name: &String| same_model::beside(file, name, experiment::PRUNING, &[model_entries]);
-        let found = names.iter().find_map(|name| beside(name).ok().flatten());
-        found.map(|file| Self::read(file, left_out)).transpose()
+        for name in &names {
+            let beside = same_model::beside(file, name, experiment::PRUNING, &[model_entries]);
+            if let Some(found) = left_out.keep(beside)?.flatten() {
+                return Self::read(found, left_out).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// The curves of one run.

@@ -19,6 +19,7 @@ use findings::results::Results;
 use findings::retrained::Retrained;
 use findings::source::{ResultFile, experiment};
 use findings::speed::Speed;
+use findings::sweep::Sweep;
 use records::Row;
 
 use crate::artefact::{Artefact, Chapter, Options, Reads, Takes};
@@ -286,8 +287,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         reads: Reads::Each(experiment::IMPORTANCE),
         draw: |file, asked, left_out| {
             let found = Importance::read(file)?;
-            let others = Others::beside(&found.file, left_out)?;
-            let chart = heat_map::scores(&found, others.sweep.as_ref(), asked.context);
+            let sweep = left_out.keep(Sweep::of_model(&found.file))?.flatten();
+            let chart = heat_map::scores(&found, sweep.as_ref(), asked.context);
             Ok(vec![sheet(&found.file, heat_map::SCORES, chart, [])])
         },
         options: Options::NONE,

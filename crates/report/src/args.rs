@@ -32,7 +32,12 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", default_value = "experiments")]
     pub experiments: PathBuf,
 
-    /// Folder with the data sets; texts of your own files, which have no `fetch` in the subject's file, stand in the report
+    /// Put texts of your own files into the report too, beside the heads that change them most: the page then holds them. Those of
+    /// the demos are always there, those that are fetched never
+    #[arg(long)]
+    pub texts: bool,
+
+    /// Folder with the data sets, for --texts
     #[arg(long, value_name = "FOLDER", default_value = "data")]
     pub data: PathBuf,
 

@@ -16,7 +16,7 @@ use crate::view::all_heads::{HeadMap, MapCell};
 use crate::view::claim;
 
 /// The report of one subject.
-pub fn subject(gathered: &Gathered, described: &Described, data: &Path) -> Value {
+pub fn subject(gathered: &Gathered, described: &Described, data: Option<&Path>) -> Value {
     let Gathered { title, claim, is_language, subject, .. } = gathered;
     let chapters: Vec<_> = Chapter::ALL.into_iter().filter_map(|known| chapter(gathered, known)).collect();
     let absent = gathered.sections.iter().filter(|(_, sheets)| sheets.is_empty());
@@ -114,7 +114,7 @@ fn of_heads(heads: &Heads, texts: Option<&Table>) -> Value {
 }
 
 /// The texts of the segments that cards name, where they may be shown.
-fn texts(gathered: &Gathered, heads: &Heads, described: &Described, data: &Path) -> Option<Table> {
+fn texts(gathered: &Gathered, heads: &Heads, described: &Described, data: Option<&Path>) -> Option<Table> {
     let split = heads.split.as_ref()?;
     let texts = samples::texts(described.text.as_ref()?, data, split, heads.data.as_ref()?)?;
     let named = heads.segments.iter().filter_map(|place| Some((place, texts.get(place.checked_sub(1)?)?)));

@@ -1,5 +1,5 @@
-//! The texts of segments that a page may show: those of the demos, whose languages are made up, and those of a reader's own files.
-//! What is fetched belongs to others, whose licences need not allow it.
+//! The texts of segments that a page may show: those of the demos, whose languages are made up, and, where the reader asks for
+//! them, those of files of their own. What is fetched belongs to others, whose licences need not allow it.
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 /// What the file of a subject says of its data.
 #[derive(Debug, Deserialize)]
-struct Described {
+struct DataOf {
     #[serde(default)]
     task: Task,
     data: Data,
@@ -121,19 +121,20 @@ impl Split {
     }
 }
 
-/// The texts of a split, by the file that describes its subject and the folder of data sets; none that are fetched or are not there,
-/// that take more than reading files, such as a sample, or if `sha256`, the checksum in the signature, is that of others.
-pub fn texts(description: &str, data: &Path, split: &str, sha256: &str) -> Option<Vec<String>> {
-    let described: Described = toml::from_str(description).ok()?;
+/// The texts of a split, by the file that describes its subject and, where its own files may be shown, the folder of these; none
+/// that are fetched or are not there, that take more than reading files, such as a sample, or if `sha256`, the checksum in the
+/// signature, is that of others.
+pub fn texts(description: &str, data: Option<&Path>, split: &str, sha256: &str) -> Option<Vec<String>> {
+    let described: DataOf = toml::from_str(description).ok()?;
     let split = match described.data.grammar {
         Some(grammar) => made_up(described.task, grammar, split)?,
-        None => own(described, data, split)?,
+        None => own(described, data?, split)?,
     };
     (split.sha256() == sha256).then(|| split.texts())
 }
 
-fn own(described: Described, folder: &Path, name: &str) -> Option<Split> {
-    let Described { task, data: Data { fetch, format, rename, mut splits, .. } } = described;
+fn own(described: DataOf, folder: &Path, name: &str) -> Option<Split> {
+    let DataOf { task, data: Data { fetch, format, rename, mut splits, .. } } = described;
     let split = splits.remove(name)?;
     if fetch.is_some() || split.get("fetch").is_some() {
         return None;
@@ -223,10 +224,10 @@ mod tests {
     #[test]
     fn the_texts_of_a_demo_are_those_that_were_measured() {
         let sha256 = "9b3f4168085f86e3cc597c98aacec642c242b00f3d347d5bd0f560dcb10e7320";
-        assert_eq!(texts(DEMO, Path::new(""), "test", sha256).unwrap().len(), 400);
-        assert!(texts(DEMO, Path::new(""), "shifted", sha256).is_none(), "another split has other texts");
+        assert_eq!(texts(DEMO, None, "test", sha256).unwrap().len(), 400);
+        assert!(texts(DEMO, None, "shifted", sha256).is_none(), "another split has other texts");
         let no_splits = "task = \"classification\"\n[data]\nsplits = {}";
-        assert!(texts(no_splits, Path::new(""), "test", sha256).is_none());
+        assert!(texts(no_splits, None, "test", sha256).is_none());
     }
 
     /// Whoever can read the files has the texts; what is fetched stays where it is.
@@ -252,9 +253,10 @@ mod tests {
             (table, checksum::of_examples(&[example]), "fine (good)"),
             (documents, checksum::of_documents(&[Document { text: text("a text") }]), "a text"),
         ] {
-            let found = |toml: &str, sha256: &str| texts(toml, folder.path(), "test", sha256);
+            let found = |toml: &str, sha256: &str| texts(toml, Some(folder.path()), "test", sha256);
             assert_eq!(found(toml, &sha256).expect(toml)[0], expected);
             assert!(found(toml, "other").is_none());
+            assert!(texts(toml, None, "test", &sha256).is_none(), "nobody has asked for them");
             let fetched = toml.replacen("[data]", "[data]\nfetch = 'x'", 1);
             assert!(found(&fetched, &sha256).is_none(), "{fetched}");
         }

@@ -59,7 +59,8 @@ impl<'a> Writer<'a> {
     /// The report of a subject, to `out` or beside its results.
     pub fn subject(&self, gathered: &Gathered, out: Option<&Path>) -> Result<()> {
         let path = self.args.results.join(&gathered.subject.name).join("report.html");
-        let page = pages::subject(gathered, &self.described(&gathered.subject.name), &self.args.data);
+        let data = self.args.texts.then_some(&*self.args.data);
+        let page = pages::subject(gathered, &self.described(&gathered.subject.name), data);
         let has_index = context! { has_index => self.args.all };
         self.write("subject.html", context! { ..page, ..has_index }, out.map_or(path, Path::to_owned))
     }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use records::MetricName;
+
 /// Why rows could not be tested, or shards not be joined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -17,11 +19,13 @@ pub enum Error {
         described: String,
     },
 
-    /// The signature names a metric that there is not.
-    #[error("`{name}` is no metric: bleu, accuracy, f1 with its positive class, matthews, nats")]
-    Metric {
-        /// What it says.
-        name: String,
+    /// The signature has F1 without its positive class, or another metric with one.
+    #[error(
+        "the signature has `{metric}` with the wrong `positive`: f1 has a positive class there, no other metric has"
+    )]
+    Positive {
+        /// The metric.
+        metric: MetricName,
     },
 
     /// A head of one split has no row on the other.

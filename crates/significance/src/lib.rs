@@ -63,7 +63,7 @@ pub fn measured(metric: Metric, families: BTreeMap<String, usize>) -> Measured {
 /// The metric that a signature has.
 ///
 /// # Errors
-/// [`Error::Metric`] if there is none of that name.
+/// [`Error::Positive`] if it has no positive class but needs one, or has one that it has no use for.
 pub fn metric_of(measured: &Measured) -> Result<Metric, Error> {
     match (measured.metric, measured.positive) {
         (MetricName::Bleu, None) => Ok(Metric::Bleu),
@@ -71,7 +71,7 @@ pub fn metric_of(measured: &Measured) -> Result<Metric, Error> {
         (MetricName::F1, Some(positive)) => Ok(Metric::Classes(ClassificationMetric::F1 { positive })),
         (MetricName::Matthews, None) => Ok(Metric::Classes(ClassificationMetric::Matthews)),
         (MetricName::Nats, None) => Ok(Metric::Nats),
-        (metric, _) => Err(Error::Metric { name: metric.to_string() }),
+        (metric, _) => Err(Error::Positive { metric }),
     }
 }
 
@@ -335,8 +335,11 @@ mod tests {
         for metric in [Metric::Bleu, f1, matthews, outcomes([1; 4]).metric(), Metric::Nats] {
             assert_eq!(metric_of(&measured(metric, BTreeMap::new())).unwrap(), metric);
         }
-        let unknown = Measured { metric: MetricName::F1, positive: None, families: BTreeMap::new() };
-        assert!(metric_of(&unknown).unwrap_err().to_string().starts_with("`f1` is no metric"));
+        for (metric, positive) in [(MetricName::F1, None), (MetricName::Accuracy, Some(1))] {
+            let wrong = Measured { metric, positive, families: BTreeMap::new() };
+            let message = metric_of(&wrong).unwrap_err().to_string();
+            assert!(message.contains(&format!("`{metric}` with the wrong `positive`")), "{message}");
+        }
         let empty = Segments::Bleu(vec![BleuStatistics::new(0, 1, [0; 4])]);
         assert_eq!(empty.metric(), Metric::Bleu);
     }

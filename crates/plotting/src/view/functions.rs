@@ -9,7 +9,7 @@ use records::rows::functions::{FunctionName, POSITIONAL_PERCENT, SYNTACTIC_POINT
 use records::{
     AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, RelevanceRow, StandsFor, TestedRow as _,
 };
-use words::{count, name_among, tenths, typeset};
+use words::{name_among, tenths, typeset, with_minus};
 
 use super::heat_map::counts;
 use super::{Context, ranked};
@@ -45,7 +45,7 @@ pub fn table1(functions: &Functions, context: Context<'_>) -> Table {
             Cell::number(format!("{} ({at:+})", tenths(percent)), percent)
         });
         let published = published(row);
-        let beside = |best: f64, position: f64| Cell::number(format!("{best} ({position})"), best);
+        let beside = |best: f64, position: f64| Cell::number(format!("{best}; {position}"), best);
         let cells = [
             row.head_id().to_string().into(),
             share(row.share).marked(row.holds == Some(true)),
@@ -77,8 +77,7 @@ pub fn table1(functions: &Functions, context: Context<'_>) -> Table {
         .note("position alone: how often the partner stands at its most frequent relative position")
         .note(relative_margin(functions))
         .note(has_published.then_some(
-            "V19: share of the best of 48 encoder heads, and by position in brackets, of parses by CoreNLP; ours are other heads and \
-             other texts",
+            "V19: share of the best of 48 encoder heads; of position alone. Its translators read English, parsed by CoreNLP",
         ))
 }
 
@@ -92,9 +91,10 @@ fn relative_margin(functions: &Functions) -> Option<String> {
         distinct(rows.map(HeadFunctionRow::head_id)).len()
     };
     functions.rows.iter().find(|row| row.function == FunctionName::Syntactic)?;
-    let (points, relative) = (count(heads(|row| row.holds), "head"), heads(|row| row.holds_relative));
+    let (points, relative) = (heads(|row| row.holds), heads(|row| row.holds_relative));
     Some(format!(
-        "{points} reach the threshold for a relation, {relative} if it is {SYNTACTIC_POINTS} % of the positional share instead of points"
+        "heads that reach the threshold for a relation: {points}, or {relative} if it is {SYNTACTIC_POINTS} % of the positional \
+         share instead of points"
     ))
 }
 
@@ -109,7 +109,7 @@ pub fn same_heads(functions: &Functions, others: &Others, context: Context<'_>) 
     columns.extend(sweep.as_ref().map(|sweep| {
         let metric = sweep.metric();
         let change = |row: &AblationRow| {
-            let text = metric.change(row.score_delta) + &metric.brackets(row.delta_interval());
+            let text = with_minus(&(metric.change(row.score_delta) + &metric.brackets(row.delta_interval())));
             Cell::number(text, row.score_delta).marked(context.criterion.holds(row))
         };
         let cells = sweep.rows.iter().map(|row| (row.head_id(), change(row)));
@@ -136,12 +136,19 @@ pub fn same_heads(functions: &Functions, others: &Others, context: Context<'_>) 
         let cells = columns.iter().map(|(_, cells)| Cell::from(cells.get(&head).cloned()));
         Row::new(head.to_string(), [Cell::from(best.join("; "))].into_iter().chain(cells))
     };
+    let data = [
+        sweep.as_ref().and_then(|sweep| Some(format!("masked on {}", sweep.file.scored()?))),
+        importance.as_ref().and_then(|found| Some(format!("importance on {}", found.file.estimated_on()?))),
+        relevance.as_ref().and_then(|found| Some(format!("relevance on {}", found.file.scored()?))),
+    ];
+    let data: Vec<String> = data.into_iter().flatten().collect();
     let names = std::iter::once("best at").chain(columns.iter().map(|(name, _)| name.as_str()));
     let title = "The same heads by what else was measured of them";
     let table = Table::new("Beside Table 1", functions.file.label(SAME_HEADS), functions.file.titled(title))
         .columns(["Head", "Measured"], names)
         .rows(best.into_iter().map(row))
-        .note("ranks are among all heads that were measured, 1 for the greatest");
+        .note("ranks are among all heads that were measured, 1 for the greatest")
+        .note((!data.is_empty()).then(|| data.join(", ")));
     let criterion =
         sweep.as_ref().map(|_| format!("the change is significant ({})", context.criterion.in_words()));
     Some(table.mark(criterion))

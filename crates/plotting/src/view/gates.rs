@@ -70,15 +70,18 @@ fn look(method: Method) -> Curve {
 const CONTROLS: [(Method, &str); 7] = [
     (Method::Chosen, "the heads that gates leave, the others closed from the first update on"),
     (Method::Importance, "as many heads, the most important before, and as many updates"),
-    (Method::Oracle, "as many heads, those that cost most when masked alone, and as many updates"),
+    (
+        Method::Oracle,
+        "as many heads, those that cost most when masked alone on this very test set, and as many updates",
+    ),
     (Method::Random, "as many heads, drawn at random, and as many updates"),
     (Method::Complement, "those stay that gates would close first"),
     (Method::Scratch, "the heads that gates leave, in a new model that never had the others"),
     (Method::Ungated, "as many updates with all heads"),
 ];
 
-/// The score over the share of heads that stay, a panel for each set of heads with gates. Dotted is what masking alone leaves, as
-/// far as that is no lower than all else.
+/// The score over the share of heads that stay, a panel for each set of heads with gates. Dotted is what masking alone leaves,
+/// until its scores leave the figure.
 pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -> Chart {
     let (scopes, metric, base) = (gates.scopes(), gates.metric(), gates.base());
     let published = published(gates, context.paper);
@@ -105,10 +108,12 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
     let controls = CONTROLS.iter().filter(|(method, _)| gates.has(*method));
     let controls: Vec<_> = controls.map(|(method, what)| format!("{}: {what}", name(*method))).collect();
     let has_hollow = gates.rows.iter().any(|row| context.criterion.is_loss(row));
-    let has_untrained = scopes.iter().any(|&scope| {
-        let is_there = |order| pruning.is_some_and(|pruning| pruning.find(scope, order).is_some());
-        UNTRAINED.iter().any(|&(order, _)| is_there(order))
-    });
+    let untrained = |scope: Scope| {
+        let of =
+            |&(order, color): &(Order, Color)| Some((order, untrained(pruning?, scope, order, (&y, color))?));
+        UNTRAINED.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let orders = distinct(scopes.iter().flat_map(|&scope| untrained(scope)).map(|(order, _)| order.name()));
     let title = "models trained on without some heads, over the share of these that stay (Voita et al. 2019)";
     Chart::new(
         "Figure 7",
@@ -119,13 +124,14 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
     .note("upright lines: 95 % intervals of the difference from before")
     .note("methods with as many heads stand side by side")
     .note(has_hollow.then(|| hollow(&metric, "the score before", context)))
-    .note(has_untrained.then_some(
-        "dotted: heads masked by importance, or by the oracle, and not trained on; a line ends where its scores leave the figure",
-    ))
+    .note((!orders.is_empty()).then(|| {
+        let orders = orders.join(" and ");
+        format!("dotted: masked by {orders} and not trained on, until the scores leave the figure")
+    }))
     .note(controls)
     .note(paper_remark(context.paper))
     .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
-        .entries(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))
+    .entries((!orders.is_empty()).then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))
     .entries([base_entry("before,", &metric, base)])
     .entries((!published.is_empty()).then(|| Entry::mark("paper, WMT", PUBLISHED)))
     .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
@@ -138,8 +144,8 @@ const UNTRAINED: [(Order, Color); 2] = [(Order::Importance, VERMILLION), (Order:
 fn untrained(pruning: &Pruning, scope: Scope, order: Order, (y, color): (&Axis, Color)) -> Option<Layer> {
     let steps = pruning.find(scope, order)?.runs.first()?;
     let points = steps.iter().map(|row| (100.0 - pruning::share(row), row.score));
-    let points = points.take_while(|(_, score)| (y.low..=y.high).contains(score)).collect();
-    Some(Layer::Line(points, Style::dotted(color, 0.8)))
+    let points: Vec<_> = points.take_while(|(_, score)| (y.low..=y.high).contains(score)).collect();
+    (points.len() > 1).then(|| Layer::Line(points, Style::dotted(color, 0.8)))
 }
 
 /// The legend of a method; the model that keeps all heads is a point.

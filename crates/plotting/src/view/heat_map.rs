@@ -121,10 +121,9 @@ pub fn scores(importance: &Importance, sweep: Option<&Sweep>, context: Context<'
     let significant: BTreeSet<Head> = significant.map(AblationRow::head_id).collect();
     let dot = Mark::new(Shape::Circle, 1.2, INK);
     let what_dots_are = sweep.map(|sweep| {
-        format!(
-            "dot: masking the head alone is significant, {}",
-            sweep.judge(context.criterion).description("heads")
-        )
+        let on = sweep.file.scored().map(|scored| format!(" on {scored}")).unwrap_or_default();
+        let test = sweep.judge(context.criterion).description("heads");
+        format!("dot: masking the head alone is significant{on}, {test}")
     });
     let attentions = distinct(importance.rows.iter().map(|row| row.attention));
     let columns = if attentions.len() == 1 { 2 } else { attentions.len() };

@@ -1,5 +1,5 @@
-// Opens reports in headless Chromium: no console errors, every figure there that `plotting all` drew, sorting, cards by click and by keyboard, films, CSV, dark,
-// print, phone width, and no violation that axe-core finds.
+// Opens reports in headless Chromium: no console errors, every figure there that `plotting all` drew, sorting, cards by click and
+// by keyboard, films, CSV, dark, print, phone width, and no violation that axe-core finds.
 //
 //   node check.mjs RESULTS [--shots FOLDER]
 //
