@@ -131,7 +131,7 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
     .note(controls)
     .note(paper_remark(context.paper))
     .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
-    .entries((!orders.is_empty()).then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))
+    .entries(UNTRAINED.iter().filter(|(order, _)| orders.contains(&order.name())).map(untrained_entry))
     .entries([base_entry("before,", &metric, base)])
     .entries((!published.is_empty()).then(|| Entry::mark("paper, WMT", PUBLISHED)))
     .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
@@ -139,6 +139,11 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
 
 /// Orders by which heads are masked without training, in the colours of the same choice with training.
 const UNTRAINED: [(Order, Color); 2] = [(Order::Importance, VERMILLION), (Order::Oracle, BROWN)];
+
+/// The legend of such an order.
+fn untrained_entry((order, color): &(Order, Color)) -> Entry {
+    Entry::line(format!("{order}, not trained on"), Style::dotted(*color, 0.8))
+}
 
 /// What masking more and more heads in an order leaves, from all heads on, until that leaves the figure.
 fn untrained(pruning: &Pruning, scope: Scope, order: Order, (y, color): (&Axis, Color)) -> Option<Layer> {
