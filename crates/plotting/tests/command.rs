@@ -189,7 +189,9 @@ table1 | tiny-inference/ablate-one | self,2,2,accuracy,83.5,82.253 | self,2,2,ac
 table1 | tiny-inference/ablate-one | self,2,3, | self,2,2, | line 8, is not a row of this file: (\"self\", 2, 2, \"accuracy\") is there tw
 table1 | tiny-inference/ablate-one | self,1,1, | mid,1,1, | unknown attention type `mid`: it is one of enc-enc, enc-dec, dec-d
 table1 | tiny-inference/ablate-one | self,1,2,accuracy,83.5 | self,1,2,accuracy,83.25 | mixes runs: base_score is 83.5 for self:1:1 but
-table1 | tiny-inference/ablate-one | self,1,2,accuracy | self,1,2,\u{1b}[2J | metric is `accuracy` for self:1:1 but `\\u{1b}[2J` for self:1
+table1 | tiny-inference/ablate-one | self,1,2,accuracy | self,1,2,bleu | metric is `accuracy` for self:1:1 but `bleu` for self:1
+table1 | tiny-inference/ablate-one | self,1,2,accuracy | self,1,2,\u{1b}[2J | unknown metric `\\u{1b}[2J`: it is one of accuracy, bleu
+v19-table1 | tiny-translation/head-functions | ,confidence, | ,charm, | unknown function of a head `charm`: it is one of confidence
 heads | tiny-inference/ablate-one | self,1,1, | self,0,1, | layer of self:0:1 is 0, but it must be 1 to 1000
 figure3 | tiny-inference/iterative-prune | ,1,2,8, | ,1,9,8, | masked of all by importance, step 1 is 9, but it must be at most `heads`
 figure3 | tiny-inference/iterative-prune | ,2,4,8, | ,2,1,8, | all by importance, step 2 cannot be: `masked_heads` has 4 heads, but 1 are m

@@ -32,6 +32,8 @@ const FLAT_NATS: f64 = 0.05;
 
 /// Methods with as many heads stand this far apart, in percent of the heads, so that their intervals do not hide each other.
 const SHIFT: f64 = 1.0;
+/// The outer ones stand at most so far from the middle.
+const WIDEST: f64 = 2.0;
 
 const PUBLISHED: Mark = Mark::new(Shape::Star, 2.0, INK).hollow();
 
@@ -164,7 +166,8 @@ fn shift(gates: &Gates, method: Method) -> f64 {
     let sparse = Method::ALL.into_iter().filter(|&own| gates.has(own) && own != Method::Ungated);
     let sparse: Vec<Method> = sparse.collect();
     let middle = sparse.len().saturating_sub(1) as f64 / 2.0;
-    sparse.iter().position(|&own| own == method).map_or(0.0, |place| SHIFT * (place as f64 - middle))
+    let step = SHIFT.min(WIDEST / middle.max(1.0));
+    sparse.iter().position(|&own| own == method).map_or(0.0, |place| step * (place as f64 - middle))
 }
 
 /// `encoder `, where it is these that can be closed.
