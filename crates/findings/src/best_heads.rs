@@ -55,12 +55,12 @@ impl BestHeads {
 
     /// Of those that were chosen on another split the ones over most segments; or the one file that was named.
     pub fn largest_files(source: &Source) -> Result<Vec<ResultFile>> {
-        let Source::Subject { subject, folders, .. } = source else {
+        let Source::Subject { subject, results, .. } = source else {
             return Ok(vec![source.one(experiment::BEST_HEADS)?]);
         };
         let files = Self::files(source, true)?;
         if files.is_empty() {
-            let path = folders.results.join(subject).join(format!("{SELECTED}<split>.csv"));
+            let path = results.join(subject).join(format!("{SELECTED}<split>.csv"));
             return Err(no_results(path, "ablate-all-but-one --select-on <split>", subject));
         }
         Ok(ResultFile::largest(&files, selected_on))

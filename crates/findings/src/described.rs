@@ -57,21 +57,19 @@ impl Described {
         };
         let read = toml::from_str::<File>(&text);
         let fault = read.as_ref().err().map(|error| format!("`{}`: {}", path.display(), error.message()));
-        let (description, kind) =
-            read.map_or_else(|_| Default::default(), |file| (file.description.clone(), file.kind()));
+        let (description, kind) = read.map_or_else(
+            |_| Default::default(),
+            |File { description, stands_for, data }| {
+                let is_demo = data.is_some_and(|data| data.grammar.is_some());
+                (description, Kind { stands_for, is_demo })
+            },
+        );
         Self { text: Some(text), description, kind, fault, is_absent: false }
     }
 
     /// What is wrong with a file that is there.
     pub fn slip(self) -> Option<String> {
         self.fault.filter(|_| !self.is_absent)
-    }
-}
-
-impl File {
-    fn kind(&self) -> Kind {
-        let is_demo = self.data.as_ref().is_some_and(|data| data.grammar.is_some());
-        Kind { stands_for: self.stands_for, is_demo }
     }
 }
 

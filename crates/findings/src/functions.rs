@@ -8,7 +8,6 @@ use records::{Head, HeadFunctionRow, RelevanceRow};
 use crate::error::{LeftOut, Result, no_results};
 use crate::importance::Importance;
 use crate::results::Results;
-use crate::same_model::{self, weights_entry};
 use crate::source::{ResultFile, experiment};
 use crate::sweep::Sweep;
 
@@ -21,9 +20,9 @@ impl Functions {
     /// # Errors
     /// If there is none, or it is of other weights.
     pub fn of_model(file: &ResultFile) -> Result<Self> {
-        let own = same_model::beside(file, experiment::FUNCTIONS, experiment::FUNCTIONS, &[weights_entry])?;
+        let own = Self::beside_model(file, experiment::FUNCTIONS, experiment::FUNCTIONS)?;
         let path = file.path.with_file_name(format!("{}.csv", experiment::FUNCTIONS));
-        Self::read(own.ok_or_else(|| no_results(path, experiment::FUNCTIONS, &file.subject))?)
+        own.ok_or_else(|| no_results(path, experiment::FUNCTIONS, &file.subject))
     }
 
     /// All heads that were looked at.
@@ -72,16 +71,13 @@ pub struct Others {
 impl Others {
     /// Reads the files beside one of the same weights.
     pub fn beside(file: &ResultFile, left_out: &mut LeftOut) -> Result<Self> {
-        let beside =
-            |name: &str, experiment: &str| same_model::beside(file, name, experiment, &[weights_entry]);
-        let sweep = Sweep::of_model(file);
-        let importance = beside(experiment::IMPORTANCE, experiment::IMPORTANCE)
-            .and_then(|file| file.map(Importance::read).transpose());
+        let sweep = Sweep::beside_model(file, experiment::SWEEP, experiment::SWEEP);
+        let importance = Importance::beside_model(file, experiment::IMPORTANCE, experiment::IMPORTANCE);
         let (sweep, importance) = (left_out.keep(sweep)?.flatten(), left_out.keep(importance)?.flatten());
         let mut relevance = Vec::new();
         for rules in ["paper", "alpha-beta"] {
-            let found = beside(&format!("{}-{rules}", experiment::RELEVANCE), experiment::RELEVANCE);
-            let found = found.and_then(|file| file.map(Relevance::read).transpose());
+            let name = format!("{}-{rules}", experiment::RELEVANCE);
+            let found = Relevance::beside_model(file, &name, experiment::RELEVANCE);
             relevance.extend(left_out.keep(found)?.flatten());
         }
         relevance.sort_by_key(|found| found.doubt().is_some());

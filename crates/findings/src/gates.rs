@@ -5,7 +5,7 @@ use records::{Attention, GateFilmRow, GateRow, Goal, Head, Method, Scope};
 use words::count;
 
 use crate::error::{Result, faulty};
-use crate::results::{Results, distinct, percent};
+use crate::results::{Results, distinct, nearest, percent};
 use crate::same_model::{self, weights_entry};
 use crate::source::{ResultFile, experiment};
 
@@ -55,6 +55,11 @@ impl Gates {
         let mut rows = self.of(scope, Method::Gates);
         rows.dedup_by_key(|row| row.kept);
         rows
+    }
+
+    /// Of the models that gates made of a set of heads the one that keeps the share nearest to this one, in percent, if one is near.
+    pub fn nearest(&self, scope: Scope, percent: f64) -> Option<&GateRow> {
+        nearest(self.sparser(scope), share, percent)
     }
 
     /// The model of a method that stands beside another one: itself if that is its method, the one that keeps all heads for

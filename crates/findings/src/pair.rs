@@ -32,10 +32,10 @@ impl Pair {
     /// The files that compare two splits, over most segments where there are several of the same; those with `against` as
     /// their second split, or all.
     pub fn files(source: &Source, against: Option<&str>) -> Result<Vec<ResultFile>> {
-        let Source::Subject { subject, folders, .. } = source else {
+        let Source::Subject { subject, results, .. } = source else {
             return Ok(vec![source.one(experiment::PAIR)?]);
         };
-        let (all, folder) = (source.all(experiment::PAIR)?, folders.results.join(subject));
+        let (all, folder) = (source.all(experiment::PAIR)?, results.join(subject));
         if all.is_empty() {
             return Err(no_results(
                 folder.join("cross-domain-<split>-<split>.csv"),

@@ -9,12 +9,9 @@ use crate::error::{Error, LeftOut, Result, command, faulty};
 use crate::judge::{Criterion, Judge, RuleKind};
 use crate::metric::Metric;
 use crate::paper::Share;
-use crate::results::{Results, distinct, percent};
+use crate::results::{Results, distinct, nearest, percent};
 use crate::same_model::{self, Entry, difference, model_entries};
 use crate::source::{ResultFile, experiment};
-
-/// A step is near a share of masked heads if it lies no further away, in percentage points.
-pub const NEAR: f64 = 5.0;
 
 /// Which curve of a scope and an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -314,9 +311,7 @@ impl Series {
 
     /// The step nearest to `percent`, if one is near; of several runs that of the first.
     pub fn nearest(&self, percent: f64) -> Option<&PruningRow> {
-        let distance = |row: &PruningRow| (share(row) - percent).abs();
-        let near = self.runs.iter().flatten().filter(|row| distance(row) <= NEAR);
-        near.min_by(|one, other| distance(one).total_cmp(&distance(other)))
+        nearest(self.runs.iter().flatten(), share, percent)
     }
 
     /// Share and score of the step nearest to `percent`, if one is near; of several runs the median score at the same step.

@@ -6,6 +6,7 @@ use records::{Head, Row, StandsFor, TestedRow};
 use crate::error::Result;
 use crate::judge::{Criterion, Judge};
 use crate::metric::Metric;
+use crate::same_model::{self, weights_entry};
 use crate::source::ResultFile;
 
 /// The rows of a result file, of which there is at least one.
@@ -21,6 +22,16 @@ impl<R: Row> Results<R> {
     /// Reads and checks a file.
     pub fn read(mut file: ResultFile) -> Result<Self> {
         Ok(Self { rows: file.rows()?, file })
+    }
+}
+
+impl<R: Row> Results<R> {
+    /// Those in the file of this name beside another one of the same weights, if it is there.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is of other weights.
+    pub fn beside_model(file: &ResultFile, name: &str, experiment: &str) -> Result<Option<Self>> {
+        same_model::beside(file, name, experiment, &[weights_entry])?.map(Self::read).transpose()
     }
 }
 
@@ -69,6 +80,20 @@ pub fn extent(heads: impl IntoIterator<Item = Head>) -> (usize, usize) {
 /// A part of some heads, in percent.
 pub(crate) fn percent(part: usize, heads: usize) -> f64 {
     100.0 * part as f64 / heads as f64
+}
+
+/// A row is near a share of the heads if its own lies no further away, in percentage points.
+const NEAR: f64 = 5.0;
+
+/// The row whose share of the heads, in percent, is nearest to this one, if one is near; of equals the first.
+pub(crate) fn nearest<'a, T: 'a>(
+    rows: impl IntoIterator<Item = &'a T>,
+    share: fn(&T) -> f64,
+    percent: f64,
+) -> Option<&'a T> {
+    let distance = |row: &T| (share(row) - percent).abs();
+    let near = rows.into_iter().filter(|row| distance(row) <= NEAR);
+    near.min_by(|one, other| distance(one).total_cmp(&distance(other)))
 }
 
 /// The ends of the 95 % interval of a row's score, if it was tested.

@@ -51,8 +51,10 @@ pub enum Source {
     Subject {
         /// Its name, a folder in the results.
         subject: String,
-        /// Where it is looked for.
-        folders: Folders,
+        /// The folder with the results of all subjects.
+        results: PathBuf,
+        /// What its file says of all its results.
+        kind: Kind,
         /// What was scored; any if absent.
         split: Option<String>,
     },
@@ -92,17 +94,18 @@ impl Folders {
 impl Source {
     /// The standard files of a subject.
     pub fn subject(folders: &Folders, subject: &str) -> Self {
-        Self::Subject { subject: subject.to_owned(), folders: folders.clone(), split: None }
+        let (results, kind) = (folders.results.clone(), folders.kind(subject));
+        Self::Subject { subject: subject.to_owned(), results, kind, split: None }
     }
 
     /// The file that holds the results of `experiment`: the one that was named, or the subject's standard one or, where
     /// that is not there, that of the run over most segments.
     pub fn one(&self, experiment: &str) -> Result<ResultFile> {
-        let (subject, folders, split) = match self {
+        let (subject, results, kind, split) = match self {
             Self::File { path, experiments } => return ResultFile::named(path, experiment, experiments),
-            Self::Subject { subject, folders, split } => (subject, folders, split.as_deref()),
+            Self::Subject { subject, results, kind, split } => (subject, results, *kind, split.as_deref()),
         };
-        let (folder, kind) = (folder(&folders.results, subject, experiment)?, folders.kind(subject));
+        let folder = folder(results, subject, experiment)?;
         let own = split.map(|split| format!("{experiment}-{split}"));
         // Least first: greatest number of segments, then those that are not named after the split.
         let by_size = |name: String| {
@@ -124,7 +127,7 @@ impl Source {
 
     /// All files with results of `experiment` on the split, or on any, shortest names first; there may be none.
     pub fn all(&self, experiment: &str) -> Result<Vec<ResultFile>> {
-        let (subject, folders, split) = match self {
+        let (subject, results, kind, split) = match self {
             Self::File { path, experiments } => {
                 let file = ResultFile::named(path, experiment, experiments);
                 let is_other = match &file {
@@ -133,9 +136,9 @@ impl Source {
                 };
                 return if is_other { Ok(Vec::new()) } else { Ok(vec![file?]) };
             }
-            Self::Subject { subject, folders, split } => (subject, folders, split.as_deref()),
+            Self::Subject { subject, results, kind, split } => (subject, results, *kind, split.as_deref()),
         };
-        let (folder, kind) = (folder(&folders.results, subject, experiment)?, folders.kind(subject));
+        let folder = folder(results, subject, experiment)?;
         let mut names: Vec<_> = names(&folder)?.into_iter().filter(|name| is_of(experiment, name)).collect();
         names.sort_by_key(|name| (name.len(), name.clone()));
         let files =

@@ -59,7 +59,8 @@ pub struct Subject {
 impl Subject {
     /// Reads the standard files or, where there is none, those of the run over most segments.
     pub fn read(folders: &Folders, name: &str, left_out: &mut LeftOut) -> Result<Self> {
-        let source = Source::subject(folders, name);
+        let (kind, results) = (folders.kind(name), folders.results.clone());
+        let source = Source::Subject { subject: name.to_owned(), results, kind, split: None };
         let one = |experiment| source.one(experiment);
         let sweep = left_out.keep_if_there(one(experiment::SWEEP).and_then(Sweep::read))?;
         let best = left_out.keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read))?;
@@ -73,9 +74,8 @@ impl Subject {
         let functions = left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read))?;
         let gates = left_out.read_all(source.all(experiment::GATES), Gates::read)?;
         let time = Time::read(&folders.results, name, left_out)?;
-        let (name, kind) = (name.to_owned(), folders.kind(name));
         let mut subject = Self {
-            name,
+            name: name.to_owned(),
             kind,
             time,
             sweep,

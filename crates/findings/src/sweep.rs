@@ -2,10 +2,7 @@
 use records::{AblationRow, Attention};
 use words::count;
 
-use crate::error::Result;
 use crate::results::{Results, distinct, extent};
-use crate::same_model::{self, weights_entry};
-use crate::source::{ResultFile, experiment};
 
 /// What it may mean that heads are missing: a sweep that is still running and uneven layers look the same from here.
 pub const UNFINISHED: &str = "the sweep is not finished, or not all layers have as many heads";
@@ -25,15 +22,6 @@ pub enum Model {
 pub type Sweep = Results<AblationRow>;
 
 impl Sweep {
-    /// The standard sweep beside another file of the same weights, if it is there.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is of other weights.
-    pub fn of_model(file: &ResultFile) -> Result<Option<Self>> {
-        let found = same_model::beside(file, experiment::SWEEP, experiment::SWEEP, &[weights_entry])?;
-        found.map(Self::read).transpose()
-    }
-
     /// The attention types that have rows.
     pub fn attentions(&self) -> Vec<Attention> {
         distinct(self.rows.iter().map(|row| row.attention))

@@ -287,7 +287,9 @@ pub const ARTEFACTS: &[Artefact] = &[
         reads: Reads::Each(experiment::IMPORTANCE),
         draw: |file, asked, left_out| {
             let found = Importance::read(file)?;
-            let sweep = left_out.keep(Sweep::of_model(&found.file))?.flatten();
+            let sweep = left_out
+                .keep(Sweep::beside_model(&found.file, experiment::SWEEP, experiment::SWEEP))?
+                .flatten();
             let chart = heat_map::scores(&found, sweep.as_ref(), asked.context);
             Ok(vec![sheet(&found.file, heat_map::SCORES, chart, [])])
         },

@@ -81,7 +81,8 @@ impl DrawArgs {
             return Source::File { path: PathBuf::from(&self.subject), experiments: folders.experiments };
         }
         let subject = subject_named(&self.subject).to_owned();
-        Source::Subject { subject, folders, split: self.split.clone() }
+        let kind = folders.kind(&subject);
+        Source::Subject { subject, results: folders.results, kind, split: self.split.clone() }
     }
 }
 

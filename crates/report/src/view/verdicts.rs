@@ -4,11 +4,11 @@ use charts::table::{Row, Table};
 use findings::best_heads::{BestHeads, Layers};
 use findings::dynamics::Dynamics;
 use findings::functions::Functions;
-use findings::gates::{Gates, share as share_kept};
+use findings::gates::Gates;
 use findings::judge::{Adjustment, Criterion, RuleKind};
 use findings::pair::Pair;
 use findings::paper::{EncoderHeads, Paper, Summary};
-use findings::pruning::{NEAR, Pruning};
+use findings::pruning::Pruning;
 use findings::results::interval;
 use findings::speed::Speed;
 use findings::subject::Subject;
@@ -16,7 +16,7 @@ use findings::sweep::Sweep;
 use plotting::view::Context;
 use plotting::view::best_heads::published;
 use records::rows::functions::leaders;
-use records::{Attention, GateRow, HeadFunctionRow, Order, Scope, SpeedRow, StandsFor, TestedRow as _};
+use records::{Attention, HeadFunctionRow, Order, Scope, SpeedRow, StandsFor, TestedRow as _};
 use words::{count, percent_more, range, signed, tenths, typeset};
 
 /// The columns: both numbers, our interval, and what can be said of them.
@@ -65,6 +65,21 @@ fn side_of_0((low, high): (f64, f64), [above, below]: [&str; 2]) -> String {
     } else {
         "cannot be said: our interval holds 0".to_owned()
     }
+}
+
+/// Our interval, whether it lies on the same side of 0 as their number, `shown` in these words or the opposite, and whether it holds
+/// that number.
+fn judged(
+    theirs: f64,
+    ends: Option<(f64, f64)>,
+    number: impl Fn(f64) -> String,
+    shown: [&str; 2],
+) -> [String; 3] {
+    let Some((low, high)) = ends else {
+        return [String::new(), NO_INTERVAL.to_owned(), NO_INTERVAL.to_owned()];
+    };
+    let towards = if theirs < 0.0 { (-high, -low) } else { (low, high) };
+    [range((low, high), number), side_of_0(towards, shown), inside(theirs, (low, high))]
 }
 
 fn inside(number: f64, (low, high): (f64, f64)) -> String {
@@ -118,13 +133,8 @@ fn domains(pair: &Pair, paper: &Paper) -> Option<Row> {
     let (r, ends) = (row.pearson?, row.pearson_low.zip(row.pearson_high));
     let number = |r| typeset(r, 2);
     let shown = ["r is shown to be above 0", "r is shown to be below 0"];
-    let cells = [
-        format!("r = {} ({})", number(theirs), figure),
-        format!("r = {}", number(r)),
-        ends.map(|ends| range(ends, number)).unwrap_or_default(),
-        ends.map_or(NO_INTERVAL.to_owned(), |ends| side_of_0(ends, shown)),
-        ends.map_or(NO_INTERVAL.to_owned(), |ends| inside(theirs, ends)),
-    ];
+    let cells = [format!("r = {} ({})", number(theirs), figure), format!("r = {}", number(r))];
+    let cells = cells.into_iter().chain(judged(theirs, ends, number, shown));
     Some(Row::new("correlation of heads across domains", cells))
 }
 
@@ -244,10 +254,8 @@ fn dependencies(functions: &Functions, paper: &Paper) -> Vec<Row> {
         let cells = [
             format!("{} points above position (V19 Table 1, WMT)", number(above)),
             format!("{} points, {}", number(margin), row.head_id()),
-            ends.map(|ends| range(ends, number)).unwrap_or_default(),
-            ends.map_or(NO_INTERVAL.to_owned(), |ends| side_of_0(ends, shown)),
-            ends.map_or(NO_INTERVAL.to_owned(), |ends| inside(above, ends)),
         ];
+        let cells = cells.into_iter().chain(judged(above, ends, number, shown));
         Some(Row::new(format!("best encoder head for {}", row.detail), cells))
     };
     let is_translator = functions.file.kind.stands_for.is_some_and(StandsFor::translates);
@@ -258,12 +266,8 @@ fn dependencies(functions: &Functions, paper: &Paper) -> Vec<Row> {
 /// V19, Section 6.2: what is lost with few encoder heads, beside the nearest share that gates left here, if it is near.
 fn few_heads(gates: &Gates, paper: &Paper) -> Vec<Row> {
     let is_translator = gates.beside().is_some_and(StandsFor::translates);
-    let models = if is_translator { gates.sparser(Scope::One(Attention::EncEnc)) } else { Vec::new() };
     let of = |theirs: &EncoderHeads| {
-        let percent = 100.0 * theirs.kept / theirs.heads;
-        let distance = |row: &GateRow| (share_kept(row) - percent).abs();
-        let near = models.iter().filter(|row| distance(row) <= NEAR);
-        let row = near.min_by(|one, other| distance(one).total_cmp(&distance(other)))?;
+        let row = gates.nearest(Scope::One(Attention::EncEnc), 100.0 * theirs.kept / theirs.heads)?;
         let (metric, ends) = (gates.metric(), row.delta_interval());
         let cells = [
             format!(
@@ -274,13 +278,12 @@ fn few_heads(gates: &Gates, paper: &Paper) -> Vec<Row> {
                 theirs.source
             ),
             format!("{} with {} of {}", metric.change(row.score_delta), row.kept, row.heads),
-            ends.map(|ends| range(ends, |delta| metric.change(delta))).unwrap_or_default(),
-            ends.map_or(NO_INTERVAL.to_owned(), |ends| side_of_0((-ends.1, -ends.0), LOSS)),
-            ends.map_or(NO_INTERVAL.to_owned(), |ends| inside(-theirs.lost_bleu, ends)),
         ];
+        let cells =
+            cells.into_iter().chain(judged(-theirs.lost_bleu, ends, |delta| metric.change(delta), LOSS));
         Some(Row::new(format!("BLEU with the encoder heads that gates leave, {}", theirs.data), cells))
     };
-    paper.encoder_heads.iter().filter_map(of).collect()
+    paper.encoder_heads.iter().filter(|_| is_translator).filter_map(of).collect()
 }
 
 #[cfg(test)]
