@@ -156,9 +156,7 @@ mod tests {
     use records::MetricName;
 
     fn row(name: &str, score: f64) -> AblationRow {
-        let id: HeadId = name.parse().unwrap();
-        let head = (id.layer_number(), id.head_number());
-        AblationRow::untested(&id.attention().to_string(), head, MetricName::Bleu, 30.0, score)
+        AblationRow::untested(name.parse().unwrap(), MetricName::Bleu, 30.0, score)
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use core_masking::{Attention, HeadId, HeadLayout, HeadSet};
-use records::{AblationRow, BASE, Head, Identity, MetricName, Row, Signature, read_complete};
+use records::{AblationRow, BASE, Head, Identity, MetricName, Scope, Signature, read_complete};
 use significance::TestArgs;
 use subject::{Scored, Subject};
 use training::Machine;
@@ -45,9 +45,9 @@ impl Selection {
         }
     }
 
-    /// What result files call it: `all`, or an attention type.
-    pub fn name(self, layout: &HeadLayout) -> String {
-        self.one(layout).map_or("all".to_owned(), |attention| attention.to_string())
+    /// What result files call it.
+    pub fn scope(self, layout: &HeadLayout) -> Scope {
+        self.one(layout).map_or(Scope::All, |attention| Scope::One(type_of(attention)))
     }
 
     /// The heads of these types.
@@ -116,7 +116,7 @@ impl HeadSweep {
         let (layout, metric) = (subject.layout(), subject.metric(&self.scored.split));
         let mut sets = Vec::new();
         for &id in &self.heads {
-            let row = row(id, metric.into());
+            let row = row(id, metric.name());
             let is_due = heads.contains(&id) && rows.is_due(&row);
             let rows = is_due.then_some(row).into_iter().collect();
             sets.push(RowSet { masked: (self.masked)(&layout, id)?, rows });
@@ -169,7 +169,7 @@ impl HeadSweep {
         for (place, &id) in self.heads.iter().enumerate() {
             *plan.families.entry(id.attention().to_string()).or_default() += 1;
             if heads.contains(&id) {
-                plan.places.insert(row(id, MetricName::default()).name(), place);
+                plan.places.insert(head_of(id).to_string(), place);
             }
         }
         plan
@@ -192,8 +192,7 @@ pub(crate) fn find(path: &Path, identity: &Identity) -> Result<Option<Finished<A
 
 /// The row of a head, without scores.
 fn row(id: HeadId, metric: MetricName) -> AblationRow {
-    let Head { attention, layer, head } = head_of(id);
-    AblationRow::untested(attention.name(), (layer, head), metric, 0.0, 0.0)
+    AblationRow::untested(head_of(id), metric, 0.0, 0.0)
 }
 
 /// Whether a row is that of a head.
@@ -202,12 +201,18 @@ pub fn is_of(row: &AblationRow, id: HeadId) -> bool {
 }
 
 /// A head of a model as rows name it.
-///
-/// # Panics
-/// Never: rows name every attention type.
 pub fn head_of(id: HeadId) -> Head {
-    let attention = id.attention().to_string().parse().expect("rows name every attention type");
-    Head { attention, layer: id.layer_number(), head: id.head_number() }
+    Head { attention: type_of(id.attention()), layer: id.layer_number(), head: id.head_number() }
+}
+
+/// An attention type as rows name it.
+fn type_of(attention: Attention) -> records::Attention {
+    match attention {
+        Attention::EncEnc => records::Attention::EncEnc,
+        Attention::EncDec => records::Attention::EncDec,
+        Attention::DecDec => records::Attention::DecDec,
+        Attention::SelfAttention => records::Attention::SelfAttention,
+    }
 }
 
 #[cfg(test)]

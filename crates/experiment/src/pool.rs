@@ -2,14 +2,15 @@
 use std::collections::BTreeMap;
 
 use core_masking::{Attention, HeadId, HeadScores, HeadSet};
+use records::Scope;
 
 use crate::unit::Together;
 
 /// Heads that are ordered together.
 #[derive(Debug, Clone)]
 pub struct Pool {
-    /// An attention type, or `all`.
-    pub attention: String,
+    /// What they are called together.
+    pub scope: Scope,
     /// The heads: all of each layer that is among them.
     pub heads: Vec<HeadId>,
     /// Heads that stay in each layer.
@@ -101,7 +102,7 @@ mod tests {
         let id = |layer, head| HeadId::from_index(Attention::SelfAttention, layer, head);
         let heads = (0..layers).flat_map(|layer| (0..heads).map(move |head| id(layer, head))).collect();
         let together = Together::ONE_BY_ONE;
-        Pool { attention: "all".to_owned(), heads, keep_at_least, step_percent, together }
+        Pool { scope: Scope::All, heads, keep_at_least, step_percent, together }
     }
 
     /// ⌈144 i / 10⌉: BERT base in the paper.

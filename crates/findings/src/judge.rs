@@ -239,7 +239,7 @@ mod tests {
     fn fewer_nats_are_better() {
         let row = |delta: f64, p_value: f64| AblationRow {
             p_value: Some(p_value),
-            ..AblationRow::untested("self", (1, 1), MetricName::Nats, 3.0, 3.0 + delta)
+            ..AblationRow::untested("self:1:1".parse().unwrap(), MetricName::Nats, 3.0, 3.0 + delta)
         };
         let rows = [row(-0.5, 0.001), row(0.5, 0.001), row(-0.5, 0.5)];
         let tally = CRITERION.tally(&rows);

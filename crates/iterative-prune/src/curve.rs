@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use anyhow::Context;
 use core_masking::{HeadId, HeadScores, HeadSet};
 use experiment::{MeasuredRows, Pool, RowPlan, RowSet, check_heads, random_order};
-use records::{BASE, MetricName, Order, PruningRow, Row, TestedRow};
+use records::{BASE, CurveId, MetricName, Order, PruningRow, TestedRow};
 
 use crate::Pruning;
 
@@ -55,14 +55,15 @@ impl<'a> Curve<'a> {
         }
     }
 
-    /// Whether a row belongs to this curve.
-    pub fn holds(&self, other: &impl TestedRow) -> bool {
-        self.family().0 == other.family()
+    /// What its rows say of it.
+    pub fn id(&self) -> CurveId {
+        let order = self.order.unwrap_or(Order::Floor);
+        CurveId { attention: self.pool.scope, order, order_seed: self.seed, complement: self.complement }
     }
 
-    /// What its family of tests is called, and how many rows it has.
-    pub fn family(&self) -> (String, usize) {
-        (self.row(0, &HeadSet::none(), MetricName::default()).family(), self.counts().len())
+    /// Whether a row belongs to this curve.
+    pub fn holds(&self, other: &impl TestedRow) -> bool {
+        self.id().to_string() == other.family()
     }
 
     /// The masked heads at each step; `intact`: scores on the intact model, by order, as far as they are known.
@@ -133,10 +134,10 @@ type IntactScores = BTreeMap<Order, HeadScores>;
 
 /// The rows of these curves: each curve is a family.
 pub fn plan(curves: &[Curve<'_>]) -> RowPlan {
-    let names = curves.iter().flat_map(|curve| {
-        (0..curve.counts().len()).map(|step| curve.row(step, &HeadSet::none(), MetricName::default()).name())
-    });
-    RowPlan { families: curves.iter().map(Curve::family).collect(), places: names.zip(0..).collect() }
+    let curves = || curves.iter().map(|curve| (curve.id(), curve.counts().len()));
+    let names = curves().flat_map(|(id, steps)| (0..steps).map(move |step| id.step(step)));
+    let families = curves().map(|(id, steps)| (id.to_string(), steps));
+    RowPlan { families: families.collect(), places: names.zip(0..).collect() }
 }
 
 /// Scores all steps of `curves` that have no row yet; head sets that several curves share are scored once.
@@ -162,7 +163,7 @@ pub fn sets<R: TestedRow + From<PruningRow>>(
     curves: &[Curve<'_>],
     rows: &MeasuredRows<R>,
 ) -> anyhow::Result<Vec<RowSet<R>>> {
-    let metric = pruning.metric().into();
+    let metric = pruning.metric().name();
     let of_step = |curve: &Curve<'_>, step: usize| R::from(curve.row(step, &HeadSet::none(), metric));
     let is_due = |curve: &Curve<'_>| (0..curve.counts().len()).any(|step| rows.is_due(&of_step(curve, step)));
     if !curves.iter().any(is_due) {
@@ -195,7 +196,7 @@ pub fn sets<R: TestedRow + From<PruningRow>>(
 /// A row without scores, which follow when it is measured.
 pub fn row(pool: &Pool, order: Order, step: usize, (masked, metric): (&HeadSet, MetricName)) -> PruningRow {
     PruningRow {
-        attention: pool.attention.parse().expect("a pool is named after its heads"),
+        attention: pool.scope,
         order,
         step,
         masked: masked.len(),

@@ -230,8 +230,8 @@ fn steps_of(pool: &Pool, search: Option<&Search>) -> anyhow::Result<Vec<usize>> 
 /// The curve that is exported from: the first order, or the search, over the first pool.
 fn first_curve(args: &Args, pool: &Pool, search: Option<&Search>) -> String {
     match (search, args.order[0]) {
-        (Some(search), _) => format!("{}/{}", pool.attention, search.name()),
-        (None, order) => Curve::of(pool, order, &[args.shared.seed()])[0].family().0,
+        (Some(search), _) => search.curve(pool).to_string(),
+        (None, order) => Curve::of(pool, order, &[args.shared.seed()])[0].id().to_string(),
     }
 }
 
@@ -272,8 +272,8 @@ fn pools(args: &Args, layout: &HeadLayout) -> anyhow::Result<Vec<Pool>> {
     let has_one_type = layout.types().count() == 1;
     let step_percent = args.step_percent.unwrap_or(if has_one_type { 5 } else { 10 });
     let pool = |selection: &Selection| {
-        let (attention, heads) = (selection.name(layout), selection.heads(layout)?);
-        Ok(Pool { attention, heads, keep_at_least: args.keep_at_least, step_percent, together })
+        let (scope, heads) = (selection.scope(layout), selection.heads(layout)?);
+        Ok(Pool { scope, heads, keep_at_least: args.keep_at_least, step_percent, together })
     };
     args.attention.iter().map(pool).collect()
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::Context;
 use core_masking::HeadSet;
 use experiment::{Finished, MeasuredRows, Pool, RowSet};
-use records::RetrainedRow;
+use records::{RetrainedRow, Scope};
 use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedPart};
 use training::{Gating, Machine, stop};
 
@@ -45,12 +45,12 @@ impl<'a> Retraining<'a> {
     }
 
     /// Trains the model on without these heads, unless that was done already.
-    fn tune(&self, attention: &str, closed: &HeadSet) -> anyhow::Result<FineTuned> {
+    fn tune(&self, scope: Scope, closed: &HeadSet) -> anyhow::Result<FineTuned> {
         let tuning = FineTuning {
-            name: format!("{attention}-without-{}", closed.len()),
+            name: format!("{scope}-without-{}", closed.len()),
             initial: InitialWeights::Trained,
             gating: Gating::Fixed(closed.clone()),
-            part: TrainedPart::usual(attention),
+            part: TrainedPart::usual(scope),
             epochs: self.epochs,
             seed: self.seed,
         };
@@ -75,7 +75,7 @@ pub fn run(
     let mut rows = MeasuredRows::open(path, identity, pruning.subject, curve::plan(&curves), settings)?;
     rows.renew(|row| curves.iter().any(|curve| curve.holds(row)));
     // Equal heads of two types are trained on in another part of the model.
-    for curves in curves.chunk_by(|one, other| one.pool.attention == other.pool.attention) {
+    for curves in curves.chunk_by(|one, other| one.pool.scope == other.pool.scope) {
         for set in curve::sets(pruning, curves, &rows)? {
             if !set.rows.is_empty() {
                 measure(retraining, pruning, curves, set, &mut rows)?;
@@ -94,7 +94,7 @@ fn measure(
     rows: &mut MeasuredRows<RetrainedRow>,
 ) -> anyhow::Result<()> {
     stop::check()?;
-    let tuned = retraining.tune(&curves[0].pool.attention, &masked)?;
+    let tuned = retraining.tune(curves[0].pool.scope, &masked)?;
     let subject = retraining.description.open_at(&tuned.checkpoint, retraining.machine)?;
     let complete = |row| RetrainedRow {
         dev_loss: tuned.row.dev_loss,

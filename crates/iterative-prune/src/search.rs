@@ -10,7 +10,7 @@ use experiment::{Ingredient, MeasuredRows, Pool, RowSet};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use records::{BASE, Identity, MetricName, Order, PruningRow, Row, TestedRow};
+use records::{BASE, CurveId, Identity, Order, PruningRow, Row};
 use stats::Direction;
 use subject::{Description, Scored, Subject};
 use training::Machine;
@@ -133,9 +133,12 @@ impl Search {
 
     /// What the families of tests are called; they are of as many rows as were asked for.
     pub fn families(&self, pools: &[Pool]) -> BTreeMap<String, usize> {
-        let name =
-            |pool| row(pool, self.method.order(), 0, (&HeadSet::none(), MetricName::default())).family();
-        pools.iter().map(|pool| (name(pool), 0)).collect()
+        pools.iter().map(|pool| (self.curve(pool).to_string(), 0)).collect()
+    }
+
+    /// What rows of a search over a pool belong to.
+    pub fn curve(&self, pool: &Pool) -> CurveId {
+        CurveId { attention: pool.scope, order: self.method.order(), order_seed: None, complement: false }
     }
 
     /// Searches over each pool, and writes a row for the intact model and one for each set that is reported.
@@ -149,7 +152,7 @@ impl Search {
         rows: &mut MeasuredRows<PruningRow>,
     ) -> anyhow::Result<()> {
         let name = self.name();
-        rows.renew(|row| row.order == name && pools.iter().any(|pool| row.attention == pool.attention));
+        rows.renew(|row| row.order == name && pools.iter().any(|pool| row.attention == pool.scope));
         let ascending = pruning.scores(Order::Importance, &HeadSet::none())?.ascending();
         let [mut chosen, mut reported] =
             [&self.on, &pruning.scored].map(|scored| Split::new(pruning.subject, scored));
@@ -199,7 +202,7 @@ impl Search {
         (on, reporter): (&mut Split<'_>, &mut Reporter<'_, '_>),
     ) -> anyhow::Result<()> {
         let (pool, counts) = (reporter.pool, reporter.pool.counts());
-        let direction = reporter.pruning.metric().direction();
+        let direction = reporter.pruning.metric().name().direction();
         let mut masked = HeadSet::none();
         for &step in steps {
             if let Some(found) = reporter.masked(step)? {
@@ -249,7 +252,7 @@ impl Search {
         order: &[HeadId],
         (on, reporter): (&mut Split<'_>, &Reporter<'_, '_>),
     ) -> anyhow::Result<(HeadSet, f64)> {
-        let direction = reporter.pruning.metric().direction();
+        let direction = reporter.pruning.metric().name().direction();
         let mut score = on.scores(std::slice::from_ref(&start))?[0];
         let mut masked = start;
         let mut left = self.evaluations as usize - 1;
@@ -321,7 +324,7 @@ struct Reporter<'a, 'p> {
 impl Reporter<'_, '_> {
     /// The row of a step, without scores.
     fn row(&self, step: usize, masked: &HeadSet) -> PruningRow {
-        let metric = self.pruning.metric().into();
+        let metric = self.pruning.metric().name();
         row(self.pool, self.method.order(), step, (masked, metric))
     }
 
@@ -346,6 +349,8 @@ impl Reporter<'_, '_> {
 
 #[cfg(test)]
 mod tests {
+    use records::Scope;
+
     use super::*;
     use core_masking::Attention;
     use experiment::Together;
@@ -364,7 +369,7 @@ mod tests {
         let heads: Vec<HeadId> = (0..2).flat_map(|layer| (0..3).map(move |head| id(layer, head))).collect();
         let pool = |keep_at_least| Pool {
             together: Together::ONE_BY_ONE,
-            attention: "all".to_owned(),
+            scope: Scope::All,
             heads: heads.clone(),
             keep_at_least,
             step_percent: 10,

@@ -52,10 +52,12 @@ fn heads_of_a_language_model_are_scored_by_nats_and_by_choices() {
     let by_nats: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
     let by_choices: Vec<AblationRow> = rows(folder.path(), "ablate-one-agreement.csv");
     assert_eq!((by_nats.len(), by_choices.len()), (8, 8));
-    assert!(by_nats.iter().all(|row| row.metric == "nats" && row.attention == "self"));
+    assert!(by_nats.iter().all(|row| row.metric.name() == "nats" && row.attention == "self"));
     // 320 tokens at random cost ln 320 = 5.77 nats each
     assert!(by_nats[0].base_score > 1.0 && by_nats[0].base_score < 5.5, "{}", by_nats[0].base_score);
-    assert!(by_choices.iter().all(|row| row.metric == "accuracy" && (0.0..=100.0).contains(&row.score)));
+    assert!(
+        by_choices.iter().all(|row| row.metric.name() == "accuracy" && (0.0..=100.0).contains(&row.score))
+    );
 
     let arguments = signature(folder.path(), "ablate-one.json").identity.arguments;
     assert_eq!(arguments["task"], "language-modelling");
@@ -101,7 +103,7 @@ fn splits_of_different_metrics_are_not_mixed() {
     let arguments = ["--split", "agreement", "--search-on", "agreement-shifted"];
     alike.args(search).args(arguments).assert().success();
     let rows: Vec<PruningRow> = rows(folder.path(), "joint-search-agreement.csv");
-    assert!(rows.iter().all(|row| row.metric == "accuracy"));
+    assert!(rows.iter().all(|row| row.metric.name() == "accuracy"));
     let mut compared = command("cross-domain", folder.path());
     let message = refusal(compared.args(["--against", "agreement"]));
     assert!(message.contains("`test` is scored by nats, `agreement` by accuracy"), "{message}");

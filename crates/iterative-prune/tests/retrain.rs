@@ -119,7 +119,7 @@ fn language_models_are_trained_on_too() {
     let rows = found(folder.path());
     let curve: Vec<_> = rows.iter().filter(|row| row.family() == "all/importance").collect();
     assert_eq!(curve.iter().map(|row| (row.masked, row.heads)).collect::<Vec<_>>(), [(0, 8), (4, 8), (8, 8)]);
-    assert!(rows.iter().all(|row| row.metric == "nats" && row.updates > 0));
+    assert!(rows.iter().all(|row| row.metric.name() == "nats" && row.updates > 0));
 }
 
 #[test]

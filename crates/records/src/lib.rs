@@ -26,16 +26,19 @@ pub mod writer;
 pub use check::{Checked, read_checked};
 pub use destination::{Destination, Taken, check_writable, place_of, place_of_shard};
 pub use error::Error;
-pub use names::{Attention, Head, MetricName, Scope, UnknownName};
+pub use names::{Attention, Head, Scope, UnknownName};
 pub use order::{FLOOR, Order};
 pub use rows::{
-    AblationRow, BASE, CorrelationRow, DynamicsRow, GateFilmRow, GateRow, Goal, HeadFunctionRow,
+    AblationRow, BASE, CorrelationRow, CurveId, DynamicsRow, GateFilmRow, GateRow, Goal, HeadFunctionRow,
     ImportanceRow, Method, PruningRow, RelevanceRow, RetrainedRow, Row, SpeedRow, TestedRow, Tests,
     TrainingRow,
 };
 pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};
 pub use shard::{Part, Shard, is_shard, shards_in, shards_of};
+/// What the scores of rows are counted in.
+pub use stats::MetricName;
+
 pub use signature::{Complete, Identity, Measured, Provenance, Signature, Testing, sha256_file};
 pub use stands_for::StandsFor;
 pub use stored::{Stored, check_agreement};

@@ -2,9 +2,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use stats::classification::ClassificationMetric;
-use stats::{Direction, Metric};
-
 /// A name that is none of those that are allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {what} `{}`: it is one of {allowed}", words::excerpt(found))]
@@ -112,62 +109,6 @@ impl Attention {
 
 named!(Attention, "attention type", Attention::ALL);
 
-/// What scores are counted in, by name.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum MetricName {
-    /// Share of right answers, in percent.
-    Accuracy,
-    /// Corpus BLEU, in points.
-    #[default]
-    Bleu,
-    /// Harmonic mean of precision and recall of a class, in points.
-    F1,
-    /// Matthews correlation, in points.
-    Matthews,
-    /// Nats a token of a language model: the less the better.
-    Nats,
-}
-
-impl MetricName {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Accuracy, Self::Bleu, Self::F1, Self::Matthews, Self::Nats];
-
-    /// The name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bleu => "bleu",
-            Self::Accuracy => "accuracy",
-            Self::F1 => "f1",
-            Self::Matthews => "matthews",
-            Self::Nats => "nats",
-        }
-    }
-
-    /// Digits behind the point that differences of scores are told with.
-    pub fn digits(self) -> usize {
-        if self == Self::Nats { 4 } else { 2 }
-    }
-
-    /// Which of two scores is the better one.
-    pub fn direction(self) -> Direction {
-        if self == Self::Nats { Direction::LowerIsBetter } else { Direction::HigherIsBetter }
-    }
-}
-
-impl From<Metric> for MetricName {
-    fn from(metric: Metric) -> Self {
-        match metric {
-            Metric::Bleu => Self::Bleu,
-            Metric::Classes(ClassificationMetric::Accuracy) => Self::Accuracy,
-            Metric::Classes(ClassificationMetric::F1 { .. }) => Self::F1,
-            Metric::Classes(ClassificationMetric::Matthews) => Self::Matthews,
-            Metric::Nats => Self::Nats,
-        }
-    }
-}
-
-named!(MetricName, "metric", MetricName::ALL);
-
 /// Heads that a row is about: those of one attention type, or all of the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
@@ -245,20 +186,6 @@ impl FromStr for Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What a metric is called, and which way it points, stands in `stats` too.
-    #[test]
-    fn names_of_metrics_are_those_of_the_metrics() {
-        let f1 = Metric::Classes(ClassificationMetric::F1 { positive: 1 });
-        let [accuracy, matthews] =
-            [ClassificationMetric::Accuracy, ClassificationMetric::Matthews].map(Metric::Classes);
-        let all = [accuracy, Metric::Bleu, f1, matthews, Metric::Nats];
-        assert_eq!(all.map(MetricName::from), MetricName::ALL);
-        assert_eq!(all.map(Metric::name), MetricName::ALL.map(MetricName::name));
-        assert_eq!(all.map(Metric::direction), MetricName::ALL.map(MetricName::direction));
-        assert_eq!(all.map(Metric::digits), MetricName::ALL.map(MetricName::digits));
-        assert_eq!("f1".parse(), Ok(MetricName::F1));
-    }
 
     #[test]
     fn names_survive_a_round_trip_and_others_are_refused_with_those_allowed() {

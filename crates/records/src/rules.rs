@@ -79,8 +79,8 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::MetricName;
     use crate::{Order, Scope};
+    use stats::MetricName;
 
     const SAFE: Rule = Rule::ShownSafe { margin_percent: 2.0 };
     const PAPER: Rule = Rule::NoSignificantLoss { alpha: 0.01, smallest_p_value: 0.0002 };

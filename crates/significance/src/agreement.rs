@@ -228,7 +228,12 @@ mod tests {
         let row = |(head, &wrong): (usize, &usize)| {
             let attention = if head < 4 { "enc-enc" } else { name };
             let score = segments(wrong).score().unwrap();
-            AblationRow::untested(attention, (1, head % 4 + 1), MetricName::Accuracy, 100.0, score)
+            AblationRow::untested(
+                format!("{attention}:1:{}", head % 4 + 1).parse().unwrap(),
+                MetricName::Accuracy,
+                100.0,
+                score,
+            )
         };
         let rows = wrong.iter().enumerate().map(row).collect();
         Sweep {
@@ -252,7 +257,12 @@ mod tests {
         let swept = |costs: [u32; 12]| {
             let variants: Vec<Segments> = costs.iter().map(|&cost| segments(f64::from(cost))).collect();
             let row = |(head, variant): (usize, &Segments)| {
-                AblationRow::untested("self", (1, head), MetricName::Nats, 0.5, variant.score().unwrap())
+                AblationRow::untested(
+                    format!("self:1:{head}").parse().unwrap(),
+                    MetricName::Nats,
+                    0.5,
+                    variant.score().unwrap(),
+                )
             };
             let rows = (1..).zip(&variants).map(row).collect();
             let (path, identity) = (PathBuf::from("a.csv"), Identity::new("ablate-one", "tiny"));

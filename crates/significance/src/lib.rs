@@ -57,7 +57,7 @@ pub fn measured(metric: Metric, families: BTreeMap<String, usize>) -> Measured {
         Metric::Classes(ClassificationMetric::F1 { positive }) => Some(positive),
         _ => None,
     };
-    Measured { metric: metric.into(), positive, families }
+    Measured { metric: metric.name(), positive, families }
 }
 
 /// The metric that a signature has.
@@ -235,7 +235,7 @@ mod tests {
 
     fn row(head: usize, base: &Segments, variant: &Segments) -> AblationRow {
         let [base, variant] = [base, variant].map(|segments| segments.score().unwrap());
-        AblationRow::untested("self", (1, head), MetricName::Accuracy, base, variant)
+        AblationRow::untested(format!("self:1:{head}").parse().unwrap(), MetricName::Accuracy, base, variant)
     }
 
     fn stored(base: &Segments, variants: &[&Segments]) -> Blocks {

@@ -36,7 +36,12 @@ fn results(folder: &Path) -> PathBuf {
     for head in [1, 2] {
         let variant = translated(head as u32);
         let [base_score, score] = [&base, &variant].map(|segments| segments.score().unwrap());
-        let row = AblationRow::untested("self", (1, head), MetricName::Bleu, base_score, score);
+        let row = AblationRow::untested(
+            format!("self:1:{head}").parse().unwrap(),
+            MetricName::Bleu,
+            base_score,
+            score,
+        );
         let block = significance::block(row.name(), &variant, Some(&base));
         writer.push_measured(row, columns, block).unwrap();
     }

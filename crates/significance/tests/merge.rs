@@ -30,7 +30,8 @@ fn translated(worse: usize) -> Segments {
 fn row(place: usize) -> AblationRow {
     let attention = if place < HEADS / 2 { "enc-enc" } else { "dec-dec" };
     let [base, score] = [0, place].map(|worse| translated(worse).score().unwrap());
-    AblationRow::untested(attention, (1 + place % 2, 1 + place / 2 % 5), MetricName::Bleu, base, score)
+    let head = format!("{attention}:{}:{}", 1 + place % 2, 1 + place / 2 % 5).parse().unwrap();
+    AblationRow::untested(head, MetricName::Bleu, base, score)
 }
 
 /// One run: what it measures, and under which signature.

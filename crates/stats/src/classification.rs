@@ -3,8 +3,8 @@
 //! All scores are in points, as those of BLEU are: accuracy and F1 from 0 to 100, the Matthews correlation from -100 to
 //! 100.
 
-use crate::Error;
 use crate::confusion::{Accuracy, Decision, F1, Matthews};
+use crate::{Error, MetricName};
 
 /// One example of a test set: its class, and the one that a model says. Classes are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,12 +40,12 @@ pub enum ClassificationMetric {
 }
 
 impl ClassificationMetric {
-    /// The name in result files.
-    pub fn name(self) -> &'static str {
+    /// What its scores are counted in.
+    pub fn name(self) -> MetricName {
         match self {
-            Self::Accuracy => "accuracy",
-            Self::F1 { .. } => "f1",
-            Self::Matthews => "matthews",
+            Self::Accuracy => MetricName::Accuracy,
+            Self::F1 { .. } => MetricName::F1,
+            Self::Matthews => MetricName::Matthews,
         }
     }
 
@@ -153,7 +153,7 @@ mod tests {
         );
         let two = outcomes(&FIVE);
         let third = ClassificationMetric::F1 { positive: 2 };
-        assert_eq!(score(&two, third), Err(Error::Class { class: 2, metric: "f1" }));
+        assert_eq!(score(&two, third), Err(Error::Class { class: 2, metric: MetricName::F1 }));
         for metric in METRICS {
             assert_eq!(score(&[], metric), Err(Error::Empty));
         }

@@ -25,7 +25,7 @@ pub struct Comparison {
     pub base: f64,
     /// Score of the variant.
     pub variant: f64,
-    /// `variant` minus `base`; whether the variant is worse below 0 is in [`Metric::direction`](crate::Metric::direction).
+    /// `variant` minus `base`; whether the variant is worse below 0 is in [`MetricName::direction`](crate::MetricName::direction).
     pub delta: f64,
     /// 95 % interval of `delta`: percentiles of the bootstrap, or the t interval, of accuracies that no example changes the
     /// exact one; absent if it was not tested, or with too few resamples for one.
@@ -204,7 +204,7 @@ mod tests {
     fn a_third_class_is_refused_where_there_are_two() {
         let variant = outcomes(&[(0, 3), (1, 1)]);
         let found = compare(&outcomes(&[(0, 0), (1, 1)]), &variant, ClassificationMetric::Matthews, 10);
-        assert_eq!(found, Err(Error::Class { class: 3, metric: "matthews" }));
+        assert_eq!(found, Err(Error::Class { class: 3, metric: crate::MetricName::Matthews }));
         for metric in METRICS {
             assert_eq!(compare(&[], &[], metric, 10), Err(Error::Empty));
         }

@@ -17,6 +17,7 @@ mod direction;
 pub mod family;
 pub mod max_t;
 pub mod mcnemar;
+mod metric;
 pub mod nats;
 pub mod proportion;
 pub mod ratio;
@@ -27,7 +28,8 @@ pub mod t_test;
 
 pub use cell::Cell;
 pub use direction::Direction;
-pub use segments::{Cells, Metric, Segments};
+pub use metric::{Metric, MetricName};
+pub use segments::{Cells, Segments};
 
 /// Sufficient statistics of one segment: a few numbers, whose sums over a test set make its score.
 pub trait SegmentStatistics: Copy + PartialEq + Send + Sync {
@@ -62,8 +64,8 @@ pub enum Error {
     /// A stored segment is not one of its metric.
     #[error("a segment of {metric} has {columns} numbers")]
     Cells {
-        /// Name of the metric.
-        metric: &'static str,
+        /// Of which metric.
+        metric: MetricName,
         /// How many numbers it stores of a segment.
         columns: usize,
     },
@@ -73,8 +75,8 @@ pub enum Error {
     Class {
         /// Index of the class.
         class: usize,
-        /// Name of the metric.
-        metric: &'static str,
+        /// Of which metric.
+        metric: MetricName,
     },
 
     /// A document of a language model cannot be.

@@ -5,55 +5,7 @@ use crate::bootstrap::{Change, Resampled, Scores, changes, paired_bootstrap, wei
 use crate::classification::{self, ClassificationMetric, Outcome, counted};
 use crate::confusion::{Accuracy, Decision, F1, Matthews};
 use crate::nats::NatsStatistics;
-use crate::{Cell, Direction, Error, SegmentStatistics, score};
-
-/// How segments make a score.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Metric {
-    /// Corpus BLEU.
-    Bleu,
-    /// A score of classifiers.
-    Classes(ClassificationMetric),
-    /// Nats a token of a language model, the logarithm of its perplexity.
-    Nats,
-}
-
-impl Metric {
-    /// The name in result files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bleu => "bleu",
-            Self::Classes(metric) => metric.name(),
-            Self::Nats => "nats",
-        }
-    }
-
-    /// Digits behind the point that differences of scores are told with.
-    pub fn digits(self) -> usize {
-        if self == Self::Nats { 4 } else { 2 }
-    }
-
-    /// Which of two scores is the better one.
-    pub fn direction(self) -> Direction {
-        if self == Self::Nats { Direction::LowerIsBetter } else { Direction::HigherIsBetter }
-    }
-
-    /// What is stored of a segment, by name.
-    pub fn columns(self) -> &'static [&'static str] {
-        match self {
-            Self::Bleu => {
-                &["hypothesis_length", "reference_length", "correct_1", "correct_2", "correct_3", "correct_4"]
-            }
-            Self::Classes(_) => &["gold", "predicted"],
-            Self::Nats => &["nats", "tokens", "words"],
-        }
-    }
-
-    /// Whether scores are compared by bootstrap; accuracies are by t-test.
-    pub fn is_resampled(self) -> bool {
-        self != Self::Classes(ClassificationMetric::Accuracy)
-    }
-}
+use crate::{Cell, Error, Metric, SegmentStatistics, score};
 
 /// What is known of each segment, in the order of the test set.
 #[derive(Debug, Clone, PartialEq)]
@@ -344,16 +296,6 @@ mod tests {
         let _ = documents(&[(1.0, 2)]).resampled(&[&documents(&[(1.0, 3)])], 1, 1);
     }
 
-    #[test]
-    fn metrics_know_how_they_are_tested() {
-        assert!(Metric::Bleu.is_resampled());
-        assert!(!Metric::Classes(ClassificationMetric::Accuracy).is_resampled());
-        assert!(Metric::Classes(ClassificationMetric::Matthews).is_resampled());
-        assert!(Metric::Nats.is_resampled());
-        assert_eq!((Metric::Nats.name(), Metric::Nats.direction()), ("nats", Direction::LowerIsBetter));
-        assert_eq!(Metric::Classes(ClassificationMetric::F1 { positive: 1 }).name(), "f1");
-    }
-
     /// Of two right and two wrong, the variant mends one: 50 and 75 of 100, as the metric itself says.
     #[test]
     fn an_accuracy_can_be_resampled_too() {
@@ -369,7 +311,10 @@ mod tests {
     #[test]
     fn what_cannot_be_scored_cannot_be_resampled() {
         let matthews = outcomes(&[1, 2], ClassificationMetric::Matthews);
-        assert_eq!(matthews.resampled(&[], 5, 1).unwrap_err(), Error::Class { class: 2, metric: "matthews" });
+        assert_eq!(
+            matthews.resampled(&[], 5, 1).unwrap_err(),
+            Error::Class { class: 2, metric: crate::MetricName::Matthews }
+        );
         for empty in [Segments::Bleu(Vec::new()), Segments::Nats(Vec::new())] {
             assert_eq!(empty.resampled(&[], 5, 1).unwrap_err(), Error::Empty);
         }

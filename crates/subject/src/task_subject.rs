@@ -280,15 +280,19 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
             self;
         let layout = model.layout();
         sets.iter().flat_map(HeadSet::iter).try_for_each(|id| layout.check(id))?;
-        let metric = task.metric(&scored.split);
+        let metric = task.metric(&scored.split).name();
         let scorer = task.scorer(model, &sweep.plan, prepared, scored)?;
         let count = wanted.iter().filter(|&&wanted| wanted).count();
         let mut progress = Progress::new(count * sweep.plan.batches.len(), machine.quiet);
         let all = Sets { all: sets, wanted, rescale: scored.rescale };
         sweep.run(&scorer, models, all, &mut progress, |progress, index, found| {
             let evaluation = Evaluation::new(task.segments(prepared, found)?)?;
-            let (name, digits) = (metric.name(), metric.digits());
-            progress.message(format!("masked {}: {name} {:.digits$}", sets[index].brief(), evaluation.score));
+            let digits = metric.digits();
+            progress.message(format!(
+                "masked {}: {metric} {:.digits$}",
+                sets[index].brief(),
+                evaluation.score
+            ));
             each(index, evaluation)
         })?;
         if let Some(report) = scorer.report() {

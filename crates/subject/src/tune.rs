@@ -1,8 +1,8 @@
 //! How the trained model of a subject is trained on under gates, whatever its task.
 use std::path::{Path, PathBuf};
 
-use core_masking::{Attention, HardConcrete};
-use records::{Identity, TrainingRow, read_complete};
+use core_masking::HardConcrete;
+use records::{Attention, Identity, Scope, TrainingRow, read_complete};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use training::{
@@ -27,10 +27,10 @@ pub enum TrainedPart {
 }
 
 impl TrainedPart {
-    /// What is trained where heads of this attention type, or `all`, may be closed, unless something else is asked for: the
-    /// encoder if they are all in it, as in Voita et al. (2019).
-    pub fn usual(attention: &str) -> Self {
-        if attention == Attention::EncEnc.to_string() { Self::Encoder } else { Self::All }
+    /// What is trained where these heads may be closed, unless something else is asked for: the encoder if they are all in
+    /// it, as in Voita et al. (2019).
+    pub fn usual(scope: Scope) -> Self {
+        if scope == Scope::One(Attention::EncEnc) { Self::Encoder } else { Self::All }
     }
 
     fn holds(self, name: &str) -> bool {

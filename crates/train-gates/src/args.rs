@@ -175,7 +175,7 @@ impl Args {
     /// # Errors
     /// If the encoder is asked for of a model that has no decoder beside it, or whose decoder has gates.
     pub fn part(&self, layout: &HeadLayout) -> anyhow::Result<TrainedPart> {
-        let usual = TrainedPart::usual(&self.attention.name(layout));
+        let usual = TrainedPart::usual(self.attention.scope(layout));
         match self.train {
             Some(Part::Encoder) if usual != TrainedPart::Encoder => {
                 bail!(
@@ -201,11 +201,8 @@ impl Args {
     }
 
     /// What the heads with gates are called: `all` where the model has no others.
-    ///
-    /// # Errors
-    /// If there is no such name.
-    pub fn scope(&self, layout: &HeadLayout) -> anyhow::Result<Scope> {
-        if layout.types().count() == 1 { Ok(Scope::All) } else { Ok(self.attention.name(layout).parse()?) }
+    pub fn scope(&self, layout: &HeadLayout) -> Scope {
+        if layout.types().count() == 1 { Scope::All } else { self.attention.scope(layout) }
     }
 
     /// Whether a row is among those that --again computes again, or hangs on one of them; `pulls`: what closes the gates of each
@@ -226,9 +223,9 @@ impl Args {
 
     /// Name of the result file: with the heads that have gates, unless these are the paper's.
     pub fn file_name(&self, layout: &HeadLayout) -> String {
-        let name = self.attention.name(layout);
-        let is_papers = name == Selection::Paper.name(layout) || layout.types().count() == 1;
-        if is_papers { "train-gates".to_owned() } else { format!("train-gates-{name}") }
+        let scope = self.attention.scope(layout);
+        let is_papers = scope == Selection::Paper.scope(layout) || layout.types().count() == 1;
+        if is_papers { "train-gates".to_owned() } else { format!("train-gates-{scope}") }
     }
 
     /// The folder to write a model to, checked; `models`: how many are trained.

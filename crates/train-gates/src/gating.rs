@@ -164,7 +164,7 @@ impl GateExperiment<'_> {
             row.dev_score = found.score;
             Ok(())
         })?;
-        row.metric = subject.metric(&self.scored.split).into();
+        row.metric = subject.metric(&self.scored.split).name();
         let set = RowSet { masked, rows: vec![row] };
         Ok(rows.measure_other(subject.as_ref(), self.base, &self.scored, set)?)
     }

@@ -44,7 +44,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         description: &description,
         machine: &machine,
         heads: &heads,
-        scope: args.scope(&layout)?,
+        scope: args.scope(&layout),
         part: args.part(&layout)?,
         epochs: args.epochs(&description)?,
     };

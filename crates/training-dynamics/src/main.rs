@@ -10,7 +10,7 @@ use core_masking::{HeadLayout, HeadSet};
 use experiment::{
     Estimate, EstimateArgs, MeasuredRows, Pool, RowPlan, RowSet, Sampling, SharedArgs, Together, check_heads,
 };
-use records::{DynamicsRow, Identity, MetricName, Order, Row, TestedRow, sha256_file};
+use records::{DynamicsRow, Identity, MetricName, Order, Scope, TestedRow, sha256_file};
 use significance::TestArgs;
 use subject::{Description, Scored, Subject};
 use training::{Machine, TrainingCheckpoint, stop};
@@ -107,7 +107,7 @@ impl Dynamics<'_> {
     fn counts(&self, layout: &HeadLayout) -> Vec<usize> {
         let step_percent = self.args.step_percent;
         let pool = Pool {
-            attention: "all".to_owned(),
+            scope: Scope::All,
             heads: layout.heads(),
             keep_at_least: 0,
             step_percent,
@@ -127,7 +127,7 @@ impl Dynamics<'_> {
         let subject = self.description.open_at(checkpoint, self.machine)?;
         let layout = subject.layout();
         let (counts, heads) = (self.counts(&layout), layout.heads().len());
-        let metric = subject.metric(&self.scored.split).into();
+        let metric = subject.metric(&self.scored.split).name();
         let is_due = |&step: &usize| rows.is_due(&row(checkpoint, (step, heads), &HeadSet::none(), metric));
         let missing: Vec<usize> = (0..counts.len()).filter(is_due).collect();
         let Some(base) =
@@ -158,10 +158,10 @@ impl Dynamics<'_> {
 /// The rows of all checkpoints, each of which has a curve of `steps`.
 fn plan(checkpoints: &[TrainingCheckpoint], steps: usize) -> RowPlan {
     let families = checkpoints.iter().map(|checkpoint| (checkpoint.updates.to_string(), steps)).collect();
-    let all = checkpoints.iter().flat_map(|checkpoint| (0..steps).map(move |step| (checkpoint, step)));
-    let name =
-        |(checkpoint, step)| row(checkpoint, (step, 0), &HeadSet::none(), MetricName::default()).name();
-    RowPlan { families, places: all.map(name).zip(0..).collect() }
+    let names = checkpoints
+        .iter()
+        .flat_map(|checkpoint| (0..steps).map(|step| DynamicsRow::name_of(checkpoint.updates, step)));
+    RowPlan { families, places: names.zip(0..).collect() }
 }
 
 /// A row without scores, which follow when it is measured.

@@ -3,7 +3,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{BASE, Row, TestedRow, Tests};
 use crate::check::{Limit, head_limits, test_limits};
-use crate::names::{Attention, Head, MetricName};
+use crate::names::{Attention, Head};
+use stats::MetricName;
 
 /// One row of `ablate-one`, the model without a single head (Michel et al. 2019, Table 1), or of `ablate-all-but-one`, the
 /// model without all other heads of that head's layer (Tables 2, 3, 5 and 6).
@@ -47,19 +48,15 @@ pub struct AblationRow {
 }
 
 impl AblationRow {
-    /// A row whose difference was not tested: `head` is (layer, head).
-    ///
-    /// # Panics
-    /// If `attention` is no attention type.
+    /// A row whose difference was not tested.
     pub fn untested(
-        attention: &str,
-        (layer, head): (usize, usize),
+        Head { attention, layer, head }: Head,
         metric: MetricName,
         base_score: f64,
         score: f64,
     ) -> Self {
         Self {
-            attention: attention.parse().expect("an attention type"),
+            attention,
             layer,
             head,
             metric,
@@ -76,9 +73,7 @@ impl AblationRow {
             p_mcnemar: None,
         }
     }
-}
 
-impl AblationRow {
     /// Its head.
     pub fn head_id(&self) -> Head {
         Head { attention: self.attention, layer: self.layer, head: self.head }

@@ -3,7 +3,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Row;
 use crate::check::{Limit, MOST};
-use crate::names::{MetricName, Scope};
+use crate::names::Scope;
+use stats::MetricName;
 
 /// One row of `cross-domain`: how the effects of masking single heads agree between two splits (Michel et al. 2019,
 /// Section 3.4, Figure 2). The effects themselves are rows of `ablate-one`.

@@ -1,6 +1,6 @@
 //! Rows of pruning curves during training.
-use crate::names::MetricName;
 use serde::{Deserialize, Serialize};
+use stats::MetricName;
 
 use super::{BASE, Row, TestedRow, Tests, falls, heads_fault};
 use crate::check::{Limit, step_limits, test_limits};
@@ -50,6 +50,13 @@ pub struct DynamicsRow {
     pub masked_heads: String,
 }
 
+impl DynamicsRow {
+    /// What the row of a step after so many updates is called, such as `1200/3`.
+    pub fn name_of(updates: usize, step: usize) -> String {
+        format!("{updates}/{step}")
+    }
+}
+
 impl Row for DynamicsRow {
     /// Updates and step.
     type Key = (usize, usize);
@@ -81,7 +88,7 @@ impl Row for DynamicsRow {
 
     /// Its checkpoint and step, such as `1200/3`.
     fn name(&self) -> String {
-        format!("{}/{}", self.updates, self.step)
+        Self::name_of(self.updates, self.step)
     }
 
     fn title(&self) -> String {

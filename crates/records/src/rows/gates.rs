@@ -3,7 +3,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{BASE, Goal, Row, TestedRow, Tests};
 use crate::check::{Limit, MOST, finite, head_limits, step_limits, test_limits};
-use crate::names::{Attention, Head, MetricName, Scope, named};
+use crate::names::{Attention, Head, Scope, named};
+use stats::MetricName;
 
 /// How the heads of a row were chosen. The model was then trained on for as many updates, whatever the method but [`Self::Scratch`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,10 +1,13 @@
 //! Rows of pruning curves.
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::{BASE, Row, TestedRow, Tests, falls, heads_fault};
 use crate::Order;
 use crate::check::{Limit, step_limits, test_limits};
-use crate::names::{MetricName, Scope};
+use crate::names::Scope;
+use stats::MetricName;
 
 /// One row of `iterative-prune`: the model without the heads that come first in some order (Michel et al. 2019, Figures 3,
 /// 4 and 6).
@@ -58,6 +61,43 @@ pub struct PruningRow {
     pub masked_heads: String,
 }
 
+/// Which curve a row belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CurveId {
+    /// The heads that can be masked.
+    pub attention: Scope,
+    /// What they are ordered by, or how they are searched for.
+    pub order: Order,
+    /// Seed of a random order.
+    pub order_seed: Option<u64>,
+    /// Whether the order is reversed.
+    pub complement: bool,
+}
+
+impl CurveId {
+    /// What the row of one of its steps is called, such as `all/importance/3`.
+    pub fn step(self, step: usize) -> String {
+        format!("{self}/{step}")
+    }
+}
+
+/// Such as `all/importance`, `enc-dec/random-3` or `all/importance/complement`.
+impl fmt::Display for CurveId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seed = self.order_seed.map(|seed| format!("-{seed}")).unwrap_or_default();
+        let side = if self.complement { "/complement" } else { "" };
+        write!(formatter, "{}/{}{seed}{side}", self.attention, self.order)
+    }
+}
+
+impl PruningRow {
+    /// Its curve.
+    pub fn curve(&self) -> CurveId {
+        let Self { attention, order, order_seed, complement, .. } = *self;
+        CurveId { attention, order, order_seed, complement }
+    }
+}
+
 impl Row for PruningRow {
     /// Attention type, order, seed of a random order, whether it is reversed, and step.
     type Key = (&'static str, &'static str, Option<u64>, bool, usize);
@@ -92,7 +132,7 @@ impl Row for PruningRow {
 
     /// Its curve and step, such as `all/importance/3`.
     fn name(&self) -> String {
-        format!("{}/{}", self.family(), self.step)
+        self.curve().step(self.step)
     }
 
     /// `all by random, seed 3, step 2`; `all by importance, complement, step 2`.
@@ -131,9 +171,7 @@ impl Row for PruningRow {
 impl TestedRow for PruningRow {
     /// Its curve, such as `all/importance`, `enc-dec/random-3` or `all/importance/complement`.
     fn family(&self) -> String {
-        let seed = self.order_seed.map(|seed| format!("-{seed}")).unwrap_or_default();
-        let side = if self.complement { "/complement" } else { "" };
-        format!("{}/{}{seed}{side}", self.attention, self.order)
+        self.curve().to_string()
     }
 
     fn base(&self) -> String {

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use super::{BASE, PruningRow, Row, TestedRow, Tests};
 use crate::Order;
 use crate::check::{Limit, finite, step_limits, test_limits};
-use crate::names::{MetricName, Scope};
+use crate::names::Scope;
+use stats::MetricName;
 
 /// One row of `prune-and-retrain`: the model without the heads of a step of a [pruning curve](PruningRow), trained on without them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -28,7 +28,12 @@ fn row(attention: &str, head: usize) -> AblationRow {
     AblationRow {
         delta_low: Some(-1.0 / 3.0),
         p_value: Some(0.01 * head as f64),
-        ..AblationRow::untested(attention, (1, head), MetricName::Bleu, 36.05, 36.05 - 0.1 * head as f64)
+        ..AblationRow::untested(
+            format!("{attention}:1:{head}").parse().unwrap(),
+            MetricName::Bleu,
+            36.05,
+            36.05 - 0.1 * head as f64,
+        )
     }
 }
 

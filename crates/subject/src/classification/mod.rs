@@ -35,7 +35,7 @@ use crate::reading::Reading;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
 use scorer::Decisions;
-use spec::{ClassificationSpec, MetricName};
+use spec::{ClassificationSpec, ScoredBy};
 use texts::Texts;
 
 /// How a classifier reads, and what its classes mean.
@@ -151,7 +151,7 @@ impl Task for Classification {
     fn describe(&self, identity: &mut Identity, _: &Vec<Example>) {
         identity.metric = match &self.positive {
             Some(positive) => format!("{}, positive: {positive}", self.metric.name()),
-            None => self.metric.name().to_owned(),
+            None => self.metric.name().to_string(),
         };
         identity.arguments.extend([
             ("labels".to_owned(), self.labels.clone().into()),
@@ -328,13 +328,13 @@ impl Task for Classification {
 /// If it is for two classes and there are more, or none is the one that it looks for.
 fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<ClassificationMetric, Error> {
     let name = spec.score.metric;
-    if name != MetricName::Accuracy && labels.len() != 2 {
+    if name != ScoredBy::Accuracy && labels.len() != 2 {
         return Err(Error::TwoClasses { metric: name.name(), labels: labels.to_vec() });
     }
     match (name, &spec.score.positive) {
-        (MetricName::Accuracy, _) => Ok(ClassificationMetric::Accuracy),
-        (MetricName::Matthews, _) => Ok(ClassificationMetric::Matthews),
-        (MetricName::F1, positive) => {
+        (ScoredBy::Accuracy, _) => Ok(ClassificationMetric::Accuracy),
+        (ScoredBy::Matthews, _) => Ok(ClassificationMetric::Matthews),
+        (ScoredBy::F1, positive) => {
             let place = positive.as_ref().and_then(|name| labels.iter().position(|label| label == name));
             let positive = place.ok_or_else(|| Error::NoSuchLabel {
                 label: positive.clone().unwrap_or_default(),

@@ -158,7 +158,7 @@ pub struct Holdout {
 #[serde(deny_unknown_fields)]
 pub struct ScoreSpec {
     /// `accuracy`, `f1` or `matthews`.
-    pub metric: MetricName,
+    pub metric: ScoredBy,
     /// The class that F1 looks for.
     pub positive: Option<String>,
 }
@@ -166,7 +166,7 @@ pub struct ScoreSpec {
 /// A measure of classification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum MetricName {
+pub enum ScoredBy {
     /// Share of right answers.
     Accuracy,
     /// Harmonic mean of precision and recall of one of two classes.
@@ -258,7 +258,7 @@ impl ClassificationSpec {
         if let Some(label) = positive.as_ref().filter(|label| !known(label)) {
             return Err(format!("score.positive is `{label}`, but data.labels are {}", quoted(labels)));
         }
-        if *metric != MetricName::Accuracy && !labels.is_empty() && labels.len() != 2 {
+        if *metric != ScoredBy::Accuracy && !labels.is_empty() && labels.len() != 2 {
             let classes = labels.len();
             return Err(format!(
                 "score.metric {} is for two classes, but data.labels are {classes}: use accuracy",
@@ -268,14 +268,14 @@ impl ClassificationSpec {
         check(&[
             (
                 "score.metric f1 needs score.positive, the class that it looks for",
-                *metric != MetricName::F1 || positive.is_some(),
+                *metric != ScoredBy::F1 || positive.is_some(),
             ),
-            ("score.positive is for score.metric f1", *metric == MetricName::F1 || positive.is_none()),
+            ("score.positive is for score.metric f1", *metric == ScoredBy::F1 || positive.is_none()),
         ])
     }
 }
 
-impl MetricName {
+impl ScoredBy {
     /// The name in TOML and result files.
     pub(crate) fn name(self) -> &'static str {
         match self {

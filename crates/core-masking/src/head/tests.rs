@@ -1,0 +1,86 @@
+use super::*;
+
+fn layout() -> HeadLayout {
+    HeadLayout::new([
+        (Attention::EncEnc, LayerShape::plain(2, 3, 6)),
+        (Attention::DecDec, LayerShape::plain(4, 5, 10)),
+    ])
+}
+
+#[test]
+fn a_head_is_counted_from_one_outside_and_from_zero_inside() {
+    let id: HeadId = "enc-enc:6:13".parse().unwrap();
+    assert_eq!(id, HeadId::from_index(Attention::EncEnc, 5, 12));
+    assert_eq!(id.to_string(), "enc-enc:6:13");
+}
+
+#[test]
+fn what_is_no_head_is_refused_by_name() {
+    for name in ["", "enc-enc", "enc-enc:1", "enc-enc:0:1", "enc-enc:1:0", "enc-enc:1:1:1", "enc-enc:-1:2"] {
+        let message = name.parse::<HeadId>().unwrap_err().to_string();
+        assert!(message.contains(&format!("`{name}`")), "{message}");
+    }
+    assert!("enc:1:1".parse::<HeadId>().unwrap_err().to_string().contains("enc-enc, enc-dec"));
+}
+
+#[test]
+fn a_head_outside_the_model_is_refused_with_the_valid_range() {
+    let refusal = |name: &str| layout().check(name.parse().unwrap()).unwrap_err().to_string();
+    assert_eq!(refusal("enc-enc:3:1"), "no layer 3 of `enc-enc`: layers are numbered 1 to 2");
+    assert_eq!(refusal("enc-enc:2:4"), "no head 4 in a layer of `enc-enc`: heads are numbered 1 to 3");
+    assert_eq!(refusal("self:1:1"), "no `self` attention in this model: it has enc-enc, dec-dec");
+    layout().check("dec-dec:4:5".parse().unwrap()).unwrap();
+}
+
+/// Six heads in two groups, of which the first is gone and the second has lost a head.
+#[test]
+fn keys_and_values_stay_as_long_as_a_head_reads_them() {
+    let shape = LayerShape { layers: 1, heads: 6, key_value_heads: 2, d_head: 4 };
+    let layout = HeadLayout::new([(Attention::SelfAttention, shape)]);
+    let removed = "self:1:1+self:1:2+self:1:3+self:1:5".parse().unwrap();
+    let module = layout.without(&removed).unwrap().module(Attention::SelfAttention, 0);
+    assert_eq!((module.kept_key_values(), module.kept), (vec![1], vec![3, 5]));
+    assert_eq!(layout.module(Attention::SelfAttention, 0).kept_key_values(), [0, 1]);
+}
+
+#[test]
+fn all_but_one_are_the_others_of_its_layer() {
+    let others = layout().all_but("enc-enc:2:2".parse().unwrap()).unwrap();
+    assert_eq!(others.to_string(), "enc-enc:2:1+enc-enc:2:3");
+    assert_eq!(others.brief(), "enc-enc:2:1+enc-enc:2:3");
+    let all = others.with("enc-enc:2:2".parse().unwrap());
+    assert_eq!((all.len(), all.brief().as_str()), (3, "3 heads"));
+    assert_eq!(
+        (others.to_string().parse::<HeadSet>().unwrap(), "".parse::<HeadSet>().unwrap()),
+        (others.clone(), HeadSet::none())
+    );
+    assert_eq!(others.without("enc-enc:2:3".parse().unwrap()).to_string(), "enc-enc:2:1");
+    assert!(layout().all_but("enc-enc:2:4".parse().unwrap()).is_err());
+}
+
+#[test]
+fn removed_heads_are_gone_and_the_others_keep_their_numbers() {
+    let set = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<HeadSet>();
+    let layout = layout().without(&set(&["enc-enc:1:2"])).unwrap();
+    let layout = layout.without(&set(&["enc-enc:1:1", "enc-enc:1:3", "dec-dec:2:1"])).unwrap();
+    assert_eq!(
+        (layout.kept(Attention::EncEnc, 0), layout.kept(Attention::EncEnc, 1)),
+        (vec![], vec![0, 1, 2])
+    );
+    assert_eq!(layout.kept(Attention::DecDec, 1), [1, 2, 3, 4]);
+    assert_eq!((layout.heads().len(), layout.removed().len()), (26 - 4, 4));
+    let message = layout.without(&set(&["dec-dec:2:1"])).unwrap_err().to_string();
+    assert_eq!(message, "head dec-dec:2:1 has been removed from this model");
+    let all = layout.heads().into_iter().collect();
+    assert_eq!(layout.without(&all).unwrap_err().to_string(), "no head would be left in the model");
+}
+
+#[test]
+fn heads_come_layer_by_layer() {
+    let names: Vec<_> =
+        layout().heads_of(Attention::EncEnc).unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        names,
+        ["enc-enc:1:1", "enc-enc:1:2", "enc-enc:1:3", "enc-enc:2:1", "enc-enc:2:2", "enc-enc:2:3"]
+    );
+}

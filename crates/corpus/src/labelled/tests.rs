@@ -1,0 +1,217 @@
+use super::*;
+use flate2::{Compression, write::GzEncoder};
+use std::fs;
+use std::io::Write;
+use tempfile::TempDir;
+
+/// Reads `content` as a file of this name; errors begin with the name and without the folder.
+fn try_read(name: &str, content: &[u8], format: &str) -> Result<Vec<Example>, String> {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, content).unwrap();
+    let prefix = format!("{}/", folder.path().display());
+    read(&path, &toml::from_str(format).unwrap()).map_err(|error| error.to_string().replace(&prefix, ""))
+}
+
+fn examples(content: &str, format: &str) -> Vec<Example> {
+    try_read("a", content.as_bytes(), format).unwrap()
+}
+
+fn fault(content: &str, format: &str) -> String {
+    try_read("a", content.as_bytes(), format).unwrap_err()
+}
+
+fn invalid(format: &str) -> String {
+    toml::from_str::<Format>(format).unwrap().validate().unwrap_err().to_string()
+}
+
+fn single(text: &str, label: &str) -> Example {
+    Example { text: text.to_owned(), pair: None, label: label.to_owned() }
+}
+
+fn pair(text: &str, pair: &str, label: &str) -> Example {
+    Example { pair: Some(pair.to_owned()), ..single(text, label) }
+}
+
+const NAMED: &str = "kind = 'tsv'\ntext = 'sentence'\nlabel = 'label'";
+const NUMBERED: &str = "kind = 'tsv'\nheader = false\ntext = 4\nlabel = 2";
+const CSV: &str = "kind = 'csv'\ntext = 'a'\npair = 'b'\nlabel = 'class'";
+const JSONL: &str = "kind = 'jsonl'\ntext = 'text'\nlabel = 'label'";
+const JSONL_PAIR: &str = "kind = 'jsonl'\ntext = 'premise'\npair = 'hypothesis'\nlabel = 'label'";
+
+#[test]
+fn columns_are_found_by_name_or_by_number() {
+    let table = "label\tid\tsentence\n1\t7\tso good \n0\t8\tso bad\n";
+    let expected = vec![single("so good ", "1"), single("so bad", "0")];
+    assert_eq!(examples(table, NAMED), expected, "by name; the trailing space belongs to the text");
+    assert_eq!(examples(table, "kind = 'tsv'\ntext = 3\nlabel = 1"), expected, "by number, with a header");
+    let cola = "gj04\t1\t\tThe sailors sang.\ngj04\t0\t*\tSailors the sang.\n";
+    assert_eq!(
+        examples(cola, NUMBERED),
+        [single("The sailors sang.", "1"), single("Sailors the sang.", "0")],
+        "without a header"
+    );
+}
+
+#[test]
+fn a_quotation_mark_that_is_never_closed_is_refused() {
+    let last = "label\tsentence\n0\ta\n1\t\"b\n0\tc\n1\td\n";
+    let refusal = try_read("a", last.as_bytes(), &format!("{NAMED}\nquoting = true")).unwrap_err();
+    assert_eq!(refusal, "`a`, line 3: a quotation mark is never closed");
+    let closed = "label\tsentence\n0\ta\n1\t\"b\nc\"\n";
+    assert_eq!(try_read("a", closed.as_bytes(), &format!("{NAMED}\nquoting = true")).unwrap().len(), 2);
+}
+
+#[test]
+fn quotation_marks_are_characters_unless_quoting_is_on() {
+    let row = "sentence\tlabel\n\" he said\t1\n\"she said\"\t0\n";
+    assert_eq!(examples(row, NAMED), [single("\" he said", "1"), single("\"she said\"", "0")]);
+    let quoted = "sentence\tlabel\n\"she \"\"said\"\"\tso\"\t0\n";
+    assert_eq!(examples(quoted, &format!("{NAMED}\nquoting = true")), [single("she \"said\"\tso", "0")]);
+}
+
+#[test]
+fn csv_cells_may_hold_commas_and_line_breaks() {
+    let table = "a,b,class\r\n\"one, two\",\"three\nfour\",x\r\nfive,six,\"y\"\r\n";
+    assert_eq!(examples(table, CSV), [pair("one, two", "three\nfour", "x"), pair("five", "six", "y")]);
+    let late = "a,b,class\n\"one\ntwo\",three,x\n\nfive,six\n";
+    assert!(
+        fault(late, CSV).starts_with("`a`, line 5: 2 columns, but the header has 3"),
+        "{}",
+        fault(late, CSV)
+    );
+}
+
+#[test]
+fn json_labels_are_text_or_whole_numbers() {
+    let lines =
+        "{\"text\": \"so\\ngood\", \"label\": \"yes\"}\n{\"label\": -1, \"text\": \"so bad\", \"id\": null}";
+    assert_eq!(examples(lines, JSONL), [single("so\ngood", "yes"), single("so bad", "-1")]);
+    let line = "{\"premise\": \"P.\", \"hypothesis\": \"H.\", \"label\": \"neutral\"}";
+    assert_eq!(examples(line, JSONL_PAIR), [pair("P.", "H.", "neutral")]);
+}
+
+#[test]
+fn byte_order_mark_carriage_returns_blank_lines_and_compression_do_not_matter() {
+    let plain = "sentence\tlabel\ngood\t1\nbad\t0\n";
+    let odd = "\u{feff}\nsentence\tlabel\r\n\r\n\ngood\t1\r\nbad\t0";
+    assert_eq!(examples(odd, NAMED), examples(plain, NAMED));
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(plain.as_bytes()).unwrap();
+    let gzip = encoder.finish().unwrap();
+    assert_eq!(try_read("a.tsv.gz", &gzip, NAMED).unwrap(), examples(plain, NAMED));
+    let json = "{\"text\": \"t\", \"label\": 1}";
+    assert_eq!(examples(&format!("\u{feff}{json}\r\n\r\n{json}"), JSONL), vec![single("t", "1"); 2]);
+}
+
+/// The columns of `MNLI/train.tsv` and `MNLI/dev_matched.tsv` as GLUE gives them out, made-up rows.
+#[test]
+fn official_multinli_tables_are_read_and_pairs_without_consensus_left_out() {
+    let format =
+        "kind = 'tsv'\ntext = 'sentence1'\npair = 'sentence2'\nlabel = 'gold_label'\nskip_labels = ['-']";
+    let start = "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\t\
+                 sentence1_parse\tsentence2_parse\tsentence1\tsentence2\tlabel1";
+    let row = "0\t1\t1n\tfiction\t( a )\t( b )\t(ROOT a)\t(ROOT b)\tIt rained.\tIt \"snowed.";
+    let train = format!("{start}\tgold_label\n{row}\tneutral\tneutral\n");
+    assert_eq!(examples(&train, format), [pair("It rained.", "It \"snowed.", "neutral")]);
+
+    let labels = "neutral\tneutral\tcontradiction\tentailment\tcontradiction";
+    let dev = format!(
+        "{start}\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label\n{row}\t{labels}\t-\n{row}\t{labels}\tneutral\n"
+    );
+    assert_eq!(examples(&dev, format), [pair("It rained.", "It \"snowed.", "neutral")]);
+    let none = fault(&dev.replace("\tneutral\n", "\t-\n"), format);
+    assert_eq!(none, "`a` has no examples but those with labels to skip (-)");
+}
+
+#[test]
+fn rows_that_do_not_fit_are_named_with_file_and_line() {
+    let table = |row: &str| fault(&format!("sentence\tlabel\ngood\t1\n{row}\n"), NAMED);
+    assert_eq!(table("bad"), "`a`, line 3: 1 column, but the header has 2");
+    assert_eq!(table("bad\t0\tx"), "`a`, line 3: 3 columns, but the header has 2");
+    assert_eq!(table(" \t0"), "`a`, line 3: column `sentence` is empty");
+    assert_eq!(table("bad\t"), "`a`, line 3: column `label` is empty");
+    assert_eq!(fault("x\t1\t\n", NUMBERED), "`a`, line 1: 3 columns, but column 4 is needed");
+    assert_eq!(fault("x\t1\t\t\n", NUMBERED), "`a`, line 1: column 4 is empty");
+    assert_eq!(fault("a,b,class\nx,,y", CSV), "`a`, line 2: column `b` is empty");
+    assert_eq!(
+        fault("a,b,class\n\"x,y,z\n", CSV),
+        "`a`, line 2: 1 column, but the header has 3; if quotation marks are part of the text, set `quoting = false`"
+    );
+}
+
+#[test]
+fn json_lines_that_do_not_fit_are_named_with_file_and_line() {
+    let line = |line: &str| fault(&format!("{{\"text\": \"t\", \"label\": 1}}\n\n{line}\n"), JSONL);
+    assert_eq!(line("{\"text\": \"t\"}"), "`a`, line 3: no field `label`: there are `text`");
+    assert_eq!(line(r#"{"te\u001bxt": 1}"#), r"`a`, line 3: no field `label`: there are `te\u{1b}xt`");
+    assert_eq!(line("[1]"), "`a`, line 3: a list instead of a JSON object");
+    assert_eq!(line("{\"text\""), "`a`, line 3: not valid JSON (EOF while parsing an object at column 7)");
+    let needed = "`a`, line 3: field `label` is a number, but text or a whole number is needed";
+    assert_eq!(line("{\"text\": \"t\", \"label\": 0.5}"), needed);
+    assert_eq!(
+        line("{\"text\": null, \"label\": 1}"),
+        "`a`, line 3: field `text` is null, but text is needed"
+    );
+    assert_eq!(line("{\"text\": \"t\", \"label\": \"\"}"), "`a`, line 3: field `label` is empty");
+}
+
+#[test]
+fn headers_and_columns_that_do_not_fit_are_refused() {
+    let header = |header: &str| fault(&format!("{header}\nx\t1\n"), NAMED);
+    assert_eq!(header("text\tlabel"), "`a` has no column `sentence`: its header names `text`, `label`");
+    let escaped = r"`a` has no column `sentence`: its header names `te\u{1b}[31mxt`, `label`";
+    assert_eq!(header("te\u{1b}[31mxt\tlabel"), escaped);
+    assert_eq!(
+        header("sentence\tlabel\tlabel"),
+        "`a` has more than one column `label`: its header names `sentence`, `label`, `label`"
+    );
+    let beyond = fault("x\ty\n1\t2\n", "kind = 'tsv'\ntext = 1\nlabel = 3");
+    assert_eq!(beyond, "`a` has no column 3: its header names `x`, `y`");
+}
+
+#[test]
+fn files_without_examples_or_of_another_encoding_are_refused() {
+    let table = |content: &[u8]| try_read("a", content, NAMED).unwrap_err();
+    for empty in ["", "\u{feff}", "\n \n", "sentence\tlabel\n"] {
+        let expected =
+            if empty == "\n \n" { "`a` has no column `sentence`" } else { "`a` holds no examples" };
+        assert!(table(empty.as_bytes()).starts_with(expected), "{empty:?}: {}", table(empty.as_bytes()));
+    }
+    assert_eq!(fault("\n\n", JSONL), "`a` holds no examples");
+    assert_eq!(table(b"sentence\tlabel\ngood\t1\ncaf\xe9\t0\n"), "`a`, line 3: not valid UTF-8");
+    let absent = read(Path::new("absent.tsv"), &toml::from_str(NAMED).unwrap());
+    assert!(matches!(absent, Err(Error::Read { .. })));
+}
+
+#[test]
+fn faults_of_the_description_are_found_without_a_file() {
+    let prefix = "the description of a data set's format is wrong: ";
+    let zero = "there is no column 0: columns are counted from 1";
+    assert_eq!(invalid("kind = 'tsv'\ntext = 1\nlabel = 0"), format!("{prefix}{zero}"));
+    let name = "without a header a column is given by its number, counted from 1, but `label` is a name";
+    assert_eq!(invalid("kind = 'csv'\nheader = false\ntext = 1\nlabel = 'label'"), format!("{prefix}{name}"));
+    let number = "`jsonl` has named fields, but column 2 is asked for";
+    assert_eq!(invalid("kind = 'jsonl'\ntext = 'a'\npair = 2\nlabel = 'c'"), format!("{prefix}{number}"));
+    let table = "`header` and `quoting` are for tables, not for `jsonl`";
+    assert_eq!(invalid(&format!("{JSONL}\nheader = true")), format!("{prefix}{table}"));
+    for valid in [NAMED, NUMBERED, CSV, JSONL, JSONL_PAIR] {
+        toml::from_str::<Format>(valid).unwrap().validate().unwrap();
+    }
+    let refused = |text: &str| toml::from_str::<Format>(text).unwrap_err().message().to_owned();
+    assert_eq!(
+        refused("kind = 'tsv'\ntext = -1\nlabel = 1"),
+        "a column is a name or a number, counted from 1"
+    );
+    assert!(refused(&format!("{NAMED}\nquote = false")).starts_with("unknown field `quote`"));
+    assert!(refused("kind = 'xls'\ntext = 1\nlabel = 2").starts_with("unknown variant `xls`"));
+}
+
+#[test]
+fn a_description_is_written_as_it_was_read() {
+    for text in [NAMED, NUMBERED, &format!("{CSV}\nquoting = false\nskip_labels = ['-']")] {
+        let format: Format = toml::from_str(text).unwrap();
+        let written = toml::to_string(&format).unwrap();
+        assert_eq!(toml::from_str::<Format>(&written).unwrap(), format, "{written}");
+    }
+}

@@ -1,0 +1,164 @@
+use super::*;
+
+/// The mean of a number per segment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Mean(f64);
+
+impl SegmentStatistics for Mean {
+    const COUNTS: usize = 2;
+    type Counts = [f64; 2];
+
+    fn counts(&self) -> [f64; 2] {
+        [self.0, 1.0]
+    }
+
+    fn score(sums: &[f64]) -> f64 {
+        sums[0] / sums[1]
+    }
+}
+
+fn means(values: &[f64]) -> Vec<Mean> {
+    values.iter().map(|&value| Mean(value)).collect()
+}
+
+fn compare(base: &[f64], variant: &[f64], resamples: usize, seed: u64) -> Result<Resampled, Error> {
+    let base = means(base);
+    let changes = changes(&base, &means(variant));
+    Ok(paired_bootstrap(&base, &[changes], resamples, seed)?.remove(0))
+}
+
+/// A resample of two segments holds the better one never, once or twice with probability 1/4,
+/// 1/2 and 1/4, so the difference is 0 (a tie), 1/2 or 1. Koehn's p estimates 1/4, with a standard
+/// error of sqrt(1/4 * 3/4 / 10,000) = 0.0043; allowed are four. Percentiles 2.5 and 97.5 lie
+/// well inside the outer quarters.
+#[test]
+fn two_segments_give_the_binomial_shares() {
+    let compared = compare(&[0.0, 0.0], &[1.0, 0.0], 10_000, 1).unwrap();
+    let p = compared.p_koehn().unwrap();
+    assert!((p - 0.25).abs() < 0.0173, "p = {p}");
+    assert!((compared.p_value().unwrap() - 2.0 * p).abs() < 1e-12, "both sides are twice one side");
+    assert_eq!((compared.base, compared.variant, compared.delta()), (0.0, 0.5, 0.5));
+    assert_eq!(compared.interval(), Some(Interval { low: 0.0, high: 1.0 }));
+}
+
+/// Every resample of one segment is the test set: none contradicts. Koehn: (1 + 0) / (99 + 1); two-sided twice that.
+#[test]
+fn a_worse_variant_is_as_significant_as_a_better_one() {
+    for (variant, delta) in [(5.0, 3.0), (-1.0, -3.0)] {
+        let compared = compare(&[2.0], &[variant], 99, 1).unwrap();
+        assert_eq!(compared.delta(), delta);
+        assert_eq!((compared.p_koehn(), compared.p_value()), (Some(0.01), Some(0.02)));
+        assert_eq!(compared.interval(), Some(Interval { low: delta, high: delta }));
+    }
+    assert_eq!((smallest_p_value(99), smallest_p_value(0)), (0.02, 1.0));
+}
+
+/// Of the differences -1, 0, 2, 3 two are not above 0 and three not below: 2 (1 + 2) / 5 is more than 1. Koehn's counts
+/// those without the sign of the observed difference: 2 for a lead, 3 for a lag.
+#[test]
+fn ties_count_against_both_sides() {
+    let resampled = |variant, deltas: &[f64]| Resampled { base: 0.0, variant, deltas: deltas.to_vec() };
+    let lead = resampled(1.0, &[-1.0, 0.0, 2.0, 3.0]);
+    assert_eq!((lead.p_value(), lead.p_koehn()), (Some(1.0), Some(0.6)));
+    let lag = resampled(-1.0, &[-1.0, 0.0, 2.0, 3.0]);
+    assert_eq!((lag.p_value(), lag.p_koehn()), (Some(1.0), Some(0.8)));
+    let clear = resampled(1.0, &[1.0, 0.0, 2.0, 3.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+    assert_eq!((clear.p_value(), clear.p_koehn()), (Some(0.4), Some(0.2)));
+    let below = resampled(-1.0, &[-1.0, -2.0, 0.5, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0]);
+    assert_eq!((below.p_value(), below.p_koehn()), (Some(0.4), Some(0.2)));
+}
+
+#[test]
+fn no_difference_has_p_one() {
+    let same = compare(&[1.0, 2.0, 4.0], &[1.0, 2.0, 4.0], 50, 1).unwrap();
+    assert_eq!((same.p_value(), same.p_koehn()), (Some(1.0), Some(1.0)));
+    assert_eq!(same.interval(), Some(Interval { low: 0.0, high: 0.0 }));
+    let balanced = compare(&[1.0, 2.0], &[2.0, 1.0], 50, 1).unwrap();
+    assert_eq!((balanced.delta(), balanced.p_koehn()), (0.0, Some(1.0)));
+}
+
+#[test]
+fn without_resamples_only_the_scores_are_there() {
+    let compared = compare(&[1.0, 2.0], &[2.0, 3.0], 0, 1).unwrap();
+    assert_eq!((compared.base, compared.variant, compared.delta()), (1.5, 2.5, 1.0));
+    assert_eq!((compared.p_value(), compared.p_koehn(), compared.interval()), (None, None, None));
+}
+
+/// 1 / (39 + 1) is 2.5 %.
+#[test]
+fn few_resamples_make_no_interval() {
+    for (resamples, is_there) in [(1, false), (38, false), (39, true)] {
+        let compared = compare(&[0.0, 0.0], &[1.0, 0.0], resamples, 1).unwrap();
+        assert_eq!(compared.interval().is_some(), is_there, "{resamples} resamples");
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_an_error() {
+    assert_eq!(compare(&[], &[], 10, 1), Err(Error::Empty));
+    assert_eq!(compare(&[1.0], &[f64::NAN], 10, 1), Err(Error::NotFinite));
+}
+
+#[test]
+#[should_panic(expected = "paired systems must cover the same segments")]
+fn unpaired_systems_panic() {
+    let _ = compare(&[1.0, 2.0], &[1.0], 10, 1);
+}
+
+/// The deltas of a resample, summed segment by segment, against the product of matrices; 300 resamples are three chunks.
+#[test]
+fn sums_over_changes_alone_equal_sums_over_all_segments() {
+    let base: Vec<f64> = (0..50).map(|i| f64::from(i * 7 % 11)).collect();
+    let variant: Vec<f64> =
+        (0..50).map(|i| f64::from(i * 7 % 11 + if i % 3 == 0 { i % 5 } else { 0 })).collect();
+    let found = compare(&base, &variant, 300, 9).unwrap();
+    for (stream, &delta) in found.deltas.iter().enumerate() {
+        let lead: f64 = draw(50, 9, stream as u64).map(|segment| variant[segment] - base[segment]).sum();
+        assert!((delta - lead / 50.0).abs() < 1e-12, "resample {stream}: {delta}");
+    }
+}
+
+#[test]
+fn result_depends_on_the_seed_but_neither_on_threads_nor_on_other_variants() {
+    let (base, variant): (Vec<f64>, Vec<f64>) =
+        (0..50).map(|i| (f64::from(i * 7 % 11), f64::from(i * 5 % 13))).unzip();
+    let with_threads = |threads, seed| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| compare(&base, &variant, 200, seed).unwrap())
+    };
+    assert_eq!(with_threads(1, 7), with_threads(3, 7));
+    assert_ne!(with_threads(1, 7), with_threads(1, 8));
+    let (base, variant) = (means(&base), means(&variant));
+    let other: Vec<Mean> = variant.iter().rev().copied().collect();
+    let both = [changes(&base, &other), changes(&base, &variant)];
+    assert_eq!(paired_bootstrap(&base, &both, 200, 7).unwrap()[1], with_threads(1, 7));
+}
+
+#[test]
+fn zero_is_a_seed_like_any_other() {
+    let draws = |seed| draw(1000, seed, 0).collect::<Vec<_>>();
+    assert_eq!(draws(0), draws(0));
+    assert_ne!(draws(0), draws(1));
+}
+
+/// A stream that ended where the next begins would correlate the resamples.
+#[test]
+fn resamples_draw_different_segments_of_the_whole_test_set() {
+    let draws = |stream| draw(5, 3, stream).collect::<Vec<_>>();
+    assert_ne!(draws(0), draws(1));
+    let mut drawn: Vec<usize> = (0..20).flat_map(draws).collect();
+    drawn.sort_unstable();
+    drawn.dedup();
+    assert_eq!(drawn, [0, 1, 2, 3, 4]);
+}
+
+/// Position 0.25 * 2 = 0.5 is halfway from 1 to 2; 0.975 * 2 = 1.95 is 95 % from 2 to 4.
+#[test]
+fn percentiles_interpolate() {
+    let sorted = [1.0, 2.0, 4.0];
+    assert_eq!(percentile(&sorted, 0.25), 1.5);
+    assert!((percentile(&sorted, 0.975) - 3.9).abs() < 1e-12);
+    assert_eq!((percentile(&sorted, 0.0), percentile(&sorted, 1.0)), (1.0, 4.0));
+    assert_eq!(percentile(&[3.0], 0.975), 3.0);
+    assert_eq!(percentile_interval(&[]), None);
+}

@@ -1,0 +1,178 @@
+use super::*;
+use tch::Kind;
+
+const PLAIN: AdamSettings = AdamSettings { betas: [0.9, 0.98], epsilon: 1e-9, weight_decay: 0.0 };
+
+/// All at one learning rate.
+fn one_rate(weights: &Weights, settings: &AdamSettings) -> Adam {
+    Adam::laid_out(weights, settings, |_| None, false)
+}
+
+fn weights(values: [f64; 2]) -> Weights {
+    let tensor = Tensor::from_slice(&values).set_requires_grad(true);
+    Weights::from_tensors([("w".to_owned(), tensor)])
+}
+
+/// Algorithm 1 by hand, loss = w · (3, 4), so the gradient is (3, 4) at each step: after bias correction both
+/// moments are the gradient and its square, and each step is the learning rate in the direction of the sign.
+#[test]
+fn a_constant_gradient_moves_each_weight_by_the_learning_rate() {
+    let weights = weights([1.0, 2.0]);
+    let mut adam = one_rate(&weights, &PLAIN);
+    for _ in 0..3 {
+        let w = weights.get("w").unwrap();
+        let loss = (w * Tensor::from_slice(&[3.0, 4.0])).sum(None);
+        adam.update(&gradients(&loss, &weights), 0.1, f64::INFINITY);
+    }
+    let expected = Tensor::from_slice(&[0.7, 1.7]);
+    let gap = (weights.get("w").unwrap() - expected).abs().max().double_value(&[]);
+    assert!(gap < 1e-8, "{gap:e}");
+}
+
+/// Algorithm 1 by hand for one weight, gradients 1 and then 3, β = (0.9, 0.98), learning rate 1.
+/// After the first step both corrected moments are 1: w = -1. Then the moments are 0.9 * 0.1 + 0.1 * 3 = 0.39 and
+/// 0.98 * 0.02 + 0.02 * 9 = 0.1996, the corrections 1 - 0.81 = 0.19 and 1 - 0.9604 = 0.0396, and the step
+/// (0.39 / 0.19) / sqrt(0.1996 / 0.0396).
+#[test]
+fn two_different_gradients_are_averaged_with_their_own_rates() {
+    let weights =
+        Weights::from_tensors([("w".to_owned(), Tensor::from_slice(&[0.0]).set_requires_grad(true))]);
+    let mut adam = one_rate(&weights, &PLAIN);
+    adam.update(&[Tensor::from_slice(&[1.0])], 1.0, f64::INFINITY);
+    adam.update(&[Tensor::from_slice(&[3.0])], 1.0, f64::INFINITY);
+    let expected = -1.0 - (0.39 / 0.19) / (0.1996_f64 / 0.0396).sqrt();
+    let gap = (weights.get("w").unwrap().double_value(&[0]) - expected).abs();
+    assert!(gap < 1e-7, "{gap:e}");
+}
+
+/// |(3, 4)| = 5, so a bound of 1 leaves a fifth: the first moment is 0.1 * 3/5 and 0.1 * 4/5.
+#[test]
+fn gradients_are_scaled_to_the_norm_only_when_longer() {
+    for (clip_norm, expected) in [(1.0, [0.06, 0.08]), (6.0, [0.3, 0.4])] {
+        let weights = weights([0.0, 0.0]);
+        let mut adam = one_rate(&weights, &PLAIN);
+        assert_eq!(adam.update(&[Tensor::from_slice(&[3.0, 4.0])], 1.0, clip_norm), 5.0);
+        let gap = (&adam.parameters[0].first - Tensor::from_slice(&expected)).abs().max().double_value(&[]);
+        assert!(gap < 1e-12, "{gap:e}");
+    }
+}
+
+/// Gradients of zero move nothing, so a step of rate 0.1 leaves 1 - 0.1 * 0.5 of a matrix, and all of a bias.
+#[test]
+fn matrices_decay_and_biases_do_not() {
+    let tensor =
+        |shape: &[i64]| Tensor::full(shape, 2.0, (Kind::Double, Device::Cpu)).set_requires_grad(true);
+    let weights = Weights::from_tensors([("b".to_owned(), tensor(&[3])), ("w".to_owned(), tensor(&[2, 3]))]);
+    let mut adam = one_rate(&weights, &AdamSettings { weight_decay: 0.5, ..PLAIN });
+    let zeros: Vec<Tensor> = weights.iter().map(|(_, tensor)| tensor.zeros_like()).collect();
+    adam.update(&zeros, 0.1, f64::INFINITY);
+    assert_eq!(weights.get("b").unwrap().detach(), Tensor::full([3], 2.0, (Kind::Double, Device::Cpu)));
+    let gap = (weights.get("w").unwrap() - 1.9).abs().max().double_value(&[]);
+    assert!(gap < 1e-15, "{gap:e}");
+}
+
+/// Larger than a chunk, and no multiple of it: each element moves by the learning rate, as above.
+#[test]
+fn every_element_of_a_large_tensor_is_updated_once() {
+    let size = 2 * CHUNK + 17;
+    let tensor = Tensor::zeros([size], (Kind::Double, Device::Cpu)).set_requires_grad(true);
+    let weights = Weights::from_tensors([("w".to_owned(), tensor)]);
+    let mut adam = one_rate(&weights, &PLAIN);
+    let gradient = Tensor::arange(size, (Kind::Double, Device::Cpu)) + 1.0;
+    adam.update(&[gradient], 0.1, f64::INFINITY);
+    let gap = (weights.get("w").unwrap() + 0.1).abs().max().double_value(&[]);
+    assert!(gap < 1e-9, "{gap:e}");
+}
+
+#[test]
+fn a_gradient_that_is_not_finite_changes_nothing() {
+    let weights = weights([1.0, 2.0]);
+    let mut adam = one_rate(&weights, &PLAIN);
+    assert!(adam.update(&[Tensor::from_slice(&[f64::NAN, 1.0])], 1.0, 1.0).is_nan());
+    assert_eq!(weights.get("w").unwrap(), Tensor::from_slice(&[1.0, 2.0]));
+    assert_eq!(adam.steps(), 0);
+}
+
+#[test]
+fn parts_add_up_to_the_gradient_of_the_whole() {
+    let parts = [
+        vec![Tensor::from_slice(&[1.0, 2.0]), Tensor::from_slice(&[3.0])],
+        vec![Tensor::from_slice(&[10.0, 20.0]), Tensor::from_slice(&[30.0])],
+    ];
+    let mut total = None;
+    parts.into_iter().for_each(|part| add(&mut total, [part]));
+    assert_eq!(total.unwrap(), [Tensor::from_slice(&[11.0, 22.0]), Tensor::from_slice(&[33.0])]);
+}
+
+/// The gradient (3, 4) of the one is as long as a bound of 1 allows after division by 5, whatever that of the other is: its
+/// first moment is 0.1 * (3/5, 4/5). The other moves by its own rate in the direction of the sign, and does not decay.
+#[test]
+fn a_tensor_with_a_rate_of_its_own_is_neither_clipped_nor_decayed() {
+    let options = (Kind::Double, Device::Cpu);
+    let ones = || Tensor::ones([1, 2], options).set_requires_grad(true);
+    let weights = Weights::from_tensors([("gates".to_owned(), ones()), ("w".to_owned(), ones())]);
+    let settings = AdamSettings { weight_decay: 0.5, ..PLAIN };
+    for is_flat in [false, true] {
+        let own_rate = |name: &str| (name == "gates").then_some(0.25);
+        let _ = no_grad(|| weights.get("gates").unwrap().fill_(1.0));
+        let mut adam = Adam::laid_out(&weights, &settings, own_rate, is_flat);
+        let gradients = [[100.0, -200.0], [3.0, 4.0]].map(|row| Tensor::from_slice2(&[row]));
+        assert_eq!(adam.update(&gradients, 0.1, 1.0), 5.0);
+        let gap = |tensor: &Tensor, expected: [f64; 2]| {
+            (tensor - Tensor::from_slice2(&[expected])).abs().max().double_value(&[])
+        };
+        let found = [
+            gap(&weights.get("gates").unwrap(), [0.75, 1.25]),
+            gap(&adam.parameters[0].first, [10.0, -20.0]),
+            gap(&adam.parameters[1].first, [0.06, 0.08]),
+        ];
+        assert!(found.iter().all(|&gap| gap < 1e-8), "{found:?}");
+    }
+}
+
+/// Three steps with clipping and decay, the last after a restart, on a matrix and a bias.
+#[test]
+fn moments_in_one_tensor_do_what_those_of_each_parameter_do() {
+    let trained = |is_flat| {
+        let options = (Kind::Double, Device::Cpu);
+        let tensor = |shape: &[i64]| Tensor::ones(shape, options).set_requires_grad(true);
+        let weights =
+            Weights::from_tensors([("b".to_owned(), tensor(&[3])), ("w".to_owned(), tensor(&[2, 3]))]);
+        let settings = AdamSettings { weight_decay: 0.5, ..PLAIN };
+        let own_rate = |_: &str| None;
+        let mut adam = Adam::laid_out(&weights, &settings, own_rate, is_flat);
+        for step in 1..=3 {
+            if step == 3 {
+                let state = adam.state().duplicate();
+                adam = Adam::laid_out(&weights, &settings, own_rate, is_flat);
+                adam.restore(&state, 2).unwrap();
+            }
+            let gradient = |shape: &[i64], size: i64| Tensor::arange(size, options).view(shape) * step;
+            adam.update(&[gradient(&[3], 3), gradient(&[2, 3], 6)], 0.1, 5.0);
+        }
+        Tensor::cat(&weights.iter().map(|(_, value)| value.detach().flatten(0, -1)).collect::<Vec<_>>(), 0)
+    };
+    let (each, flat) = (trained(false), trained(true));
+    let gap = (&each - flat).abs().max().double_value(&[]);
+    assert!(gap < 1e-15 && (each - 1.0).abs().max().double_value(&[]) > 0.1, "{gap:e}");
+}
+
+#[test]
+fn restored_moments_go_on_like_kept_ones() {
+    let loss = |weights: &Weights| {
+        let w = weights.get("w").unwrap();
+        (w.square() * Tensor::from_slice(&[3.0, -4.0])).sum(Kind::Double)
+    };
+    let unbroken = weights([1.0, 2.0]);
+    let mut adam = one_rate(&unbroken, &PLAIN);
+    adam.update(&gradients(&loss(&unbroken), &unbroken), 0.1, 1.0);
+    let saved = (unbroken.duplicate(), adam.state().duplicate());
+    adam.update(&gradients(&loss(&unbroken), &unbroken), 0.1, 1.0);
+
+    let copy = saved.0.get("w").unwrap().to_device(Device::Cpu).set_requires_grad(true);
+    let resumed = Weights::from_tensors([("w".to_owned(), copy)]);
+    let mut adam = one_rate(&resumed, &PLAIN);
+    adam.restore(&saved.1, 1).unwrap();
+    adam.update(&gradients(&loss(&resumed), &resumed), 0.1, 1.0);
+    assert_eq!(resumed.get("w").unwrap(), unbroken.get("w").unwrap());
+}

@@ -1,0 +1,130 @@
+use super::*;
+use core_masking::{Attention, LayerShape, to_vec};
+
+fn layout() -> HeadLayout {
+    HeadLayout::new([(Attention::SelfAttention, LayerShape::plain(2, 2, 6))])
+}
+
+/// Four heads.
+fn plan(pull: Pull, start: GateStart) -> GateTraining {
+    GateTraining { heads: layout().heads(), start, learning_rate: 0.1, multiplier_rate: 0.02, pull, seed: 3 }
+}
+
+fn started(pull: Pull) -> Concrete {
+    Concrete::start(&plan(pull, GateStart::Open), |_| 2, Device::Cpu)
+}
+
+/// From 4 to 2 heads in the first 5 of 10 steps: 0.4 a step.
+#[test]
+fn the_target_falls_in_the_first_half_of_the_steps() {
+    let mut gates = started(Pull::Heads(2));
+    for (step, expected) in [(1, 3.6), (3, 2.8), (5, 2.0), (6, 2.0), (10, 2.0)] {
+        gates.begin_step(step, 10);
+        assert!((gates.target - expected).abs() < 1e-12, "step {step}: {}", gates.target);
+    }
+}
+
+/// 4 gates with odds of e² 11^0.33 where 2 are wanted: d = (4 p - 2) / 4. The first step makes μ 0.02 d, the second twice
+/// that; the loss is μ d + 10 d².
+#[test]
+fn the_multiplier_rises_while_too_many_gates_are_open() {
+    let mut gates = started(Pull::Heads(2));
+    let odds = 2_f64.exp() * 11_f64.powf(0.33);
+    let excess = (4.0 * odds / (1.0 + odds) - 2.0) / 4.0;
+    for step in [1.0, 2.0] {
+        gates.begin_step(10, 10);
+        assert!((gates.multiplier - 0.02 * step * excess).abs() < 1e-6, "{}", gates.multiplier);
+    }
+    let expected = 0.04 * excess * excess + 10.0 * excess * excess;
+    assert!((gates.penalty().double_value(&[]) - expected).abs() < 1e-5);
+    assert_eq!(gates.price(), 0.0);
+}
+
+/// By finite differences: p = 1 / (1 + exp(-log_alpha - 0.33 ln 11)) of each gate gives d, in f64 and without the tensors, and
+/// the loss μ d + 10 d² is taken at log_alpha ± h.
+#[test]
+fn the_gradient_of_a_number_of_heads_agrees_with_finite_differences() {
+    let mut gates = started(Pull::Heads(1));
+    let log_alpha = [1.5, -0.5, 0.25, -2.0];
+    tch::no_grad(|| gates.gates.log_alpha().shallow_clone().copy_(&Tensor::from_slice(&log_alpha)));
+    gates.begin_step(10, 10);
+    gates.penalty().backward();
+    let found: Vec<f64> = to_vec(&gates.gates.log_alpha().grad());
+    let loss = |at: usize, shift: f64| {
+        let open = |(place, alpha): (usize, f64)| {
+            let alpha = if place == at { alpha + shift } else { alpha };
+            1.0 / (1.0 + (-alpha - 0.33 * 11_f64.ln()).exp())
+        };
+        let excess = (log_alpha.into_iter().enumerate().map(open).sum::<f64>() - 1.0) / 4.0;
+        gates.multiplier * excess + 10.0 * excess * excess
+    };
+    for (place, found) in found.into_iter().enumerate() {
+        let expected = (loss(place, 1e-5) - loss(place, -1e-5)) / 2e-5;
+        assert!((found - expected).abs() < 1e-6, "gate {place}: {found}, by differences {expected}");
+    }
+}
+
+/// 4 gates of which one is expected to be open where 3 are wanted.
+#[test]
+fn the_multiplier_falls_while_too_few_gates_are_open() {
+    let mut gates = started(Pull::Heads(3));
+    let log_alpha = (1.0 / 3.0_f64).ln() - 0.33 * 11_f64.ln();
+    let _ = tch::no_grad(|| gates.gates.log_alpha().shallow_clone().fill_(log_alpha));
+    gates.begin_step(10, 10);
+    assert!((gates.multiplier + 0.02 * 0.5).abs() < 1e-6, "{}", gates.multiplier);
+}
+
+/// A price of 1/4 for each of 4 open gates, of which as many are expected as their odds say.
+#[test]
+fn a_price_is_paid_for_each_gate() {
+    let gates = started(Pull::Lambda(0.25));
+    let odds = 2_f64.exp() * 11_f64.powf(0.33);
+    assert!((gates.penalty().double_value(&[]) - odds / (1.0 + odds)).abs() < 1e-6);
+    assert_eq!((gates.price(), gates.closed().len()), (1.0, 0));
+}
+
+#[test]
+fn threads_draw_the_same_gates_and_steps_others() {
+    let mut gates = started(Pull::Lambda(0.1));
+    let mut shared = gates.share();
+    let mut drawn = Vec::new();
+    for step in [1, 2] {
+        let of_step = [&mut gates, &mut shared].map(|gates| {
+            gates.begin_step(step, 10);
+            to_vec::<f64>(&gates.noise)
+        });
+        assert_eq!(of_step[0], of_step[1]);
+        drawn.extend(of_step);
+    }
+    assert_ne!(drawn[0], drawn[2]);
+    let open = gates.sample(&layout()).unwrap().stacked();
+    assert_eq!(open[&Attention::SelfAttention].size(), [2, 1, 2]);
+}
+
+/// Two heads in each module: ±sqrt(3/2).
+#[test]
+fn the_start_of_the_authors_is_random_within_its_limits() {
+    let first = plan(Pull::Heads(1), GateStart::Authors).first(|_| 2);
+    assert!(first.iter().all(|at| at.abs() <= 1.5_f32.sqrt()) && first[0] != first[1], "{first:?}");
+}
+
+#[test]
+fn saved_gates_go_on_with_their_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut gates = started(Pull::Heads(2));
+    gates.begin_epoch();
+    let _ = tch::no_grad(|| gates.gates.log_alpha().shallow_clone().g_sub_scalar_(0.5));
+    gates.multiplier = 0.25;
+    gates.save(folder.path()).unwrap();
+
+    let plan = plan(Pull::Heads(2), GateStart::Open);
+    let mut loaded = Concrete::load(&plan, folder.path(), Device::Cpu).unwrap();
+    assert_eq!(loaded.multiplier, 0.25);
+    loaded.begin_epoch();
+    loaded.save(folder.path()).unwrap();
+    let history = gate_history(folder.path(), &plan.heads).unwrap();
+    let at = history.iter().map(|gates| to_vec::<f64>(gates.log_alpha())[0]);
+    assert_eq!(at.collect::<Vec<_>>(), [2.0, 1.5, 1.5]);
+    let refused = gate_history(folder.path(), &plan.heads[1..]).unwrap_err().to_string();
+    assert!(refused.contains("gates.history"), "{refused}");
+}
