@@ -65,12 +65,12 @@ deny:
 check-export *args:
     {{ python }} crates/iterative-prune/tests/check_export.py "$@"
 
-# The converter of fairseq's archives on tiny ones that the check makes; torch must be installed, and better transformers 4
+# Check the converter of fairseq's archives on tiny ones; needs torch, and compares logits if transformers 4 with sacremoses is there too
 [group('check')]
 check-fairseq *args:
     {{ python }} crates/core-masking/tests/fairseq_to_fsmt.py "$@"
 
-# Speed as ratios, one table: sweeps, bf16, removed heads; language models, decoding and training beside transformers; `just bench --help`
+# Speed ratios in one table: sweeps, bf16, removed heads; language models, decoding and training against transformers; `just bench --help`
 [group('check')]
 bench *args: setup
     cargo bench --locked -p experiment --bench ratios -- "$@"
@@ -81,10 +81,10 @@ bench *args: setup
 train subject="demo-translation" *args: (build "train-subject")
     {{ run }} train-subject -- "$@"
 
-# An experiment trains the model if need be, uses the results that are there and fit, computes those that are missing, and
-# prints the path of its file, which is drawn; `--again` after the subject computes all anew.
+# Experiments train the model if needed, reuse existing results with the same settings, compute what is missing, and print the
+# path of the result file, which is then drawn; `--again` after the subject computes everything again.
 
-# Table 1 and Figure 1: mask each head of the encoder in turn, or of a model that has one kind of attention; `--attention all`, after the subject, for all types
+# Table 1 and Figure 1: mask each head in turn, of a translator's encoder or of a model with one attention type; `--attention all` after the subject for all types
 [group('paper')]
 reproduce-table1 subject="demo-translation" *args: (build "ablate-one" "plotting")
     file=$({{ run }} ablate-one -- --attention paper "$@") && {{ run }} plotting -- table1 --with-figure "$file" {{ if args =~ attention { replace_regex(args, ".*" + attention + ".*", "$1") } else { "" } }}
@@ -104,7 +104,7 @@ reproduce-table2 subject="demo-translation" *args: (build "ablate-all-but-one" "
 reproduce-table3 subject="demo-inference" *args: (build "ablate-all-but-one" "plotting")
     file=$({{ run }} ablate-all-but-one -- "$@") && {{ run }} plotting -- table3 "$file"
 
-# Table 4: the original and a pruned model timed in turn, half of the heads removed for real; of a language model the prefill
+# Table 4: the intact model and one with half of its heads removed, timed in turn; for language models the prefill
 [group('paper')]
 reproduce-table4 subject="demo-inference" *args: (build "speed-bench" "plotting")
     file=$({{ run }} speed-bench -- --limit 512 "$@") && {{ run }} plotting -- table4 "$file"
@@ -119,7 +119,7 @@ reproduce-table5 subject="demo-translation" *args: (build "ablate-all-but-one" "
 reproduce-table6 subject="demo-inference" *args: (build "ablate-all-but-one" "plotting")
     file=$({{ run }} ablate-all-but-one -- --select-on train --select-limit 5000 "$@") && {{ run }} plotting -- table6 "$file"
 
-# Figure 2: mask each head in turn on the test split and on another domain (or name it by `--against`), and correlate; of a language model two splits of texts, or two of questions
+# Figure 2: mask each head in turn on the test split and on another domain (or name it by `--against`), and correlate; for language models two splits of texts, or two of questions
 [group('paper')]
 reproduce-figure2 subject="demo-translation" *args: (build "cross-domain" "plotting")
     file=$({{ run }} cross-domain -- "$@") && {{ run }} plotting -- figure2 "$file"
@@ -144,7 +144,7 @@ reproduce-figure5 subject="demo-translation" *args: (build "training-dynamics" "
 reproduce-figure6 subject="demo-inference" *args: (build "iterative-prune" "plotting")
     file=$({{ run }} iterative-prune -- --order importance,oracle,random "$@") && {{ run }} plotting -- figure6 "$file"
 
-# Beyond the paper: all scores of all heads, and how the orders that they give agree; after Table 1 the oracle too
+# Beyond the paper: all importance scores of all heads, and their rank correlations; after Table 1 the oracle too
 [group('beyond the paper')]
 importance subject="demo-translation" *args: (build "importance" "plotting")
     file=$({{ run }} importance -- "$@") && {{ run }} plotting -- agreement "$file"
@@ -154,17 +154,17 @@ importance subject="demo-translation" *args: (build "importance" "plotting")
 head-functions subject="demo-translation" *args: (build "head-functions")
     {{ run }} head-functions -- "$@"
 
-# What heads add to what a model says, followed back layer by layer (Voita et al. 2019): `--lrp paper` or `alpha-beta`; translators and classifiers
+# How much each head contributes to the output, by layer-wise relevance propagation (Voita et al. 2019): `--lrp paper` or `alpha-beta`; translators and classifiers
 [group('beyond the paper')]
 relevance subject="demo-translation" *args: (build "relevance")
     {{ run }} relevance -- "$@"
 
-# Train gates that close heads (Voita et al. 2019): `--heads N` keeps so many, `--lambda` sets a price; `--control` for what they are compared with
+# Learned gates that prune heads (Voita et al. 2019): `--heads N` keeps N heads, `--lambda` sets the penalty; `--control` for what they are compared with
 [group('beyond the paper')]
 train-gates subject="demo-translation" *args: (build "train-gates")
     {{ run }} train-gates -- "$@"
 
-# Table 1 of Voita et al. (2019): the head that does each thing best, such as follow a dependency, beside baselines
+# Table 1 of Voita et al. (2019): the best head for each function, such as a dependency, with its baselines
 [group('beyond the paper')]
 reproduce-v19-table1 subject="demo-translation" *args: (build "head-functions" "plotting")
     file=$({{ run }} head-functions -- "$@") && {{ run }} plotting -- v19-table1 "$file"
@@ -179,27 +179,27 @@ reproduce-v19-figure1a subject="demo-translation" *args: (build "relevance" "plo
 reproduce-v19-figure1c subject="demo-translation" *args: (build "head-functions" "plotting")
     file=$({{ run }} head-functions -- "$@") && {{ run }} plotting -- v19-figure1c "$file"
 
-# Figure 7 of Voita et al. (2019): the score with the heads that gates leave, beside the same without gates, and as many by importance and at random
+# Figure 7 of Voita et al. (2019): the score with the heads that the gates keep; controls: all heads, the same heads without gates, the most important, random ones
 [group('beyond the paper')]
 reproduce-v19-figure7 subject="demo-translation" *args: (build "train-gates" "plotting")
     file=$({{ run }} train-gates -- --epochs 3 --control ungated,chosen,importance,random "$@") && {{ run }} plotting -- v19-figure7 "$file"
 
-# Figure 8 of Voita et al. (2019): what the heads do that gates leave
+# Figure 8 of Voita et al. (2019): functions of the heads that the gates keep
 [group('beyond the paper')]
 reproduce-v19-figure8 subject="demo-translation" *args: (head-functions subject) (build "train-gates" "plotting")
     file=$({{ run }} train-gates -- --epochs 3 "$@") && {{ run }} plotting -- v19-figure8 "$file"
 
-# Figures 9 and 10 of Voita et al. (2019): the heads that gates leave, by attention type and layer, where all have gates
+# Figures 9 and 10 of Voita et al. (2019): the heads that the gates keep, by attention type and layer, with gates on all heads
 [group('beyond the paper')]
 reproduce-v19-figure9 subject="demo-translation" *args: (build "train-gates" "plotting")
     file=$({{ run }} train-gates -- --epochs 3 --attention all "$@") && {{ run }} plotting -- v19-figure9 "$file"
 
-# Table 2 of Voita et al. (2019): gates on the heads of all attention types, all weights trained on, and the same heads from scratch
+# Table 2 of Voita et al. (2019): gates on all heads, all weights trained further, and the same heads from scratch
 [group('beyond the paper')]
 reproduce-v19-table2 subject="demo-translation" *args: (build "train-gates" "plotting")
     file=$({{ run }} train-gates -- --epochs 3 --attention all --control importance,scratch "$@") && {{ run }} plotting -- v19-table2 "$file"
 
-# Beyond the paper: the model trained on without the heads of each step of Figure 3: `--retrain EPOCHS`, 1 unless said otherwise, in steps of 25 %
+# Beyond the paper: Figure 3 with retraining: at each step the model is trained further without the masked heads (`--retrain EPOCHS`, default 1; steps of 25 %)
 [group('beyond the paper')]
 prune-and-retrain subject="demo-translation" *args: (build "iterative-prune" "plotting")
     file=$({{ run }} iterative-prune -- --retrain 1 --step-percent 25 "$@") && {{ run }} plotting -- prune-and-retrain "$file"
@@ -219,7 +219,7 @@ groups subject="demo-language" *args: (build "ablate-one" "plotting")
 say subject="demo-language" text="The" *args: (build "say")
     {{ run }} say -- "$@"
 
-# All p-values, intervals and shares again without the models, of a subject or of all: `--resamples`, `--margin`, `--seed`
+# Recompute p-values, intervals and numbers of removable heads from stored statistics, without models: `--resamples`, `--margin`, `--seed`
 [group('results')]
 retest *args:
     cargo run --release --locked --bin retest -- "$@"
@@ -234,7 +234,7 @@ merge subject="demo-translation" *args:
 report *args:
     {{ run }} report -- "$@"
 
-# The paper's claims beside the results of all subjects
+# The paper's claims and the results of all subjects, side by side
 [group('results')]
 summary *args:
     cargo run --release --locked --bin plotting -- summary "$@"

@@ -36,7 +36,7 @@ struct Args {
     #[arg(long, value_name = "SPLIT")]
     select_on: Option<String>,
 
-    /// Segments of that split to choose on, drawn at random with --seed; all if absent
+    /// Segments of that split to choose on, drawn at random with --seed [default: all]
     #[arg(long, value_name = "N", requires = "select_on", value_parser = clap::value_parser!(u64).range(1..))]
     select_limit: Option<u64>,
 

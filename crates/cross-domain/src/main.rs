@@ -28,7 +28,7 @@ struct Args {
     #[command(flatten)]
     test: TestArgs,
 
-    /// Split to compare --split with; the subject's shifted domain if absent
+    /// Split to compare --split with [default: the subject's shifted domain]
     #[arg(long, value_name = "SPLIT")]
     against: Option<String>,
 

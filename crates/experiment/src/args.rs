@@ -17,12 +17,11 @@ pub struct SharedArgs {
     #[arg(value_name = "SUBJECT")]
     pub subject: PathBuf,
 
-    /// Seed for every random choice; equal seeds give equal files; 1 if absent, but tests of existing results keep
-    /// their seed
+    /// Seed for every random choice; equal seeds give equal files [default: 1; tests of existing results keep theirs]
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
 
-    /// Split that is scored; the subject's test split if absent
+    /// Split to score [default: the subject's test split]
     #[arg(long, value_name = "SPLIT")]
     pub split: Option<String>,
 
@@ -30,18 +29,17 @@ pub struct SharedArgs {
     #[arg(long, value_name = "N", value_parser = positive)]
     pub limit: Option<usize>,
 
-    /// Result file; `<results>/<subject>/<experiment>.csv` if absent, with the split and the limit in its name
+    /// Result file [default: `<results>/<subject>/<experiment>.csv`, with the split and the limit in its name]
     #[arg(long, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,
 
-    /// Compute existing results again, or replace those of another run; the old ones stay until the new ones are
-    /// complete. Results of other experiments that these are made of are used as they are, unless they are of another
-    /// run
+    /// Compute the results again, or replace those of another run; the old ones stay until the new ones are complete.
+    /// Results of other experiments that this one needs are reused if they fit
     #[arg(long)]
     pub again: bool,
 
-    /// Measure only every N-th row, from the I-th on, into a file of its own, such as 2/8; `just merge` joins the files
-    /// of all shards. Any number of shards, one after another or at once; rows that any of them has are used
+    /// Measure only every N-th row, starting at row I, such as 2/8, in a file of its own; `just merge` joins the shards.
+    /// Shards may run at once or one after another; rows already measured by any of them are reused
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
 
@@ -166,7 +164,7 @@ pub struct MachineArgs {
     #[arg(long, value_name = "DIR", default_value = "data")]
     pub data: PathBuf,
 
-    /// Threads of the computation; all cores if absent
+    /// Threads of the computation [default: all cores]
     #[arg(long, value_name = "N", value_parser = thread_count)]
     pub threads: Option<usize>,
 
@@ -174,8 +172,8 @@ pub struct MachineArgs {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
 
-    /// Memory that evaluating head sets and measuring heads may take besides the model, such as 500M or 8G; if absent
-    /// 80 % of what the machine or the GPU has free, less the model, or 2G where the system does not tell
+    /// Memory that evaluating head sets and measuring heads may take besides the model, such as 500M or 8G [default: 80 %
+    /// of what the machine or the GPU has free, less the model, or 2G where the system does not tell]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory: Option<u64>,
 

@@ -169,7 +169,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         Ok(evaluator.evaluate(&masked, &wanted, &mut each)?)
     }
 
-    /// Scores a model that came of the `base`, such as one that was trained on, under one of its sets; rows are compared with the
+    /// Scores a model that came of the `base`, such as one that was trained further, under one of its sets; rows are compared with the
     /// intact base.
     ///
     /// # Errors

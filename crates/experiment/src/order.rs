@@ -25,10 +25,10 @@ pub struct Sampling {
     pub rescale: bool,
 }
 
-/// How the derivative of Equation 2 is averaged.
+/// How the gradient of Equation 2 is averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Granularity {
-    /// Absolute value of each example's derivative, as in the paper
+    /// Absolute value of each example's gradient, as in the paper
     Example,
     /// Absolute value at each position, as in the authors' code
     Token,
@@ -38,7 +38,7 @@ pub enum Granularity {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Order of heads")]
 pub struct EstimateArgs {
-    /// Split that scores of heads are measured on; what the subject's file says, or else its training split, if absent
+    /// Split on which heads are scored [default: the one named in the subject's file, or else its training split]
     #[arg(long, value_name = "SPLIT")]
     pub estimate_on: Option<String>,
 
@@ -50,7 +50,7 @@ pub struct EstimateArgs {
     #[arg(long, value_enum, default_value_t = Granularity::Example)]
     pub granularity: Granularity,
 
-    /// Leave importance as it is, not divided by the l2 norm of the layer
+    /// Do not divide importance by the l2 norm of its layer
     #[arg(long)]
     pub no_normalise: bool,
 

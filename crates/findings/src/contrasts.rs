@@ -1,5 +1,5 @@
-//! Ways to choose heads beside each other. The rows of `train-gates` compare each model with the one before it was trained on;
-//! here two models that were trained on are compared, segment by segment.
+//! Ways to choose heads beside each other. The rows of `train-gates` compare each model with the one before it was trained further;
+//! here two models that were trained further are compared, segment by segment.
 use std::collections::BTreeMap;
 
 use records::{GateRow, Method, Row as _, Testing};
@@ -27,10 +27,10 @@ const CONTRASTS: [Contrast; 8] = [
     [Method::Gates, Method::Ungated],
 ];
 
-/// All contrasts of a file, at each number of heads that gates leave.
+/// All contrasts of a file, at each number of heads that gates keep.
 #[derive(Debug)]
 pub struct Contrasts {
-    /// All models that were trained on, and their file.
+    /// All models that were trained further, and their file.
     pub gates: Gates,
     /// The rows of the gates.
     pub leaders: Vec<GateRow>,

@@ -105,7 +105,7 @@ impl Dynamics {
         Ok(Self { file, metric, checkpoints })
     }
 
-    /// What stands for the unpruned score of a checkpoint: `20.1`, or `3.217` nats a token.
+    /// What stands for the unpruned score of a checkpoint: `20.1`, or `3.217` nats per token.
     pub fn unpruned(&self, checkpoint: &Checkpoint) -> String {
         if self.metric.is_nats() {
             return self.metric.amount(checkpoint.base());

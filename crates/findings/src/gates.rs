@@ -1,4 +1,4 @@
-//! Models that were trained on without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
+//! Models that were trained further without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::{Attention, GateFilmRow, GateRow, Goal, Head, Method, Scope};
@@ -9,20 +9,20 @@ use crate::results::{Results, distinct, nearest, percent};
 use crate::same_model::{self, weights_entry};
 use crate::source::{ResultFile, experiment};
 
-/// What closing heads and training on does to the score of a subject; the base is the model before it was trained on.
+/// What closing heads and training further does to the score of a subject; the base is the model before it was trained further.
 pub type Gates = Results<GateRow>;
 
-/// Share of the heads with gates that stay, in percent.
+/// Share of the heads with gates that are kept, in percent.
 pub fn share(row: &GateRow) -> f64 {
     percent(row.kept, row.heads)
 }
 
-/// Heads that stay.
+/// Heads kept.
 pub fn kept(row: &GateRow) -> Vec<Head> {
     Head::list(&row.kept_heads).unwrap_or_default()
 }
 
-/// Heads that stay, by attention type and layer.
+/// Heads kept, by attention type and layer.
 pub fn by_layer(row: &GateRow) -> BTreeMap<(Attention, usize), usize> {
     let mut layers = BTreeMap::new();
     for head in kept(row) {
@@ -82,8 +82,8 @@ impl Gates {
     /// What was trained, for captions: which weights, for how long.
     pub fn recipe(&self) -> Option<String> {
         let part = match self.file.text("train")? {
-            "encoder" => "the encoder is trained on, the decoder is frozen",
-            _ => "all weights are trained on",
+            "encoder" => "the encoder is trained further, the decoder is frozen",
+            _ => "all weights are trained further",
         };
         let epochs = self.file.number("epochs").map(|epochs| count(epochs as usize, "epoch"));
         let epochs = epochs.map(|epochs| format!(", for {epochs}, each model once"));

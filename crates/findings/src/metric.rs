@@ -3,7 +3,7 @@ use records::MetricName;
 use stats::Direction;
 use words::{brackets, fixed, scientific, signed};
 
-/// What a score measures: points in every result file, but nats a token for perplexities.
+/// What a score measures: points in every result file, but nats per token for perplexities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric(MetricName);
 
@@ -20,7 +20,7 @@ impl Metric {
             MetricName::Accuracy => "accuracy",
             MetricName::F1 => "F1",
             MetricName::Matthews => "Matthews correlation",
-            MetricName::Nats => "nats a token",
+            MetricName::Nats => "nats per token",
         }
     }
 
@@ -38,13 +38,13 @@ impl Metric {
         self.units().map_or(self.label().to_owned(), |[unit, _]| format!("{} ({unit})", self.label()))
     }
 
-    /// A score with its unit, rounded: `36.05`, `83.40 %`, `57.31 points`, `3.217` nats a token.
+    /// A score with its unit, rounded: `36.05`, `83.40 %`, `57.31 points`, `3.217` nats per token.
     pub fn amount(self, score: f64) -> String {
         let unit = self.units().map_or(String::new(), |[unit, _]| format!(" {unit}"));
         fixed(score, if self.is_nats() { 3 } else { 2 }) + &unit
     }
 
-    /// A score by the name of its metric: `BLEU 36.05`; `3.217 nats a token, perplexity 24.95`.
+    /// A score by the name of its metric: `BLEU 36.05`; `3.217 nats per token, perplexity 24.95`.
     pub fn described(self, score: f64) -> String {
         let (label, amount) = (self.label(), self.amount(score));
         if self.is_nats() {
@@ -90,7 +90,7 @@ impl Metric {
         self.0 == MetricName::Accuracy
     }
 
-    /// Whether the scores are nats a token.
+    /// Whether the scores are nats per token.
     pub fn is_nats(self) -> bool {
         self.0 == MetricName::Nats
     }
@@ -101,7 +101,7 @@ impl Metric {
     }
 }
 
-/// The perplexity of so many nats a token, with two digits after the point up to a million: `24.95`, `2.35e10`.
+/// The perplexity of so many nats per token, with two digits after the point up to a million: `24.95`, `2.35e10`.
 fn perplexity(nats: f64) -> String {
     match nats.exp() {
         perplexity if perplexity < 1e6 => fixed(perplexity, 2),
@@ -121,9 +121,9 @@ mod tests {
             .map(|name| Metric::new(name).amount(83.401));
         assert_eq!(amounts, ["83.40", "83.40 %", "83.40 points"]);
         let (nats, bleu) = (Metric::new(MetricName::Nats), Metric::new(MetricName::Bleu));
-        assert_eq!(nats.described(3.217), "3.217 nats a token, perplexity 24.95");
-        assert_eq!(nats.described(30.0), "30.000 nats a token, perplexity 1.07e13");
-        assert_eq!(nats.described(1e6), "1000000.000 nats a token, perplexity above 1e308");
+        assert_eq!(nats.described(3.217), "3.217 nats per token, perplexity 24.95");
+        assert_eq!(nats.described(30.0), "30.000 nats per token, perplexity 1.07e13");
+        assert_eq!(nats.described(1e6), "1000000.000 nats per token, perplexity above 1e308");
         assert_eq!((nats.change(0.01234), bleu.change(-0.5)), ("+0.0123".to_owned(), "-0.50".to_owned()));
         assert_eq!((nats.worse_side(), bleu.worse_side()), ("above", "below"));
     }

@@ -185,7 +185,7 @@ pub struct EncoderHeads {
     pub source: String,
     /// What the translator was trained on.
     pub data: String,
-    /// Number of heads that stay.
+    /// Number of heads kept.
     pub kept: f64,
     /// Number of heads that it had.
     pub heads: f64,
@@ -198,7 +198,7 @@ pub struct EncoderHeads {
 pub struct Sparse {
     /// What the translator was trained on.
     pub data: String,
-    /// Number of heads that stay.
+    /// Number of heads kept.
     pub kept: usize,
     /// Number of heads that it had.
     pub heads: usize,

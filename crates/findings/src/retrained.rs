@@ -1,4 +1,4 @@
-//! Pruning curves of models that were trained on without the heads of each step: the rows of `prune-and-retrain`, beside those of
+//! Pruning curves of models that were trained further without the heads of each step: the rows of `prune-and-retrain`, beside those of
 //! `iterative-prune` (no such curves are in the papers).
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::source::{ResultFile, experiment};
 /// The curves after training and, where they are there, those of the model as it was.
 #[derive(Debug)]
 pub struct Retrained {
-    /// Curves of the models that were trained on, one for each step.
+    /// Curves of the models that were trained further, one for each step.
     pub after: Pruning,
     /// Curves of the model that all steps begin with; absent where `iterative-prune` was not run.
     pub before: Option<Pruning>,
-    /// Number of updates that each step is trained on for.
+    /// Number of updates that each step is trained further for.
     pub updates: usize,
 }
 

@@ -124,7 +124,7 @@ impl Subject {
         identity.weights.as_ref().map(|_| name)
     }
 
-    /// Whether its scores are nats a token, and no points.
+    /// Whether its scores are nats per token, and no points.
     pub fn has_nats(&self) -> bool {
         let sweeps = self.sweep.iter().map(|sweep| sweep.metric());
         sweeps

@@ -48,11 +48,11 @@ struct Args {
     #[arg(long)]
     first_piece: bool,
 
-    /// Split on which tokens are counted to tell which are rare; the training split if absent, and `none` leaves rare tokens out
+    /// Split on which tokens are counted to tell which are rare; `none` leaves rare tokens out [default: the training split]
     #[arg(long, value_name = "SPLIT")]
     frequencies: Option<String>,
 
-    /// Most frequent tokens that are not rare; as many as `frequent` in the subject's TOML says, or else 500, if absent
+    /// Number of most frequent tokens, which are not rare [default: `frequent` in the subject's TOML, or else 500]
     #[arg(long, value_name = "N")]
     frequent: Option<usize>,
 

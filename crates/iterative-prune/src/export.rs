@@ -32,8 +32,8 @@ pub struct ExportArgs {
     #[arg(long, value_name = "DIR")]
     export_dense: Option<PathBuf>,
 
-    /// Share of heads to remove, in percent, at which the first curve has a step; the largest that is shown to be safe, see
-    /// --margin, if absent
+    /// Share of heads to remove, in percent, at which the first curve has a step [default: the largest that is shown to be
+    /// safe, see --margin]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=99))]
     export_percent: Option<u64>,
 

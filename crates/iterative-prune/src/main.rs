@@ -46,8 +46,7 @@ struct Args {
     #[arg(long, value_delimiter = ',', value_name = "TYPES", default_value = "all")]
     attention: Vec<Selection>,
 
-    /// Heads masked at each step, in percent; if absent 10 for translators and 5 for other models, as in the paper for
-    /// BERT
+    /// Heads masked at each step, in percent [default: 10 for translators and 5 for other models, as in the paper for BERT]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
     step_percent: Option<u64>,
 
@@ -68,7 +67,7 @@ struct Args {
     #[arg(long, conflicts_with = "search")]
     uniform: bool,
 
-    /// Number of random orders, whose seeds count up from --seed
+    /// Number of random orders, with seeds counting up from --seed
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     random_orders: u64,
 
@@ -76,9 +75,9 @@ struct Args {
     #[arg(long)]
     rescale: bool,
 
-    /// Train the model further without the heads of each step for this many epochs, restarting its recipe, and write
+    /// Retrain the model without the heads of each step for this many epochs, restarting its recipe, and write
     /// prune-and-retrain.csv, a separate curve with the updates spent on each step. Each step starts from the intact
-    /// model; with --attention enc-enc only its encoder is trained. Step 0 closes no head and is trained for as many
+    /// model; with --attention enc-enc only its encoder is trained. Step 0 masks no head and is trained for as many
     /// updates
     #[arg(long, value_name = "EPOCHS", conflicts_with_all = ["search", "recompute", "rescale"], value_parser = clap::value_parser!(u64).range(1..=10_000))]
     retrain: Option<u64>,

@@ -1,4 +1,4 @@
-//! Curves of models that were trained on without the heads of each step: what training makes up for.
+//! Curves of models that were trained further without the heads of each step: what retraining recovers.
 //!
 //! Beyond Michel et al. (2019), who prune without training. Every step goes on from the intact model with the recipe of the subject begun
 //! anew, as the controls of trained gates do, so that all steps cost as many updates; step 0 closes no head and is what the others
@@ -18,7 +18,7 @@ use crate::curve::{self, Curve};
 /// What results are called.
 pub const EXPERIMENT: &str = "prune-and-retrain";
 
-/// How models are trained on.
+/// How models are trained further.
 #[derive(Debug, Clone, Copy)]
 pub struct Retraining<'a> {
     description: &'a Description,
@@ -74,7 +74,7 @@ pub fn run(
     let settings = (&pruning.args.shared, retraining.machine, &pruning.args.test);
     let mut rows = MeasuredRows::open(path, identity, pruning.subject, curve::plan(&curves), settings)?;
     rows.renew(|row| curves.iter().any(|curve| curve.holds(row)));
-    // Equal heads of two types are trained on in another part of the model.
+    // Equal heads of two types are trained further in another part of the model.
     for curves in curves.chunk_by(|one, other| one.pool.scope == other.pool.scope) {
         for set in curve::sets(pruning, curves, &rows)? {
             if !set.rows.is_empty() {

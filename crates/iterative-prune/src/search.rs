@@ -48,7 +48,7 @@ pub struct SearchArgs {
     #[arg(long, value_enum, conflicts_with_all = ["order", "random_orders"])]
     pub search: Option<Method>,
 
-    /// Split that sets are chosen on; the development split if absent, or the training split if the former is scored
+    /// Split that sets are chosen on [default: the development split, or the training split if the former is scored]
     #[arg(long, value_name = "SPLIT", requires = "search")]
     search_on: Option<String>,
 

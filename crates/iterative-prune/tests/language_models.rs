@@ -1,4 +1,4 @@
-//! The whole chain on language models: training from nothing, every experiment, removal by head and by group, and what is
+//! The whole chain on language models: training from scratch, every experiment, removal by head and by group, and what is
 //! exported read back.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;

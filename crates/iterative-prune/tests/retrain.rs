@@ -1,4 +1,4 @@
-//! Curves whose models are trained on, on subjects that train in a second.
+//! Curves whose models are trained further, on subjects that train in a second.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

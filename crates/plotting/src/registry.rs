@@ -107,7 +107,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         name: "prune-and-retrain",
         recipe: "prune-and-retrain",
         chapter: Chapter::MoreAndMore,
-        about: "Score over the share of closed heads after training on without them, beside the model as it was",
+        about: "Score over the share of masked heads after retraining without them, compared with no retraining",
         reads: Reads::Each(experiment::RETRAINED),
         draw: |file, asked, left_out| {
             let found = Retrained::read(file, left_out)?;
@@ -191,7 +191,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         name: "v19-figure7",
         recipe: "reproduce-v19-figure7",
         chapter: Chapter::Gates,
-        about: "Score of models that were trained on with the heads that gates leave, and of controls (Voita et al. 2019)",
+        about: "Score with the heads that learned gates keep, and of controls, after further training (Voita et al. 2019)",
         reads: Reads::Each(experiment::GATES),
         draw: |file, asked, left_out| {
             let found = Gates::read(file)?;
@@ -206,7 +206,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         name: "v19-figure8",
         recipe: "reproduce-v19-figure8",
         chapter: Chapter::Gates,
-        about: "What the heads did before that gates leave (Voita et al. 2019)",
+        about: "Functions of the heads that learned gates keep (Voita et al. 2019)",
         reads: Reads::Each(experiment::GATES),
         draw: |file, asked, left_out| {
             let found = Gates::read(file)?;
@@ -220,7 +220,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         name: "v19-figure9",
         recipe: "reproduce-v19-figure9",
         chapter: Chapter::Gates,
-        about: "Heads that gates leave, by attention type and layer (Voita et al. 2019)",
+        about: "Heads that learned gates keep, by attention type and layer (Voita et al. 2019)",
         reads: Reads::Each(experiment::GATES),
         draw: |file, _, _| figure(file, gates::LAYERS, gates::figure9),
         options: Options { alias: Some("v19-figure10"), ..Options::NONE },
@@ -229,7 +229,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         name: "v19-table2",
         recipe: "reproduce-v19-table2",
         chapter: Chapter::Gates,
-        about: "Heads that stay and the score by how they were chosen, after as many updates (Voita et al. 2019)",
+        about: "Heads kept and the score, by how the heads were chosen, after equal training (Voita et al. 2019)",
         reads: Reads::Each(experiment::GATES),
         draw: |file, asked, _| table(file, gates::TABLE, |found| gates::table(found, asked.context)),
         options: Options::NONE,
@@ -238,7 +238,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         name: gates::CONTRASTS,
         recipe: "reproduce-v19-figure7",
         chapter: Chapter::Gates,
-        about: "Whether gates choose better heads, and what training them costs: methods of Figure 7 tested against each other",
+        about: "Whether learned gates choose better heads, and what training them costs: methods of Figure 7 tested in pairs",
         reads: Reads::Each(experiment::GATES),
         draw: |file, asked, left_out| {
             let found = asked.if_there(Gates::read(file).and_then(Contrasts::read), left_out)?;

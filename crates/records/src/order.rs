@@ -9,18 +9,18 @@ pub const FLOOR: &str = "floor";
 /// What heads are ordered by, the least first, or how they were searched for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Order {
-    /// Size of the loss's derivative by the head's gate (Michel et al. 2019, Equation 2)
+    /// Mean absolute gradient of the loss with respect to the head's gate (Michel et al. 2019, Equation 2)
     #[default]
     Importance,
-    /// How much worse the score is without the head, as `ablate-one` measured it
+    /// Loss of score with the head masked, as `ablate-one` measured it
     Oracle,
     /// Random order, one curve for each seed
     Random,
-    /// Negative entropy of attention: heads that attend uniformly go first
+    /// Negative entropy of attention: heads with spread-out attention go first
     Entropy,
-    /// Greatest attention weight, mean over queries
+    /// Greatest attention weight, averaged over queries
     Confidence,
-    /// Size of the loss's derivative by the attention weights
+    /// Mean absolute gradient of the loss with respect to the attention weights
     AttentionGradient,
     /// Importance and entropy together: heads that matter and whose attention is spread stay
     ImportanceEntropy,

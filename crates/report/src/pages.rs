@@ -127,7 +127,7 @@ fn texts(gathered: &Gathered, heads: &Heads, described: &Described, data: Option
 /// What the numbers do not say.
 fn limits(gathered: &Gathered) -> Vec<&'static str> {
     let nats =
-        "Scores are nats a token: the less the better. A change by d multiplies the perplexity with exp(d).";
+        "Scores are nats per token: lower is better. A change by d multiplies the perplexity by exp(d).";
     let demo = "The data is a made-up language: it shows that the pipeline works, not what real models do.";
     let fixed = [
         "Intervals and p-values are about other segments of the same kind as those of the test set. They say nothing of other \

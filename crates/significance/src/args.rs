@@ -13,12 +13,12 @@ pub const SEED: u64 = 1;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Tests")]
 pub struct TestArgs {
-    /// Paired bootstrap resamples, up to 100,000; 0 skips the test, fewer than 39 make no intervals; if absent as before, or
-    /// 10,000
+    /// Paired bootstrap resamples, at most 100,000; 0 skips the test, and fewer than 39 give no interval [default: as
+    /// before, or 10,000]
     #[arg(long, value_name = "N", value_parser = resamples)]
     pub resamples: Option<usize>,
 
-    /// Loss that counts as safe, in percent of the score with all heads; if absent as before, or 2
+    /// Loss that counts as safe, in percent of the score with all heads [default: as before, or 2]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub margin: Option<f64>,
 }

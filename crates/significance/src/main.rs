@@ -15,7 +15,7 @@ use significance::{Retested, Share, TestArgs, retest};
 #[derive(Debug, Parser)]
 #[command(name = "retest", version)]
 struct Args {
-    /// A subject, whose results are all tested, or a result file; all subjects if absent
+    /// A subject, whose results are all tested, or a result file [default: all subjects]
     #[arg(value_name = "SUBJECT or FILE.csv")]
     target: Option<PathBuf>,
 
@@ -27,7 +27,7 @@ struct Args {
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
 
-    /// Threads of the computation; all cores if absent
+    /// Threads of the computation [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 

@@ -48,7 +48,7 @@ struct Args {
     #[arg(long, value_name = "MINUTES", default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     minutes: u64,
 
-    /// Instead of scoring segments, continue each by so many tokens, greedily and with a cache; for language models
+    /// Instead of scoring segments, continue each by N tokens, greedily and with a cache; for language models
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     continue_by: Option<u64>,
 

@@ -1,6 +1,6 @@
 //! A base and its variants, tested one by one and as a family.
 //!
-//! BLEU, F1, Matthews correlation and nats a token, which are no means over segments, by paired bootstrap; accuracies by a paired t-test,
+//! BLEU, F1, Matthews correlation and nats per token, which are no means over segments, by paired bootstrap; accuracies by a paired t-test,
 //! as in Michel et al. (2019), Section 3.2. All p-values are two-sided unless they say otherwise.
 
 use crate::adjust::{benjamini_hochberg, holm};

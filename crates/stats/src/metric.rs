@@ -19,7 +19,7 @@ pub enum MetricName {
     F1,
     /// Matthews correlation, in points.
     Matthews,
-    /// Nats a token of a language model: the less the better.
+    /// Nats per token of a language model: lower is better.
     Nats,
 }
 

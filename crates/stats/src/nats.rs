@@ -1,4 +1,4 @@
-//! Cross-entropy of language models in nats a token, whose exponential is the perplexity.
+//! Cross-entropy of language models in nats per token, whose exponential is the perplexity.
 //!
 //! Jelinek, Mercer, Bahl and Baker (1977), *Perplexity: A Measure of the Difficulty of Speech Recognition Tasks*, Journal of
 //! the Acoustical Society of America 62, S63. The score is the mean of the tokens, not of the documents: Σ nats / Σ tokens.

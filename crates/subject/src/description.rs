@@ -99,7 +99,7 @@ impl Description {
         self.described.outline().epochs
     }
 
-    /// Refuses a subject whose model is not trained from nothing.
+    /// Refuses a subject whose model is not trained from scratch.
     ///
     /// # Errors
     /// If that is so.
@@ -189,7 +189,7 @@ impl Description {
     /// Trains the [trained](Self::train) model on under gates, unless that was done already; a run that was killed goes on.
     ///
     /// # Errors
-    /// If the model is not there, not trained here, or not from nothing where it should begin so; data is missing or at fault, a
+    /// If the model is not there, not trained here, or not from scratch where it should begin so; data is missing or at fault, a
     /// file cannot be written, or the loss is no longer a number.
     pub fn fine_tune(&self, machine: &Machine, tuning: &FineTuning) -> Result<FineTuned, Error> {
         if tuning.initial == InitialWeights::New {

@@ -108,7 +108,7 @@ pub enum Error {
     #[error("subject `{name}` is not trained: its model is a checkpoint that is taken as it is")]
     NotTrained { name: String },
 
-    /// A subject whose model cannot be trained again from nothing.
+    /// A subject whose model cannot be trained again from scratch.
     #[error(
         "subject `{name}` is fine-tuned on top of a checkpoint: its heads can be trained from scratch only where the whole model is"
     )]

@@ -1,4 +1,4 @@
-//! Models that are trained from nothing without some of their heads.
+//! Models that are trained from scratch without some of their heads.
 use core_masking::{Attention, GatedModel, HeadLayout, HeadSet, ModelConfig, Removal};
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! How the trained model of a subject is trained on under gates, whatever its task.
+//! How the trained model of a subject is trained further under gates, whatever its task.
 use std::path::{Path, PathBuf};
 
 use core_masking::HardConcrete;
@@ -38,16 +38,16 @@ impl TrainedPart {
     }
 }
 
-/// The weights that training on begins with.
+/// The weights that further training begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InitialWeights {
     /// Those of the trained model.
     Trained,
-    /// New ones, as those of the trained model were before its first step: for models that were trained from nothing.
+    /// New ones, as those of the trained model were before its first step: for models that were trained from scratch.
     New,
 }
 
-/// How a trained model is trained on. All else, such as batches, dropout and schedule, is as in its training, begun anew.
+/// How a trained model is trained further. All else, such as batches, dropout and schedule, is as in its training, begun anew.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FineTuning {
     /// What it is called among those of the subject.
@@ -64,7 +64,7 @@ pub struct FineTuning {
     pub seed: u64,
 }
 
-/// A model that was trained on.
+/// A model that was trained further.
 #[derive(Debug)]
 pub struct FineTuned {
     /// The epoch that counts, which was chosen on the development split unless the subject keeps the last, or a number of heads

@@ -10,13 +10,13 @@ use significance::TestArgs;
 use subject::{Description, TrainedPart};
 use training::{GateStart, Precision, Pull};
 
-/// Trains gates that close heads, and controls with as many heads (Voita et al. 2019, Figure 7).
+/// Trains gates that prune heads (hard concrete, L0 penalty; Voita et al. 2019), and controls with as many heads.
 ///
 /// Starts from the trained model of the subject and restarts its recipe: schedule, dropout and label smoothing. The
-/// loss has a term for the expected number of open gates. Writes a row for each number of heads, or each price of one,
-/// with the score beside that of the model before, the heads that stay, and what the gates did in each epoch to
-/// `gate-film.csv`. Models are kept in `<data>/models/<subject>.tuned/`, and a killed run resumes after its last
-/// finished epoch. Existing results are used and missing ones are computed; --again scores existing models again.
+/// loss has a penalty on the expected number of open gates. Writes a row for each number of heads, or each penalty,
+/// with the score before and after and the heads kept, and the gates after each epoch to `gate-film.csv`. Models are
+/// kept in `<data>/models/<subject>.tuned/`, and a killed run resumes after its last finished epoch. Existing results
+/// are used and missing ones are computed; --again scores existing models again.
 #[derive(Debug, clap::Parser)]
 #[command(version, args_override_self = true)]
 pub struct Args {
@@ -25,20 +25,19 @@ pub struct Args {
     #[arg(long, value_name = "TYPE", default_value = "paper")]
     pub attention: Selection,
 
-    /// Weights that are trained; if absent those of the encoder where only its heads have gates, as in the paper, else
-    /// all
+    /// Weights that are trained [default: those of the encoder if only its heads have gates, as in the paper, else all]
     #[arg(long, value_enum, value_name = "PART")]
     pub train: Option<Part>,
 
-    /// Numbers of heads that are to stay, separated by commas; a half, a quarter and an eighth of them if neither this
-    /// nor --lambda is given
+    /// Numbers of heads to keep, separated by commas [default: a half, a quarter and an eighth of the heads, unless
+    /// --lambda is given]
     #[arg(long, value_delimiter = ',', value_name = "N", conflicts_with = "lambda")]
     pub heads: Vec<usize>,
 
-    /// What an open gate costs, in nats per prediction; several, separated by commas. It multiplies the sum over all
-    /// heads of the probability that their gates are open, as in the paper; in the authors' code this sum is divided by
-    /// the number of attention modules with gates, so that a lambda of theirs is as many times as large
-    #[arg(long, value_delimiter = ',', value_name = "LAMBDA", value_parser = price)]
+    /// Penalty for each open gate, in nats per prediction; several, separated by commas. It multiplies the expected
+    /// number of open gates, as in the paper. The authors' code divides by the number of attention modules with gates,
+    /// so its lambda is larger by that factor
+    #[arg(long, value_delimiter = ',', value_name = "LAMBDA", value_parser = penalty)]
     pub lambda: Vec<f64>,
 
     /// Learning rate of the gates, the same in all steps; they have no weight decay
@@ -49,24 +48,24 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Start::Open)]
     pub start: Start,
 
-    /// Passes over the training split, for gates and controls; as many as the model was trained for if absent. Which of
-    /// them counts is chosen on the development split, by the loss with closed heads masked and, with --lambda, what
-    /// open ones cost; it is the last for subjects that keep the last, and of gates with --heads, which are still on their
-    /// way to the number before
+    /// Passes over the training split, for gates and controls [default: as many as the model was trained for]. The epoch
+    /// with the lowest loss on the development split is used (heads with closed gates masked, plus the penalty with
+    /// --lambda). The last epoch is used if the subject keeps the last, and for gates with --heads, which reach that
+    /// number only at the end
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub epochs: Option<u64>,
 
     /// Controls, separated by commas: models trained further for as many updates, with all heads or with as many as the
-    /// gates leave but chosen differently; or trained from scratch with the heads that the gates leave
+    /// gates keep but chosen differently; or trained from scratch with the heads that the gates keep
     #[arg(long = "control", value_enum, value_delimiter = ',', value_name = "CONTROLS")]
     pub controls: Vec<Control>,
 
-    /// Random choices of heads, whose seeds count up from --seed
+    /// Number of random choices, with seeds counting up from --seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub random_orders: u64,
 
-    /// Write the model with the closed heads cut out of its weights to this folder; with one number of heads or one
-    /// price
+    /// Write the model with the pruned heads cut out of its weights to this folder; with one number of heads or one
+    /// penalty
     #[arg(long, value_name = "DIR")]
     pub export: Option<PathBuf>,
 
@@ -99,27 +98,26 @@ pub enum Part {
 pub enum Start {
     /// Nearly open, log_alpha at 2
     Open,
-    /// At random, about as likely closed as open, as in the authors' code
+    /// At random, about as often closed as open, as in the authors' code
     Authors,
 }
 
 /// What gates are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Control {
-    /// All heads stay
+    /// Keep all heads
     Ungated,
-    /// The most important ones stay, by Michel et al. (2019), Equation 2
+    /// Keep the most important heads (Michel et al. 2019, Equation 2)
     Importance,
-    /// Those stay that cost most when masked alone, by `ablate-one`, which is run if its results are not there
+    /// Keep the heads whose masking alone costs most, by ablate-one, which is run if its results are missing
     Oracle,
-    /// Any stay
+    /// Keep heads drawn at random
     Random,
-    /// Those stay that gates would close first
+    /// Keep the heads whose gates would close first
     Complement,
-    /// Those stay that gates leave, and the others are closed from the first update on: what their choice is worth by itself
+    /// Keep the heads that the gates keep, the others masked from the first update on: the value of the choice alone
     Chosen,
-    /// Those stay that gates leave, in a new model that never had the others, trained for the epochs of the model and
-    /// for --epochs
+    /// Train a new model from scratch with only the heads that the gates keep, for the epochs of the model and --epochs
     Scratch,
 }
 
@@ -137,7 +135,7 @@ impl Control {
     }
 }
 
-fn price(text: &str) -> Result<f64, String> {
+fn penalty(text: &str) -> Result<f64, String> {
     let lambda = text.parse().ok().filter(|lambda: &f64| lambda.is_finite() && *lambda >= 0.0);
     lambda.map(f64::abs).ok_or_else(|| "must be a number of at least 0".to_owned())
 }
@@ -153,7 +151,7 @@ impl Args {
     /// # Errors
     /// If a number of heads is 0 or beyond what there are, or something is given twice.
     pub fn pulls(&self, heads: usize) -> anyhow::Result<Vec<Pull>> {
-        ensure!(!has_duplicates(&self.lambda), "a price is given twice in --lambda");
+        ensure!(!has_duplicates(&self.lambda), "a penalty is given twice in --lambda");
         ensure!(!has_duplicates(&self.heads), "a number is given twice in --heads");
         ensure!(!has_duplicates(&self.controls), "a control is given twice in --control");
         if let Some(wrong) = self.heads.iter().find(|&&open| open == 0 || open > heads) {

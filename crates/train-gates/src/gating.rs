@@ -13,7 +13,7 @@ use training::{Pull, stop};
 use crate::film::Film;
 use crate::tuning::{Asked, Choice, Tuner};
 
-/// Orders of the heads in the model before it is trained on, the first to be closed first; each is made once.
+/// Orders of the heads in the model before it is trained further, the first to be closed first; each is made once.
 #[derive(Default)]
 struct Orders {
     importance: OnceCell<Vec<HeadId>>,
@@ -33,7 +33,7 @@ fn once(
 /// What all rows have in common.
 pub struct GateExperiment<'a> {
     pub tuner: Tuner<'a>,
-    /// The model before it is trained on.
+    /// The model before it is trained further.
     pub base: &'a dyn Subject,
     pub scored: Scored,
     pub dev: Scored,
@@ -127,7 +127,7 @@ impl GateExperiment<'_> {
         }
     }
 
-    /// The heads by their importance in the model before it is trained on, the least important first.
+    /// The heads by their importance in the model before it is trained further, the least important first.
     fn by_importance(&self) -> anyhow::Result<Vec<HeadId>> {
         let estimate = self.estimate.as_ref().context("heads cannot be scored without --estimate-on")?;
         let order = estimate.scores(Order::Importance, self.base, &HeadSet::none())?.ascending();
@@ -146,7 +146,7 @@ impl GateExperiment<'_> {
         Ok(scores.with_context(|| format!("`{}` lacks heads", path.display()))?.ascending())
     }
 
-    /// Scores a model that was trained on, and adds its row if it is not there.
+    /// Scores a model that was trained further, and adds its row if it is not there.
     fn measure(
         &self,
         choice: &Choice,

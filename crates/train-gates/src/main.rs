@@ -1,8 +1,8 @@
 //! Gates that learn to close: Voita et al. (2019), <https://aclanthology.org/P19-1580>, Section 6, Figures 7, 9 and 10, Table 2.
 //!
-//! The trained model is trained on with a gate on each head, and a loss that has a term for the expected number of open gates:
-//! at a price for each (--lambda), as in the paper, or, beyond it, so that a number of heads stays (--heads). Controls, which the
-//! paper lacks, are trained on for as many updates with heads that were chosen otherwise, or with all.
+//! The trained model is trained further with a gate on each head, and a loss that has a term for the expected number of open gates:
+//! with a penalty for each (--lambda), as in the paper, or, beyond it, so that a number of heads is kept (--heads). Controls, which the
+//! paper lacks, are trained further for as many updates with heads that were chosen otherwise, or with all.
 mod args;
 mod film;
 mod gating;

@@ -39,7 +39,7 @@ pub fn gates(tuned: &FineTuned) -> Option<&HardConcrete> {
 }
 
 impl Choice {
-    /// The heads that are closed in a model that was trained on so.
+    /// The heads that are closed in a model that was trained further so.
     pub fn closed(&self, tuned: &FineTuned) -> HeadSet {
         match (self, gates(tuned)) {
             (Self::Gates(pull), Some(gates)) => pull.closed(gates),
@@ -121,7 +121,7 @@ impl Tuner<'_> {
             Some(heads.into_iter().filter(|&id| !closed.contains(id)).count())
         };
         let row = self.row_of(choice);
-        let price = match choice {
+        let penalty = match choice {
             Choice::Gates(Pull::Lambda(lambda)) => lambda * kept.len() as f64,
             _ => 0.0,
         };
@@ -133,7 +133,7 @@ impl Tuner<'_> {
             kept_enc_dec: of_type(core_masking::Attention::EncDec),
             kept_dec_dec: of_type(core_masking::Attention::DecDec),
             kept_self: of_type(core_masking::Attention::SelfAttention),
-            dev_loss: tuned.row.dev_loss - price,
+            dev_loss: tuned.row.dev_loss - penalty,
             epoch: tuned.row.epoch,
             steps: tuned.steps,
             gap: expected.map(|expected| expected - kept.len() as f64),

@@ -130,7 +130,7 @@ fn a_price_closes_heads() {
     assert!(free.kept > 9, "{}", free.kept);
 }
 
-/// 18 heads that hardly move cost 180 nats a prediction, none of which is left in the loss on the development split.
+/// 18 heads that hardly move cost 180 nats per prediction, none of which is left in the loss on the development split.
 #[test]
 fn what_heads_cost_is_not_in_the_loss() {
     let folder = folder(TRANSLATOR);
@@ -140,7 +140,7 @@ fn what_heads_cost_is_not_in_the_loss() {
     assert!(gates[0].kept == 18 && (1.0..20.0).contains(&gates[0].dev_loss), "{gates:?}");
 }
 
-/// Two prices at which all heads stay: the controls of each are rows of their own, and go when their gates are trained again.
+/// Two penalties at which all heads stay: the controls of each are rows of their own, and go when their gates are trained again.
 #[test]
 fn controls_hang_on_the_gates_that_they_are_of() {
     let folder = folder(TRANSLATOR);

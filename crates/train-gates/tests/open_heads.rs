@@ -1,4 +1,4 @@
-//! The control from scratch: models that are trained from nothing with some of their heads alone.
+//! The control from scratch: models that are trained from scratch with some of their heads alone.
 use std::fs;
 use std::path::Path;
 

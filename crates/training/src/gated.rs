@@ -156,12 +156,12 @@ impl<L: GatedLearner> Learner for Gated<L> {
     }
 
     fn validate(&self, examples: &L::Examples, rows: &[usize]) -> Result<Validation<L::Outcome>, L::Error> {
-        let (closed, price) = match &self.state {
+        let (closed, penalty) = match &self.state {
             State::Fixed(closed) => (closed.clone(), 0.0),
-            State::Trained(gates) => (gates.closed(), gates.price()),
+            State::Trained(gates) => (gates.closed(), gates.penalty()),
         };
         let found = self.model.validate_under(examples, rows, &self.closing(&closed)?)?;
-        Ok(Validation { loss: found.loss + price * L::predictions(examples, rows) as f64, ..found })
+        Ok(Validation { loss: found.loss + penalty * L::predictions(examples, rows) as f64, ..found })
     }
 
     /// The loss says all: a score would not know what heads cost.

@@ -207,7 +207,7 @@ impl Concrete {
     }
 
     /// What a prediction pays for the heads that are open at test time.
-    pub(crate) fn price(&self) -> f64 {
+    pub(crate) fn penalty(&self) -> f64 {
         match self.plan.pull {
             Pull::Lambda(lambda) => lambda * (self.plan.heads.len() - self.closed().len()) as f64,
             Pull::Heads(_) => 0.0,

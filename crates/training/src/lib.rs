@@ -1,4 +1,4 @@
-//! Training of any model, from nothing or from a pretrained checkpoint, and what any long computation needs: the machine,
+//! Training of any model, from scratch or from a pretrained checkpoint, and what any long computation needs: the machine,
 //! ordered work on its threads, progress, the versions of its libraries.
 //!
 //! A [`TrainingPlan`] says how a model is trained, a [`Learner`] is the model with its loss. An epoch's batches and dropout are

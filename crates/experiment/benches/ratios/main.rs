@@ -24,7 +24,7 @@ use training::Machine;
 
 #[derive(Parser)]
 struct Args {
-    /// Measurements to take; all if absent
+    /// Measurements to take [default: all]
     #[arg(value_parser = MEASUREMENTS.map(|(name, _)| name))]
     only: Vec<String>,
 
@@ -40,7 +40,7 @@ struct Args {
     #[arg(long, default_value = "demo-translation")]
     translator: std::path::PathBuf,
 
-    /// Python with torch and transformers; `$PYTHON` or python3 if absent
+    /// Python with torch and transformers [default: `$PYTHON` or python3]
     #[arg(long, default_value_t = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned()))]
     python: String,
 

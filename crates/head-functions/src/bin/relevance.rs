@@ -19,7 +19,7 @@ const EXPERIMENT: &str = "relevance";
 #[derive(Debug, Parser)]
 #[command(name = "relevance", version, args_override_self = true)]
 struct Args {
-    /// How steps divide relevance
+    /// Rule of relevance propagation
     #[arg(long, value_name = "RULES", value_enum, default_value_t = Lrp::Paper)]
     lrp: Lrp,
 
@@ -35,9 +35,9 @@ struct Args {
 /// Layer-wise relevance propagation, as there are two accounts of it.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Lrp {
-    /// As the paper says: in proportion to what inputs add, without bias; attention weights constant
+    /// The rule in the paper: relevance in proportion to what each input adds, without biases; attention weights are constants
     Paper,
-    /// As the code that was published later has it: what adds and what takes away by themselves, and attention weights too
+    /// The rule in the code published later: positive and negative parts by themselves; attention weights get relevance too
     AlphaBeta,
 }
 

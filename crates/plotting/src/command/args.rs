@@ -56,7 +56,7 @@ pub struct DrawArgs {
     #[arg(value_name = "SUBJECT|FILE.csv")]
     subject: String,
 
-    /// Split that was scored; that of the standard files if absent
+    /// Split that was scored [default: that of the standard files]
     #[arg(long, value_name = "SPLIT")]
     split: Option<String>,
 

@@ -40,7 +40,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
         let label = Cell::number(label, dynamics.number(checkpoint) as f64);
         Row::new(label, shares.iter().map(|&(masked, _)| cell(checkpoint, masked)))
     };
-    let bracket = if dynamics.metric.is_nats() { "whose nats a token stand" } else { "which stands" };
+    let bracket = if dynamics.metric.is_nats() { "whose nats per token stand" } else { "which stands" };
     let title = format!(
         "{proportional} with some percent of heads masked, in percent of the unpruned {proportional} of the same \
          checkpoint, {bracket} in brackets"

@@ -1,4 +1,4 @@
-//! How gates close while a model is trained on with them, up to the epoch that counts: some epochs side by side, and each as
+//! How gates close while a model is trained further with them, up to the epoch that counts: some epochs side by side, and each as
 //! one frame of a film (no such figure is in the papers).
 use charts::chart::{Chart, Panel};
 use findings::gates::Film;
@@ -58,10 +58,10 @@ fn values(film: &Film, epoch: usize) -> Values {
 /// Without panels.
 fn chart(film: &Film, when: &str) -> Chart {
     let model = match film.goal {
-        Goal::Heads(1) => "where 1 head is to stay".to_owned(),
-        Goal::Heads(heads) => format!("where {heads} heads are to stay"),
-        Goal::Price(lambda) => format!("where an open gate costs {lambda} nats"),
-        Goal::AllHeads => "where all heads are to stay".to_owned(),
+        Goal::Heads(1) => "with 1 head to keep".to_owned(),
+        Goal::Heads(heads) => format!("with {heads} heads to keep"),
+        Goal::Penalty(lambda) => format!("with a penalty of {lambda} nats for each open gate"),
+        Goal::AllHeads => "with all heads to keep".to_owned(),
     };
     let title = format!("Probability that the gate of each head is open {model}{when}");
     Chart::new("Gates that close", film.file.label(STEM), film.file.titled(title))

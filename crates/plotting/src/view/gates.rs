@@ -1,5 +1,5 @@
-//! Figures 7 to 10 and Table 2 of Voita et al. (2019): what is lost with the heads that gates leave, and which these are; and
-//! whether gates choose better heads than other methods.
+//! Figures 7 to 10 and Table 2 of Voita et al. (2019): the score with the heads that the gates keep, which these are, and whether
+//! gates choose better heads than other methods.
 use std::collections::BTreeMap;
 
 use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
@@ -37,10 +37,10 @@ const WIDEST: f64 = 2.0;
 
 const PUBLISHED: Mark = Mark::new(Shape::Star, 2.0, INK).hollow();
 
-/// `12 of 96, λ 0.02`: the heads that stay, and what an open gate cost, where that decided.
+/// `12 of 96, λ 0.02`: the heads kept, and the penalty of an open gate, where that decided.
 fn label(row: &GateRow) -> Cell {
-    let price = row.lambda.map_or(String::new(), |lambda| format!(", \u{3bb} {lambda}"));
-    Cell::number(format!("{} of {}{price}", row.kept, row.heads), row.kept as f64)
+    let penalty = row.lambda.map_or(String::new(), |lambda| format!(", \u{3bb} {lambda}"));
+    Cell::number(format!("{} of {}{penalty}", row.kept, row.heads), row.kept as f64)
 }
 
 /// What a method is called.
@@ -70,19 +70,19 @@ fn look(method: Method) -> Curve {
 
 /// What the controls are, in the order in which captions explain them.
 const CONTROLS: [(Method, &str); 7] = [
-    (Method::Chosen, "the heads that gates leave, the others closed from the first update on"),
-    (Method::Importance, "as many heads, the most important before, and as many updates"),
+    (Method::Chosen, "the heads that the gates keep; the others are masked from the first update on"),
+    (Method::Importance, "as many heads, the most important ones before this training"),
+    (Method::Oracle, "as many heads, those whose masking alone costs most on this test set"),
+    (Method::Random, "as many heads, drawn at random"),
+    (Method::Complement, "as many heads, those whose gates would close first"),
     (
-        Method::Oracle,
-        "as many heads, those that cost most when masked alone on this very test set, and as many updates",
+        Method::Scratch,
+        "the heads that the gates keep, in a new model trained from scratch, for the epochs of both trainings",
     ),
-    (Method::Random, "as many heads, drawn at random, and as many updates"),
-    (Method::Complement, "those stay that gates would close first"),
-    (Method::Scratch, "the heads that gates leave, in a new model that never had the others"),
-    (Method::Ungated, "as many updates with all heads"),
+    (Method::Ungated, "all heads"),
 ];
 
-/// The score over the share of heads that stay, a panel for each set of heads with gates. Dotted is what masking alone leaves,
+/// The score over the share of heads kept, a panel for each set of heads with gates. Dotted is what masking alone leaves,
 /// until its scores leave the figure.
 pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -> Chart {
     let (scopes, metric, base) = (gates.scopes(), gates.metric(), gates.base());
@@ -104,7 +104,7 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
         if scope == Scope::One(Attention::EncEnc) && !published.is_empty() {
             layers.push(Layer::Points(published.clone(), PUBLISHED));
         }
-        let x = Axis::percent(format!("{}heads that stay (%)", whose(scope)));
+        let x = Axis::percent(format!("{}heads kept (%)", whose(scope)));
         Panel::new([x, y.clone()], 160.0, layers).named(name_among(&scope, &scopes)).in_row(place)
     };
     let controls = CONTROLS.iter().filter(|(method, _)| gates.has(*method));
@@ -116,27 +116,24 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
         UNTRAINED.iter().filter_map(of).collect::<Vec<_>>()
     };
     let orders = distinct(scopes.iter().flat_map(|&scope| untrained(scope)).map(|(order, _)| order.name()));
-    let title = "models trained on without some heads, over the share of these that stay (Voita et al. 2019)";
-    Chart::new(
-        "Figure 7",
-        gates.file.label(CURVES),
-        gates.file.titled(format!("{} of {title}", metric.label())),
-    )
-    .note(gates.recipe())
-    .note("upright lines: 95 % intervals of the difference from before")
-    .note("methods with as many heads stand side by side")
-    .note(has_hollow.then(|| hollow(&metric, "the score before", context)))
-    .note((!orders.is_empty()).then(|| {
-        let orders = orders.join(" and ");
-        format!("dotted: masked by {orders} and not trained on, until the scores leave the figure")
-    }))
-    .note(controls)
-    .note(paper_remark(context.paper))
-    .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
-    .entries(UNTRAINED.iter().filter(|(order, _)| orders.contains(&order.name())).map(untrained_entry))
-    .entries([base_entry("before,", &metric, base)])
-    .entries((!published.is_empty()).then(|| Entry::mark("paper, WMT", PUBLISHED)))
-    .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
+    let title =
+        "after training further with part of the heads, over the share of heads kept (Voita et al. 2019)";
+    Chart::new("Figure 7", gates.file.label(CURVES), gates.file.titled(format!("{} {title}", metric.label())))
+        .note(gates.recipe())
+        .note("vertical lines: 95 % intervals of the change")
+        .note("methods with equally many heads are drawn side by side")
+        .note(has_hollow.then(|| hollow(&metric, "the score before", context)))
+        .note((!orders.is_empty()).then(|| {
+            let orders = orders.join(" and ");
+            format!("dotted: masked by {orders} and not trained further, until the scores leave the figure")
+        }))
+        .note(controls)
+        .note(paper_remark(context.paper))
+        .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
+        .entries(UNTRAINED.iter().filter(|(order, _)| orders.contains(&order.name())).map(untrained_entry))
+        .entries([base_entry("before,", &metric, base)])
+        .entries((!published.is_empty()).then(|| Entry::mark("paper, WMT", PUBLISHED)))
+        .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
 }
 
 /// Orders by which heads are masked without training, in the colours of the same choice with training.
@@ -144,7 +141,7 @@ const UNTRAINED: [(Order, Color); 2] = [(Order::Importance, VERMILLION), (Order:
 
 /// The legend of such an order.
 fn untrained_entry((order, color): &(Order, Color)) -> Entry {
-    Entry::line(format!("{order}, not trained on"), Style::dotted(*color, 0.8))
+    Entry::line(format!("{order}, not trained further"), Style::dotted(*color, 0.8))
 }
 
 /// What masking more and more heads in an order leaves, from all heads on, until that leaves the figure.
@@ -207,7 +204,7 @@ fn paper_remark(paper: Option<&Paper>) -> Option<String> {
     Some(format!("paper, Voita et al. (2019), {}: {}", own.first()?.source, found.join("; ")))
 }
 
-/// What the heads that gates leave did in the model before: a row for each function, a column for each number of heads; none if
+/// What the heads that gates keep did in the model before: a row for each function, a column for each number of heads; none if
 /// gates were not trained on heads whose functions are known.
 pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
     let (known, rows) = (functions.heads(), functions.kinds());
@@ -226,15 +223,15 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
         };
         let (x, y) = (columns.iter().map(Vec::len), rows.iter().map(|(name, _)| name));
         (columns.len() > 1 && !all.is_empty())
-            .then(|| counts((&format!("{}heads that stay", whose(shown)), x), ("", y), count))
+            .then(|| counts((&format!("{}heads kept", whose(shown)), x), ("", y), count))
     };
     let panels: Vec<Panel> = gates.scopes().into_iter().filter_map(panel).collect();
     let has_none = functions.rows.iter().all(|row| row.holds != Some(true));
-    let title = "What the heads do that gates leave (Voita et al. 2019)";
+    let title = "Functions of the heads that the gates keep (Voita et al. 2019)";
     (!panels.is_empty()).then(|| {
         Chart::new("Figure 8", gates.file.label(FUNCTIONS), gates.file.titled(title))
             .note(
-                "numbers: heads, by what they did in the model before; the darker, the greater their share of those that stay",
+                "numbers: heads with this function before the gates were trained; the darker, the larger their share of the heads kept",
             )
             .note("the first column is the model before; a head may have several functions")
             .note(has_none.then_some("no head reaches a threshold of the paper, before or after"))
@@ -243,19 +240,19 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
     })
 }
 
-/// How many heads gates leave in each layer, a row for each number that they leave: Figures 9 and 10.
+/// How many heads the gates keep in each layer, a row for each number of heads kept: Figures 9 and 10.
 pub fn figure9(gates: &Gates) -> Option<Chart> {
     let panels: Vec<Panel> = gates.scopes().into_iter().flat_map(|scope| layers(gates, scope)).collect();
-    let title = "Heads that gates leave, by attention type and layer (Voita et al. 2019)";
+    let title = "Heads that the gates keep, by attention type and layer (Voita et al. 2019)";
     (!panels.is_empty()).then(|| {
         Chart::new("Figures 9 and 10", gates.file.label(LAYERS), gates.file.titled(title))
-            .note("numbers: heads that stay in a layer; the darker, the more of those in the panel")
+            .note("numbers: heads kept in a layer; the darker, the more of those in the panel")
             .note(gates.recipe())
             .panels(panels.len().min(3), panels)
     })
 }
 
-/// A panel for each attention type that has gates: a row for each number of heads that stay, a column for each layer.
+/// A panel for each attention type that has gates: a row for each number of heads kept, a column for each layer.
 fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
     let rows = gates.sparser(scope);
     let found: Vec<_> = rows.iter().map(|row| by_layer(row)).collect();
@@ -274,7 +271,7 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
     distinct(places().map(|(attention, _)| *attention)).into_iter().enumerate().map(panel).collect()
 }
 
-/// One row for each number of heads that gates leave, beside the controls with as many: Table 2.
+/// One row for each number of heads that gates keep, beside the controls with as many: Table 2.
 pub fn table(gates: &Gates, context: Context<'_>) -> Table {
     let has_type = |&attention: &Attention| gates.rows.iter().any(|row| row.kept_of(attention).is_some());
     let types: Vec<Attention> = Attention::ALL.into_iter().filter(has_type).collect();
@@ -292,14 +289,14 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
     });
     let metric = gates.metric();
     let title = format!(
-        "Heads that stay, and {} of models trained on without the others, with the 95 % interval of the change in \
-         brackets (Voita et al. 2019)",
+        "Heads kept, and {} after training further with these alone, with the 95 % interval of the change in brackets \
+         (Voita et al. 2019)",
         metric.label()
     );
     let names = types.iter().map(|attention| attention.name());
     Table::new("Table 2", gates.file.label(TABLE), gates.file.titled(title))
         .columns(
-            ["Heads with gates that stay", "Heads by type, and score by method"],
+            ["Heads kept", "Heads by type, and score by method"],
             names.chain(methods.iter().copied().map(name)),
         )
         .rows(leaders.map(row))
@@ -309,7 +306,7 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
         .remark(paper_remark(context.paper))
 }
 
-/// Models that were trained on, two by two: a row for each number of heads, a column for each two methods.
+/// Models that were trained further, two by two: a row for each number of heads, a column for each two methods.
 pub fn contrasts(contrasts: &Contrasts, context: Context<'_>) -> Table {
     let Contrasts { gates, leaders, measured } = contrasts;
     let (metric, alpha) = (gates.metric(), context.criterion.alpha);
@@ -323,23 +320,23 @@ pub fn contrasts(contrasts: &Contrasts, context: Context<'_>) -> Table {
     };
     let columns = measured.iter().map(|(contrast, _)| contrast.map(name).join(" \u{2212} "));
     let title = format!(
-        "Differences in {} between models that were trained on with as many heads, with their 95 % intervals",
+        "Differences in {} between models trained further with equally many heads, with their 95 % intervals",
         metric.label()
     );
     let better = if metric.direction().gain(1.0) > 0.0 { "above" } else { "below" };
     Table::new("Gates and other choices", gates.file.label(CONTRASTS), gates.file.titled(title))
-        .columns(["Heads that stay", "First method minus second"], columns)
+        .columns(["Heads kept", "First method minus second"], columns)
         .rows(leaders.iter().enumerate().map(row))
         .mark(format!("p < {}, adjusted by Holm (1979) for the numbers of heads in a column", short(alpha)))
         .note(format!("{better} 0 the first is better"))
         .note("no gates: with all heads")
         .note(gates.recipe())
         .remark(
-            "chosen by gates: the heads that gates leave, the others closed from the first update on; beside importance and \
-             random it tells what the choice is worth, beside gates what it costs to train them",
+            "chosen by gates: the heads that the gates keep, the others masked from the first update on; minus importance or \
+             random it is the value of the choice, and gates minus it is the cost of training the gates",
         )
         .remark(
-            "of several random draws the one of the median score; intervals are of the test segments, not of other \
-             trainings",
+            "of several random draws the one with the median score is shown; intervals cover other test segments, not other \
+             training runs",
         )
 }

@@ -233,7 +233,7 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         let own = || curves.iter().filter(|own| own.scope == scope);
         let mut layers = over_base(base, &own().map(|own| &own.after).collect::<Vec<_>>());
         layers.extend(own().rev().filter_map(|own| own.before.as_ref()).flat_map(Curve::lines));
-        let axes = [Axis::percent("heads closed (%)"), y.clone()];
+        let axes = [Axis::percent("heads masked (%)"), y.clone()];
         Panel::new(axes, 160.0, layers).named(name_among(&scope, &scopes)).in_row(place)
     };
     let (complements, plain): (Vec<_>, Vec<_>) = curves.iter().partition(|own| own.is_complement);
@@ -245,20 +245,19 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         }
     }
     let has_untrained = curves.iter().any(|own| own.before.is_some());
-    let title =
-        format!("{} of models trained on without some heads, over the share of these", metric.label());
-    Chart::new("Pruning and training on", results.file.label(RETRAINED), results.file.titled(title))
+    let title = format!("{} after retraining without some heads, over the share of these", metric.label());
+    Chart::new("Retraining after pruning", results.file.label(RETRAINED), results.file.titled(title))
         .note(results.base_line())
         .note(results.file.of_orders())
-        .note(format!("each step goes on from the intact model and costs {} updates", retrained.updates))
-        .note("at 0 % the model is trained on with all its heads")
+        .note(format!("each step starts from the intact model and takes {} updates", retrained.updates))
+        .note("at 0 % the model is trained further with all its heads")
         .note(all().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
         .note(all().any(Curve::has_hollow).then(|| hollow(&metric, "the base", context)))
-        .note(retrained.before.as_ref().map(|_| "dotted: the same heads masked without training"))
+        .note(retrained.before.as_ref().map(|_| "dotted: the same heads masked, without retraining"))
         .note(has_complement.then_some(format!("dashed: {COMPLEMENT}")))
         .entries(legend)
         .entries(complement_entry(has_complement))
-        .entries(has_untrained.then(|| Entry::line("not trained on", Style::dotted(INK, 0.8))))
+        .entries(has_untrained.then(|| Entry::line("not retrained", Style::dotted(INK, 0.8))))
         .entries([base_entry("base", &metric, base)])
         .panels(scopes.len(), scopes.iter().enumerate().map(panel).collect())
 }
@@ -288,16 +287,16 @@ pub fn retrained_table(retrained: &Retrained, context: Context<'_>) -> Table {
     let steps =
         |series: &Series| series.runs.iter().flatten().map(|step| row(series, step)).collect::<Vec<_>>();
     let title = format!(
-        "{} without the heads of each step, trained on for {updates} updates and not, with the 95 % interval of the change \
-         in brackets",
+        "{} without the heads of each step, with {updates} updates of retraining and without, and the 95 % interval of the \
+         change in brackets",
         results.metric().label()
     );
     Table::new(
-        "Pruning and training on",
+        "Retraining after pruning",
         results.file.label(&format!("{RETRAINED}-table")),
         results.file.titled(title),
     )
-    .columns(["Heads, order", "of each step"], ["closed", "%", "trained on", "not trained on"])
+    .columns(["Heads, order", "of each step"], ["masked", "%", "retrained", "not retrained"])
     .rows(retrained.after.series.iter().flat_map(steps))
     .mark(significantly_worse(&results.metric(), "the base", context))
     .note(results.base_line())

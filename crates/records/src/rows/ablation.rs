@@ -20,7 +20,7 @@ pub struct AblationRow {
     /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
     pub metric: MetricName,
     /// Score of the intact model, in the unit of the metric: points, 0 to 100, or -100 to 100 for `matthews`; `nats` are
-    /// nats a token, the less the better.
+    /// nats per token, the less the better.
     pub base_score: f64,
     /// Score with the heads masked, in the unit of the metric.
     pub score: f64,

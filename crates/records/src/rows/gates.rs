@@ -1,4 +1,4 @@
-//! Rows of models that were trained on under gates, and of the gates while they were trained.
+//! Rows of models that were trained further under gates, and of the gates while they were trained.
 use serde::{Deserialize, Serialize};
 
 use super::{BASE, Goal, Row, TestedRow, Tests};
@@ -6,7 +6,7 @@ use crate::check::{Limit, MOST, finite, head_limits, step_limits, test_limits};
 use crate::names::{Attention, Head, Scope, named};
 use stats::MetricName;
 
-/// How the heads of a row were chosen. The model was then trained on for as many updates, whatever the method but [`Self::Scratch`].
+/// How the heads of a row were chosen. The model was then trained further for as many updates, whatever the method but [`Self::Scratch`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
     /// By gates that were trained (Voita et al. 2019).
@@ -22,9 +22,9 @@ pub enum Method {
     Random,
     /// Those stay that trained gates would close first.
     Complement,
-    /// Those stay that trained gates leave; the others were closed from the first update on, and no gate was trained.
+    /// Those stay that trained gates keep; the others were closed from the first update on, and no gate was trained.
     Chosen,
-    /// Those stay that trained gates leave, in a new model that never had the others: trained for as many epochs as the model
+    /// Those stay that trained gates keep, in a new model that never had the others: trained for as many epochs as the model
     /// and what trained it on together (Voita et al. 2019, Section 6.3).
     Scratch,
 }
@@ -42,7 +42,7 @@ impl Method {
         Self::Ungated,
     ];
 
-    /// Whether its heads are those that trained gates leave, or hang on them otherwise.
+    /// Whether its heads are those that trained gates keep, or hang on them otherwise.
     pub fn hangs_on_gates(self) -> bool {
         matches!(self, Self::Complement | Self::Chosen | Self::Scratch)
     }
@@ -64,7 +64,7 @@ impl Method {
 
 named!(Method, "method", Method::ALL);
 
-/// One row of `train-gates`: a trained model that was trained on, with some of its heads closed (Voita et al. 2019, Section 6,
+/// One row of `train-gates`: a trained model that was trained further, with some of its heads closed (Voita et al. 2019, Section 6,
 /// Figure 7 and Table 2).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,10 +75,10 @@ pub struct GateRow {
     pub method: Method,
     /// Seed of a random choice; empty for all others.
     pub method_seed: Option<u64>,
-    /// What an open gate costs, in nats per prediction, of gates that were trained at a price, and of controls that have the heads
+    /// What an open gate costs, in nats per prediction, of gates that were trained with such a penalty, and of controls that have the heads
     /// that these leave, or none of them.
     pub lambda: Option<f64>,
-    /// Number of heads that was to stay; empty where a price decided, or none is closed.
+    /// Number of heads that was to stay; empty where a penalty decided, or none is closed.
     pub target: Option<usize>,
     /// Number of heads that stay, of those that can be closed.
     pub kept: usize,
@@ -94,7 +94,7 @@ pub struct GateRow {
     pub kept_self: Option<usize>,
     /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
     pub metric: MetricName,
-    /// Score of the model before it was trained on, with all its heads, in the unit of the metric.
+    /// Score of the model before it was trained further, with all its heads, in the unit of the metric.
     pub base_score: f64,
     /// Score afterwards, without the closed heads, in the unit of the metric.
     pub score: f64,
@@ -122,7 +122,7 @@ pub struct GateRow {
     pub dev_score: f64,
     /// Loss on the development split, in nats per prediction, without what heads cost.
     pub dev_loss: f64,
-    /// Epoch that counts, of those that the model was trained on for; chosen on the development split.
+    /// Epoch that counts, of those that the model was trained further for; chosen on the development split.
     pub epoch: usize,
     /// Updates of all epochs.
     pub steps: usize,
@@ -136,7 +136,7 @@ impl GateRow {
     /// What sets it apart from other rows of its method.
     pub fn goal(&self) -> Goal {
         match (self.lambda, self.target) {
-            (Some(lambda), _) => Goal::Price(lambda),
+            (Some(lambda), _) => Goal::Penalty(lambda),
             (None, Some(target)) => Goal::Heads(target),
             (None, None) => Goal::AllHeads,
         }

@@ -10,7 +10,7 @@ pub enum Goal {
     /// That so many heads stay.
     Heads(usize),
     /// That an open gate costs so many nats per prediction: λ of Voita et al. (2019), Equation 6.
-    Price(f64),
+    Penalty(f64),
     /// That all heads stay: no gate was trained.
     AllHeads,
 }
@@ -20,7 +20,7 @@ impl fmt::Display for Goal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Heads(heads) => write!(formatter, "heads-{heads}"),
-            Self::Price(lambda) => write!(formatter, "lambda-{lambda}"),
+            Self::Penalty(lambda) => write!(formatter, "lambda-{lambda}"),
             Self::AllHeads => formatter.write_str("all-heads"),
         }
     }
@@ -38,14 +38,14 @@ impl TryFrom<String> for Goal {
     fn try_from(name: String) -> Result<Self, String> {
         let goal = match name.split_once('-') {
             Some(("heads", heads)) => heads.parse().ok().map(Self::Heads),
-            Some(("lambda", lambda)) => lambda.parse().ok().map(Self::Price),
+            Some(("lambda", lambda)) => lambda.parse().ok().map(Self::Penalty),
             Some(("all", "heads")) => Some(Self::AllHeads),
             _ => None,
         };
-        let is_price = |lambda: f64| lambda.is_finite() && lambda.is_sign_positive();
+        let is_penalty = |lambda: f64| lambda.is_finite() && lambda.is_sign_positive();
         // one spelling for each
         goal.filter(|goal| {
-            goal.to_string() == name && !matches!(goal, Self::Price(lambda) if !is_price(*lambda))
+            goal.to_string() == name && !matches!(goal, Self::Penalty(lambda) if !is_penalty(*lambda))
         })
         .ok_or_else(|| {
             format!("`{}` is no goal of gates such as heads-24 or lambda-0.01", words::excerpt(&name))
@@ -59,16 +59,16 @@ mod tests {
 
     #[test]
     fn names_survive_a_round_trip() {
-        let goals = [Goal::Heads(24), Goal::Price(0.0), Goal::Price(1e-9), Goal::AllHeads];
+        let goals = [Goal::Heads(24), Goal::Penalty(0.0), Goal::Penalty(1e-9), Goal::AllHeads];
         assert_eq!(goals.map(|goal| Goal::try_from(goal.to_string())), goals.map(Ok));
-        assert_eq!(Goal::Price(1e-9).to_string(), "lambda-0.000000001");
+        assert_eq!(Goal::Penalty(1e-9).to_string(), "lambda-0.000000001");
     }
 
     #[test]
     fn other_names_are_refused() {
         let heads = ["", "heads", "heads-", "heads--1", "heads-1.5", "heads-+3", "all", "Heads-3"];
-        let prices = ["lambda-NaN", "lambda-inf", "lambda--1", "lambda--0", "lambda-1e-9"];
-        for name in heads.into_iter().chain(prices) {
+        let penalties = ["lambda-NaN", "lambda-inf", "lambda--1", "lambda--0", "lambda-1e-9"];
+        for name in heads.into_iter().chain(penalties) {
             let message = format!("`{name}` is no goal of gates such as heads-24 or lambda-0.01");
             assert_eq!(Goal::try_from(name.to_owned()), Err(message));
         }

@@ -1,4 +1,4 @@
-//! Rows of pruning curves whose models were trained on.
+//! Rows of pruning curves whose models were trained further.
 use serde::{Deserialize, Serialize};
 
 use super::{BASE, PruningRow, Row, TestedRow, Tests};
@@ -7,7 +7,7 @@ use crate::check::{Limit, finite, step_limits, test_limits};
 use crate::names::Scope;
 use stats::MetricName;
 
-/// One row of `prune-and-retrain`: the model without the heads of a step of a [pruning curve](PruningRow), trained on without them.
+/// One row of `prune-and-retrain`: the model without the heads of a step of a [pruning curve](PruningRow), trained further without them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetrainedRow {
@@ -19,7 +19,7 @@ pub struct RetrainedRow {
     pub order_seed: Option<u64>,
     /// Whether the order is reversed, as in [`PruningRow`].
     pub complement: bool,
-    /// Step of the curve, counted from 0, where no head is closed: the control, which was trained on too.
+    /// Step of the curve, counted from 0, where no head is closed: the control, which was trained further too.
     pub step: usize,
     /// Number of closed heads.
     pub masked: usize,
@@ -27,7 +27,7 @@ pub struct RetrainedRow {
     pub heads: usize,
     /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
     pub metric: MetricName,
-    /// Score of the model with all its heads before it was trained on, in the unit of the metric.
+    /// Score of the model with all its heads before it was trained further, in the unit of the metric.
     pub base_score: f64,
     /// Score afterwards, without the closed heads, in the unit of the metric.
     pub score: f64,
@@ -51,7 +51,7 @@ pub struct RetrainedRow {
     pub p_mcnemar: Option<f64>,
     /// Loss on the development split without the closed heads, in nats per prediction.
     pub dev_loss: f64,
-    /// Epoch that counts, of those that the model was trained on for; chosen on the development split.
+    /// Epoch that counts, of those that the model was trained further for; chosen on the development split.
     pub epoch: usize,
     /// What the row has cost: updates of all epochs.
     pub updates: usize,

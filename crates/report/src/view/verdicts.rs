@@ -281,7 +281,7 @@ fn few_heads(gates: &Gates, paper: &Paper) -> Vec<Row> {
         ];
         let cells =
             cells.into_iter().chain(judged(-theirs.lost_bleu, ends, |delta| metric.change(delta), LOSS));
-        Some(Row::new(format!("BLEU with the encoder heads that gates leave, {}", theirs.data), cells))
+        Some(Row::new(format!("BLEU with the encoder heads that gates keep, {}", theirs.data), cells))
     };
     paper.encoder_heads.iter().filter(|_| is_translator).filter_map(of).collect()
 }

@@ -29,7 +29,7 @@ struct Args {
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
 
-    /// Threads of the tests; all cores if absent
+    /// Threads of the tests [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }

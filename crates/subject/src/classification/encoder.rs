@@ -41,7 +41,7 @@ fn initializer_range() -> f64 {
 pub struct TextTokenizerSpec {
     /// Greatest number of tokens; longer texts lose their end, of two texts the longer one first.
     pub max_length: usize,
-    /// Greatest number of pieces that a tokeniser is trained to, if the model is trained from nothing.
+    /// Greatest number of pieces that a tokeniser is trained to, if the model is trained from scratch.
     pub vocabulary: Option<usize>,
 }
 

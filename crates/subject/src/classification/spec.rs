@@ -35,7 +35,7 @@ pub struct ClassificationSpec {
     pub score: ScoreSpec,
     /// A model that is there already, to be used or to be fine-tuned.
     pub checkpoint: Option<CheckpointSpec>,
-    /// Size of a model that is trained from nothing.
+    /// Size of a model that is trained from scratch.
     pub model: Option<EncoderSpec>,
     /// How texts become tokens.
     #[serde(default)]
@@ -209,7 +209,7 @@ impl ClassificationSpec {
         self.functions.as_ref().map_or(Ok(()), FunctionsSpec::validate)?;
         let trained = self.training.is_some();
         check(&[
-            ("[model] needs [training]: it is trained from nothing", self.model.is_none() || trained),
+            ("[model] needs [training]: it is trained from scratch", self.model.is_none() || trained),
             (
                 "[model] needs tokenizer.vocabulary: a tokeniser is trained with it",
                 self.model.is_none() || self.tokenizer.vocabulary.is_some(),

@@ -1,4 +1,4 @@
-//! How a classifier is fine-tuned, or trained from nothing.
+//! How a classifier is fine-tuned, or trained from scratch.
 use std::path::Path;
 
 use core_masking::Classifier;

@@ -14,7 +14,7 @@ use crate::spec::check_fetched;
 /// A split as it is read.
 #[derive(Debug, Clone)]
 pub(crate) enum Texts {
-    /// Scored by nats a token.
+    /// Scored by nats per token.
     Documents(Vec<Document>),
     /// Scored by the share of right choices.
     Questions(Vec<Choice>),

@@ -1,4 +1,4 @@
-//! Language modelling: nats a token of documents, and choices between continuations.
+//! Language modelling: nats per token of documents, and choices between continuations.
 mod data;
 pub(crate) mod memory;
 mod model;

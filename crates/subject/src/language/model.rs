@@ -1,4 +1,4 @@
-//! The size of a language model that is trained from nothing, its tokeniser, and how it is trained.
+//! The size of a language model that is trained from scratch, its tokeniser, and how it is trained.
 use core_masking::families::{GPT2, LLAMA};
 use core_masking::language_model::{LanguageFamily, TokenIds};
 use core_masking::{Activation, LanguageConfig, ModelConfig};
@@ -8,7 +8,7 @@ use training::Keep;
 use crate::open_heads::OpenHeads;
 use crate::spec::check;
 
-/// Families that can be trained from nothing.
+/// Families that can be trained from scratch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FamilyName {

@@ -37,7 +37,7 @@ struct Row {
 /// What is scored.
 #[derive(Debug)]
 pub(crate) enum SegmentsOf {
-    /// Documents, by their nats a token: the words of each.
+    /// Documents, by their nats per token: the words of each.
     Documents { words: Vec<u32> },
     /// Questions, by the choice that a model finds most probable: the place of the right one among the choices of each, and
     /// the place of its first row, behind which those of its other choices follow.

@@ -35,9 +35,9 @@ pub struct LanguageSpec {
     pub score: ScoreSpec,
     /// A model that is there already.
     pub checkpoint: Option<CheckpointSpec>,
-    /// Size of a model that is trained from nothing.
+    /// Size of a model that is trained from scratch.
     pub model: Option<DecoderSpec>,
-    /// How texts become tokens, if the model is trained from nothing.
+    /// How texts become tokens, if the model is trained from scratch.
     pub tokenizer: Option<TokenizerSpec>,
     /// How it is trained.
     pub training: Option<PretrainingSpec>,
@@ -214,7 +214,7 @@ impl LanguageSpec {
                     .to_owned(),
             ),
             (Some(_), ..) => {
-                Err("[model] needs [tokenizer] and [training]: it is trained from nothing".to_owned())
+                Err("[model] needs [tokenizer] and [training]: it is trained from scratch".to_owned())
             }
         }
     }

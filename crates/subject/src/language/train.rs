@@ -1,4 +1,4 @@
-//! How a language model is trained from nothing.
+//! How a language model is trained from scratch.
 use std::path::Path;
 
 use core_masking::LanguageModel;

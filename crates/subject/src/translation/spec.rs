@@ -38,7 +38,7 @@ pub struct TranslationSpec {
     pub checkpoint: Option<CheckpointSpec>,
     /// Subwords, trained on the training split.
     pub tokenizer: Option<TokenizerSpec>,
-    /// Size of a model that is trained from nothing.
+    /// Size of a model that is trained from scratch.
     pub model: Option<ModelSpec>,
     /// How it is trained.
     pub training: Option<TrainingSpec>,
@@ -266,7 +266,7 @@ impl TranslationSpec {
                     .to_owned())
             }
             (Some(_), ..) => {
-                Err("[model] needs [tokenizer] and [training]: a translator is trained from nothing"
+                Err("[model] needs [tokenizer] and [training]: a translator is trained from scratch"
                     .to_owned())
             }
         }

@@ -1,4 +1,4 @@
-//! How a translator is trained from nothing.
+//! How a translator is trained from scratch.
 use std::path::Path;
 
 use core_masking::Translator;

@@ -37,7 +37,7 @@ fn the_multiplier_rises_while_too_many_gates_are_open() {
     }
     let expected = 0.04 * excess * excess + 10.0 * excess * excess;
     assert!((gates.penalty().double_value(&[]) - expected).abs() < 1e-5);
-    assert_eq!(gates.price(), 0.0);
+    assert_eq!(gates.penalty(), 0.0);
 }
 
 /// By finite differences: p = 1 / (1 + exp(-log_alpha - 0.33 ln 11)) of each gate gives d, in f64 and without the tensors, and
@@ -74,13 +74,13 @@ fn the_multiplier_falls_while_too_few_gates_are_open() {
     assert!((gates.multiplier + 0.02 * 0.5).abs() < 1e-6, "{}", gates.multiplier);
 }
 
-/// A price of 1/4 for each of 4 open gates, of which as many are expected as their odds say.
+/// A penalty of 1/4 for each of 4 open gates, of which as many are expected as their odds say.
 #[test]
 fn a_price_is_paid_for_each_gate() {
     let gates = started(Pull::Lambda(0.25));
     let odds = 2_f64.exp() * 11_f64.powf(0.33);
     assert!((gates.penalty().double_value(&[]) - odds / (1.0 + odds)).abs() < 1e-6);
-    assert_eq!((gates.price(), gates.closed().len()), (1.0, 0));
+    assert_eq!((gates.penalty(), gates.closed().len()), (1.0, 0));
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub fn few_heads(all: &[Subject], context: Context<'_>) -> Claim {
     Claim { published: published.chain(sparse).collect(), measured: measured.collect(), ..Claim::default() }
 }
 
-/// A row for each number of heads that gates leave.
+/// A row for each number of heads that gates keep.
 fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -> Vec<Row> {
     const METHODS: [Method; 6] =
         [Method::Gates, Method::Chosen, Method::Importance, Method::Random, Method::Scratch, Method::Ungated];
