@@ -291,6 +291,11 @@ impl Paper {
         };
         self.translators.iter().filter_map(found).collect()
     }
+
+    /// Those of WMT.
+    pub fn sparse_of_wmt(&self) -> impl Iterator<Item = Sparse> {
+        self.sparse().into_iter().filter(|own| own.data == WMT)
+    }
 }
 
 fn summary(folder: &Path, name: &str) -> Result<Summary> {

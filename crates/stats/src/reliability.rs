@@ -1,4 +1,4 @@
-//! How far two sweeps could agree at all: what noise leaves of a correlation.
+//! How far two sweeps could agree at all: the noise ceiling of a correlation.
 //!
 //! Spearman (1904), *The Proof and Measurement of Association between Two Things*, American Journal of Psychology 15,
 //! 72-101: the correlation of two measured quantities is that of the quantities themselves times the root of the product of

@@ -12,6 +12,8 @@ use crate::palette::{GREY, INK, LIGHT, WHITE, diverging, text_on};
 const BAND: f64 = 0.18;
 /// Height of a name at the end of a line.
 const END: f64 = 7.5;
+/// Room for the leader from the end of a line to its name.
+pub const LEADER: f64 = 9.0;
 
 /// Draws all layers from the back to the front.
 pub fn draw(canvas: &mut Canvas<'_>, plane: &Plane, panel: &Panel) {
@@ -100,14 +102,15 @@ pub fn draw_stripes(canvas: &mut Canvas<'_>, [(left, top), (right, bottom)]: [Sp
     }
 }
 
-/// Names at the right end; those that would overlap move apart.
+/// Names at the right end, with a leader to each; those that would overlap move apart.
 fn draw_ends(canvas: &mut Canvas<'_>, plane: &Plane, ends: &[(f64, String, Color)]) {
     let Place { right, top, bottom, .. } = plane.place;
-    let heights = ends.iter().map(|(y, ..)| (points(plane.at((0.0, *y)).1), END)).collect();
-    let heights = apart(heights, (top - END / 2.0, bottom + END / 2.0));
-    for ((_, name, color), y) in ends.iter().zip(heights) {
+    let wanted: Vec<_> = ends.iter().map(|(y, ..)| points(plane.at((0.0, *y)).1)).collect();
+    let heights = apart(wanted.iter().map(|&y| (y, END)).collect(), (top - END / 2.0, bottom + END / 2.0));
+    for (((_, name, color), from), to) in ends.iter().zip(wanted).zip(heights) {
         let style = TextStyle { size: SMALL, color: *color, anchor: HPos::Left };
-        style.write_centered(canvas, name, (right + 3.0, y));
+        style.write_centered(canvas, name, (right + LEADER + 1.5, to));
+        canvas.line(&[spot((right, from)), spot((right + LEADER, to))], Style::line(*color, 0.4));
     }
 }
 

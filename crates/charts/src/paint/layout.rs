@@ -98,7 +98,7 @@ impl Room {
             Layer::Ends(ends) => &ends[..],
             _ => &[],
         });
-        let ends = ends.map(|(_, name, _)| width(name, SMALL) + 5.0).fold(7.0, f64::max);
+        let ends = ends.map(|(_, name, _)| width(name, SMALL) + layers::LEADER + 3.5).fold(7.0, f64::max);
         let name = if panel.name.is_empty() { 0.0 } else { NAME };
         Self {
             left: labelled(&panel.y) + widest(&panel.y),

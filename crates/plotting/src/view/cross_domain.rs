@@ -199,13 +199,13 @@ fn regression(line: &Line, (low, high): (f64, f64), y: &Axis) -> [Layer; 2] {
     [Layer::Band(band.collect(), GREY), Layer::Line(along.collect(), REGRESSION)]
 }
 
-/// `r = 0.49 [0.33, 0.63], at most 0.54`.
+/// `r = 0.49 [0.33, 0.63], noise ceiling 0.54`.
 fn correlation(row: &CorrelationRow) -> String {
     let Some(r) = row.pearson else { return "r undefined".to_owned() };
     let interval = brackets(row.pearson_low.zip(row.pearson_high), ", ", |r| typeset(r, 2));
     let is_measured = row.first_reliability.or(row.second_reliability).is_some();
     let ceiling = match row.pearson_ceiling {
-        Some(ceiling) => format!(", noise leaves at most {}", typeset(ceiling, 2)),
+        Some(ceiling) => format!(", noise ceiling {}", typeset(ceiling, 2)),
         None if is_measured => ", but one axis is noise only".to_owned(),
         None => String::new(),
     };

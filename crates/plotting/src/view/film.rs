@@ -23,13 +23,14 @@ pub fn stills(film: &Film) -> Chart {
     for (row, &attention) in attentions.iter().enumerate() {
         for (place, &epoch) in epochs.iter().enumerate() {
             let panel = panel(&film.file, attention, &values(film, epoch), row + 1 == attentions.len());
-            panels.push(panel.named(if row == 0 { name(epoch) } else { String::new() }).in_row(place));
+            let of_type = (place == 0 && attentions.len() > 1).then(|| attention.to_string());
+            let of_epoch = (row == 0).then(|| name(epoch));
+            let names: Vec<String> = of_type.into_iter().chain(of_epoch).collect();
+            panels.push(panel.named(names.join(", ")).in_row(place));
         }
     }
-    let several = attentions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let open = epochs.iter().map(|&epoch| format!("{}: {}", name(epoch), tenths(film.expected_open(epoch))));
     chart(film, "")
-        .note((attentions.len() > 1).then(|| format!("from top to bottom: {several}")))
         .note(format!("expected number of open gates {}", open.collect::<Vec<_>>().join(", ")))
         .panels(epochs.len(), panels)
 }

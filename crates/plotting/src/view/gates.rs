@@ -8,12 +8,12 @@ use charts::table::{Cell, Row, Table};
 use findings::contrasts::Contrasts;
 use findings::functions::Functions;
 use findings::gates::{Gates, by_layer, kept, share};
-use findings::paper::{EncoderHeads, Paper};
+use findings::paper::{EncoderHeads, Paper, Sparse};
 use findings::pruning::{self, Pruning};
 use findings::results::{distinct, interval};
 use records::{Attention, GateRow, Head, Method, Order, Scope, StandsFor};
 use stats::family::Comparison;
-use words::{name_among, short};
+use words::{name_among, short, signed};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::heat_map::counts;
@@ -86,13 +86,14 @@ const CONTROLS: [(Method, &str); 7] = [
 /// until its scores leave the figure.
 pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -> Chart {
     let (scopes, metric, base) = (gates.scopes(), gates.metric(), gates.base());
-    let published = published(gates, context.paper);
+    let published = |scope: Scope| published(gates, scope, context.paper);
     let of_scope = |scope: Scope| {
         Method::ALL.map(|method| curve(gates, scope, method, context).shifted(shift(gates, method)))
     };
     let curves: Vec<_> = scopes.iter().map(|&scope| of_scope(scope)).collect();
     let heights = curves.iter().flatten().flat_map(Curve::heights);
-    let heights = heights.chain([base]).chain(published.iter().map(|point| point.1));
+    let heights =
+        heights.chain([base]).chain(scopes.iter().flat_map(|&scope| published(scope)).map(|point| point.1));
     let y = scores(&metric, heights, if metric.is_nats() { FLAT_NATS } else { FLAT });
     let panel = |(place, (curves, &scope)): (usize, (&[Curve; 8], &Scope))| {
         let mut layers = over_base(base, &[]);
@@ -101,9 +102,9 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
         );
         layers.extend(curves.iter().rev().flat_map(Curve::bars));
         layers.extend(curves.iter().rev().flat_map(Curve::lines));
-        if scope == Scope::One(Attention::EncEnc) && !published.is_empty() {
-            layers.push(Layer::Points(published.clone(), PUBLISHED));
-        }
+        layers.extend(
+            Some(published(scope)).filter(|own| !own.is_empty()).map(|own| Layer::Points(own, PUBLISHED)),
+        );
         let x = Axis::percent(format!("{}heads kept (%)", whose(scope)));
         Panel::new([x, y.clone()], 160.0, layers).named(name_among(&scope, &scopes)).in_row(place)
     };
@@ -128,11 +129,16 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
             format!("dotted: masked by {orders} and not trained further, until the scores leave the figure")
         }))
         .note(controls)
-        .note(paper_remark(context.paper))
+        .note(paper_remark(gates, context.paper))
         .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
         .entries(UNTRAINED.iter().filter(|(order, _)| orders.contains(&order.name())).map(untrained_entry))
         .entries([base_entry("before,", &metric, base)])
-        .entries((!published.is_empty()).then(|| Entry::mark("paper, WMT", PUBLISHED)))
+        .entries(
+            scopes
+                .iter()
+                .any(|&scope| !published(scope).is_empty())
+                .then(|| Entry::mark("paper, WMT", PUBLISHED)),
+        )
         .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
 }
 
@@ -177,10 +183,21 @@ fn whose(scope: Scope) -> String {
 }
 
 /// Where the subject stands for the paper's translator: its losses of BLEU, taken from the base of this subject.
-fn published(gates: &Gates, paper: Option<&Paper>) -> Vec<(f64, f64)> {
-    let paper = paper.filter(|_| gates.beside().is_some_and(StandsFor::translates));
-    let own = paper.into_iter().flat_map(Paper::encoder_heads_of_wmt);
-    own.map(|own| (100.0 * own.kept / own.heads, gates.base() - own.lost_bleu)).collect()
+fn published(gates: &Gates, scope: Scope, paper: Option<&Paper>) -> Vec<(f64, f64)> {
+    let Some(paper) = paper.filter(|_| gates.beside().is_some_and(StandsFor::translates)) else {
+        return Vec::new();
+    };
+    let place = |kept: f64, heads: f64, lost: f64| (100.0 * kept / heads, gates.base() - lost);
+    match scope {
+        Scope::One(Attention::EncEnc) => {
+            paper.encoder_heads_of_wmt().map(|own| place(own.kept, own.heads, own.lost_bleu)).collect()
+        }
+        Scope::All => {
+            let own = paper.sparse_of_wmt();
+            own.map(|own| place(own.kept as f64, own.heads as f64, own.base - own.by_gates)).collect()
+        }
+        Scope::One(_) => Vec::new(),
+    }
 }
 
 /// A line through the points of a method, for each seed one; hollow where the score is significantly worse than before.
@@ -194,14 +211,23 @@ fn curve(gates: &Gates, scope: Scope, method: Method, context: Context<'_>) -> C
     Curve { pieces: runs.map(|run| run.iter().map(point).collect()).collect(), ..look(method) }
 }
 
-/// What the paper says of its encoders.
-fn paper_remark(paper: Option<&Paper>) -> Option<String> {
-    let own = &paper?.encoder_heads;
-    let one = |own: &EncoderHeads| {
+/// What the paper says of its encoders or, where translators have gates on all heads, of whole models.
+fn paper_remark(gates: &Gates, paper: Option<&Paper>) -> Option<String> {
+    let paper = paper?;
+    let of_encoder = |own: &EncoderHeads| {
         format!("{} of {} heads lose {} BLEU on {}", own.kept, own.heads, short(own.lost_bleu), own.data)
     };
-    let found: Vec<String> = own.iter().map(one).collect();
-    Some(format!("paper, Voita et al. (2019), {}: {}", own.first()?.source, found.join("; ")))
+    let of_all = |own: Sparse| {
+        let change = signed(own.by_gates - own.base, 2);
+        format!("{} of {} heads change BLEU by {change} on {}", own.kept, own.heads, own.data)
+    };
+    let has_all = gates.rows.iter().any(|row| row.attention == Scope::All && row.kept_enc_dec.is_some());
+    let (source, found): (&str, Vec<String>) = if has_all {
+        ("Table 2", paper.sparse_of_wmt().map(of_all).collect())
+    } else {
+        (&paper.encoder_heads.first()?.source, paper.encoder_heads.iter().map(of_encoder).collect())
+    };
+    Some(format!("paper, Voita et al. (2019), {source}: {}", found.join("; ")))
 }
 
 /// What the heads that gates keep did in the model before: a row for each function, a column for each number of heads; none if
@@ -303,7 +329,7 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
         .mark(significantly_worse(&metric, "the score before", context))
         .note(format!("before: {}", gates.described_base()))
         .note(gates.recipe())
-        .remark(paper_remark(context.paper))
+        .remark(paper_remark(gates, context.paper))
 }
 
 /// Models that were trained further, two by two: a row for each number of heads, a column for each two methods.

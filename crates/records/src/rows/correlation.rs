@@ -35,7 +35,7 @@ pub struct CorrelationRow {
     pub first_reliability: Option<f64>,
     /// Reliability on the second split, likewise.
     pub second_reliability: Option<f64>,
-    /// The greatest `pearson` that noise leaves: the root of the product of the reliabilities; empty if one of them is not
+    /// The noise ceiling, the greatest `pearson` that noise allows: the root of the product of the reliabilities; empty if one of them is not
     /// above 0.
     pub pearson_ceiling: Option<f64>,
     /// Spearman's rho, -1 to 1; empty if one side does not vary.
