@@ -11,6 +11,7 @@
 //! - [`moses`] splits text into words and joins them as the Moses toolkit does.
 //! - [`fsmt_tokenizer`] loads the pieces of fairseq's translators.
 //! - [`names`] tells names that stay in their folder.
+//! - [`splits`] says where the texts of a split are, as the file of a subject has it.
 //! - [`parallel`] reads line-parallel text files.
 //! - [`pairs`] reads tables of sentence pairs, and chooses some of the pairs of a file.
 //! - [`tokenizer`] trains, saves and loads byte-level BPE subwords.
@@ -49,6 +50,7 @@ pub mod progress;
 mod rows;
 pub mod sentence_tokenizer;
 mod special_tokens;
+pub mod splits;
 pub mod tokenizer;
 mod transfer;
 pub mod trees;

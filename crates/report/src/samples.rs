@@ -1,17 +1,15 @@
 //! The texts of segments that a page may show: those of the demos, whose languages are made up, and, where the reader asks for
 //! them, those of files of their own. What is fetched belongs to others, whose licences need not allow it.
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use corpus::checksum;
-use corpus::choices::{self, Choice, ChoiceFormat};
-use corpus::documents::{self, Document, DocumentFormat};
-use corpus::grammar::{
-    Domain, InferenceSizes, SplitSizes, agreement_pairs, demo_splits, inference_splits, language_splits,
-};
 use corpus::labelled::{self, Example, Format};
 use corpus::parallel::ParallelText;
+use corpus::splits::language::Texts;
+use corpus::splits::{classification, language, translation};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 /// What the file of a subject says of its data.
 #[derive(Debug, Deserialize)]
@@ -32,7 +30,7 @@ enum Task {
 
 #[derive(Debug, Deserialize)]
 struct Data {
-    grammar: Option<Grammar>,
+    grammar: Option<toml::Value>,
     /// Whose texts they are, where they are fetched.
     fetch: Option<String>,
     format: Option<Format>,
@@ -42,53 +40,11 @@ struct Data {
     splits: BTreeMap<String, toml::Value>,
 }
 
-/// Seed and sizes of all demo grammars; those of other tasks are 0.
-#[derive(Debug, Clone, Copy, Deserialize)]
-struct Grammar {
-    seed: u64,
-    train: usize,
-    dev: usize,
-    #[serde(default)]
-    test: usize,
-    #[serde(default)]
-    shifted: usize,
-    #[serde(default)]
-    matched: usize,
-    #[serde(default)]
-    mismatched: usize,
-    #[serde(default)]
-    pairs: usize,
-}
-
-/// Two files of as many lines.
-#[derive(Debug, Deserialize)]
-struct Pair {
-    source: PathBuf,
-    target: PathBuf,
-}
-
-/// A file, with a format of its own or the common one.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Table {
-    Plain(PathBuf),
-    Formatted { file: PathBuf, format: Format },
-}
-
-/// Files of documents or of questions.
-#[derive(Debug, Deserialize)]
-struct Files {
-    files: Vec<PathBuf>,
-    documents: Option<DocumentFormat>,
-    choices: Option<ChoiceFormat>,
-}
-
 /// A split as it is read.
 enum Split {
     Pairs(ParallelText),
     Examples(Vec<Example>),
-    Documents(Vec<Document>),
-    Questions(Vec<Choice>),
+    Texts(Texts),
 }
 
 impl Split {
@@ -96,8 +52,7 @@ impl Split {
         match self {
             Self::Pairs(text) => checksum::of_pairs(text),
             Self::Examples(examples) => checksum::of_examples(examples),
-            Self::Documents(documents) => checksum::of_documents(documents),
-            Self::Questions(questions) => checksum::of_questions(questions),
+            Self::Texts(texts) => texts.sha256(),
         }
     }
 
@@ -113,8 +68,10 @@ impl Split {
                 both.map(|(source, target)| format!("{source} \u{2192} {target}")).collect()
             }
             Self::Examples(examples) => examples.into_iter().map(example).collect(),
-            Self::Documents(documents) => documents.into_iter().map(|document| document.text).collect(),
-            Self::Questions(questions) => {
+            Self::Texts(Texts::Documents(documents)) => {
+                documents.into_iter().map(|document| document.text).collect()
+            }
+            Self::Texts(Texts::Questions(questions)) => {
                 questions.into_iter().map(|own| own.context + &own.choices.join(" | ")).collect()
             }
         }
@@ -122,34 +79,32 @@ impl Split {
 }
 
 /// The texts of a split, by the file that describes its subject and, where its own files may be shown, the folder of these; none
-/// that are fetched or are not there, that take more than reading files, such as a sample, or if `sha256`, the checksum in the
-/// signature, is that of others.
+/// that are fetched or are not there, that are taken out of another split, or if `sha256`, the checksum in the signature, is that
+/// of others.
 pub fn texts(description: &str, data: Option<&Path>, split: &str, sha256: &str) -> Option<Vec<String>> {
-    let described: DataOf = toml::from_str(description).ok()?;
-    let split = match described.data.grammar {
-        Some(grammar) => made_up(described.task, grammar, split)?,
-        None => own(described, data?, split)?,
+    let DataOf { task, data: described } = toml::from_str(description).ok()?;
+    let split = match described.grammar {
+        Some(grammar) => made_up(task, grammar, split)?,
+        None => own(task, described, data?, split)?,
     };
     (split.sha256() == sha256).then(|| split.texts())
 }
 
-fn own(described: DataOf, folder: &Path, name: &str) -> Option<Split> {
-    let DataOf { task, data: Data { fetch, format, rename, mut splits, .. } } = described;
+fn own(task: Task, data: Data, folder: &Path, name: &str) -> Option<Split> {
+    let Data { fetch, format, rename, mut splits, .. } = data;
     let split = splits.remove(name)?;
     if fetch.is_some() || split.get("fetch").is_some() {
         return None;
     }
     Some(match task {
         Task::Translation => {
-            let Pair { source, target } = split.try_into().ok()?;
-            Split::Pairs(ParallelText::read(&folder.join(source), &folder.join(target)).ok()?)
+            let pair: translation::FilePair = split.try_into().ok()?;
+            pair.validate().ok()?;
+            Split::Pairs(pair.read(folder).ok()?)
         }
         Task::Classification => {
-            let (file, format) = match split.try_into().ok()? {
-                Table::Plain(file) => (file, format?),
-                Table::Formatted { file, format } => (file, format),
-            };
-            let mut examples = labelled::read(&folder.join(file), &format).ok()?;
+            let file: classification::SplitFile = split.try_into().ok()?;
+            let mut examples = labelled::read(&file.path(folder), file.format(format.as_ref())?).ok()?;
             for example in &mut examples {
                 if let Some(name) = rename.get(&example.label) {
                     example.label.clone_from(name);
@@ -158,64 +113,27 @@ fn own(described: DataOf, folder: &Path, name: &str) -> Option<Split> {
             Split::Examples(examples)
         }
         Task::LanguageModelling => {
-            let Files { files, documents, choices } = split.try_into().ok()?;
-            let files: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
-            match (documents, choices) {
-                (Some(format), _) => Split::Documents(documents::read(&files, &format).ok()?),
-                (None, Some(format)) => {
-                    let read = files.iter().map(|file| choices::read(file, &format));
-                    Split::Questions(read.collect::<Result<Vec<_>, _>>().ok()?.concat())
-                }
-                (None, None) => return None,
-            }
+            let files: language::SplitFiles = split.try_into().ok()?;
+            Split::Texts(files.read(folder)?.ok()?)
         }
     })
 }
 
-fn made_up(task: Task, grammar: Grammar, split: &str) -> Option<Split> {
-    let Grammar { seed, train, dev, test, shifted, matched, mismatched, pairs } = grammar;
-    let sizes = SplitSizes { train, dev, test, shifted };
-    Some(match task {
-        Task::Translation => {
-            let splits = demo_splits(sizes, seed);
-            let samples = match split {
-                "dev" => splits.dev,
-                "test" => splits.test,
-                "shifted" => splits.shifted,
-                _ => return None,
-            };
-            let (source, target) = samples.into_iter().map(|sample| (sample.source, sample.target)).unzip();
-            Split::Pairs(ParallelText { source, target })
-        }
-        Task::Classification => {
-            let splits = inference_splits(InferenceSizes { train, dev, matched, mismatched }, seed);
-            Split::Examples(match split {
-                "dev" => splits.dev,
-                "matched" => splits.matched,
-                "mismatched" => splits.mismatched,
-                _ => return None,
-            })
-        }
-        Task::LanguageModelling => match split {
-            "dev" => Split::Documents(language_splits(sizes, seed).dev),
-            "test" => Split::Documents(language_splits(sizes, seed).test),
-            "shifted" => Split::Documents(language_splits(sizes, seed).shifted),
-            "agreement" => questions(Domain::Standard, pairs, seed),
-            "agreement-shifted" => questions(Domain::Shifted, pairs, seed),
-            _ => return None,
-        },
-    })
-}
-
-/// By group, as subjects have them.
-fn questions(domain: Domain, pairs: usize, seed: u64) -> Split {
-    let mut all = agreement_pairs(domain, pairs, seed);
-    all.sort_by(|one, other| one.group.cmp(&other.group));
-    Split::Questions(all)
+fn made_up(task: Task, grammar: toml::Value, split: &str) -> Option<Split> {
+    fn of<T: DeserializeOwned>(grammar: toml::Value) -> Option<T> {
+        grammar.try_into().ok()
+    }
+    match task {
+        Task::Translation => of::<translation::Grammar>(grammar)?.read(split).map(Split::Pairs),
+        Task::Classification => of::<classification::Grammar>(grammar)?.read(split).map(Split::Examples),
+        Task::LanguageModelling => of::<language::Grammar>(grammar)?.read(split).map(Split::Texts),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use corpus::documents::Document;
+
     use super::*;
 
     const DEMO: &str = include_str!("../../../experiments/demo-translation.toml");

@@ -2,7 +2,7 @@
 use serde::{Deserialize, Serialize};
 use training::Stay;
 
-use crate::spec::check;
+use corpus::splits::check;
 
 /// Checkpoints that stay on disk when training has ended, for `training-dynamics`. They have no influence on training, so
 /// they are no part of its settings.

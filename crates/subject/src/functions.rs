@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::spec::check;
+use corpus::splits::check;
 
 /// What `head-functions` looks at. It has no influence on training or scores.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -1,6 +1,7 @@
 //! What descriptions of all tasks, `experiments/<subject>.toml`, have in common.
 use std::path::{Path, PathBuf};
 
+use corpus::splits::check;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
@@ -55,14 +56,6 @@ fn one_line(text: &str, error: &toml::de::Error) -> String {
 pub(crate) fn in_line(text: &str, start: usize, message: &str) -> String {
     let line = text[..start.min(text.len())].matches('\n').count() + 1;
     format!("line {line}: {message}")
-}
-
-/// The first rule that does not hold.
-pub(crate) fn check(rules: &[(&str, bool)]) -> Result<(), String> {
-    match rules.iter().find(|(_, holds)| !holds) {
-        Some((fault, _)) => Err((*fault).to_owned()),
-        None => Ok(()),
-    }
 }
 
 /// Data comes from files or from the demo grammar, and a model is there already or is made.

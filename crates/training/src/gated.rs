@@ -158,7 +158,7 @@ impl<L: GatedLearner> Learner for Gated<L> {
     fn validate(&self, examples: &L::Examples, rows: &[usize]) -> Result<Validation<L::Outcome>, L::Error> {
         let (closed, penalty) = match &self.state {
             State::Fixed(closed) => (closed.clone(), 0.0),
-            State::Trained(gates) => (gates.closed(), gates.penalty()),
+            State::Trained(gates) => (gates.closed(), gates.test_penalty()),
         };
         let found = self.model.validate_under(examples, rows, &self.closing(&closed)?)?;
         Ok(Validation { loss: found.loss + penalty * L::predictions(examples, rows) as f64, ..found })

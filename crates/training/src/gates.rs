@@ -184,7 +184,7 @@ impl Concrete {
         (open - self.target) / self.plan.heads.len() as f64
     }
 
-    /// What a prediction pays for open gates; a scalar.
+    /// The penalty of the open gates that are expected, for each prediction; a scalar.
     pub(crate) fn penalty(&self) -> Tensor {
         let open = self.gates.expected_open();
         match self.plan.pull {
@@ -206,8 +206,8 @@ impl Concrete {
         self.plan.pull.closed(&self.gates)
     }
 
-    /// What a prediction pays for the heads that are open at test time.
-    pub(crate) fn penalty(&self) -> f64 {
+    /// The penalty of the heads that are open at test time, for each prediction.
+    pub(crate) fn test_penalty(&self) -> f64 {
         match self.plan.pull {
             Pull::Lambda(lambda) => lambda * (self.plan.heads.len() - self.closed().len()) as f64,
             Pull::Heads(_) => 0.0,

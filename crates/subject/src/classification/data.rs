@@ -2,14 +2,12 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use corpus::grammar::{Domain, InferenceSizes, generate as generate_sentences, inference_splits};
-use corpus::labelled::{self, Example, Format};
-use corpus::trees::Tree;
+use corpus::labelled::{self, Example};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::spec::{ClassificationData, Holdout, InferenceSpec, SplitFile};
+use super::spec::{ClassificationData, Holdout};
 use crate::error::Error;
 use crate::spec::check_fetched;
 
@@ -66,52 +64,22 @@ pub(super) fn classes(examples: &[Example], labels: &[String], split: &str) -> R
 pub(super) fn files(spec: &ClassificationData, folder: &Path, split: &str) -> Vec<PathBuf> {
     let split =
         spec.holdout.as_ref().filter(|holdout| holdout.name == split).map_or(split, |holdout| &holdout.from);
-    let file = spec.splits.get(split).filter(|_| spec.grammar.is_none()).map(|split| match split {
-        SplitFile::Plain(file) => folder.join(file),
-        SplitFile::Formatted(own) => folder.join(&own.file),
-    });
-    file.into_iter().collect()
+    let file = spec.splits.get(split).filter(|_| spec.grammar.is_none());
+    file.map(|file| file.path(folder)).into_iter().collect()
 }
 
 /// A split before anything is taken out of it.
 fn read_whole(spec: &ClassificationData, folder: &Path, split: &str) -> Result<Vec<Example>, Error> {
     if let Some(grammar) = spec.grammar {
-        return Ok(generate(grammar, split));
+        return Ok(grammar.read(split).unwrap_or_default());
     }
-    let (file, format, fetch): (_, Option<&Format>, _) = match &spec.splits[split] {
-        SplitFile::Plain(file) => (file, spec.format.as_ref(), None),
-        SplitFile::Formatted(own) => (&own.file, Some(&own.format), own.fetch.as_ref()),
-    };
-    let path = folder.join(file);
-    check_fetched(std::slice::from_ref(&path), fetch.or(spec.fetch.as_ref()))?;
-    match format {
+    let file = &spec.splits[split];
+    let path = file.path(folder);
+    check_fetched(std::slice::from_ref(&path), file.fetch().or(spec.fetch.as_ref()))?;
+    match file.format(spec.format.as_ref()) {
         Some(format) => Ok(labelled::read(&path, format)?),
         None => Err(Error::NoFormat { split: split.to_owned() }),
     }
-}
-
-fn generate(grammar: InferenceSpec, split: &str) -> Vec<Example> {
-    let InferenceSpec { seed, train, dev, matched, mismatched } = grammar;
-    let splits = inference_splits(InferenceSizes { train, dev, matched, mismatched }, seed);
-    match split {
-        "train" => splits.train,
-        "dev" => splits.dev,
-        "matched" => splits.matched,
-        "mismatched" => splits.mismatched,
-        _ => Vec::new(), // there is no other
-    }
-}
-
-/// Sentences of the language of the grammar's premises, in the domain of a split and as many.
-pub(super) fn trees(grammar: InferenceSpec, split: &str) -> Vec<Tree> {
-    let InferenceSpec { seed, train, dev, matched, mismatched } = grammar;
-    let (domain, count) = match split {
-        "train" => (Domain::Standard, train),
-        "dev" => (Domain::Standard, dev),
-        "matched" => (Domain::Standard, matched),
-        _ => (Domain::Shifted, mismatched),
-    };
-    generate_sentences(domain, count, seed).iter().map(Tree::from).collect()
 }
 
 /// What is taken out, and what is left, both in their order. Examples with the same first text stay together, so that

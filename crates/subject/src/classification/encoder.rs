@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use training::Keep;
 
 use crate::open_heads::OpenHeads;
-use crate::spec::check;
+use corpus::splits::check;
 
 /// Size of a BERT model.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -121,7 +121,7 @@ impl Task for Classification {
 
     /// Sentences of the premises' language, as many as the split has pairs: pairs have no trees.
     fn trees(spec: &ClassificationSpec, split: &str) -> Option<Vec<Tree>> {
-        Some(data::trees(spec.data.grammar?, split))
+        Some(spec.data.grammar?.trees(split))
     }
 
     fn sha256(examples: &Vec<Example>) -> String {

@@ -1,9 +1,10 @@
 //! The description of a classifier.
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use core_masking::ModelConfig;
 use corpus::labelled::Format;
+use corpus::splits::check;
+use corpus::splits::classification::{Grammar, SplitFile};
 use records::StandsFor;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
 use crate::error::quoted;
 use crate::functions::FunctionsSpec;
-use crate::spec::{check, check_sources, check_split_names};
+use crate::spec::{check_sources, check_split_names};
 use crate::task::Outline;
 
 /// A classifier as its TOML file describes it.
@@ -74,7 +75,7 @@ pub struct ClassificationData {
     #[serde(default)]
     pub rename: BTreeMap<String, String>,
     /// The demo's premise-hypothesis pairs, made when needed; its splits are train, dev, matched and mismatched.
-    pub grammar: Option<InferenceSpec>,
+    pub grammar: Option<Grammar>,
     /// How the files are to be read.
     pub format: Option<Format>,
     /// Files by the name of their split, relative to the data folder.
@@ -82,61 +83,6 @@ pub struct ClassificationData {
     pub splits: BTreeMap<String, SplitFile>,
     /// A split that is taken out of another.
     pub holdout: Option<Holdout>,
-}
-
-/// The demo's pairs: the seed of their generator and the number in each split.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InferenceSpec {
-    /// Seed of the generator.
-    pub seed: u64,
-    /// Pairs to train on.
-    pub train: usize,
-    /// Pairs to choose the best epoch on.
-    pub dev: usize,
-    /// Pairs to score.
-    pub matched: usize,
-    /// Pairs of the shifted domain.
-    pub mismatched: usize,
-}
-
-/// A file, with a format of its own or that of `[data.format]`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(untagged, try_from = "toml::Value")]
-pub enum SplitFile {
-    /// In the common format.
-    Plain(PathBuf),
-    /// In a format of its own.
-    Formatted(FormattedFile),
-}
-
-/// A file with its format.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FormattedFile {
-    /// The file.
-    pub file: PathBuf,
-    /// How it is to be read.
-    pub format: Format,
-    /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
-    #[serde(default, skip_serializing)]
-    pub fetch: Option<String>,
-}
-
-impl TryFrom<toml::Value> for SplitFile {
-    type Error = String;
-
-    /// By hand, since serde would not say what is wrong within the table.
-    fn try_from(value: toml::Value) -> Result<Self, String> {
-        match value {
-            toml::Value::String(file) => Ok(Self::Plain(file.into())),
-            table @ toml::Value::Table(_) => {
-                let file = FormattedFile::deserialize(table);
-                file.map(Self::Formatted).map_err(|error| error.message().to_owned())
-            }
-            _ => Err("a file must be \"file\", or { file = \"file\", format = { .. } }".to_owned()),
-        }
-    }
 }
 
 /// A split that is taken out of another; examples that share their first text stay together.
@@ -324,7 +270,7 @@ impl ClassificationData {
     /// The splits that are files or made by the grammar.
     fn file_splits(&self) -> Vec<String> {
         match self.grammar {
-            Some(_) => ["train", "dev", "matched", "mismatched"].map(str::to_owned).to_vec(),
+            Some(_) => Grammar::SPLITS.map(str::to_owned).to_vec(),
             None => self.splits.keys().cloned().collect(),
         }
     }

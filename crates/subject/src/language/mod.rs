@@ -20,6 +20,7 @@ use core_masking::{
 };
 use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::placed::PlacedToken;
+use corpus::splits::language::{ChoiceRule, Texts, groups};
 use corpus::trees::Tree;
 use records::Identity;
 use serde_json::json;
@@ -36,11 +37,10 @@ use crate::precision::{Bytes, Models};
 use crate::reading::Reading;
 use crate::subject::Scored;
 use crate::task::{Described, Outline, Task};
-use data::Texts;
 use model::Symbols;
 use rows::{Rows, SegmentsOf, Windowing};
 use scorer::{Found, Predictions};
-use spec::{ChoiceRule, LanguageData, LanguageSpec, ScoreSpec};
+use spec::{LanguageData, LanguageSpec, ScoreSpec};
 
 /// How a language model reads, and how it is asked.
 #[derive(Debug, Clone)]
@@ -93,7 +93,7 @@ impl Task for LanguageModelling {
     }
 
     fn count(texts: &Texts) -> usize {
-        texts.len()
+        texts.count()
     }
 
     fn groups(texts: &Texts) -> Vec<usize> {
@@ -109,7 +109,7 @@ impl Task for LanguageModelling {
     }
 
     fn trees(spec: &LanguageSpec, split: &str) -> Option<Vec<Tree>> {
-        data::trees(spec.data.grammar?, split)
+        spec.data.grammar?.trees(split)
     }
 
     fn sha256(texts: &Texts) -> String {
@@ -164,7 +164,7 @@ impl Task for LanguageModelling {
             Texts::Questions(questions) => {
                 identity.metric = "accuracy".to_owned();
                 arguments.insert("choices".to_owned(), self.rule(&identity.split).name().into());
-                let groups = data::groups(questions);
+                let groups = groups(questions);
                 if !groups.is_empty() {
                     arguments.insert("groups".to_owned(), json!(groups));
                 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use training::Keep;
 
 use crate::open_heads::OpenHeads;
-use crate::spec::check;
+use corpus::splits::check;
 
 /// Families that can be trained from scratch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

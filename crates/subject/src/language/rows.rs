@@ -6,8 +6,9 @@ use core_masking::{GatedModel, LanguageModel};
 use corpus::choices::Choice;
 use corpus::documents::{Document, words};
 use corpus::language_tokenizer::LanguageTokenizer;
+use corpus::splits::language::ChoiceRule;
 
-use super::spec::{ChoiceRule, SegmentKind, WindowSpec};
+use super::spec::{SegmentKind, WindowSpec};
 use crate::error::Error;
 
 /// Tokens that are predicted together, padding included: enough for whole matrix products, few enough that what a layer

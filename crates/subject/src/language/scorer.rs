@@ -201,11 +201,11 @@ mod tests {
     use super::*;
     use crate::evaluation::{Sets, Sweep};
     use crate::language::memory;
-    use crate::language::spec::ChoiceRule;
     use crate::model::of_threads;
     use core_masking::{GatedModel, LanguageConfig};
     use corpus::choices::Choice;
     use corpus::language_tokenizer::LanguageTokenizer;
+    use corpus::splits::language::ChoiceRule;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use tch::Device;

@@ -1,9 +1,8 @@
 //! The description of a language model.
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use corpus::choices::ChoiceFormat;
-use corpus::documents::DocumentFormat;
+use corpus::splits::check;
+use corpus::splits::language::{ChoiceRule, Grammar, SplitFiles};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +11,7 @@ use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
 use crate::error::quoted;
 use crate::functions::FunctionsSpec;
-use crate::spec::{check, check_sources, check_split_names};
+use crate::spec::{check_sources, check_split_names};
 use crate::task::Outline;
 
 /// A language model as its TOML file describes it.
@@ -67,48 +66,10 @@ pub struct LanguageData {
     /// The split that importance is measured on; the training split if absent.
     pub estimate: Option<String>,
     /// The demo language, made when needed; its splits are train, dev, test, shifted, agreement and agreement-shifted.
-    pub grammar: Option<LanguageGrammar>,
+    pub grammar: Option<Grammar>,
     /// Documents or questions by the name of their split.
     #[serde(default)]
-    pub splits: BTreeMap<String, LanguageSplit>,
-}
-
-/// The demo language: the seed of its generator and the size of each split.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LanguageGrammar {
-    /// Seed of the generator.
-    pub seed: u64,
-    /// Sentences to train on.
-    pub train: usize,
-    /// Sentences to choose the best epoch on.
-    pub dev: usize,
-    /// Sentences to score.
-    pub test: usize,
-    /// Sentences of the shifted domain.
-    pub shifted: usize,
-    /// Minimal pairs of agreement, in each domain.
-    pub pairs: usize,
-}
-
-/// A split: files, which follow each other, of documents or of questions.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LanguageSplit {
-    /// The files, relative to the data folder.
-    pub files: Vec<PathBuf>,
-    /// How they hold documents.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub documents: Option<DocumentFormat>,
-    /// How they hold questions with several answers, or minimal pairs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub choices: Option<ChoiceFormat>,
-    /// How choices are made, if not as `[score]` says.
-    #[serde(default, skip_serializing)]
-    pub rule: Option<ChoiceRule>,
-    /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
-    #[serde(default, skip_serializing)]
-    pub fetch: Option<String>,
+    pub splits: BTreeMap<String, SplitFiles>,
 }
 
 /// How documents are cut into what the model reads at once.
@@ -146,31 +107,6 @@ pub struct ScoreSpec {
     #[serde(default)]
     pub choices: ChoiceRule,
 }
-
-/// How a choice is made, by the names of lm-evaluation-harness.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChoiceRule {
-    /// The greatest log-probability.
-    #[default]
-    Acc,
-    /// The greatest log-probability divided by the number of characters.
-    AccNorm,
-}
-
-impl ChoiceRule {
-    /// The name in TOML files and signatures.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Acc => "acc",
-            Self::AccNorm => "acc_norm",
-        }
-    }
-}
-
-/// The splits of the demo language.
-pub(super) const GRAMMAR_SPLITS: [&str; 6] =
-    ["train", "dev", "test", "shifted", "agreement", "agreement-shifted"];
 
 impl LanguageSpec {
     /// What it has in common with other tasks.
@@ -270,7 +206,7 @@ impl LanguageData {
     /// The names of all splits.
     pub(super) fn split_names(&self) -> Vec<String> {
         match self.grammar {
-            Some(_) => GRAMMAR_SPLITS.map(str::to_owned).to_vec(),
+            Some(_) => Grammar::SPLITS.map(str::to_owned).to_vec(),
             None => self.splits.keys().cloned().collect(),
         }
     }
@@ -281,22 +217,6 @@ impl LanguageData {
             Some(_) => split.starts_with("agreement"),
             None => self.splits.get(split).is_some_and(|split| split.choices.is_some()),
         }
-    }
-}
-
-impl LanguageSplit {
-    fn validate(&self) -> Result<(), String> {
-        check(&[
-            ("`files` names none", !self.files.is_empty()),
-            ("`rule` is for `choices`", self.rule.is_none() || self.choices.is_some()),
-            (
-                "either `documents` or `choices` must say how its files are to be read",
-                self.documents.is_some() != self.choices.is_some(),
-            ),
-        ])?;
-        let format = self.documents.as_ref().map(DocumentFormat::validate);
-        let format = format.or_else(|| self.choices.as_ref().map(ChoiceFormat::validate));
-        format.map_or(Ok(()), |valid| valid.map_err(|fault| fault.to_string()))
     }
 }
 

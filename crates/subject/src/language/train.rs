@@ -3,12 +3,12 @@ use std::path::Path;
 
 use core_masking::LanguageModel;
 use corpus::language_tokenizer::LanguageTokenizer;
+use corpus::splits::language::Texts;
 use serde_json::json;
 use tch::Kind;
 use training::{AdamSettings, Machine};
 
 use super::LanguageModelling;
-use super::data::Texts;
 use super::model::{DecoderSpec, PretrainingSpec, Symbols, TokenKind, TokenizerSpec};
 use super::rows::{Rows, Windowing};
 use super::spec::{LanguageSpec, SegmentKind};

@@ -1,11 +1,10 @@
 //! The splits of a subject.
 use std::path::{Path, PathBuf};
 
-use corpus::grammar::{Sample, demo_splits};
 use corpus::parallel::ParallelText;
+use corpus::splits::translation::FilePair;
 
-use super::files::FilePair;
-use super::spec::{DataSpec, GrammarSpec};
+use super::spec::DataSpec;
 use crate::error::Error;
 use crate::spec::check_fetched;
 
@@ -15,26 +14,8 @@ use crate::spec::check_fetched;
 /// If its files are missing, torn or of different length.
 pub(super) fn read_split(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelText, Error> {
     match spec.grammar {
-        Some(grammar) => Ok(generate(grammar, split)),
+        Some(grammar) => Ok(grammar.read(split).unwrap_or_default()),
         None => read_files(spec, folder, split),
-    }
-}
-
-fn generate(grammar: GrammarSpec, split: &str) -> ParallelText {
-    let samples = samples(grammar, split).into_iter();
-    let (source, target) = samples.map(|sample| (sample.source, sample.target)).unzip();
-    ParallelText { source, target }
-}
-
-/// What a split of the grammar is made of.
-pub(super) fn samples(grammar: GrammarSpec, split: &str) -> Vec<Sample> {
-    let splits = demo_splits(grammar.sizes(), grammar.seed);
-    match split {
-        "train" => splits.train,
-        "dev" => splits.dev,
-        "test" => splits.test,
-        "shifted" => splits.shifted,
-        _ => Vec::new(), // there is no other
     }
 }
 

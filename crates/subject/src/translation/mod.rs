@@ -1,6 +1,5 @@
 //! Translation: beam search, BLEU.
 mod data;
-mod files;
 pub(crate) mod memory;
 mod objective;
 mod pairs;
@@ -119,7 +118,7 @@ impl Task for Translation {
     }
 
     fn trees(spec: &TranslationSpec, split: &str) -> Option<Vec<Tree>> {
-        Some(data::samples(spec.data.grammar?, split).iter().map(Tree::from).collect())
+        Some(spec.data.grammar?.samples(split)?.iter().map(Tree::from).collect())
     }
 
     fn sha256(text: &ParallelText) -> String {

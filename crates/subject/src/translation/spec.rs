@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use core_masking::families::MARIAN;
 use core_masking::{Activation, ModelConfig, TranslatorConfig};
 use core_masking::{BeamSearch, Stopping};
-use corpus::grammar::SplitSizes;
 use corpus::sentence_tokenizer::SentenceTokenizer;
+use corpus::splits::check;
+use corpus::splits::translation::{FilePair, Grammar};
 use corpus::tokenizer::SubwordTokenizer;
 use records::StandsFor;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::files::FilePair;
 use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
 use crate::functions::FunctionsSpec;
 use crate::open_heads::OpenHeads;
-use crate::spec::{check, check_sources, check_split_names};
+use crate::spec::{check_sources, check_split_names};
 use crate::task::Outline;
 
 /// A translator as its TOML file describes it.
@@ -71,33 +71,10 @@ pub struct DataSpec {
     /// The split that importance is measured on; the training split if absent.
     pub estimate: Option<String>,
     /// The demo language, made when needed; its splits are train, dev, test and shifted.
-    pub grammar: Option<GrammarSpec>,
+    pub grammar: Option<Grammar>,
     /// Files by the name of their split, relative to the data folder.
     #[serde(default)]
     pub splits: BTreeMap<String, FilePair>,
-}
-
-/// The demo language: the seed of its generator and the number of sentence pairs in each split.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GrammarSpec {
-    /// Seed of the generator.
-    pub seed: u64,
-    /// Pairs to train on.
-    pub train: usize,
-    /// Pairs to choose the best epoch on.
-    pub dev: usize,
-    /// Pairs to score.
-    pub test: usize,
-    /// Pairs of the shifted domain.
-    pub shifted: usize,
-}
-
-impl GrammarSpec {
-    /// The splits that a grammar has, and their sizes.
-    pub fn sizes(self) -> SplitSizes {
-        SplitSizes { train: self.train, dev: self.dev, test: self.test, shifted: self.shifted }
-    }
 }
 
 /// Byte-level BPE of source and target together.

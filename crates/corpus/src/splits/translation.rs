@@ -1,11 +1,13 @@
-//! Where the sentence pairs of a split are: files of as many lines, or a table.
+//! Where the sentence pairs of a split are: files of as many lines, or a table; or the demo grammar makes them.
 use std::path::{Path, PathBuf};
 
-use corpus::pairs::{PairTable, Selection};
-use corpus::parallel::ParallelText;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::check;
+use super::check;
+use crate::Error;
+use crate::grammar::{Sample, SplitSizes, demo_splits};
+use crate::pairs::{PairTable, Selection};
+use crate::parallel::ParallelText;
 
 /// A pair of files with one sentence a line, plain or gzip; or a file of pairs, a tab-separated table.
 ///
@@ -83,7 +85,7 @@ enum Place {
 
 impl FilePair {
     /// The files; `folder` is where data sets are.
-    pub(crate) fn paths(&self, folder: &Path) -> Vec<PathBuf> {
+    pub fn paths(&self, folder: &Path) -> Vec<PathBuf> {
         match self.place(folder) {
             Some(Place::Files(files)) => {
                 files.into_iter().flat_map(|both| [both.source, both.target]).collect()
@@ -100,7 +102,7 @@ impl FilePair {
     ///
     /// # Panics
     /// If validation refused it.
-    pub(crate) fn read(&self, folder: &Path) -> Result<ParallelText, corpus::Error> {
+    pub fn read(&self, folder: &Path) -> Result<ParallelText, Error> {
         let (path, text) = match self.place(folder).expect("validated") {
             Place::Files(files) => {
                 let mut text = ParallelText::default();
@@ -132,7 +134,11 @@ impl FilePair {
         }
     }
 
-    pub(super) fn validate(&self) -> Result<(), String> {
+    /// Refuses what contradicts itself.
+    ///
+    /// # Errors
+    /// The fault, in words.
+    pub fn validate(&self) -> Result<(), String> {
         match self.place(Path::new("")) {
             Some(Place::Table(table)) => table.validate().map_err(|fault| fault.to_string())?,
             Some(Place::Files(_)) => {
@@ -145,6 +151,47 @@ impl FilePair {
             ("`sample` must be at least 1", self.sample != Some(0)),
             ("`most_words` must be at least 1", self.most_words != Some(0)),
         ])
+    }
+}
+
+/// The demo language: the seed of its generator and the number of sentence pairs in each split.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grammar {
+    /// Seed of the generator.
+    pub seed: u64,
+    /// Pairs to train on.
+    pub train: usize,
+    /// Pairs to choose the best epoch on.
+    pub dev: usize,
+    /// Pairs to score.
+    pub test: usize,
+    /// Pairs of the shifted domain.
+    pub shifted: usize,
+}
+
+impl Grammar {
+    /// The names of its splits.
+    pub const SPLITS: [&str; 4] = ["train", "dev", "test", "shifted"];
+
+    /// The sentence pairs of a split with their trees; absent if there is no such split.
+    pub fn samples(self, split: &str) -> Option<Vec<Sample>> {
+        let Self { seed, train, dev, test, shifted } = self;
+        let splits = demo_splits(SplitSizes { train, dev, test, shifted }, seed);
+        match split {
+            "train" => Some(splits.train),
+            "dev" => Some(splits.dev),
+            "test" => Some(splits.test),
+            "shifted" => Some(splits.shifted),
+            _ => None,
+        }
+    }
+
+    /// The sentence pairs of a split.
+    pub fn read(self, split: &str) -> Option<ParallelText> {
+        let samples = self.samples(split)?.into_iter();
+        let (source, target) = samples.map(|sample| (sample.source, sample.target)).unzip();
+        Some(ParallelText { source, target })
     }
 }
 

@@ -1,0 +1,118 @@
+//! Where the labelled examples of a split are: a table; or the demo grammar makes them.
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::grammar::{Domain, InferenceSizes, generate, inference_splits};
+use crate::labelled::{Example, Format};
+use crate::trees::Tree;
+
+/// The demo's pairs: the seed of their generator and the number in each split.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grammar {
+    /// Seed of the generator.
+    pub seed: u64,
+    /// Pairs to train on.
+    pub train: usize,
+    /// Pairs to choose the best epoch on.
+    pub dev: usize,
+    /// Pairs to score.
+    pub matched: usize,
+    /// Pairs of the shifted domain.
+    pub mismatched: usize,
+}
+
+/// A file, with a format of its own or that of `[data.format]`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged, try_from = "toml::Value")]
+pub enum SplitFile {
+    /// In the common format.
+    Plain(PathBuf),
+    /// In a format of its own.
+    Formatted(FormattedFile),
+}
+
+/// A file with its format.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FormattedFile {
+    /// The file.
+    pub file: PathBuf,
+    /// How it is to be read.
+    pub format: Format,
+    /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
+    #[serde(default, skip_serializing)]
+    pub fetch: Option<String>,
+}
+
+impl TryFrom<toml::Value> for SplitFile {
+    type Error = String;
+
+    /// By hand, since serde would not say what is wrong within the table.
+    fn try_from(value: toml::Value) -> Result<Self, String> {
+        match value {
+            toml::Value::String(file) => Ok(Self::Plain(file.into())),
+            table @ toml::Value::Table(_) => {
+                let file = FormattedFile::deserialize(table);
+                file.map(Self::Formatted).map_err(|error| error.message().to_owned())
+            }
+            _ => Err("a file must be \"file\", or { file = \"file\", format = { .. } }".to_owned()),
+        }
+    }
+}
+
+impl SplitFile {
+    /// The file; `folder` is where data sets are.
+    pub fn path(&self, folder: &Path) -> PathBuf {
+        match self {
+            Self::Plain(file) => folder.join(file),
+            Self::Formatted(own) => folder.join(&own.file),
+        }
+    }
+
+    /// How the file is to be read; absent if neither it nor the data have a format.
+    pub fn format<'a>(&'a self, common: Option<&'a Format>) -> Option<&'a Format> {
+        match self {
+            Self::Plain(_) => common,
+            Self::Formatted(own) => Some(&own.format),
+        }
+    }
+
+    /// Name for `just fetch`, if it has one of its own.
+    pub fn fetch(&self) -> Option<&String> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Formatted(own) => own.fetch.as_ref(),
+        }
+    }
+}
+
+impl Grammar {
+    /// The names of its splits.
+    pub const SPLITS: [&str; 4] = ["train", "dev", "matched", "mismatched"];
+
+    /// The examples of a split; absent if there is no such split.
+    pub fn read(self, split: &str) -> Option<Vec<Example>> {
+        let Self { seed, train, dev, matched, mismatched } = self;
+        let splits = inference_splits(InferenceSizes { train, dev, matched, mismatched }, seed);
+        match split {
+            "train" => Some(splits.train),
+            "dev" => Some(splits.dev),
+            "matched" => Some(splits.matched),
+            "mismatched" => Some(splits.mismatched),
+            _ => None,
+        }
+    }
+
+    /// Sentences of the language of the grammar's premises, in the domain of a split and as many.
+    pub fn trees(self, split: &str) -> Vec<Tree> {
+        let (domain, count) = match split {
+            "train" => (Domain::Standard, self.train),
+            "dev" => (Domain::Standard, self.dev),
+            "matched" => (Domain::Standard, self.matched),
+            _ => (Domain::Shifted, self.mismatched),
+        };
+        generate(domain, count, self.seed).iter().map(Tree::from).collect()
+    }
+}

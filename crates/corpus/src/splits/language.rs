@@ -1,0 +1,238 @@
+//! Where the documents or questions of a split are: files; or the demo grammar makes them.
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::check;
+use crate::choices::{self, Choice, ChoiceFormat};
+use crate::documents::{self, Document, DocumentFormat};
+use crate::grammar::{Domain, SplitSizes, agreement_pairs, language_samples, language_splits};
+use crate::trees::Tree;
+use crate::{Error, checksum};
+
+/// The demo language: the seed of its generator and the size of each split.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grammar {
+    /// Seed of the generator.
+    pub seed: u64,
+    /// Sentences to train on.
+    pub train: usize,
+    /// Sentences to choose the best epoch on.
+    pub dev: usize,
+    /// Sentences to score.
+    pub test: usize,
+    /// Sentences of the shifted domain.
+    pub shifted: usize,
+    /// Minimal pairs of agreement, in each domain.
+    pub pairs: usize,
+}
+
+/// A split: files, which follow each other, of documents or of questions.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SplitFiles {
+    /// The files, relative to the data folder.
+    pub files: Vec<PathBuf>,
+    /// How they hold documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub documents: Option<DocumentFormat>,
+    /// How they hold questions with several answers, or minimal pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choices: Option<ChoiceFormat>,
+    /// How choices are made, if not as `[score]` says.
+    #[serde(default, skip_serializing)]
+    pub rule: Option<ChoiceRule>,
+    /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
+    #[serde(default, skip_serializing)]
+    pub fetch: Option<String>,
+}
+
+/// How a choice is made, by the names of lm-evaluation-harness.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceRule {
+    /// The greatest log-probability.
+    #[default]
+    Acc,
+    /// The greatest log-probability divided by the number of characters.
+    AccNorm,
+}
+
+impl ChoiceRule {
+    /// The name in TOML files and signatures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Acc => "acc",
+            Self::AccNorm => "acc_norm",
+        }
+    }
+}
+
+/// A split as it is read.
+#[derive(Debug, Clone)]
+pub enum Texts {
+    /// Scored by nats per token.
+    Documents(Vec<Document>),
+    /// Scored by the share of right choices.
+    Questions(Vec<Choice>),
+}
+
+impl Texts {
+    /// Number of documents or questions.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Documents(documents) => documents.len(),
+            Self::Questions(questions) => questions.len(),
+        }
+    }
+
+    /// How many questions each group has; all texts are one group where there are none.
+    pub fn group_sizes(&self) -> Vec<usize> {
+        let groups = match self {
+            Self::Documents(_) => Vec::new(),
+            Self::Questions(questions) => groups(questions),
+        };
+        if groups.is_empty() {
+            vec![self.count()]
+        } else {
+            groups.iter().map(|group| group.segments).collect()
+        }
+    }
+
+    /// The documents, or of each question the right choice in its context.
+    pub fn sentences(&self) -> Vec<String> {
+        match self {
+            Self::Documents(documents) => documents.iter().map(|document| document.text.clone()).collect(),
+            Self::Questions(questions) => questions
+                .iter()
+                .map(|question| {
+                    let part = &question.parts()[question.answer];
+                    format!("{}{}", part.context, part.continuation)
+                })
+                .collect(),
+        }
+    }
+
+    /// Those at these places.
+    pub fn select(&self, places: &[usize]) -> Self {
+        fn chosen<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
+            places.iter().map(|&place| all[place].clone()).collect()
+        }
+        match self {
+            Self::Documents(documents) => Self::Documents(chosen(documents, places)),
+            Self::Questions(questions) => Self::Questions(chosen(questions, places)),
+        }
+    }
+
+    /// SHA-256 of the texts.
+    pub fn sha256(&self) -> String {
+        match self {
+            Self::Documents(documents) => checksum::of_documents(documents),
+            Self::Questions(questions) => checksum::of_questions(questions),
+        }
+    }
+}
+
+/// Questions that stand together about one thing.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Group<'a> {
+    /// What they are about.
+    pub name: &'a str,
+    /// Their number.
+    pub segments: usize,
+}
+
+/// The groups of questions in their order; none unless all questions say what they are about.
+pub fn groups(questions: &[Choice]) -> Vec<Group<'_>> {
+    fn group(questions: &[Choice]) -> Option<Group<'_>> {
+        let name = questions[0].group.as_ref()?;
+        Some(Group { name, segments: questions.len() })
+    }
+    let same = questions.chunk_by(|one, next| one.group == next.group);
+    same.map(group).collect::<Option<_>>().unwrap_or_default()
+}
+
+impl SplitFiles {
+    /// The files; `folder` is where data sets are.
+    pub fn paths(&self, folder: &Path) -> Vec<PathBuf> {
+        self.files.iter().map(|file| folder.join(file)).collect()
+    }
+
+    /// Reads the files; absent if it is not said how.
+    ///
+    /// # Errors
+    /// If a file is missing, torn, or not as described.
+    pub fn read(&self, folder: &Path) -> Option<Result<Texts, Error>> {
+        let paths = self.paths(folder);
+        let read = |format: &ChoiceFormat| {
+            let read = paths.iter().map(|path| choices::read(path, format)).collect::<Result<Vec<_>, _>>()?;
+            Ok(Texts::Questions(read.concat()))
+        };
+        match (&self.documents, &self.choices) {
+            (Some(format), _) => Some(documents::read(&paths, format).map(Texts::Documents)),
+            (None, Some(format)) => Some(read(format)),
+            (None, None) => None,
+        }
+    }
+
+    /// Refuses what contradicts itself.
+    ///
+    /// # Errors
+    /// The fault, in words.
+    pub fn validate(&self) -> Result<(), String> {
+        check(&[
+            ("`files` names none", !self.files.is_empty()),
+            ("`rule` is for `choices`", self.rule.is_none() || self.choices.is_some()),
+            (
+                "either `documents` or `choices` must say how its files are to be read",
+                self.documents.is_some() != self.choices.is_some(),
+            ),
+        ])?;
+        let format = self.documents.as_ref().map(DocumentFormat::validate);
+        let format = format.or_else(|| self.choices.as_ref().map(ChoiceFormat::validate));
+        format.map_or(Ok(()), |valid| valid.map_err(|fault| fault.to_string()))
+    }
+}
+
+impl Grammar {
+    /// The names of its splits.
+    pub const SPLITS: [&str; 6] = ["train", "dev", "test", "shifted", "agreement", "agreement-shifted"];
+
+    fn sizes(self) -> SplitSizes {
+        SplitSizes { train: self.train, dev: self.dev, test: self.test, shifted: self.shifted }
+    }
+
+    /// The documents or questions of a split; absent if there is no such split.
+    pub fn read(self, split: &str) -> Option<Texts> {
+        let splits = || language_splits(self.sizes(), self.seed);
+        let questions = |domain: Domain| {
+            let mut questions = agreement_pairs(domain, self.pairs, self.seed);
+            // Questions about one thing stand side by side.
+            questions.sort_by(|one, other| one.group.cmp(&other.group));
+            Texts::Questions(questions)
+        };
+        match split {
+            "train" => Some(Texts::Documents(splits().train)),
+            "dev" => Some(Texts::Documents(splits().dev)),
+            "test" => Some(Texts::Documents(splits().test)),
+            "shifted" => Some(Texts::Documents(splits().shifted)),
+            "agreement" => Some(questions(Domain::Standard)),
+            "agreement-shifted" => Some(questions(Domain::Shifted)),
+            _ => None,
+        }
+    }
+
+    /// The documents of a split with their trees; none of questions.
+    pub fn trees(self, split: &str) -> Option<Vec<Tree>> {
+        let splits = language_samples(self.sizes(), self.seed);
+        let samples = match split {
+            "train" => splits.train,
+            "dev" => splits.dev,
+            "test" => splits.test,
+            "shifted" => splits.shifted,
+            _ => return None,
+        };
+        Some(samples.iter().map(Tree::from).collect())
+    }
+}

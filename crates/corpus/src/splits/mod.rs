@@ -1,0 +1,15 @@
+//! Where the texts of a split are, as the file of a subject says: a module for each task.
+pub mod classification;
+pub mod language;
+pub mod translation;
+
+/// The first rule that does not hold.
+///
+/// # Errors
+/// What is wrong, as the rule says.
+pub fn check(rules: &[(&str, bool)]) -> Result<(), String> {
+    match rules.iter().find(|(_, holds)| !holds) {
+        Some((fault, _)) => Err((*fault).to_owned()),
+        None => Ok(()),
+    }
+}
