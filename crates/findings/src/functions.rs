@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use records::rows::functions::by_function;
+use records::rows::relevance::PAPER;
 use records::{Head, HeadFunctionRow, RelevanceRow};
 
 use crate::error::{LeftOut, Result, no_results};
@@ -40,6 +41,17 @@ impl Functions {
 pub type Relevance = Results<RelevanceRow>;
 
 impl Relevance {
+    /// By each set of rules, of the model behind another file; what is of another model is left out.
+    pub(crate) fn all_beside(file: &ResultFile, left_out: &mut LeftOut) -> Result<Vec<Self>> {
+        let mut all = Vec::new();
+        for rules in [PAPER, "alpha-beta"] {
+            let name = format!("{}-{rules}", experiment::RELEVANCE);
+            let found = Self::beside_model(file, &name, experiment::RELEVANCE);
+            all.extend(left_out.keep(found)?.flatten());
+        }
+        Ok(all)
+    }
+
     /// The rules that it was followed by.
     pub fn rules(&self) -> &str {
         self.file.text("lrp").unwrap_or("unknown")
@@ -74,12 +86,7 @@ impl Others {
         let sweep = Sweep::beside_model(file, experiment::SWEEP, experiment::SWEEP);
         let importance = Importance::beside_model(file, experiment::IMPORTANCE, experiment::IMPORTANCE);
         let (sweep, importance) = (left_out.keep(sweep)?.flatten(), left_out.keep(importance)?.flatten());
-        let mut relevance = Vec::new();
-        for rules in ["paper", "alpha-beta"] {
-            let name = format!("{}-{rules}", experiment::RELEVANCE);
-            let found = Relevance::beside_model(file, &name, experiment::RELEVANCE);
-            relevance.extend(left_out.keep(found)?.flatten());
-        }
+        let mut relevance = Relevance::all_beside(file, left_out)?;
         relevance.sort_by_key(|found| found.doubt().is_some());
         Ok(Self { sweep, importance, relevance: relevance.into_iter().next() })
     }

@@ -6,7 +6,6 @@ use words::count;
 
 use crate::error::{Result, faulty};
 use crate::results::{Results, distinct, nearest, percent};
-use crate::same_model::{self, weights_entry};
 use crate::source::{ResultFile, experiment};
 
 /// What closing heads and training further does to the score of a subject; the base is the model before it was trained further.
@@ -20,15 +19,6 @@ pub fn share(row: &GateRow) -> f64 {
 /// Heads kept.
 pub fn kept(row: &GateRow) -> Vec<Head> {
     Head::list(&row.kept_heads).unwrap_or_default()
-}
-
-/// Heads kept, by attention type and layer.
-pub fn by_layer(row: &GateRow) -> BTreeMap<(Attention, usize), usize> {
-    let mut layers = BTreeMap::new();
-    for head in kept(row) {
-        *layers.entry((head.attention, head.layer)).or_default() += 1;
-    }
-    layers
 }
 
 impl Gates {
@@ -96,8 +86,6 @@ impl Gates {
 pub struct Film {
     /// Where it was read.
     pub file: ResultFile,
-    /// What the gates were trained for.
-    pub goal: Goal,
     /// The gates of each epoch, from 0 on.
     pub epochs: Vec<Vec<GateFilmRow>>,
 }
@@ -111,35 +99,33 @@ impl Film {
     pub fn read(mut file: ResultFile) -> Result<Self> {
         let mut films: BTreeMap<(Scope, String), BTreeMap<usize, Vec<GateFilmRow>>> = BTreeMap::new();
         for row in file.rows::<GateFilmRow>()? {
-            films
-                .entry((row.gates, row.goal.to_string()))
-                .or_default()
-                .entry(row.epoch)
-                .or_default()
-                .push(row);
+            let film = films.entry((row.gates, row.goal.to_string())).or_default();
+            film.entry(row.epoch).or_default().push(row);
         }
-        for row in models(&file)? {
+        let gates = Gates::beside_model(&file, experiment::GATES, experiment::GATES)?;
+        let models = gates.iter().flat_map(|gates| &gates.rows);
+        for row in models.filter(|row| row.method == Method::Gates) {
             if let Some(epochs) = films.get_mut(&(row.attention, row.goal().to_string())) {
                 epochs.retain(|&epoch, _| epoch <= row.epoch);
             }
         }
         for epochs in films.values_mut() {
-            let heads =
-                |rows: &Vec<GateFilmRow>| rows.iter().map(GateFilmRow::head_id).collect::<BTreeSet<_>>();
-            if let Some(first) = epochs.values().next().map(heads) {
-                epochs.retain(|_, rows| heads(rows) == first);
-            }
+            let heads = |rows: &[GateFilmRow]| rows.iter().map(GateFilmRow::head_id).collect::<BTreeSet<_>>();
+            let all = epochs.values().flat_map(|rows| heads(rows)).collect::<BTreeSet<_>>();
+            epochs.retain(|_, rows| heads(rows) == all);
         }
         films.retain(|_, epochs| !epochs.is_empty());
-        let open = |epochs: &BTreeMap<usize, Vec<GateFilmRow>>| {
-            epochs.values().last().into_iter().flatten().map(|row| row.p_open).sum::<f64>()
-        };
-        let most = films.into_iter().min_by(|(_, one), (_, other)| open(one).total_cmp(&open(other)));
+        let open =
+            |epochs: &BTreeMap<_, Vec<GateFilmRow>>| epochs.values().last().map_or(0.0, |rows| open(rows));
+        let most = films.into_values().min_by(|one, other| open(one).total_cmp(&open(other)));
         let none = || faulty(&file.path, "has no epoch before the one that `train-gates` chose");
-        let (_, epochs) = most.ok_or_else(none)?;
-        let epochs: Vec<Vec<GateFilmRow>> = epochs.into_values().collect();
-        let goal = epochs[0][0].goal;
-        Ok(Self { file, goal, epochs })
+        let epochs = most.ok_or_else(none)?.into_values().collect();
+        Ok(Self { file, epochs })
+    }
+
+    /// What the gates were trained for.
+    pub fn goal(&self) -> Goal {
+        self.epochs[0][0].goal
     }
 
     /// Attention types that have gates.
@@ -149,14 +135,11 @@ impl Film {
 
     /// How many gates are expected to be open after each epoch.
     pub fn expected_open(&self, epoch: usize) -> f64 {
-        self.epochs[epoch].iter().map(|row| row.p_open).sum()
+        open(&self.epochs[epoch])
     }
 }
 
-/// The models whose gates a film shows, from the results beside it; none if these are missing.
-fn models(film: &ResultFile) -> Result<Vec<GateRow>> {
-    let beside = same_model::beside(film, experiment::GATES, experiment::GATES, &[weights_entry])?;
-    let mut rows = beside.map_or(Ok(Vec::new()), |file| Gates::read(file).map(|gates| gates.rows))?;
-    rows.retain(|row| row.method == Method::Gates);
-    Ok(rows)
+/// How many of these gates are expected to be open.
+fn open(gates: &[GateFilmRow]) -> f64 {
+    gates.iter().map(|row| row.p_open).sum()
 }

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use records::Head;
-use records::rows::relevance::PAPER;
 
 use crate::error::{LeftOut, Result};
 use crate::functions::Relevance;
 use crate::importance::{HeadScore, Importance};
-use crate::same_model::{self, weights_entry};
-use crate::source::{ResultFile, experiment};
+use crate::source::ResultFile;
 
 /// All orders of the heads of a model.
 #[derive(Debug, Clone)]
@@ -27,14 +25,8 @@ impl Orders {
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let importance = Importance::read(file)?;
         let mut orders = Self { all: importance.known(), notes: Vec::new(), importance };
-        for rules in [PAPER, "alpha-beta"] {
-            let name = format!("{}-{rules}", experiment::RELEVANCE);
-            let beside =
-                same_model::beside(&orders.importance.file, &name, experiment::RELEVANCE, &[weights_entry]);
-            let read = beside.and_then(|file| file.map(Relevance::read).transpose());
-            if let Some(relevance) = left_out.keep(read)?.flatten() {
-                orders.add(&relevance);
-            }
+        for relevance in Relevance::all_beside(&orders.importance.file, left_out)? {
+            orders.add(&relevance);
         }
         Ok(orders)
     }

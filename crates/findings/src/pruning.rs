@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use records::check::check_rows;
-use records::{Attention, Head, Identity, Order, PruningRow, Scope, TestedRow};
+use records::{Attention, CurveId, Head, Identity, Order, PruningRow, Scope, TestedRow};
 use words::brackets;
 
 use crate::error::{Error, LeftOut, Result, command, faulty};
@@ -13,21 +13,10 @@ use crate::results::{Results, distinct, nearest, percent};
 use crate::same_model::{self, Entry, difference, model_entries};
 use crate::source::{ResultFile, experiment};
 
-/// Which curve of a scope and an order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CurveId {
-    /// Heads that may be masked.
-    pub scope: Scope,
-    /// Which go first.
-    pub order: Order,
-    /// Whether the others go first.
-    pub is_complement: bool,
-}
-
 /// All runs of one order over the same heads: several if it is random.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Which curve it is.
+    /// Which curve it is, without the seed of a random order.
     pub curve: CurveId,
     /// The steps of each run.
     pub runs: Vec<Vec<PruningRow>>,
@@ -120,18 +109,18 @@ impl Pruning {
 
     /// The curves of one run.
     pub(crate) fn of(results: Results<PruningRow>) -> Self {
-        let mut runs: BTreeMap<(CurveId, Option<u64>), Vec<PruningRow>> = BTreeMap::new();
+        let mut runs: BTreeMap<CurveId, Vec<PruningRow>> = BTreeMap::new();
         let mut floors = BTreeMap::new();
         for row in results.rows.iter().cloned() {
-            let curve = CurveId { scope: row.attention, order: row.order, is_complement: row.complement };
             if row.order == Order::Floor {
                 floors.insert(row.attention, row);
             } else {
-                runs.entry((curve, row.order_seed)).or_default().push(row);
+                runs.entry(row.curve()).or_default().push(row);
             }
         }
         let mut series: Vec<Series> = Vec::new();
-        for ((curve, _), mut steps) in runs {
+        for (run, mut steps) in runs {
+            let curve = CurveId { order_seed: None, ..run };
             steps.sort_by_key(|row| row.step);
             match series.last_mut().filter(|series| series.curve == curve) {
                 Some(series) => series.runs.push(steps),
@@ -143,7 +132,7 @@ impl Pruning {
 
     /// The curves over these heads.
     pub fn over(&self, scope: Scope) -> Result<Vec<&Series>> {
-        let found: Vec<_> = self.series.iter().filter(|series| series.curve.scope == scope).collect();
+        let found: Vec<_> = self.series.iter().filter(|series| series.curve.attention == scope).collect();
         if found.is_empty() { self.no_rows(scope.name()) } else { Ok(found) }
     }
 
@@ -151,7 +140,8 @@ impl Pruning {
     pub fn types(&self) -> Result<Vec<(Attention, &Series)>> {
         let by_type = |series| match series {
             &Series {
-                curve: CurveId { scope: Scope::One(attention), order: Order::Importance, .. }, ..
+                curve: CurveId { attention: Scope::One(attention), order: Order::Importance, .. },
+                ..
             } => Some((attention, series)),
             _ => None,
         };
@@ -161,7 +151,7 @@ impl Pruning {
     }
 
     fn no_rows<T>(&self, asked: &str) -> Result<T> {
-        let mut present: Vec<_> = self.series.iter().map(|series| series.curve.scope.name()).collect();
+        let mut present: Vec<_> = self.series.iter().map(|series| series.curve.attention.name()).collect();
         present.dedup();
         let (path, present) = (self.results.file.path.clone(), present.join(", "));
         Err(Error::NoAttention { path, asked: asked.to_owned(), present })
@@ -169,12 +159,13 @@ impl Pruning {
 
     /// One curve.
     pub fn find(&self, scope: Scope, order: Order) -> Option<&Series> {
-        self.series.iter().find(|series| series.curve == CurveId { scope, order, is_complement: false })
+        let curve = CurveId { attention: scope, order, order_seed: None, complement: false };
+        self.series.iter().find(|series| series.curve == curve)
     }
 
     /// The curve over the same heads in the reverse order.
     pub fn complement(&self, series: &Series) -> Option<&Series> {
-        let curve = CurveId { is_complement: true, ..series.curve };
+        let curve = CurveId { complement: true, ..series.curve };
         self.series.iter().find(|other| other.curve == curve)
     }
 

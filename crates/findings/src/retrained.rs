@@ -54,7 +54,7 @@ impl Retrained {
 
     /// Sets of heads that can be closed.
     pub fn scopes(&self) -> Vec<Scope> {
-        distinct(self.after.series.iter().map(|series| series.curve.scope))
+        distinct(self.after.series.iter().map(|series| series.curve.attention))
     }
 }
 

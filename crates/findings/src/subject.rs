@@ -10,6 +10,7 @@ use crate::error::{LeftOut, Result};
 use crate::functions::{Functions, Relevance};
 use crate::gates::Gates;
 use crate::importance::Importance;
+use crate::metric::Metric;
 use crate::pair::Pair;
 use crate::pruning::Pruning;
 use crate::results::Results;
@@ -59,32 +60,27 @@ pub struct Subject {
 impl Subject {
     /// Reads the standard files or, where there is none, those of the run over most segments.
     pub fn read(folders: &Folders, name: &str, left_out: &mut LeftOut) -> Result<Self> {
-        let (kind, results) = (folders.kind(name), folders.results.clone());
-        let source = Source::Subject { subject: name.to_owned(), results, kind, split: None };
+        let source = Source::subject(folders, name);
         let one = |experiment| source.one(experiment);
-        let sweep = left_out.keep_if_there(one(experiment::SWEEP).and_then(Sweep::read))?;
-        let best = left_out.keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read))?;
-        let mut best = Vec::from_iter(best);
-        best.extend(left_out.read_all(BestHeads::largest_files(&source), BestHeads::read)?);
-        let pairs =
-            left_out.read_all(Pair::files(&source, None), |file| Pair::read(file, &folders.results))?;
-        let curves = one(experiment::PRUNING).and_then(|file| Pruning::read(file, left_out));
-        let pruning = left_out.keep_if_there(curves)?;
-        let dynamics = left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read))?;
-        let functions = left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read))?;
-        let gates = left_out.read_all(source.all(experiment::GATES), Gates::read)?;
-        let time = Time::read(&folders.results, name, left_out)?;
         let mut subject = Self {
             name: name.to_owned(),
-            kind,
-            time,
-            sweep,
-            best,
-            pairs,
-            pruning,
-            dynamics,
-            functions,
-            gates,
+            kind: folders.kind(name),
+            sweep: left_out.keep_if_there(one(experiment::SWEEP).and_then(Sweep::read))?,
+            best: left_out
+                .keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read))?
+                .into_iter()
+                .chain(left_out.read_all(BestHeads::largest_files(&source), BestHeads::read)?)
+                .collect(),
+            pairs: left_out
+                .read_all(Pair::files(&source, None), |file| Pair::read(file, &folders.results))?,
+            pruning: {
+                let curves = one(experiment::PRUNING).and_then(|file| Pruning::read(file, left_out));
+                left_out.keep_if_there(curves)?
+            },
+            dynamics: left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read))?,
+            functions: left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read))?,
+            gates: left_out.read_all(source.all(experiment::GATES), Gates::read)?,
+            time: Time::read(&folders.results, name, left_out)?,
             ..Self::default()
         };
         let measured = subject.pruning.iter().map(|pruning| &pruning.results.file);
@@ -126,10 +122,8 @@ impl Subject {
 
     /// Whether its scores are nats per token, and no points.
     pub fn has_nats(&self) -> bool {
-        let sweeps = self.sweep.iter().map(|sweep| sweep.metric());
-        sweeps
-            .chain(self.pruning.iter().map(|pruning| pruning.results.metric()))
-            .any(|metric| metric.is_nats())
+        let metrics = self.sweep.iter().map(|sweep| sweep.metric());
+        metrics.chain(self.pruning.iter().map(|pruning| pruning.results.metric())).any(Metric::is_nats)
     }
 
     /// The files that were read.

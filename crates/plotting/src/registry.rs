@@ -1,7 +1,6 @@
 //! What can be drawn of one subject: for each artefact its name, the results that it is made of, and its view. `all`, the commands
 //! of single artefacts and reports go through this list.
 use charts::chart::Chart;
-use charts::table::Table;
 use charts::write::Sheet;
 use findings::Result;
 use findings::best_heads::BestHeads;
@@ -231,7 +230,10 @@ pub const ARTEFACTS: &[Artefact] = &[
         chapter: Chapter::Gates,
         about: "Heads kept and the score, by how the heads were chosen, after equal training (Voita et al. 2019)",
         reads: Reads::Each(experiment::GATES),
-        draw: |file, asked, _| table(file, gates::TABLE, |found| gates::table(found, asked.context)),
+        draw: |file, asked, _| {
+            let found = Gates::read(file)?;
+            Ok(vec![sheet(&found.file, gates::TABLE, None, [gates::table(&found, asked.context)])])
+        },
         options: Options::NONE,
     },
     Artefact {
@@ -319,12 +321,6 @@ fn figure<R: Row, C: Into<Option<Chart>>>(
 ) -> Result<Vec<Sheet>> {
     let found = Results::read(file)?;
     Ok(vec![sheet(&found.file, stem, draw(&found), [])])
-}
-
-/// A table of the rows of one file.
-fn table<R: Row>(file: ResultFile, stem: &str, draw: impl Fn(&Results<R>) -> Table) -> Result<Vec<Sheet>> {
-    let found = Results::read(file)?;
-    Ok(vec![sheet(&found.file, stem, None, [draw(&found)])])
 }
 
 fn best(file: ResultFile, asked: &Asked<'_>, _: &mut LeftOut) -> Result<Vec<Sheet>> {

@@ -1,11 +1,11 @@
 //! Everything of one subject, and all subjects beside each other, as sheets of tables and charts: what a report is made of. Faults
 //! of one file keep nothing else from being shown.
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
+use findings::described::Described;
 use findings::error::LeftOut;
 use findings::judge::{Adjustment, Criterion};
 use findings::paper::Paper;
@@ -18,7 +18,7 @@ use plotting::registry::ARTEFACTS;
 use plotting::view::{Asked, Context};
 use records::signature::Testing;
 
-use crate::view::all_heads::{self, HeadMap, Measure};
+use crate::view::all_heads::Heads;
 use crate::view::{claim, comparison, training_log, verdicts};
 
 /// An artefact of the registry with what is drawn of it; no sheets if there are no results for it.
@@ -27,58 +27,21 @@ pub type Section = (&'static Artefact, Vec<Sheet>);
 /// One comparison of all subjects: a short name, what it shows, and that.
 pub type Comparison = (&'static str, &'static str, Sheet);
 
-/// What a signature says of the numbers of a file, in words; absent where it says nothing.
-#[derive(Debug, Default)]
-pub struct Facts {
-    /// That there is none.
-    pub signature: Option<String>,
-    /// The file.
-    pub file: Option<String>,
-    /// What was scored, with its checksum.
-    pub data: Option<String>,
-    /// The metric.
-    pub score: Option<String>,
-    /// How differences were tested.
-    pub tests: Option<String>,
-    /// Seed of random choices.
-    pub seed: Option<String>,
-    /// Checksum of the weights.
-    pub weights: Option<String>,
-    /// The command of the last run.
-    pub command: Option<String>,
-    /// The commit that it was built from.
-    pub commit: Option<String>,
-    /// The machines of all runs.
-    pub machine: Option<String>,
-}
-
-/// The heads of a subject: a table of everything that is known of each, and maps of them.
-#[derive(Debug)]
-pub struct Heads {
-    /// One row for each head.
-    pub table: Table,
-    /// What maps can show.
-    pub measures: Vec<Measure>,
-    /// One map for each attention type.
-    pub maps: Vec<HeadMap>,
-    /// Places of the segments that the table names, counted from 1.
-    pub segments: Vec<usize>,
-    /// The split of these segments.
-    pub split: Option<String>,
-    /// SHA-256 of that split, as the signature has it.
-    pub data: Option<String>,
-}
+/// What a signature says of the numbers of a file, each with its name; empty without a file.
+pub type Facts = Vec<(&'static str, String)>;
 
 /// Everything of one subject.
 pub struct Gathered {
     /// What was measured; its name is the folder of its results.
     pub subject: Subject,
-    /// The same name as a reader should see it.
-    pub title: String,
+    /// What the file of the subject says.
+    pub described: Described,
     /// What was found, in sentences without full stops.
     pub claim: Vec<String>,
-    /// What made the sweep over single heads or, without one, the pruning curves; absent where neither was measured.
-    pub facts: Option<Facts>,
+    /// The base, how many heads change it significantly after adjustment, and the share that can go.
+    pub key_numbers: [Cell; 3],
+    /// What made the sweep over single heads or, without one, the pruning curves.
+    pub facts: Facts,
     /// Whether it is a language model, of which the paper has no numbers.
     pub is_language: bool,
     /// The paper's numbers beside ours.
@@ -94,6 +57,11 @@ pub struct Gathered {
 }
 
 impl Gathered {
+    /// The name of the subject as a reader should see it.
+    pub fn title(&self) -> String {
+        self.described.kind.shown(&self.subject.name)
+    }
+
     /// Whether anything of it could be read.
     pub fn has_any(&self) -> bool {
         self.heads.is_some()
@@ -112,9 +80,6 @@ pub struct Reader {
 
 impl Reader {
     /// Of the results of all subjects in a folder, and of the published numbers in another, if that is there.
-    ///
-    /// # Errors
-    /// If the published numbers cannot be read.
     pub fn new(folders: Folders, paper: &Path, alpha: f64) -> Result<Self> {
         let criterion = Criterion { alpha, adjustment: Adjustment::None };
         Ok(Self { folders, criterion, paper: Paper::read_if_there(paper)? })
@@ -124,12 +89,11 @@ impl Reader {
         Context { criterion: self.criterion, paper: self.paper.as_ref() }
     }
 
-    /// Everything of one subject. What cannot be read is among its faults.
-    ///
-    /// # Errors
-    /// If there is no such subject.
+    /// Everything of one subject, which must be there. What cannot be read is among its faults.
     pub fn gather(&self, name: &str) -> Result<Gathered> {
         source::folder(&self.folders.results, name, experiment::SWEEP)?;
+        let mut described = Described::read(&self.folders.experiments, name);
+        described.fault = described.fault.map(|fault| format!("how it was made: {fault}"));
         let (source, context) = (Source::subject(&self.folders, name), self.context());
         let mut left_out = LeftOut { notes_every_fault: true, ..LeftOut::default() };
         let asked = Asked::everything(context, &self.folders);
@@ -153,12 +117,13 @@ impl Reader {
         left_out.faults.extend(subject.files().filter_map(ResultFile::remark));
         left_out.faults.sort();
         Ok(Gathered {
-            title: self.folders.kind(name).shown(name),
+            described,
             claim: claim::sentences(&subject, context),
-            facts: file.map(facts),
+            key_numbers: claim::key_numbers(&subject, context),
+            facts: file.map_or_else(Facts::new, facts),
             is_language: file.is_some_and(ResultFile::is_language),
             verdicts: verdicts::table(&subject, speed.as_ref(), context),
-            heads: self.heads(&subject),
+            heads: Heads::of(&subject, self.criterion),
             training: subject.training.as_ref().map(training_log::sheet),
             sections,
             faults: left_out.faults,
@@ -166,26 +131,7 @@ impl Reader {
         })
     }
 
-    fn heads(&self, subject: &Subject) -> Option<Heads> {
-        let table = all_heads::table(subject, self.criterion)?;
-        let (measures, maps) = all_heads::maps(subject, self.criterion);
-        let segments: BTreeSet<usize> =
-            subject.segments.values().flatten().map(|change| change.segment).collect();
-        let identity = subject.sweep.as_ref().and_then(|sweep| sweep.file.identity());
-        let data = identity.and_then(|identity| identity.data.get(&identity.split).cloned());
-        let split = identity.map(|identity| identity.split.clone());
-        Some(Heads { table, measures, maps, segments: segments.into_iter().collect(), split, data })
-    }
-
-    /// The base, how many heads change it significantly after adjustment, and the share that can go.
-    pub fn key_numbers(&self, gathered: &Gathered) -> [Cell; 3] {
-        claim::key_numbers(&gathered.subject, self.context())
-    }
-
     /// All subjects beside each other, and what could not be compared.
-    ///
-    /// # Errors
-    /// If a figure cannot be drawn.
     pub fn comparison(&self, all: Vec<Gathered>) -> Result<(Vec<Comparison>, Vec<String>)> {
         let mut left_out = LeftOut { notes_every_fault: true, ..LeftOut::default() };
         let subjects: Vec<_> = all.into_iter().map(|gathered| gathered.subject).collect();
@@ -203,7 +149,7 @@ impl Reader {
 /// What the signature says of a file.
 fn facts(file: &ResultFile) -> Facts {
     let Some(signature) = &file.signature else {
-        return Facts { signature: Some("none beside the file".to_owned()), ..Facts::default() };
+        return vec![("Signature", "none beside the file".to_owned())];
     };
     let (identity, run) = (&signature.identity, signature.runs.last());
     let data = identity.data.get(&identity.split).map(|sum| format!(" (sha256 {sum})")).unwrap_or_default();
@@ -214,16 +160,16 @@ fn facts(file: &ResultFile) -> Facts {
         let changed = if run.modified == Some(true) { ", with changes that are not committed" } else { "" };
         Some(format!("{}{changed}", run.commit.as_ref()?))
     });
-    Facts {
-        file: Some(file.path.display().to_string()),
-        data: file.scored().map(|scored| scored + &data),
-        score: Some(identity.metric.clone()).filter(|metric| !metric.is_empty()),
-        tests: signature.testing.map(tests),
-        seed: identity.seed.map(|seed| seed.to_string()),
-        weights: identity.weights.as_ref().map(|sum| format!("sha256 {sum}")),
-        command: run.map(|run| run.command.join(" ")),
-        commit,
-        machine: file.machine(),
-        ..Facts::default()
-    }
+    let facts = [
+        ("File", Some(file.path.display().to_string())),
+        ("Data", file.scored().map(|scored| scored + &data)),
+        ("Score", Some(identity.metric.clone()).filter(|metric| !metric.is_empty())),
+        ("Tests", signature.testing.map(tests)),
+        ("Seed", identity.seed.map(|seed| seed.to_string())),
+        ("Weights", identity.weights.as_ref().map(|sum| format!("sha256 {sum}"))),
+        ("Command", run.map(|run| run.command.join(" "))),
+        ("Commit", commit),
+        ("Machine", file.machine()),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

@@ -24,12 +24,7 @@ use write::Writer;
 use crate::gather::{Gathered, Reader};
 
 fn main() -> ExitCode {
-    let mut warnings = Vec::new();
-    let finished = run(&Args::parse(), &mut warnings);
-    for warning in warnings {
-        anstream::eprintln!("warning: {}", one_line(&warning));
-    }
-    match finished {
+    match run(&Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             anstream::eprintln!("error: {}", one_line(&format!("{error:#}")));
@@ -38,11 +33,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args, warnings: &mut Vec<String>) -> Result<()> {
+fn run(args: &Args) -> Result<()> {
     let reader = Reader::new(args.folders(), &args.paper, args.alpha)?;
     if reader.paper.is_none() {
         let paper = args.paper.display();
-        warnings.push(format!("the published numbers are not shown: there is no folder `{paper}`"));
+        warn(&format!("the published numbers are not shown: there is no folder `{paper}`"));
     }
     let writer = Writer::new(args)?;
     if !args.all {
@@ -50,13 +45,13 @@ fn run(args: &Args, warnings: &mut Vec<String>) -> Result<()> {
         if !gathered.has_any() {
             bail!("nothing of `{}` can be read: {}", gathered.subject.name, reasons(&gathered));
         }
-        warn(&gathered, warnings);
+        warn_of(&gathered);
         return writer.subject(&gathered, args.out.as_deref());
     }
     let mut all = Vec::new();
     for name in subjects(&args.results)? {
         let gathered = reader.gather(&name)?;
-        warn(&gathered, warnings);
+        warn_of(&gathered);
         if gathered.has_any() {
             writer.subject(&gathered, None)?;
             all.push(gathered);
@@ -65,10 +60,10 @@ fn run(args: &Args, warnings: &mut Vec<String>) -> Result<()> {
     if all.is_empty() {
         bail!("`{}` has no results that can be read", args.results.display());
     }
-    writer.index(&reader, &all)?;
+    writer.index(&all)?;
     let (comparisons, faults) = reader.comparison(all)?;
     writer.comparison(&comparisons, &faults)?;
-    warnings.extend(faults);
+    faults.iter().for_each(|fault| warn(fault));
     Ok(())
 }
 
@@ -76,6 +71,10 @@ fn reasons(gathered: &Gathered) -> String {
     if gathered.faults.is_empty() { "there are no results".to_owned() } else { gathered.faults.join("; ") }
 }
 
-fn warn(gathered: &Gathered, warnings: &mut Vec<String>) {
-    warnings.extend(gathered.faults.iter().map(|fault| format!("{}: {fault}", gathered.subject.name)));
+fn warn(warning: &str) {
+    anstream::eprintln!("warning: {}", one_line(warning));
+}
+
+fn warn_of(gathered: &Gathered) {
+    gathered.faults.iter().for_each(|fault| warn(&format!("{}: {fault}", gathered.subject.name)));
 }

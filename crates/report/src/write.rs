@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use findings::described::Described;
-use minijinja::{Environment, Value, context, escape_formatter};
+use minijinja::{Environment, UndefinedBehavior, Value, context, escape_formatter};
 use sha2::{Digest, Sha256};
 use words::{one_line, visible, with_minus};
 
 use crate::args::Args;
-use crate::gather::{Comparison, Gathered, Reader};
+use crate::gather::{Comparison, Gathered};
 use crate::pages;
 use crate::tables::sentence;
 
@@ -34,6 +33,8 @@ impl<'a> Writer<'a> {
     /// With all templates.
     pub fn new(args: &'a Args) -> Result<Self> {
         let mut templates = Environment::new();
+        // A name that a template gets wrong is an error, not nothing.
+        templates.set_undefined_behavior(UndefinedBehavior::SemiStrict);
         // Texts come from files and must not steer what shows them.
         templates.set_formatter(|out, state, value| match value.as_str().filter(|_| !value.is_safe()) {
             Some(text) => escape_formatter(out, state, &visible(text).into()),
@@ -60,30 +61,20 @@ impl<'a> Writer<'a> {
     pub fn subject(&self, gathered: &Gathered, out: Option<&Path>) -> Result<()> {
         let path = self.args.results.join(&gathered.subject.name).join("report.html");
         let data = self.args.texts.then_some(&*self.args.data);
-        let page = pages::subject(gathered, &self.described(&gathered.subject.name), data);
+        let page = pages::subject(gathered, data);
         let has_index = context! { has_index => self.args.all };
         self.write("subject.html", context! { ..page, ..has_index }, out.map_or(path, Path::to_owned))
     }
 
     /// The page that leads to all reports.
-    pub fn index(&self, reader: &Reader, all: &[Gathered]) -> Result<()> {
-        let descriptions: Vec<_> =
-            all.iter().map(|gathered| self.described(&gathered.subject.name)).collect();
-        let path = self.args.results.join("report.html");
-        self.write("index.html", pages::index(reader, all, &descriptions), path)
+    pub fn index(&self, all: &[Gathered]) -> Result<()> {
+        self.write("index.html", pages::index(all), self.args.results.join("report.html"))
     }
 
     /// The page with all subjects beside each other.
     pub fn comparison(&self, comparisons: &[Comparison], faults: &[String]) -> Result<()> {
         let path = self.args.results.join("comparison.html");
         self.write("comparison.html", pages::comparison(comparisons, faults), path)
-    }
-
-    /// What the file of a subject says.
-    fn described(&self, subject: &str) -> Described {
-        let mut described = Described::read(&self.args.folders().experiments, subject);
-        described.fault = described.fault.map(|fault| format!("how it was made: {fault}"));
-        described
     }
 
     fn write(&self, template: &str, page: Value, path: PathBuf) -> Result<()> {

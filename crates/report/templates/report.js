@@ -31,18 +31,30 @@
     rows.sort((one, other) => order(one.key, other.key, up ? 1 : -1));
     body.append(...rows.map(({ row }) => row));
   };
+  const quoted = (text) => {
+    // Spreadsheets take these for formulas.
+    const isFormula = /^[=@\t\r]/.test(text) || (/^[-+]/.test(text) && Number.isNaN(Number(text.replace(minus, "-"))));
+    const safe = isFormula ? `'${text}` : text;
+    return /[",\r\n]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
+  };
   // A number is saved in full where the cell is nothing but that number.
   const field = (cell) => {
     let text = cell.textContent.trim();
     const plain = text.replace(minus, "-");
-    if (cell.dataset.value !== undefined && /^[-+]?[\d.]+(e[-+]?\d+)?$/.test(plain)) text = cell.dataset.value;
-    // Spreadsheets take these for formulas.
-    if (/^[=@\t\r]/.test(text) || (/^[-+]/.test(text) && Number.isNaN(Number(plain)))) text = `'${text}`;
-    return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+    if (cell.dataset.value !== undefined && /^[-+]?[\d.]+(e[-+]?\d+)?$/.test(plain)) {
+      text = String(Number(cell.dataset.value));
+    }
+    return quoted(text);
   };
   const save = (table) => {
-    const rows = [table.querySelector(".columns"), ...table.tBodies[0].rows];
-    const lines = rows.map((row) => [...row.cells].map(field).join(","));
+    // Columns of several groups have the name of their group before their own.
+    const groups = [...table.querySelectorAll(".groups th")].flatMap((group) => Array(group.colSpan).fill(group));
+    const names = [...table.querySelector(".columns").cells].map((cell, column) => {
+      const group = groups[column - 1];
+      return quoted(group ? `${group.textContent.trim()}: ${cell.textContent.trim()}` : cell.textContent.trim());
+    });
+    const rows = [...table.tBodies[0].rows].map((row) => [...row.cells].map(field));
+    const lines = [names, ...rows].map((row) => row.join(","));
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([lines.join("\r\n") + "\r\n"], { type: "text/csv" }));
     link.download = `${table.dataset.name}.csv`;
@@ -84,7 +96,7 @@
     document.getElementById("low").textContent = low;
     document.getElementById("high").textContent = high;
     for (const button of buttons) {
-      const colors = button.dataset.colors.trim().split(" ");
+      const colors = button.dataset.colors.split(" ");
       [button.style.background, button.style.color] = colors.slice(2 * measure.selectedIndex);
     }
   };
@@ -99,7 +111,7 @@
   for (const row of document.querySelectorAll('[id^="texts-"] tbody tr')) {
     texts.set(row.cells[0].textContent, row.cells[1].textContent);
   }
-  const segments = "segments that change most";
+  const { segments } = document.querySelector(".board").dataset;
   const list = (parent, text) => {
     const items = make("ol", "", parent);
     for (const one of text.split("; ")) {
@@ -133,14 +145,15 @@
     const lines = [...row.parentElement.rows];
     const next = lines[lines.indexOf(row) + step[0]]?.cells[cell.cellIndex + step[1]]?.querySelector("button");
     event.preventDefault();
-    if (!next) return;
-    button.tabIndex = -1;
-    next.tabIndex = 0;
-    next.focus();
+    next?.focus();
   };
   for (const map of document.querySelectorAll(".map")) {
-    map.querySelectorAll("button").forEach((button, place) => {
-      button.tabIndex = place ? -1 : 0;
+    const own = map.querySelectorAll("button");
+    // One head of a map can be reached by Tab: the one that had the focus last.
+    const reach = (button) => own.forEach((other) => { other.tabIndex = other === button ? 0 : -1; });
+    reach(own[0]);
+    own.forEach((button) => {
+      button.addEventListener("focus", () => reach(button));
       button.addEventListener("click", () => show(button));
       button.addEventListener("keydown", (event) => move(button, event));
     });

@@ -8,7 +8,7 @@ use crate::classification::ClassificationMetric;
 
 /// What scores are counted in, by its name in result files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", try_from = "String")]
 pub enum MetricName {
     /// Share of right answers, in percent.
     Accuracy,
@@ -46,6 +46,17 @@ impl MetricName {
     /// Which of two scores is the better one.
     pub fn direction(self) -> Direction {
         if self == Self::Nats { Direction::LowerIsBetter } else { Direction::HigherIsBetter }
+    }
+}
+
+impl TryFrom<String> for MetricName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|metric| metric.name() == name).ok_or_else(|| {
+            let allowed = Self::ALL.map(Self::name).join(", ");
+            format!("unknown metric `{}`: it is one of {allowed}", words::excerpt(&name))
+        })
     }
 }
 
@@ -110,8 +121,11 @@ mod tests {
     #[test]
     fn files_have_the_names_of_messages() {
         for metric in MetricName::ALL {
-            assert_eq!(serde_json::to_value(metric).unwrap(), metric.name());
+            let json = serde_json::to_value(metric).unwrap();
+            assert_eq!(json, metric.name());
+            assert_eq!(serde_json::from_value::<MetricName>(json).unwrap(), metric);
         }
-        assert!(serde_json::from_str::<MetricName>(r#""BLEU""#).is_err());
+        let message = serde_json::from_str::<MetricName>(r#""BLEU""#).unwrap_err().to_string();
+        assert!(message.starts_with("unknown metric `BLEU`: it is one of accuracy, bleu, "), "{message}");
     }
 }

@@ -33,10 +33,13 @@ pub fn excerpt(text: &str) -> String {
     one_line(&text.chars().take(MOST).collect::<String>()) + rest
 }
 
-/// Control characters, and those that turn the direction of writing.
+/// Control characters, those that turn the direction of writing, and the two that XML forbids.
 fn is_steering(character: char) -> bool {
     let turns = ['\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}'];
-    character.is_control() || turns.contains(&character) || ('\u{2066}'..='\u{2069}').contains(&character)
+    character.is_control()
+        || turns.contains(&character)
+        || ('\u{2066}'..='\u{2069}').contains(&character)
+        || ['\u{fffe}', '\u{ffff}'].contains(&character)
 }
 
 #[cfg(test)]
@@ -50,7 +53,7 @@ mod tests {
 
     #[test]
     fn nothing_reaches_the_terminal_that_steers_it() {
-        assert_eq!(visible("a\u{1b}[2Jb\n\u{202e}c\td"), "a\\u{1b}[2Jb\n\\u{202e}c\\td");
+        assert_eq!(visible("a\u{1b}[2Jb\n\u{202e}c\td\u{ffff}"), "a\\u{1b}[2Jb\n\\u{202e}c\\td\\u{ffff}");
         assert_eq!(excerpt("a\u{1b}[31m\nb"), "a\\u{1b}[31m b");
         assert_eq!(excerpt(&"é".repeat(MOST)), "é".repeat(MOST));
         assert_eq!(excerpt(&"é".repeat(MOST + 1)), "é".repeat(MOST) + "…");

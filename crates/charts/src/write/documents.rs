@@ -57,8 +57,11 @@ fn add_functions(templates: &mut Environment<'_>) {
         Value::from_safe_string(markdown(&one_line(&text)).replace(']', "\\]"))
     });
     templates.add_filter("signs", |text: String| {
+        // At the start of a row these are arguments of the line break before it.
+        let guard = if text.starts_with(['[', '*']) { "{}" } else { "" };
         // before the escapes, which hold hyphens themselves
-        Value::from_safe_string(latex(&with_minus(&one_line(&text))).replace('+', "$+$"))
+        let printed = latex(&with_minus(&one_line(&text))).replace('+', "$+$");
+        Value::from_safe_string(format!("{guard}{printed}"))
     });
     templates.add_filter("comment", |text: String| Value::from_safe_string(one_line(&text)));
     templates.add_function("rule", |is_numeric: bool| if is_numeric { "--:" } else { "---" });
@@ -105,7 +108,7 @@ fn markdown(text: &str) -> String {
     for character in text.chars() {
         match character {
             '&' => escaped.push_str("&amp;"),
-            _ if r"\|*_`<[$".contains(character) => escaped.extend(['\\', character]),
+            _ if r"\|*_`<[$~".contains(character) => escaped.extend(['\\', character]),
             _ => escaped.push(character),
         }
     }

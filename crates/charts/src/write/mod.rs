@@ -81,8 +81,9 @@ impl Sheet {
 
     /// Writes all files into a folder, which is made if needed, and returns their paths.
     pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>, Error> {
+        self.remove_what_it_lacks(folder)?;
         if self.is_empty() {
-            return self.remove(folder).map(|()| Vec::new());
+            return Ok(Vec::new());
         }
         let file =
             |extension: &str, bytes: &[u8]| write_file(folder, &format!("{}.{extension}", self.stem), bytes);
@@ -103,8 +104,16 @@ impl Sheet {
         Ok(paths)
     }
 
-    fn remove(&self, folder: &Path) -> Result<(), Error> {
-        ["md", "tex", "svg", "png", "gif"].into_iter().try_for_each(|extension| {
+    /// Removes files of what was drawn before and is no longer there, so that they do not pass for results of today.
+    fn remove_what_it_lacks(&self, folder: &Path) -> Result<(), Error> {
+        let all = ["gif", "svg", "png", "md", "tex"];
+        let lacking = match (&self.chart, self.frames.is_empty()) {
+            _ if self.is_empty() => &all[..],
+            (None, _) => &all[..3],
+            (Some(_), true) => &all[..1],
+            (Some(_), false) => &[],
+        };
+        lacking.iter().try_for_each(|extension| {
             let path = folder.join(format!("{}.{extension}", self.stem));
             match fs::remove_file(&path) {
                 Err(source) if source.kind() != ErrorKind::NotFound => Err(Error::Remove { path, source }),
@@ -155,13 +164,14 @@ mod tests {
         let table = table.mark(evil.to_owned()).note(evil).remark(evil);
         let chart = Chart::new("", "", evil).entries([Entry::text("<&>\u{1b}")]).note(evil);
         let rows = render("rows.md", of_table(&table)).unwrap();
-        let sheet = Sheet {
-            frames: Vec::new(),
-            chart: Some(chart),
-            stem: "x".to_owned(),
-            tables: vec![table],
-            is_printed: true,
-        };
+        let starred = Table::default().rows([Row::new("*a~b", [""])]);
+        let [markdown, latex] =
+            ["md", "tex"].map(|extension| render(&format!("table.{extension}"), of_table(&starred)).unwrap());
+        assert!(
+            markdown.contains(r"| \*a\~b |") && latex.contains(r"{}*a\textasciitilde{}b"),
+            "{markdown}{latex}"
+        );
+        let sheet = Sheet::new("x", chart, [table]);
         let svg = paint::svg(sheet.chart.as_ref().unwrap());
         assert!(
             svg.contains("<title>. &lt;b&gt;&amp;amp; 5 %") && svg.contains("&lt;&amp;&gt;\\u{1b}"),

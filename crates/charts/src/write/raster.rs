@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 use gif::Repeat;
 use png::{BitDepth, ColorType, Compression, Filter, PixelDimensions, Unit};
 use quantizr::{Image, QuantizeResult};
-use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
 
@@ -28,13 +28,6 @@ static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
     Arc::new(database)
 });
 
-/// The pixels of a drawing: width, height, and red, green and blue of each, row by row.
-struct Pixels {
-    width: u32,
-    height: u32,
-    rgb: Vec<u8>,
-}
-
 /// The drawing as resvg reads it, in its own units.
 fn tree(svg: &str) -> Result<Tree, Error> {
     let options = Options {
@@ -46,57 +39,45 @@ fn tree(svg: &str) -> Result<Tree, Error> {
     Tree::from_str(svg, &options).map_err(Error::Figure)
 }
 
-/// Draws with so many pixels to the inch, without transparency.
-fn pixels(svg: &str, per_inch: u32) -> Result<Pixels, Error> {
+/// Draws with so many pixels to the inch, on white: where a page ends within a pixel, that must not be transparent in part.
+fn pixels(svg: &str, per_inch: u32) -> Result<Pixmap, Error> {
     let tree = tree(svg)?;
     let scale = per_inch as f32 / UNITS_PER_INCH as f32;
     let size = tree.size().to_int_size().scale_by(scale).ok_or(Error::NoSize)?;
-    let (width, height) = (size.width(), size.height());
-    let mut pixmap = Pixmap::new(width, height).ok_or(Error::NoSize)?;
+    let mut pixmap = Pixmap::new(size.width(), size.height()).ok_or(Error::NoSize)?;
+    pixmap.fill(Color::WHITE);
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixmap.as_mut());
-    let rgb = pixmap.pixels().iter().flat_map(|pixel| [pixel.red(), pixel.green(), pixel.blue()]).collect();
-    Ok(Pixels { width, height, rgb })
+    Ok(pixmap)
 }
 
-/// A picture whose pixels are places in its palette, a byte each.
-struct Indexed {
-    /// Red, green and blue of each colour.
-    palette: Vec<u8>,
-    pixels: Vec<u8>,
-}
-
-impl Indexed {
-    /// The picture with at most 256 colours: its own if they are so few, else some that stand for similar ones. That is mostly
-    /// where colours blend, at the edges of lines and letters; cells of large heat maps change a little too.
-    fn new(pixels: &Pixels) -> Self {
-        let opaque = |rgb: &[u8]| [rgb[0], rgb[1], rgb[2], u8::MAX];
-        let rgba: Vec<u8> = pixels.rgb.chunks_exact(3).flat_map(opaque).collect();
-        let (width, height) = (pixels.width as usize, pixels.height as usize);
-        let image = Image::new(&rgba, width, height).expect("a pixel has four bytes");
-        let mut colors = QuantizeResult::quantize(&image, &quantizr::Options::default());
-        colors.set_dithering_level(0.0).expect("0 is a level"); // plain areas stay plain
-        let mut places = vec![0; width * height];
-        colors.remap_image(&image, &mut places).expect("each pixel has a place");
-        let palette = colors.get_palette();
-        let used = &palette.entries[..palette.count as usize];
-        let palette = used.iter().flat_map(|color| [color.r, color.g, color.b]).collect();
-        Self { palette, pixels: places }
-    }
+/// At most 256 colours, red, green and blue of each, and for each pixel the place of its own: the colours of the picture if they
+/// are so few, else some that stand for similar ones. That is mostly where colours blend, at the edges of lines and letters; cells
+/// of large heat maps change a little too.
+fn indexed(pixmap: &Pixmap) -> (Vec<u8>, Vec<u8>) {
+    let (width, height) = (pixmap.width() as usize, pixmap.height() as usize);
+    let image = Image::new(pixmap.data(), width, height).expect("a pixel has four bytes");
+    let mut colors = QuantizeResult::quantize(&image, &quantizr::Options::default());
+    colors.set_dithering_level(0.0).expect("0 is a level"); // plain areas stay plain
+    let mut places = vec![0; width * height];
+    colors.remap_image(&image, &mut places).expect("each pixel has a place");
+    let palette = colors.get_palette();
+    let used = &palette.entries[..palette.count as usize];
+    (used.iter().flat_map(|color| [color.r, color.g, color.b]).collect(), places)
 }
 
 /// A drawing as PNG, with the resolution, which LaTeX takes as the size in print. A palette halves the file.
 pub fn png(svg: &str) -> Result<Vec<u8>, Error> {
-    let (pixels, mut bytes) = (pixels(svg, PRINT)?, Vec::new());
-    let indexed = Indexed::new(&pixels);
-    let mut encoder = png::Encoder::new(&mut bytes, pixels.width, pixels.height);
+    let (pixmap, mut bytes) = (pixels(svg, PRINT)?, Vec::new());
+    let (palette, places) = indexed(&pixmap);
+    let mut encoder = png::Encoder::new(&mut bytes, pixmap.width(), pixmap.height());
     encoder.set_color(ColorType::Indexed);
     encoder.set_depth(BitDepth::Eight);
-    encoder.set_palette(indexed.palette);
+    encoder.set_palette(palette);
     encoder.set_compression(Compression::High);
     encoder.set_filter(Filter::NoFilter); // plain areas are smallest as they are
     let per_meter = (f64::from(PRINT) / 0.0254).round() as u32;
     encoder.set_pixel_dims(Some(PixelDimensions { xppu: per_meter, yppu: per_meter, unit: Unit::Meter }));
-    encoder.write_header().and_then(|mut writer| writer.write_image_data(&indexed.pixels))?;
+    encoder.write_header().and_then(|mut writer| writer.write_image_data(&places))?;
     Ok(bytes)
 }
 
@@ -106,21 +87,22 @@ pub fn png(svg: &str) -> Result<Vec<u8>, Error> {
 /// If there is none, or they are not of one size.
 pub fn gif(svgs: &[String]) -> Result<Vec<u8>, Error> {
     let frames = svgs.iter().map(|svg| pixels(svg, SCREEN)).collect::<Result<Vec<_>, _>>()?;
-    let size = |frame: &Pixels| [frame.width, frame.height];
+    let size = |frame: &Pixmap| [frame.width(), frame.height()];
     assert!(frames.windows(2).all(|pair| size(&pair[0]) == size(&pair[1])), "frames differ in size");
     let [Ok(width), Ok(height)] = size(&frames[0]).map(u16::try_from) else {
         return Err(Error::FrameTooLarge { size: size(&frames[0]) });
     };
-    encode((width, height), &frames).map_err(Error::Gif)
+    encode((width, height), frames).map_err(Error::Gif)
 }
 
-fn encode((width, height): (u16, u16), frames: &[Pixels]) -> Result<Vec<u8>, gif::EncodingError> {
-    let mut bytes = Vec::new();
+fn encode((width, height): (u16, u16), frames: Vec<Pixmap>) -> Result<Vec<u8>, gif::EncodingError> {
+    let (mut bytes, last) = (Vec::new(), frames.len() - 1);
     let mut encoder = gif::Encoder::new(&mut bytes, width, height, &[])?;
     encoder.set_repeat(Repeat::Infinite)?;
-    for (place, pixels) in frames.iter().enumerate() {
-        let delay = if place + 1 == frames.len() { LAST_SHOWN } else { SHOWN };
-        encoder.write_frame(&gif::Frame { delay, ..gif::Frame::from_rgb(width, height, &pixels.rgb) })?;
+    for (place, mut pixmap) in frames.into_iter().enumerate() {
+        let delay = if place == last { LAST_SHOWN } else { SHOWN };
+        encoder
+            .write_frame(&gif::Frame { delay, ..gif::Frame::from_rgba(width, height, pixmap.data_mut()) })?;
     }
     drop(encoder);
     Ok(bytes)
@@ -159,6 +141,16 @@ mod tests {
         assert_eq!(found, [(SHOWN, vec![255, 0, 0]), (LAST_SHOWN, vec![0, 0, 255])]);
     }
 
+    /// 0.25 of an inch are 37.5 pixels, so that the last row is drawn by half.
+    #[test]
+    fn a_page_that_ends_within_a_pixel_stays_white() {
+        let white = r##"<rect width="600" height="150" fill="#fff"/>"##;
+        let size = r#"width="1in" height="0.25in" viewBox="0 0 600 150""#;
+        let svg = format!(r#"<svg {size} xmlns="http://www.w3.org/2000/svg">{white}</svg>"#);
+        let pixmap = pixels(&svg, SCREEN).unwrap();
+        assert!(pixmap.height() >= 37 && pixmap.data().iter().all(|&byte| byte == u8::MAX));
+    }
+
     /// The pixels of a PNG file: red, green and blue.
     fn decoded(png: &[u8]) -> Vec<u8> {
         let mut decoder = png::Decoder::new(Cursor::new(png));
@@ -185,7 +177,8 @@ mod tests {
     fn a_palette_keeps_256_colors_and_comes_near_to_more() {
         for (number, most) in [(255, 0), (500, 2)] {
             let svg = stripes(number);
-            let drawn = pixels(&svg, PRINT).unwrap().rgb;
+            let pixmap = pixels(&svg, PRINT).unwrap();
+            let drawn: Vec<u8> = pixmap.data().chunks_exact(4).flat_map(|rgba| &rgba[..3]).copied().collect();
             let written = decoded(&png(&svg).unwrap());
             let colors: BTreeSet<&[u8]> = drawn.chunks_exact(3).collect();
             assert_eq!((colors.len(), drawn.len()), (number + 1, written.len()));

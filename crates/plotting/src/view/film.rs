@@ -24,12 +24,13 @@ pub fn stills(film: &Film) -> Chart {
         for (place, &epoch) in epochs.iter().enumerate() {
             let panel = panel(&film.file, attention, &values(film, epoch), row + 1 == attentions.len());
             let of_type = (place == 0 && attentions.len() > 1).then(|| attention.to_string());
-            let of_epoch = (row == 0).then(|| name(epoch));
+            let of_epoch = (row == 0).then(|| name(film, epoch));
             let names: Vec<String> = of_type.into_iter().chain(of_epoch).collect();
             panels.push(panel.named(names.join(", ")).in_row(place));
         }
     }
-    let open = epochs.iter().map(|&epoch| format!("{}: {}", name(epoch), tenths(film.expected_open(epoch))));
+    let open =
+        epochs.iter().map(|&epoch| format!("{}: {}", name(film, epoch), tenths(film.expected_open(epoch))));
     chart(film, "")
         .note(format!("expected number of open gates {}", open.collect::<Vec<_>>().join(", ")))
         .panels(epochs.len(), panels)
@@ -39,16 +40,17 @@ pub fn stills(film: &Film) -> Chart {
 pub fn frames(film: &Film) -> Vec<Chart> {
     let attentions = film.attentions();
     let frame = |epoch: usize| {
-        let chart = chart(film, &format!(", {}", name(epoch)));
+        let chart = chart(film, &format!(", {}", name(film, epoch)));
         let mut panels = by_attention(&film.file, &attentions, &values(film, epoch));
-        panels[0].name = format!("{} {}", name(epoch), panels[0].name).trim_end().to_owned();
+        panels[0].name = format!("{} {}", name(film, epoch), panels[0].name).trim_end().to_owned();
         chart.panels(panels.len(), panels)
     };
     (0..film.epochs.len()).map(frame).collect()
 }
 
 /// `before`, or `epoch 2`.
-fn name(epoch: usize) -> String {
+fn name(film: &Film, place: usize) -> String {
+    let epoch = film.epochs[place][0].epoch;
     if epoch == 0 { "before".to_owned() } else { format!("epoch {epoch}") }
 }
 
@@ -58,7 +60,7 @@ fn values(film: &Film, epoch: usize) -> Values {
 
 /// Without panels.
 fn chart(film: &Film, when: &str) -> Chart {
-    let model = match film.goal {
+    let model = match film.goal() {
         Goal::Heads(1) => "with 1 head to keep".to_owned(),
         Goal::Heads(heads) => format!("with {heads} heads to keep"),
         Goal::Penalty(lambda) => format!("with a penalty of {lambda} nats for each open gate"),

@@ -1,13 +1,11 @@
 //! Figures 7 to 10 and Table 2 of Voita et al. (2019): the score with the heads that the gates keep, which these are, and whether
 //! gates choose better heads than other methods.
-use std::collections::BTreeMap;
-
 use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, BROWN, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::table::{Cell, Row, Table};
 use findings::contrasts::Contrasts;
 use findings::functions::Functions;
-use findings::gates::{Gates, by_layer, kept, share};
+use findings::gates::{Gates, kept, share};
 use findings::paper::{EncoderHeads, Paper, Sparse};
 use findings::pruning::{self, Pruning};
 use findings::results::{distinct, interval};
@@ -95,11 +93,14 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
     let heights =
         heights.chain([base]).chain(scopes.iter().flat_map(|&scope| published(scope)).map(|point| point.1));
     let y = scores(&metric, heights, if metric.is_nats() { FLAT_NATS } else { FLAT });
+    let dotted = |scope: Scope| -> Vec<(Order, Layer)> {
+        let of =
+            |&(order, color): &(Order, Color)| Some((order, untrained(pruning?, scope, order, (&y, color))?));
+        UNTRAINED.iter().filter_map(of).collect()
+    };
     let panel = |(place, (curves, &scope)): (usize, (&[Curve; 8], &Scope))| {
         let mut layers = over_base(base, &[]);
-        layers.extend(
-            UNTRAINED.iter().filter_map(|&(order, color)| untrained(pruning?, scope, order, (&y, color))),
-        );
+        layers.extend(dotted(scope).into_iter().map(|(_, layer)| layer));
         layers.extend(curves.iter().rev().flat_map(Curve::bars));
         layers.extend(curves.iter().rev().flat_map(Curve::lines));
         layers.extend(
@@ -111,12 +112,8 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
     let controls = CONTROLS.iter().filter(|(method, _)| gates.has(*method));
     let controls: Vec<_> = controls.map(|(method, what)| format!("{}: {what}", name(*method))).collect();
     let has_hollow = gates.rows.iter().any(|row| context.criterion.is_loss(row));
-    let untrained = |scope: Scope| {
-        let of =
-            |&(order, color): &(Order, Color)| Some((order, untrained(pruning?, scope, order, (&y, color))?));
-        UNTRAINED.iter().filter_map(of).collect::<Vec<_>>()
-    };
-    let orders = distinct(scopes.iter().flat_map(|&scope| untrained(scope)).map(|(order, _)| order.name()));
+    let orders = distinct(scopes.iter().flat_map(|&scope| dotted(scope)).map(|(order, _)| order.name()));
+    let has_published = scopes.iter().any(|&scope| !published(scope).is_empty());
     let title =
         "after training further with part of the heads, over the share of heads kept (Voita et al. 2019)";
     Chart::new("Figure 7", gates.file.label(CURVES), gates.file.titled(format!("{} {title}", metric.label())))
@@ -133,12 +130,7 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
         .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
         .entries(UNTRAINED.iter().filter(|(order, _)| orders.contains(&order.name())).map(untrained_entry))
         .entries([base_entry("before,", &metric, base)])
-        .entries(
-            scopes
-                .iter()
-                .any(|&scope| !published(scope).is_empty())
-                .then(|| Entry::mark("paper, WMT", PUBLISHED)),
-        )
+        .entries(has_published.then(|| Entry::mark("paper, WMT", PUBLISHED)))
         .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
 }
 
@@ -281,20 +273,22 @@ pub fn figure9(gates: &Gates) -> Option<Chart> {
 /// A panel for each attention type that has gates: a row for each number of heads kept, a column for each layer.
 fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
     let rows = gates.sparser(scope);
-    let found: Vec<_> = rows.iter().map(|row| by_layer(row)).collect();
-    let places = || found.iter().flat_map(|layers| layers.keys());
-    let deepest = places().map(|(_, layer)| *layer).max().unwrap_or(1);
+    let found: Vec<Vec<Head>> = rows.iter().map(|row| kept(row)).collect();
+    let heads = || found.iter().flatten();
+    let deepest = heads().map(|head| head.layer).max().unwrap_or(1);
     let panel = |(place, attention): (usize, Attention)| {
-        let of_type = |layers: &BTreeMap<(Attention, usize), usize>, layer| {
-            layers.get(&(attention, layer)).copied().unwrap_or(0)
+        let of = |row: usize, layer: usize| {
+            let is_meant = |head: &&Head| (head.attention, head.layer) == (attention, layer);
+            found[row].iter().filter(is_meant).count()
         };
-        let all = found.iter().flat_map(|layers| (1..=deepest).map(move |layer| of_type(layers, layer)));
-        let most = all.max().unwrap_or(0);
-        let count = |row: usize, layer: usize| (of_type(&found[row], layer + 1), most);
+        let all = (0..rows.len()).flat_map(|row| (1..=deepest).map(move |layer| (row, layer)));
+        let most = all.map(|(row, layer)| of(row, layer)).max().unwrap_or(0);
         let kept = rows.iter().map(|row| row.kept);
-        counts(("layer", 1..=deepest), ("in all", kept), count).named(attention.name()).in_row(place)
+        counts(("layer", 1..=deepest), ("in all", kept), |row, layer| (of(row, layer + 1), most))
+            .named(attention.name())
+            .in_row(place)
     };
-    distinct(places().map(|(attention, _)| *attention)).into_iter().enumerate().map(panel).collect()
+    distinct(heads().map(|head| head.attention)).into_iter().enumerate().map(panel).collect()
 }
 
 /// One row for each number of heads that gates keep, beside the controls with as many: Table 2.

@@ -129,3 +129,14 @@ fn hollow(metric: &Metric, than: &str, context: Context<'_>) -> String {
 fn significantly_worse(metric: &Metric, than: &str, context: Context<'_>) -> String {
     format!("significantly {} {than} ({})", metric.worse_side(), context.criterion.in_words())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_scores_have_the_same_rank() {
+        let texts = ranked(&[0.5, -0.25, 0.5, 0.75]).into_iter().map(|cell| cell.text);
+        assert_eq!(texts.collect::<Vec<_>>(), ["0.500 (2)", "\u{2212}0.250 (4)", "0.500 (2)", "0.750 (1)"]);
+    }
+}

@@ -7,10 +7,10 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::Result;
 use findings::judge::RuleKind;
-use findings::pruning::{CurveId, Pruning, Series, share};
+use findings::pruning::{Pruning, Series, share};
 use findings::results::interval;
 use findings::retrained::Retrained;
-use records::{Attention, Order, PruningRow, Scope};
+use records::{Attention, CurveId, Order, PruningRow, Scope};
 use words::{name_among, tenths};
 
 use super::curve::{Curve, FLAT, Point, base_entry, over_base, scores};
@@ -64,15 +64,16 @@ pub fn fourth(pruning: &Pruning, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
 /// Differs from the paper: there the oracle is dashed.
 fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     // Those of the other orders are rows of the table.
-    let is_meant = |series: &&Series| !series.curve.is_complement || series.curve.order == Order::Importance;
+    let is_meant = |series: &&Series| !series.curve.complement || series.curve.order == Order::Importance;
     let series = pruning.over(Scope::All)?.into_iter().filter(is_meant);
     let drawn = series.map(|series| (series, curve(series, look(series), context))).collect();
     let (metric, floor) = (pruning.results.metric(), pruning.floors.get(&Scope::All));
     let rule = floor.map(|row| Layer::Rule(At::Y(row.score), FLOOR));
     let title = format!("{} over the share of masked heads", metric.label());
     let axis = "heads masked (%)";
-    let has_cuts = pruning.find(Scope::All, Order::Importance).is_some();
-    let layers = cuts(pruning, context).into_iter().chain(rule).collect();
+    let cuts = cuts(pruning, context);
+    let has_cuts = cuts.iter().any(|layer| matches!(layer, Layer::Rule(..)));
+    let layers = cuts.into_iter().chain(rule).collect();
     Ok(chart(pruning, context, (third_or_sixth(pruning), &title, axis), drawn, layers)
         .note(has_cuts.then_some("upright lines: how many heads can go by importance, by the two rules"))
         .note(has_cuts.then_some(pruning.results.judge(context.criterion).rules("steps")))
@@ -121,8 +122,8 @@ fn chart(
     let low = if (0.0..NEAR_ZERO * high).contains(&low) { 0.0 } else { low };
     let axes = [Axis::percent(x), scores(&metric, [low, high].into_iter(), FLAT)];
     let has_order = |order| drawn.iter().any(|(series, _)| series.curve.order == order);
-    let has_complement = drawn.iter().any(|(series, _)| series.curve.is_complement);
-    let plain = drawn.iter().filter(|(series, _)| !series.curve.is_complement);
+    let has_complement = drawn.iter().any(|(series, _)| series.curve.complement);
+    let plain = drawn.iter().filter(|(series, _)| !series.curve.complement);
     Chart::new(name, file.label(stem), file.titled(title))
         .note(pruning.results.base_line())
         .note(file.of_orders())
@@ -147,7 +148,7 @@ fn complement_entry(has_complement: bool) -> Option<Entry> {
 /// marks. Random orders have no intervals, since ten would hide each other. Swaps are tried at one number of heads: the
 /// intact model is not of their making.
 fn curve(series: &Series, look: Curve, context: Context<'_>) -> Curve {
-    let CurveId { order, is_complement, .. } = series.curve;
+    let CurveId { order, complement: is_complement, .. } = series.curve;
     let is_swap = order == Order::Swap;
     let point = |row: &PruningRow| {
         let intact = (row.masked == 0).then_some((row.score, row.score));
@@ -211,7 +212,7 @@ impl Retraining {
         let dotted = |line: Style| Style::dotted(line.color, 0.8);
         let before = retrained.untrained(series).map(|series| curve(series, look(series), context));
         let before = before.map(|curve| Curve { line: curve.line.map(dotted), mark: None, ..curve });
-        let CurveId { scope, is_complement, .. } = series.curve;
+        let CurveId { attention: scope, complement: is_complement, .. } = series.curve;
         Self { scope, is_complement, before, after: curve(series, look(series), context) }
     }
 
@@ -253,7 +254,7 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         .note("at 0 % the model is trained further with all its heads")
         .note(all().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
         .note(all().any(Curve::has_hollow).then(|| hollow(&metric, "the base", context)))
-        .note(retrained.before.as_ref().map(|_| "dotted: the same heads masked, without retraining"))
+        .note(has_untrained.then_some("dotted: the same heads masked, without retraining"))
         .note(has_complement.then_some(format!("dashed: {COMPLEMENT}")))
         .entries(legend)
         .entries(complement_entry(has_complement))

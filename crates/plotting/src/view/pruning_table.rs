@@ -85,7 +85,7 @@ fn signs(pruning: &Pruning, shares: &[Option<Removable>]) -> Vec<String> {
     let has_gap = shares.iter().any(Option::is_none);
     let is_open = shares.iter().flatten().any(|share| share.is_open);
     let has_several = pruning.series.iter().any(|series| series.runs.len() > 1);
-    let has_complement = pruning.series.iter().any(|series| series.curve.is_complement);
+    let has_complement = pruning.series.iter().any(|series| series.curve.complement);
     let gap = "?: no step was tested in a way that could tell, or the only step that was searched is a loss";
     let signs = [
         (has_gap, gap.to_owned()),
@@ -128,8 +128,8 @@ fn label(series: &Series) -> String {
         1 => String::new(),
         runs => format!(", median of {runs}"),
     };
-    let complement = if series.curve.is_complement { ", complement" } else { "" };
-    format!("{}{}{complement}{runs}", prefix(series.curve.scope), series.curve.order)
+    let complement = if series.curve.complement { ", complement" } else { "" };
+    format!("{}{}{complement}{runs}", prefix(series.curve.attention), series.curve.order)
 }
 
 fn prefix(scope: Scope) -> String {

@@ -62,7 +62,7 @@ pub struct PruningRow {
 }
 
 /// Which curve a row belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CurveId {
     /// The heads that can be masked.
     pub attention: Scope,

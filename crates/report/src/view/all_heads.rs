@@ -21,7 +21,10 @@ use records::rows::functions::FunctionName;
 use records::{
     AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, Order, RelevanceRow, Scope, TestedRow,
 };
-use words::{bare_p, fixed, signed, tenths, typeset};
+use words::{bare_p, fixed, signed, tenths, typeset, with_minus};
+
+/// The heading of the segments of a card, whose texts may stand below it.
+pub const SEGMENTS: &str = "segments that change most";
 
 /// A column: its name, and the cell of each head that has one.
 type Column = (String, BTreeMap<Head, Cell>);
@@ -52,9 +55,29 @@ fn columns(subject: &Subject, criterion: Criterion) -> Vec<Column> {
     columns
 }
 
+/// The heads of a subject: a table of everything that is known of each, and maps of them.
+#[derive(Debug)]
+pub struct Heads {
+    /// One row for each head.
+    pub table: Table,
+    /// What maps can show.
+    pub measures: Vec<Measure>,
+    /// One map for each attention type.
+    pub maps: Vec<HeadMap>,
+}
+
+impl Heads {
+    /// Nothing where neither single heads nor scores were measured.
+    pub fn of(subject: &Subject, criterion: Criterion) -> Option<Self> {
+        let columns = columns(subject, criterion);
+        let table = table(subject, &columns, criterion)?;
+        let (measures, maps) = maps(subject, columns.first(), criterion);
+        Some(Self { table, measures, maps })
+    }
+}
+
 /// One row for each head.
-pub fn table(subject: &Subject, criterion: Criterion) -> Option<Table> {
-    let columns = columns(subject, criterion);
+fn table(subject: &Subject, columns: &[Column], criterion: Criterion) -> Option<Table> {
     let row = |head: &Head| {
         Row::new(head.to_string(), columns.iter().map(|(_, cells)| Cell::from(cells.get(head).cloned())))
     };
@@ -172,56 +195,57 @@ fn segments(segments: &BTreeMap<Head, Vec<SegmentChange>>) -> Column {
         each.collect::<Vec<_>>().join("; ")
     };
     let cells = segments.iter().map(|(head, changes)| (*head, Cell::from(text(changes))));
-    ("segments that change most".to_owned(), cells.collect())
+    (SEGMENTS.to_owned(), cells.collect())
 }
 
 /// A map of the heads of one attention type, with the colours of every measure.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct HeadMap {
-    /// Its attention type, and what that attends from and to.
-    pub attention: String,
-    /// The same in words.
-    pub description: String,
+    /// Its attention type.
+    attention: String,
+    /// What that attends from and to.
+    description: String,
     /// Layer by layer, the first one first; heads without a number are absent.
-    pub layers: Vec<Vec<Option<MapCell>>>,
+    layers: Vec<Vec<Option<MapCell>>>,
 }
 
 /// One head of a map.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct MapCell {
+struct MapCell {
     /// `enc-enc:1:2`
-    pub head: String,
+    head: String,
+    /// The same with its first number, for screen readers.
+    label: String,
     /// Its number in its layer.
-    pub number: usize,
+    number: usize,
     /// Whether masking it changes the score significantly, adjusted for the number of heads.
-    pub is_significant: bool,
-    /// For each measure the colour of its cell and that of text on it, as `#rrggbb`.
-    pub colors: Vec<[String; 2]>,
+    is_significant: bool,
+    /// For each measure the colour of its cell and that of text on it, as `#rrggbb`, separated by spaces.
+    colors: String,
 }
 
 /// What the colours of maps show.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Measure {
-    /// Its name.
-    pub name: String,
-    /// The numbers that the ends and the middle of the colours stand for, blue first.
-    pub ends: [String; 3],
+    name: String,
+    /// The numbers that the ends of the colours stand for, blue first.
+    ends: [String; 2],
 }
 
 /// The maps of all attention types, and the measures that they have colours for: the effect of masking, then each score. The
 /// colours are those of the figures.
-pub fn maps(subject: &Subject, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>) {
+fn maps(subject: &Subject, first: Option<&Column>, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>) {
     let heads = heads(subject);
     let (mut measures, mut painted, unmarked) = (Vec::new(), Vec::new(), BTreeSet::new());
     if let Some(sweep) = &subject.sweep {
         let values = heat_map::effects_of(sweep, criterion.adjusted());
-        let (name, [low, _, middle, _, high]) = heat_map::effects_bar(sweep, &values);
-        measures.push(Measure { name, ends: [low, middle, high] });
+        let (name, [low, .., high]) = heat_map::effects_bar(sweep, &values);
+        measures.push(Measure { name, ends: [low, high] });
         painted.push(values);
     }
     for (score, values) in subject.importance.iter().flat_map(|found| heat_map::scores_of(found, &unmarked)) {
-        let ends = [typeset(-values.end, 3), "0".to_owned(), fixed(values.end, 3)];
-        measures.push(Measure { name: score.label.to_owned(), ends });
+        let ends = [typeset(-values.end, 3), fixed(values.end, 3)];
+        measures.push(Measure { name: score.label, ends });
         painted.push(values);
     }
     let map = |attention: Attention| {
@@ -229,7 +253,7 @@ pub fn maps(subject: &Subject, criterion: Criterion) -> (Vec<Measure>, Vec<HeadM
         let (deepest, most) = extent(of_type.copied());
         let cell = |layer: usize, number: usize| {
             let head = Head { attention, layer, head: number };
-            heads.contains(&head).then(|| map_cell(head, &painted))
+            heads.contains(&head).then(|| map_cell(head, first, &painted))
         };
         let layer = |layer: usize| (1..=most).map(|number| cell(layer, number)).collect();
         HeadMap {
@@ -242,17 +266,20 @@ pub fn maps(subject: &Subject, criterion: Criterion) -> (Vec<Measure>, Vec<HeadM
     (measures, maps)
 }
 
-fn map_cell(head: Head, painted: &[Values]) -> MapCell {
+fn map_cell(head: Head, first: Option<&Column>, painted: &[Values]) -> MapCell {
     let hex = |Color(red, green, blue): Color| format!("#{red:02x}{green:02x}{blue:02x}");
     let color = |values: &Values| {
         let paper = values.of(head).map_or(SILVER, |(share, _)| diverging(share));
-        [hex(paper), hex(text_on(paper))]
+        format!("{} {}", hex(paper), hex(text_on(paper)))
     };
+    let known =
+        first.and_then(|(name, cells)| Some(format!(": {name} {}", with_minus(&cells.get(&head)?.text))));
     MapCell {
         head: head.to_string(),
+        label: format!("{head}{}", known.unwrap_or_default()),
         number: head.head,
         is_significant: painted.iter().filter_map(|values| values.of(head)).any(|(_, is_marked)| is_marked),
-        colors: painted.iter().map(color).collect(),
+        colors: painted.iter().map(color).collect::<Vec<_>>().join(" "),
     }
 }
 
@@ -283,11 +310,5 @@ mod tests {
         assert_eq!(kept.0, "gates keep it down to (enc-enc, heads of 6)");
         assert_eq!(names.map(|name| text(&kept, name).unwrap()), ["1", "3", "4", "gone at 4"]);
         assert_eq!(text(&kept, "dec-dec:1:1"), None);
-    }
-
-    #[test]
-    fn equal_scores_have_the_same_rank() {
-        let texts = ranked(&[0.5, -0.25, 0.5, 0.75]).into_iter().map(|cell| cell.text);
-        assert_eq!(texts.collect::<Vec<_>>(), ["0.500 (2)", "\u{2212}0.250 (4)", "0.500 (2)", "0.750 (1)"]);
     }
 }

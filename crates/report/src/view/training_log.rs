@@ -6,7 +6,7 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::results::Results;
 use records::TrainingRow;
-use words::{fixed, scientific, short};
+use words::{fixed, scientific};
 
 /// The losses of each validation and, of several, their curves.
 pub fn sheet(log: &Results<TrainingRow>) -> Sheet {
@@ -62,6 +62,6 @@ fn figure(log: &Results<TrainingRow>) -> Chart {
 /// What was measured, where the signature says it, and the seed.
 fn measured(log: &Results<TrainingRow>) -> Option<String> {
     let identity = log.file.identity()?;
-    let seed = identity.seed.map_or(String::new(), |seed| format!("; seed {}", short(seed as f64)));
+    let seed = identity.seed.map_or(String::new(), |seed| format!("; seed {seed}"));
     Some(format!("{}{seed}", identity.metric))
 }

@@ -7,7 +7,7 @@ use findings::functions::Functions;
 use findings::gates::Gates;
 use findings::judge::{Adjustment, Criterion, RuleKind};
 use findings::pair::Pair;
-use findings::paper::{EncoderHeads, Paper, Summary};
+use findings::paper::{EncoderHeads, Paper, Sparse, Summary};
 use findings::pruning::Pruning;
 use findings::results::interval;
 use findings::speed::Speed;
@@ -25,6 +25,7 @@ const COLUMNS: [&str; 5] =
 
 /// Whether a loss is shown, as in the paper, or its opposite.
 const LOSS: [&str; 2] = ["a loss, as in the paper", "a gain"];
+const GAIN: [&str; 2] = ["a gain, as in the paper", "a loss"];
 
 /// What keeps a verdict from being given.
 const NO_INTERVAL: &str = "cannot be said: ours has no interval";
@@ -263,27 +264,47 @@ fn dependencies(functions: &Functions, paper: &Paper) -> Vec<Row> {
     leaders(rows).into_iter().filter_map(of).collect()
 }
 
-/// V19, Section 6.2: what is lost with few encoder heads, beside the nearest share that gates left here, if it is near.
+/// What a translator of the paper scores with few heads.
+struct Few {
+    name: String,
+    scope: Scope,
+    change: f64,
+    kept: f64,
+    heads: f64,
+    source: String,
+}
+
+impl Few {
+    fn of_encoder(own: &EncoderHeads) -> Self {
+        let name = format!("BLEU with the encoder heads that gates keep, {}", own.data);
+        let (scope, change) = (Scope::One(Attention::EncEnc), -own.lost_bleu);
+        Self { name, scope, change, kept: own.kept, heads: own.heads, source: own.source.clone() }
+    }
+
+    fn of_all(own: Sparse) -> Self {
+        let name = format!("BLEU with the heads of all types that gates keep, {}", own.data);
+        let (kept, heads, change) = (own.kept as f64, own.heads as f64, own.by_gates - own.base);
+        Self { name, scope: Scope::All, change, kept, heads, source: "Table 2".to_owned() }
+    }
+}
+
+/// V19, Section 6.2 and Table 2: the score with few heads, of the encoder or of all types, beside the nearest share that gates
+/// left here, if it is near.
 fn few_heads(gates: &Gates, paper: &Paper) -> Vec<Row> {
     let is_translator = gates.beside().is_some_and(StandsFor::translates);
-    let of = |theirs: &EncoderHeads| {
-        let row = gates.nearest(Scope::One(Attention::EncEnc), 100.0 * theirs.kept / theirs.heads)?;
-        let (metric, ends) = (gates.metric(), row.delta_interval());
+    let of = |Few { name, scope, change, kept, heads, source }: Few| {
+        let row = gates.nearest(scope, 100.0 * kept / heads)?;
+        let metric = gates.metric();
         let cells = [
-            format!(
-                "{} BLEU with {} of {} (V19 {})",
-                signed(-theirs.lost_bleu, 2),
-                theirs.kept,
-                theirs.heads,
-                theirs.source
-            ),
+            format!("{} BLEU with {kept} of {heads} (V19 {source})", signed(change, 2)),
             format!("{} with {} of {}", metric.change(row.score_delta), row.kept, row.heads),
         ];
-        let cells =
-            cells.into_iter().chain(judged(-theirs.lost_bleu, ends, |delta| metric.change(delta), LOSS));
-        Some(Row::new(format!("BLEU with the encoder heads that gates keep, {}", theirs.data), cells))
+        let shown = if change < 0.0 { LOSS } else { GAIN };
+        let judged = judged(change, row.delta_interval(), |delta| metric.change(delta), shown);
+        Some(Row::new(name, cells.into_iter().chain(judged)))
     };
-    paper.encoder_heads.iter().filter(|_| is_translator).filter_map(of).collect()
+    let all = paper.encoder_heads.iter().map(Few::of_encoder).chain(paper.sparse_of_wmt().map(Few::of_all));
+    all.filter(|_| is_translator).filter_map(of).collect()
 }
 
 #[cfg(test)]
