@@ -313,5 +313,5 @@ fn what_cannot_be_is_refused_before_anything_is_trained() {
     help.arg("--help")
         .assert()
         .success()
-        .stdout(contains("divided by the number of").and(contains("ungated")));
+        .stdout(contains("divides by the number of").and(contains("ungated")));
 }

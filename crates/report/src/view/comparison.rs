@@ -120,7 +120,8 @@ const CHOSEN: &str =
 
 /// How much single heads do: for each family of tests the range of changes, as shares of the score.
 pub fn effects(all: &[Subject], context: Context<'_>) -> Option<Sheet> {
-    let sweeps = all.iter().filter_map(|subject| subject.sweep.as_ref());
+    // Of a base of 0, such as a Matthews correlation can be, there are no percentages.
+    let sweeps = all.iter().filter_map(|subject| subject.sweep.as_ref()).filter(|sweep| sweep.base() != 0.0);
     let families = sweeps.flat_map(|sweep| sweep.attentions().into_iter().map(move |one| (sweep, one)));
     let families: Vec<Family> = families.collect();
     if families.is_empty() {
@@ -211,7 +212,7 @@ fn loss(sweep: &Sweep, row: &AblationRow) -> f64 {
 }
 
 fn percent_lost(sweep: &Sweep, delta: f64) -> f64 {
-    -100.0 * sweep.metric().direction().gain(delta) / sweep.base().abs().max(f64::MIN_POSITIVE)
+    -100.0 * sweep.metric().direction().gain(delta) / sweep.base().abs()
 }
 
 /// The same as a matrix of the tasks for each model: below the diagonal r, above it its interval.
