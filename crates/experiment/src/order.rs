@@ -38,7 +38,7 @@ pub enum Granularity {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Order of heads")]
 pub struct EstimateArgs {
-    /// Split on which heads are scored [default: the one named in the subject's file, or else its training split]
+    /// Split on which importance and the other measures are computed [default: the one named in the subject's file, or else its training split]
     #[arg(long, value_name = "SPLIT")]
     pub estimate_on: Option<String>,
 

@@ -8,7 +8,7 @@ use crate::error::{Result, faulty};
 use crate::results::{Results, distinct, nearest, percent};
 use crate::source::{ResultFile, experiment};
 
-/// What closing heads and training further does to the score of a subject; the base is the model before it was trained further.
+/// What pruning heads and training further does to the score of a subject; the base is the model before it was trained further.
 pub type Gates = Results<GateRow>;
 
 /// Share of the heads with gates that are kept, in percent.
@@ -102,7 +102,7 @@ impl Film {
             let film = films.entry((row.gates, row.goal.to_string())).or_default();
             film.entry(row.epoch).or_default().push(row);
         }
-        let gates = Gates::beside_model(&file, experiment::GATES, experiment::GATES)?;
+        let gates = Gates::beside_model(&file, &file.stem(experiment::GATES), experiment::GATES)?;
         let models = gates.iter().flat_map(|gates| &gates.rows);
         for row in models.filter(|row| row.method == Method::Gates) {
             if let Some(epochs) = films.get_mut(&(row.attention, row.goal().to_string())) {
@@ -118,7 +118,7 @@ impl Film {
         let open =
             |epochs: &BTreeMap<_, Vec<GateFilmRow>>| epochs.values().last().map_or(0.0, |rows| open(rows));
         let most = films.into_values().min_by(|one, other| open(one).total_cmp(&open(other)));
-        let none = || faulty(&file.path, "has no epoch before the one that `train-gates` chose");
+        let none = || faulty(&file.path, "has no epoch with all heads up to the one that counts");
         let epochs = most.ok_or_else(none)?.into_values().collect();
         Ok(Self { file, epochs })
     }

@@ -38,7 +38,7 @@ pub struct Criterion {
 }
 
 impl Criterion {
-    /// The same with p-values adjusted for a single false alarm in the family.
+    /// The same with p-values adjusted for the family-wise error rate.
     pub fn adjusted(self) -> Self {
         Self { adjustment: Adjustment::Family, ..self }
     }

@@ -54,7 +54,7 @@ struct Args {
     #[arg(long, conflicts_with = "search")]
     recompute: bool,
 
-    /// Heads that stay in each layer, whatever their score
+    /// Heads to keep in each layer, whatever their score
     #[arg(long, value_name = "N", default_value_t = 0)]
     keep_at_least: usize,
 

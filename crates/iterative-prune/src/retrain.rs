@@ -44,7 +44,7 @@ impl<'a> Retraining<'a> {
         Ok(Self { description, machine, epochs, seed })
     }
 
-    /// Trains the model on without these heads, unless that was done already.
+    /// Trains the model further without these heads, unless that was done already.
     fn tune(&self, scope: Scope, closed: &HeadSet) -> anyhow::Result<FineTuned> {
         let tuning = FineTuning {
             name: format!("{scope}-without-{}", closed.len()),
@@ -85,7 +85,7 @@ pub fn run(
     Ok(rows.finish()?)
 }
 
-/// Trains the model on without the heads of a set, and adds its rows.
+/// Trains the model further without the heads of a set, and adds its rows.
 fn measure(
     retraining: &Retraining<'_>,
     pruning: &Pruning<'_>,

@@ -73,8 +73,8 @@ fn all_draws_everything_twice_the_same_and_removes_what_is_outdated() {
 #[test]
 fn an_epoch_without_all_heads_is_left_out_of_a_film() {
     // without its last epoch, the film in which one head is kept is no longer the one with the fewest open gates
-    let last = ["with 3 heads to keep", "open gates before: 5.7, epoch 1: 5.2, epoch 2: 4.2."];
-    let first = ["with 1 head to keep", "open gates epoch 1: 4.8, epoch 2: 3.1."];
+    let last = ["to keep 3 heads", "open gates before: 5.7, epoch 1: 5.2, epoch 2: 4.2."];
+    let first = ["to keep 1 head", "open gates epoch 1: 4.8, epoch 2: 3.1."];
     for (epoch, shown) in [(2, last), (0, first)] {
         let folder = results();
         let path = folder.path().join("results/tiny-translation/gate-film.csv");

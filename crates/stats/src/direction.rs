@@ -3,7 +3,7 @@
 pub enum Direction {
     /// BLEU, accuracy.
     HigherIsBetter,
-    /// Nats a token.
+    /// Nats per token.
     LowerIsBetter,
 }
 

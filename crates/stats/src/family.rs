@@ -34,7 +34,7 @@ pub struct Comparison {
     pub p_value: Option<f64>,
     /// The paper's one-sided p-value, [`Resampled::p_koehn`]; of bootstraps alone.
     pub p_koehn: Option<f64>,
-    /// `p_value` adjusted for a single false alarm in the family: [`max_t`] for bootstraps, [`holm`] for t-tests.
+    /// `p_value` adjusted for the family-wise error rate: [`max_t`] for bootstraps, [`holm`] for t-tests.
     pub p_adjusted: Option<f64>,
     /// `p_value` adjusted by [`benjamini_hochberg`].
     pub p_benjamini_hochberg: Option<f64>,

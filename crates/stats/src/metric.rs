@@ -73,7 +73,7 @@ pub enum Metric {
     Bleu,
     /// A score of classifiers.
     Classes(ClassificationMetric),
-    /// Nats a token of a language model, the logarithm of its perplexity.
+    /// Nats per token of a language model, the logarithm of its perplexity.
     Nats,
 }
 
@@ -108,14 +108,18 @@ impl Metric {
 mod tests {
     use super::*;
 
+    /// Nats are better the lower they are, and differ by less than points.
     #[test]
-    fn accuracy_alone_is_not_resampled() {
+    fn metrics_have_names_directions_and_tests() {
         let f1 = Metric::Classes(ClassificationMetric::F1 { positive: 1 });
         let [accuracy, matthews] =
             [ClassificationMetric::Accuracy, ClassificationMetric::Matthews].map(Metric::Classes);
         let all = [accuracy, Metric::Bleu, f1, matthews, Metric::Nats];
         assert_eq!(all.map(Metric::name), MetricName::ALL);
         assert_eq!(all.map(Metric::is_resampled), [false, true, true, true, true]);
+        let (points, nats) = ((2, Direction::HigherIsBetter), (4, Direction::LowerIsBetter));
+        let found = MetricName::ALL.map(|metric| (metric.digits(), metric.direction()));
+        assert_eq!(found, [points, points, points, points, nats]);
     }
 
     #[test]

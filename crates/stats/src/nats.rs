@@ -73,7 +73,7 @@ impl SegmentStatistics for NatsStatistics {
         [self.nats.into(), self.tokens.into()]
     }
 
-    /// Nats a token; 0 without a token.
+    /// Nats per token; 0 without a token.
     fn score(sums: &[f64]) -> f64 {
         if sums[1] == 0.0 { 0.0 } else { sums[0] / sums[1] }
     }

@@ -110,7 +110,7 @@ impl FineTuning {
     }
 }
 
-/// Trains the model on, unless that was done already.
+/// Trains the model further, unless that was done already.
 ///
 /// # Errors
 /// If the model is not there or not trained here, data is missing, a file cannot be written, or the loss is no longer a number.

@@ -155,7 +155,7 @@ impl Args {
         ensure!(!has_duplicates(&self.heads), "a number is given twice in --heads");
         ensure!(!has_duplicates(&self.controls), "a control is given twice in --control");
         if let Some(wrong) = self.heads.iter().find(|&&open| open == 0 || open > heads) {
-            bail!("--heads {wrong}: from 1 to {heads} heads of those with gates can stay");
+            bail!("--heads {wrong}: from 1 to {heads} heads of those with gates can be kept");
         }
         if !self.lambda.is_empty() {
             return Ok(self.lambda.iter().copied().map(Pull::Lambda).collect());

@@ -77,7 +77,7 @@ impl GateExperiment<'_> {
         film.finish()
     }
 
-    /// Trains each control further that has no row: with all heads, or with as many as gates have left for each of `pulls`.
+    /// Trains each control further that has no row: with all heads, or with as many as gates have kept for each of `pulls`.
     pub fn control(&self, pulls: &[Pull], rows: &mut MeasuredRows<GateRow>) -> anyhow::Result<()> {
         if self.tuner.args.asks_for(Method::Ungated) && rows.is_due(&self.tuner.row_of(&Choice::All)) {
             self.measure(&Choice::All, &self.tuner.tune(&Choice::All)?, rows)?;
@@ -85,7 +85,8 @@ impl GateExperiment<'_> {
         let orders = Orders::default();
         for &pull in pulls {
             let key = self.tuner.row_of(&Choice::Gates(pull)).key();
-            let row = rows.rows().find(|row| row.key() == key).context("gates have left no row")?.clone();
+            let row =
+                rows.rows().find(|row| row.key() == key).context("there is no row of the gates")?.clone();
             for asked in self.asked(pull, &row) {
                 if !rows.is_due(&self.tuner.row_of_asked(&asked)) {
                     continue;

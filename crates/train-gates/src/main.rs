@@ -1,4 +1,4 @@
-//! Gates that learn to close: Voita et al. (2019), <https://aclanthology.org/P19-1580>, Section 6, Figures 7, 9 and 10, Table 2.
+//! Learned gates: Voita et al. (2019), <https://aclanthology.org/P19-1580>, Section 6, Figures 7, 9 and 10, Table 2.
 //!
 //! The trained model is trained further with a gate on each head, and a loss that has a term for the expected number of open gates:
 //! with a penalty for each (--lambda), as in the paper, or, beyond it, so that a number of heads is kept (--heads). Controls, which the

@@ -17,17 +17,17 @@ pub enum Choice {
     Gates(Pull),
     /// All stay.
     All,
-    /// These are closed.
+    /// These are masked.
     Closed { asked: Asked, closed: HeadSet },
 }
 
-/// A control with some heads closed.
+/// A control with some heads masked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Asked {
     pub method: Method,
     /// Of a random choice.
     pub seed: Option<u64>,
-    /// Number of heads that stay.
+    /// Number of heads kept.
     pub kept: usize,
     /// What closed the gates whose heads it has, or has none of.
     pub of: Option<Pull>,
@@ -142,7 +142,7 @@ impl Tuner<'_> {
         }
     }
 
-    /// Trains the model on, unless that was done already.
+    /// Trains the model further, unless that was done already.
     pub fn tune(&self, choice: &Choice) -> anyhow::Result<FineTuned> {
         let row = self.row_of(choice);
         let seed = self.args.shared.seed();

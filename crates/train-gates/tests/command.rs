@@ -118,7 +118,7 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
 
 /// Where an open head costs more than any can be worth all close, where it costs nothing they stay as they began.
 #[test]
-fn a_price_closes_heads() {
+fn a_penalty_closes_heads() {
     let folder = folder(TRANSLATOR);
     let arguments =
         ["--lambda", "0,10", "--gate-learning-rate", "0.2", "--attention", "all", "--epochs", "2"];

@@ -28,7 +28,7 @@ enum State {
 }
 
 /// A model in training under gates. Its best epoch is that of the lowest loss on the development set, with the heads closed
-/// that are closed at test time, and what it pays for the others.
+/// that are closed at test time, and the penalty of the others.
 #[derive(Debug)]
 pub struct Gated<L> {
     model: L,

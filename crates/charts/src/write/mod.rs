@@ -81,14 +81,14 @@ impl Sheet {
 
     /// Writes all files into a folder, which is made if needed, and returns their paths.
     pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>, Error> {
-        self.remove_what_it_lacks(folder)?;
         if self.is_empty() {
-            return Ok(Vec::new());
+            return self.remove_what_it_lacks(folder).map(|()| Vec::new());
         }
         let file =
             |extension: &str, bytes: &[u8]| write_file(folder, &format!("{}.{extension}", self.stem), bytes);
         let document = |extension| file(extension, self.document(extension)?.as_bytes());
         let mut paths = vec![document("md")?, document("tex")?];
+        self.remove_what_it_lacks(folder)?;
         let Some(chart) = &self.chart else { return Ok(paths) };
         let svg = paint::svg(chart);
         for format in formats {
@@ -104,7 +104,7 @@ impl Sheet {
         Ok(paths)
     }
 
-    /// Removes files of what was drawn before and is no longer there, so that they do not pass for results of today.
+    /// Removes the files of a table, a figure or a film that was drawn before and is no longer there.
     fn remove_what_it_lacks(&self, folder: &Path) -> Result<(), Error> {
         let all = ["gif", "svg", "png", "md", "tex"];
         let lacking = match (&self.chart, self.frames.is_empty()) {

@@ -61,12 +61,13 @@ fn values(film: &Film, epoch: usize) -> Values {
 /// Without panels.
 fn chart(film: &Film, when: &str) -> Chart {
     let model = match film.goal() {
-        Goal::Heads(1) => "with 1 head to keep".to_owned(),
-        Goal::Heads(heads) => format!("with {heads} heads to keep"),
-        Goal::Penalty(lambda) => format!("with a penalty of {lambda} nats for each open gate"),
-        Goal::AllHeads => "with all heads to keep".to_owned(),
+        Goal::Heads(1) => "1 head".to_owned(),
+        Goal::Heads(heads) => format!("{heads} heads"),
+        Goal::Penalty(lambda) => format!("heads at a penalty of {lambda} nats for each open gate"),
+        Goal::AllHeads => "all heads".to_owned(),
     };
-    let title = format!("Probability that the gate of each head is open {model}{when}");
-    Chart::new("Gates that close", film.file.label(STEM), film.file.titled(title))
+    let title =
+        format!("Probability that the gate of each head is open, in the model that is to keep {model}{when}");
+    Chart::new("Gates during training", film.file.label(STEM), film.file.titled(title))
         .note("the darker, the more likely open; white: closed for sure")
 }

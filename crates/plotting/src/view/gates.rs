@@ -123,7 +123,7 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
         .note(has_hollow.then(|| hollow(&metric, "the score before", context)))
         .note((!orders.is_empty()).then(|| {
             let orders = orders.join(" and ");
-            format!("dotted: masked by {orders} and not trained further, until the scores leave the figure")
+            format!("dotted: masked by {orders}, without further training, as far as the axis reaches")
         }))
         .note(controls)
         .note(paper_remark(gates, context.paper))
@@ -215,7 +215,7 @@ fn paper_remark(gates: &Gates, paper: Option<&Paper>) -> Option<String> {
     };
     let has_all = gates.rows.iter().any(|row| row.attention == Scope::All && row.kept_enc_dec.is_some());
     let (source, found): (&str, Vec<String>) = if has_all {
-        ("Table 2", paper.sparse_of_wmt().map(of_all).collect())
+        ("Table 2", paper.sparse().into_iter().map(of_all).collect())
     } else {
         (&paper.encoder_heads.first()?.source, paper.encoder_heads.iter().map(of_encoder).collect())
     };
@@ -340,7 +340,7 @@ pub fn contrasts(contrasts: &Contrasts, context: Context<'_>) -> Table {
     };
     let columns = measured.iter().map(|(contrast, _)| contrast.map(name).join(" \u{2212} "));
     let title = format!(
-        "Differences in {} between models trained further with equally many heads, with their 95 % intervals",
+        "Differences in {} between trained models with equally many heads, with 95 % intervals",
         metric.label()
     );
     let better = if metric.direction().gain(1.0) > 0.0 { "above" } else { "below" };
@@ -349,14 +349,13 @@ pub fn contrasts(contrasts: &Contrasts, context: Context<'_>) -> Table {
         .rows(leaders.iter().enumerate().map(row))
         .mark(format!("p < {}, adjusted by Holm (1979) for the numbers of heads in a column", short(alpha)))
         .note(format!("{better} 0 the first is better"))
-        .note("no gates: with all heads")
+        .note(gates.has(Method::Ungated).then_some("no gates: with all heads"))
+        .note("methods that mask the same heads are the same training, and are not compared")
         .note(gates.recipe())
-        .remark(
+        .remark(gates.has(Method::Chosen).then_some(
             "chosen by gates: the heads that the gates keep, the others masked from the first update on; minus importance or \
              random it is the value of the choice, and gates minus it is the cost of training the gates",
-        )
-        .remark(
-            "of several random draws the one with the median score is shown; intervals cover other test segments, not other \
-             training runs",
-        )
+        ))
+        .remark(gates.has(Method::Random).then_some("of several random draws the one with the median score is shown"))
+        .remark("intervals cover other test segments, not other training runs")
 }

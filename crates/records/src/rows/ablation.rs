@@ -36,7 +36,7 @@ pub struct AblationRow {
     pub p_value: Option<f64>,
     /// The paper's one-sided p-value by paired bootstrap, on the side that was observed; empty for `accuracy`.
     pub p_koehn: Option<f64>,
-    /// `p_value` adjusted for a single false alarm in the attention type: by step-down max-T (Westfall and Young 1993) for
+    /// `p_value` adjusted for the family-wise error rate over the attention type: by step-down max-T (Westfall and Young 1993) for
     /// bootstraps, by Holm (1979) for `accuracy`; empty until all its rows are there.
     pub p_adjusted: Option<f64>,
     /// `p_value` after Benjamini and Hochberg (1995) within the attention type, likewise.

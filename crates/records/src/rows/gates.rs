@@ -12,19 +12,19 @@ pub enum Method {
     /// By gates that were trained (Voita et al. 2019).
     #[default]
     Gates,
-    /// All stay.
+    /// All are kept.
     Ungated,
-    /// The most important ones stay (Michel et al. 2019, Equation 2).
+    /// The most important ones are kept (Michel et al. 2019, Equation 2).
     Importance,
-    /// Those stay that cost most when masked alone: the oracle of Michel et al. (2019), Section 4.
+    /// Those are kept that cost most when masked alone: the oracle of Michel et al. (2019), Section 4.
     Oracle,
-    /// Any stay, one choice for each seed.
+    /// Random ones are kept, one choice for each seed.
     Random,
-    /// Those stay that trained gates would close first.
+    /// Those are kept whose gates would close first.
     Complement,
-    /// Those stay that trained gates keep; the others were closed from the first update on, and no gate was trained.
+    /// Those are kept that trained gates keep; the others were masked from the first update on, and no gate was trained.
     Chosen,
-    /// Those stay that trained gates keep, in a new model that never had the others: trained for as many epochs as the model
+    /// Those are kept that trained gates keep, in a new model that never had the others: trained for as many epochs as the model
     /// and what trained it on together (Voita et al. 2019, Section 6.3).
     Scratch,
 }
@@ -64,12 +64,12 @@ impl Method {
 
 named!(Method, "method", Method::ALL);
 
-/// One row of `train-gates`: a trained model that was trained further, with some of its heads closed (Voita et al. 2019, Section 6,
+/// One row of `train-gates`: a trained model that was trained further, with some of its heads pruned (Voita et al. 2019, Section 6,
 /// Figure 7 and Table 2).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateRow {
-    /// The heads that can be closed.
+    /// The heads that can be pruned.
     pub attention: Scope,
     /// How heads were chosen.
     pub method: Method,
@@ -78,13 +78,13 @@ pub struct GateRow {
     /// What an open gate costs, in nats per prediction, of gates that were trained with such a penalty, and of controls that have the heads
     /// that these leave, or none of them.
     pub lambda: Option<f64>,
-    /// Number of heads that was to stay; empty where a penalty decided, or none is closed.
+    /// Number of heads that was to be kept; empty where a penalty decided, or none is pruned.
     pub target: Option<usize>,
-    /// Number of heads that stay, of those that can be closed.
+    /// Number of heads kept, of those that can be pruned.
     pub kept: usize,
-    /// Number of heads that can be closed: those of the attention type, or of the model.
+    /// Number of heads that can be pruned: those of the attention type, or of the model.
     pub heads: usize,
-    /// Heads that stay in all encoder self-attention; empty if the model has none.
+    /// Heads kept in all encoder self-attention; empty if the model has none.
     pub kept_enc_enc: Option<usize>,
     /// Likewise of the decoder to the encoder.
     pub kept_enc_dec: Option<usize>,
@@ -96,7 +96,7 @@ pub struct GateRow {
     pub metric: MetricName,
     /// Score of the model before it was trained further, with all its heads, in the unit of the metric.
     pub base_score: f64,
-    /// Score afterwards, without the closed heads, in the unit of the metric.
+    /// Score afterwards, without the pruned heads, in the unit of the metric.
     pub score: f64,
     /// `score` minus `base_score`, in the unit of the metric.
     pub score_delta: f64,
@@ -109,7 +109,7 @@ pub struct GateRow {
     pub p_value: Option<f64>,
     /// The paired bootstrap's one-sided p-value, on the side that was observed; empty for `accuracy`.
     pub p_koehn: Option<f64>,
-    /// `p_value` adjusted for a single false alarm among the rows of the method: by step-down max-T (Westfall and Young 1993) for
+    /// `p_value` adjusted for the family-wise error rate over the rows of the method: by step-down max-T (Westfall and Young 1993) for
     /// bootstraps, by Holm (1979) for `accuracy`.
     pub p_adjusted: Option<f64>,
     /// `p_value` after Benjamini and Hochberg (1995) within the method, likewise.
@@ -128,7 +128,7 @@ pub struct GateRow {
     pub steps: usize,
     /// Expected number of open gates minus `kept`; empty unless gates were trained.
     pub gap: Option<f64>,
-    /// The heads that stay, of those that can be closed, joined by `+`: `enc-enc:1:2+enc-enc:6:13`.
+    /// The heads kept, of those that can be pruned, joined by `+`: `enc-enc:1:2+enc-enc:6:13`.
     pub kept_heads: String,
 }
 
@@ -142,7 +142,7 @@ impl GateRow {
         }
     }
 
-    /// Heads that stay of one attention type; none if the model has no such heads.
+    /// Heads kept of one attention type; none if the model has no such heads.
     pub fn kept_of(&self, attention: Attention) -> Option<usize> {
         match attention {
             Attention::EncEnc => self.kept_enc_enc,

@@ -176,7 +176,7 @@ pub struct Tests {
     pub p_value: Option<f64>,
     /// The paper's, one-sided.
     pub p_koehn: Option<f64>,
-    /// Adjusted for a single false alarm in the family; absent unless the family is whole.
+    /// Adjusted for the family-wise error rate; absent unless the family is whole.
     pub p_adjusted: Option<f64>,
     /// Adjusted for the share of false alarms, likewise.
     pub p_benjamini_hochberg: Option<f64>,

@@ -11,25 +11,25 @@ use stats::MetricName;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetrainedRow {
-    /// The heads that can be closed.
+    /// The heads that can be masked.
     pub attention: Scope,
-    /// What the heads are ordered by; or `floor`, the one row in which all are closed.
+    /// What the heads are ordered by; or `floor`, the one row in which all are masked.
     pub order: Order,
     /// Seed of a random order; empty for all others.
     pub order_seed: Option<u64>,
     /// Whether the order is reversed, as in [`PruningRow`].
     pub complement: bool,
-    /// Step of the curve, counted from 0, where no head is closed: the control, which was trained further too.
+    /// Step of the curve, counted from 0, where no head is masked: the control, which was trained further too.
     pub step: usize,
-    /// Number of closed heads.
+    /// Number of masked heads.
     pub masked: usize,
-    /// Number of heads that could be closed: those of the attention type, or of the model.
+    /// Number of heads that could be masked: those of the attention type, or of the model.
     pub heads: usize,
     /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
     pub metric: MetricName,
     /// Score of the model with all its heads before it was trained further, in the unit of the metric.
     pub base_score: f64,
-    /// Score afterwards, without the closed heads, in the unit of the metric.
+    /// Score afterwards, without the masked heads, in the unit of the metric.
     pub score: f64,
     /// `score` minus `base_score`, in the unit of the metric.
     pub score_delta: f64,
@@ -41,7 +41,7 @@ pub struct RetrainedRow {
     pub p_value: Option<f64>,
     /// The paired bootstrap's one-sided p-value, on the side that was observed; empty for `accuracy`.
     pub p_koehn: Option<f64>,
-    /// `p_value` adjusted for a single false alarm in the curve, as in [`PruningRow`].
+    /// `p_value` adjusted for the family-wise error rate over the curve, as in [`PruningRow`].
     pub p_adjusted: Option<f64>,
     /// `p_value` after Benjamini and Hochberg (1995) within the curve, likewise.
     pub p_benjamini_hochberg: Option<f64>,
@@ -49,13 +49,13 @@ pub struct RetrainedRow {
     pub p_unpaired_t: Option<f64>,
     /// Two-sided mid-p of McNemar's test, likewise.
     pub p_mcnemar: Option<f64>,
-    /// Loss on the development split without the closed heads, in nats per prediction.
+    /// Loss on the development split without the masked heads, in nats per prediction.
     pub dev_loss: f64,
     /// Epoch that counts, of those that the model was trained further for; chosen on the development split.
     pub epoch: usize,
     /// What the row has cost: updates of all epochs.
     pub updates: usize,
-    /// The closed heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
+    /// The masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
     pub masked_heads: String,
 }
 
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(RetrainedRow::COLUMNS.join(","), header);
     }
 
-    /// A step keeps its place in the curve. Where no head is closed the model is another one all the same, so that it is tested.
+    /// A step keeps its place in the curve. Where no head is masked the model is another one all the same, so that it is tested.
     #[test]
     fn a_row_stands_where_its_step_does() {
         let step = PruningRow {

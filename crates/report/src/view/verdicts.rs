@@ -303,7 +303,8 @@ fn few_heads(gates: &Gates, paper: &Paper) -> Vec<Row> {
         let judged = judged(change, row.delta_interval(), |delta| metric.change(delta), shown);
         Some(Row::new(name, cells.into_iter().chain(judged)))
     };
-    let all = paper.encoder_heads.iter().map(Few::of_encoder).chain(paper.sparse_of_wmt().map(Few::of_all));
+    let all =
+        paper.encoder_heads.iter().map(Few::of_encoder).chain(paper.sparse().into_iter().map(Few::of_all));
     all.filter(|_| is_translator).filter_map(of).collect()
 }
 

@@ -1,7 +1,7 @@
 //! The splits of a language model.
 use std::path::{Path, PathBuf};
 
-use corpus::splits::language::Texts;
+use corpus::splits::language::{Grammar, Texts};
 
 use super::spec::LanguageData;
 use crate::error::Error;
@@ -11,12 +11,13 @@ use crate::spec::check_fetched;
 ///
 /// # Errors
 /// If a file is missing, torn, or not as described.
-///
-/// # Panics
-/// If there is no such split, which validation refuses.
 pub(super) fn read_split(spec: &LanguageData, folder: &Path, split: &str) -> Result<Texts, Error> {
     if let Some(grammar) = spec.grammar {
-        return Ok(grammar.read(split).expect("a split of the grammar"));
+        let none = || Error::NoSuchSplit {
+            split: split.to_owned(),
+            known: Grammar::SPLITS.map(str::to_owned).to_vec(),
+        };
+        return grammar.read(split).ok_or_else(none);
     }
     let described = &spec.splits[split];
     check_fetched(&files(spec, folder, split), described.fetch.as_ref().or(spec.fetch.as_ref()))?;
