@@ -67,9 +67,9 @@ impl Compared<'_> {
 
 fn of_shares() -> String {
     format!(
-        "masked by importance; as measured the loss is within the margin up to this share, {MARGIN_PERCENT} % of the score unless \
-         the files say otherwise. At the lower end of the interval it is shown to be, beyond the upper end it is shown not to \
-         be; the interval is that of the score at each step by itself, and as fine as the steps. The paper's shares are \
+        "masked by importance. The dot is the share up to which the measured loss is within the margin, {MARGIN_PERCENT} % of the score \
+         unless the files say otherwise. Up to the lower end of the interval this is shown; beyond the upper end the loss is shown \
+         to be larger. The interval is that of the score at each step by itself, and as fine as the steps. The paper's shares are \
          judged by eye; they are of other models and other data"
     )
 }
@@ -113,10 +113,10 @@ type Family<'a> = (&'a Sweep, Attention);
 
 const EFFECTS: &str = "Effect sizes";
 const TITLE_OF_EFFECTS: &str =
-    "What masking one head costs, in percent of the score; of nats, their rise in percent";
+    "What masking one head costs, in percent of the score; for nats per token, their rise in percent";
 
 const CHOSEN: &str =
-    "the greatest of many losses is too great by chance, and its interval does not know that it was chosen";
+    "the greatest of many losses is chosen for being great, which its interval does not take into account";
 
 /// How much single heads do: for each family of tests the range of changes, as shares of the score.
 pub fn effects(all: &[Subject], context: Context<'_>) -> Option<Sheet> {
