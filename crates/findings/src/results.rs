@@ -23,9 +23,7 @@ impl<R: Row> Results<R> {
     pub fn read(mut file: ResultFile) -> Result<Self> {
         Ok(Self { rows: file.rows()?, file })
     }
-}
 
-impl<R: Row> Results<R> {
     /// Those in the file of this name beside another one of the same weights, if it is there.
     ///
     /// # Errors

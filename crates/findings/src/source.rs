@@ -94,8 +94,12 @@ impl Folders {
 impl Source {
     /// The standard files of a subject.
     pub fn subject(folders: &Folders, subject: &str) -> Self {
-        let (results, kind) = (folders.results.clone(), folders.kind(subject));
-        Self::Subject { subject: subject.to_owned(), results, kind, split: None }
+        Self::of_kind(folders, subject, folders.kind(subject))
+    }
+
+    /// The same of a subject whose file has been read.
+    pub fn of_kind(folders: &Folders, subject: &str, kind: Kind) -> Self {
+        Self::Subject { subject: subject.to_owned(), results: folders.results.clone(), kind, split: None }
     }
 
     /// The file that holds the results of `experiment`: the one that was named, or the subject's standard one or, where

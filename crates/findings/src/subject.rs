@@ -60,11 +60,12 @@ pub struct Subject {
 impl Subject {
     /// Reads the standard files or, where there is none, those of the run over most segments.
     pub fn read(folders: &Folders, name: &str, left_out: &mut LeftOut) -> Result<Self> {
-        let source = Source::subject(folders, name);
+        let kind = folders.kind(name);
+        let source = Source::of_kind(folders, name, kind);
         let one = |experiment| source.one(experiment);
         let mut subject = Self {
             name: name.to_owned(),
-            kind: folders.kind(name),
+            kind,
             sweep: left_out.keep_if_there(one(experiment::SWEEP).and_then(Sweep::read))?,
             best: left_out
                 .keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read))?

@@ -94,7 +94,7 @@ impl Reader {
         source::folder(&self.folders.results, name, experiment::SWEEP)?;
         let mut described = Described::read(&self.folders.experiments, name);
         described.fault = described.fault.map(|fault| format!("how it was made: {fault}"));
-        let (source, context) = (Source::subject(&self.folders, name), self.context());
+        let (source, context) = (Source::of_kind(&self.folders, name, described.kind), self.context());
         let mut left_out = LeftOut { notes_every_fault: true, ..LeftOut::default() };
         let asked = Asked::everything(context, &self.folders);
         let mut sections = Vec::new();

@@ -225,6 +225,14 @@ impl From<durable::Error> for Error {
     }
 }
 
+impl Error {
+    /// A split that a demo grammar does not have.
+    pub(crate) fn no_such_split(split: &str, known: &[&str]) -> Self {
+        let known = known.iter().map(|&name| name.to_owned()).collect();
+        Self::NoSuchSplit { split: split.to_owned(), known }
+    }
+}
+
 fn listed(known: &[String]) -> String {
     if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
 }

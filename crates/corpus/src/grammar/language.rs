@@ -23,27 +23,14 @@ pub const AGREEMENT_GROUPS: [&str; 5] = [
     "relative-clause, attractor",
 ];
 
-/// The demo's documents, a sentence each; none is in two splits, or twice in one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LanguageSplits {
-    /// Training, standard domain.
-    pub train: Vec<Document>,
-    /// Development, standard domain.
-    pub dev: Vec<Document>,
-    /// Test, standard domain.
-    pub test: Vec<Document>,
-    /// Test, shifted domain.
-    pub shifted: Vec<Document>,
-}
-
 /// The demo's splits: English-like sentences but for those that are kept for [`agreement_pairs`]. The tests do not depend
 /// on how much training data is asked for.
-pub fn language_splits(sizes: SplitSizes, seed: u64) -> LanguageSplits {
+pub fn language_splits(sizes: SplitSizes, seed: u64) -> Splits<Document> {
     let Splits { train, dev, test, shifted } = language_samples(sizes, seed);
     let documents = |samples: Vec<Sample>| -> Vec<Document> {
         samples.into_iter().map(|sample| Document { text: sample.source }).collect()
     };
-    LanguageSplits {
+    Splits {
         train: documents(train),
         dev: documents(dev),
         test: documents(test),

@@ -28,7 +28,7 @@ use sampling::Sampler;
 use tree::Sentence;
 
 pub use inference::{INFERENCE_LABELS, InferenceSizes, InferenceSplits, inference_splits};
-pub use language::{AGREEMENT_GROUPS, LanguageSplits, agreement_pairs, language_samples, language_splits};
+pub use language::{AGREEMENT_GROUPS, agreement_pairs, language_samples, language_splits};
 
 /// What the sentences are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,17 +130,30 @@ pub struct SplitSizes {
     pub shifted: usize,
 }
 
-/// The demo's data; no source sentence is in two splits, or twice in one.
+/// The demo's data: samples, or documents of a sentence each. No source sentence is in two splits, or twice in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Splits {
+pub struct Splits<T = Sample> {
     /// Training, standard domain.
-    pub train: Vec<Sample>,
+    pub train: Vec<T>,
     /// Development, standard domain.
-    pub dev: Vec<Sample>,
+    pub dev: Vec<T>,
     /// Test, standard domain.
-    pub test: Vec<Sample>,
+    pub test: Vec<T>,
     /// Test, shifted domain.
-    pub shifted: Vec<Sample>,
+    pub shifted: Vec<T>,
+}
+
+impl<T> Splits<T> {
+    /// The split of this name; absent if there is no such split.
+    pub fn named(self, split: &str) -> Option<Vec<T>> {
+        match split {
+            "train" => Some(self.train),
+            "dev" => Some(self.dev),
+            "test" => Some(self.test),
+            "shifted" => Some(self.shifted),
+            _ => None,
+        }
+    }
 }
 
 /// Distinct samples of one domain; equal arguments give equal samples.

@@ -205,7 +205,6 @@ impl Grammar {
 
     /// The documents or questions of a split; absent if there is no such split.
     pub fn read(self, split: &str) -> Option<Texts> {
-        let splits = || language_splits(self.sizes(), self.seed);
         let questions = |domain: Domain| {
             let mut questions = agreement_pairs(domain, self.pairs, self.seed);
             // Questions about one thing stand side by side.
@@ -213,26 +212,15 @@ impl Grammar {
             Texts::Questions(questions)
         };
         match split {
-            "train" => Some(Texts::Documents(splits().train)),
-            "dev" => Some(Texts::Documents(splits().dev)),
-            "test" => Some(Texts::Documents(splits().test)),
-            "shifted" => Some(Texts::Documents(splits().shifted)),
             "agreement" => Some(questions(Domain::Standard)),
             "agreement-shifted" => Some(questions(Domain::Shifted)),
-            _ => None,
+            _ => language_splits(self.sizes(), self.seed).named(split).map(Texts::Documents),
         }
     }
 
     /// The documents of a split with their trees; none of questions.
     pub fn trees(self, split: &str) -> Option<Vec<Tree>> {
-        let splits = language_samples(self.sizes(), self.seed);
-        let samples = match split {
-            "train" => splits.train,
-            "dev" => splits.dev,
-            "test" => splits.test,
-            "shifted" => splits.shifted,
-            _ => return None,
-        };
+        let samples = language_samples(self.sizes(), self.seed).named(split)?;
         Some(samples.iter().map(Tree::from).collect())
     }
 }

@@ -177,14 +177,7 @@ impl Grammar {
     /// The sentence pairs of a split with their trees; absent if there is no such split.
     pub fn samples(self, split: &str) -> Option<Vec<Sample>> {
         let Self { seed, train, dev, test, shifted } = self;
-        let splits = demo_splits(SplitSizes { train, dev, test, shifted }, seed);
-        match split {
-            "train" => Some(splits.train),
-            "dev" => Some(splits.dev),
-            "test" => Some(splits.test),
-            "shifted" => Some(splits.shifted),
-            _ => None,
-        }
+        demo_splits(SplitSizes { train, dev, test, shifted }, seed).named(split)
     }
 
     /// The sentence pairs of a split.

@@ -3,6 +3,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use corpus::labelled::{self, Example};
+use corpus::splits::classification::Grammar;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -71,7 +72,7 @@ pub(super) fn files(spec: &ClassificationData, folder: &Path, split: &str) -> Ve
 /// A split before anything is taken out of it.
 fn read_whole(spec: &ClassificationData, folder: &Path, split: &str) -> Result<Vec<Example>, Error> {
     if let Some(grammar) = spec.grammar {
-        return Ok(grammar.read(split).unwrap_or_default());
+        return grammar.read(split).ok_or_else(|| Error::no_such_split(split, &Grammar::SPLITS));
     }
     let file = &spec.splits[split];
     let path = file.path(folder);

@@ -13,11 +13,7 @@ use crate::spec::check_fetched;
 /// If a file is missing, torn, or not as described.
 pub(super) fn read_split(spec: &LanguageData, folder: &Path, split: &str) -> Result<Texts, Error> {
     if let Some(grammar) = spec.grammar {
-        let none = || Error::NoSuchSplit {
-            split: split.to_owned(),
-            known: Grammar::SPLITS.map(str::to_owned).to_vec(),
-        };
-        return grammar.read(split).ok_or_else(none);
+        return grammar.read(split).ok_or_else(|| Error::no_such_split(split, &Grammar::SPLITS));
     }
     let described = &spec.splits[split];
     check_fetched(&files(spec, folder, split), described.fetch.as_ref().or(spec.fetch.as_ref()))?;

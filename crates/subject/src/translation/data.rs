@@ -2,7 +2,7 @@
 use std::path::{Path, PathBuf};
 
 use corpus::parallel::ParallelText;
-use corpus::splits::translation::FilePair;
+use corpus::splits::translation::{FilePair, Grammar};
 
 use super::spec::DataSpec;
 use crate::error::Error;
@@ -14,7 +14,7 @@ use crate::spec::check_fetched;
 /// If its files are missing, torn or of different length.
 pub(super) fn read_split(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelText, Error> {
     match spec.grammar {
-        Some(grammar) => Ok(grammar.read(split).unwrap_or_default()),
+        Some(grammar) => grammar.read(split).ok_or_else(|| Error::no_such_split(split, &Grammar::SPLITS)),
         None => read_files(spec, folder, split),
     }
 }

@@ -203,7 +203,7 @@ impl TranslationSpec {
             shifted: shifted.as_deref().or(grammar.map(|_| "shifted")),
             estimate: estimate.as_ref().unwrap_or(train),
             splits: match grammar {
-                Some(_) => ["train", "dev", "test", "shifted"].map(str::to_owned).to_vec(),
+                Some(_) => Grammar::SPLITS.map(str::to_owned).to_vec(),
                 None => splits.keys().cloned().collect(),
             },
         }

@@ -141,7 +141,7 @@ fn groups_take_turns_and_fewer_pairs_begin_more() {
 
 #[test]
 fn splits_share_no_sentence_with_each_other_or_with_the_pairs() {
-    let LanguageSplits { train, dev, test, shifted } = language_splits(SIZES, 1);
+    let Splits { train, dev, test, shifted } = language_splits(SIZES, 1);
     let fewer = language_splits(SplitSizes { train: 5, ..SIZES }, 1);
     assert_eq!((&fewer.dev, &fewer.test, &fewer.shifted), (&dev, &test, &shifted));
     assert_eq!(fewer.train, train[..5]);
