@@ -99,7 +99,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
             sweep.run(run.subject, &best, &path, &args.shared, &machine)?
         }
     };
-    println!("{}", finished.path.display());
+    experiment::print_line(finished.path.display())?;
     Ok(())
 }
 

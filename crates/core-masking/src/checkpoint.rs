@@ -6,9 +6,9 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use words::excerpt;
 
 use crate::Error;
-use crate::message::excerpt;
 
 /// The family that a `config.json` names.
 ///

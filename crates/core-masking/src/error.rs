@@ -1,7 +1,8 @@
 //! What can go wrong between a checkpoint folder and a forward pass.
 use std::path::PathBuf;
 
-use crate::message::excerpt;
+use words::excerpt;
+
 use crate::{Attention, HeadId};
 
 /// Why a model could not be loaded, saved or asked for a head.

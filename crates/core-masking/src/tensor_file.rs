@@ -13,8 +13,8 @@ use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use tch::{Device, Kind, Tensor};
+use words::excerpt;
 
-use crate::message::excerpt;
 use crate::weights::Inventory;
 use crate::{Error, Weights, checkpoint};
 

@@ -2,14 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io::{BufRead, BufReader, Cursor, Write};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Cursor, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::thread;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
+use assert_cmd::cargo::cargo_bin;
 use flate2::{Compression, write::GzEncoder};
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -513,6 +515,26 @@ fn files_without_a_public_address_are_said_to_have_none() {
     let error = "`toy` has no public address for these files; give --mirror (ask the authors)";
     project.fetch(&["toy"]).code(1).stderr(one_line_error(error));
     project.fetch(&["--list"]).success().stdout(contains("only from a mirror (ask the authors)"));
+}
+
+#[test]
+fn a_reader_that_stops_early_is_no_error_and_a_full_disk_is_one_line() {
+    let project = Project::new();
+    let list = |out: Stdio| {
+        let mut command = std::process::Command::new(cargo_bin("fetch"));
+        command.current_dir(project.folder.path()).arg("--list").stdout(out).output().unwrap()
+    };
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let stopped = list(writer.into());
+    assert_eq!((stopped.status.code(), stopped.stderr), (Some(0), Vec::new()));
+
+    if let Ok(full) = File::options().write(true).open("/dev/full") {
+        let refused = list(full.into());
+        assert_eq!(refused.status.code(), Some(1));
+        let error = "cannot write to standard output: No space left on device";
+        assert!(one_line_error(error).eval(&String::from_utf8(refused.stderr).unwrap()));
+    }
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         summary::lines(writer.rows()).iter().for_each(|line| eprintln!("{line}"));
     }
     writer.finish(|_, _| Ok::<(), records::Error>(()))?;
-    println!("{}", path.display());
+    experiment::print_line(path.display())?;
     Ok(())
 }
 

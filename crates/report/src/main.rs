@@ -18,25 +18,21 @@ use anyhow::{Result, bail};
 use args::Args;
 use clap::Parser;
 use findings::source::subjects;
-use words::one_line;
+use words::{exit_code, one_line};
 use write::Writer;
 
 use crate::gather::{Gathered, Reader};
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            anstream::eprintln!("error: {}", one_line(&format!("{error:#}")));
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> Result<()> {
-    let reader = Reader::new(args.folders(), &args.paper, args.alpha)?;
+    let folders = args.folders();
+    let mut reader = Reader::new(folders.clone(), args.alpha)?;
+    reader.data = args.texts.then(|| args.data.clone());
     if reader.paper.is_none() {
-        let paper = args.paper.display();
+        let paper = folders.paper.display();
         warn(&format!("the published numbers are not shown: there is no folder `{paper}`"));
     }
     let writer = Writer::new(args)?;
@@ -49,7 +45,7 @@ fn run(args: &Args) -> Result<()> {
         return writer.subject(&gathered, args.out.as_deref());
     }
     let mut all = Vec::new();
-    for name in subjects(&args.results)? {
+    for name in subjects(&folders.results)? {
         let gathered = reader.gather(&name)?;
         warn_of(&gathered);
         if gathered.has_any() {
@@ -58,7 +54,7 @@ fn run(args: &Args) -> Result<()> {
         }
     }
     if all.is_empty() {
-        bail!("`{}` has no results that can be read", args.results.display());
+        bail!("`{}` has no results that can be read", folders.results.display());
     }
     writer.index(&all)?;
     let (comparisons, faults) = reader.comparison(all)?;

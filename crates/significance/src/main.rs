@@ -6,8 +6,9 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use records::is_shard;
 use records::signature::Testing;
-use significance::command::{exit_code, print_fault, start_threads};
+use significance::command::start_threads;
 use significance::{Retested, Share, TestArgs, retest};
+use words::{exit_code, print_error, print_line};
 
 /// Makes all p-values, intervals, adjustments and shares of heads that can go again, from the stored statistics of segments.
 ///
@@ -49,17 +50,16 @@ fn run(args: &Args) -> anyhow::Result<()> {
         if matches!(retested, Retested::NotMeasured { .. }) && args.target.as_ref() == Some(path) {
             return Err(significance::Error::NotMeasured { path: path.clone() }.into());
         }
-        print(&retested);
-        return Ok(());
+        return print(&retested);
     }
     let mut faults = 0;
     for path in &files {
         match retest(path, change) {
-            Ok(retested) => print(&retested),
+            Ok(retested) => print(&retested)?,
             Err(error) => {
                 faults += 1;
                 let error = anyhow::Error::from(error);
-                print_fault(&error.context(format!("`{}`", path.display())));
+                print_error(&error.context(format!("`{}`", path.display())));
             }
         }
     }
@@ -69,17 +69,20 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(retested: &Retested) {
+fn print(retested: &Retested) -> anyhow::Result<()> {
     match retested {
         Retested::Tested { path, rows, shares } => {
-            println!("{}: {rows} rows", path.display());
-            shares.iter().for_each(|share| println!("  {}", described(share)));
+            print_line(format!("{}: {rows} rows", path.display()))?;
+            for share in shares {
+                print_line(format!("  {}", described(share)))?;
+            }
         }
         Retested::NotMeasured { path } => {
             eprintln!("{}: there are no statistics of segments to test it from", path.display());
         }
         _ => {}
     }
+    Ok(())
 }
 
 fn described(share: &Share) -> String {

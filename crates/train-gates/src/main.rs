@@ -78,6 +78,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
         let signature = signature.context("the results have no signature")?;
         gating.export(pulls[0], &export.about(signature))?;
     }
-    println!("{}", path.display());
+    experiment::print_line(path.display())?;
     Ok(())
 }

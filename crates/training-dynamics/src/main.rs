@@ -71,7 +71,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     for checkpoint in &checkpoints {
         dynamics.curve(checkpoint, &mut rows)?;
     }
-    println!("{}", rows.finish()?.path.display());
+    experiment::print_line(rows.finish()?.path.display())?;
     Ok(())
 }
 

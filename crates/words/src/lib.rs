@@ -1,10 +1,12 @@
-//! Texts and numbers as a reader should see them. Nothing here knows what a number is of, but this is the only place where one is
-//! rounded for tables, figures and messages.
+//! Texts and numbers as a reader should see them, and how a command prints them. Nothing here knows what a number is of, but
+//! this is the only place where one is rounded for tables, figures and messages.
 mod numbers;
+mod streams;
 mod visible;
 
 pub use numbers::{
     bare_p, brackets, count, decimals, fixed, name_among, p_value, percent_more, range, scientific, share,
     short, signed, tenths, typeset, with_minus,
 };
+pub use streams::{exit_code, print, print_error, print_line};
 pub use visible::{capitalised, excerpt, one_line, visible};

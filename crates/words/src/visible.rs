@@ -13,9 +13,10 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// The same on one line.
+/// The same on one line: line breaks and tabs become spaces.
 pub fn one_line(text: &str) -> String {
-    visible(&text.replace(['\n', '\r'], " "))
+    let lines: Vec<_> = text.lines().map(str::trim_end).collect();
+    visible(&lines.join(" ").replace('\t', " "))
 }
 
 /// `text` with a capital letter.
@@ -27,19 +28,18 @@ pub fn capitalised(text: &str) -> String {
 /// The most characters of a foreign text that a message repeats.
 const MOST: usize = 120;
 
-/// The beginning of a foreign text, on one line.
+/// The beginning of a foreign text, line breaks shown as escapes.
 pub fn excerpt(text: &str) -> String {
     let rest = if text.chars().nth(MOST).is_some() { "…" } else { "" };
-    one_line(&text.chars().take(MOST).collect::<String>()) + rest
+    visible(&text.chars().take(MOST).collect::<String>()).replace('\n', "\\n") + rest
 }
 
-/// Control characters, those that turn the direction of writing, and the two that XML forbids.
+/// Control characters, line separators, those that turn the direction of writing, and the two that XML forbids.
 fn is_steering(character: char) -> bool {
-    let turns = ['\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}'];
-    character.is_control()
-        || turns.contains(&character)
-        || ('\u{2066}'..='\u{2069}').contains(&character)
-        || ['\u{fffe}', '\u{ffff}'].contains(&character)
+    let turns =
+        matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let breaks_or_forbidden = matches!(character, '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}');
+    character.is_control() || turns || breaks_or_forbidden
 }
 
 #[cfg(test)]
@@ -54,9 +54,15 @@ mod tests {
     #[test]
     fn nothing_reaches_the_terminal_that_steers_it() {
         assert_eq!(visible("a\u{1b}[2Jb\n\u{202e}c\td\u{ffff}"), "a\\u{1b}[2Jb\n\\u{202e}c\\td\\u{ffff}");
-        assert_eq!(excerpt("a\u{1b}[31m\nb"), "a\\u{1b}[31m b");
+        assert_eq!(one_line("a\nb \r\nc\td"), "a b c d");
+        assert_eq!(one_line("a\rb\u{2028}c \u{9b}0m"), r"a\rb\u{2028}c \u{9b}0m");
+        assert_eq!(one_line("`Straße`, 文: \"…\" \u{2264} 1"), "`Straße`, 文: \"…\" \u{2264} 1");
+    }
+
+    #[test]
+    fn a_foreign_text_is_escaped_and_shortened() {
+        assert_eq!(excerpt("a\nb\u{7}é"), r"a\nb\u{7}é");
         assert_eq!(excerpt(&"é".repeat(MOST)), "é".repeat(MOST));
-        assert_eq!(excerpt(&"é".repeat(MOST + 1)), "é".repeat(MOST) + "…");
-        assert_eq!(one_line("two\r\nlines \u{2264} 1"), "two  lines \u{2264} 1");
+        assert_eq!(excerpt(&"é".repeat(1 << 20)), "é".repeat(MOST) + "…");
     }
 }

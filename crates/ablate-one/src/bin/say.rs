@@ -51,7 +51,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let subject = description.open(&machine, &args.results)?;
     for masked in std::iter::once(&HeadSet::none()).chain(&args.mask) {
         let name = if masked.is_empty() { "all heads".to_owned() } else { format!("without {masked}") };
-        println!("{name}: {}", subject.say(&args.text, args.tokens as usize, masked)?);
+        let text = subject.say(&args.text, args.tokens as usize, masked)?;
+        experiment::print_line(format!("{name}: {text}"))?;
     }
     Ok(())
 }

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::family::{ClassifierFamily, PositionStart};
+use words::excerpt;
+
 use crate::families::{BERT, CLASSIFIERS};
 use crate::layers::Activation;
-use crate::message::excerpt;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
 use crate::storage::Storage;

@@ -9,8 +9,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{BeamSearch, OutputRules, Stopping};
+use words::excerpt;
+
 use crate::families::assume;
-use crate::message::excerpt;
 use crate::translator::TranslatorConfig;
 use crate::{Error, checkpoint};
 

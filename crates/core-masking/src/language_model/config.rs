@@ -233,7 +233,7 @@ impl LanguageConfig {
         }
         match types.iter().find(|name| ![SLIDING, "full_attention"].contains(&name.as_str())) {
             Some(other) => {
-                let found = crate::message::excerpt(other);
+                let found = words::excerpt(other);
                 Err(format!("layer_types: `{found}` is not supported; `{SLIDING}` and `full_attention` are"))
             }
             None => Ok(()),

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tch::{Device, Kind, Tensor};
-
-use crate::message::excerpt;
+use words::excerpt;
 
 /// How frequencies differ from those of Su et al. (2021), for texts longer than the model was first trained on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,5 @@
 //! Fetches a data set that `data/sources.toml` describes, or a model of the Hugging Face hub.
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,6 +9,7 @@ use corpus::fetch::{Catalogue, Origin, Source, Upstream, fetch};
 use corpus::hub::{self, HubModel, HubOptions};
 use corpus::progress::progress_bar;
 use indicatif::ProgressBar;
+use words::{exit_code, print_line};
 
 /// Fetches a data set and checks its files; or brings a model of the Hugging Face hub to its cache.
 #[derive(Debug, Parser)]
@@ -40,13 +42,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> Result<()> {
@@ -55,22 +51,23 @@ fn run(args: &Args) -> Result<()> {
     }
     let catalogue = Catalogue::read(&args.sources)?;
     match &args.name {
-        None => list(&catalogue),
+        None => list(&catalogue)?,
         Some(name) => fetch_and_report(name, catalogue.get(name)?, args)?,
     }
     Ok(())
 }
 
-fn list(catalogue: &Catalogue) {
+fn list(catalogue: &Catalogue) -> io::Result<()> {
     for (name, source) in catalogue.iter() {
-        println!("{name}: {} ({} files)", source.title, source.files.len());
-        match source.upstream() {
-            Upstream::Address(address) | Upstream::Archive(address) => println!("    from {address}"),
-            Upstream::Package(package) => println!("    from the Python package {package}, by pip"),
-            Upstream::Elsewhere(hint) => println!("    only from a mirror ({hint})"),
-        }
-        println!("    licence: {}", source.licence);
+        let from = match source.upstream() {
+            Upstream::Address(address) | Upstream::Archive(address) => format!("from {address}"),
+            Upstream::Package(package) => format!("from the Python package {package}, by pip"),
+            Upstream::Elsewhere(hint) => format!("only from a mirror ({hint})"),
+        };
+        let (title, files, licence) = (&source.title, source.files.len(), &source.licence);
+        print_line(format!("{name}: {title} ({files} files)\n    {from}\n    licence: {licence}"))?;
     }
+    Ok(())
 }
 
 fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {

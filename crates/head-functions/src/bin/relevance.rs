@@ -103,7 +103,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         eprintln!("{warning}");
     }
     writer.finish(|_, _| Ok::<(), records::Error>(()))?;
-    println!("{}", path.display());
+    experiment::print_line(path.display())?;
     Ok(())
 }
 

@@ -82,7 +82,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         }
         Ok::<(), records::Error>(())
     })?;
-    println!("{}", path.display());
+    experiment::print_line(path.display())?;
     Ok(())
 }
 

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Parser;
 use records::{is_shard, shards_in};
-use significance::command::{exit_code, print_fault, start_threads};
+use significance::command::start_threads;
 use significance::merge;
+use words::{exit_code, print_error, print_line};
 
 /// Joins what runs with --shard have measured into the results that one run would have written, byte for byte, and tests them.
 ///
@@ -45,12 +46,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
     for path in &files {
         match merge(path) {
             Ok(merged) => {
-                println!("{}: {} rows of {} shards", path.display(), merged.rows, merged.shards);
+                print_line(format!("{}: {} rows of {} shards", path.display(), merged.rows, merged.shards))?;
             }
             Err(error) if files.len() == 1 => return Err(error.into()),
             Err(error) => {
                 faults += 1;
-                print_fault(&error.into());
+                print_error(&anyhow::Error::from(error));
             }
         }
     }
