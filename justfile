@@ -8,6 +8,9 @@ python := env("PYTHON", "python3")
 # Not target/release/ itself: cargo knows where that is, and sets what .cargo/config.toml says.
 run := "cargo run --quiet --release --locked --bin"
 
+# The same for recipes that need no libtorch and build nothing before: what is compiled is said.
+build_and_run := "cargo run --release --locked --bin"
+
 # Table 1 shows the attention type that the experiment was asked for.
 attention := "(--attention[ =][a-z-]+)"
 
@@ -33,7 +36,7 @@ build +binaries: setup
 # Fetch a data set or MiniLM, `just fetch --list` names them; --mirror takes a folder or an address
 [group('set-up')]
 fetch *args:
-    cargo run --release --locked --bin fetch -- "$@"
+    {{ build_and_run }} fetch -- "$@"
 
 # All tests
 [group('check')]
@@ -222,12 +225,12 @@ say subject="demo-language" text="The" *args: (build "say")
 # Recompute p-values, intervals and numbers of removable heads from stored statistics, without models: `--resamples`, `--margin`, `--seed`
 [group('results')]
 retest *args:
-    cargo run --release --locked --bin retest -- "$@"
+    {{ build_and_run }} retest -- "$@"
 
 # Join what runs with --shard have measured into the results of one run, and test them: `--experiment ablate-one`
 [group('results')]
 merge subject="demo-translation" *args:
-    cargo run --release --locked --bin merge -- "$@"
+    {{ build_and_run }} merge -- "$@"
 
 # The report of a subject: one HTML file with everything, and a card for each head; `--all` for all subjects, with an index
 [group('results')]
@@ -237,9 +240,9 @@ report *args:
 # The paper's claims and the results of all subjects, side by side
 [group('results')]
 summary *args:
-    cargo run --release --locked --bin plotting -- summary "$@"
+    {{ build_and_run }} plotting -- summary "$@"
 
 # Draw all tables and figures of a subject again from its results
 [group('results')]
 figures subject="demo-translation" *args:
-    cargo run --release --locked --bin plotting -- all "$@"
+    {{ build_and_run }} plotting -- all "$@"

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use tempfile::TempDir;
-use test_support::read;
+use test_support::{copy_files, read};
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
@@ -45,14 +45,6 @@ fn command(folder: &Path) -> Command {
     command
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
-    }
-}
-
 fn signature(folder: &Path) -> String {
     String::from_utf8(read(folder, "results/tiny/ablate-one.json")).unwrap()
 }
@@ -60,7 +52,7 @@ fn signature(folder: &Path) -> String {
 #[test]
 fn a_folder_and_two_text_files_are_a_subject() {
     let folder = folder("opus");
-    copy(&hub_folder(), &folder.path().join("data/opus"));
+    copy_files(&hub_folder(), &folder.path().join("data/opus"));
     command(folder.path()).assert().success();
     let table = String::from_utf8(read(folder.path(), "results/tiny/ablate-one.csv")).unwrap();
     assert!(table.lines().count() > 2, "{table}");
@@ -77,7 +69,7 @@ fn a_folder_and_two_text_files_are_a_subject() {
 fn a_model_of_the_hub_is_taken_from_the_cache_and_its_commit_recorded() {
     let folder = folder("hub:someone/tiny");
     let cached = folder.path().join("hf/hub/models--someone--tiny");
-    copy(&hub_folder(), &cached.join("snapshots").join(COMMIT));
+    copy_files(&hub_folder(), &cached.join("snapshots").join(COMMIT));
     fs::create_dir_all(cached.join("refs")).unwrap();
     fs::write(cached.join("refs/main"), COMMIT).unwrap();
     let offline = |folder: &Path| {
@@ -102,7 +94,7 @@ fn a_folder_without_a_model_is_refused() {
     let folder = folder("opus");
     let message = test_support::refusal(&mut command(folder.path()));
     assert!(message.contains("no model in `data/opus`"), "{message}");
-    copy(&hub_folder(), &folder.path().join("data/opus"));
+    copy_files(&hub_folder(), &folder.path().join("data/opus"));
     fs::write(folder.path().join("data/opus/vocab.json"), "{}").unwrap();
     let message = test_support::refusal(&mut command(folder.path()));
     assert!(message.contains("vocab.json` is not a Marian vocabulary"), "{message}");

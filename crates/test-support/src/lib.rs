@@ -132,11 +132,28 @@ pub fn trained(spec: &'static str, program: &str, arguments: &[&str]) -> TempDir
     let folder = folder(spec);
     write_reviews(folder.path());
     let model = "data/models/tiny";
-    fs::create_dir_all(folder.path().join(model)).unwrap();
-    for entry in fs::read_dir(trained.path().join(model)).unwrap().flatten() {
-        if entry.file_type().unwrap().is_file() {
-            fs::copy(entry.path(), folder.path().join(model).join(entry.file_name())).unwrap();
-        }
+    copy_files(&trained.path().join(model), &folder.path().join(model));
+    folder
+}
+
+/// Copies the files of a folder, without the folders in it, into another, which is made if needed.
+pub fn copy_files(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in fs::read_dir(from).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+/// The subjects of the made-up results.
+const MADE_UP: [&str; 3] = ["tiny-translation", "tiny-inference", "tiny-language"];
+
+/// A folder with a copy of the made-up `results`, and of the files in `experiments` that describe their subjects.
+pub fn made_up_results() -> TempDir {
+    let (here, folder) = (Path::new(env!("CARGO_MANIFEST_DIR")), tempfile::tempdir().unwrap());
+    for part in
+        MADE_UP.map(|subject| format!("results/{subject}")).iter().map(String::as_str).chain(["experiments"])
+    {
+        copy_files(&here.join(part), &folder.path().join(part));
     }
     folder
 }

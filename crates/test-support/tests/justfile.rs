@@ -1,27 +1,11 @@
 //! The recipes, with just itself. Where just is missing these tests say so and check nothing; CI has it.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
-use std::collections::BTreeSet;
+mod recipes;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
-use assert_cmd::cargo::cargo_bin;
+use recipes::{just, options, root};
 use test_support::{TRANSLATOR, folder};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// `just`, or nothing where it is not installed.
-fn just() -> Option<Command> {
-    match Command::new("just").arg("--version").output() {
-        Ok(_) => Some(Command::new("just")),
-        Err(error) => {
-            eprintln!("NOT TESTED: just does not run ({error}); `cargo install just --locked` brings it");
-            None
-        }
-    }
-}
 
 /// What just prints, in the root of the repository.
 fn asked(arguments: &[&str]) -> Option<String> {
@@ -29,92 +13,6 @@ fn asked(arguments: &[&str]) -> Option<String> {
     let said = String::from_utf8([run.stdout, run.stderr].concat()).unwrap();
     assert!(run.status.success(), "just {}: {said}", arguments.join(" "));
     Some(said)
-}
-
-/// The pages whose commands readers paste.
-const PAGES: [&str; 6] = [
-    "README.md",
-    "experiments/README.md",
-    "experiments/slurm/README.md",
-    "results/README.md",
-    "crates/README.md",
-    ".github/CONTRIBUTING.md",
-];
-
-/// Commands of a page that begin with `just` or `cargo run`: in its blocks of shell, and in the code within its text. What a
-/// reader fills in, `<subject>`, is the demo; what may be left out, `[options]`, is left out; `-table3`, after
-/// `reproduce-table2`, is a recipe's name in short.
-fn commands_in(page: &str) -> Vec<String> {
-    let mut commands = Vec::new();
-    for (place, block) in page.split("```").enumerate() {
-        let code: Vec<&str> = if place % 2 == 0 {
-            block.split('`').skip(1).step_by(2).collect()
-        } else {
-            let lines = block.strip_prefix("sh\n").unwrap_or_default().lines();
-            lines.map(|line| line.split(" #").next().unwrap_or_default()).collect()
-        };
-        for code in code.into_iter().flat_map(|code| code.split("&&")) {
-            let words = code.split_whitespace().collect::<Vec<_>>().join(" ");
-            let needed = words.split('[').next().unwrap_or_default().trim_end();
-            let filled = needed.replace("<subject>", "demo-translation").replace("<name>", "demo-language");
-            if filled.starts_with("just ") || filled.starts_with("cargo run ") {
-                commands.push(filled);
-            } else if filled.starts_with("-table") || filled.starts_with("-figure") {
-                commands.push(format!("just reproduce{filled}"));
-            }
-        }
-    }
-    commands
-}
-
-#[test]
-fn commands_are_found_in_shell_and_in_text() {
-    let page = "`just train <subject>` and `-table3`\n```sh\njust a --b \"c d\"  # why\nx && just e\n```\n`just f [g [h]]`, \
-                `cargo run --bin i`\n```toml\n# just j\n```\n`k`, `just l &&\njust m`";
-    let found = [
-        "just train demo-translation",
-        "just reproduce-table3",
-        "just a --b \"c d\"",
-        "just e",
-        "just f",
-        "cargo run --bin i",
-        "just l",
-        "just m",
-    ];
-    assert_eq!(commands_in(page), found);
-}
-
-/// Every program that a command of the pages runs is asked for its help behind the options that the page gives it, which it
-/// must therefore know.
-#[test]
-fn the_pages_have_commands_that_exist_with_options_that_they_know() {
-    if just().is_none() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let programs = cargo_bin("ablate-one").parent().unwrap().to_owned();
-    let script = folder.path().join("help");
-    let help = format!("program=$1; shift 2; exec '{}'/\"$program\" \"$@\" --help >&2\n", programs.display());
-    fs::write(&script, help).unwrap();
-    let run = format!("sh '{}'", script.display());
-    let mut seen = BTreeSet::new();
-    for page in PAGES {
-        let mut commands = commands_in(&fs::read_to_string(root().join(page)).unwrap());
-        commands.retain(|command| seen.insert(command.clone()));
-        for command in commands {
-            let line = if let Some(recipe) = command.strip_prefix("just ") {
-                let just = format!("just --no-deps --set run \"{run}\"");
-                // A recipe that runs no program of ours is only looked up.
-                format!(
-                    "if {just} --dry-run {recipe} 2>&1 | grep -qF \"{run}\"; then {just} {recipe}; else just --dry-run {recipe}; fi"
-                )
-            } else {
-                format!("{run} {}", command.split_once("--bin ").unwrap().1)
-            };
-            let said = Command::new("sh").args(["-c", &line]).current_dir(root()).output().unwrap();
-            assert!(said.status.success(), "{page}: {command}: {}", String::from_utf8_lossy(&said.stderr));
-        }
-    }
 }
 
 #[test]
@@ -155,24 +53,13 @@ fn table_1_shows_the_attention_types_that_were_asked_for() {
     assert!(plain.trim_end().ends_with(r#""$file""#), "{plain}");
 }
 
-/// A recipe as it stands, in `folder`, with programs that are built already.
-fn recipe(just: &mut Command, folder: &Path, arguments: &[&str]) -> Output {
-    let script = folder.join("run");
-    let programs = cargo_bin("ablate-one").parent().unwrap().to_owned();
-    let text = format!("program=$1; shift 2; exec '{}'/\"$program\" \"$@\"\n", programs.display());
-    fs::write(&script, text).unwrap();
-    let run = format!("sh '{}'", script.display());
-    just.args(["--no-deps", "--set", "run", &run, "--justfile"]).arg(root().join("justfile"));
-    just.arg("--working-directory").arg(folder).args(arguments).output().unwrap()
-}
-
 #[test]
 fn a_recipe_draws_what_its_experiment_has_just_written_wherever_that_is() {
     let Some(mut just) = just() else { return };
     let folder = folder(TRANSLATOR);
-    let options = ["--quiet", "--limit", "2", "--resamples", "9", "--results", "my results"];
-    let arguments = [&["reproduce-table1", "tiny.toml"], &options[..]].concat();
-    let run = recipe(&mut just, folder.path(), &arguments);
+    let small = ["--quiet", "--limit", "2", "--resamples", "9", "--results", "my results"];
+    let arguments = [&["reproduce-table1", "tiny.toml"], &small[..]].concat();
+    let run = just.args(options(folder.path())).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success(), "{said}");
     assert!(String::from_utf8_lossy(&run.stdout).contains("Table 1"), "{said}");
@@ -190,8 +77,8 @@ fn a_recipe_draws_what_its_experiment_has_just_written_wherever_that_is() {
 fn a_recipe_ends_with_its_experiment() {
     let Some(mut just) = just() else { return };
     let folder = folder(TRANSLATOR);
-    let run =
-        recipe(&mut just, folder.path(), &["reproduce-table1", "tiny.toml", "--quiet", "--split", "none"]);
+    let arguments = ["reproduce-table1", "tiny.toml", "--quiet", "--split", "none"];
+    let run = just.args(options(folder.path())).args(arguments).output().unwrap();
     assert_eq!(run.status.code(), Some(1));
     let said = String::from_utf8_lossy(&run.stderr);
     assert_eq!(said.matches("error: ").count(), 2, "the experiment's and just's: {said}");

@@ -1,0 +1,266 @@
+//! The commands of the pages, run as a reader runs them: on the subjects that a page describes, and on small ones under the names of
+//! those in `experiments/`.
+#![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
+mod recipes;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use flate2::{Compression, write::GzEncoder};
+use recipes::{just, options, root, run_without_cargo};
+use tempfile::TempDir;
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, copy_files, write_reviews};
+
+/// The pages whose commands readers paste.
+const PAGES: [&str; 6] = [
+    "README.md",
+    "experiments/README.md",
+    "experiments/slurm/README.md",
+    "results/README.md",
+    "crates/README.md",
+    ".github/CONTRIBUTING.md",
+];
+
+/// Recipes that build or check the repository, which are only looked up.
+const LOOKED_UP: [&str; 5] = ["bench", "lint", "setup-cuda", "test", "test-browser"];
+
+/// What is asked for less of, since the subjects are small.
+const SMALLER: [(&str, &str); 3] = [
+    ("--heads 48,24,12", "--heads 4,2"),
+    ("--split blimp", "--split agreement"),
+    ("just reproduce-table4", "just reproduce-table4 demo-inference --minutes 0.01"),
+];
+
+/// What a reader does with a page.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// Runs a command.
+    Run(String),
+    /// Writes a file that describes a subject.
+    Describe { subject: String, text: String },
+}
+
+/// Commands that begin with `just` or `cargo run`, in blocks of shell and in the code within the text, and whole files of subjects.
+/// What a reader fills in, `<subject>`, is the demo; what may be left out, `[options]`, is left out; `-table3`, after
+/// `reproduce-table2`, is a recipe's name in short.
+fn steps_in(page: &str) -> Vec<Step> {
+    let blocks: Vec<&str> = page.split("```").collect();
+    let mut steps = Vec::new();
+    for (place, block) in blocks.iter().enumerate() {
+        if let Some(text) = block.strip_prefix("toml\n").filter(|text| text.contains("task = ")) {
+            let subject = subject_named_by(blocks[place - 1], blocks[place + 1]);
+            steps.push(Step::Describe { subject, text: text.to_owned() });
+        }
+        let code: Vec<&str> = if place % 2 == 0 {
+            block.split('`').skip(1).step_by(2).collect()
+        } else {
+            let lines = block.strip_prefix("sh\n").unwrap_or_default().lines();
+            lines.map(|line| line.split(" #").next().unwrap_or_default()).collect()
+        };
+        for code in code.into_iter().flat_map(|code| code.split("&&")) {
+            let words = code.split_whitespace().collect::<Vec<_>>().join(" ");
+            let needed = words.split('[').next().unwrap_or_default().trim_end();
+            let filled = needed.replace("<subject>", "demo-translation").replace("<name>", "demo-language");
+            if filled.starts_with("just ") || filled.starts_with("cargo run ") {
+                steps.push(Step::Run(filled));
+            } else if filled.starts_with("-table") || filled.starts_with("-figure") {
+                steps.push(Step::Run(format!("just reproduce{filled}")));
+            }
+        }
+    }
+    steps
+}
+
+/// The last `experiments/<name>.toml` before a block, or the first behind it.
+fn subject_named_by(before: &str, behind: &str) -> String {
+    let end = before.trim_end();
+    let name = |text: &str| text.split_once(".toml").map(|(name, _)| name.to_owned());
+    let announced = end.ends_with(':').then(|| end.rsplit("`experiments/").next()).flatten();
+    announced
+        .filter(|text| text.contains(".toml"))
+        .and_then(name)
+        .or_else(|| behind.split("`experiments/").nth(1).and_then(name))
+        .unwrap()
+}
+
+#[test]
+fn commands_are_found_in_shell_and_in_text_and_files_by_their_names() {
+    let page = "`just train <subject>` and `-table3`\n```sh\njust a --b \"c d\"  # why\nx && just e\n```\n`just f [g [h]]`, \
+                `cargo run --bin i`. A file `experiments/m.toml`:\n\n```toml\ntask = \"j\"\n```\n`k`, `just l`:\n\
+                ```toml\ntask = \"n\"\n```\nAs `experiments/o.toml` it is enough for `just l &&\njust p`";
+    let run = |command: &str| Step::Run(command.to_owned());
+    let describe = |subject: &str, task: &str| Step::Describe {
+        subject: subject.to_owned(),
+        text: format!("task = \"{task}\"\n"),
+    };
+    let expected = [
+        run("just train demo-translation"),
+        run("just reproduce-table3"),
+        run("just a --b \"c d\""),
+        run("just e"),
+        run("just f"),
+        run("cargo run --bin i"),
+        describe("m", "j"),
+        run("just l"),
+        describe("o", "n"),
+        run("just l"),
+        run("just p"),
+    ];
+    assert_eq!(steps_in(page), expected);
+}
+
+/// A folder in which all commands find what they need.
+struct Desk(TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self(tempfile::tempdir().unwrap());
+        for entry in fs::read_dir(root().join("experiments")).unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            if name.ends_with(".toml") {
+                let text = fs::read_to_string(entry.path()).unwrap();
+                let is_of = |task: &str| text.contains(&format!("task = \"{task}\""));
+                let small = if is_of("classification") {
+                    CLASSIFIER
+                } else if is_of("language-modelling") {
+                    LANGUAGE_MODEL
+                } else {
+                    TRANSLATOR
+                };
+                desk.write(&format!("experiments/{name}"), small.as_bytes());
+            }
+        }
+        desk.write("experiments/my-subject.toml", CLASSIFIER.as_bytes());
+        desk.write("data/sources.toml", &fs::read(root().join("data/sources.toml")).unwrap());
+        desk.write_texts();
+        for (subject, names) in
+            [("demo-inference", &["my-roberta", "minilm"][..]), ("demo-language", &["my-llama"])]
+        {
+            desk.succeeds("README.md", &format!("just train {subject} --quiet"));
+            for name in names {
+                copy_files(
+                    &desk.path().join("data/models").join(subject),
+                    &desk.path().join("data").join(name),
+                );
+            }
+        }
+        desk
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, file: &str, bytes: &[u8]) {
+        let path = self.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    /// The texts that subjects on the pages have.
+    fn write_texts(&self) {
+        write_reviews(self.path());
+        let read = |split| fs::read_to_string(self.path().join(format!("data/reviews/{split}.tsv"))).unwrap();
+        for split in ["train", "dev", "test"] {
+            self.write(&format!("data/reviews/{split}.csv"), read(split).replace('\t', ",").as_bytes());
+        }
+        let reviews = |count| {
+            let text = read("train");
+            let reviews = text.lines().skip(1).take(count).filter_map(|line| line.split('\t').next());
+            reviews.map(ToOwned::to_owned).collect::<Vec<_>>()
+        };
+        for (file, count) in [("a", 200), ("train", 200), ("dev", 20), ("test", 20)] {
+            self.write(&format!("data/texts/{file}.txt"), reviews(count).join("\n\n").as_bytes());
+        }
+        let mut zipped = GzEncoder::new(Vec::new(), Compression::fast());
+        zipped.write_all(reviews(50).join("\n\n").as_bytes()).unwrap();
+        self.write("data/texts/b.txt.gz", &zipped.finish().unwrap());
+        let (mut articles, mut pairs) = (String::new(), "good\tbad\n".to_owned());
+        for review in reviews(20) {
+            writeln!(articles, "{{\"article\": \"{review}\"}}").unwrap();
+            writeln!(pairs, "{review}\t{}", review.chars().rev().collect::<String>()).unwrap();
+        }
+        self.write("data/texts/test.jsonl", articles.as_bytes());
+        self.write("data/pairs.tsv", pairs.as_bytes());
+        let trees = "1\tthe\t_\t_\t_\t_\t2\tdet\t_\t_\n2\tdog\t_\t_\t_\t_\t0\troot\t_\t_\n\n";
+        let mut zipped = GzEncoder::new(Vec::new(), Compression::fast());
+        zipped.write_all(trees.repeat(4).as_bytes()).unwrap();
+        self.write("data/ud/UD_English-PUD/en_pud-ud-test.conllu.gz", &zipped.finish().unwrap());
+    }
+
+    /// Runs a command of a page.
+    fn succeeds(&self, page: &str, command: &str) {
+        let said = self.run(command);
+        assert!(said.status.success(), "{page}: {command}: {}", String::from_utf8_lossy(&said.stderr));
+    }
+
+    fn run(&self, command: &str) -> Output {
+        let line = match command.strip_prefix("just ") {
+            Some(recipe) => format!("just \"$@\" {recipe}"),
+            None => {
+                let (_, program) = command.split_once("--bin ").unwrap();
+                format!("{} {program}", run_without_cargo(self.path()))
+            }
+        };
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line, "sh"]).args(options(self.path())).current_dir(self.path());
+        shell.output().unwrap()
+    }
+
+    /// What the page takes for granted: results that are reported, and shards that are merged.
+    fn prepare(&self, page: &str, command: &str) {
+        if command.starts_with("just report my-subject") {
+            self.succeeds(page, "cargo run --bin ablate-one -- my-subject --quiet");
+        }
+        if command.starts_with("just merge") {
+            let _ = fs::remove_dir_all(self.path().join("results/demo-translation"));
+            for shard in ["1/2", "2/2"] {
+                let run = format!("cargo run --bin ablate-one -- demo-translation --quiet --shard {shard}");
+                self.succeeds(page, &run);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_command_of_the_pages_runs() {
+    if just().is_none() {
+        return;
+    }
+    let desk = Desk::new();
+    for page in PAGES {
+        let mut seen = BTreeSet::new();
+        for step in steps_in(&fs::read_to_string(root().join(page)).unwrap()) {
+            match step {
+                Step::Describe { subject, text } => {
+                    desk.write(&format!("experiments/{subject}.toml"), text.as_bytes());
+                    let _ = fs::remove_dir_all(desk.path().join("results").join(subject));
+                    seen.clear();
+                }
+                Step::Run(command) if seen.insert(command.clone()) => {
+                    run_as_far_as_can_be(&desk, page, &command)
+                }
+                Step::Run(_) => {}
+            }
+        }
+    }
+}
+
+fn run_as_far_as_can_be(desk: &Desk, page: &str, command: &str) {
+    let recipe = command.split_whitespace().nth(1).unwrap_or_default();
+    if LOOKED_UP.contains(&recipe) {
+        desk.succeeds(page, &command.replacen("just ", "just --dry-run ", 1));
+    } else if recipe == "fetch" {
+        // nothing is fetched here, but its options must be known
+        desk.succeeds(page, &format!("{command} --help"));
+    } else {
+        let command =
+            SMALLER.iter().fold(command.to_owned(), |command, (of, less)| command.replace(of, less));
+        desk.prepare(page, &command);
+        desk.succeeds(page, &command);
+    }
+}

@@ -1,0 +1,40 @@
+//! Recipes as they stand, with programs that are built already.
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use assert_cmd::cargo::cargo_bin;
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// `just`, or nothing where it is not installed.
+pub fn just() -> Option<Command> {
+    match Command::new("just").arg("--version").output() {
+        Ok(_) => Some(Command::new("just")),
+        Err(error) => {
+            eprintln!("NOT TESTED: just does not run ({error}); `cargo install just --locked` brings it");
+            None
+        }
+    }
+}
+
+/// What stands for `cargo run --bin`: a script in `folder`.
+pub fn run_without_cargo(folder: &Path) -> String {
+    let script = folder.join("run");
+    let programs = cargo_bin("ablate-one").parent().unwrap().to_owned();
+    let text = format!("program=$1; shift 2; exec '{}'/\"$program\" \"$@\"\n", programs.display());
+    fs::write(&script, text).unwrap();
+    format!("sh '{}'", script.display())
+}
+
+/// Arguments of just before the name of a recipe, which is then run in `folder`.
+pub fn options(folder: &Path) -> Vec<String> {
+    let run = run_without_cargo(folder);
+    let (folder, file) = (folder.display().to_string(), root().join("justfile").display().to_string());
+    let set = ["--set", "run", &run, "--set", "build_and_run", &run];
+    let place = ["--no-deps", "--justfile", &file, "--working-directory", &folder];
+    place.into_iter().chain(set).map(ToOwned::to_owned).collect()
+}
