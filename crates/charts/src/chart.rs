@@ -38,8 +38,19 @@ pub struct Chart {
     pub legend: Vec<Entry>,
     /// Row by row.
     pub panels: Vec<Panel>,
-    /// What colours of cells show, and the numbers of the colours -1, -0.5, 0, 0.5 and 1, below the panels.
-    pub color_bar: Option<(String, [String; 5])>,
+    /// Below the panels.
+    pub color_bar: Option<ColorBar>,
+}
+
+/// What colours of cells show.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ColorBar {
+    /// What is measured.
+    pub label: String,
+    /// The colour at its left end; that at its right end is 1.
+    pub low: f64,
+    /// Numbers below its ends, its middle and between.
+    pub numbers: [String; 5],
 }
 
 impl Chart {
@@ -80,9 +91,15 @@ impl Chart {
         Self { width: TEXT, ..self }
     }
 
-    /// With numbers below the colours of cells.
+    /// With the numbers of [`BAR_COLORS`] below these.
     pub fn bar(self, label: impl Into<String>, numbers: [String; 5]) -> Self {
-        Self { color_bar: Some((label.into(), numbers)), ..self }
+        Self { color_bar: Some(ColorBar { label: label.into(), low: -1.0, numbers }), ..self }
+    }
+
+    /// With the colours of shares from 0 to 1.
+    pub fn bar_of_shares(self, label: impl Into<String>) -> Self {
+        let numbers = ["0", "0.25", "0.5", "0.75", "1"].map(ToOwned::to_owned);
+        Self { color_bar: Some(ColorBar { label: label.into(), low: 0.0, numbers }), ..self }
     }
 }
 

@@ -6,11 +6,8 @@ use records::rows::functions::by_function;
 use records::rows::relevance::PAPER;
 use records::{Head, HeadFunctionRow, RelevanceRow};
 
-use crate::error::{LeftOut, Result, no_results};
-use crate::importance::Importance;
-use crate::results::Results;
-use crate::source::{ResultFile, experiment};
-use crate::sweep::Sweep;
+use crate::error::no_results;
+use crate::{Importance, LeftOut, Result, ResultFile, Results, Sweep, experiment};
 
 /// What each head of a subject does.
 pub type Functions = Results<HeadFunctionRow>;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{Attention, GateFilmRow, GateRow, Goal, Head, Method, Scope};
 use words::count;
 
-use crate::error::{Result, faulty};
-use crate::results::{Results, distinct, nearest, percent};
-use crate::source::{ResultFile, experiment};
+use crate::error::faulty;
+use crate::results::{distinct, nearest, percent};
+use crate::{Result, ResultFile, Results, experiment};
 
 /// What pruning heads and training further does to the score of a subject; the base is the model before it was trained further.
 pub type Gates = Results<GateRow>;
@@ -81,6 +81,9 @@ impl Gates {
     }
 }
 
+/// The share of gates that the model of a film leaves open: with few more or less most look alike.
+const SHOWN: f64 = 0.25;
+
 /// Where the gates of one model stood before the first epoch and after each, up to the one that counts.
 #[derive(Debug)]
 pub struct Film {
@@ -91,8 +94,8 @@ pub struct Film {
 }
 
 impl Film {
-    /// Reads a file of `gate-film`: of its models the one whose gates are closed most in the end. Where `train-gates` is beside it,
-    /// the end is the epoch that counts there. Epochs that lack a head are left out.
+    /// Reads a file of `gate-film`: of its models the one with about [`SHOWN`] of its gates open in the end. Where `train-gates` is
+    /// beside it, the end is the epoch that counts there. Epochs that lack a head are left out.
     ///
     /// # Errors
     /// If `train-gates` cannot be read, or is of other weights.
@@ -115,11 +118,12 @@ impl Film {
             epochs.retain(|_, rows| heads(rows) == all);
         }
         films.retain(|_, epochs| !epochs.is_empty());
-        let open =
-            |epochs: &BTreeMap<_, Vec<GateFilmRow>>| epochs.values().last().map_or(0.0, |rows| open(rows));
-        let most = films.into_values().min_by(|one, other| open(one).total_cmp(&open(other)));
+        let distance = |epochs: &BTreeMap<_, Vec<GateFilmRow>>| {
+            epochs.values().last().map_or(0.0, |gates| (open(gates) / gates.len() as f64 - SHOWN).abs())
+        };
+        let shown = films.into_values().min_by(|one, other| distance(one).total_cmp(&distance(other)));
         let none = || faulty(&file.path, "has no epoch with all heads up to the one that counts");
-        let epochs = most.ok_or_else(none)?.into_values().collect();
+        let epochs = shown.ok_or_else(none)?.into_values().collect();
         Ok(Self { file, epochs })
     }
 

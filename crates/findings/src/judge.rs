@@ -1,11 +1,11 @@
 //! Which heads matter and which can go: what counts as significant, and the two rules.
 use clap::ValueEnum;
-use records::rules::MARGIN_PERCENT;
+use records::rules::{ALPHA, MARGIN_PERCENT};
 use records::{AblationRow, Rule, TestedRow, Testing};
 use stats::bootstrap::smallest_p_value;
 use words::{count, short};
 
-use crate::metric::Metric;
+use crate::Metric;
 
 /// Which p-value decides; all are two-sided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -29,11 +29,14 @@ pub fn parse_alpha(text: &str) -> Result<f64, &'static str> {
 }
 
 /// When a difference is significant: a p-value below alpha.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, clap::Args)]
 pub struct Criterion {
-    /// What a p-value must be below.
+    /// A p-value below this is significant
+    #[arg(long, value_name = "P", default_value_t = ALPHA, value_parser = parse_alpha)]
     pub alpha: f64,
-    /// Which p-value that is.
+
+    /// Which of the two-sided p-values to look at
+    #[arg(long = "adjust", value_name = "METHOD", value_enum, default_value_t)]
     pub adjustment: Adjustment,
 }
 

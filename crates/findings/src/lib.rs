@@ -31,11 +31,38 @@ pub mod sweep;
 pub mod tasks;
 pub mod time;
 
-pub use error::{Error, Result};
+pub use best_heads::{BestHeads, Layers};
+pub use contrasts::Contrasts;
+pub use described::Described;
+pub use dynamics::{Checkpoint, Dynamics};
+pub use error::{Error, LeftOut, Result};
+pub use functions::{Functions, Others, Relevance};
+pub use gates::{Film, Gates};
+pub use groups::Groups;
+pub use importance::{HeadScore, Importance};
+pub use judge::{Adjustment, CAUTION, Criterion, Judge, RuleKind, Tally, parse_alpha};
+pub use metric::Metric;
+pub use orders::Orders;
+pub use origin::OPEN_QUESTION;
+pub use pair::Pair;
+pub use paper::{EncoderHeads, Epoch, Masked, Paper, Share, Sparse, Summary};
+pub use pruning::{Change, Pruning, Removable, Series, Tolerable};
+pub use results::Results;
+pub use retrained::Retrained;
+pub use segments::SegmentChange;
+pub use source::{Folders, ResultFile, Source, experiment};
+pub use speed::Speed;
+pub use subject::Subject;
+pub use sweep::{Model, Sweep, UNFINISHED};
+pub use tasks::Pairing;
 
 /// Made-up results, which tests read.
 #[cfg(test)]
 fn tiny() -> source::Folders {
     let folder = |name| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support").join(name);
-    source::Folders { results: folder("results"), experiments: folder("experiments") }
+    source::Folders {
+        results: folder("results"),
+        experiments: folder("experiments"),
+        paper: folder("../../data/paper"),
+    }
 }

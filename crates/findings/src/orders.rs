@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use records::Head;
 
-use crate::error::{LeftOut, Result};
-use crate::functions::Relevance;
-use crate::importance::{HeadScore, Importance};
-use crate::source::ResultFile;
+use crate::{HeadScore, Importance, LeftOut, Relevance, Result, ResultFile};
 
 /// All orders of the heads of a model.
 #[derive(Debug, Clone)]

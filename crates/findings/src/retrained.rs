@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use records::{PruningRow, RetrainedRow, Scope};
 
-use crate::error::{LeftOut, Result, faulty};
-use crate::pruning::{Pruning, Series};
-use crate::results::{Results, distinct};
+use crate::error::faulty;
+use crate::results::distinct;
 use crate::same_model::{self, model_entries};
-use crate::source::{ResultFile, experiment};
+use crate::{LeftOut, Pruning, Result, ResultFile, Results, Series, experiment};
 
 /// The curves after training and, where they are there, those of the model as it was.
 #[derive(Debug)]

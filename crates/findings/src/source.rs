@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use records::{Row, Signature, is_shard, read_checked};
 
-use crate::described::{Described, Kind};
-use crate::error::{Error, Result, command, faulty, no_results, unreadable};
+use crate::described::Kind;
+use crate::error::{command, faulty, no_results, unreadable};
+use crate::{Described, Error, Result};
 
 /// Names of experiments, which their files begin with.
 #[expect(missing_docs, reason = "each is named after what it measures")]
@@ -28,13 +29,20 @@ pub mod experiment {
     pub const TRAINING_LOG: &str = "training";
 }
 
-/// Where results are, and what describes their subjects.
-#[derive(Debug, Clone)]
+/// Where to read.
+#[derive(Debug, Clone, clap::Args)]
 pub struct Folders {
-    /// A folder with the results of each subject.
+    /// Folder with the results of all subjects
+    #[arg(long, value_name = "FOLDER", default_value = "results")]
     pub results: PathBuf,
-    /// The file of each subject.
+
+    /// Folder with the files that describe subjects, which say whose published numbers stand beside theirs
+    #[arg(long, value_name = "FOLDER", default_value = "experiments")]
     pub experiments: PathBuf,
+
+    /// Folder with the published numbers
+    #[arg(long, value_name = "FOLDER", default_value = "data/paper")]
+    pub paper: PathBuf,
 }
 
 /// What is asked for: one result file, or the results of a subject on a split, or its standard files.
@@ -79,10 +87,10 @@ pub struct ResultFile {
 
 impl Folders {
     /// The same, but where `subject` is the path of a file that describes one, such files are where that is.
-    pub fn beside(self, subject: &str) -> Self {
+    pub fn beside(&self, subject: &str) -> Self {
         let path = Path::new(subject).parent().filter(|_| subject.ends_with(".toml"));
         let beside = path.filter(|folder| !folder.as_os_str().is_empty());
-        Self { experiments: beside.map_or(self.experiments, Path::to_owned), ..self }
+        Self { experiments: beside.unwrap_or(&self.experiments).to_owned(), ..self.clone() }
     }
 
     /// What the file of a subject says of all its results.

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use records::{CorrelationRow, ImportanceRow, Row};
 use stats::correlation::{pearson, spearman};
 
-use crate::error::{LeftOut, Result, within};
-use crate::importance::Importance;
-use crate::subject::Subject;
+use crate::error::within;
+use crate::{Importance, LeftOut, Result, Subject};
 
 /// How the heads of one pretrained model agree between two tasks.
 #[derive(Debug, Clone, PartialEq)]

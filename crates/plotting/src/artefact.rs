@@ -2,11 +2,7 @@
 use std::path::PathBuf;
 
 use charts::write::Sheet;
-use findings::Result;
-use findings::best_heads::BestHeads;
-use findings::error::LeftOut;
-use findings::pair::Pair;
-use findings::source::{ResultFile, Source, experiment};
+use findings::{BestHeads, LeftOut, Pair, Result, ResultFile, Source, experiment};
 
 use crate::view::Asked;
 

@@ -6,12 +6,9 @@ use std::path::{Path, PathBuf};
 
 use charts::chart::Chart;
 use charts::legible;
-use charts::write::Sheet;
-use findings::error::LeftOut;
-use findings::judge::{Adjustment, Criterion};
-use findings::paper::Paper;
-use findings::source::{Folders, Source, subjects};
-use findings::subject::Subject;
+use charts::write::{Format, Sheet};
+use findings::source::subjects;
+use findings::{Adjustment, Criterion, Folders, LeftOut, Paper, Source, Subject};
 use serde_json::Value;
 use test_support::golden;
 
@@ -26,11 +23,11 @@ pub fn folder(name: &str) -> PathBuf {
 
 fn tiny() -> Folders {
     let [results, experiments] = ["results", "experiments"].map(|name| folder("../test-support").join(name));
-    Folders { results, experiments }
+    Folders { results, experiments, paper: folder("../../data/paper") }
 }
 
 pub fn paper() -> Paper {
-    Paper::read(&folder("../../data/paper")).unwrap()
+    Paper::read(&tiny().paper).unwrap()
 }
 
 /// Each sheet with the name of its golden file.
@@ -92,7 +89,8 @@ fn what_is_drawn_is_what_the_golden_files_say() {
         assert_eq!(sheet.chart.as_ref().and_then(legible::fault), None, "{name}");
         let charts: String = sheet.chart.iter().chain(&sheet.frames).map(text).collect();
         let terminal = anstream::adapter::strip_str(&sheet.terminal()).to_string();
-        let [markdown, latex] = ["md", "tex"].map(|extension| sheet.document(extension).unwrap());
+        let [markdown, latex] =
+            ["md", "tex"].map(|extension| sheet.document(extension, &Format::ALL).unwrap());
         // pdflatex knows few other characters, and which depends on its packages
         let foreign = latex.lines().find(|line| !line.is_ascii());
         assert_eq!(foreign, None, "{name}: `latex` in documents.rs has no command for a character");

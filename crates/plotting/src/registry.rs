@@ -2,23 +2,10 @@
 //! of single artefacts and reports go through this list.
 use charts::chart::Chart;
 use charts::write::Sheet;
-use findings::Result;
-use findings::best_heads::BestHeads;
-use findings::contrasts::Contrasts;
-use findings::dynamics::Dynamics;
-use findings::error::LeftOut;
-use findings::functions::{Functions, Others};
-use findings::gates::{Film, Gates};
-use findings::groups::Groups;
-use findings::importance::Importance;
-use findings::orders::Orders;
-use findings::pair::Pair;
-use findings::pruning::Pruning;
-use findings::results::Results;
-use findings::retrained::Retrained;
-use findings::source::{ResultFile, experiment};
-use findings::speed::Speed;
-use findings::sweep::Sweep;
+use findings::{
+    BestHeads, Contrasts, Dynamics, Film, Functions, Gates, Groups, Importance, LeftOut, Orders, Others,
+    Pair, Pruning, Result, ResultFile, Results, Retrained, Speed, Sweep, experiment,
+};
 use records::Row;
 
 use crate::artefact::{Artefact, Chapter, Options, Reads, Takes};
@@ -256,7 +243,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         name: "gate-film",
         recipe: "reproduce-v19-figure7",
         chapter: Chapter::Gates,
-        about: "Gates that close, epoch by epoch, of the model whose gates close most",
+        about: "Gates that close, epoch by epoch, of the model that keeps about a quarter of its heads",
         reads: Reads::Each(experiment::FILM),
         draw: |file, _, _| {
             let found = Film::read(file)?;

@@ -6,28 +6,10 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use tempfile::TempDir;
+use test_support::{copy_files, made_up_results};
 
 fn crate_folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
-}
-
-/// A folder with a copy of the results, and of the files of their subjects.
-fn results() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for subject in ["tiny-translation", "tiny-inference", "tiny-language"] {
-        let copy = folder.path().join("results").join(subject);
-        fs::create_dir_all(&copy).unwrap();
-        for file in fs::read_dir(crate_folder("../test-support/results").join(subject)).unwrap().flatten() {
-            if file.path().is_file() {
-                fs::copy(file.path(), copy.join(file.file_name())).unwrap();
-            }
-        }
-    }
-    fs::create_dir(folder.path().join("experiments")).unwrap();
-    for file in fs::read_dir(crate_folder("../test-support/experiments")).unwrap().flatten() {
-        fs::copy(file.path(), folder.path().join("experiments").join(file.file_name())).unwrap();
-    }
-    folder
 }
 
 /// Exit code, stdout and stderr of a command in the folder that holds `results`.
@@ -53,7 +35,7 @@ fn figures(folder: &TempDir, subject: &str) -> Vec<String> {
 
 #[test]
 fn all_draws_everything_twice_the_same_and_removes_what_is_outdated() {
-    let folder = results();
+    let folder = made_up_results();
     let read = || {
         assert_eq!(run(&folder, "all tiny-translation --format svg").0, 0);
         let path = folder.path().join("results/tiny-translation/figures");
@@ -72,11 +54,11 @@ fn all_draws_everything_twice_the_same_and_removes_what_is_outdated() {
 /// As while `train-gates` writes it, or where lines were lost.
 #[test]
 fn an_epoch_without_all_heads_is_left_out_of_a_film() {
-    // without its last epoch, the film in which one head is kept is no longer the one with the fewest open gates
+    // without its last epoch, the film in which one head is kept is no longer the one with about a quarter of its gates open
     let last = ["to keep 3 heads", "open gates before: 5.7, epoch 1: 5.2, epoch 2: 4.2."];
     let first = ["to keep 1 head", "open gates epoch 1: 4.8, epoch 2: 3.1."];
     for (epoch, shown) in [(2, last), (0, first)] {
-        let folder = results();
+        let folder = made_up_results();
         let path = folder.path().join("results/tiny-translation/gate-film.csv");
         let film = fs::read_to_string(&path).unwrap();
         let is_kept = |line: &&str| !line.starts_with(&format!("enc-enc,heads-1,{epoch},enc-enc,2,"));
@@ -91,7 +73,7 @@ fn an_epoch_without_all_heads_is_left_out_of_a_film() {
 
 #[test]
 fn single_commands_write_their_files_at_print_size_and_name_them() {
-    let folder = results();
+    let folder = made_up_results();
     let file = "results/tiny-inference/ablate-one-first-500.csv";
     let (code, stdout, stderr) = run(&folder, &format!("table1 {file} --with-figure"));
     assert!(code == 0 && stdout.contains("tiny-inference, matched, first 500 segments"), "{stdout}{stderr}");
@@ -103,6 +85,11 @@ fn single_commands_write_their_files_at_print_size_and_name_them() {
     assert!(names.contains(&"figure1b-first-500.png".to_owned()), "{names:?}");
     let png = fs::read(folder.path().join("results/tiny-inference/figures/figure1b-first-500.png")).unwrap();
     assert_eq!(png[16..20], 990_u32.to_be_bytes()); // 3.3 inches of 300 pixels
+    assert!(names.contains(&"figure1b-first-500.svg".to_owned()), "{names:?}");
+    assert_eq!(run(&folder, &format!("figure1 {file} --format png")).0, 0);
+    assert!(!figures(&folder, "tiny-inference").contains(&"figure1b-first-500.svg".to_owned()));
+    let caption = folder.path().join("results/tiny-inference/figures/figure1b-first-500.md");
+    assert!(fs::read_to_string(caption).unwrap().contains("](figure1b-first-500.png)"));
     for (arguments, expected) in [
         ("table1 tiny-translation --attention dec-dec", "dec-dec (decoder self-attention)"),
         ("table6 tiny-inference", "Table 6."),
@@ -118,7 +105,7 @@ fn single_commands_write_their_files_at_print_size_and_name_them() {
 
 #[test]
 fn without_published_numbers_ours_are_drawn_and_a_line_says_so() {
-    let folder = results();
+    let folder = made_up_results();
     let (code, stdout, stderr) = run_beside(Path::new("nowhere"), &folder, "summary");
     assert!(code == 0 && stdout.contains("| tiny-translation") && !stdout.contains("| M19"), "{stdout}");
     assert!(stderr.contains("published numbers: there is no folder `nowhere`"), "{stderr}");
@@ -127,12 +114,10 @@ fn without_published_numbers_ours_are_drawn_and_a_line_says_so() {
 #[test]
 fn a_file_of_published_numbers_that_cannot_be_read_is_named() {
     let paper = tempfile::tempdir().unwrap();
-    for file in fs::read_dir(crate_folder("../../data/paper")).unwrap().flatten() {
-        fs::copy(file.path(), paper.path().join(file.file_name())).unwrap();
-    }
+    copy_files(&crate_folder("../../data/paper"), paper.path());
     let shares = "figure,task,percent\nFigure 3a,WMT,many\n";
     fs::write(paper.path().join("michel2019-shares.csv"), shares).unwrap();
-    let (code, _, stderr) = run_beside(paper.path(), &results(), "summary");
+    let (code, _, stderr) = run_beside(paper.path(), &made_up_results(), "summary");
     assert!(code == 1 && stderr.contains("michel2019-shares.csv`: CSV deserialize error"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
@@ -145,7 +130,7 @@ fn cases<const N: usize>(table: &str) -> Vec<[String; N]> {
 
 #[test]
 fn what_is_not_there_and_wrong_arguments_are_explained() {
-    let folder = results();
+    let folder = made_up_results();
     for [arguments, code, expected] in cases(
         "
 figure4 tiny-inference | 1 | no rows for attention type enc-enc, enc-dec or dec-dec by importance
@@ -175,7 +160,7 @@ table2 tiny-language --against dev | 2 | unexpected argument '--against'
 
 /// Results of which one file is other than it was.
 fn changed(file: &str, from: &str, to: &str) -> (TempDir, PathBuf) {
-    let folder = results();
+    let folder = made_up_results();
     let path = folder.path().join("results").join(file);
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.contains(from), "{file} has no `{from}`");
@@ -215,7 +200,7 @@ v19-figure1a | tiny-translation/relevance-alpha-beta | dec-dec,1,1,-0.25, | dec-
 /// MNLI is in Figure 3, and SST-2 in Figure 6.
 #[test]
 fn the_file_of_a_subject_says_what_of_the_paper_it_stands_beside() {
-    let folder = results();
+    let folder = made_up_results();
     let toml = folder.path().join("experiments/tiny-inference.toml");
     for (stands_for, figure, warning) in [
         ("mnli", "figure3.svg", ""),
@@ -237,7 +222,7 @@ fn the_file_of_a_subject_says_what_of_the_paper_it_stands_beside() {
 /// A folder that was copied under another name has the signatures of the first.
 #[test]
 fn results_of_another_subject_are_not_drawn_as_its_own() {
-    let folder = results();
+    let folder = made_up_results();
     let [from, to] = ["tiny-language", "tiny-inference"].map(|name| folder.path().join("results").join(name));
     for name in ["importance.csv", "importance.json"] {
         fs::copy(from.join(name), to.join(name)).unwrap();
@@ -263,7 +248,7 @@ fn files_that_were_edited_or_torn_or_have_the_signature_of_another_are_left_out_
         let drawn = figures(&folder, "tiny-language");
         assert!(warnings[0].contains(file) && drawn.contains(&"figure3.svg".to_owned()), "{stderr}");
     }
-    let folder = results();
+    let folder = made_up_results();
     let subject = folder.path().join("results/tiny-language");
     let rows = fs::read_to_string(subject.join("ablate-one.csv")).unwrap();
     fs::write(subject.join("ablate-one.csv"), &rows[..rows.len() - 9]).unwrap();

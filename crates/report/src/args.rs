@@ -2,8 +2,8 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use findings::judge::parse_alpha;
-use findings::source::{Folders, subject_named};
+use findings::source::subject_named;
+use findings::{Folders, parse_alpha};
 
 /// Writes the report of a subject: one HTML file that needs no network.
 ///
@@ -24,13 +24,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
-    /// Folder with the results of all subjects
-    #[arg(long, value_name = "FOLDER", default_value = "results")]
-    pub results: PathBuf,
-
-    /// Folder with the files that describe subjects
-    #[arg(long, value_name = "FOLDER", default_value = "experiments")]
-    pub experiments: PathBuf,
+    #[command(flatten)]
+    folders: Folders,
 
     /// Put texts of your own files into the report too, beside the heads that change them most: the page then holds them. Those of
     /// the demos are always there, those that are fetched never
@@ -41,10 +36,6 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", default_value = "data")]
     pub data: PathBuf,
 
-    /// Folder with the published numbers
-    #[arg(long, value_name = "FOLDER", default_value = "data/paper")]
-    pub paper: PathBuf,
-
     /// A p-value below this is significant
     #[arg(long, value_name = "P", default_value_t = records::rules::ALPHA, value_parser = parse_alpha)]
     pub alpha: f64,
@@ -53,7 +44,7 @@ pub struct Args {
 impl Args {
     /// Where to read.
     pub fn folders(&self) -> Folders {
-        Folders { results: self.results.clone(), experiments: self.experiments.clone() }.beside(&self.subject)
+        self.folders.beside(&self.subject)
     }
 
     /// The name of the subject.

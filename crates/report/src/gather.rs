@@ -1,23 +1,20 @@
 //! Everything of one subject, and all subjects beside each other, as sheets of tables and charts: what a report is made of. Faults
 //! of one file keep nothing else from being shown.
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
-use findings::described::Described;
-use findings::error::LeftOut;
-use findings::judge::{Adjustment, Criterion};
-use findings::paper::Paper;
-use findings::source::{self, Folders, ResultFile, Source, experiment};
-use findings::speed::Speed;
-use findings::subject::Subject;
-use findings::tasks;
+use findings::{
+    Adjustment, Criterion, Described, Folders, LeftOut, Paper, ResultFile, Source, Speed, Subject,
+    experiment, source, tasks,
+};
 use plotting::artefact::Artefact;
 use plotting::registry::ARTEFACTS;
 use plotting::view::{Asked, Context};
 use records::signature::Testing;
 
+use crate::samples;
 use crate::view::all_heads::Heads;
 use crate::view::{claim, comparison, training_log, verdicts};
 
@@ -48,6 +45,8 @@ pub struct Gathered {
     pub verdicts: Option<Table>,
     /// All heads.
     pub heads: Option<Heads>,
+    /// The texts of the segments that these change most, where they may be shown.
+    pub texts: Option<Table>,
     /// How it was trained.
     pub training: Option<Sheet>,
     /// Everything that the registry draws, in its order; those without results too.
@@ -76,13 +75,16 @@ pub struct Reader {
     criterion: Criterion,
     /// The published numbers, if they are there.
     pub paper: Option<Paper>,
+    /// The folder of the reader's own texts, where those may be shown.
+    pub data: Option<PathBuf>,
 }
 
 impl Reader {
-    /// Of the results of all subjects in a folder, and of the published numbers in another, if that is there.
-    pub fn new(folders: Folders, paper: &Path, alpha: f64) -> Result<Self> {
+    /// Of these folders; that of the published numbers may be missing.
+    pub fn new(folders: Folders, alpha: f64) -> Result<Self> {
         let criterion = Criterion { alpha, adjustment: Adjustment::None };
-        Ok(Self { folders, criterion, paper: Paper::read_if_there(paper)? })
+        let paper = Paper::read_if_there(&folders.paper)?;
+        Ok(Self { folders, criterion, paper, data: None })
     }
 
     fn context(&self) -> Context<'_> {
@@ -116,6 +118,10 @@ impl Reader {
         let file = subject.files().next();
         left_out.faults.extend(subject.files().filter_map(ResultFile::remark));
         left_out.faults.sort();
+        let texts = samples::table(&subject, &described, self.data.as_deref()).unwrap_or_else(|fault| {
+            left_out.faults.push(format!("{fault:#}"));
+            None
+        });
         Ok(Gathered {
             described,
             claim: claim::sentences(&subject, context),
@@ -124,6 +130,7 @@ impl Reader {
             is_language: file.is_some_and(ResultFile::is_language),
             verdicts: verdicts::table(&subject, speed.as_ref(), context),
             heads: Heads::of(&subject, self.criterion),
+            texts,
             training: subject.training.as_ref().map(training_log::sheet),
             sections,
             faults: left_out.faults,

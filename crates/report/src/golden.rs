@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use charts::legible;
-use charts::write::Sheet;
-use findings::source::{Folders, subjects};
-use findings::tasks::Pairing;
+use charts::write::{Format, Sheet};
+use findings::source::subjects;
+use findings::{Folders, Pairing};
 use records::CorrelationRow;
 use test_support::golden;
 
@@ -20,7 +20,7 @@ fn folder(name: &str) -> PathBuf {
 fn text(sheet: &Sheet) -> String {
     assert_eq!(sheet.chart.as_ref().and_then(legible::fault), None, "{}", sheet.stem);
     let drawn = sheet.chart.as_ref().map(charts::svg).unwrap_or_default();
-    format!("{}=====\n{drawn}", sheet.document("md").unwrap())
+    format!("{}=====\n{drawn}", sheet.document("md", &Format::ALL).unwrap())
 }
 
 /// A pairing made up here, since no two of the subjects share a pretrained model.
@@ -48,9 +48,11 @@ fn pairing() -> Pairing {
 #[test]
 fn what_only_a_report_shows_is_what_the_golden_files_say() {
     let [results, experiments] = ["results", "experiments"].map(|name| folder("../test-support").join(name));
-    let reader =
-        Reader::new(Folders { results: results.clone(), experiments }, &folder("../../data/paper"), 0.01)
-            .unwrap();
+    let reader = Reader::new(
+        Folders { results: results.clone(), experiments, paper: folder("../../data/paper") },
+        0.01,
+    )
+    .unwrap();
     let (mut all, mut drawn) = (Vec::new(), BTreeMap::new());
     for name in subjects(&results).unwrap() {
         let gathered = reader.gather(&name).unwrap();

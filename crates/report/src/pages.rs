@@ -1,6 +1,5 @@
 //! What each page says: the parts of the templates that are not fixed.
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use charts::table::{Row, Table};
 use charts::write::Sheet;
@@ -8,13 +7,12 @@ use minijinja::{Value, context};
 use plotting::artefact::Chapter;
 
 use crate::gather::{Comparison, Gathered};
-use crate::samples;
 use crate::tables::{id, of_sheets, of_table};
 use crate::view::all_heads::{self, Heads};
 use crate::view::claim;
 
 /// The report of one subject.
-pub fn subject(gathered: &Gathered, data: Option<&Path>) -> Value {
+pub fn subject(gathered: &Gathered) -> Value {
     let Gathered { claim, is_language, subject, described, facts, .. } = gathered;
     let chapters: Vec<_> = Chapter::ALL.into_iter().filter_map(|known| chapter(gathered, known)).collect();
     let absent = gathered.sections.iter().filter(|(_, sheets)| sheets.is_empty());
@@ -37,7 +35,7 @@ pub fn subject(gathered: &Gathered, data: Option<&Path>) -> Value {
         toml => described.text,
         training => of_sheets("training", &gathered.training),
         verdicts => gathered.verdicts.as_ref().map(|table| of_table("verdicts", table)),
-        heads => gathered.heads.as_ref().map(|heads| of_heads(heads, texts(gathered, data).as_ref())),
+        heads => gathered.heads.as_ref().map(|heads| of_heads(heads, gathered.texts.as_ref())),
         limits => limits(gathered),
         faults => gathered.faults.iter().chain(&described.fault).collect::<Vec<_>>(),
         absent => absent.collect::<Vec<_>>(),
@@ -62,20 +60,6 @@ fn of_heads(Heads { table, measures, maps }: &Heads, texts: Option<&Table>) -> V
     let is_small = maps.len() == 1 && table.rows.len() <= 100;
     let texts = texts.map(|table| of_table("texts", table));
     context! { measures, maps, is_small, texts, segments => all_heads::SEGMENTS, table => of_table("heads", table) }
-}
-
-/// The texts of the segments that cards name, where they may be shown.
-fn texts(Gathered { subject, described, .. }: &Gathered, data: Option<&Path>) -> Option<Table> {
-    let identity = subject.sweep.as_ref()?.file.identity()?;
-    let (split, sha256) = (&identity.split, identity.data.get(&identity.split)?);
-    let texts = samples::texts(described.text.as_ref()?, data, split, sha256)?;
-    let segments: BTreeSet<usize> =
-        subject.segments.values().flatten().map(|change| change.segment).collect();
-    let named = segments.into_iter().filter_map(|place| Some((place, texts.get(place.checked_sub(1)?)?)));
-    let row = |(place, text): (usize, &String)| Row::new(place, [text.as_str()]);
-    let whose = if subject.kind.is_demo { "a made-up language" } else { "the subject's own files" };
-    let title = format!("The segments of {split} that change most with a head masked; {whose}");
-    Some(Table::new("Texts", "texts", title).columns(["Segment", ""], ["text"]).rows(named.map(row)))
 }
 
 /// What the numbers do not say.

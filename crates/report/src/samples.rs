@@ -1,15 +1,17 @@
 //! The texts of segments that a page may show: those of the demos, whose languages are made up, and, where the reader asks for
 //! them, those of files of their own. What is fetched belongs to others, whose licences need not allow it.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use anyhow::{Context as _, Result, ensure};
+use charts::table::{Row, Table};
 use corpus::checksum;
 use corpus::labelled::{self, Example, Format};
 use corpus::parallel::ParallelText;
 use corpus::splits::language::Texts;
 use corpus::splits::{classification, language, translation};
+use findings::{Described, Subject};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 /// What the file of a subject says of its data.
 #[derive(Debug, Deserialize)]
@@ -31,6 +33,12 @@ enum Task {
 #[derive(Debug, Deserialize)]
 struct Data {
     grammar: Option<toml::Value>,
+    #[serde(flatten)]
+    files: Files,
+}
+
+#[derive(Debug, Deserialize)]
+struct Files {
     /// Whose texts they are, where they are fetched.
     fetch: Option<String>,
     format: Option<Format>,
@@ -78,33 +86,58 @@ impl Split {
     }
 }
 
-/// The texts of a split, by the file that describes its subject and, where its own files may be shown, the folder of these; none
-/// that are fetched or are not there, that are taken out of another split, or if `sha256`, the checksum in the signature, is that
-/// of others.
-pub fn texts(description: &str, data: Option<&Path>, split: &str, sha256: &str) -> Option<Vec<String>> {
-    let DataOf { task, data: described } = toml::from_str(description).ok()?;
-    let split = match described.grammar {
-        Some(grammar) => made_up(task, grammar, split)?,
-        None => own(task, described, data?, split)?,
+/// The segments that change most with a head masked, with their texts, as far as these may be shown; `data` is the folder of the
+/// reader's own files, if those may be.
+///
+/// # Errors
+/// If the texts cannot be read, or are not those that were measured.
+pub fn table(subject: &Subject, described: &Described, data: Option<&Path>) -> Result<Option<Table>> {
+    let identity = subject.sweep.as_ref().and_then(|sweep| sweep.file.identity());
+    let (Some(identity), Some(description)) = (identity, &described.text) else { return Ok(None) };
+    let split = &identity.split;
+    let Some(sha256) = identity.data.get(split) else { return Ok(None) };
+    let texts = texts(description, data, split, sha256);
+    let Some(texts) = texts.with_context(|| format!("the texts of `{split}` are not shown"))? else {
+        return Ok(None);
     };
-    (split.sha256() == sha256).then(|| split.texts())
+    let segments: BTreeSet<usize> =
+        subject.segments.values().flatten().map(|change| change.segment).collect();
+    let named = segments.into_iter().filter_map(|place| Some((place, texts.get(place.checked_sub(1)?)?)));
+    let row = |(place, text): (usize, &String)| Row::new(place, [text.as_str()]);
+    let whose = if subject.kind.is_demo { "a made-up language" } else { "the subject's own files" };
+    let title = format!("The segments of {split} that change most with a head masked; {whose}");
+    let table = Table::new("Texts", "texts", title).columns(["Segment", ""], ["text"]);
+    Ok(Some(table.rows(named.map(row))))
 }
 
-fn own(task: Task, data: Data, folder: &Path, name: &str) -> Option<Split> {
-    let Data { fetch, format, rename, mut splits, .. } = data;
-    let split = splits.remove(name)?;
-    if fetch.is_some() || split.get("fetch").is_some() {
-        return None;
-    }
-    Some(match task {
+/// The texts of a split, by the file that describes its subject; none of those that are fetched, that are taken out of another split,
+/// or that nobody has asked for. `sha256` is the checksum in the signature.
+fn texts(description: &str, data: Option<&Path>, split: &str, sha256: &str) -> Result<Option<Vec<String>>> {
+    let DataOf { task, data: described } = toml::from_str(description)?;
+    let found = match (described.grammar, data) {
+        (Some(grammar), _) => Some(made_up(task, grammar, split)?),
+        (None, Some(folder)) => own(task, described.files, folder, split)?,
+        (None, None) => None,
+    };
+    let Some(found) = found else { return Ok(None) };
+    ensure!(found.sha256() == sha256, "they are not those that were measured: their checksum is another one");
+    Ok(Some(found.texts()))
+}
+
+fn own(task: Task, data: Files, folder: &Path, name: &str) -> Result<Option<Split>> {
+    let Files { fetch, format, rename, mut splits } = data;
+    let own = splits.remove(name).filter(|split| fetch.is_none() && split.get("fetch").is_none());
+    let Some(split) = own else { return Ok(None) };
+    Ok(Some(match task {
         Task::Translation => {
-            let pair: translation::FilePair = split.try_into().ok()?;
-            pair.validate().ok()?;
-            Split::Pairs(pair.read(folder).ok()?)
+            let pair: translation::FilePair = split.try_into()?;
+            pair.validate().map_err(anyhow::Error::msg)?;
+            Split::Pairs(pair.read(folder)?)
         }
         Task::Classification => {
-            let file: classification::SplitFile = split.try_into().ok()?;
-            let mut examples = labelled::read(&file.path(folder), file.format(format.as_ref())?).ok()?;
+            let file: classification::SplitFile = split.try_into()?;
+            let format = file.format(format.as_ref()).context("its file has no format")?;
+            let mut examples = labelled::read(&file.path(folder), format)?;
             for example in &mut examples {
                 if let Some(name) = rename.get(&example.label) {
                     example.label.clone_from(name);
@@ -113,21 +146,21 @@ fn own(task: Task, data: Data, folder: &Path, name: &str) -> Option<Split> {
             Split::Examples(examples)
         }
         Task::LanguageModelling => {
-            let files: language::SplitFiles = split.try_into().ok()?;
-            Split::Texts(files.read(folder)?.ok()?)
+            let files: language::SplitFiles = split.try_into()?;
+            Split::Texts(files.read(folder).context("it has neither documents nor choices")??)
         }
-    })
+    }))
 }
 
-fn made_up(task: Task, grammar: toml::Value, split: &str) -> Option<Split> {
-    fn of<T: DeserializeOwned>(grammar: toml::Value) -> Option<T> {
-        grammar.try_into().ok()
-    }
-    match task {
-        Task::Translation => of::<translation::Grammar>(grammar)?.read(split).map(Split::Pairs),
-        Task::Classification => of::<classification::Grammar>(grammar)?.read(split).map(Split::Examples),
-        Task::LanguageModelling => of::<language::Grammar>(grammar)?.read(split).map(Split::Texts),
-    }
+fn made_up(task: Task, grammar: toml::Value, split: &str) -> Result<Split> {
+    let found = match task {
+        Task::Translation => grammar.try_into::<translation::Grammar>()?.read(split).map(Split::Pairs),
+        Task::Classification => {
+            grammar.try_into::<classification::Grammar>()?.read(split).map(Split::Examples)
+        }
+        Task::LanguageModelling => grammar.try_into::<language::Grammar>()?.read(split).map(Split::Texts),
+    };
+    found.context("the grammar does not make them")
 }
 
 #[cfg(test)]
@@ -142,10 +175,11 @@ mod tests {
     #[test]
     fn the_texts_of_a_demo_are_those_that_were_measured() {
         let sha256 = "9b3f4168085f86e3cc597c98aacec642c242b00f3d347d5bd0f560dcb10e7320";
-        assert_eq!(texts(DEMO, None, "test", sha256).unwrap().len(), 400);
-        assert!(texts(DEMO, None, "shifted", sha256).is_none(), "another split has other texts");
+        assert_eq!(texts(DEMO, None, "test", sha256).unwrap().unwrap().len(), 400);
+        let fault = texts(DEMO, None, "shifted", sha256).unwrap_err().to_string();
+        assert!(fault.contains("not those that were measured"), "another split has other texts: {fault}");
         let no_splits = "task = \"classification\"\n[data]\nsplits = {}";
-        assert!(texts(no_splits, None, "test", sha256).is_none());
+        assert!(texts(no_splits, Some(Path::new("data")), "test", sha256).unwrap().is_none());
     }
 
     /// Whoever can read the files has the texts; what is fetched stays where it is.
@@ -172,11 +206,14 @@ mod tests {
             (documents, checksum::of_documents(&[Document { text: text("a text") }]), "a text"),
         ] {
             let found = |toml: &str, sha256: &str| texts(toml, Some(folder.path()), "test", sha256);
-            assert_eq!(found(toml, &sha256).expect(toml)[0], expected);
-            assert!(found(toml, "other").is_none());
-            assert!(texts(toml, None, "test", &sha256).is_none(), "nobody has asked for them");
+            assert_eq!(found(toml, &sha256).unwrap().expect(toml)[0], expected);
+            assert!(found(toml, "other").is_err());
+            assert!(texts(toml, None, "test", &sha256).unwrap().is_none(), "nobody has asked for them");
             let fetched = toml.replacen("[data]", "[data]\nfetch = 'x'", 1);
-            assert!(found(&fetched, &sha256).is_none(), "{fetched}");
+            assert!(found(&fetched, &sha256).unwrap().is_none(), "{fetched}");
         }
+        std::fs::remove_file(folder.path().join("a.fr")).unwrap();
+        let fault = texts(pairs, Some(folder.path()), "test", "").unwrap_err();
+        assert!(format!("{fault:#}").contains("a.fr"), "{fault:#}");
     }
 }

@@ -59,21 +59,20 @@ impl<'a> Writer<'a> {
 
     /// The report of a subject, to `out` or beside its results.
     pub fn subject(&self, gathered: &Gathered, out: Option<&Path>) -> Result<()> {
-        let path = self.args.results.join(&gathered.subject.name).join("report.html");
-        let data = self.args.texts.then_some(&*self.args.data);
-        let page = pages::subject(gathered, data);
+        let path = self.args.folders().results.join(&gathered.subject.name).join("report.html");
+        let page = pages::subject(gathered);
         let has_index = context! { has_index => self.args.all };
         self.write("subject.html", context! { ..page, ..has_index }, out.map_or(path, Path::to_owned))
     }
 
     /// The page that leads to all reports.
     pub fn index(&self, all: &[Gathered]) -> Result<()> {
-        self.write("index.html", pages::index(all), self.args.results.join("report.html"))
+        self.write("index.html", pages::index(all), self.args.folders().results.join("report.html"))
     }
 
     /// The page with all subjects beside each other.
     pub fn comparison(&self, comparisons: &[Comparison], faults: &[String]) -> Result<()> {
-        let path = self.args.results.join("comparison.html");
+        let path = self.args.folders().results.join("comparison.html");
         self.write("comparison.html", pages::comparison(comparisons, faults), path)
     }
 

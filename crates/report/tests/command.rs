@@ -8,29 +8,12 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use scraper::{ElementRef, Html, Selector};
 use tempfile::TempDir;
+use test_support::{copy_files, made_up_results};
 
 const HOSTILE: &str = "<img src=x onerror=alert(1)>&\"'";
 
 fn repository(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
-}
-
-/// Copies the results of one subject, and gives the copy this name.
-fn copy(folder: &TempDir, from: &Path, name: &str) {
-    let copy = folder.path().join("results").join(name);
-    fs::create_dir_all(&copy).unwrap();
-    for file in fs::read_dir(from).unwrap().flatten().filter(|file| file.path().is_file()) {
-        fs::copy(file.path(), copy.join(file.file_name())).unwrap();
-    }
-}
-
-/// A folder with a copy of the results that are made up.
-fn results() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for subject in ["tiny-translation", "tiny-inference", "tiny-language"] {
-        copy(&folder, &repository("crates/test-support/results").join(subject), subject);
-    }
-    folder
 }
 
 /// Makes a copied signature that of the copy.
@@ -45,9 +28,6 @@ fn of_subject(path: &Path, name: &str) {
 fn run(folder: &TempDir, arguments: &[&str]) -> (i32, String) {
     let mut command = Command::cargo_bin("report").unwrap();
     command.current_dir(folder.path()).args(arguments).arg("--paper").arg(repository("data/paper"));
-    if !folder.path().join("experiments").exists() {
-        command.arg("--experiments").arg(repository("crates/test-support/experiments"));
-    }
     let output = command.output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
@@ -102,7 +82,7 @@ fn check(page: &Html, name: &str) {
 
 #[test]
 fn all_subjects_have_a_report_and_an_index_leads_to_them() {
-    let folder = results();
+    let folder = made_up_results();
     let (code, stderr) = run(&folder, &["--all"]);
     assert_eq!(code, 0, "{stderr}");
     let index = page(&folder, "report.html");
@@ -132,7 +112,7 @@ fn all_subjects_have_a_report_and_an_index_leads_to_them() {
 /// What stands in the report is what stands in the files: the table of all heads has a row for each, with its numbers.
 #[test]
 fn every_head_has_a_button_and_a_row_with_its_numbers() {
-    let folder = results();
+    let folder = made_up_results();
     assert_eq!(run(&folder, &["tiny-translation"]).0, 0);
     let report = page(&folder, "tiny-translation/report.html");
     let buttons: Vec<_> = all(&report, ".map button")
@@ -168,8 +148,9 @@ fn every_head_has_a_button_and_a_row_with_its_numbers() {
 
 #[test]
 fn names_and_texts_with_markup_show_as_themselves() {
-    let folder = results();
-    copy(&folder, &repository("crates/test-support/results/tiny-language"), HOSTILE);
+    let folder = made_up_results();
+    let results = folder.path().join("results");
+    copy_files(&results.join("tiny-language"), &results.join(HOSTILE));
     for file in fs::read_dir(folder.path().join("results").join(HOSTILE)).unwrap().flatten() {
         if file.path().extension().is_some_and(|extension| extension == "json") {
             of_subject(&file.path(), HOSTILE);
@@ -178,7 +159,6 @@ fn names_and_texts_with_markup_show_as_themselves() {
     let script = "</script><script>alert(2)</script>\u{1b}[31m\u{202e}";
     let toml = format!("description = '''{HOSTILE} {{{{ 7 * 7 }}}}'''\n# {script}\n")
         .replace(['\u{1b}', '\u{202e}'], "");
-    fs::create_dir(folder.path().join("experiments")).unwrap();
     fs::write(folder.path().join("experiments").join(format!("{HOSTILE}.toml")), &toml).unwrap();
     let groups = folder.path().join("results").join(HOSTILE).join("ablate-one-questions.json");
     let named = fs::read_to_string(&groups).unwrap();
@@ -206,7 +186,7 @@ fn names_and_texts_with_markup_show_as_themselves() {
 
 #[test]
 fn what_is_torn_or_wrong_is_named_and_never_zero() {
-    let folder = results();
+    let folder = made_up_results();
     let file = |name: &str| folder.path().join("results/tiny-inference").join(name);
     // A run that is still going: no checksum yet, and its last line is torn.
     let unfinished = |name: &str| {

@@ -5,7 +5,7 @@ use super::canvas::{Canvas, DIGIT, SIZE, SMALL, TextStyle, fitted, paint, spot, 
 use super::layers::draw_stripes;
 use super::marks::draw_mark;
 use super::{axes, layers};
-use crate::chart::{Axis, Chart, Entry, Layer, Panel, Ticks};
+use crate::chart::{Axis, Chart, ColorBar, Entry, Layer, Panel, Ticks};
 use crate::palette::{INK, diverging};
 
 /// Margin around everything.
@@ -204,31 +204,28 @@ fn draw_entry(canvas: &mut Canvas<'_>, entry: &Entry, (left, baseline): (f64, f6
     TextStyle { size, color: INK, anchor: HPos::Left }.write(canvas, &text, (start, baseline));
 }
 
-/// A bar of all colours with five numbers and its label; an odd number of parts, so that one of them is white.
-fn draw_bar(
-    canvas: &mut Canvas<'_>,
-    (label, numbers): &(String, [String; 5]),
-    (left, right): (f64, f64),
-    top: f64,
-) {
+/// A bar of colours with five numbers and its label; an odd number of parts, so that one of them is white.
+fn draw_bar(canvas: &mut Canvas<'_>, bar: &ColorBar, (left, right): (f64, f64), top: f64) {
     const PARTS: i32 = 81;
     let bottom = top + BAR[1];
     let corners = [(left, top), (right, bottom)].map(spot);
     let edge = |part: i32| corners[0].0 + (corners[1].0 - corners[0].0) * part / PARTS;
     for part in 0..PARTS {
-        let value = f64::from(2 * part + 1 - PARTS) / f64::from(PARTS - 1);
+        let value = bar.low + (1.0 - bar.low) * f64::from(part) / f64::from(PARTS - 1);
         let area = [(edge(part), corners[0].1), (edge(part + 1), corners[1].1)];
         canvas.rectangle(area, paint(diverging(value), 1.0));
     }
-    draw_stripes(canvas, [corners[0], (edge(PARTS / 2), corners[1].1)]);
+    if bar.low < 0.0 {
+        draw_stripes(canvas, [corners[0], (edge(PARTS / 2), corners[1].1)]);
+    }
     canvas.rectangle(corners, stroke(INK, 0.5));
     let style = |anchor| TextStyle { size: SMALL, color: INK, anchor };
     let anchors = [HPos::Left, HPos::Center, HPos::Center, HPos::Center, HPos::Right];
-    for (place, (anchor, number)) in anchors.into_iter().zip(numbers).enumerate() {
+    for (place, (anchor, number)) in anchors.into_iter().zip(&bar.numbers).enumerate() {
         let x = left + (right - left) * place as f64 / 4.0;
         style(anchor).write(canvas, number, (x, bottom + 8.0));
     }
-    let (text, size) = fitted(label, SMALL, canvas.width - 2.0 * MARGIN);
+    let (text, size) = fitted(&bar.label, SMALL, canvas.width - 2.0 * MARGIN);
     let middle = ((left + right) / 2.0).max(width(&text, size) / 2.0 + MARGIN);
     TextStyle { size, ..style(HPos::Center) }.write(canvas, &text, (middle, bottom + 17.0));
 }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, Value, context};
 use words::{capitalised, one_line, with_minus};
 
+use super::Format;
 use crate::chart::{Chart, TEXT};
 use crate::table::{Row, Table, are_numbers};
 
@@ -89,9 +90,14 @@ pub fn of_rows(rows: &[Row], columns: usize) -> Value {
     context! { numeric, is_numbered => are_numbers(rows.iter().map(|row| &row.label)), rows }
 }
 
-/// What templates need of a figure and the name of its files.
-pub(super) fn of_figure(chart: &Chart, stem: &str) -> Value {
+/// What templates need of a figure, the name of its files, and the format that Markdown shows.
+pub(super) fn of_figure(chart: &Chart, stem: &str, shown: Format) -> Value {
+    let ending = match shown {
+        Format::Svg => "svg",
+        Format::Png => "png",
+    };
     context! {
+        picture => format!("{stem}.{ending}"),
         name => chart.name,
         label => chart.label,
         title => chart.title,

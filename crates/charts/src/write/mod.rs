@@ -66,9 +66,11 @@ impl Sheet {
         self.chart.is_none() && self.tables.is_empty()
     }
 
-    /// Everything in words, as `md` or `tex`: the caption of the figure, then the tables.
-    pub fn document(&self, extension: &str) -> Result<String, Error> {
-        let caption = self.chart.iter().map(|chart| ("caption", of_figure(chart, &self.stem)));
+    /// Everything in words, as `md` or `tex`: the caption of the figure, then the tables. Markdown shows the figure in the first of
+    /// the formats that it has.
+    pub fn document(&self, extension: &str, formats: &[Format]) -> Result<String, Error> {
+        let shown = if formats.contains(&Format::Svg) { Format::Svg } else { Format::Png };
+        let caption = self.chart.iter().map(|chart| ("caption", of_figure(chart, &self.stem, shown)));
         let parts = caption.chain(self.tables.iter().map(|table| ("table", of_table(table))));
         let parts = parts.map(|(name, values)| render(&format!("{name}.{extension}"), values));
         Ok(parts.collect::<Result<Vec<_>, _>>()?.join("\n"))
@@ -79,47 +81,48 @@ impl Sheet {
         self.tables.iter().map(terminal::render).collect::<Vec<_>>().join("\n")
     }
 
-    /// Writes all files into a folder, which is made if needed, and returns their paths.
+    /// Writes all files into a folder, which is made if needed, and returns their paths. Other files of its name are removed: they are
+    /// of a table, a figure or a film that was drawn before.
     pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>, Error> {
-        if self.is_empty() {
-            return self.remove_what_it_lacks(folder).map(|()| Vec::new());
+        let files = self.files(formats)?;
+        for extension in ["gif", "png", "svg", "md", "tex"] {
+            let path = folder.join(format!("{}.{extension}", self.stem));
+            let is_written = files.iter().any(|(written, _)| *written == extension);
+            match if is_written { Ok(()) } else { fs::remove_file(&path) } {
+                Err(source) if source.kind() != ErrorKind::NotFound => {
+                    return Err(Error::Remove { path, source });
+                }
+                _ => {}
+            }
         }
-        let file =
-            |extension: &str, bytes: &[u8]| write_file(folder, &format!("{}.{extension}", self.stem), bytes);
-        let document = |extension| file(extension, self.document(extension)?.as_bytes());
-        let mut paths = vec![document("md")?, document("tex")?];
-        self.remove_what_it_lacks(folder)?;
-        let Some(chart) = &self.chart else { return Ok(paths) };
-        let svg = paint::svg(chart);
-        for format in formats {
-            paths.push(match format {
-                Format::Svg => file("svg", svg.as_bytes())?,
-                Format::Png => file("png", &raster::png(&svg)?)?,
-            });
-        }
-        if !self.frames.is_empty() && formats.contains(&Format::Png) {
-            let frames: Vec<_> = self.frames.iter().map(paint::svg).collect();
-            paths.push(file("gif", &raster::gif(&frames)?)?);
-        }
-        Ok(paths)
+        let write = |(extension, bytes): &(_, Vec<u8>)| {
+            write_file(folder, &format!("{}.{extension}", self.stem), bytes)
+        };
+        files.iter().map(write).collect()
     }
 
-    /// Removes the files of a table, a figure or a film that was drawn before and is no longer there.
-    fn remove_what_it_lacks(&self, folder: &Path) -> Result<(), Error> {
-        let all = ["gif", "svg", "png", "md", "tex"];
-        let lacking = match (&self.chart, self.frames.is_empty()) {
-            _ if self.is_empty() => &all[..],
-            (None, _) => &all[..3],
-            (Some(_), true) => &all[..1],
-            (Some(_), false) => &[],
-        };
-        lacking.iter().try_for_each(|extension| {
-            let path = folder.join(format!("{}.{extension}", self.stem));
-            match fs::remove_file(&path) {
-                Err(source) if source.kind() != ErrorKind::NotFound => Err(Error::Remove { path, source }),
-                _ => Ok(()),
+    /// What its files hold, with the endings of their names.
+    fn files(&self, formats: &[Format]) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
+        let mut files = Vec::new();
+        if self.is_empty() {
+            return Ok(files);
+        }
+        for extension in ["md", "tex"] {
+            files.push((extension, self.document(extension, formats)?.into_bytes()));
+        }
+        let Some(chart) = &self.chart else { return Ok(files) };
+        let svg = paint::svg(chart);
+        if formats.contains(&Format::Png) {
+            files.push(("png", raster::png(&svg)?));
+            if !self.frames.is_empty() {
+                let frames: Vec<_> = self.frames.iter().map(paint::svg).collect();
+                files.push(("gif", raster::gif(&frames)?));
             }
-        })
+        }
+        if formats.contains(&Format::Svg) {
+            files.push(("svg", svg.into_bytes()));
+        }
+        Ok(files)
     }
 }
 
@@ -177,7 +180,8 @@ mod tests {
             svg.contains("<title>. &lt;b&gt;&amp;amp; 5 %") && svg.contains("&lt;&amp;&gt;\\u{1b}"),
             "{svg}"
         );
-        let [markdown, latex] = ["md", "tex"].map(|extension| sheet.document(extension).unwrap());
+        let [markdown, latex] =
+            ["md", "tex"].map(|extension| sheet.document(extension, &Format::ALL).unwrap());
         let escaped = r"\<b>&amp;amp; 5 % of a\_b {x} \$y\$ \[z](u) \\u{1b}\[2J next";
         assert_eq!(markdown.matches(escaped).count(), 10, "{markdown}");
         assert_eq!(rows.matches(escaped).count(), 5, "{rows}");

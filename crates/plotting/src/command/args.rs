@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use charts::write::Format;
 use clap::parser::MatchesError;
 use clap::{ArgMatches, Args as _, Command};
-use findings::judge::{Adjustment, Criterion, parse_alpha};
-use findings::source::{Folders, Source, subject_named};
+use findings::source::subject_named;
+use findings::{Criterion, Folders, Source};
 use records::Attention;
 
 use crate::artefact::{Artefact, Takes};
@@ -15,37 +15,11 @@ use crate::view::single_heads::Selection;
 /// What every command takes.
 #[derive(Debug, clap::Args)]
 pub struct CommonArgs {
-    /// Folder with the results of all subjects
-    #[arg(long, value_name = "FOLDER", default_value = "results")]
-    results: PathBuf,
+    #[command(flatten)]
+    pub folders: Folders,
 
-    /// Folder with the files that describe subjects, which say whose published numbers stand beside theirs
-    #[arg(long, value_name = "FOLDER", default_value = "experiments")]
-    experiments: PathBuf,
-
-    /// A p-value below this is significant
-    #[arg(long, value_name = "P", default_value_t = records::rules::ALPHA, value_parser = parse_alpha)]
-    alpha: f64,
-
-    /// Which of the two-sided p-values to look at
-    #[arg(long, value_name = "METHOD", value_enum, default_value_t)]
-    adjust: Adjustment,
-
-    /// Folder with the published numbers
-    #[arg(long, value_name = "FOLDER", default_value = "data/paper")]
-    pub paper: PathBuf,
-}
-
-impl CommonArgs {
-    /// Where to read.
-    pub fn folders(&self) -> Folders {
-        Folders { results: self.results.clone(), experiments: self.experiments.clone() }
-    }
-
-    /// The two arguments that decide on marks.
-    pub fn criterion(&self) -> Criterion {
-        Criterion { alpha: self.alpha, adjustment: self.adjust }
-    }
+    #[command(flatten)]
+    pub criterion: Criterion,
 }
 
 /// Which results to draw, and how.
@@ -60,7 +34,7 @@ pub struct DrawArgs {
     #[arg(long, value_name = "SPLIT")]
     split: Option<String>,
 
-    /// File formats, separated by commas
+    /// File formats of figures, separated by commas; files of others, from an earlier run, are removed
     #[arg(long, value_name = "FORMATS", value_enum, value_delimiter = ',', default_values_t = Format::ALL)]
     pub format: Vec<Format>,
 
@@ -71,7 +45,7 @@ pub struct DrawArgs {
 impl DrawArgs {
     /// Where to read.
     pub fn folders(&self) -> Folders {
-        self.common.folders().beside(&self.subject)
+        self.common.folders.beside(&self.subject)
     }
 
     /// What to read.

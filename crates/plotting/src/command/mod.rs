@@ -1,21 +1,16 @@
 //! What the commands do: read, draw, write, and say what was written.
 mod args;
 
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use args::{CommonArgs, DrawArgs, given};
 use charts::write::{Format, Sheet, write_file};
 use clap::{ArgMatches, FromArgMatches};
-use findings::described::Described;
-use findings::error::LeftOut;
-use findings::paper::Paper;
-use findings::source::{self, Folders, Source, experiment};
-use findings::subject::Subject;
+use findings::{Described, Folders, LeftOut, Paper, Source, Subject, experiment, source};
 use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
-use words::one_line;
+use words::{one_line, print, print_error};
 
 use crate::artefact::Reads;
 use crate::registry::ARTEFACTS;
@@ -25,7 +20,7 @@ use crate::view::{Asked, Context, summary};
 pub fn main() -> ExitCode {
     let mut left_out = LeftOut::default();
     if let Err(error) = run(&args::command().get_matches(), &mut left_out) {
-        anstream::eprintln!("error: {}", one_line(&format!("{error:#}")));
+        print_error(&error);
         return ExitCode::FAILURE;
     }
     for fault in left_out.faults {
@@ -37,13 +32,13 @@ pub fn main() -> ExitCode {
 fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
     let Some((name, matches)) = matches.subcommand() else { return Ok(()) };
     let common = CommonArgs::from_arg_matches(matches)?;
-    let published = Paper::read_if_there(&common.paper)?;
-    let folder = common.paper.display();
+    let published = Paper::read_if_there(&common.folders.paper)?;
+    let folder = common.folders.paper.display();
     let missing =
         published.is_none().then(|| format!("the published numbers: there is no folder `{folder}`"));
-    let context = Context { criterion: common.criterion(), paper: published.as_ref() };
+    let context = Context { criterion: common.criterion, paper: published.as_ref() };
     if name == "summary" {
-        sum_up(&common.folders(), context, left_out)?;
+        sum_up(&common.folders, context, left_out)?;
     } else {
         draw_all(name, matches, context, left_out)?;
     }
@@ -122,13 +117,4 @@ fn sum_up(folders: &Folders, context: Context<'_>, left_out: &mut LeftOut) -> Re
 
 fn report(path: &Path) {
     anstream::eprintln!("wrote {}", one_line(&path.display().to_string()));
-}
-
-/// Prints to a terminal with styles, to anything else without; `NO_COLOR` is honoured. A reader that stops early, such as
-/// `head`, is no error.
-fn print(text: &str) -> Result<()> {
-    match anstream::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print the table"),
-        _ => Ok(()),
-    }
 }

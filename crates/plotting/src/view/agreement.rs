@@ -2,10 +2,8 @@
 //! paper has no such table; it compares orders by what they do to the score.
 use charts::chart::{self, Chart, Panel};
 use charts::table::{Cell, Row, Table};
-use findings::Result;
 use findings::error::within;
-use findings::importance::{HeadScore, Importance};
-use findings::orders::Orders;
+use findings::{HeadScore, Importance, Orders, Result};
 use records::ImportanceRow;
 use stats::correlation::{kendall, spearman};
 use words::{count, signed, typeset};

@@ -2,11 +2,7 @@
 use std::collections::BTreeMap;
 
 use charts::table::{Cell, Row, Table};
-use findings::best_heads::{BestHeads, Layers};
-use findings::judge::{Judge, RuleKind};
-use findings::origin::OPEN_QUESTION;
-use findings::paper::Masked;
-use findings::sweep::Model;
+use findings::{BestHeads, Judge, Layers, Masked, Model, OPEN_QUESTION, RuleKind};
 use records::{AblationRow, Attention};
 use words::{count, signed};
 

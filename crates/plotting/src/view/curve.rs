@@ -2,7 +2,7 @@
 use charts::chart::{At, Axis, Color, Entry, Layer, Mark, Shape, Style};
 use charts::palette::GREY;
 use charts::scale::extent;
-use findings::metric::Metric;
+use findings::Metric;
 
 /// An axis of scores spans at least this many points, so that rounding errors do not look like curves.
 pub const FLAT: f64 = 0.5;

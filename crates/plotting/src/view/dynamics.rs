@@ -4,9 +4,8 @@ use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Ticks};
 use charts::palette::{BLUE, GREEN, PURPLE, SKY, ramp};
 use charts::scale::{LogAxis, extent};
 use charts::table::{Cell, Row, Table};
-use findings::Result;
-use findings::dynamics::{Checkpoint, Dynamics, share};
-use findings::paper::{Epoch, Paper};
+use findings::dynamics::share;
+use findings::{Checkpoint, Dynamics, Epoch, Paper, Result};
 use records::DynamicsRow;
 use words::{fixed, tenths};
 

@@ -1,7 +1,7 @@
 //! How gates close while a model is trained further with them, up to the epoch that counts: some epochs side by side, and each as
 //! one frame of a film (no such figure is in the papers).
 use charts::chart::{Chart, Panel};
-use findings::gates::Film;
+use findings::Film;
 use records::Goal;
 use words::tenths;
 
@@ -69,5 +69,5 @@ fn chart(film: &Film, when: &str) -> Chart {
     let title =
         format!("Probability that the gate of each head is open, in the model that is to keep {model}{when}");
     Chart::new("Gates during training", film.file.label(STEM), film.file.titled(title))
-        .note("the darker, the more likely open; white: closed for sure")
+        .bar_of_shares("probability that the gate is open")
 }

@@ -3,12 +3,9 @@
 use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, BROWN, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::table::{Cell, Row, Table};
-use findings::contrasts::Contrasts;
-use findings::functions::Functions;
-use findings::gates::{Gates, kept, share};
-use findings::paper::{EncoderHeads, Paper, Sparse};
-use findings::pruning::{self, Pruning};
+use findings::gates::{kept, share};
 use findings::results::{distinct, interval};
+use findings::{Contrasts, EncoderHeads, Functions, Gates, Paper, Pruning, Sparse, pruning};
 use records::{Attention, GateRow, Head, Method, Order, Scope, StandsFor};
 use stats::family::Comparison;
 use words::{name_among, short, signed};

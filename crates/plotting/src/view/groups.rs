@@ -2,7 +2,7 @@
 use charts::chart::{self, BAR_COLORS, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::INK;
 use charts::table::{Cell, Row, Table};
-use findings::groups::Groups;
+use findings::Groups;
 use records::{Attention, Head};
 use significance::{Change, Group};
 use stats::bootstrap::Interval;

@@ -5,12 +5,8 @@ use std::fmt::Display;
 
 use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Mark, Panel, Shape};
 use charts::palette::INK;
-use findings::functions::Relevance;
-use findings::importance::{HeadScore, Importance};
-use findings::judge::Criterion;
 use findings::results::{distinct, extent};
-use findings::source::ResultFile;
-use findings::sweep::Sweep;
+use findings::{Criterion, HeadScore, Importance, Relevance, ResultFile, Sweep};
 use records::{AblationRow, Attention, Head, ImportanceRow};
 use words::{decimals, name_among, typeset, with_minus};
 

@@ -5,11 +5,9 @@ use charts::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::Result;
-use findings::judge::RuleKind;
-use findings::pruning::{Pruning, Series, share};
+use findings::pruning::share;
 use findings::results::interval;
-use findings::retrained::Retrained;
+use findings::{Pruning, Result, Retrained, RuleKind, Series};
 use records::{Attention, CurveId, Order, PruningRow, Scope};
 use words::{name_among, tenths};
 

@@ -1,10 +1,8 @@
 //! How many heads can go, by two rules, beside what the paper reports for its models (Michel et al. 2019, Section 4.2 and
 //! Appendix B).
 use charts::table::{Cell, Row, Table};
-use findings::judge::RuleKind;
-use findings::metric::Metric;
-use findings::paper::Share;
-use findings::pruning::{Change, Pruning, Removable, Series, share as masked_share};
+use findings::pruning::share as masked_share;
+use findings::{Change, Metric, Pruning, Removable, RuleKind, Series, Share};
 use records::{Order, PruningRow, Scope};
 use words::{brackets, tenths};
 

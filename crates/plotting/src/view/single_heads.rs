@@ -6,12 +6,10 @@ use charts::palette::{INK, PALE, VERMILLION};
 use charts::scale::{Bins, Step, extent};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::judge::{Adjustment, Criterion, Tally};
-use findings::origin::OPEN_QUESTION;
-use findings::paper::{Paper, Summary};
-use findings::source::experiment;
-use findings::sweep::{Model, Sweep, UNFINISHED};
-use findings::{Error, Result};
+use findings::{
+    Adjustment, Criterion, Error, Model, OPEN_QUESTION, Paper, Result, Summary, Sweep, Tally, UNFINISHED,
+    experiment,
+};
 use records::{AblationRow, Attention, StandsFor};
 use words::{count, fixed, short};
 

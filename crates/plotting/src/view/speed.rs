@@ -1,7 +1,6 @@
 //! Table 4: segments a second with all heads and without some (Michel et al. 2019, Section 4.3).
 use charts::table::{Cell, Row, Table};
-use findings::paper::Paper;
-use findings::speed::Speed;
+use findings::{Paper, Speed};
 use records::SpeedRow;
 use words::{count, decimals, fixed, percent_more, signed, tenths};
 

@@ -5,16 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use charts::chart::Color;
 use charts::palette::{SILVER, diverging, text_on};
 use charts::table::{Cell, Row, Table};
-use findings::functions::Relevance;
-use findings::gates::{self, Gates};
-use findings::importance::Importance;
-use findings::judge::Criterion;
-use findings::pruning::{Pruning, share};
+use findings::pruning::share;
 use findings::results::{distinct, extent};
-use findings::segments::SegmentChange;
-use findings::source::ResultFile;
-use findings::subject::Subject;
-use findings::sweep::Sweep;
+use findings::{
+    Criterion, Gates, Importance, Pruning, Relevance, ResultFile, SegmentChange, Subject, Sweep, gates,
+};
 use plotting::view::heat_map::{self, Values};
 use plotting::view::ranked;
 use records::rows::functions::FunctionName;
@@ -288,14 +283,16 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use findings::error::LeftOut;
-    use findings::source::{Folders, Source};
+    use findings::{Folders, LeftOut, Source};
 
     /// Of the made-up results of `test-support`: importance masks 5, 9, 14 and 18 of 18 heads, gates keep 4, 3 and 1 of 6.
     #[test]
     fn a_head_goes_where_the_curve_and_the_gates_close_it() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/results");
-        let source = Source::subject(&Folders { results, experiments: "".into() }, "tiny-translation");
+        let source = Source::subject(
+            &Folders { results, experiments: "".into(), paper: "".into() },
+            "tiny-translation",
+        );
         let curve = source.one("iterative-prune").unwrap();
         let pruning = Pruning::read(curve, &mut LeftOut::default()).unwrap();
         let gates = Gates::read(source.one("train-gates").unwrap()).unwrap();

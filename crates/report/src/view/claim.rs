@@ -1,8 +1,6 @@
 //! What was found on one subject, in sentences and in three numbers.
 use charts::table::Cell;
-use findings::pruning::{Pruning, Tolerable};
-use findings::subject::Subject;
-use findings::sweep::Sweep;
+use findings::{Pruning, Subject, Sweep, Tolerable};
 use plotting::view::Context;
 use records::{AblationRow, TestedRow};
 use words::{count, range, short, tenths};

@@ -4,7 +4,7 @@ use charts::palette::{BLUE, VERMILLION};
 use charts::scale::{Step, extent};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::results::Results;
+use findings::Results;
 use records::TrainingRow;
 use words::{fixed, scientific};
 

@@ -1,18 +1,11 @@
 //! The paper's numbers beside ours, with what the data bears out: whether both point the same way, and whether the published
 //! number lies inside our interval.
 use charts::table::{Row, Table};
-use findings::best_heads::{BestHeads, Layers};
-use findings::dynamics::Dynamics;
-use findings::functions::Functions;
-use findings::gates::Gates;
-use findings::judge::{Adjustment, Criterion, RuleKind};
-use findings::pair::Pair;
-use findings::paper::{EncoderHeads, Paper, Sparse, Summary};
-use findings::pruning::Pruning;
 use findings::results::interval;
-use findings::speed::Speed;
-use findings::subject::Subject;
-use findings::sweep::Sweep;
+use findings::{
+    Adjustment, BestHeads, Criterion, Dynamics, EncoderHeads, Functions, Gates, Layers, Pair, Paper, Pruning,
+    RuleKind, Sparse, Speed, Subject, Summary, Sweep,
+};
 use plotting::view::Context;
 use plotting::view::best_heads::published;
 use records::rows::functions::leaders;

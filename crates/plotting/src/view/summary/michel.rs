@@ -1,12 +1,9 @@
 //! The claims of Michel et al. (2019), and the question that they leave open: language models.
 use charts::table::{Cell, Row};
-use findings::best_heads::{BestHeads, Layers};
-use findings::dynamics::{Checkpoint, Dynamics};
-use findings::judge::{Criterion, RuleKind, Tally};
-use findings::paper::Paper;
-use findings::pruning::{Pruning, Series};
-use findings::subject::Subject;
-use findings::sweep::{Model, Sweep};
+use findings::{
+    BestHeads, Checkpoint, Criterion, Dynamics, Layers, Model, Paper, Pruning, RuleKind, Series, Subject,
+    Sweep, Tally,
+};
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 use words::{count, fixed, signed, tenths};
 

@@ -5,9 +5,7 @@ mod voita;
 
 use charts::table::Row;
 use charts::write::documents::{of_rows, templates};
-use findings::judge::{Adjustment, CAUTION, Criterion};
-use findings::source::ResultFile;
-use findings::subject::Subject;
+use findings::{Adjustment, CAUTION, Criterion, ResultFile, Subject};
 use minijinja::{Value, context};
 use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS};
 use records::rules::MARGIN_PERCENT;

@@ -1,7 +1,6 @@
 //! How long it takes to measure all this again.
 use charts::table::{Cell, Row};
-use findings::source::experiment;
-use findings::subject::Subject;
+use findings::{Subject, experiment};
 use words::tenths;
 
 use super::Claim;

@@ -2,11 +2,9 @@
 use std::collections::BTreeSet;
 
 use charts::table::{Cell, Row};
-use findings::functions::Functions;
-use findings::gates::{Gates, kept};
-use findings::paper::Paper;
+use findings::gates::kept;
 use findings::same_model::may_have_same_weights;
-use findings::subject::Subject;
+use findings::{Functions, Gates, Paper, Subject};
 use records::rows::functions::{FunctionName, by_function, leaders};
 use records::{Attention, GateRow, Head, HeadFunctionRow, Method, Scope};
 use words::{range, short, tenths, typeset};
