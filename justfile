@@ -8,7 +8,7 @@ python := env("PYTHON", "python3")
 # Not target/release/ itself: cargo knows where that is, and sets what .cargo/config.toml says.
 run := "cargo run --quiet --release --locked --bin"
 
-# The same for recipes that need no libtorch and build nothing before: what is compiled is said.
+# The same for recipes that build nothing before: without --quiet, so that cargo names what it compiles.
 build_and_run := "cargo run --release --locked --bin"
 
 # Table 1 shows the attention type that the experiment was asked for.

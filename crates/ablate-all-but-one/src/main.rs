@@ -131,7 +131,7 @@ impl Run<'_> {
         let path = self.description.result_path(&shared.results, EXPERIMENT, selection);
         let sweep = self.sweep(selection.clone(), &self.layout.heads(), TestArgs::default());
         let chosen = sweep.ingredient(self.subject, heads, &path, shared, self.machine)?;
-        eprintln!("chosen on `{}`: {}", selection.split, chosen.path.display());
+        words::say!("chosen on `{}`: {}", selection.split, chosen.path.display());
         Ok(best_of_layers(heads, &chosen.rows))
     }
 }

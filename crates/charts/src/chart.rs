@@ -47,8 +47,8 @@ pub struct Chart {
 pub struct ColorBar {
     /// What is measured.
     pub label: String,
-    /// The colour at its left end; that at its right end is 1.
-    pub low: f64,
+    /// Whether colours go from -1 to 1, and not from 0.
+    pub is_signed: bool,
     /// Numbers below its ends, its middle and between.
     pub numbers: [String; 5],
 }
@@ -93,13 +93,13 @@ impl Chart {
 
     /// With the numbers of [`BAR_COLORS`] below these.
     pub fn bar(self, label: impl Into<String>, numbers: [String; 5]) -> Self {
-        Self { color_bar: Some(ColorBar { label: label.into(), low: -1.0, numbers }), ..self }
+        Self { color_bar: Some(ColorBar { label: label.into(), is_signed: true, numbers }), ..self }
     }
 
     /// With the colours of shares from 0 to 1.
     pub fn bar_of_shares(self, label: impl Into<String>) -> Self {
         let numbers = ["0", "0.25", "0.5", "0.75", "1"].map(ToOwned::to_owned);
-        Self { color_bar: Some(ColorBar { label: label.into(), low: 0.0, numbers }), ..self }
+        Self { color_bar: Some(ColorBar { label: label.into(), is_signed: false, numbers }), ..self }
     }
 }
 

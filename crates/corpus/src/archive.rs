@@ -3,13 +3,13 @@ use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
+use words::excerpt;
 use zip::ZipArchive;
 use zip::read::ZipFile;
 use zip::result::ZipError;
 
 use crate::Error;
 use crate::compressed;
-use crate::foreign::shown;
 
 /// A zip archive on disk.
 pub(crate) struct Archive<'a> {
@@ -88,7 +88,7 @@ pub(crate) struct Wanted {
 /// Writes all of `wanted` out of a gzipped tar archive.
 pub(crate) fn untar(path: &Path, wanted: &[Wanted]) -> Result<(), Error> {
     let torn = |error: io::Error| {
-        fault(path, format!("not a complete gzipped tar archive ({})", shown(&error.to_string())))
+        fault(path, format!("not a complete gzipped tar archive ({})", excerpt(&error.to_string())))
     };
     let content = compressed::gzip(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     let mut archive = tar::Archive::new(content);
@@ -117,7 +117,7 @@ pub(crate) fn untar(path: &Path, wanted: &[Wanted]) -> Result<(), Error> {
 
 /// A name of the archive's for messages.
 pub(crate) fn named(member: &str) -> String {
-    format!("`{}`", shown(member))
+    format!("`{}`", excerpt(member))
 }
 
 pub(crate) fn fault(path: &Path, reason: String) -> Error {

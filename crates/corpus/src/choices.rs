@@ -14,8 +14,9 @@ use std::path::Path;
 pub use self::format::{Answer, ChoiceFormat, ChoiceKind, Choices};
 use self::record::Record;
 use self::template::Template;
+use words::excerpt;
+
 use crate::Error;
-use crate::foreign::shown;
 use crate::labelled::Column;
 use crate::parallel;
 use crate::rows::{self, Table};
@@ -122,7 +123,7 @@ fn answers(path: &Path, format: &ChoiceFormat, questions: usize) -> Result<Optio
     // Here, since the fault is not in the file of the questions.
     if let Some((line, place)) = lines.iter().zip(1..).find(|(line, _)| line.trim().parse::<usize>().is_err())
     {
-        return Err(rows::fault(&beside, place, format!("`{}` is no number of a choice", shown(line))));
+        return Err(rows::fault(&beside, place, format!("`{}` is no number of a choice", excerpt(line))));
     }
     Ok(Some(lines))
 }

@@ -13,9 +13,11 @@ use std::fmt;
 use std::path::Path;
 
 use self::merges::{END_OF_WORD, Merges};
+use words::excerpt;
+
 use crate::Error;
 use crate::classifier_tokenizer::Name;
-use crate::foreign::{MOST_BYTES, read_json, read_text, shown};
+use crate::foreign::{MOST_BYTES, read_json, read_text};
 use crate::marian_tokenizer::join_punctuation;
 use crate::moses::Moses;
 use crate::numbering::Numbering;
@@ -209,14 +211,14 @@ impl Side {
     /// A special token of the source side, which must have the same id on the target side.
     fn shared(&self, target: &Self, token: &str, folder: &Path) -> Result<SpecialToken, Error> {
         let id = |side: &Self, name: &str| {
-            let lacks = || wrong(&folder.join(name), format!("it lacks `{}`", shown(token)));
+            let lacks = || wrong(&folder.join(name), format!("it lacks `{}`", excerpt(token)));
             side.ids.get(token).copied().filter(|_| !token.is_empty()).ok_or_else(lacks)
         };
         let (here, there) = (id(self, "vocab-src.json")?, id(target, "vocab-tgt.json")?);
         if here == there {
             return Ok(SpecialToken { text: token.to_owned(), id: here });
         }
-        let token = shown(token);
+        let token = excerpt(token);
         let reason =
             format!("`{token}` has the id {there}, but {here} in `vocab-src.json`: they must be equal");
         Err(wrong(&folder.join("vocab-tgt.json"), reason))

@@ -11,8 +11,9 @@ use std::str::FromStr;
 use indicatif::ProgressBar;
 
 use self::cache::{Blob, Cache};
+use words::excerpt;
+
 use crate::Error;
-use crate::foreign::shown;
 use crate::progress::progress_bar;
 use crate::transfer::{Client, Description, Fault};
 
@@ -242,14 +243,16 @@ impl Download<'_> {
         let address = format!("{}/api/models/{repository}/revision/{name}", self.options.endpoint());
         let text = self.client.text(&address).map_err(|fault| self.model.transfer_fault(fault))?;
         let revision: Revision = serde_json::from_str(&text).map_err(|error| {
-            let reason = shown(&error.to_string());
+            let reason = excerpt(&error.to_string());
             self.model.fault(format!("its answer describes no revision ({reason})"))
         })?;
         if cache::is_commit(&revision.sha) {
             return Ok(revision);
         }
-        let reason =
-            format!("it names `{}` as a commit, which is none: 40 hexadecimal digits", shown(&revision.sha));
+        let reason = format!(
+            "it names `{}` as a commit, which is none: 40 hexadecimal digits",
+            excerpt(&revision.sha)
+        );
         Err(self.model.fault(reason))
     }
 
@@ -291,7 +294,7 @@ impl Download<'_> {
         }
         let reason = format!(
             "it names `{}` as the ETag of `{name}`: allowed are up to 128 letters, digits, `-` and `_`",
-            shown(etag)
+            excerpt(etag)
         );
         Err(self.model.fault(reason))
     }

@@ -19,8 +19,10 @@ use tokenizers::{AddedToken, ModelWrapper, PreTokenizerWrapper, Tokenizer};
 
 use self::json::{Around, Parsed};
 use self::settings::Stated;
+use words::excerpt;
+
 use crate::Error;
-use crate::foreign::{MOST_BYTES, read_text, shown};
+use crate::foreign::{MOST_BYTES, read_text};
 use crate::foreign_tokenizer::lists;
 use crate::foreign_tokenizer::loaded::{check_added, check_bpe, check_ids, set_prefix_space};
 use crate::placed::PlacedToken;
@@ -117,7 +119,7 @@ impl LanguageTokenizer {
             return text.chars().map(id).collect();
         }
         let encoding = self.inner.encode_fast(text, false);
-        let encoding = encoding.map_err(|error| Error::Encoding { reason: shown(&error.to_string()) })?;
+        let encoding = encoding.map_err(|error| Error::Encoding { reason: excerpt(&error.to_string()) })?;
         Ok(encoding.get_ids().to_vec())
     }
 
@@ -132,7 +134,7 @@ impl LanguageTokenizer {
             return Ok(ids.zip(bytes).map(|(id, bytes)| PlacedToken { id, bytes }).collect());
         }
         let encoding = self.inner.encode(text, false);
-        let encoding = encoding.map_err(|error| Error::Encoding { reason: shown(&error.to_string()) })?;
+        let encoding = encoding.map_err(|error| Error::Encoding { reason: excerpt(&error.to_string()) })?;
         Ok(PlacedToken::of(&encoding))
     }
 
@@ -145,7 +147,7 @@ impl LanguageTokenizer {
             return Err(Error::UnknownToken { id, size: self.vocabulary_size });
         }
         let text = self.inner.decode(ids, true);
-        text.map_err(|error| Error::Encoding { reason: shown(&error.to_string()) })
+        text.map_err(|error| Error::Encoding { reason: excerpt(&error.to_string()) })
     }
 
     /// Id of the token before a document: the one that the folder says is put there, or else the token named `bos_token`,
@@ -202,7 +204,7 @@ impl LanguageTokenizer {
         check_added(&inner)?;
         let id = |token: &str| inner.token_to_id(token);
         let named = |token: Option<&str>| match token {
-            Some(token) => id(token).map(Some).ok_or_else(|| format!("it lacks `{}`", shown(token))),
+            Some(token) => id(token).map(Some).ok_or_else(|| format!("it lacks `{}`", excerpt(token))),
             None => Ok(None),
         };
         if let (true, Some(token), Some(id)) = (stated.adds_begin(), stated.begin(), named(stated.begin())?) {

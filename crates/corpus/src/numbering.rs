@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use crate::foreign::shown;
+use words::excerpt;
 
 /// The entries in order. A map would silently keep only one of two entries with the same name.
 pub(crate) struct Numbering(Vec<(String, u32)>);
@@ -16,10 +16,10 @@ impl Numbering {
         let (mut ids, mut tokens) = (HashMap::new(), BTreeMap::new());
         for (token, id) in self.0 {
             if let Some(other) = tokens.insert(id, token.clone()).filter(|other| *other != token) {
-                return Err(format!("`{}` and `{}` both have the id {id}", shown(&other), shown(&token)));
+                return Err(format!("`{}` and `{}` both have the id {id}", excerpt(&other), excerpt(&token)));
             }
             if let Some(other) = ids.insert(token.clone(), id) {
-                return Err(format!("`{}` has two ids, {other} and {id}", shown(&token)));
+                return Err(format!("`{}` has two ids, {other} and {id}", excerpt(&token)));
             }
         }
         Ok(ids)

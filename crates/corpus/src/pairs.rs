@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
+use words::excerpt;
 
 use crate::Error;
 use crate::archive::{self, Archive};
-use crate::foreign::shown;
 use crate::parallel::{self, ParallelText};
 
 /// A file of sentence pairs, and where the two sides are in its lines.
@@ -91,7 +91,7 @@ pub(crate) fn zipped(path: &Path, inside: Option<&str>) -> Result<Member, Error>
         Some(member) => (member.to_owned(), archive.read(member)?),
         None => only_table(path, &mut archive)?,
     };
-    Ok(Member { path: PathBuf::from(format!("{}:{}", path.display(), shown(&member))), bytes })
+    Ok(Member { path: PathBuf::from(format!("{}:{}", path.display(), excerpt(&member))), bytes })
 }
 
 /// Whether a file is a zip archive, by its name.

@@ -6,9 +6,10 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use sentencepiece_rust::{ModelType, PieceType, SentencePieceProcessor, Vocab};
+use words::excerpt;
 
 use crate::Error;
-use crate::foreign::{MOST_BYTES, read, shown};
+use crate::foreign::{MOST_BYTES, read};
 
 /// Cuts text into the pieces of a model.
 pub(crate) struct Pieces {
@@ -24,7 +25,7 @@ impl Pieces {
 
     /// The error says what is wrong with the bytes.
     fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let model = SentencePieceProcessor::from_bytes(bytes).map_err(|error| shown(&error.to_string()))?;
+        let model = SentencePieceProcessor::from_bytes(bytes).map_err(|error| excerpt(&error.to_string()))?;
         // A file cut off between two pieces still reads as a model; it only lacks what follows the pieces.
         let field = |number| last_field(bytes, number);
         let (Some(_), Some(normalizer)) = (field(TRAINER_SPEC), field(NORMALIZER_SPEC)) else {
@@ -35,7 +36,7 @@ impl Pieces {
         if model.model_type() == ModelType::Bpe {
             check_merges(model.vocab())?;
         }
-        model.encode_pieces("a").map_err(|error| shown(&error.to_string()))?;
+        model.encode_pieces("a").map_err(|error| excerpt(&error.to_string()))?;
         Ok(Self { model })
     }
 
@@ -103,7 +104,7 @@ fn check_pieces(vocabulary: &Vocab) -> Result<(), String> {
             unknown.extend((vocabulary.kind(id) == Some(PieceType::Unknown)).then_some(id));
             continue;
         };
-        return Err(format!("piece `{}`, number {id}: {fault}", shown(piece)));
+        return Err(format!("piece `{}`, number {id}: {fault}", excerpt(piece)));
     }
     match unknown[..] {
         [id] if id == vocabulary.unk_id => Ok(()),
@@ -118,7 +119,7 @@ fn check_merges(vocabulary: &Vocab) -> Result<(), String> {
     for (_, control) in pieces(vocabulary).filter(|(_, piece)| kind(piece) == Some(PieceType::Control)) {
         let splits = control.char_indices().skip(1).map(|(place, _)| control.split_at(place));
         if let Some((left, right)) = splits.into_iter().find(|(left, right)| occurs(left) && occurs(right)) {
-            let [left, right, control] = [left, right, control].map(shown);
+            let [left, right, control] = [left, right, control].map(excerpt);
             return Err(format!(
                 "`{left}` and `{right}` make the control piece `{control}`, which is not supported"
             ));

@@ -14,9 +14,10 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::processors::PostProcessorWrapper;
 use tokenizers::processors::template::TemplateProcessing;
 use tokenizers::{AddedToken, TokenizerImpl};
+use words::excerpt;
 
 use crate::Error;
-use crate::foreign::{MOST_BYTES, read_text, shown};
+use crate::foreign::{MOST_BYTES, read_text};
 use crate::placed::PlacedToken;
 use crate::sentence_tokenizer::SentenceTokenizer;
 
@@ -53,7 +54,7 @@ impl SubwordTokenizer {
     pub fn load(path: &Path) -> Result<Self, Error> {
         let json = read_text(path, MOST_BYTES)?;
         let wrong = |reason: String| Error::Tokenizer { path: path.to_owned(), reason };
-        let inner = parse(&json).map_err(|reason| wrong(shown(&reason)))?;
+        let inner = parse(&json).map_err(|reason| wrong(excerpt(&reason)))?;
         Self::from_inner(inner).map_err(wrong)
     }
 
@@ -179,7 +180,7 @@ fn check_parts(json: &Value) -> Result<(), String> {
         model.map(|(key, ours)| (format!("model.{key}"), ours, json["model"].get(key).unwrap_or(ours)));
     match parts.into_iter().chain(model).find(|(_, ours, found)| ours != found) {
         Some((part, ours, found)) => {
-            Err(format!("its `{part}` is {}, but must be {ours}", shown(&found.to_string())))
+            Err(format!("its `{part}` is {}, but must be {ours}", excerpt(&found.to_string())))
         }
         None => Ok(()),
     }
@@ -195,7 +196,7 @@ fn check_ids(inner: &Inner) -> Result<(), String> {
         return Ok(());
     };
     Err(if *id < place {
-        format!("`{}` and `{}` both have the id {id}", shown(&tokens[*id as usize].1), shown(token))
+        format!("`{}` and `{}` both have the id {id}", excerpt(&tokens[*id as usize].1), excerpt(token))
     } else {
         format!("no token has the id {place}, but ids must run from 0 to {}", tokens.len() - 1)
     })

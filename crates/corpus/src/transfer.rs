@@ -11,7 +11,7 @@ use ureq::http::uri::Scheme;
 use ureq::http::{HeaderName, Method, Request, Response, Uri};
 use ureq::{Agent, Body};
 
-use crate::foreign::shown;
+use words::excerpt;
 
 /// Called during a download with the bytes so far, and the bytes in all if known.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
@@ -199,7 +199,7 @@ impl Description {
 
 impl Fault {
     fn answer(reason: &dyn Display) -> Self {
-        Self::Answer(shown(&reason.to_string()))
+        Self::Answer(excerpt(&reason.to_string()))
     }
 }
 
@@ -254,7 +254,7 @@ impl Incoming<'_> {
     }
 
     fn broke_off(&self, reason: &dyn Display) -> Fault {
-        let reason = shown(&reason.to_string());
+        let reason = excerpt(&reason.to_string());
         Fault::Answer(format!("broke off after {} bytes ({reason}), fetch again to go on", self.done))
     }
 }
@@ -279,7 +279,7 @@ fn check_encoding(answer: &Response<Body>, address: &str) -> Result<(), Fault> {
         None | Some("" | "identity") => Ok(()),
         Some("gzip" | "x-gzip") if address.ends_with(".gz") => Ok(()),
         Some(encoding) => {
-            Err(Fault::Answer(format!("the server sent it as `{}`, though asked not to", shown(encoding))))
+            Err(Fault::Answer(format!("the server sent it as `{}`, though asked not to", excerpt(encoding))))
         }
     }
 }
@@ -308,7 +308,7 @@ fn parse(address: &str) -> Result<Uri, Fault> {
 }
 
 fn no_address(address: &str) -> Fault {
-    Fault::Answer(format!("`{}` is no address of http or https", shown(address)))
+    Fault::Answer(format!("`{}` is no address of http or https", excerpt(address)))
 }
 
 fn is_absolute(location: &str) -> bool {

@@ -123,7 +123,7 @@ impl SharedArgs {
             let place_of = if self.shard.is_some() { records::place_of_shard } else { records::place_of };
             let destination = place_of(&path, &signature.identity)?;
             if let Some(Taken { path: taken, differences }) = destination.taken {
-                eprintln!(
+                words::say!(
                     "`{}` is of another run ({differences}): this one goes to `{}`; --again would replace it",
                     taken.display(),
                     destination.path.display()
@@ -135,7 +135,7 @@ impl SharedArgs {
         let path = self.own_file(&results);
         let writer = RowWriter::open(&path, signature, self.existing())?;
         if writer.rows().len() > 0 && !self.again && !self.machine.quiet {
-            eprintln!(
+            words::say!(
                 "`{}`: {} rows are there and fit (--again computes them anew)",
                 path.display(),
                 writer.rows().len()

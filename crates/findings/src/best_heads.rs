@@ -5,8 +5,11 @@ use std::fmt;
 use records::{AblationRow, Attention, Row, TestedRow};
 use words::count;
 
-use crate::error::{faulty, no_results};
-use crate::{Judge, Masked, Paper, Result, ResultFile, RuleKind, Source, Sweep, experiment};
+use crate::error::{Result, faulty, no_results};
+use crate::judge::{Judge, RuleKind};
+use crate::paper::{Masked, Paper};
+use crate::source::{ResultFile, Source, experiment};
+use crate::sweep::Sweep;
 
 /// What the files with heads chosen on another split start with; the split follows.
 const SELECTED: &str = "ablate-all-but-one-selected-on-";

@@ -7,9 +7,9 @@ use stats::Segments;
 use stats::adjust::holm;
 use stats::family::{self, Comparison, test_family};
 
-use crate::error::within;
+use crate::error::{Error, Result, within};
+use crate::gates::Gates;
 use crate::segments::stored;
-use crate::{Error, Gates, Result};
 
 /// Two methods: the score of the first less that of the second, with as many heads, unless the second has all.
 pub type Contrast = [Method; 2];

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use records::DynamicsRow;
 use words::fixed;
 
-use crate::error::faulty;
-use crate::results::{interval, percent};
-use crate::{Metric, Result, ResultFile, Results};
+use crate::error::{Result, faulty};
+use crate::metric::Metric;
+use crate::results::{Results, interval, percent};
+use crate::source::ResultFile;
 
 /// A score below this is printed as 0.0, and nothing can be a percentage of it.
 const PRINTS_AS_ZERO: f64 = 0.05;

@@ -2,7 +2,7 @@
 use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
 
-use crate::ResultFile;
+use crate::source::ResultFile;
 
 /// A [`Result`](std::result::Result) with the [`Error`] of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -6,8 +6,11 @@ use records::rows::functions::by_function;
 use records::rows::relevance::PAPER;
 use records::{Head, HeadFunctionRow, RelevanceRow};
 
-use crate::error::no_results;
-use crate::{Importance, LeftOut, Result, ResultFile, Results, Sweep, experiment};
+use crate::error::{LeftOut, Result, no_results};
+use crate::importance::Importance;
+use crate::results::Results;
+use crate::source::{ResultFile, experiment};
+use crate::sweep::Sweep;
 
 /// What each head of a subject does.
 pub type Functions = Results<HeadFunctionRow>;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{Attention, GateFilmRow, GateRow, Goal, Head, Method, Scope};
 use words::count;
 
-use crate::error::faulty;
-use crate::results::{distinct, nearest, percent};
-use crate::{Result, ResultFile, Results, experiment};
+use crate::error::{Result, faulty};
+use crate::results::{Results, distinct, nearest, percent};
+use crate::source::{ResultFile, experiment};
 
 /// What pruning heads and training further does to the score of a subject; the base is the model before it was trained further.
 pub type Gates = Results<GateRow>;
@@ -81,7 +81,7 @@ impl Gates {
     }
 }
 
-/// The share of gates that the model of a film leaves open: with few more or less most look alike.
+/// The share of gates that the model of a film leaves open: with far fewer or far more, nearly all of them look the same.
 const SHOWN: f64 = 0.25;
 
 /// Where the gates of one model stood before the first epoch and after each, up to the one that counts.
@@ -94,7 +94,7 @@ pub struct Film {
 }
 
 impl Film {
-    /// Reads a file of `gate-film`: of its models the one with about [`SHOWN`] of its gates open in the end. Where `train-gates` is
+    /// Reads a file of `gate-film`: of its models the one with about a quarter of its gates open in the end. Where `train-gates` is
     /// beside it, the end is the epoch that counts there. Epochs that lack a head are left out.
     ///
     /// # Errors
@@ -119,7 +119,10 @@ impl Film {
         }
         films.retain(|_, epochs| !epochs.is_empty());
         let distance = |epochs: &BTreeMap<_, Vec<GateFilmRow>>| {
-            epochs.values().last().map_or(0.0, |gates| (open(gates) / gates.len() as f64 - SHOWN).abs())
+            epochs
+                .values()
+                .last()
+                .map_or(f64::INFINITY, |gates| (open(gates) / gates.len() as f64 - SHOWN).abs())
         };
         let shown = films.into_values().min_by(|one, other| distance(one).total_cmp(&distance(other)));
         let none = || faulty(&file.path, "has no epoch with all heads up to the one that counts");
@@ -146,4 +149,29 @@ impl Film {
 /// How many of these gates are expected to be open.
 fn open(gates: &[GateFilmRow]) -> f64 {
     gates.iter().map(|row| row.p_open).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::described::Kind;
+
+    #[test]
+    fn a_film_shows_the_model_that_keeps_about_a_quarter() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gate-film.csv");
+        let mut text = "gates,point,epoch,attention,layer,head,log_alpha,p_open\n".to_owned();
+        for (heads, last) in [(1, 0.05), (3, 0.27), (6, 0.6)] {
+            for (epoch, open) in [(0, 0.94), (1, last)] {
+                for head in 1..=8 {
+                    writeln!(text, "enc-enc,heads-{heads},{epoch},enc-enc,1,{head},0.5,{open}").unwrap();
+                }
+            }
+        }
+        std::fs::write(&path, text).unwrap();
+        let file = ResultFile::of(path, "x", experiment::FILM, Kind::default()).unwrap();
+        assert_eq!(Film::read(file).unwrap().goal(), Goal::Heads(3));
+    }
 }

@@ -4,9 +4,9 @@ use significance::{Group, groups};
 use stats::Segments;
 use stats::classification::{ClassificationMetric, Outcome};
 
-use crate::error::faulty;
+use crate::error::{Result, faulty};
 use crate::segments::stored;
-use crate::{Result, Sweep};
+use crate::sweep::Sweep;
 
 /// What masking one head at a time does to each group of segments.
 #[derive(Debug, Clone)]

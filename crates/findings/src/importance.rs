@@ -1,7 +1,7 @@
 //! What heads can be ordered by: the rows of `importance` (Michel et al. 2019, Section 4.1).
 use records::ImportanceRow;
 
-use crate::Results;
+use crate::results::Results;
 
 /// What heads can be ordered by; those with the least are masked first.
 ///

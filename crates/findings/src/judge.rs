@@ -5,7 +5,7 @@ use records::{AblationRow, Rule, TestedRow, Testing};
 use stats::bootstrap::smallest_p_value;
 use words::{count, short};
 
-use crate::Metric;
+use crate::metric::Metric;
 
 /// Which p-value decides; all are two-sided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

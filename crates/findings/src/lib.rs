@@ -1,9 +1,9 @@
 //! What the results of experiments say: rows that `records` has checked, with what can be asked of them. Nothing is drawn here.
 //!
-//! [`source`] finds result files, [`results::Results`] has the rows of one, and a module for each experiment says what its rows
+//! [`source`] finds result files, [`Results`] has the rows of one, and a module for each experiment says what its rows
 //! mean: which curve is which, which head of a layer is the best one, whether two files are of the same model. [`judge`] decides
-//! which heads matter and which can go, [`paper`] has all published numbers, and [`subject::Subject`] everything that was measured
-//! on one subject. A fault in one file does not keep others from being shown: [`error::LeftOut`].
+//! which heads matter and which can go, [`paper`] has all published numbers, and [`Subject`] everything that was measured
+//! on one subject. A fault in one file does not keep others from being shown: [`LeftOut`].
 pub mod best_heads;
 pub mod contrasts;
 pub mod described;
@@ -31,29 +31,28 @@ pub mod sweep;
 pub mod tasks;
 pub mod time;
 
-pub use best_heads::{BestHeads, Layers};
+pub use best_heads::BestHeads;
 pub use contrasts::Contrasts;
 pub use described::Described;
 pub use dynamics::{Checkpoint, Dynamics};
 pub use error::{Error, LeftOut, Result};
-pub use functions::{Functions, Others, Relevance};
+pub use functions::{Functions, Relevance};
 pub use gates::{Film, Gates};
 pub use groups::Groups;
 pub use importance::{HeadScore, Importance};
-pub use judge::{Adjustment, CAUTION, Criterion, Judge, RuleKind, Tally, parse_alpha};
+pub use judge::{Adjustment, Criterion, Judge, RuleKind, parse_alpha};
 pub use metric::Metric;
 pub use orders::Orders;
-pub use origin::OPEN_QUESTION;
 pub use pair::Pair;
-pub use paper::{EncoderHeads, Epoch, Masked, Paper, Share, Sparse, Summary};
-pub use pruning::{Change, Pruning, Removable, Series, Tolerable};
+pub use paper::Paper;
+pub use pruning::{Pruning, Removable, Series, Tolerable};
 pub use results::Results;
 pub use retrained::Retrained;
 pub use segments::SegmentChange;
 pub use source::{Folders, ResultFile, Source, experiment};
 pub use speed::Speed;
 pub use subject::Subject;
-pub use sweep::{Model, Sweep, UNFINISHED};
+pub use sweep::Sweep;
 pub use tasks::Pairing;
 
 /// Made-up results, which tests read.

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use records::Head;
 
-use crate::{HeadScore, Importance, LeftOut, Relevance, Result, ResultFile};
+use crate::error::{LeftOut, Result};
+use crate::functions::Relevance;
+use crate::importance::{HeadScore, Importance};
+use crate::source::ResultFile;
 
 /// All orders of the heads of a model.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use records::{Attention, Identity, Testing};
 use serde_json::Value;
 use words::{count, short};
 
-use crate::ResultFile;
+use crate::source::ResultFile;
 
 /// What stands in the place of numbers from the paper, which has none of language models.
 pub const OPEN_QUESTION: &str = "who name language models as an open question";

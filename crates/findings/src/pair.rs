@@ -5,9 +5,10 @@ use std::path::Path;
 use records::{Attention, CorrelationRow, Head, Scope, StandsFor};
 use stats::correlation::pearson;
 
-use crate::error::{command, faulty, no_results, within};
-use crate::source::is_plain_name;
-use crate::{Error, Result, ResultFile, Results, Source, Sweep, experiment};
+use crate::error::{Error, Result, command, faulty, no_results, within};
+use crate::results::Results;
+use crate::source::{ResultFile, Source, experiment, is_plain_name};
+use crate::sweep::Sweep;
 
 /// How far r may be from that of the same scores in another order.
 const ROUNDING: f64 = 1e-9;

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as NoSuchKey, MapDeserializer};
 
-use crate::error::{faulty, unreadable};
-use crate::{Model, Result};
+use crate::error::{Result, faulty, unreadable};
+use crate::sweep::Model;
 
 /// Everything that the papers print and results can stand beside.
 #[derive(Debug, Clone, PartialEq)]

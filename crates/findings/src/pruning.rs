@@ -5,12 +5,13 @@ use records::check::check_rows;
 use records::{Attention, CurveId, Head, Identity, Order, PruningRow, Scope, TestedRow};
 use words::brackets;
 
-use crate::error::{command, faulty};
-use crate::results::{distinct, nearest, percent};
+use crate::error::{Error, LeftOut, Result, command, faulty};
+use crate::judge::{Criterion, Judge, RuleKind};
+use crate::metric::Metric;
+use crate::paper::Share;
+use crate::results::{Results, distinct, nearest, percent};
 use crate::same_model::{self, Entry, difference, model_entries};
-use crate::{
-    Criterion, Error, Judge, LeftOut, Metric, Result, ResultFile, Results, RuleKind, Share, experiment,
-};
+use crate::source::{ResultFile, experiment};
 
 /// All runs of one order over the same heads: several if it is random.
 #[derive(Debug, Clone, PartialEq)]

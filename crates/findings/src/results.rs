@@ -3,8 +3,11 @@ use std::collections::BTreeSet;
 
 use records::{Head, Row, StandsFor, TestedRow};
 
+use crate::error::Result;
+use crate::judge::{Criterion, Judge};
+use crate::metric::Metric;
 use crate::same_model::{self, weights_entry};
-use crate::{Criterion, Judge, Metric, Result, ResultFile};
+use crate::source::ResultFile;
 
 /// The rows of a result file, of which there is at least one.
 #[derive(Debug, Clone)]

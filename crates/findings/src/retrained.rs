@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use records::{PruningRow, RetrainedRow, Scope};
 
-use crate::error::faulty;
-use crate::results::distinct;
+use crate::error::{LeftOut, Result, faulty};
+use crate::pruning::{Pruning, Series};
+use crate::results::{Results, distinct};
 use crate::same_model::{self, model_entries};
-use crate::{LeftOut, Pruning, Result, ResultFile, Results, Series, experiment};
+use crate::source::{ResultFile, experiment};
 
 /// The curves after training and, where they are there, those of the model as it was.
 #[derive(Debug)]

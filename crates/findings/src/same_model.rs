@@ -1,8 +1,8 @@
 //! Whether results that are drawn together are of the same model.
 use records::Identity;
 
-use crate::error::faulty;
-use crate::{Result, ResultFile};
+use crate::error::{Result, faulty};
+use crate::source::ResultFile;
 
 /// An entry of a signature, if it has one: its name and its value.
 pub(crate) type Entry = (&'static str, Option<String>);

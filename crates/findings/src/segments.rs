@@ -10,8 +10,10 @@ use stats::nats::NatsStatistics;
 use stats::{Direction, Segments};
 use words::{fixed, signed};
 
-use crate::error::within;
-use crate::{Error, Metric, Result, Results, Sweep};
+use crate::error::{Error, Result, within};
+use crate::metric::Metric;
+use crate::results::Results;
+use crate::sweep::Sweep;
 
 /// As many segments of a head are named.
 const MOST: usize = 5;

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use records::{Row, Signature, is_shard, read_checked};
 
-use crate::described::Kind;
-use crate::error::{command, faulty, no_results, unreadable};
-use crate::{Described, Error, Result};
+use crate::described::{Described, Kind};
+use crate::error::{Error, Result, command, faulty, no_results, unreadable};
 
 /// Names of experiments, which their files begin with.
 #[expect(missing_docs, reason = "each is named after what it measures")]

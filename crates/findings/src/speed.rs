@@ -1,7 +1,10 @@
 //! How fast a model is with all its heads and without some: the rows of `speed-bench` (Michel et al. 2019, Section 4.3).
 use records::{Signature, SpeedRow};
 
-use crate::{Paper, Result, ResultFile, Results};
+use crate::error::Result;
+use crate::paper::Paper;
+use crate::results::Results;
+use crate::source::ResultFile;
 
 /// How fast a model is with all its heads and without some.
 pub type Speed = Results<SpeedRow>;

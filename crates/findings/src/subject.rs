@@ -3,12 +3,21 @@ use std::collections::BTreeMap;
 
 use records::{BASE, Blocks, Head, TrainingRow};
 
+use crate::best_heads::BestHeads;
 use crate::described::Kind;
+use crate::dynamics::Dynamics;
+use crate::error::{LeftOut, Result};
+use crate::functions::{Functions, Relevance};
+use crate::gates::Gates;
+use crate::importance::Importance;
+use crate::metric::Metric;
+use crate::pair::Pair;
+use crate::pruning::Pruning;
+use crate::results::Results;
+use crate::segments::{self, SegmentChange};
+use crate::source::{Folders, ResultFile, Source, experiment};
+use crate::sweep::Sweep;
 use crate::time::Time;
-use crate::{
-    BestHeads, Dynamics, Folders, Functions, Gates, Importance, LeftOut, Metric, Pair, Pruning, Relevance,
-    Result, ResultFile, Results, SegmentChange, Source, Sweep, experiment, segments,
-};
 
 /// All that was measured on one subject; of best heads those that were chosen on each split.
 #[derive(Debug, Default)]

@@ -2,8 +2,7 @@
 use records::{AblationRow, Attention};
 use words::count;
 
-use crate::Results;
-use crate::results::{distinct, extent};
+use crate::results::{Results, distinct, extent};
 
 /// What it may mean that heads are missing: a sweep that is still running and uneven layers look the same from here.
 pub const UNFINISHED: &str = "the sweep is not finished, or not all layers have as many heads";

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use records::{CorrelationRow, ImportanceRow, Row};
 use stats::correlation::{pearson, spearman};
 
-use crate::error::within;
-use crate::{Importance, LeftOut, Result, Subject};
+use crate::error::{LeftOut, Result, within};
+use crate::importance::Importance;
+use crate::subject::Subject;
 
 /// How the heads of one pretrained model agree between two tasks.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use records::Signature;
 
-use crate::source::{folder, names};
-use crate::{LeftOut, Result, experiment};
+use crate::error::{LeftOut, Result};
+use crate::source::{experiment, folder, names};
 
 /// Time that runs took, as their signatures have it; that of interrupted ones is not known.
 #[derive(Debug, Default)]

@@ -123,7 +123,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     if !machine.quiet {
-        summary::lines(writer.rows()).iter().for_each(|line| eprintln!("{line}"));
+        summary::lines(writer.rows()).iter().for_each(|line| words::say!("{line}"));
     }
     writer.finish(|_, _| Ok::<(), records::Error>(()))?;
     experiment::print_line(path.display())?;
@@ -185,7 +185,7 @@ impl Args {
 /// That rare tokens are left out, if they are.
 fn say_of_rare(functions: &[Function], frequent: usize) {
     if !functions.contains(&Function::Rare { rarest: 1 }) {
-        eprintln!(
+        words::say!(
             "rare tokens are left out: no sentence contains a token outside the {frequent} most frequent; lower --frequent"
         );
     }
@@ -193,9 +193,11 @@ fn say_of_rare(functions: &[Function], frequent: usize) {
 
 /// What is looked at, and what is left out.
 fn say(texts: &Texts, Readable { sentences, empty, too_long, truncated }: &Readable) {
-    eprintln!("{} sentences of `{}`", sentences.len(), texts.source);
+    words::say!("{} sentences of `{}`", sentences.len(), texts.source);
     if !texts.has_trees {
-        eprintln!("dependencies are left out: these sentences have no trees, --trees names a file with some");
+        words::say!(
+            "dependencies are left out: these sentences have no trees, --trees names a file with some"
+        );
     }
     let left_out = [
         (*empty, "sentences are left out: they have no tokens"),
@@ -207,6 +209,6 @@ fn say(texts: &Texts, Readable { sentences, empty, too_long, truncated }: &Reada
         ),
     ];
     for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
-        eprintln!("{count} {what}");
+        words::say!("{count} {what}");
     }
 }

@@ -152,7 +152,7 @@ pub fn frequencies(
         (Err(Error::NoSuchSplit { .. }), None) => {
             let hint = "rare tokens are left out: no training split to count them on, --frequencies may name another";
             if !machine.quiet {
-                eprintln!("{hint}");
+                words::say!("{hint}");
             }
             Ok(None)
         }

@@ -168,13 +168,13 @@ impl Exports {
         for (removal, export) in &self.folders {
             export.about(about(row, *removal, &signature)).write(subject, &heads, *removal)?;
             if !quiet {
-                eprintln!("{}", described(row, *removal, export.folder()));
+                words::say!("{}", described(row, *removal, export.folder()));
             }
         }
         let cut = self.folders.iter().find(|(removal, _)| *removal == Removal::Cut);
         let why = cut.and_then(|(_, cut)| not_run_by_transformers(&subject.layout(), &heads, cut.folder()));
         if let Some(why) = why.filter(|_| !quiet) {
-            eprintln!("transformers {why}; --export-dense and --export-uniform write what it runs");
+            words::say!("transformers {why}; --export-dense and --export-uniform write what it runs");
         }
         Ok(())
     }

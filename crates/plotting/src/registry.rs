@@ -2,9 +2,10 @@
 //! of single artefacts and reports go through this list.
 use charts::chart::Chart;
 use charts::write::Sheet;
+use findings::functions::Others;
 use findings::{
-    BestHeads, Contrasts, Dynamics, Film, Functions, Gates, Groups, Importance, LeftOut, Orders, Others,
-    Pair, Pruning, Result, ResultFile, Results, Retrained, Speed, Sweep, experiment,
+    BestHeads, Contrasts, Dynamics, Film, Functions, Gates, Groups, Importance, LeftOut, Orders, Pair,
+    Pruning, Result, ResultFile, Results, Retrained, Speed, Sweep, experiment,
 };
 use records::Row;
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use csv::{ReaderBuilder, StringRecord, Writer};
-use words::one_line;
+use words::excerpt;
 
 use crate::place::Place;
 use crate::{Error, Row, Signature, file};
@@ -71,8 +71,8 @@ fn check_header<R: Row>(path: &Path, first: Option<&[u8]>, bytes: &[u8]) -> Resu
         return Ok(());
     }
     let found = String::from_utf8_lossy(first.unwrap_or(bytes));
-    let shown = |line: &str| one_line(&line.trim_end().chars().take(200).collect::<String>());
-    Err(Error::Header { path: path.to_owned(), expected: shown(&expected), found: shown(&found) })
+    let [expected, found] = [&expected[..], &found].map(|line| excerpt(line.trim_end()));
+    Err(Error::Header { path: path.to_owned(), expected, found })
 }
 
 fn parse_row<R: Row>(line: &[u8]) -> Result<R, String> {

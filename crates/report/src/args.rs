@@ -25,7 +25,7 @@ pub struct Args {
     pub out: Option<PathBuf>,
 
     #[command(flatten)]
-    folders: Folders,
+    pub folders: Folders,
 
     /// Put texts of your own files into the report too, beside the heads that change them most: the page then holds them. Those of
     /// the demos are always there, those that are fetched never

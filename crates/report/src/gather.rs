@@ -76,15 +76,15 @@ pub struct Reader {
     /// The published numbers, if they are there.
     pub paper: Option<Paper>,
     /// The folder of the reader's own texts, where those may be shown.
-    pub data: Option<PathBuf>,
+    data: Option<PathBuf>,
 }
 
 impl Reader {
-    /// Of these folders; that of the published numbers may be missing.
-    pub fn new(folders: Folders, alpha: f64) -> Result<Self> {
+    /// Of these folders; that of the published numbers may be missing. Texts of `data` are shown.
+    pub fn new(folders: Folders, data: Option<PathBuf>, alpha: f64) -> Result<Self> {
         let criterion = Criterion { alpha, adjustment: Adjustment::None };
         let paper = Paper::read_if_there(&folders.paper)?;
-        Ok(Self { folders, criterion, paper, data: None })
+        Ok(Self { folders, criterion, paper, data })
     }
 
     fn context(&self) -> Context<'_> {
@@ -117,11 +117,11 @@ impl Reader {
         let speed = source.one(experiment::SPEED).and_then(Speed::of_file).ok();
         let file = subject.files().next();
         left_out.faults.extend(subject.files().filter_map(ResultFile::remark));
-        left_out.faults.sort();
         let texts = samples::table(&subject, &described, self.data.as_deref()).unwrap_or_else(|fault| {
             left_out.faults.push(format!("{fault:#}"));
             None
         });
+        left_out.faults.sort();
         Ok(Gathered {
             described,
             claim: claim::sentences(&subject, context),

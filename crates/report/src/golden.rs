@@ -50,6 +50,7 @@ fn what_only_a_report_shows_is_what_the_golden_files_say() {
     let [results, experiments] = ["results", "experiments"].map(|name| folder("../test-support").join(name));
     let reader = Reader::new(
         Folders { results: results.clone(), experiments, paper: folder("../../data/paper") },
+        None,
         0.01,
     )
     .unwrap();

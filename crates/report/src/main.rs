@@ -29,8 +29,8 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<()> {
     let folders = args.folders();
-    let mut reader = Reader::new(folders.clone(), args.alpha)?;
-    reader.data = args.texts.then(|| args.data.clone());
+    let data = args.texts.then(|| args.data.clone());
+    let reader = Reader::new(folders.clone(), data, args.alpha)?;
     if reader.paper.is_none() {
         let paper = folders.paper.display();
         warn(&format!("the published numbers are not shown: there is no folder `{paper}`"));
@@ -68,7 +68,7 @@ fn reasons(gathered: &Gathered) -> String {
 }
 
 fn warn(warning: &str) {
-    anstream::eprintln!("warning: {}", one_line(warning));
+    words::say!("warning: {}", one_line(warning));
 }
 
 fn warn_of(gathered: &Gathered) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use charts::table::{Row, Table};
 use corpus::checksum;
 use corpus::labelled::{self, Example, Format};
@@ -92,8 +92,10 @@ impl Split {
 /// # Errors
 /// If the texts cannot be read, or are not those that were measured.
 pub fn table(subject: &Subject, described: &Described, data: Option<&Path>) -> Result<Option<Table>> {
+    let is_asked_for = subject.kind.is_demo || data.is_some();
     let identity = subject.sweep.as_ref().and_then(|sweep| sweep.file.identity());
-    let (Some(identity), Some(description)) = (identity, &described.text) else { return Ok(None) };
+    let description = described.text.as_ref().filter(|_| is_asked_for && described.fault.is_none());
+    let (Some(identity), Some(description)) = (identity, description) else { return Ok(None) };
     let split = &identity.split;
     let Some(sha256) = identity.data.get(split) else { return Ok(None) };
     let texts = texts(description, data, split, sha256);
@@ -113,7 +115,8 @@ pub fn table(subject: &Subject, described: &Described, data: Option<&Path>) -> R
 /// The texts of a split, by the file that describes its subject; none of those that are fetched, that are taken out of another split,
 /// or that nobody has asked for. `sha256` is the checksum in the signature.
 fn texts(description: &str, data: Option<&Path>, split: &str, sha256: &str) -> Result<Option<Vec<String>>> {
-    let DataOf { task, data: described } = toml::from_str(description)?;
+    let DataOf { task, data: described } =
+        toml::from_str(description).map_err(|error| anyhow!("{}", error.message()))?;
     let found = match (described.grammar, data) {
         (Some(grammar), _) => Some(made_up(task, grammar, split)?),
         (None, Some(folder)) => own(task, described.files, folder, split)?,

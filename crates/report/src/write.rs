@@ -59,7 +59,7 @@ impl<'a> Writer<'a> {
 
     /// The report of a subject, to `out` or beside its results.
     pub fn subject(&self, gathered: &Gathered, out: Option<&Path>) -> Result<()> {
-        let path = self.args.folders().results.join(&gathered.subject.name).join("report.html");
+        let path = self.args.folders.results.join(&gathered.subject.name).join("report.html");
         let page = pages::subject(gathered);
         let has_index = context! { has_index => self.args.all };
         self.write("subject.html", context! { ..page, ..has_index }, out.map_or(path, Path::to_owned))
@@ -67,12 +67,12 @@ impl<'a> Writer<'a> {
 
     /// The page that leads to all reports.
     pub fn index(&self, all: &[Gathered]) -> Result<()> {
-        self.write("index.html", pages::index(all), self.args.folders().results.join("report.html"))
+        self.write("index.html", pages::index(all), self.args.folders.results.join("report.html"))
     }
 
     /// The page with all subjects beside each other.
     pub fn comparison(&self, comparisons: &[Comparison], faults: &[String]) -> Result<()> {
-        let path = self.args.folders().results.join("comparison.html");
+        let path = self.args.folders.results.join("comparison.html");
         self.write("comparison.html", pages::comparison(comparisons, faults), path)
     }
 
@@ -87,7 +87,7 @@ impl<'a> Writer<'a> {
             std::fs::create_dir_all(folder).with_context(context)?;
         }
         durable::write(&path, html).with_context(context)?;
-        anstream::eprintln!("wrote {}", one_line(&path.display().to_string()));
+        words::say!("wrote {}", one_line(&path.display().to_string()));
         Ok(())
     }
 }

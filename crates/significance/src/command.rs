@@ -1,4 +1,5 @@
 //! What the commands of this crate share.
+
 /// Starts so many threads, or one on each core.
 ///
 /// # Errors

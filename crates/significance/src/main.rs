@@ -78,7 +78,7 @@ fn print(retested: &Retested) -> anyhow::Result<()> {
             }
         }
         Retested::NotMeasured { path } => {
-            eprintln!("{}: there are no statistics of segments to test it from", path.display());
+            words::say!("{}: there are no statistics of segments to test it from", path.display());
         }
         _ => {}
     }

@@ -233,7 +233,7 @@ impl Bench<'_> {
             )?;
             let row = self.row(&timed, pruned.as_ref(), (removed, batch_size))?;
             if !self.machine.quiet {
-                eprintln!("{}", described(&row));
+                words::say!("{}", described(&row));
             }
             rows.push(row)?;
         }

@@ -139,20 +139,16 @@ pub fn trained(spec: &'static str, program: &str, arguments: &[&str]) -> TempDir
 /// Copies the files of a folder, without the folders in it, into another, which is made if needed.
 pub fn copy_files(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
-    for file in fs::read_dir(from).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+    for file in fs::read_dir(from).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file()) {
         fs::copy(file.path(), to.join(file.file_name())).unwrap();
     }
 }
 
-/// The subjects of the made-up results.
-const MADE_UP: [&str; 3] = ["tiny-translation", "tiny-inference", "tiny-language"];
-
 /// A folder with a copy of the made-up `results`, and of the files in `experiments` that describe their subjects.
 pub fn made_up_results() -> TempDir {
     let (here, folder) = (Path::new(env!("CARGO_MANIFEST_DIR")), tempfile::tempdir().unwrap());
-    for part in
-        MADE_UP.map(|subject| format!("results/{subject}")).iter().map(String::as_str).chain(["experiments"])
-    {
+    let subjects = ["results/tiny-translation", "results/tiny-inference", "results/tiny-language"];
+    for part in subjects.into_iter().chain(["experiments"]) {
         copy_files(&here.join(part), &folder.path().join(part));
     }
     folder

@@ -75,16 +75,13 @@ fn steps_in(page: &str) -> Vec<Step> {
     steps
 }
 
-/// The last `experiments/<name>.toml` before a block, or the first behind it.
+/// The `experiments/<name>.toml` that stands, with a colon, just before a block, or else the first behind it.
 fn subject_named_by(before: &str, behind: &str) -> String {
-    let end = before.trim_end();
-    let name = |text: &str| text.split_once(".toml").map(|(name, _)| name.to_owned());
-    let announced = end.ends_with(':').then(|| end.rsplit("`experiments/").next()).flatten();
-    announced
-        .filter(|text| text.contains(".toml"))
-        .and_then(name)
-        .or_else(|| behind.split("`experiments/").nth(1).and_then(name))
-        .unwrap()
+    let announced = before.trim_end().strip_suffix(".toml`:");
+    let announced = announced.and_then(|text| text.rsplit_once("`experiments/"));
+    let later = || behind.split_once("`experiments/")?.1.split_once(".toml`");
+    let name = announced.map(|(_, name)| name).or_else(|| later().map(|(name, _)| name));
+    name.unwrap().to_owned()
 }
 
 #[test]
@@ -140,7 +137,7 @@ impl Desk {
         for (subject, names) in
             [("demo-inference", &["my-roberta", "minilm"][..]), ("demo-language", &["my-llama"])]
         {
-            desk.succeeds("README.md", &format!("just train {subject} --quiet"));
+            desk.run(&format!("just train {subject} --quiet")).unwrap();
             for name in names {
                 copy_files(
                     &desk.path().join("data/models").join(subject),
@@ -192,13 +189,14 @@ impl Desk {
         self.write("data/ud/UD_English-PUD/en_pud-ud-test.conllu.gz", &zipped.finish().unwrap());
     }
 
-    /// Runs a command of a page.
-    fn succeeds(&self, page: &str, command: &str) {
-        let said = self.run(command);
-        assert!(said.status.success(), "{page}: {command}: {}", String::from_utf8_lossy(&said.stderr));
+    /// Runs a command, which must succeed.
+    fn run(&self, command: &str) -> Result<(), String> {
+        let output = self.output(command);
+        let said = || format!("{command}: {}", String::from_utf8_lossy(&output.stderr));
+        if output.status.success() { Ok(()) } else { Err(said()) }
     }
 
-    fn run(&self, command: &str) -> Output {
+    fn output(&self, command: &str) -> Output {
         let line = match command.strip_prefix("just ") {
             Some(recipe) => format!("just \"$@\" {recipe}"),
             None => {
@@ -211,17 +209,38 @@ impl Desk {
         shell.output().unwrap()
     }
 
-    /// What the page takes for granted: results that are reported, and shards that are merged.
-    fn prepare(&self, page: &str, command: &str) {
+    /// What a page takes for granted: results that are reported, and shards that are merged.
+    fn prepare(&self, command: &str) -> Result<(), String> {
         if command.starts_with("just report my-subject") {
-            self.succeeds(page, "cargo run --bin ablate-one -- my-subject --quiet");
+            self.run("cargo run --bin ablate-one -- my-subject --quiet")?;
         }
         if command.starts_with("just merge") {
             let _ = fs::remove_dir_all(self.path().join("results/demo-translation"));
             for shard in ["1/2", "2/2"] {
-                let run = format!("cargo run --bin ablate-one -- demo-translation --quiet --shard {shard}");
-                self.succeeds(page, &run);
+                self.run(&format!("cargo run --bin ablate-one -- demo-translation --quiet --shard {shard}"))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Runs a command of a page, as far as that can be done here.
+    fn follow(&self, command: &str) -> Result<(), String> {
+        let recipe = command.split_whitespace().nth(1).unwrap_or_default();
+        if LOOKED_UP.contains(&recipe) {
+            self.run(&command.replacen("just ", "just --dry-run ", 1))
+        } else if recipe == "fetch" {
+            // Nothing is fetched here, but its options and the name must be known.
+            let name = command.split_whitespace().nth(2).filter(|name| !name.starts_with('-'));
+            let known = fs::read_to_string(self.path().join("data/sources.toml")).unwrap();
+            if name.is_some_and(|name| !known.contains(&format!("[{name}]\n"))) {
+                return Err(format!("{command}: there is no such source"));
+            }
+            self.run(&format!("{command} --help"))
+        } else {
+            let smaller = |command: String, (of, less): &(&str, &str)| command.replace(of, less);
+            let command = SMALLER.iter().fold(command.to_owned(), smaller);
+            self.prepare(&command)?;
+            self.run(&command)
         }
     }
 }
@@ -231,7 +250,7 @@ fn every_command_of_the_pages_runs() {
     if just().is_none() {
         return;
     }
-    let desk = Desk::new();
+    let (desk, mut faults) = (Desk::new(), Vec::new());
     for page in PAGES {
         let mut seen = BTreeSet::new();
         for step in steps_in(&fs::read_to_string(root().join(page)).unwrap()) {
@@ -242,25 +261,23 @@ fn every_command_of_the_pages_runs() {
                     seen.clear();
                 }
                 Step::Run(command) if seen.insert(command.clone()) => {
-                    run_as_far_as_can_be(&desk, page, &command)
+                    faults.extend(desk.follow(&command).err().map(|fault| format!("{page}: {fault}")));
                 }
                 Step::Run(_) => {}
             }
         }
     }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-fn run_as_far_as_can_be(desk: &Desk, page: &str, command: &str) {
-    let recipe = command.split_whitespace().nth(1).unwrap_or_default();
-    if LOOKED_UP.contains(&recipe) {
-        desk.succeeds(page, &command.replacen("just ", "just --dry-run ", 1));
-    } else if recipe == "fetch" {
-        // nothing is fetched here, but its options must be known
-        desk.succeeds(page, &format!("{command} --help"));
-    } else {
-        let command =
-            SMALLER.iter().fold(command.to_owned(), |command, (of, less)| command.replace(of, less));
-        desk.prepare(page, &command);
-        desk.succeeds(page, &command);
+#[test]
+fn exceptions_are_made_for_commands_that_are_there() {
+    let pages = PAGES.map(|page| fs::read_to_string(root().join(page)).unwrap());
+    let steps: Vec<Step> = pages.iter().flat_map(|page| steps_in(page)).collect();
+    let has =
+        |text: &str| steps.iter().any(|step| matches!(step, Step::Run(command) if command.contains(text)));
+    for text in LOOKED_UP.map(|recipe| format!("just {recipe}")).iter().map(String::as_str) {
+        assert!(has(text), "{text}");
     }
+    assert!(SMALLER.iter().all(|(of, _)| has(of)));
 }

@@ -179,7 +179,7 @@ impl GateExperiment<'_> {
         export.write(subject.as_ref(), &closed, Removal::Cut)?;
         if !self.tuner.machine.quiet {
             let heads = self.tuner.heads.len();
-            eprintln!("`{}`: {} of {heads} heads cut out", export.folder().display(), closed.len());
+            words::say!("`{}`: {} of {heads} heads cut out", export.folder().display(), closed.len());
         }
         Ok(())
     }

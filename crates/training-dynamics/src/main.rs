@@ -137,7 +137,7 @@ impl Dynamics<'_> {
         };
         stop::check()?;
         if !self.machine.quiet {
-            eprintln!("{}", described(checkpoint));
+            words::say!("{}", described(checkpoint));
         }
         let order = self.estimate.scores(Order::Importance, subject.as_ref(), &HeadSet::none())?.ascending();
         let set = |step: usize| order[..counts[step]].iter().copied().collect::<HeadSet>();

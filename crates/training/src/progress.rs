@@ -43,14 +43,14 @@ impl Progress {
             let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
             let left = self.bar.eta().as_secs();
             let seconds = self.started.elapsed().as_secs();
-            eprintln!("[{seconds} s] {done} of {total}, {left} s left  {}", self.message);
+            words::say!("[{seconds} s] {done} of {total}, {left} s left  {}", self.message);
         }
     }
 
     /// A line that stays.
     pub fn line(&self, text: &str) {
         if !self.quiet {
-            self.bar.suspend(|| eprintln!("{text}"));
+            self.bar.suspend(|| words::say!("{text}"));
         }
     }
 }

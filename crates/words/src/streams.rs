@@ -1,17 +1,27 @@
-//! What a command prints, and how it ends.
-use std::fmt::Display;
-use std::io::{self, ErrorKind, Write as _};
+//! What a command prints and says, and how it ends. A reader that stops early, such as `head`, is no error.
+use std::fmt::{Arguments, Display};
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-use crate::one_line;
+use crate::{one_line, visible};
 
-/// Prints to a terminal with styles, to anything else without; `NO_COLOR` is honoured. A reader that stops early, such as
-/// `head`, is no error.
+/// Prints a text of this project's own to a terminal with its styles, to anything else without; `NO_COLOR` is honoured.
 ///
 /// # Errors
 /// If standard output cannot be written, for example because a disk is full.
 pub fn print(text: &str) -> io::Result<()> {
-    let mut out = anstream::stdout();
+    write(anstream::stdout(), text)
+}
+
+/// Prints a line as it is, such as the path of a file.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_line(line: impl Display) -> io::Result<()> {
+    write(io::stdout(), &format!("{line}\n"))
+}
+
+fn write(mut out: impl Write, text: &str) -> io::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
@@ -20,22 +30,22 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// Prints a line, as [`print`] does.
-///
-/// # Errors
-/// As [`print`].
-pub fn print_line(line: impl Display) -> io::Result<()> {
-    print(&format!("{line}\n"))
+/// Says something on standard error, as `eprintln!` does, but shows control characters instead of obeying them, and does not mind
+/// that nothing can be said there.
+#[macro_export]
+macro_rules! say {
+    ($($text:tt)*) => { $crate::say_line(format_args!($($text)*)) };
 }
 
-/// Says an error with all its causes in one line on standard error.
+#[doc(hidden)]
+pub fn say_line(line: Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{}", visible(&line.to_string()));
+}
+
+/// Says an error on standard error, in one line whatever line breaks and control characters it took over from files; that of
+/// `anyhow` with all its causes.
 pub fn print_error(error: &impl Display) {
-    anstream::eprintln!("{}", error_line(error));
-}
-
-/// The error with all its causes, whatever line breaks and control characters they took over from files.
-fn error_line(error: &impl Display) -> String {
-    format!("error: {}", one_line(&format!("{error:#}")))
+    say!("error: {}", one_line(&format!("{error:#}")));
 }
 
 /// What a command ends with: an error is said by [`print_error`] and makes the exit code 1.
@@ -46,16 +56,5 @@ pub fn exit_code(outcome: Result<(), impl Display>) -> ExitCode {
             print_error(&error);
             ExitCode::FAILURE
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_is_one_line_whatever_files_put_into_it() {
-        let error = "label `a\nb\u{1b}[31m`:\r\n  expected `c`";
-        assert_eq!(error_line(&error), r"error: label `a b\u{1b}[31m`:   expected `c`");
     }
 }

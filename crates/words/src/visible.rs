@@ -13,7 +13,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// The same on one line: line breaks and tabs become spaces.
+/// The same on one line: ends of lines and tabs become spaces, other line breaks escapes.
 pub fn one_line(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(str::trim_end).collect();
     visible(&lines.join(" ").replace('\t', " "))
@@ -26,7 +26,7 @@ pub fn capitalised(text: &str) -> String {
 }
 
 /// The most characters of a foreign text that a message repeats.
-const MOST: usize = 120;
+const MOST: usize = 200;
 
 /// The beginning of a foreign text, line breaks shown as escapes.
 pub fn excerpt(text: &str) -> String {

@@ -92,12 +92,8 @@ pub fn of_rows(rows: &[Row], columns: usize) -> Value {
 
 /// What templates need of a figure, the name of its files, and the format that Markdown shows.
 pub(super) fn of_figure(chart: &Chart, stem: &str, shown: Format) -> Value {
-    let ending = match shown {
-        Format::Svg => "svg",
-        Format::Png => "png",
-    };
     context! {
-        picture => format!("{stem}.{ending}"),
+        picture => format!("{stem}.{}", shown.extension()),
         name => chart.name,
         label => chart.label,
         title => chart.title,

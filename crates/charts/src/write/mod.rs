@@ -4,7 +4,7 @@ mod raster;
 mod terminal;
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -28,6 +28,14 @@ pub enum Format {
 impl Format {
     /// All formats.
     pub const ALL: [Self; 2] = [Self::Svg, Self::Png];
+
+    /// How names of its files end.
+    const fn extension(self) -> &'static str {
+        match self {
+            Self::Svg => "svg",
+            Self::Png => "png",
+        }
+    }
 }
 
 /// What belongs together under one name: a chart with its caption, tables, or both.
@@ -66,8 +74,8 @@ impl Sheet {
         self.chart.is_none() && self.tables.is_empty()
     }
 
-    /// Everything in words, as `md` or `tex`: the caption of the figure, then the tables. Markdown shows the figure in the first of
-    /// the formats that it has.
+    /// Everything in words, as `md` or `tex`: the caption of the figure, then the tables. Markdown shows the figure as SVG
+    /// where that is written, else as PNG.
     pub fn document(&self, extension: &str, formats: &[Format]) -> Result<String, Error> {
         let shown = if formats.contains(&Format::Svg) { Format::Svg } else { Format::Png };
         let caption = self.chart.iter().map(|chart| ("caption", of_figure(chart, &self.stem, shown)));
@@ -81,24 +89,22 @@ impl Sheet {
         self.tables.iter().map(terminal::render).collect::<Vec<_>>().join("\n")
     }
 
-    /// Writes all files into a folder, which is made if needed, and returns their paths. Other files of its name are removed: they are
-    /// of a table, a figure or a film that was drawn before.
+    /// Writes all files into a folder, which is made if needed, and returns their paths. Then other files of its name are removed: those
+    /// of a table, a figure or a film that was drawn before, and figures in a format that is not asked for.
     pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>, Error> {
+        let name = |extension: &str| format!("{}.{extension}", self.stem);
         let files = self.files(formats)?;
-        for extension in ["gif", "png", "svg", "md", "tex"] {
-            let path = folder.join(format!("{}.{extension}", self.stem));
-            let is_written = files.iter().any(|(written, _)| *written == extension);
-            match if is_written { Ok(()) } else { fs::remove_file(&path) } {
-                Err(source) if source.kind() != ErrorKind::NotFound => {
-                    return Err(Error::Remove { path, source });
-                }
-                _ => {}
+        let write = |(extension, bytes): &(&str, Vec<u8>)| write_file(folder, &name(extension), bytes);
+        let paths = files.iter().map(write).collect::<Result<_, _>>()?;
+        let mut outdated = vec!["gif", "png", "svg", "md", "tex"];
+        outdated.retain(|extension| files.iter().all(|(written, _)| written != extension));
+        for extension in outdated {
+            let path = folder.join(name(extension));
+            if let Err(source) = fs::remove_file(&path).or_else(ignore_missing) {
+                return Err(Error::Remove { path, source });
             }
         }
-        let write = |(extension, bytes): &(_, Vec<u8>)| {
-            write_file(folder, &format!("{}.{extension}", self.stem), bytes)
-        };
-        files.iter().map(write).collect()
+        Ok(paths)
     }
 
     /// What its files hold, with the endings of their names.
@@ -113,17 +119,21 @@ impl Sheet {
         let Some(chart) = &self.chart else { return Ok(files) };
         let svg = paint::svg(chart);
         if formats.contains(&Format::Png) {
-            files.push(("png", raster::png(&svg)?));
+            files.push((Format::Png.extension(), raster::png(&svg)?));
             if !self.frames.is_empty() {
                 let frames: Vec<_> = self.frames.iter().map(paint::svg).collect();
                 files.push(("gif", raster::gif(&frames)?));
             }
         }
         if formats.contains(&Format::Svg) {
-            files.push(("svg", svg.into_bytes()));
+            files.push((Format::Svg.extension(), svg.into_bytes()));
         }
         Ok(files)
     }
+}
+
+fn ignore_missing(error: io::Error) -> io::Result<()> {
+    if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
 /// A name without what ends a link of Markdown or that `\includegraphics` cannot hold: other characters as their numbers.

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use words::excerpt;
 
 use super::family::{ClassifierFamily, PositionStart};
-use words::excerpt;
 
 use crate::families::{BERT, CLASSIFIERS};
 use crate::layers::Activation;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use words::excerpt;
 
 use super::{BeamSearch, OutputRules, Stopping};
-use words::excerpt;
 
 use crate::families::assume;
 use crate::translator::TranslatorConfig;

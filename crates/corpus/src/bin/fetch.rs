@@ -9,7 +9,7 @@ use corpus::fetch::{Catalogue, Origin, Source, Upstream, fetch};
 use corpus::hub::{self, HubModel, HubOptions};
 use corpus::progress::progress_bar;
 use indicatif::ProgressBar;
-use words::{exit_code, print_line};
+use words::{exit_code, print_line, visible};
 
 /// Fetches a data set and checks its files; or brings a model of the Hugging Face hub to its cache.
 #[derive(Debug, Parser)]
@@ -65,14 +65,15 @@ fn list(catalogue: &Catalogue) -> io::Result<()> {
             Upstream::Elsewhere(hint) => format!("only from a mirror ({hint})"),
         };
         let (title, files, licence) = (&source.title, source.files.len(), &source.licence);
-        print_line(format!("{name}: {title} ({files} files)\n    {from}\n    licence: {licence}"))?;
+        let described = format!("{name}: {title} ({files} files)\n    {from}\n    licence: {licence}");
+        print_line(visible(&described))?;
     }
     Ok(())
 }
 
 fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
     // Shown even with --quiet: nobody should accept terms unseen.
-    eprintln!("{}\nLicence: {}\n{}", source.title, source.licence, source.terms);
+    words::say!("{}\nLicence: {}\n{}", source.title, source.licence, source.terms);
     let origin = args.mirror.as_deref().map_or(Origin::Upstream, Origin::mirror);
     let bar = if args.quiet { ProgressBar::hidden() } else { progress_bar() };
     let mut progress = |file: &str, done, total: Option<u64>| {
@@ -85,10 +86,10 @@ fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
     let fetched = fetched?;
     if !args.quiet {
         let (all, folder) = (source.files.len(), args.data.join(source.folder(name)));
-        eprintln!("{all} files in `{}`, {fetched} of them new", folder.display());
+        words::say!("{all} files in `{}`, {fetched} of them new", folder.display());
         let unverified: Vec<&str> = source.unverified().collect();
         if !unverified.is_empty() {
-            eprintln!("not verified, for want of a checksum: {}", unverified.join(", "));
+            words::say!("not verified, for want of a checksum: {}", unverified.join(", "));
         }
     }
     Ok(())
@@ -99,7 +100,7 @@ fn fetch_from_hub(model: &HubModel, args: &Args) -> Result<()> {
     let options = HubOptions::from_env();
     let fetched = model.fetch(&options, args.quiet)?;
     if !args.quiet {
-        eprintln!("commit {} in `{}`", fetched.commit, fetched.folder.display());
+        words::say!("commit {} in `{}`", fetched.commit, fetched.folder.display());
     }
     Ok(())
 }

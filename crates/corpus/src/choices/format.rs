@@ -3,12 +3,13 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
+use words::excerpt;
 
 use super::Choice;
 use super::record::Record;
 use super::template::Template;
 use crate::Error;
-use crate::foreign::{listed, shown};
+use crate::foreign::listed;
 use crate::labelled::Column;
 use crate::names::is_file_name;
 use crate::rows::Layout;
@@ -127,7 +128,7 @@ impl ChoiceFormat {
         } else if self.header == Some(false) {
             let named = self.named_fields().chain(template.fields()).find(|field| !is_number(field));
             if let Some(field) = named {
-                let field = shown(field);
+                let field = excerpt(field);
                 return Some(format!(
                     "without a header a column is given by its number, counted from 1, but `{field}` is a name"
                 ));
@@ -147,7 +148,7 @@ impl ChoiceFormat {
                 Some(format!("`first`, the number of the first choice, is {first}, but must be 0 or 1"))
             }
             (_, Answer::File { file, .. }) if !is_file_name(file) => {
-                Some(format!("`{}` is no name of a file in the folder of the questions", shown(file)))
+                Some(format!("`{}` is no name of a file in the folder of the questions", excerpt(file)))
             }
             _ => None,
         }
@@ -230,7 +231,7 @@ impl ChoiceFormat {
         let number = given.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(first));
         number.filter(|number| *number < choices).ok_or_else(|| {
             let last = choices - 1 + first;
-            format!("its answer is `{}`, but must be a number from {first} to {last}", shown(&given))
+            format!("its answer is `{}`, but must be a number from {first} to {last}", excerpt(&given))
         })
     }
 }
@@ -246,7 +247,7 @@ fn position(name: &str, names: &[String], choices: usize) -> Result<usize, Strin
     let found: Vec<usize> = (0..names.len()).filter(|&place| names[place] == name).collect();
     match found[..] {
         [place] => Ok(place),
-        _ => Err(format!("its answer is `{}`, which must be one of {}", shown(name), listed(names))),
+        _ => Err(format!("its answer is `{}`, which must be one of {}", excerpt(name), listed(names))),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Contexts with fields in braces, such as `Question: {goal}\nAnswer:`.
+use words::excerpt;
+
 use super::record::Record;
-use crate::foreign::shown;
 
 /// A context that is not filled in yet.
 pub(super) struct Template {
@@ -30,7 +31,7 @@ impl Template {
             let Some((field, after)) = field else {
                 return Err(format!(
                     "`context` has a lone `{brace}` before `{}`: a doubled one is a brace",
-                    shown(rest)
+                    excerpt(rest)
                 ));
             };
             pieces.push(Piece::Text(std::mem::take(&mut text)));
@@ -45,7 +46,10 @@ impl Template {
         let (name, capitalized) = match field.split_once('|') {
             Some((name, "capitalize")) => (name, true),
             Some((_, other)) => {
-                return Err(format!("`context` asks for `{}`, but only `capitalize` is known", shown(other)));
+                return Err(format!(
+                    "`context` asks for `{}`, but only `capitalize` is known",
+                    excerpt(other)
+                ));
             }
             None => (field, false),
         };

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use tokenizers::models::unigram::Unigram;
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::{Model, ModelWrapper, Tokenizer};
+use words::excerpt;
 
-use crate::foreign::shown;
 use crate::foreign_tokenizer::loaded::{check_added, check_bpe, check_ids, cuts_into_bytes};
 
 /// Checks a tokeniser, and returns the ids of the special tokens that it puts around texts.
@@ -28,7 +28,7 @@ pub(super) fn check(inner: &Tokenizer) -> Result<Vec<u32>, String> {
 fn check_wordpiece(model: &WordPiece) -> Result<(), String> {
     match model.token_to_id(&model.unk_token) {
         Some(_) => Ok(()),
-        None => Err(format!("its vocabulary lacks `{}`", shown(&model.unk_token))),
+        None => Err(format!("its vocabulary lacks `{}`", excerpt(&model.unk_token))),
     }
 }
 
@@ -38,12 +38,12 @@ fn check_unigram(model: &Unigram) -> Result<(), String> {
     let mut seen = HashSet::new();
     for (piece, score) in model.iter() {
         if !seen.insert(piece) {
-            return Err(format!("its piece `{}` is repeated", shown(piece)));
+            return Err(format!("its piece `{}` is repeated", excerpt(piece)));
         }
         if !(-MOST..=MOST).contains(score) {
             return Err(format!(
                 "its piece `{}` has the score {score}, which is no logarithm of a probability",
-                shown(piece)
+                excerpt(piece)
             ));
         }
     }
@@ -101,7 +101,7 @@ fn check_template(inner: &Tokenizer) -> Result<Vec<u32>, String> {
         _ => None,
     });
     match unknown {
-        Some(token) => Err(format!("its template names `{}`, but does not number it", shown(token))),
+        Some(token) => Err(format!("its template names `{}`, but does not number it", excerpt(token))),
         None => Ok(template.special_tokens.into_values().flat_map(|special| special.ids).collect()),
     }
 }

@@ -8,11 +8,12 @@ use tokenizers::decoders::byte_level::ByteLevel;
 use tokenizers::decoders::wordpiece::WordPiece;
 use tokenizers::pre_tokenizers::metaspace::Metaspace;
 use tokenizers::{DecoderWrapper, ModelWrapper, Tokenizer};
+use words::excerpt;
 
 use super::settings::Settings;
 use super::{byte_level, unigram, wordpiece, wrong};
 use crate::Error;
-use crate::foreign::{read_json, shown};
+use crate::foreign::read_json;
 
 /// What the tokenisers of some models have in common.
 #[derive(Debug)]
@@ -121,7 +122,7 @@ impl Family {
             let known = FAMILIES.map(|family| family.model_types.join(", ")).join(", ");
             format!(
                 "without `tokenizer.json`, its `model_type` must be one of {known}, not `{}`",
-                shown(asked)
+                excerpt(asked)
             )
         })
     }

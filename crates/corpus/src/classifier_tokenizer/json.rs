@@ -1,8 +1,8 @@
 //! `tokenizer.json`, checked before the library reads it: some parts would make the library panic.
 use tokenizers::{Tokenizer, TruncationDirection};
+use words::excerpt;
 
 use super::family::Family;
-use crate::foreign::shown;
 use crate::foreign_tokenizer::parts::{self, Role};
 
 /// A `tokenizer.json`.
@@ -26,7 +26,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, String> {
             part.take();
         }
     }
-    let inner: Tokenizer = json.to_string().parse().map_err(|error| shown(&format!("{error}")))?;
+    let inner: Tokenizer = json.to_string().parse().map_err(|error| excerpt(&format!("{error}")))?;
     let family = Family::of_model(inner.get_model())?;
     Ok(Parsed { inner, family, truncation_side })
 }

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::processors::template::TemplateProcessing;
 use tokenizers::{AddedToken, Tokenizer, TruncationDirection};
+use words::excerpt;
 
 use super::family::{Family, Specials};
 use super::wrong;
 use crate::Error;
-use crate::foreign::{read_json, shown};
+use crate::foreign::read_json;
 
 /// The settings of a folder; those that it does not state are the family's.
 #[derive(Debug)]
@@ -132,7 +133,7 @@ impl Stated {
     pub(super) fn for_family(self, family: &Family) -> Result<Settings, String> {
         let mut added = BTreeMap::new();
         for (id, found) in self.added_tokens_decoder.unwrap_or_default() {
-            let number = id.parse().map_err(|_| format!("`{}` is no id of a token", shown(&id)))?;
+            let number = id.parse().map_err(|_| format!("`{}` is no id of a token", excerpt(&id)))?;
             added.insert(number, found.into_token());
         }
         let (specials, named) = (self.names.specials(family, &added), self.names.named(family, &added));
@@ -228,7 +229,7 @@ impl Settings {
         self.add_listed(&mut inner)?;
         let specials = self.specials.all();
         if let Some(token) = specials.iter().find(|token| inner.token_to_id(&token.content).is_none()) {
-            return Err(format!("it lacks `{}`", shown(&token.content)));
+            return Err(format!("it lacks `{}`", excerpt(&token.content)));
         }
         inner.add_special_tokens(&specials.map(Clone::clone));
         self.add_named(&mut inner);
@@ -242,7 +243,7 @@ impl Settings {
         self.add_listed(inner)?;
         let pad = &self.specials.pad.content;
         if inner.token_to_id(pad).is_none() {
-            return Err(format!("it lacks `{}`", shown(pad)));
+            return Err(format!("it lacks `{}`", excerpt(pad)));
         }
         self.add_named(inner);
         Ok(())
@@ -256,7 +257,7 @@ impl Settings {
                 let given = given.map_or_else(|| "none".to_owned(), |given| given.to_string());
                 return Err(format!(
                     "`added_tokens_decoder` gives `{}` the id {id}, but its id is {given}",
-                    shown(&token.content)
+                    excerpt(&token.content)
                 ));
             }
         }
@@ -287,10 +288,10 @@ impl Settings {
         TemplateProcessing::builder()
             .try_single(pieces("begin $A separator"))
             .and_then(|builder| builder.try_pair(pieces(self.pair)))
-            .map_err(|error| shown(&error.to_string()))?
+            .map_err(|error| excerpt(&error.to_string()))?
             .special_tokens(numbered)
             .build()
-            .map_err(|error| shown(&error.to_string()))
+            .map_err(|error| excerpt(&error.to_string()))
     }
 }
 
@@ -306,7 +307,7 @@ pub(super) fn check_older_list(path: &Path, inner: &Tokenizer) -> Result<(), Err
             format!(
                 "it adds `{}` with the id {id}, which no other file does: write the folder anew, with \
                  `save_pretrained` of transformers",
-                shown(token)
+                excerpt(token)
             ),
         )),
     }

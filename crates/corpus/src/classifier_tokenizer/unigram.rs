@@ -7,11 +7,11 @@ use tokenizers::normalizers::replace::ReplacePattern;
 use tokenizers::normalizers::{Precompiled, Replace, Sequence, Strip};
 use tokenizers::pre_tokenizers::metaspace::Metaspace;
 use tokenizers::{NormalizerWrapper, Tokenizer};
+use words::excerpt;
 
 use super::settings::Settings;
 use super::wrong;
 use crate::Error;
-use crate::foreign::shown;
 use crate::foreign_tokenizer::charsmap::check_charsmap;
 use crate::foreign_tokenizer::parts::SPACES;
 use crate::pieces::ScoredPieces;
@@ -37,7 +37,7 @@ fn tokenizer(model: ScoredPieces) -> Result<Tokenizer, String> {
     let others = model.pieces.into_iter().skip(IN_MODEL.len());
     let pieces = IN_FAIRSEQ.map(special).into_iter().chain(others).chain([special("<mask>")]);
     let unigram = Unigram::from(pieces.collect(), Some(UNKNOWN), false);
-    let mut inner = Tokenizer::new(unigram.map_err(|error| shown(&error.to_string()))?);
+    let mut inner = Tokenizer::new(unigram.map_err(|error| excerpt(&error.to_string()))?);
     inner.with_normalizer(Some(normalizer(&model.charsmap)?));
     inner.with_pre_tokenizer(Some(Metaspace::default()));
     Ok(inner)
@@ -45,11 +45,11 @@ fn tokenizer(model: ScoredPieces) -> Result<Tokenizer, String> {
 
 fn normalizer(charsmap: &[u8]) -> Result<Sequence, String> {
     let spaces = Replace::new(ReplacePattern::Regex(SPACES.into()), "\u{2581}");
-    let spaces = spaces.map_err(|error| shown(&error.to_string()))?;
+    let spaces = spaces.map_err(|error| excerpt(&error.to_string()))?;
     let mut steps: Vec<NormalizerWrapper> = vec![Strip::new(false, true).into(), spaces.into()];
     if !charsmap.is_empty() {
         check_charsmap(charsmap)?;
-        steps.insert(0, Precompiled::from(charsmap).map_err(|error| shown(&error.to_string()))?.into());
+        steps.insert(0, Precompiled::from(charsmap).map_err(|error| excerpt(&error.to_string()))?.into());
     }
     Ok(Sequence::new(steps))
 }

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
+use words::excerpt;
 
 use crate::Error;
-use crate::foreign::shown;
 use crate::names::is_path_below;
 
 /// Stands for a checksum that is not known, because whoever wrote the list did not have the file.
@@ -71,16 +71,16 @@ impl Catalogue {
         let fault = |reason| Error::Catalogue { path: path.to_owned(), reason };
         let catalogue: Self = toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-            fault(format!("line {line}: {}", shown(error.message())))
+            fault(format!("line {line}: {}", excerpt(error.message())))
         })?;
         for (name, source) in catalogue.iter() {
             if name.contains(char::is_control) {
-                return Err(fault(format!("[{}] holds a control character in its name", shown(name))));
+                return Err(fault(format!("[{}] holds a control character in its name", excerpt(name))));
             }
             if !is_path_below(source.folder(name)) {
-                return Err(fault(format!("[{}] {}", shown(name), outside(source.folder(name)))));
+                return Err(fault(format!("[{}] {}", excerpt(name), outside(source.folder(name)))));
             }
-            source.validate().map_err(|reason| fault(format!("[{}] {reason}", shown(name))))?;
+            source.validate().map_err(|reason| fault(format!("[{}] {reason}", excerpt(name))))?;
         }
         Ok(catalogue)
     }
@@ -154,12 +154,12 @@ impl Source {
             return Err(outside(file));
         }
         if let Some(package) = self.package.as_deref().filter(|package| !is_package(package)) {
-            return Err(format!("`{}` is no package: expected name==version", shown(package)));
+            return Err(format!("`{}` is no package: expected name==version", excerpt(package)));
         }
         let is_sha256 = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match self.files.iter().find(|(_, text)| *text != UNVERIFIED && !is_sha256(text)) {
             Some((file, text)) => {
-                let (file, text) = (shown(file), shown(text));
+                let (file, text) = (excerpt(file), excerpt(text));
                 Err(format!("`{file}`: `{text}` is neither a sha256 nor `{UNVERIFIED}`"))
             }
             None => Ok(()),
@@ -170,7 +170,7 @@ impl Source {
 fn outside(path: &str) -> String {
     format!(
         "`{}` must lead below `data/`: names with `/` between them, none of them `.` or `..`",
-        shown(path)
+        excerpt(path)
     )
 }
 

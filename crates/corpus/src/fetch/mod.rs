@@ -10,9 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use self::catalogue::{Catalogue, Source, Upstream};
+use words::excerpt;
+
 use crate::Error;
 use crate::archive::{self, Archive, Wanted};
-use crate::foreign::shown;
 use crate::names::is_file_name;
 use crate::transfer::{Client, Fault};
 
@@ -148,7 +149,7 @@ impl Job<'_> {
         for file in missing {
             let member = self.source.member(file);
             zip.extract(&member, &self.part(file)?)?;
-            self.accept(file, format!("{}:{}", archive.display(), shown(&member)))?;
+            self.accept(file, format!("{}:{}", archive.display(), excerpt(&member)))?;
         }
         Ok(())
     }
@@ -160,7 +161,7 @@ impl Job<'_> {
             .collect::<Result<Vec<_>, Error>>()?;
         archive::untar(archive, &wanted)?;
         for (file, wanted) in missing.iter().zip(&wanted) {
-            self.accept(file, format!("{}:{}", archive.display(), shown(&wanted.member)))?;
+            self.accept(file, format!("{}:{}", archive.display(), excerpt(&wanted.member)))?;
         }
         Ok(())
     }

@@ -3,8 +3,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use words::excerpt;
+
 use crate::Error;
-use crate::foreign::shown;
 
 /// Downloads the wheel of `package`, `name==version`, to `folder`; returns its path.
 ///
@@ -28,7 +29,7 @@ pub(super) fn download(package: &str, folder: &Path) -> Result<PathBuf, Error> {
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no message");
-        return Err(fault(format!("pip says `{}`", shown(last))));
+        return Err(fault(format!("pip says `{}`", excerpt(last))));
     }
     find_wheel(package, folder)?.ok_or_else(|| fault("pip brought no wheel of it".to_owned()))
 }

@@ -3,9 +3,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use tokenizers::models::bpe::BPE;
+use words::excerpt;
 
 use crate::Error;
-use crate::foreign::{MOST_BYTES, parse_json, read_json, read_text, shown};
+use crate::foreign::{MOST_BYTES, parse_json, read_json, read_text};
 use crate::numbering::Numbering;
 
 /// Reads `vocab.json` and `merges.txt`; `wrong` makes an error out of what is wrong with a file.
@@ -54,7 +55,7 @@ fn parse_merge<'a>(line: &'a str, vocabulary: &HashMap<String, u32>) -> Result<[
     };
     for piece in [left, right, &[left, right].concat()] {
         if !vocabulary.contains_key(piece) {
-            return Err(format!("`vocab.json` lacks `{}`", shown(piece)));
+            return Err(format!("`vocab.json` lacks `{}`", excerpt(piece)));
         }
     }
     Ok([left, right])

@@ -3,12 +3,12 @@ use tokenizers::models::bpe::BPE;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{AddedToken, Model, NormalizedString, Normalizer, PreTokenizerWrapper, Tokenizer};
 
-use crate::foreign::shown;
+use words::excerpt;
 
 /// Every letter must have tokens, if only the unknown one or those of its bytes: the library drops what has none.
 pub(crate) fn check_bpe(model: &BPE, pre_tokenizer: Option<&PreTokenizerWrapper>) -> Result<(), String> {
     if let Some(unknown) = model.unk_token.as_ref().filter(|token| model.token_to_id(token).is_none()) {
-        return Err(format!("its vocabulary lacks `{}`", shown(unknown)));
+        return Err(format!("its vocabulary lacks `{}`", excerpt(unknown)));
     }
     if model.unk_token.is_some() {
         return Ok(());
@@ -54,7 +54,7 @@ pub(crate) fn check_ids(inner: &Tokenizer) -> Result<(), String> {
     tokens.sort_unstable();
     let shared = tokens.windows(2).find(|pair| pair[0].0 == pair[1].0);
     shared.map_or(Ok(()), |pair| {
-        let [first, second] = [&pair[0].1, &pair[1].1].map(|token| shown(token));
+        let [first, second] = [&pair[0].1, &pair[1].1].map(|token| excerpt(token));
         Err(format!("`{first}` and `{second}` both have the id {}", pair[0].0))
     })
 }
@@ -67,9 +67,9 @@ pub(crate) fn check_added(inner: &Tokenizer) -> Result<(), String> {
     for token in &tokens {
         let mut content = NormalizedString::from(token.content.as_str());
         if let Some(normalizer) = inner.get_normalizer() {
-            normalizer.normalize(&mut content).map_err(|error| shown(&error.to_string()))?;
+            normalizer.normalize(&mut content).map_err(|error| excerpt(&error.to_string()))?;
         }
-        let shown = shown(&token.content);
+        let shown = excerpt(&token.content);
         if content.get().is_empty() {
             return Err(format!("normalisation leaves nothing of its added token `{shown}`"));
         }

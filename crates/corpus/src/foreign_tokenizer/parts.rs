@@ -2,10 +2,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
+use words::excerpt;
 
 use super::charsmap::check_charsmap;
 use super::patterns::check_pattern;
-use crate::foreign::{parse_json, shown};
+use crate::foreign::parse_json;
 use crate::numbering::Numbering;
 use crate::pieces::LONGEST_REPLACEMENT;
 
@@ -46,7 +47,7 @@ fn check_part(role: &Role, part: &mut Value) -> Result<(), String> {
         return Err(format!(
             "its {} `{}` is not supported: allowed are {}",
             role.name,
-            shown(&kind),
+            excerpt(&kind),
             role.allowed.join(", ")
         ));
     }
@@ -80,7 +81,7 @@ fn check_detail(kind: &str, part: &mut Value) -> Result<(), String> {
             } else {
                 Err(format!(
                     "it replaces {}: allowed are texts and the pattern `{SPACES}`",
-                    shown(&pattern.to_string())
+                    excerpt(&pattern.to_string())
                 ))
             }
         }
@@ -137,7 +138,7 @@ fn check_model(model: &Value) -> Result<(), String> {
     if !is_unset("dropout") {
         return Err(format!(
             "its model leaves out merges at random: `dropout` is {}",
-            shown(&model["dropout"].to_string())
+            excerpt(&model["dropout"].to_string())
         ));
     }
     let unsupported =

@@ -8,7 +8,7 @@ use std::str::Chars;
 
 use serde_json::Value;
 
-use crate::foreign::shown;
+use words::excerpt;
 
 /// The most bytes of a pattern; those in use have about 300.
 const LONGEST: usize = 2_000;
@@ -30,7 +30,7 @@ pub(super) fn check_pattern(pattern: &Value) -> Result<(), String> {
     } else {
         Scanner { rest: regex.chars().peekable(), in_class: false }.fault()
     };
-    fault.map_or(Ok(()), |fault| Err(format!("its pattern `{}` {fault}", shown(regex))))
+    fault.map_or(Ok(()), |fault| Err(format!("its pattern `{}` {fault}", excerpt(regex))))
 }
 
 /// Goes through a pattern from left to right.
@@ -59,7 +59,7 @@ impl Scanner<'_> {
             };
             if !supported {
                 let rest: String = self.rest.take(10).collect();
-                return Some(format!("is not supported from `{}` on", shown(&format!("{letter}{rest}"))));
+                return Some(format!("is not supported from `{}` on", excerpt(&format!("{letter}{rest}"))));
             }
         }
         None

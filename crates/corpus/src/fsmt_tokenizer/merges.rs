@@ -5,7 +5,7 @@
 //! a pair before it looks for the next. And it needs every piece in the vocabulary, but fairseq leaves out rare ones.
 use std::collections::{HashMap, HashSet};
 
-use crate::foreign::shown;
+use words::excerpt;
 
 /// The ending of the last piece of a word.
 pub(super) const END_OF_WORD: &str = "</w>";
@@ -39,7 +39,7 @@ impl Merges {
             if let Some(piece) =
                 [left, right].into_iter().find(|piece| !is_letter(piece) && !known.contains(*piece))
             {
-                let piece = shown(piece);
+                let piece = excerpt(piece);
                 return Err(format!(
                     "line {}: `{piece}` is no letter, and no line before makes it",
                     rank + 1
@@ -89,7 +89,7 @@ fn pieces(line: &str) -> Result<[&str; 2], String> {
         [left, right, number] if !left.is_empty() && !right.is_empty() && number.parse::<u64>().is_ok() => {
             Ok([left, right])
         }
-        _ => Err(format!("`{}` is not two pieces with a space between them", shown(line))),
+        _ => Err(format!("`{}` is not two pieces with a space between them", excerpt(line))),
     }
 }
 

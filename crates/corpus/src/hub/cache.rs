@@ -3,9 +3,10 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use words::excerpt;
+
 use crate::Error;
 use crate::fetch::checksum;
-use crate::foreign::shown;
 
 /// The part of the cache that belongs to one model.
 pub(super) struct Cache {
@@ -54,7 +55,7 @@ impl Cache {
         if is_commit(commit) {
             return Ok(Some(commit.to_owned()));
         }
-        Err(Error::Reference { path, found: shown(commit) })
+        Err(Error::Reference { path, found: excerpt(commit) })
     }
 
     /// Records the commit that a branch or tag stands for.

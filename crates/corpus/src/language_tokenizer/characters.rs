@@ -3,9 +3,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 use tokenizers::{Model, Tokenizer};
+use words::excerpt;
 
 use super::END_OF_TEXT;
-use crate::foreign::shown;
 
 /// Cuts a text into its characters; not `.`, which leaves out line breaks.
 fn pre_tokenizer() -> Value {
@@ -49,7 +49,7 @@ pub(super) fn ids(inner: &Tokenizer) -> Result<HashMap<char, u32>, String> {
         match (letters.next(), letters.next()) {
             (Some(letter), None) => drop(ids.insert(letter, id)),
             _ if is_special(&token) => {}
-            _ => return Err(format!("its token `{}` is no single character", shown(&token))),
+            _ => return Err(format!("its token `{}` is no single character", excerpt(&token))),
         }
     }
     Ok(ids)

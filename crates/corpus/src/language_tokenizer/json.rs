@@ -1,8 +1,8 @@
 //! `tokenizer.json`, checked before the library reads it.
 use serde_json::{Value, json};
 use tokenizers::Tokenizer;
+use words::excerpt;
 
-use crate::foreign::shown;
 use crate::foreign_tokenizer::parts::{self, Role};
 
 const ROLES: [Role; 3] = [
@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, String> {
     let post_processor = take("post_processor"); // the library panics on some
     take("truncation");
     take("padding");
-    let inner = parsed.to_string().parse().map_err(|error| shown(&format!("{error}")))?;
+    let inner = parsed.to_string().parse().map_err(|error| excerpt(&format!("{error}")))?;
     Ok(Parsed { inner, post_processor })
 }
 
@@ -97,12 +97,12 @@ pub(super) fn around(post_processor: &Value, inner: &Tokenizer) -> Result<Around
             }
             Ok(around)
         }
-        Some(other) => Err(format!("its post-processor `{}` is not supported", shown(other))),
+        Some(other) => Err(format!("its post-processor `{}` is not supported", excerpt(other))),
     }
 }
 
 fn id(name: &str, id: &Value, inner: &Tokenizer) -> Result<u32, String> {
     let id = id.as_u64().and_then(|id| u32::try_from(id).ok());
     let id = id.filter(|&id| inner.id_to_token(id).is_some());
-    id.ok_or_else(|| format!("its template names `{}`, but does not number it rightly", shown(name)))
+    id.ok_or_else(|| format!("its template names `{}`, but does not number it rightly", excerpt(name)))
 }

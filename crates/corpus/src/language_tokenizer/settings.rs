@@ -2,11 +2,12 @@
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use words::excerpt;
 
 use super::wrong;
 use crate::Error;
 use crate::classifier_tokenizer::Name;
-use crate::foreign::{read_json, shown};
+use crate::foreign::read_json;
 
 /// What `tokenizer_config.json` states.
 #[derive(Default, serde::Deserialize)]
@@ -79,7 +80,7 @@ impl Stated {
             folder,
             format!(
                 "without `tokenizer.json` only GPT-2's lists can be read, but it is of `{}`",
-                shown(found)
+                excerpt(found)
             ),
         ))
     }

@@ -8,9 +8,10 @@
 use std::ops::Range;
 use std::path::Path;
 
+use words::excerpt;
+
 use super::{Tree, TreeArc};
 use crate::Error;
-use crate::foreign::shown;
 use crate::rows::{fault, read_text};
 
 /// Columns of a word.
@@ -94,7 +95,7 @@ impl Block {
             let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
             return match (word.parse::<usize>(), is_number(place) && place.parse() != Ok(0_u32)) {
                 (Ok(word), true) if due == word + 1 && !place.is_empty() => Ok(()),
-                _ => Err(wrong(format!("`{}` is no empty node behind word {}", shown(id), due - 1))),
+                _ => Err(wrong(format!("`{}` is no empty node behind word {}", excerpt(id), due - 1))),
             };
         }
         let form = form.to_owned();
@@ -107,15 +108,15 @@ impl Block {
                 }
                 _ => Err(wrong(format!(
                     "`{}` is not the range of a token whose first word, number {due}, follows",
-                    shown(id)
+                    excerpt(id)
                 ))),
             };
         }
         if id.parse() != Ok(due) {
-            return Err(wrong(format!("word `{}` stands where number {due} is due", shown(id))));
+            return Err(wrong(format!("word `{}` stands where number {due} is due", excerpt(id))));
         }
         let head = head.parse().map_err(|_| {
-            wrong(format!("head `{}` is no number of a word, and not 0 for the root", shown(head)))
+            wrong(format!("head `{}` is no number of a word, and not 0 for the root", excerpt(head)))
         })?;
         self.words.push(Word { line, form, head, relation: relation.to_owned(), has_space });
         Ok(())

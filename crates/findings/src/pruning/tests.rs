@@ -1,6 +1,8 @@
 //! Shares by hand: steps of 10 heads from a base of 30 points, judged at p < 0.01 and a margin of 2 %, 0.6 points.
 use super::*;
-use crate::{Adjustment, Source, tiny};
+use crate::judge::Adjustment;
+use crate::source::Source;
+use crate::tiny;
 use records::MetricName;
 
 const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };

@@ -100,7 +100,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     }
     let lost = writer.rows().next().map_or(0.0, |row| row.lost);
     if let Some(warning) = args.lrp.warning(lost).filter(|_| !machine.quiet) {
-        eprintln!("{warning}");
+        words::say!("{warning}");
     }
     writer.finish(|_, _| Ok::<(), records::Error>(()))?;
     experiment::print_line(path.display())?;

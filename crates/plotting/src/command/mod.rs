@@ -24,7 +24,7 @@ pub fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     for fault in left_out.faults {
-        anstream::eprintln!("warning: left out: {}", one_line(&fault));
+        words::say!("warning: left out: {}", one_line(&fault));
     }
     ExitCode::SUCCESS
 }
@@ -110,11 +110,10 @@ fn sum_up(folders: &Folders, context: Context<'_>, left_out: &mut LeftOut) -> Re
             "`{results}` has no results to sum up: make some with `ablate-one experiments/<subject>.toml`"
         );
     };
-    print(&page)?;
     report(&write_file(results, "summary.md", page.as_bytes())?);
-    Ok(())
+    Ok(print(&page)?)
 }
 
 fn report(path: &Path) {
-    anstream::eprintln!("wrote {}", one_line(&path.display().to_string()));
+    words::say!("wrote {}", one_line(&path.display().to_string()));
 }

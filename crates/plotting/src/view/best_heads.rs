@@ -2,7 +2,11 @@
 use std::collections::BTreeMap;
 
 use charts::table::{Cell, Row, Table};
-use findings::{BestHeads, Judge, Layers, Masked, Model, OPEN_QUESTION, RuleKind};
+use findings::best_heads::Layers;
+use findings::origin::OPEN_QUESTION;
+use findings::paper::Masked;
+use findings::sweep::Model;
+use findings::{BestHeads, Judge, RuleKind};
 use records::{AblationRow, Attention};
 use words::{count, signed};
 

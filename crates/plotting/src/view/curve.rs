@@ -4,8 +4,9 @@ use charts::palette::GREY;
 use charts::scale::extent;
 use findings::Metric;
 
-/// An axis of scores spans at least this many points, so that rounding errors do not look like curves.
-pub const FLAT: f64 = 0.5;
+/// An axis of scores spans at least this many points, or nats, so that noise does not look like a curve.
+const FLAT: f64 = 0.5;
+const FLAT_NATS: f64 = 0.05;
 
 /// The score of the model that others are compared with.
 pub const BASE: Style = Style::dashed(GREY, 0.6);
@@ -115,6 +116,7 @@ pub fn base_entry(name: &str, metric: &Metric, base: f64) -> Entry {
 }
 
 /// An axis of scores that reaches these heights.
-pub fn scores(metric: &Metric, heights: impl Iterator<Item = f64>, least: f64) -> Axis {
+pub fn scores(metric: &Metric, heights: impl Iterator<Item = f64>) -> Axis {
+    let least = if metric.is_nats() { FLAT_NATS } else { FLAT };
     Axis::of_at_least(metric.label_in_unit(), extent(heights), least)
 }

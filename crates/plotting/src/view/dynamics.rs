@@ -5,7 +5,8 @@ use charts::palette::{BLUE, GREEN, PURPLE, SKY, ramp};
 use charts::scale::{LogAxis, extent};
 use charts::table::{Cell, Row, Table};
 use findings::dynamics::share;
-use findings::{Checkpoint, Dynamics, Epoch, Paper, Result};
+use findings::paper::Epoch;
+use findings::{Checkpoint, Dynamics, Paper, Result};
 use records::DynamicsRow;
 use words::{fixed, tenths};
 

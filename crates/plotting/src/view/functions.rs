@@ -3,8 +3,9 @@ use std::collections::BTreeMap;
 
 use charts::chart::Chart;
 use charts::table::{Cell, Row, Table};
+use findings::Functions;
+use findings::functions::Others;
 use findings::results::distinct;
-use findings::{Functions, Others};
 use records::rows::functions::{FunctionName, POSITIONAL_PERCENT, SYNTACTIC_POINTS, leaders};
 use records::{
     AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, RelevanceRow, StandsFor, TestedRow as _,

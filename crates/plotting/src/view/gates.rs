@@ -4,8 +4,9 @@ use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style}
 use charts::palette::{BLUE, BROWN, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::table::{Cell, Row, Table};
 use findings::gates::{kept, share};
+use findings::paper::{EncoderHeads, Sparse};
 use findings::results::{distinct, interval};
-use findings::{Contrasts, EncoderHeads, Functions, Gates, Paper, Pruning, Sparse, pruning};
+use findings::{Contrasts, Functions, Gates, Paper, Pruning, pruning};
 use records::{Attention, GateRow, Head, Method, Order, Scope, StandsFor};
 use stats::family::Comparison;
 use words::{name_among, short, signed};
@@ -20,10 +21,6 @@ pub const FUNCTIONS: &str = "v19-figure8";
 pub const LAYERS: &str = "v19-figure9";
 pub const TABLE: &str = "v19-table2";
 pub const CONTRASTS: &str = "gate-contrasts";
-
-/// The y axis spans at least this many points, or nats, so that noise does not look like a curve.
-const FLAT: f64 = 0.5;
-const FLAT_NATS: f64 = 0.05;
 
 /// Methods with as many heads stand this far apart, in percent of the heads, so that their intervals do not hide each other.
 const SHIFT: f64 = 1.0;
@@ -89,7 +86,7 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
     let heights = curves.iter().flatten().flat_map(Curve::heights);
     let heights =
         heights.chain([base]).chain(scopes.iter().flat_map(|&scope| published(scope)).map(|point| point.1));
-    let y = scores(&metric, heights, if metric.is_nats() { FLAT_NATS } else { FLAT });
+    let y = scores(&metric, heights);
     let dotted = |scope: Scope| -> Vec<(Order, Layer)> {
         let of =
             |&(order, color): &(Order, Color)| Some((order, untrained(pruning?, scope, order, (&y, color))?));

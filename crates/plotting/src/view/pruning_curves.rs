@@ -11,7 +11,7 @@ use findings::{Pruning, Result, Retrained, RuleKind, Series};
 use records::{Attention, CurveId, Order, PruningRow, Scope};
 use words::{name_among, tenths};
 
-use super::curve::{Curve, FLAT, Point, base_entry, over_base, scores};
+use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::pruning_table::{self, COMPLEMENT, ORACLE, without_attention};
 use super::{Asked, BANDS, Context, hollow, mark, scored, sheet, significantly_worse};
 
@@ -118,7 +118,7 @@ fn chart(
     let floors = pruning.floors.values().map(|row| row.score);
     let (low, high) = extent(curves.iter().flat_map(|curve| curve.heights()).chain(floors).chain([base]));
     let low = if (0.0..NEAR_ZERO * high).contains(&low) { 0.0 } else { low };
-    let axes = [Axis::percent(x), scores(&metric, [low, high].into_iter(), FLAT)];
+    let axes = [Axis::percent(x), scores(&metric, [low, high].into_iter())];
     let has_order = |order| drawn.iter().any(|(series, _)| series.curve.order == order);
     let has_complement = drawn.iter().any(|(series, _)| series.curve.complement);
     let plain = drawn.iter().filter(|(series, _)| !series.curve.complement);
@@ -227,7 +227,7 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
     let curves = retrained.after.series.iter().map(|series| Retraining::of(retrained, series, context));
     let curves: Vec<Retraining> = curves.collect();
     let all = || curves.iter().flat_map(Retraining::both);
-    let y = scores(&metric, all().flat_map(Curve::heights).chain([base]), FLAT);
+    let y = scores(&metric, all().flat_map(Curve::heights).chain([base]));
     let panel = |(place, &scope): (usize, &Scope)| {
         let own = || curves.iter().filter(|own| own.scope == scope);
         let mut layers = over_base(base, &own().map(|own| &own.after).collect::<Vec<_>>());

@@ -1,8 +1,9 @@
 //! How many heads can go, by two rules, beside what the paper reports for its models (Michel et al. 2019, Section 4.2 and
 //! Appendix B).
 use charts::table::{Cell, Row, Table};
-use findings::pruning::share as masked_share;
-use findings::{Change, Metric, Pruning, Removable, RuleKind, Series, Share};
+use findings::paper::Share;
+use findings::pruning::{Change, share as masked_share};
+use findings::{Metric, Pruning, Removable, RuleKind, Series};
 use records::{Order, PruningRow, Scope};
 use words::{brackets, tenths};
 

@@ -6,10 +6,11 @@ use charts::palette::{INK, PALE, VERMILLION};
 use charts::scale::{Bins, Step, extent};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::{
-    Adjustment, Criterion, Error, Model, OPEN_QUESTION, Paper, Result, Summary, Sweep, Tally, UNFINISHED,
-    experiment,
-};
+use findings::judge::Tally;
+use findings::origin::OPEN_QUESTION;
+use findings::paper::Summary;
+use findings::sweep::{Model, UNFINISHED};
+use findings::{Adjustment, Criterion, Error, Paper, Result, Sweep, experiment};
 use records::{AblationRow, Attention, StandsFor};
 use words::{count, fixed, short};
 

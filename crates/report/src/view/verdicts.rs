@@ -1,10 +1,12 @@
 //! The paper's numbers beside ours, with what the data bears out: whether both point the same way, and whether the published
 //! number lies inside our interval.
 use charts::table::{Row, Table};
+use findings::best_heads::Layers;
+use findings::paper::{EncoderHeads, Sparse, Summary};
 use findings::results::interval;
 use findings::{
-    Adjustment, BestHeads, Criterion, Dynamics, EncoderHeads, Functions, Gates, Layers, Pair, Paper, Pruning,
-    RuleKind, Sparse, Speed, Subject, Summary, Sweep,
+    Adjustment, BestHeads, Criterion, Dynamics, Functions, Gates, Pair, Paper, Pruning, RuleKind, Speed,
+    Subject, Sweep,
 };
 use plotting::view::Context;
 use plotting::view::best_heads::published;

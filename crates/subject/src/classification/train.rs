@@ -88,7 +88,7 @@ impl Trained for Classification {
                 let pretrained = Classifier::load_pretrained(&base.folder, labels, seed, options)?;
                 check_tokenizer(&base.folder, tokenizer, &pretrained.model)?;
                 if !pretrained.new.is_empty() && !machine.quiet {
-                    eprintln!(
+                    words::say!(
                         "newly initialised, since `{}` has none that fits: {}",
                         base.name,
                         pretrained.new.join(", ")

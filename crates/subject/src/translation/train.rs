@@ -73,7 +73,7 @@ impl Trained for Translation {
         let pairs = Pairs::encode(text, [&encode, &encode], positions, split)?;
         let left_out = text.len() - pairs.len();
         if left_out > 0 && !quiet {
-            eprintln!(
+            words::say!(
                 "split `{split}`: left out {left_out} of {} pairs longer than {positions} tokens",
                 text.len()
             );

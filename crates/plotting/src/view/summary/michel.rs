@@ -1,8 +1,10 @@
 //! The claims of Michel et al. (2019), and the question that they leave open: language models.
 use charts::table::{Cell, Row};
+use findings::best_heads::Layers;
+use findings::judge::Tally;
+use findings::sweep::Model;
 use findings::{
-    BestHeads, Checkpoint, Criterion, Dynamics, Layers, Model, Paper, Pruning, RuleKind, Series, Subject,
-    Sweep, Tally,
+    BestHeads, Checkpoint, Criterion, Dynamics, Paper, Pruning, RuleKind, Series, Subject, Sweep,
 };
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 use words::{count, fixed, signed, tenths};

@@ -5,7 +5,8 @@ mod voita;
 
 use charts::table::Row;
 use charts::write::documents::{of_rows, templates};
-use findings::{Adjustment, CAUTION, Criterion, ResultFile, Subject};
+use findings::judge::CAUTION;
+use findings::{Adjustment, Criterion, ResultFile, Subject};
 use minijinja::{Value, context};
 use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS};
 use records::rules::MARGIN_PERCENT;
