@@ -34,12 +34,14 @@ pub fn excerpt(text: &str) -> String {
     visible(&text.chars().take(MOST).collect::<String>()).replace('\n', "\\n") + rest
 }
 
-/// Control characters, line separators, those that turn the direction of writing, and the two that XML forbids.
+/// Control characters, line separators, those that turn the direction of writing, those that nobody sees, and the two that XML
+/// forbids. Joiners stay, since Persian and emoji are written with them.
 fn is_steering(character: char) -> bool {
     let turns =
         matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let has_no_sign = matches!(character, '\u{200b}' | '\u{2060}' | '\u{feff}');
     let breaks_or_forbidden = matches!(character, '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}');
-    character.is_control() || turns || breaks_or_forbidden
+    character.is_control() || turns || has_no_sign || breaks_or_forbidden
 }
 
 #[cfg(test)]
@@ -61,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_foreign_text_is_escaped_and_shortened() {
-        assert_eq!(excerpt("a\nb\u{7}é"), r"a\nb\u{7}é");
+        assert_eq!(excerpt("a\nb\u{7}é \u{200b}"), r"a\nb\u{7}é \u{200b}");
         assert_eq!(excerpt(&"é".repeat(MOST)), "é".repeat(MOST));
         assert_eq!(excerpt(&"é".repeat(1 << 20)), "é".repeat(MOST) + "…");
     }

@@ -211,8 +211,7 @@ fn draw_bar(canvas: &mut Canvas<'_>, bar: &ColorBar, (left, right): (f64, f64), 
     let corners = [(left, top), (right, bottom)].map(spot);
     let edge = |part: i32| corners[0].0 + (corners[1].0 - corners[0].0) * part / PARTS;
     for part in 0..PARTS {
-        let share = f64::from(part) / f64::from(PARTS - 1);
-        let value = if bar.is_signed { 2.0 * share - 1.0 } else { share };
+        let value = f64::from(if bar.is_signed { 2 * part + 1 - PARTS } else { part }) / f64::from(PARTS - 1);
         let area = [(edge(part), corners[0].1), (edge(part + 1), corners[1].1)];
         canvas.rectangle(area, paint(diverging(value), 1.0));
     }
