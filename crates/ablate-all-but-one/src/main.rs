@@ -99,7 +99,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
             sweep.run(run.subject, &best, &path, &args.shared, &machine)?
         }
     };
-    experiment::print_line(finished.path.display())?;
+    words::print_line(finished.path.display())?;
     Ok(())
 }
 

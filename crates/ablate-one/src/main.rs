@@ -51,6 +51,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
     let sweep = HeadSweep::one_at_a_time(scored, &layout, args.test.clone());
     let finished = sweep.run(subject.as_ref(), &heads, &path, &args.shared, &machine)?;
-    experiment::print_line(finished.path.display())?;
+    words::print_line(finished.path.display())?;
     Ok(())
 }

@@ -97,7 +97,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     writer.finish(|_, _| Ok::<(), records::Error>(()))?;
-    experiment::print_line(path.display())?;
+    words::print_line(path.display())?;
     Ok(())
 }
 

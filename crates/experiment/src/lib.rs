@@ -23,4 +23,3 @@ pub use measured::{Finished, MeasuredRows, RowPlan, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Ingredient, Oracle, Sampling, random_order};
 pub use pool::Pool;
 pub use unit::{Together, Unit};
-pub use words::print_line;

@@ -126,7 +126,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         summary::lines(writer.rows()).iter().for_each(|line| words::say!("{line}"));
     }
     writer.finish(|_, _| Ok::<(), records::Error>(()))?;
-    experiment::print_line(path.display())?;
+    words::print_line(path.display())?;
     Ok(())
 }
 

@@ -148,7 +148,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let pruning = Pruning { args, subject: subject.as_ref(), scored, estimate, oracle };
     if let Some(retraining) = &retraining {
         let Finished { path, .. } = retrain::run(retraining, &pruning, &pools, &path)?;
-        experiment::print_line(path.display())?;
+        words::print_line(path.display())?;
         return Ok(());
     }
     // What there is to refuse is refused before a file of rows is touched.
@@ -173,7 +173,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let first = first_curve(args, &pools[0], search.as_ref());
     let steps: Vec<&PruningRow> = rows.iter().filter(|row| row.family() == first).collect();
     exports.write(pruning.subject, &steps, &path, machine.quiet)?;
-    experiment::print_line(path.display())?;
+    words::print_line(path.display())?;
     Ok(())
 }
 

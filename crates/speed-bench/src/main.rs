@@ -155,7 +155,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         bench.share(&order[..count].iter().copied().collect(), &mut rows)?;
     }
     rows.finish(|_, _| Ok::<(), records::Error>(()))?;
-    experiment::print_line(path.display())?;
+    words::print_line(path.display())?;
     Ok(())
 }
 

@@ -78,6 +78,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
         let signature = signature.context("the results have no signature")?;
         gating.export(pulls[0], &export.about(signature))?;
     }
-    experiment::print_line(path.display())?;
+    words::print_line(path.display())?;
     Ok(())
 }

@@ -37,6 +37,6 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> anyhow::Result<()> {
     let description = Description::read(&args.subject)?;
     let folder = description.train(&args.machine.build()?, &args.results, args.again)?;
-    experiment::print_line(folder.display())?;
+    words::print_line(folder.display())?;
     Ok(())
 }

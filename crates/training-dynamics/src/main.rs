@@ -71,7 +71,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     for checkpoint in &checkpoints {
         dynamics.curve(checkpoint, &mut rows)?;
     }
-    experiment::print_line(rows.finish()?.path.display())?;
+    words::print_line(rows.finish()?.path.display())?;
     Ok(())
 }
 

@@ -52,7 +52,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     for masked in std::iter::once(&HeadSet::none()).chain(&args.mask) {
         let name = if masked.is_empty() { "all heads".to_owned() } else { format!("without {masked}") };
         let text = subject.say(&args.text, args.tokens as usize, masked)?;
-        experiment::print_line(words::visible(&format!("{name}: {text}")))?;
+        words::print_line(words::visible(&format!("{name}: {text}")))?;
     }
     Ok(())
 }

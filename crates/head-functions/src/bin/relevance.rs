@@ -103,7 +103,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         words::say!("{warning}");
     }
     writer.finish(|_, _| Ok::<(), records::Error>(()))?;
-    experiment::print_line(path.display())?;
+    words::print_line(path.display())?;
     Ok(())
 }
 

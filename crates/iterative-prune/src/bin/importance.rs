@@ -82,7 +82,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         }
         Ok::<(), records::Error>(())
     })?;
-    experiment::print_line(path.display())?;
+    words::print_line(path.display())?;
     Ok(())
 }
 

@@ -85,7 +85,7 @@ fn numbers() -> HashMap<String, Number> {
 }
 
 /// The number that a form shows.
-fn excerpt(form: &str) -> Option<Number> {
+fn shown(form: &str) -> Option<Number> {
     let verbs = || TRANSITIVE.iter().chain(&INTRANSITIVE);
     if form == "does" || verbs().any(|verb| verb.third == form) {
         return Some(Number::Singular);
@@ -108,12 +108,8 @@ fn one_word_differs_and_it_agrees_with_the_first_noun_in_the_right_sentence_only
             assert_eq!(right.len(), wrong.len());
             let subject = right.iter().find_map(|word| numbers.get(*word)).copied();
             assert!(subject.is_some(), "{:?}", pair.choices);
-            assert_eq!(excerpt(right[place]), subject, "{:?}", pair.choices);
-            assert!(
-                excerpt(wrong[place]).is_some_and(|number| Some(number) != subject),
-                "{:?}",
-                pair.choices
-            );
+            assert_eq!(shown(right[place]), subject, "{:?}", pair.choices);
+            assert!(shown(wrong[place]).is_some_and(|number| Some(number) != subject), "{:?}", pair.choices);
             let between = right[..place].iter().filter_map(|word| numbers.get(*word)).skip(1);
             let attracted = between.clone().any(|number| Some(*number) != subject);
             let group = pair.group.as_deref().unwrap();
