@@ -132,10 +132,10 @@ reproduce-figure2 subject="demo-translation" *args: (build "cross-domain" "plott
 reproduce-figure3 subject="demo-translation" *args: (build "iterative-prune" "plotting")
     file=$({{ run }} iterative-prune -- --order importance,oracle,random "$@") && {{ run }} plotting -- figure3 "$file"
 
-# Figure 4: the same by importance, one attention type at a time; for translators
+# Figure 4: the same by importance and at random, one attention type at a time; for translators
 [group('paper')]
 reproduce-figure4 subject="demo-translation" *args: (build "iterative-prune" "plotting")
-    file=$({{ run }} iterative-prune -- --attention enc-enc,enc-dec,dec-dec "$@") && {{ run }} plotting -- figure4 "$file"
+    file=$({{ run }} iterative-prune -- --attention enc-enc,enc-dec,dec-dec --order importance,random "$@") && {{ run }} plotting -- figure4 "$file"
 
 # Figure 5: the pruning curve on each checkpoint that training keeps, of any model that is trained here
 [group('paper')]

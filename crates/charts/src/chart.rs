@@ -231,9 +231,7 @@ impl Axis {
 
     /// An axis with one place for each name, whose lines are those of the text; an empty one has no line.
     pub fn named<T: Display>(label: impl Into<String>, names: impl IntoIterator<Item = T>) -> Self {
-        let lines = |name: String| name.split('\n').map(str::to_owned).collect::<Vec<_>>();
-        let lines =
-            |name: T| Some(name.to_string()).filter(|name| !name.is_empty()).map_or(Vec::new(), lines);
+        let lines = |name: T| name.to_string().lines().map(str::to_owned).collect();
         let names: Vec<_> =
             (0..).zip(names).map(|(place, name)| (f64::from(place) + 0.5, lines(name))).collect();
         let high = names.len().max(1) as f64;

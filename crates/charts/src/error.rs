@@ -10,21 +10,14 @@ pub enum Error {
     #[error("cannot draw the figure")]
     Figure(#[source] resvg::usvg::Error),
 
-    /// A frame of a film is too large for GIF.
-    #[error("cannot draw the film: frames may have 65,535 pixels a side, but one has {size:?}")]
-    FrameTooLarge {
-        /// Width and height.
-        size: [u32; 2],
-    },
-
     /// A film cannot be written as GIF.
     // its message has that of its own source
     #[error("cannot write the film as GIF: {0}")]
     Gif(gif::EncodingError),
 
-    /// A figure has no area.
-    #[error("cannot draw the figure: it has no size")]
-    NoSize,
+    /// A figure has no area, or more pixels than fit into memory.
+    #[error("cannot draw the figure: it is empty or too large")]
+    Size,
 
     /// The pixels of a figure cannot be written as PNG.
     #[error("cannot write the figure as PNG")]

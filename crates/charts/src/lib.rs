@@ -25,8 +25,6 @@ pub mod table;
 pub mod write;
 
 pub use error::Error;
+pub use paint::canvas::FONT;
 pub use paint::svg;
 pub use sentences::Sentences;
-
-/// The font of all figures, as TrueType.
-pub const FONT: &[u8] = paint::canvas::FONT;

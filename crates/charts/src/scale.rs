@@ -32,7 +32,7 @@ impl Step {
 
     /// `index` steps from 0.
     pub fn multiple(self, index: i64) -> f64 {
-        let units = (index * self.mantissa) as f64;
+        let units = index as f64 * self.mantissa as f64;
         let power = 10_f64.powi(self.exponent.abs());
         if self.exponent < 0 { units / power } else { units * power }
     }
@@ -40,8 +40,8 @@ impl Step {
     /// Number of the last multiple at or below `value`.
     pub fn index_below(self, value: f64) -> i64 {
         let guess = (value / self.multiple(1)).floor() as i64;
-        let candidates = [guess + 1, guess, guess - 1];
-        candidates.into_iter().find(|&index| self.multiple(index) <= value).unwrap_or(guess - 1)
+        let (above, below) = (guess.saturating_add(1), guess.saturating_sub(1));
+        [above, guess].into_iter().find(|&index| self.multiple(index) <= value).unwrap_or(below)
     }
 
     /// The multiples from `low` to `high`.

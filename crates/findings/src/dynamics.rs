@@ -55,10 +55,10 @@ impl Checkpoint {
     ///
     /// Differs from the paper, which has BLEU alone: nats count as 1/perplexity = exp(-nats), the geometric mean of the
     /// probabilities of tokens. It falls as the model gets worse and ends at 0, as other scores do; a percentage of nats
-    /// means nothing, and one of perplexities knows no bound.
+    /// means nothing, and one of perplexities knows no bound. Absent too if the loss falls so far that 1/perplexity is infinite.
     pub fn kept(&self, score: f64) -> Option<f64> {
         if self.is_nats {
-            return Some(100.0 * (self.base() - score).exp());
+            return Some(100.0 * (self.base() - score).exp()).filter(|percent| percent.is_finite());
         }
         (self.base() >= PRINTS_AS_ZERO).then(|| 100.0 * score / self.base())
     }
@@ -199,5 +199,6 @@ mod tests {
         assert_eq!(gap.removable(90.0), None);
         let nats = checkpoint(true, &[3.0, 4.0]);
         assert!((nats.kept(4.0).unwrap() - 100.0 / std::f64::consts::E).abs() < 1e-9);
+        assert_eq!(nats.kept(-1e9), None);
     }
 }

@@ -93,9 +93,9 @@ impl Error {
         }
     }
 
-    /// Whether an experiment has not been run, or did not store its segments.
+    /// Whether an experiment has not been run, did not store its segments, or not on heads of an attention type.
     fn is_not_measured(&self) -> bool {
-        matches!(self, Self::NoResults { .. } | Self::NoSegments { .. })
+        matches!(self, Self::NoResults { .. } | Self::NoSegments { .. } | Self::NoAttention { .. })
     }
 }
 
@@ -112,6 +112,11 @@ pub(crate) fn unreadable<E: StdError + Send + Sync + 'static>(path: &Path) -> im
 /// An error, with what could not be done because of it.
 pub fn within<E: Into<Error>>(what: impl FnOnce() -> String) -> impl FnOnce(E) -> Error {
     |source| Error::Within { what: what(), source: Box::new(source.into()) }
+}
+
+/// Numbers of a file that cannot be compared.
+pub fn incomparable(file: &ResultFile) -> impl FnOnce(stats::Error) -> Error {
+    within(|| format!("cannot compare the numbers of `{}`", file.path.display()))
 }
 
 /// What a reader types to run an experiment, which may have options, on a subject.

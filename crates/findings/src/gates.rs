@@ -122,7 +122,7 @@ impl Film {
             epochs
                 .values()
                 .last()
-                .map_or(f64::INFINITY, |gates| (open(gates) / gates.len() as f64 - SHOWN).abs())
+                .map_or(f64::INFINITY, |gates| (expected_open(gates) / gates.len() as f64 - SHOWN).abs())
         };
         let shown = films.into_values().min_by(|one, other| distance(one).total_cmp(&distance(other)));
         let none = || faulty(&file.path, "has no epoch with all heads up to the one that counts");
@@ -139,15 +139,10 @@ impl Film {
     pub fn attentions(&self) -> Vec<Attention> {
         distinct(self.epochs.iter().flatten().map(|row| row.attention))
     }
-
-    /// How many gates are expected to be open after each epoch.
-    pub fn expected_open(&self, epoch: usize) -> f64 {
-        open(&self.epochs[epoch])
-    }
 }
 
 /// How many of these gates are expected to be open.
-fn open(gates: &[GateFilmRow]) -> f64 {
+pub fn expected_open(gates: &[GateFilmRow]) -> f64 {
     gates.iter().map(|row| row.p_open).sum()
 }
 

@@ -24,24 +24,20 @@ impl Orders {
     /// Reads a file of `importance`, and those of `relevance` beside it, which are left out if they are of another model.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let importance = Importance::read(file)?;
-        let mut orders = Self { all: importance.known(), notes: Vec::new(), importance };
-        for relevance in Relevance::all_beside(&orders.importance.file, left_out)? {
-            orders.add(&relevance);
+        let (mut all, mut notes) = (importance.known(), Vec::new());
+        for relevance in Relevance::all_beside(&importance.file, left_out)? {
+            let by_head: BTreeMap<Head, f64> =
+                relevance.rows.iter().map(|row| (row.head_id(), row.relevance)).collect();
+            let values = importance.rows.iter().map(|row| by_head.get(&row.head_id()).copied());
+            // only one that has every head is an order
+            let Some(values) = values.collect() else { continue };
+            let label = format!("relevance, {}", relevance.rules());
+            let data = relevance.file.scored().map_or(String::new(), |data| format!(", on {data}"));
+            let doubt = relevance.doubt().map_or(String::new(), |doubt| format!("; {doubt}"));
+            notes.push(format!("{label}: Voita et al. (2019){data}{doubt}"));
+            all.push(HeadScore { label, unit: "", values });
         }
-        Ok(orders)
-    }
-
-    /// Adds relevance, if it has every head.
-    fn add(&mut self, relevance: &Relevance) {
-        let by_head: BTreeMap<Head, f64> =
-            relevance.rows.iter().map(|row| (row.head_id(), row.relevance)).collect();
-        let values = self.importance.rows.iter().map(|row| by_head.get(&row.head_id()).copied());
-        let Some(values) = values.collect() else { return };
-        let label = format!("relevance, {}", relevance.rules());
-        let data = relevance.file.scored().map_or(String::new(), |data| format!(", on {data}"));
-        let doubt = relevance.doubt().map_or(String::new(), |doubt| format!("; {doubt}"));
-        self.notes.push(format!("{label}: Voita et al. (2019){data}{doubt}"));
-        self.all.push(HeadScore { label, unit: "", values });
+        Ok(Self { importance, all, notes })
     }
 
     /// Sentences on what the title does not cover.

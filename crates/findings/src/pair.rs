@@ -5,7 +5,7 @@ use std::path::Path;
 use records::{Attention, CorrelationRow, Head, Scope, StandsFor};
 use stats::correlation::pearson;
 
-use crate::error::{Error, Result, command, faulty, no_results, within};
+use crate::error::{Error, Result, command, faulty, incomparable, no_results};
 use crate::results::Results;
 use crate::source::{ResultFile, Source, experiment, is_plain_name};
 use crate::sweep::Sweep;
@@ -99,7 +99,7 @@ fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
     let beside = file.path.with_file_name("");
     let elsewhere = is_plain_name(&file.subject).then(|| results.join(&file.subject));
     for folder in [Some(beside.clone()), elsewhere].into_iter().flatten() {
-        for (is_named, stem) in [false, true].into_iter().zip(&stems) {
+        for (is_named, stem) in [(false, &stems[0]), (true, &stems[1])] {
             let path = folder.join(format!("{stem}.csv"));
             if !path.exists() {
                 continue;
@@ -142,10 +142,7 @@ fn check(
     let (x, y): (Vec<f64>, Vec<f64>) = own.map(|(_, [x, y])| (*x, *y)).unzip();
     let r = match pearson(&x, &y) {
         Err(stats::Error::NoSpread | stats::Error::TooFew) => None,
-        found => {
-            let what = || format!("cannot compare the numbers of `{}`", file.path.display());
-            Some(found.map_err(within(what))?.coefficient)
-        }
+        found => Some(found.map_err(incomparable(file))?.coefficient),
     };
     let is_near = row.pearson.zip(r).is_some_and(|(here, there)| (here - there).abs() <= ROUNDING);
     let shown = |r: Option<f64>| r.map_or("undefined".to_owned(), |r| r.to_string());

@@ -211,7 +211,7 @@ pub struct Sparse {
 }
 
 /// What tables of Voita et al. (2019) call the data of the translator that Michel et al. (2019) prune too.
-const WMT: &str = "WMT";
+pub const WMT: &str = "WMT";
 
 impl Paper {
     /// Reads all files; none may lack a number that views ask for.
@@ -266,11 +266,6 @@ impl Paper {
         self.dependencies.iter().find(|own| own.relation == relation && own.direction == direction)
     }
 
-    /// What the translator of WMT loses with some of its encoder heads.
-    pub fn encoder_heads_of_wmt(&self) -> impl Iterator<Item = &EncoderHeads> {
-        self.encoder_heads.iter().filter(|own| own.data == WMT)
-    }
-
     /// Translators without some heads of all attention types (Voita et al. 2019, Table 2).
     pub fn sparse(&self) -> Vec<Sparse> {
         // the table writes in lower case what the text spells
@@ -290,11 +285,6 @@ impl Paper {
             })
         };
         self.translators.iter().filter_map(found).collect()
-    }
-
-    /// Those of WMT.
-    pub fn sparse_of_wmt(&self) -> impl Iterator<Item = Sparse> {
-        self.sparse().into_iter().filter(|own| own.data == WMT)
     }
 }
 

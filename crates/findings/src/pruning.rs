@@ -136,18 +136,23 @@ impl Pruning {
         if found.is_empty() { self.no_rows(scope.name()) } else { Ok(found) }
     }
 
-    /// The curves by importance of single attention types, in the order of the paper, each before its complement.
+    /// The curves of single attention types: those by importance in the order of the paper, each before its complement, then random
+    /// ones.
     pub fn types(&self) -> Result<Vec<(Attention, &Series)>> {
-        let by_type = |series| match series {
-            &Series {
-                curve: CurveId { attention: Scope::One(attention), order: Order::Importance, .. },
-                ..
-            } => Some((attention, series)),
-            _ => None,
+        let by = |order: Order| {
+            self.series.iter().filter_map(move |series| match series.curve {
+                CurveId { attention: Scope::One(attention), order: own, .. } if own == order => {
+                    Some((attention, series))
+                }
+                _ => None,
+            })
         };
-        let types: Vec<_> = self.series.iter().filter_map(by_type).collect();
-        let is_translator = types.iter().any(|(attention, _)| *attention != Attention::SelfAttention);
-        if is_translator { Ok(types) } else { self.no_rows("enc-enc, enc-dec or dec-dec by importance") }
+        let is_translator = by(Order::Importance).any(|(attention, _)| attention != Attention::SelfAttention);
+        if is_translator {
+            Ok(by(Order::Importance).chain(by(Order::Random)).collect())
+        } else {
+            self.no_rows("enc-enc, enc-dec or dec-dec by importance")
+        }
     }
 
     fn no_rows<T>(&self, asked: &str) -> Result<T> {

@@ -2,7 +2,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use records::{Row, Signature, is_shard, read_checked};
+use records::{Identity, Row, Signature, is_shard, read_checked};
 
 use crate::described::{Described, Kind};
 use crate::error::{Error, Result, command, faulty, no_results, unreadable};
@@ -190,24 +190,25 @@ impl ResultFile {
     }
 
     fn check_experiment(&self) -> Result<()> {
-        let expected = &self.experiment;
-        let found = self.identity().map_or(expected, |identity| &identity.experiment);
-        if found == expected {
-            return Ok(());
+        match self.identity() {
+            Some(identity) if identity.experiment != self.experiment => {
+                let (found, expected) = (identity.experiment.clone(), self.experiment.clone());
+                Err(Error::OtherExperiment { path: self.path.clone(), found, expected })
+            }
+            _ => Ok(()),
         }
-        let (found, expected) = (found.clone(), expected.clone());
-        Err(Error::OtherExperiment { path: self.path.clone(), found, expected })
     }
 
     /// Refuses what has been copied here from another subject.
     fn check_subject(&self) -> Result<()> {
-        let subject = &self.subject;
-        let found = self.identity().map_or(subject, |identity| &identity.subject);
-        if found == subject {
-            return Ok(());
+        match self.identity() {
+            Some(Identity { subject, .. }) if *subject != self.subject => {
+                let own = &self.subject;
+                let fault = format!("is of subject `{subject}`, as its signature says, not of `{own}`");
+                Err(faulty(&self.path, fault))
+            }
+            _ => Ok(()),
         }
-        let fault = format!("is of subject `{found}`, as its signature says, not of `{subject}`");
-        Err(faulty(&self.path, fault))
     }
 
     /// Whether its name is this one, or begins with it.

@@ -116,9 +116,8 @@ impl Subject {
 
     /// The pretrained model that its training began with, if the log of that names one.
     pub fn pretrained(&self) -> Option<&str> {
-        let identity = self.training.as_ref()?.file.identity()?;
-        let name = identity.arguments.get("checkpoint")?.as_str()?;
-        identity.weights.as_ref().map(|_| name)
+        let file = &self.training.as_ref()?.file;
+        file.text("checkpoint").filter(|_| file.identity().is_some_and(|identity| identity.weights.is_some()))
     }
 
     /// Whether its scores are nats per token, and no points.

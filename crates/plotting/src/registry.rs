@@ -74,7 +74,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         chapter: Chapter::MoreAndMore,
         about: "Score over the share of masked heads, and how many heads can go",
         reads: Reads::Each(experiment::PRUNING),
-        draw: |file, asked, left_out| pruning_curves::third(&Pruning::read(file, left_out)?, asked),
+        draw: |file, asked, left_out| pruning_curves::third(&Pruning::read(file, left_out)?, asked, left_out),
         options: Options {
             alias: Some("figure6"),
             detail: "for classifiers other than MNLI, Figure 6",
@@ -87,7 +87,9 @@ pub const ARTEFACTS: &[Artefact] = &[
         chapter: Chapter::MoreAndMore,
         about: "Score over the share of masked heads of each attention type",
         reads: Reads::Each(experiment::PRUNING),
-        draw: |file, asked, left_out| pruning_curves::fourth(&Pruning::read(file, left_out)?, asked),
+        draw: |file, asked, left_out| {
+            pruning_curves::fourth(&Pruning::read(file, left_out)?, asked, left_out)
+        },
         options: Options::NONE,
     },
     Artefact {
@@ -111,7 +113,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         about: "Scores with one head masked on two splits, and how far noise lets them agree",
         reads: Reads::Pairs,
         draw: |file, asked, _| {
-            Ok(cross_domain::sheets(&Pair::read(file, &asked.folders.results)?, asked.context))
+            Ok(vec![cross_domain::sheet(&Pair::read(file, &asked.folders.results)?, asked.context)])
         },
         options: Options { detail: "after `cross-domain`", takes: Takes::Against, ..Options::NONE },
     },
@@ -261,8 +263,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         reads: Reads::Each(experiment::IMPORTANCE),
         draw: |file, _, left_out| {
             let found = Orders::read(file, left_out)?;
-            let (chart, tables) = (agreement::figure(&found)?, agreement::tables(&found)?);
-            Ok(vec![sheet(&found.importance.file, agreement::STEM, chart, tables)])
+            Ok(vec![agreement::sheet(&found)?])
         },
         options: Options {
             detail: "where heads share keys and values, also the sums over such groups",

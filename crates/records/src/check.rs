@@ -49,9 +49,14 @@ pub(crate) fn head_limits(layer: usize, head: usize) -> [Limit; 2] {
         .map(|(column, value)| Limit::new(column, value as f64, 1.0..=MOST_HEADS, "1 to 1000"))
 }
 
+/// Beyond this, sums and differences of numbers may not be finite.
+const GREATEST: f64 = 1e100;
+
 /// The limits of finite numbers.
 pub(crate) fn finite(columns: &[(&'static str, Option<f64>)]) -> Vec<Limit> {
-    let limit = |&(column, value)| Limit::optional(column, value, f64::MIN..=f64::MAX, "a finite number");
+    let limit = |&(column, value)| {
+        Limit::optional(column, value, -GREATEST..=GREATEST, "a number from -1e100 to 1e100")
+    };
     columns.iter().map(limit).collect()
 }
 

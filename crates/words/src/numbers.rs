@@ -3,11 +3,8 @@
 /// `value` with a sign and `decimals` digits; what rounds to 0 has no sign.
 pub fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{value:+.decimals$}");
-    if text.contains(|character: char| ('1'..='9').contains(&character)) {
-        text
-    } else {
-        text[1..].to_owned()
-    }
+    let is_zero = value.is_finite() && !text.contains(|character: char| ('1'..='9').contains(&character));
+    if is_zero { text[1..].to_owned() } else { text }
 }
 
 /// `value` with so many `decimals`, and a sign if it is below 0 as printed.
@@ -104,6 +101,7 @@ mod tests {
     fn numbers_are_rounded_as_a_reader_expects() {
         let signs = [-0.004, 0.0, -0.0, 0.03].map(|value| signed(value, 2));
         assert_eq!(signs, ["0.00", "0.00", "0.00", "+0.03"]);
+        assert_eq!([f64::NAN, f64::NEG_INFINITY].map(|value| signed(value, 2)), ["NaN", "-inf"]);
         assert_eq!([fixed(-0.5, 1), fixed(36.0, 0), fixed(-0.004, 2)], ["-0.5", "36", "0.00"]);
         assert_eq!([typeset(-0.5, 1), typeset(36.0, 0)], ["\u{2212}0.5", "36"]);
         assert_eq!(with_minus("-0.5 (-1 to +2) enc-enc-1"), "\u{2212}0.5 (\u{2212}1 to +2) enc-enc-1");

@@ -54,11 +54,12 @@ pub fn draw(canvas: &mut Canvas<'_>, panel: &Panel, place: Place) {
     labels(canvas, panel, place);
 }
 
-/// Ticks of an axis at round numbers, with their numbers.
+/// Ticks of an axis at round numbers, with their numbers, which are empty where the axis shows none.
 pub fn round(axis: &Axis) -> Vec<(f64, String)> {
-    let Ticks::Round(step, _) = axis.ticks else { return Vec::new() };
+    let Ticks::Round(step, is_numbered) = axis.ticks else { return Vec::new() };
+    let number = |tick| if is_numbered { typeset(tick, step.decimals()) } else { String::new() };
     let ticks = step.ticks(axis.low.min(axis.high), axis.low.max(axis.high)).into_iter();
-    ticks.map(|tick| (tick, typeset(tick, step.decimals()))).collect()
+    ticks.map(|tick| (tick, number(tick))).collect()
 }
 
 fn line(canvas: &mut Canvas<'_>, ends: [(f64, f64); 2]) {
@@ -69,13 +70,10 @@ fn x_ticks(canvas: &mut Canvas<'_>, plane: &Plane, axis: &Axis, is_matrix: bool)
     let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Center };
     let bottom = plane.place.bottom;
     let across = |value: f64| points(plane.at((value, 0.0)).0);
-    let is_numbered = matches!(axis.ticks, Ticks::Round(_, true));
     for (tick, number) in round(axis) {
         let x = across(tick);
         line(canvas, [(x, bottom), (x, bottom + TICK)]);
-        if is_numbered {
-            style.write(canvas, &number, (x, bottom + 10.0));
-        }
+        style.write(canvas, &number, (x, bottom + 10.0));
     }
     let Ticks::Names(names) = &axis.ticks else { return };
     let span = |(place, lines): &(f64, Vec<String>)| {
@@ -83,14 +81,13 @@ fn x_ticks(canvas: &mut Canvas<'_>, plane: &Plane, axis: &Axis, is_matrix: bool)
         (across(*place) - half, across(*place) + half)
     };
     let spans: Vec<_> = names.iter().map(span).collect();
-    let stride = stride(&spans);
+    let shown = if is_matrix { at_even_distances(&spans) } else { with_room(&spans) };
     for (place, (_, lines)) in names.iter().enumerate() {
         let middle = (spans[place].0 + spans[place].1) / 2.0;
         if !is_matrix {
             line(canvas, [(middle, bottom), (middle, bottom + TICK)]);
         }
-        let is_shown = if is_matrix { place % stride == 0 } else { has_room(&spans, place) };
-        for (index, line) in lines.iter().enumerate().filter(|_| is_shown) {
+        for (index, line) in lines.iter().enumerate().filter(|_| shown.contains(&place)) {
             let at = (middle, bottom + 8.5 * (index + 1) as f64);
             TextStyle { size: SMALL, ..style }.write(canvas, line, at);
         }
@@ -109,13 +106,10 @@ fn y_ticks(canvas: &mut Canvas<'_>, plane: &Plane, axis: &Axis) {
     let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Right };
     let left = plane.place.left;
     let up = |value: f64| points(plane.at((0.0, value)).1);
-    let is_numbered = matches!(axis.ticks, Ticks::Round(_, true));
     for (tick, number) in round(axis) {
         let y = up(tick);
         line(canvas, [(left - TICK, y), (left, y)]);
-        if is_numbered {
-            style.write_centered(canvas, &number, (left - TICK - 1.5, y));
-        }
+        style.write_centered(canvas, &number, (left - TICK - 1.5, y));
     }
     let Ticks::Names(names) = &axis.ticks else { return };
     for (place, lines) in names {
@@ -140,31 +134,29 @@ fn labels(canvas: &mut Canvas<'_>, panel: &Panel, Place { left, right, top, bott
     TextStyle { size, color: INK, anchor: HPos::Left }.write(canvas, &text, (left, above));
 }
 
-/// Which names of a matrix are shown, from the first on: every one, or every second, third, ... so that they keep clear of
-/// each other.
-fn stride(spans: &[(f64, f64)]) -> usize {
+/// Names of a matrix that are shown, from the first on: every one, or every second, third, ... so that they keep clear of each
+/// other.
+fn at_even_distances(spans: &[(f64, f64)]) -> Vec<usize> {
     let is_clear = |stride: usize| {
         let shown: Vec<_> = spans.iter().step_by(stride).collect();
         shown.windows(2).all(|pair| pair[0].1 + GAP <= pair[1].0)
     };
-    (1..spans.len()).find(|&stride| is_clear(stride)).unwrap_or(spans.len().max(1))
+    let stride = (1..spans.len()).find(|&stride| is_clear(stride)).unwrap_or(spans.len().max(1));
+    (0..spans.len()).step_by(stride).collect()
 }
 
-/// Whether a name is shown: the last one is, and then each from the left that keeps clear of those.
-fn has_room(spans: &[(f64, f64)], index: usize) -> bool {
-    let Some((last, others)) = spans.split_last() else { return false };
-    if index == others.len() {
-        return true;
-    }
-    let mut end = f64::NEG_INFINITY;
+/// Names that are shown: each from the left that keeps clear of those before it and of the last one, and that.
+fn with_room(spans: &[(f64, f64)]) -> Vec<usize> {
+    let Some(((start, _), others)) = spans.split_last() else { return Vec::new() };
+    let (mut shown, mut end) = (Vec::new(), f64::NEG_INFINITY);
     for (place, (left, right)) in others.iter().enumerate() {
-        let is_shown = *left >= end + GAP && *right + GAP <= last.0;
-        if place == index {
-            return is_shown;
+        if *left >= end + GAP && *right + GAP <= *start {
+            shown.push(place);
+            end = *right;
         }
-        end = if is_shown { *right } else { end };
     }
-    false
+    shown.push(others.len());
+    shown
 }
 
 #[cfg(test)]
@@ -178,8 +170,9 @@ mod tests {
         let spans = |width: f64| {
             (0..12).map(|place| f64::from(place) * 8.0).map(|at| (at, at + width)).collect::<Vec<_>>()
         };
-        assert_eq!([5.0, 10.0, 40.0].map(|width| stride(&spans(width))), [1, 2, 6]);
-        assert_eq!((stride(&[]), stride(&[(0.0, 9.0)])), (1, 1));
+        let every = |stride| (0..12).step_by(stride).collect::<Vec<usize>>();
+        assert_eq!([5.0, 10.0, 40.0].map(|width| at_even_distances(&spans(width))), [1, 2, 6].map(every));
+        assert_eq!((at_even_distances(&[]), at_even_distances(&[(0.0, 9.0)])), (vec![], vec![0]));
     }
 
     proptest! {
@@ -187,7 +180,7 @@ mod tests {
         fn no_two_names_touch(mut starts in prop::collection::vec(0.0_f64..200.0, 1..30), width in 1.0_f64..40.0) {
             starts.sort_by(f64::total_cmp);
             let spans: Vec<_> = starts.iter().map(|start| (*start, start + width)).collect();
-            let shown: Vec<_> = (0..spans.len()).filter(|&index| has_room(&spans, index)).collect();
+            let shown = with_room(&spans);
             prop_assert!(shown.contains(&(spans.len() - 1)));
             prop_assert!(shown.windows(2).all(|pair| spans[pair[0]].1 < spans[pair[1]].0), "{:?}", shown);
         }

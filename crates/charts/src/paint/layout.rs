@@ -212,8 +212,8 @@ fn draw_bar(canvas: &mut Canvas<'_>, bar: &ColorBar, (left, right): (f64, f64), 
     let edge = |part: i32| corners[0].0 + (corners[1].0 - corners[0].0) * part / PARTS;
     for part in 0..PARTS {
         let value = f64::from(if bar.is_signed { 2 * part + 1 - PARTS } else { part }) / f64::from(PARTS - 1);
-        let area = [(edge(part), corners[0].1), (edge(part + 1), corners[1].1)];
-        canvas.rectangle(area, paint(diverging(value), 1.0));
+        // up to the end, since white would show through between two parts that only touch
+        canvas.rectangle([(edge(part), corners[0].1), corners[1]], paint(diverging(value), 1.0));
     }
     if bar.is_signed {
         draw_stripes(canvas, [corners[0], (edge(PARTS / 2), corners[1].1)]);

@@ -4,7 +4,7 @@ mod raster;
 mod terminal;
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -100,8 +100,11 @@ impl Sheet {
         outdated.retain(|extension| files.iter().all(|(written, _)| written != extension));
         for extension in outdated {
             let path = folder.join(name(extension));
-            if let Err(source) = fs::remove_file(&path).or_else(ignore_missing) {
-                return Err(Error::Remove { path, source });
+            match fs::remove_file(&path) {
+                Err(source) if source.kind() != ErrorKind::NotFound => {
+                    return Err(Error::Remove { path, source });
+                }
+                _ => {}
             }
         }
         Ok(paths)
@@ -130,10 +133,6 @@ impl Sheet {
         }
         Ok(files)
     }
-}
-
-fn ignore_missing(error: io::Error) -> io::Result<()> {
-    if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
 /// A name without what ends a link of Markdown or that `\includegraphics` cannot hold: other characters as their numbers.

@@ -43,8 +43,8 @@ fn tree(svg: &str) -> Result<Tree, Error> {
 fn pixels(svg: &str, per_inch: u32) -> Result<Pixmap, Error> {
     let tree = tree(svg)?;
     let scale = per_inch as f32 / UNITS_PER_INCH as f32;
-    let size = tree.size().to_int_size().scale_by(scale).ok_or(Error::NoSize)?;
-    let mut pixmap = Pixmap::new(size.width(), size.height()).ok_or(Error::NoSize)?;
+    let size = tree.size().to_int_size().scale_by(scale).ok_or(Error::Size)?;
+    let mut pixmap = Pixmap::new(size.width(), size.height()).ok_or(Error::Size)?;
     pixmap.fill(Color::WHITE);
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixmap.as_mut());
     Ok(pixmap)
@@ -84,14 +84,12 @@ pub fn png(svg: &str) -> Result<Vec<u8>, Error> {
 /// Frames that follow each other over and over.
 ///
 /// # Panics
-/// If there is none, or they are not of one size.
+/// If there is none, they are not of one size, or a side has more than 65,535 pixels.
 pub fn gif(svgs: &[String]) -> Result<Vec<u8>, Error> {
     let frames = svgs.iter().map(|svg| pixels(svg, SCREEN)).collect::<Result<Vec<_>, _>>()?;
     let size = |frame: &Pixmap| [frame.width(), frame.height()];
     assert!(frames.windows(2).all(|pair| size(&pair[0]) == size(&pair[1])), "frames differ in size");
-    let [Ok(width), Ok(height)] = size(&frames[0]).map(u16::try_from) else {
-        return Err(Error::FrameTooLarge { size: size(&frames[0]) });
-    };
+    let [width, height] = size(&frames[0]).map(|side| u16::try_from(side).expect("a page is no larger"));
     encode((width, height), frames).map_err(Error::Gif)
 }
 

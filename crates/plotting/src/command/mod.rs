@@ -10,7 +10,7 @@ use charts::write::{Format, Sheet, write_file};
 use clap::{ArgMatches, FromArgMatches};
 use findings::{Described, Folders, LeftOut, Paper, Source, Subject, experiment, source};
 use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
-use words::{one_line, print, print_error};
+use words::{exit_code, one_line, print};
 
 use crate::artefact::Reads;
 use crate::registry::ARTEFACTS;
@@ -19,14 +19,11 @@ use crate::view::{Asked, Context, summary};
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     let mut left_out = LeftOut::default();
-    if let Err(error) = run(&args::command().get_matches(), &mut left_out) {
-        print_error(&error);
-        return ExitCode::FAILURE;
-    }
+    let done = run(&args::command().get_matches(), &mut left_out);
     for fault in left_out.faults {
         words::say!("warning: left out: {}", one_line(&fault));
     }
-    ExitCode::SUCCESS
+    exit_code(done)
 }
 
 fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {

@@ -2,7 +2,8 @@
 //! paper has no such table; it compares orders by what they do to the score.
 use charts::chart::{self, Chart, Panel};
 use charts::table::{Cell, Row, Table};
-use findings::error::within;
+use charts::write::Sheet;
+use findings::error::incomparable;
 use findings::{HeadScore, Importance, Orders, Result};
 use records::ImportanceRow;
 use stats::correlation::{kendall, spearman};
@@ -11,9 +12,12 @@ use words::{count, signed, typeset};
 /// Name of its files, without extension.
 pub const STEM: &str = "importance-agreement";
 
+/// Row by row.
+type Matrix = Vec<Vec<Option<f64>>>;
+
 /// Correlations of two orders, Kendall's tau-b above the diagonal and Spearman's rho below; absent where all heads are equal in
 /// one of them, and meaningless on the diagonal.
-fn matrix(Orders { importance, all, .. }: &Orders) -> Result<Vec<Vec<Option<f64>>>> {
+fn matrix(Orders { importance, all, .. }: &Orders) -> Result<Matrix> {
     let cell = |row: usize, column: usize| {
         let correlate = if row < column { kendall } else { spearman };
         match correlate(&all[row].values, &all[column].values) {
@@ -23,17 +27,22 @@ fn matrix(Orders { importance, all, .. }: &Orders) -> Result<Vec<Vec<Option<f64>
     };
     let row = |row: usize| (0..all.len()).map(|column| cell(row, column)).collect::<Result<_, _>>();
     let matrix = (0..all.len()).map(row).collect::<Result<_, _>>();
-    matrix.map_err(within::<stats::Error>(|| {
-        format!("cannot compare the numbers of `{}`", importance.file.path.display())
-    }))
+    matrix.map_err(incomparable(&importance.file))
+}
+
+/// The matrix in colours and as a table, and the sums over groups of heads, if there are groups.
+pub fn sheet(orders: &Orders) -> Result<Sheet> {
+    let (importance, matrix) = (&orders.importance, matrix(orders)?);
+    let tables = std::iter::once(table(orders, &matrix)).chain(by_group(importance));
+    Ok(super::sheet(&importance.file, STEM, figure(orders, &matrix), tables))
 }
 
 const DIRECTION: &str = "heads with the least value are masked first; entropy counts negative, so that heads of spread \
      attention come first";
 
-/// The matrix with numbered columns, since the names are long, and the sums over groups of heads, if there are groups.
-pub fn tables(orders: &Orders) -> Result<Vec<Table>> {
-    let (importance, matrix) = (&orders.importance, matrix(orders)?);
+/// The matrix with numbered columns, since the names are long.
+fn table(orders: &Orders, matrix: &Matrix) -> Table {
+    let importance = &orders.importance;
     let cell = |row: usize, column: usize| match matrix[row][column] {
         _ if row == column => Cell::default(),
         None => Cell::gap("n/a"),
@@ -49,23 +58,23 @@ pub fn tables(orders: &Orders) -> Result<Vec<Table>> {
     let title = "Kendall's \u{3c4}-b above the diagonal and Spearman's \u{3c1} below, between what heads can be \
          ordered by";
     let title = format!("{title}; {}, {heads}", importance.title());
-    let agreement =
-        Table::new("Agreement of orders", importance.file.label(STEM), title)
-            .columns(["Order", "Order"], (1..=size).map(|number| number.to_string()))
-            .rows(orders.all.iter().enumerate().map(row))
-            .note(DIRECTION)
-            .note(orders.notes())
-            .remark(equal.then_some("n/a: all heads are equal in one of the two orders"))
-            .remark((missing > 0).then_some(format!(
+    Table::new("Agreement of orders", importance.file.label(STEM), title)
+        .columns(["Order", "Order"], (1..=size).map(|number| number.to_string()))
+        .rows(orders.all.iter().enumerate().map(row))
+        .note(DIRECTION)
+        .note(orders.notes())
+        .remark(equal.then_some("n/a: all heads are equal in one of the two orders"))
+        .remark(
+            (missing > 0).then_some(format!(
                 "oracle left out: {missing} of {heads} without it, `ablate-one` measures it"
-            )))
-            .remark(importance.unknown());
-    Ok(std::iter::once(agreement).chain(by_group(importance)).collect())
+            )),
+        )
+        .remark(importance.unknown())
 }
 
 /// The matrix in colours.
-pub fn figure(orders: &Orders) -> Result<Chart> {
-    let (importance, all, matrix) = (&orders.importance, &orders.all, matrix(orders)?);
+fn figure(orders: &Orders, matrix: &Matrix) -> Chart {
+    let (importance, all) = (&orders.importance, &orders.all);
     let cell = |row: usize, column: usize| {
         let (value, text) = match matrix[row][column] {
             _ if row == column => (Some(0.0), String::new()),
@@ -78,7 +87,7 @@ pub fn figure(orders: &Orders) -> Result<Chart> {
     let label = importance.file.label(&format!("{STEM}-matrix"));
     let heads = count(importance.rows.len(), "head");
     let title = format!("How far the orders of heads agree; {}, {heads}", importance.title());
-    Ok(Chart::new("Agreement of orders", label, title)
+    Chart::new("Agreement of orders", label, title)
         .note(
             "above the diagonal Kendall's \u{3c4}-b, below Spearman's \u{3c1}; \u{2013}: all heads are equal in one of the \
              two orders",
@@ -87,7 +96,7 @@ pub fn figure(orders: &Orders) -> Result<Chart> {
         .note(orders.notes())
         .note(importance.unknown())
         .panels(1, vec![Panel::matrix(("", 1..=all.len()), ("", rows), 16.0, cell)])
-        .bar("rank correlation", chart::BAR_COLORS.map(|rho| typeset(rho, 1))))
+        .bar("rank correlation", chart::BAR_COLORS.map(|rho| typeset(rho, 1)))
 }
 
 /// What heads that share keys and values sum up to, which `iterative-prune --unit group` orders by; none for a model whose
@@ -96,15 +105,15 @@ fn by_group(importance: &Importance) -> Option<Table> {
     let heads = importance.rows.iter().map(|row| row.head).max()?;
     let size = heads / importance.file.key_value_heads(heads)?;
     let mut sorted: Vec<(usize, &ImportanceRow)> = importance.rows.iter().enumerate().collect();
-    sorted.sort_by_key(|(_, row)| (row.layer, row.head));
-    let group = |row: &ImportanceRow| (row.layer, (row.head - 1) / size + 1);
+    sorted.sort_by_key(|(_, row)| row.head_id());
+    let group = |row: &ImportanceRow| (row.attention, row.layer, (row.head - 1) / size + 1);
     let groups: Vec<_> = sorted.chunk_by(|(_, one), (_, next)| group(one) == group(next)).collect();
     let known = importance.known();
     let sum = |rows: &[(usize, &ImportanceRow)], values: &[f64]| rows.iter().map(|(at, _)| values[*at]).sum();
     let columns: Vec<Vec<f64>> =
         known.iter().map(|score| groups.iter().map(|rows| sum(rows, &score.values)).collect()).collect();
     let row = |(place, rows): (usize, &&[(usize, &ImportanceRow)])| {
-        let (layer, number) = group(rows[0].1);
+        let (_, layer, number) = group(rows[0].1);
         let (first, last) = (rows[0].1.head, rows[rows.len() - 1].1.head);
         let label = format!("layer {layer}, group {number}: heads {first} to {last}");
         Row::new(label, columns.iter().map(|column| sum_cell(column, place)))

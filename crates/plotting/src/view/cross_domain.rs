@@ -10,7 +10,7 @@ use records::CorrelationRow;
 use stats::regression::Line;
 use words::{brackets, count, fixed, p_value, tenths, typeset};
 
-use super::{Context, mark, sheet};
+use super::{Context, mark};
 
 /// What the names of its files begin with.
 const STEM: &str = "figure2";
@@ -38,9 +38,9 @@ pub const COLUMNS: [&str; 9] = [
 ];
 
 /// Figure and table, named after both splits.
-pub(crate) fn sheets(pair: &Pair, context: Context<'_>) -> Vec<Sheet> {
+pub(crate) fn sheet(pair: &Pair, context: Context<'_>) -> Sheet {
     let stem = format!("{STEM}-{}", pair.splits.join("-"));
-    vec![sheet(&pair.file, &stem, figure2(pair, context), [table(pair)])]
+    super::sheet(&pair.file, &stem, figure2(pair, context), [table(pair)])
 }
 
 /// One row for all heads and one for each attention type.

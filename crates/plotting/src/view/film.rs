@@ -2,8 +2,9 @@
 //! one frame of a film (no such figure is in the papers).
 use charts::chart::{Chart, Panel};
 use findings::Film;
+use findings::gates::expected_open;
 use records::Goal;
-use words::tenths;
+use words::{count, tenths};
 
 use super::heat_map::{Values, by_attention, panel};
 
@@ -29,8 +30,8 @@ pub fn stills(film: &Film) -> Chart {
             panels.push(panel.named(names.join(", ")).in_row(place));
         }
     }
-    let open =
-        epochs.iter().map(|&epoch| format!("{}: {}", name(film, epoch), tenths(film.expected_open(epoch))));
+    let open = |epoch: usize| tenths(expected_open(&film.epochs[epoch]));
+    let open = epochs.iter().map(|&epoch| format!("{}: {}", name(film, epoch), open(epoch)));
     chart(film, "")
         .note(format!("expected number of open gates {}", open.collect::<Vec<_>>().join(", ")))
         .panels(epochs.len(), panels)
@@ -61,8 +62,7 @@ fn values(film: &Film, epoch: usize) -> Values {
 /// Without panels.
 fn chart(film: &Film, when: &str) -> Chart {
     let model = match film.goal() {
-        Goal::Heads(1) => "1 head".to_owned(),
-        Goal::Heads(heads) => format!("{heads} heads"),
+        Goal::Heads(heads) => count(heads, "head"),
         Goal::Penalty(lambda) => format!("heads at a penalty of {lambda} nats for each open gate"),
         Goal::AllHeads => "all heads".to_owned(),
     };

@@ -7,9 +7,7 @@ use findings::Functions;
 use findings::functions::Others;
 use findings::results::distinct;
 use records::rows::functions::{FunctionName, POSITIONAL_PERCENT, SYNTACTIC_POINTS, leaders};
-use records::{
-    AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, RelevanceRow, StandsFor, TestedRow as _,
-};
+use records::{AblationRow, Attention, Head, HeadFunctionRow, StandsFor, TestedRow as _};
 use words::{name_among, tenths, typeset, with_minus};
 
 use super::heat_map::counts;
@@ -117,14 +115,12 @@ pub fn same_heads(functions: &Functions, others: &Others, context: Context<'_>) 
         (format!("change of {} if masked", metric.label()), cells.collect())
     }));
     columns.extend(importance.as_ref().map(|found| {
-        let values: Vec<f64> = found.rows.iter().map(|row| row.example_normalised).collect();
-        let heads = found.rows.iter().map(ImportanceRow::head_id);
-        ("importance (rank)".to_owned(), heads.zip(ranked(&values)).collect())
+        let numbers = found.rows.iter().map(|row| (row.head_id(), row.example_normalised));
+        ("importance (rank)".to_owned(), ranked(numbers))
     }));
     columns.extend(relevance.as_ref().map(|found| {
-        let values: Vec<f64> = found.rows.iter().map(|row| row.relevance).collect();
-        let heads = found.rows.iter().map(RelevanceRow::head_id);
-        (format!("{} (rank)", found.name()), heads.zip(ranked(&values)).collect())
+        let numbers = found.rows.iter().map(|row| (row.head_id(), row.relevance));
+        (format!("{} (rank)", found.name()), ranked(numbers))
     }));
     if columns.len() == 1 {
         return None;

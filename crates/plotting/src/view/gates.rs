@@ -4,7 +4,7 @@ use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style}
 use charts::palette::{BLUE, BROWN, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::table::{Cell, Row, Table};
 use findings::gates::{kept, share};
-use findings::paper::{EncoderHeads, Sparse};
+use findings::paper::{EncoderHeads, Sparse, WMT};
 use findings::results::{distinct, interval};
 use findings::{Contrasts, Functions, Gates, Paper, Pruning, pruning};
 use records::{Attention, GateRow, Head, Method, Order, Scope, StandsFor};
@@ -176,10 +176,11 @@ fn published(gates: &Gates, scope: Scope, paper: Option<&Paper>) -> Vec<(f64, f6
     let place = |kept: f64, heads: f64, lost: f64| (100.0 * kept / heads, gates.base() - lost);
     match scope {
         Scope::One(Attention::EncEnc) => {
-            paper.encoder_heads_of_wmt().map(|own| place(own.kept, own.heads, own.lost_bleu)).collect()
+            let own = paper.encoder_heads.iter().filter(|own| own.data == WMT);
+            own.map(|own| place(own.kept, own.heads, own.lost_bleu)).collect()
         }
         Scope::All => {
-            let own = paper.sparse_of_wmt();
+            let own = paper.sparse().into_iter().filter(|own| own.data == WMT);
             own.map(|own| place(own.kept as f64, own.heads as f64, own.base - own.by_gates)).collect()
         }
         Scope::One(_) => Vec::new(),

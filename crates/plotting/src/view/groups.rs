@@ -1,5 +1,5 @@
 //! Accuracy by group of segments, which heads each group needs, and which groups need the same heads.
-use charts::chart::{self, BAR_COLORS, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::chart::{self, BAR_COLORS, Chart, Layer, Panel, Style};
 use charts::palette::INK;
 use charts::table::{Cell, Row, Table};
 use findings::Groups;
@@ -164,7 +164,7 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
             "below the map: number of the head, and of its layer at the first head of that; lines between layers and between \
              heads that share no keys and values",
         )
-        .entries([Entry::mark(dot, Mark::new(Shape::Circle, 1.2, INK))])
+        .entries([super::heat_map::dot(dot)])
         .panels(1, vec![panel])
         .wide()
         .bar("change of accuracy with the head masked (percentage points)", numbers)

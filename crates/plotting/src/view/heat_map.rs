@@ -91,6 +91,11 @@ pub fn scores_of(
     })
 }
 
+/// What a dot in a cell means.
+pub(super) fn dot(text: String) -> Entry {
+    Entry::mark(text, Mark::new(Shape::Circle, 1.2, INK))
+}
+
 /// What masking each head does to the score: orange where it gets worse; dots are significant.
 pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
     let values = effects_of(sweep, context.criterion);
@@ -105,7 +110,7 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
         )
         .note(format!("dot: {}", sweep.judge(context.criterion).description("heads")))
         .note("crossed out: not measured")
-        .entries([Entry::mark(context.criterion.in_words(), Mark::new(Shape::Circle, 1.2, INK))])
+        .entries([dot(context.criterion.in_words())])
         .panels(attentions.len(), by_attention(&sweep.file, &attentions, &values))
         .bar(label, numbers)
 }
@@ -115,7 +120,6 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
 pub fn scores(importance: &Importance, sweep: Option<&Sweep>, context: Context<'_>) -> Chart {
     let significant = sweep.iter().flat_map(|sweep| &sweep.rows).filter(|row| context.criterion.holds(*row));
     let significant: BTreeSet<Head> = significant.map(AblationRow::head_id).collect();
-    let dot = Mark::new(Shape::Circle, 1.2, INK);
     let what_dots_are = sweep.map(|sweep| {
         let on = sweep.file.scored().map(|scored| format!(" on {scored}")).unwrap_or_default();
         let test = sweep.judge(context.criterion).description("heads");
@@ -148,7 +152,7 @@ pub fn scores(importance: &Importance, sweep: Option<&Sweep>, context: Context<'
         .note(what_dots_are)
         .note(importance.notes())
         .note(importance.unknown())
-        .entries(sweep.map(|_| Entry::mark(context.criterion.in_words(), dot)))
+        .entries(sweep.map(|_| dot(context.criterion.in_words())))
         .panels(columns, panels)
         .bar(
             "score of a head, or its square root, as a share of the greatest in its row",

@@ -15,13 +15,15 @@ pub mod single_heads;
 pub(crate) mod speed;
 pub(crate) mod summary;
 
+use std::collections::BTreeMap;
+
 use charts::chart::{Chart, Mark, Shape};
 use charts::palette::{BLUE, GREEN, VERMILLION};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
 use findings::paper::Share;
-use findings::{Criterion, Error, Folders, LeftOut, Metric, Paper, Result, ResultFile};
-use records::{Attention, TestedRow};
+use findings::{Criterion, Folders, LeftOut, Metric, Paper, Result, ResultFile};
+use records::{Attention, Head, TestedRow};
 use single_heads::Selection;
 use words::typeset;
 
@@ -65,15 +67,8 @@ impl<'a> Asked<'a> {
         Self { context, folders, attention, with_figure: false, against: None, is_all: true }
     }
 
-    /// A chart that not every file has: nothing, if everything is drawn and this does not apply.
-    fn if_it_applies<T>(&self, chart: Result<T>) -> Result<Option<T>> {
-        match chart {
-            Err(Error::NoAttention { .. }) if self.is_all => Ok(None),
-            chart => chart.map(Some),
-        }
-    }
-
-    /// What another experiment has to have measured too: nothing, if everything is drawn and that was not run.
+    /// What not every file has, or another experiment has to have measured too: nothing, if everything is drawn and that was not
+    /// measured.
     pub(crate) fn if_there<T>(&self, read: Result<T>, left_out: &mut LeftOut) -> Result<Option<T>> {
         if self.is_all { left_out.keep_if_there(read) } else { read.map(Some) }
     }
@@ -109,11 +104,12 @@ fn scored(row: &impl TestedRow, context: Context<'_>) -> Cell {
     Cell::number(metric.amount(tests.score) + &ends, tests.score).marked(context.criterion.is_loss(row))
 }
 
-/// Numbers with their ranks, 1 for the greatest; equal numbers have the same one.
-pub fn ranked(values: &[f64]) -> Vec<Cell> {
-    let rank = |value: f64| 1 + values.iter().filter(|other| **other > value).count();
+/// The number of each head with its rank, 1 for the greatest; equal numbers have the same one.
+pub fn ranked(numbers: impl IntoIterator<Item = (Head, f64)>) -> BTreeMap<Head, Cell> {
+    let numbers: Vec<(Head, f64)> = numbers.into_iter().collect();
+    let rank = |value: f64| 1 + numbers.iter().filter(|(_, other)| *other > value).count();
     let text = |value: f64| format!("{} ({})", typeset(value, 3), rank(value));
-    values.iter().map(|&value| Cell::printed(value, text)).collect()
+    numbers.iter().map(|&(head, value)| (head, Cell::printed(value, text))).collect()
 }
 
 /// What a hollow mark of such a score means.
@@ -132,7 +128,8 @@ mod tests {
 
     #[test]
     fn equal_scores_have_the_same_rank() {
-        let texts = ranked(&[0.5, -0.25, 0.5, 0.75]).into_iter().map(|cell| cell.text);
+        let heads = (1..).map(|head| Head { attention: Attention::EncEnc, layer: 1, head });
+        let texts = ranked(heads.zip([0.5, -0.25, 0.5, 0.75])).into_values().map(|cell| cell.text);
         assert_eq!(texts.collect::<Vec<_>>(), ["0.500 (2)", "\u{2212}0.250 (4)", "0.500 (2)", "0.750 (1)"]);
     }
 }

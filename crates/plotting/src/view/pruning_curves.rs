@@ -7,7 +7,7 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::pruning::share;
 use findings::results::interval;
-use findings::{Pruning, Result, Retrained, RuleKind, Series};
+use findings::{LeftOut, Pruning, Result, Retrained, RuleKind, Series};
 use records::{Attention, CurveId, Order, PruningRow, Scope};
 use words::{name_among, tenths};
 
@@ -19,6 +19,9 @@ use super::{Asked, BANDS, Context, hollow, mark, scored, sheet, significantly_wo
 const NEAR_ZERO: f64 = 0.2;
 
 const FLOOR: Style = Style::dotted(INK, 0.7);
+
+/// Width of the lines of random orders.
+const THIN: f64 = 0.35;
 
 /// Name of the files, without extension.
 pub const RETRAINED: &str = "prune-and-retrain";
@@ -41,17 +44,17 @@ fn third_or_sixth(pruning: &Pruning) -> Named {
 }
 
 /// The table of shares and Figure 3 or 6.
-pub fn third(pruning: &Pruning, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+pub fn third(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
     let (file, table) = (&pruning.results.file, pruning_table::table(pruning, asked.context));
     let [_, stem] = third_or_sixth(pruning);
-    let chart = asked.if_it_applies(figure3(pruning, asked.context))?;
+    let chart = asked.if_there(figure3(pruning, asked.context), left_out)?;
     let chart = chart.map(|chart| sheet(file, stem, chart, []));
     Ok([sheet(file, pruning_table::STEM, None, [table])].into_iter().chain(chart).collect())
 }
 
 /// Figure 4, of models with several attention types.
-pub fn fourth(pruning: &Pruning, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
-    let chart = asked.if_it_applies(figure4(pruning, asked.context))?;
+pub fn fourth(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
+    let chart = asked.if_there(figure4(pruning, asked.context), left_out)?;
     let [_, stem] = FOURTH;
     Ok(chart.map(|chart| sheet(&pruning.results.file, stem, chart, [])).into_iter().collect())
 }
@@ -79,15 +82,21 @@ fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
         .note(floor.map(|row| format!("floor: all heads masked, {}", metric.amount(row.score)))))
 }
 
-/// One curve for each attention type, by importance, with its interval, complement and floor.
+/// One curve for each attention type, by importance, with its interval, complement and floor, and single thin lines for random
+/// orders.
 fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     let metric = pruning.results.metric();
     let drawn = |(attention, series): (Attention, _)| {
         let mark = mark(attention, 1.6);
-        let look = Curve::look(attention.name(), mark.color, 1.0, Some((mark.shape, mark.radius)));
+        let look = if is_random(series) {
+            Curve::look("", mark.color, THIN, None)
+        } else {
+            Curve::look(attention.name(), mark.color, 1.0, Some((mark.shape, mark.radius)))
+        };
         (series, curve(series, look, context))
     };
-    let drawn = pruning.types()?.into_iter().map(drawn).collect();
+    let drawn: Vec<_> = pruning.types()?.into_iter().map(drawn).collect();
+    let has_random = drawn.iter().any(|(series, _)| is_random(series));
     let (mut rules, mut floors) = (Vec::new(), Vec::new());
     for (scope, row) in &pruning.floors {
         let Scope::One(attention) = *scope else { continue };
@@ -100,6 +109,7 @@ fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
         has_floor.then(|| format!("dotted, floor: all heads of the type masked: {}", floors.join(", ")));
     let axis = "heads of the type masked (%)";
     Ok(chart(pruning, context, (FOURTH, &title, axis), drawn, rules)
+        .entries(has_random.then(|| Entry::line("random", Style::line(INK, THIN))))
         .entries(has_floor.then(|| Entry::line("floor", FLOOR)))
         .note(floors))
 }
@@ -121,17 +131,17 @@ fn chart(
     let axes = [Axis::percent(x), scores(&metric, [low, high].into_iter())];
     let has_order = |order| drawn.iter().any(|(series, _)| series.curve.order == order);
     let has_complement = drawn.iter().any(|(series, _)| series.curve.complement);
-    let plain = drawn.iter().filter(|(series, _)| !series.curve.complement);
+    let named = drawn.iter().filter(|(series, curve)| !series.curve.complement && !curve.name.is_empty());
     Chart::new(name, file.label(stem), file.titled(title))
         .note(pruning.results.base_line())
         .note(file.of_orders())
         .note(curves.iter().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
-        .note(has_order(Order::Random).then_some("thin grey lines: single random orders"))
+        .note(has_order(Order::Random).then_some("thin lines: single random orders"))
         .note(curves.iter().any(|curve| curve.has_hollow()).then(|| hollow(&metric, "the base", context)))
         .note(has_complement.then_some(format!("dashed, complement of importance: {COMPLEMENT}")))
         .note(has_order(Order::Oracle).then_some(format!("oracle: {ORACLE}")))
         .note(without_attention(pruning))
-        .entries(plain.map(|(_, curve)| curve.entry()))
+        .entries(named.map(|(_, curve)| curve.entry()))
         .entries(complement_entry(has_complement))
         .entries([base_entry("base", &metric, base)])
         .panels(1, vec![Panel::new(axes, 160.0, layers)])
@@ -150,7 +160,7 @@ fn curve(series: &Series, look: Curve, context: Context<'_>) -> Curve {
     let is_swap = order == Order::Swap;
     let point = |row: &PruningRow| {
         let intact = (row.masked == 0).then_some((row.score, row.score));
-        let ends = interval(row).or(intact).filter(|_| order != Order::Random);
+        let ends = interval(row).or(intact).filter(|_| !is_random(series));
         Point { x: share(row), y: row.score, ends, is_worse: context.criterion.is_loss(row) }
     };
     let runs = series.runs.iter().flat_map(|run| run.chunk_by(|left, right| right.step == left.step + 1));
@@ -177,14 +187,18 @@ fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
     layers
 }
 
+fn is_random(series: &Series) -> bool {
+    series.curve.order == Order::Random
+}
+
 /// How an order looks.
 fn look(series: &Series) -> Curve {
     let random = format!("random ({})", series.runs.len());
     let (name, color, width, mark) = match series.curve.order {
         Order::Importance => ("importance", BLUE, 1.1, Some((Shape::Circle, 1.6))),
         Order::Oracle => ("oracle", VERMILLION, 1.0, Some((Shape::Square, 1.2))),
-        Order::Random if series.runs.len() > 1 => (&random[..], SILVER, 0.35, None),
-        Order::Random => ("random", SILVER, 0.35, None),
+        Order::Random if series.runs.len() > 1 => (&random[..], SILVER, THIN, None),
+        Order::Random => ("random", SILVER, THIN, None),
         Order::Entropy => ("entropy", ORANGE, 0.7, Some((Shape::Triangle, 1.2))),
         Order::Confidence => ("confidence", GREEN, 0.7, Some((Shape::Wedge, 1.2))),
         Order::AttentionGradient => ("attention gradient", PURPLE, 0.7, Some((Shape::Diamond, 1.2))),
@@ -197,21 +211,19 @@ fn look(series: &Series) -> Curve {
 }
 
 /// A curve after training without the heads, and that of the same heads before.
-struct Retraining {
-    scope: Scope,
-    is_complement: bool,
+struct Retraining<'a> {
+    series: &'a Series,
     before: Option<Curve>,
     after: Curve,
 }
 
-impl Retraining {
+impl<'a> Retraining<'a> {
     /// The curve before training is dotted.
-    fn of(retrained: &Retrained, series: &Series, context: Context<'_>) -> Self {
+    fn of(retrained: &Retrained, series: &'a Series, context: Context<'_>) -> Self {
         let dotted = |line: Style| Style::dotted(line.color, 0.8);
         let before = retrained.untrained(series).map(|series| curve(series, look(series), context));
         let before = before.map(|curve| Curve { line: curve.line.map(dotted), mark: None, ..curve });
-        let CurveId { attention: scope, complement: is_complement, .. } = series.curve;
-        Self { scope, is_complement, before, after: curve(series, look(series), context) }
+        Self { series, before, after: curve(series, look(series), context) }
     }
 
     fn both(&self) -> impl Iterator<Item = &Curve> {
@@ -229,13 +241,13 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
     let all = || curves.iter().flat_map(Retraining::both);
     let y = scores(&metric, all().flat_map(Curve::heights).chain([base]));
     let panel = |(place, &scope): (usize, &Scope)| {
-        let own = || curves.iter().filter(|own| own.scope == scope);
+        let own = || curves.iter().filter(|own| own.series.curve.attention == scope);
         let mut layers = over_base(base, &own().map(|own| &own.after).collect::<Vec<_>>());
         layers.extend(own().rev().filter_map(|own| own.before.as_ref()).flat_map(Curve::lines));
         let axes = [Axis::percent("heads masked (%)"), y.clone()];
         Panel::new(axes, 160.0, layers).named(name_among(&scope, &scopes)).in_row(place)
     };
-    let (complements, plain): (Vec<_>, Vec<_>) = curves.iter().partition(|own| own.is_complement);
+    let (complements, plain): (Vec<_>, Vec<_>) = curves.iter().partition(|own| own.series.curve.complement);
     let has_complement = !complements.is_empty();
     let mut legend: Vec<Entry> = Vec::new();
     for entry in plain.iter().map(|own| own.after.entry()) {

@@ -13,9 +13,7 @@ use findings::{
 use plotting::view::heat_map::{self, Values};
 use plotting::view::ranked;
 use records::rows::functions::FunctionName;
-use records::{
-    AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, Order, RelevanceRow, Scope, TestedRow,
-};
+use records::{AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, Order, Scope, TestedRow};
 use words::{bare_p, fixed, signed, tenths, typeset, with_minus};
 
 /// The heading of the segments of a card, whose texts may stand below it.
@@ -127,13 +125,11 @@ fn elsewhere(sweep: &Sweep) -> Column {
 fn scores(importance: &Importance) -> Vec<Column> {
     let heads = || importance.rows.iter().map(ImportanceRow::head_id);
     let known = importance.known().into_iter();
-    known.map(|score| (score.label, heads().zip(ranked(&score.values)).collect())).collect()
+    known.map(|score| (score.label, ranked(heads().zip(score.values)))).collect()
 }
 
 fn relevance(relevance: &Relevance) -> Column {
-    let values: Vec<_> = relevance.rows.iter().map(|row| row.relevance).collect();
-    let heads = relevance.rows.iter().map(RelevanceRow::head_id);
-    (relevance.name(), heads.zip(ranked(&values)).collect())
+    (relevance.name(), ranked(relevance.rows.iter().map(|row| (row.head_id(), row.relevance))))
 }
 
 /// The share of heads from which on importance masks each head.

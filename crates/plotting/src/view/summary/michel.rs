@@ -193,7 +193,8 @@ pub fn by_type(all: &[Subject], context: Context<'_>) -> Claim {
     };
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref()).flat_map(|pruning| {
         let types = pruning.types().unwrap_or_default().into_iter();
-        let types = types.filter(|(_, series)| !series.curve.complement);
+        let types =
+            types.filter(|(_, Series { curve, .. })| curve.order == Order::Importance && !curve.complement);
         types.map(move |(attention, series)| of(pruning, attention, series))
     });
     Claim {
