@@ -82,7 +82,7 @@ fn eight_shards_become_the_file_of_one_machine() {
     assert_eq!(bytes(folder.path()), unsharded());
 }
 
-/// Killed in their midst, and gone on with in another number.
+/// They are killed halfway, and resumed as another number of shards.
 #[test]
 fn killed_shards_serve_another_number_of_shards() {
     let folder = folder();

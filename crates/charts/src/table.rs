@@ -79,7 +79,7 @@ impl Cell {
     }
 }
 
-/// Words, by which nothing is sorted.
+/// Words, which nothing is sorted by.
 impl From<String> for Cell {
     fn from(text: String) -> Self {
         Self { text, ..Self::default() }

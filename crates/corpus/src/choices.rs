@@ -1,6 +1,6 @@
 //! Questions with several answers, and minimal pairs: what a language model would rather say.
 //!
-//! A [`ChoiceFormat`] describes how a file holds them. The rules by which a model is asked are those of EleutherAI's
+//! A [`ChoiceFormat`] describes how a file holds them. A model is asked by the rules of EleutherAI's
 //! lm-evaluation-harness, <https://github.com/EleutherAI/lm-evaluation-harness>: the answer is the choice with the greatest
 //! log-probability after the context (`acc`), or the greatest for each of its characters (`acc_norm`).
 mod format;
@@ -41,7 +41,7 @@ pub struct Part {
     pub context: String,
     /// What is scored.
     pub continuation: String,
-    /// The characters of the choice, by which `acc_norm` divides; at least 1.
+    /// The characters of the choice, which `acc_norm` divides by; at least 1.
     pub characters: usize,
 }
 

@@ -118,7 +118,7 @@ impl Dynamics {
         let found: Vec<_> =
             self.checkpoints.iter().filter(|checkpoint| checkpoint.kept(0.0).is_some()).collect();
         if found.is_empty() {
-            let fault = "has no checkpoint with a score above 0, of which others could be percentages";
+            let fault = "has no checkpoint with a score above 0 to compare others with";
             return Err(faulty(&self.file.path, fault));
         }
         Ok(found)

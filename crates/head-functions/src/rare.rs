@@ -19,7 +19,7 @@ use stats::ratio::RatioStatistics;
 use crate::looks::Looks;
 use crate::sentence::Sentence;
 
-/// Shuffles of each sentence by which chance is told.
+/// Shuffles of each sentence, to measure chance.
 const SHUFFLES: u64 = 20;
 
 /// Tokens by how frequent they are.

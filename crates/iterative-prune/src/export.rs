@@ -23,8 +23,8 @@ pub struct ExportArgs {
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
 
-    /// Write the model with the heads cut out and those that are left numbered again to this folder, which transformers loads
-    /// as a smaller Llama, Mistral or Qwen; it needs --uniform, by which every layer loses as many
+    /// Write the model with the heads cut out and the others renumbered to this folder, which transformers loads as a smaller
+    /// Llama, Mistral or Qwen; needs --uniform, so that every layer loses as many
     #[arg(long, value_name = "DIR", requires = "uniform")]
     export_uniform: Option<PathBuf>,
 

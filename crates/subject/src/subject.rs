@@ -187,7 +187,7 @@ pub struct Scored {
     pub split: String,
     /// Number of segments; all if absent.
     pub limit: Option<usize>,
-    /// Seed by which these are drawn; the first ones if absent.
+    /// The seed for drawing these at random; the first ones if absent.
     pub sample: Option<u64>,
     /// Whether the kept heads of a layer are multiplied by heads / kept.
     pub rescale: bool,

@@ -59,7 +59,7 @@ fn status(name: &str) -> u64 {
     line.trim_matches([':', '\t', ' ', 'k', 'B']).parse::<u64>().unwrap() * 1024
 }
 
-/// Bytes by which the memory of this process grew at the most during `work`; none where the system does not count anew.
+/// How much the memory of this process grew at the most during `work`, in bytes; none where the system does not count anew.
 fn growth(work: impl FnOnce()) -> Option<u64> {
     fs::write("/proc/self/clear_refs", "5").ok()?;
     let before = status("VmRSS");

@@ -6,8 +6,8 @@ use training::{GateTraining, Gating, Machine, Pull};
 
 use crate::args::{Args, Start};
 
-/// What the multiplier by which a number of heads is reached rises by in an update, for each share of the heads that are open
-/// beyond the target. With it gates arrive within some hundred updates, whether a head is worth 0.002 nats per prediction or 0.02.
+/// How fast the multiplier rises: by this times the share of the heads that are open beyond the target, in each update. So gates
+/// arrive within some hundred updates, whether a head is worth 0.002 nats per prediction or 0.02.
 const MULTIPLIER_RATE: f64 = 0.2;
 
 /// How the heads of a model were chosen.

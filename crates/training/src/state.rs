@@ -148,7 +148,7 @@ impl Checkpoints {
         durable::replace_folder(&self.step(step), |partial| model.save(partial))
     }
 
-    /// Removes the weights of an epoch; its state stays, by which a killed run knows how far it came.
+    /// Removes the weights of an epoch; its state stays, so that a killed run knows how far it came.
     pub(crate) fn drop_weights(&self, epoch: usize) {
         let _ = fs::remove_file(self.epoch(epoch).join(MODEL)); // only saves space
     }

@@ -94,7 +94,7 @@ fn draw_cell(canvas: &mut Canvas<'_>, plane: &Plane, cell: &Cell) {
     style.write_centered(canvas, &cell.text, (points(middle.0), points(middle.1)));
 }
 
-/// White stripes across an area, by which black and white shows that a colour is below 0.
+/// White stripes across an area, so that a colour below 0 is seen in black and white too.
 pub fn draw_stripes(canvas: &mut Canvas<'_>, [(left, top), (right, bottom)]: [Spot; 2]) {
     for third in [1, 2] {
         let y = top + (bottom - top) * third / 3;

@@ -201,8 +201,8 @@ mod tests {
         }
     }
 
-    /// The boxes by which `legible` judges a drawing. Capitals and digits fill theirs but for what the font leaves beside them, at
-    /// most a tenth of an em, and above and below them, where round ones reach beyond flat ones, a thirtieth.
+    /// `legible` judges a drawing by these boxes. Capitals and digits fill them, but for at most a tenth of an em beside them, and a
+    /// thirtieth above and below, where round ones are larger than flat ones.
     #[test]
     fn texts_are_where_their_boxes_say() {
         let names = |names: [&str; 3]| Axis::named("HEADS", names.map(str::to_owned).to_vec());

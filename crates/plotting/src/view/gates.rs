@@ -128,7 +128,7 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
         .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
 }
 
-/// Orders by which heads are masked without training, in the colours of the same choice with training.
+/// Orders in which heads are masked without training, in the colours of the same choice with training.
 const UNTRAINED: [(Order, Color); 2] = [(Order::Importance, VERMILLION), (Order::Oracle, BROWN)];
 
 /// The legend of such an order.
