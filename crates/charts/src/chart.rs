@@ -81,7 +81,7 @@ impl Chart {
         self
     }
 
-    /// With these panels, so many side by side; several of them take the width of the text.
+    /// With these panels, this many side by side; several of them take the width of the text.
     pub fn panels(self, columns: usize, panels: Vec<Panel>) -> Self {
         Self { columns, panels, width: if columns > 1 { TEXT } else { self.width }, ..self }
     }

@@ -111,7 +111,7 @@ impl Row {
         Self { label: label.into(), cells: cells.into_iter().map(Into::into).collect() }
     }
 
-    /// With so many cells: further ones are left out, missing ones empty.
+    /// With this many cells: further ones are left out, missing ones empty.
     pub fn cut(mut self, cells: usize) -> Self {
         self.cells.resize(cells, Cell::default());
         self

@@ -299,7 +299,7 @@ pub(crate) fn check_shapes(
     }
 }
 
-/// The JSON header of a file of so many bytes.
+/// The JSON header of a file of this many bytes.
 fn read_header(file: &mut File, length: u64) -> Result<Vec<u8>, SafeTensorError> {
     let mut size = [0; 8];
     if length < size.len() as u64 {

@@ -139,7 +139,7 @@ fn refusal_of_config(family: Family, entry: &str, value: &Value) -> String {
     load(family, folder.path()).unwrap_err()
 }
 
-/// A file with this header and so many bytes of data, beside a sound configuration.
+/// A file with this header and this many bytes of data, beside a sound configuration.
 fn refusal_of_header(header: &str, data: usize) -> String {
     let folder = folder(Family::Bert);
     let length = (header.len() as u64).to_le_bytes();

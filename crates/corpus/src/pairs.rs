@@ -154,7 +154,7 @@ impl Selection {
     }
 }
 
-/// Leaves so many of `all`, in the random order of the seed: a smaller sample is the beginning of a larger one. `path` and
+/// Leaves this many of `all`, in the random order of the seed: a smaller sample is the beginning of a larger one. `path` and
 /// `what` are for messages.
 pub(crate) fn draw<T>(
     all: &mut Vec<T>,

@@ -49,7 +49,7 @@ impl ParallelText {
     /// The pairs at these places.
     ///
     /// # Panics
-    /// If there are not so many pairs.
+    /// If there are fewer pairs.
     pub fn select(&self, places: &[usize]) -> Self {
         let side = |lines: &[String]| places.iter().map(|&place| lines[place].clone()).collect();
         Self { source: side(&self.source), target: side(&self.target) }

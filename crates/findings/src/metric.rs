@@ -101,7 +101,7 @@ impl Metric {
     }
 }
 
-/// The perplexity of so many nats per token, with two digits after the point up to a million: `24.95`, `2.35e10`.
+/// The perplexity of this many nats per token, with two digits after the point up to a million: `24.95`, `2.35e10`.
 fn perplexity(nats: f64) -> String {
     match nats.exp() {
         perplexity if perplexity < 1e6 => fixed(perplexity, 2),

@@ -29,7 +29,7 @@ pub struct Removable {
     pub percent: f64,
     /// The least and the greatest share of several runs, in percent.
     pub range: Option<(f64, f64)>,
-    /// What masking so many changes; absent for several runs.
+    /// What masking this share changes; absent for several runs.
     pub change: Option<Change>,
     /// Whether more might go, which was not tested.
     pub is_open: bool,

@@ -19,7 +19,7 @@ pub enum Function {
     Positional { is_there: bool },
     /// Following a relation.
     Syntactic(Direction),
-    /// Looking at so many of the rarest tokens.
+    /// Looking at this many of the rarest tokens.
     Rare { rarest: usize },
 }
 
@@ -143,7 +143,7 @@ pub struct Holds {
 }
 
 impl<'a> View<'a> {
-    /// What counts as rare, if that is known, where so many of the rarest tokens are targets.
+    /// What counts as rare, if that is known, where this many of the rarest tokens are targets.
     fn rarity(&self, rarest: usize) -> Option<Rarity<'a>> {
         self.ranks.map(|ranks| Rarity { ranks, frequent: self.frequent, rarest })
     }

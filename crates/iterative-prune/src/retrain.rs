@@ -28,7 +28,7 @@ pub struct Retraining<'a> {
 }
 
 impl<'a> Retraining<'a> {
-    /// For so many `epochs`.
+    /// For this many `epochs`.
     ///
     /// # Errors
     /// If the model is a checkpoint that is taken as it is, without a recipe to go on by.

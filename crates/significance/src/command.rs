@@ -1,6 +1,6 @@
 //! What the commands of this crate share.
 
-/// Starts so many threads, or one on each core.
+/// Starts this many threads, or one on each core.
 ///
 /// # Errors
 /// If threads were started before, or cannot be.

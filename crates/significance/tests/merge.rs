@@ -93,7 +93,7 @@ impl Run {
         writer
     }
 
-    /// Measures what is due, up to so many rows; says how many that were.
+    /// Measures what is due, up to this many rows; returns their number.
     fn measure(&self, writer: &mut RowWriter<AblationRow>, most: usize) -> usize {
         let (base, columns) = (translated(self.machine), translated(0).metric().columns());
         let part = self.part();
@@ -124,7 +124,7 @@ impl Run {
         measured
     }
 
-    /// A run that is killed after so many rows, within the next: `torn` bytes are missing at the end of a growing file.
+    /// A run that is killed after this many rows, within the next: `torn` bytes are missing at the end of a growing file.
     fn killed(&self, rows: usize, torn: u64) {
         let mut writer = self.open();
         self.measure(&mut writer, rows);

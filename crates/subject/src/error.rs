@@ -84,7 +84,7 @@ pub enum Error {
     )]
     Holdout { split: String, asked: usize, found: usize },
 
-    /// A model that cannot be asked for so many tokens.
+    /// A model that cannot be asked for this many tokens.
     #[error("a text cannot be continued by {tokens} tokens: the model has {positions} positions")]
     NoRoom { tokens: usize, positions: usize },
 

@@ -24,7 +24,7 @@ pub struct TextAttention {
 }
 
 impl TextAttention {
-    /// Of a text of so many `tokens`, from the weights of each layer, `[heads, query, key]`.
+    /// Of a text of this many `tokens`, from the weights of each layer, `[heads, query, key]`.
     ///
     /// # Panics
     /// If a layer has not as many weights as the others, or no whole number of heads.

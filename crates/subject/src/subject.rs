@@ -134,7 +134,7 @@ pub trait Subject {
     ) -> Result<Box<dyn Pass + 'a>, Error>;
 
     /// What the model makes of a text with these heads masked: its translation, its class, or the text that follows, of at
-    /// most so many tokens.
+    /// most this many tokens.
     ///
     /// # Errors
     /// If `masked` names a head that the model does not have, or the model cannot take the text.
@@ -161,7 +161,7 @@ pub trait Evaluator {
 pub enum Work {
     /// They are scored: read, classified, translated.
     Score,
-    /// They are continued by so many tokens, greedily and with a cache.
+    /// They are continued by this many tokens, greedily and with a cache.
     Continue(usize),
 }
 

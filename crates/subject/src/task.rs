@@ -204,7 +204,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     /// Computes a batch; returns the number of multiply-adds that this takes, padding included.
     fn pass(&self, model: &Self::Model, batch: &Self::Batch, open: &Gates) -> Result<u64, Error>;
 
-    /// Continues these segments greedily by so many tokens, as far as the shortest of them goes; returns the number of
+    /// Continues these segments greedily by this many tokens, as far as the shortest of them goes; returns the number of
     /// multiply-adds. For tasks whose models continue texts.
     fn continue_by(
         &self,
@@ -223,13 +223,13 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     /// The tokens of a text as the model reads it, with their places; `None` if the tokeniser does not know these.
     fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error>;
 
-    /// What texts of so many tokens take of the memory while they are read and attention weights are written down.
+    /// What texts of this many tokens take of the memory while they are read and attention weights are written down.
     fn reading_load<'a>(model: &'a Self::Model, lengths: Vec<usize>) -> Load<'a>;
 
     /// Reads texts under gates that write attention weights down.
     fn read_texts(model: &Self::Model, texts: &[&[u32]], gates: &Gates) -> Result<(), Error>;
 
-    /// What the model makes of a text: its translation, its class, or the text that follows, of at most so many tokens.
+    /// What the model makes of a text: its translation, its class, or the text that follows, of at most this many tokens.
     fn say(&self, model: &Self::Model, text: &str, tokens: usize, gates: &Gates) -> Result<String, Error>;
 }
 

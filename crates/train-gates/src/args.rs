@@ -146,7 +146,7 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
-    /// What closes the gates of each model, of so many `heads`.
+    /// What closes the gates of each model, of this many `heads`.
     ///
     /// # Errors
     /// If a number of heads is 0 or beyond what there are, or something is given twice.

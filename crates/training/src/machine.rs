@@ -106,7 +106,7 @@ impl Machine {
     }
 }
 
-/// Starts so many threads, or one for each core, and returns their number.
+/// Starts this many threads, or one for each core, and returns their number.
 ///
 /// # Errors
 /// If they cannot be started.

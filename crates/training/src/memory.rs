@@ -29,7 +29,7 @@ impl Memory {
         Self::WithModel(free.map_or(UNKNOWN, |free| free / 5 * 4))
     }
 
-    /// What is left beside a model of so many bytes.
+    /// What is left beside a model of this many bytes.
     pub fn beside(self, model: u64) -> u64 {
         match self {
             Self::BesideModel(bytes) => bytes,

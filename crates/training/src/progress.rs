@@ -35,7 +35,7 @@ impl Progress {
         self.message = message;
     }
 
-    /// So many units more are done.
+    /// This many more units are done.
     pub fn advance(&mut self, units: usize) {
         self.bar.inc(units as u64);
         if self.bar.is_hidden() && !self.quiet && self.printed.elapsed() >= LINE_EVERY {

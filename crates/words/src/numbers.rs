@@ -7,12 +7,12 @@ pub fn signed(value: f64, decimals: usize) -> String {
     if is_zero { text[1..].to_owned() } else { text }
 }
 
-/// `value` with so many `decimals`, and a sign if it is below 0 as printed.
+/// `value` with this many `decimals`, and a sign if it is below 0 as printed.
 pub fn fixed(value: f64, decimals: usize) -> String {
     signed(value, decimals).trim_start_matches('+').to_owned()
 }
 
-/// `value` as a number of one digit before the point and so many `decimals`, times a power of ten: `2.35e10`.
+/// `value` as a number of one digit before the point and this many `decimals`, times a power of ten: `2.35e10`.
 pub fn scientific(value: f64, decimals: usize) -> String {
     format!("{value:.decimals$e}")
 }

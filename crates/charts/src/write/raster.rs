@@ -39,7 +39,7 @@ fn tree(svg: &str) -> Result<Tree, Error> {
     Tree::from_str(svg, &options).map_err(Error::Figure)
 }
 
-/// Draws with so many pixels to the inch, on white: where a page ends within a pixel, that must not be transparent in part.
+/// Draws with this many pixels to the inch, on white: where a page ends within a pixel, that must not be transparent in part.
 fn pixels(svg: &str, per_inch: u32) -> Result<Pixmap, Error> {
     let tree = tree(svg)?;
     let scale = per_inch as f32 / UNITS_PER_INCH as f32;
@@ -159,7 +159,7 @@ mod tests {
         rgb
     }
 
-    /// A drawing of so many stripes of different reds, on white.
+    /// A drawing of this many stripes of different reds, on white.
     fn stripes(number: usize) -> String {
         let stripe = |place: usize| {
             let (x, red, grey) = (place + 1, place % 256, place / 256);

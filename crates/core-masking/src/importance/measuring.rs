@@ -109,7 +109,7 @@ impl Measuring<'_> {
     }
 }
 
-/// A layer, counted from 0, of so many.
+/// A layer, counted from 0, of this many.
 #[derive(Clone, Copy)]
 struct Place {
     layer: usize,

@@ -12,7 +12,7 @@ pub const LOGITS_AT_ONCE: i64 = 1 << 23;
 /// Tokens of a large vocabulary whose logits are summed up before those of the next are made: while caches hold them.
 const TILE: i64 = 1_024;
 
-/// A vocabulary is large from so many tiles on.
+/// A vocabulary is large from this many tiles on.
 const LEAST_TILES: i64 = 16;
 
 /// Nats of each prediction, `[predictions]`, in single precision at least.

@@ -30,7 +30,7 @@ pub struct FilePair {
     /// Leaves out pairs with a side of more words, counted between white space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_words: Option<usize>,
-    /// Draws so many of the pairs at random ...
+    /// Draws this many of the pairs at random ...
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<usize>,
     /// ... with this seed.

@@ -14,7 +14,7 @@ pub const STEM: &str = "groups";
 /// Heads that are named in each direction.
 const MOST_NAMED: usize = 3;
 
-/// Up to so many groups, all pairs fit into one table.
+/// Up to this many groups, all pairs fit into one table.
 const MOST_PAIRS: usize = 12;
 
 /// Heads that are shown at most: those with the smallest p-value in any group.

@@ -17,7 +17,7 @@ pub(crate) const EFFECTS: &str = "heads";
 pub(crate) const SCORES: &str = "heads-by-score";
 pub(crate) const RELEVANCE: &str = "v19-figure1a";
 
-/// Where the greatest number is so many times the median, colours go by the square root, since it would leave all others
+/// Where the greatest number is this many times the median, colours go by the square root, since it would leave all others
 /// white.
 const OUTLIER: f64 = 10.0;
 

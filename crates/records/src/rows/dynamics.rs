@@ -51,7 +51,7 @@ pub struct DynamicsRow {
 }
 
 impl DynamicsRow {
-    /// What the row of a step after so many updates is called, such as `1200/3`.
+    /// What the row of a step after this many updates is called, such as `1200/3`.
     pub fn name_of(updates: usize, step: usize) -> String {
         format!("{updates}/{step}")
     }

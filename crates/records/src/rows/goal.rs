@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Goal {
-    /// That so many heads are kept.
+    /// That this many heads are kept.
     Heads(usize),
-    /// That an open gate costs so many nats per prediction: λ of Voita et al. (2019), Equation 6.
+    /// That an open gate costs this many nats per prediction: λ of Voita et al. (2019), Equation 6.
     Penalty(f64),
     /// That all heads are kept: no gate was trained.
     AllHeads,

@@ -92,7 +92,7 @@ pub(crate) fn falls(before: usize, masked: usize) -> Option<(&'static str, f64, 
     (masked < before).then_some(("masked", masked as f64, "no less than in the step before"))
 }
 
-/// What is wrong with a list of masked heads, of which there are so many.
+/// What is wrong with a list of masked heads that should have this many.
 pub(crate) fn heads_fault(names: &str, masked: usize) -> Option<String> {
     match Head::list(names) {
         Err(fault) => Some(fault),

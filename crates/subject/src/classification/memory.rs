@@ -7,7 +7,7 @@ use super::texts::BATCH_TOKENS;
 use crate::evaluation::{Layers, Load, SegmentBytes, while_following, while_measuring};
 use crate::precision::Bytes;
 
-/// What texts of these lengths take of the memory while they are scored by a model whose numbers have so many `bytes`.
+/// What texts of these lengths take of the memory while they are scored by a model whose numbers have this many `bytes`.
 pub(crate) fn load(config: &ClassifierConfig, bytes: Bytes, lengths: Vec<usize>) -> Load<'static> {
     let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
     // Each layer on the way keeps its input, what its heads read and what they add together; in one of them stand query,

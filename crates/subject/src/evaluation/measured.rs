@@ -18,7 +18,7 @@ pub(crate) struct Layers {
     pub feed_forward: u64,
 }
 
-/// What a segment of so many tokens takes on its way through these layers; `bytes`: of a number.
+/// What a segment of this many tokens takes on its way through these layers; `bytes`: of a number.
 pub(crate) fn while_measuring(
     stacks: Vec<Layers>,
     measures: &BTreeSet<Measure>,
@@ -31,9 +31,9 @@ pub(crate) fn while_measuring(
     })
 }
 
-/// What a segment of so many tokens takes while relevance is followed through these layers, from one to the next.
+/// What a segment of this many tokens takes while relevance is followed through these layers, from one to the next.
 ///
-/// - `targets`: target positions of a segment of so many tokens, whose relevance is handed down together
+/// - `targets`: target positions of a segment of this many tokens, whose relevance is handed down together
 pub(crate) fn while_following(
     stacks: Vec<Layers>,
     targets: fn(u64) -> u64,
@@ -78,7 +78,7 @@ impl Layers {
         16 * width + 12 * heads_width + 3 * feed_forward
     }
 
-    /// Numbers that so many queries, which see so many keys, take in all layers together.
+    /// How many numbers this many queries, which see this many keys, take in all layers together.
     fn numbers(&self, queries: u64, keys: u64, kept: Kept) -> u64 {
         let Self { count, width, heads_width, heads, feed_forward } = *self;
         // The residual stream before and after each sublayer and its normalisation; queries and what heads read, with gates;

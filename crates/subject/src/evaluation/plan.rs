@@ -54,7 +54,7 @@ pub(crate) struct Load<'a> {
     /// Whether batches of long segments come before those of many, since they take longer. The last ones should take least, so
     /// that no thread waits long for another.
     pub longest_first: bool,
-    /// What a segment of so many tokens takes on its way through the model; more for longer ones.
+    /// What a segment of this many tokens takes on its way through the model; more for longer ones.
     pub segment: Box<dyn Fn(usize) -> SegmentBytes + 'a>,
     /// Bytes that each thread needs whatever the batch.
     pub thread_bytes: u64,
@@ -142,7 +142,7 @@ impl Plan {
 }
 
 impl Load<'_> {
-    /// Refuses a memory that is too small for one segment of so many tokens.
+    /// Refuses a memory that is too small for one segment of this many tokens.
     ///
     /// # Errors
     /// Names the memory that would do.
@@ -151,7 +151,7 @@ impl Load<'_> {
         if memory < self.needed(tokens) { Err(self.too_large_of(memory, tokens)) } else { Ok(()) }
     }
 
-    /// Bytes that one thread needs for a segment of so many tokens.
+    /// Bytes that one thread needs for a segment of this many tokens.
     fn needed(&self, tokens: usize) -> u64 {
         self.thread_bytes + (self.segment)(tokens).most
     }
@@ -192,7 +192,7 @@ impl Load<'_> {
         few.min(self.bytes(batch).growth())
     }
 
-    /// How a batch grows that is computed under so many sets at once, of `growth` bytes in all.
+    /// How a batch grows that is computed under this many sets at once, of `growth` bytes in all.
     fn growing(&self, batch: &[usize], sets: usize, growth: u64) -> Growing {
         let segment = (self.segment)(self.longest(batch));
         let rows = batch.len() * sets;

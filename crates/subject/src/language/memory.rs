@@ -8,7 +8,7 @@ use super::rows::BATCH_TOKENS;
 use crate::evaluation::{Layers, Load, SegmentBytes, while_measuring};
 use crate::precision::Bytes;
 
-/// While rows of so many tokens are predicted.
+/// While rows of this many tokens are predicted.
 pub(crate) fn load(config: &LanguageConfig, bytes: Bytes, lengths: Vec<usize>) -> Load<'static> {
     // Each layer on the way keeps its input, what its heads read and what they add together; in one of them stand query,
     // key, value, their products, the residual stream and the feed-forward block with its gate.

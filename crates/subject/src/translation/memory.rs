@@ -15,7 +15,7 @@ const TRANSLATED_TOKENS: usize = 2_560;
 /// Tokens of pairs that heads are measured on together.
 const MEASURED_TOKENS: usize = 1_024;
 
-/// While sentences with so many source tokens are translated.
+/// While sentences with this many source tokens are translated.
 pub(crate) fn load(
     search: &BeamSearch,
     config: &TranslatorConfig,
