@@ -79,7 +79,7 @@ impl Cell {
     }
 }
 
-/// Words, which nothing is sorted by.
+/// Words: no column is sorted by them.
 impl From<String> for Cell {
     fn from(text: String) -> Self {
         Self { text, ..Self::default() }

@@ -41,7 +41,7 @@ pub struct Part {
     pub context: String,
     /// What is scored.
     pub continuation: String,
-    /// The characters of the choice, which `acc_norm` divides by; at least 1.
+    /// The characters of the choice; `acc_norm` divides by them. At least 1.
     pub characters: usize,
 }
 

@@ -51,6 +51,11 @@ impl Checkpoint {
         self.steps.iter().find(|row| row.masked == masked)
     }
 
+    /// Whether others can be percentages of its score: one above 0 as printed.
+    fn is_comparable(&self) -> bool {
+        self.is_nats || self.base() >= PRINTS_AS_ZERO
+    }
+
     /// A score in percent of that with all heads; absent if the latter is 0 as printed, or below.
     ///
     /// Differs from the paper, which has BLEU alone: nats count as 1/perplexity = exp(-nats), the geometric mean of the
@@ -60,7 +65,7 @@ impl Checkpoint {
         if self.is_nats {
             return Some(100.0 * (self.base() - score).exp()).filter(|percent| percent.is_finite());
         }
-        (self.base() >= PRINTS_AS_ZERO).then(|| 100.0 * score / self.base())
+        self.is_comparable().then(|| 100.0 * score / self.base())
     }
 
     /// The same of the ends of a row's interval, the lower one first.
@@ -115,8 +120,7 @@ impl Dynamics {
 
     /// Those whose score is above 0, so that others can be percentages of it.
     pub fn comparable(&self) -> Result<Vec<&Checkpoint>> {
-        let found: Vec<_> =
-            self.checkpoints.iter().filter(|checkpoint| checkpoint.kept(0.0).is_some()).collect();
+        let found: Vec<_> = self.checkpoints.iter().filter(|checkpoint| checkpoint.is_comparable()).collect();
         if found.is_empty() {
             let fault = "has no checkpoint with a score above 0 to compare others with";
             return Err(faulty(&self.file.path, fault));
@@ -160,7 +164,7 @@ impl Dynamics {
 
     /// A sentence on checkpoints without percentages, if there are any.
     pub fn left_out(&self) -> Option<String> {
-        let left_out = self.checkpoints.iter().filter(|checkpoint| checkpoint.kept(0.0).is_none());
+        let left_out = self.checkpoints.iter().filter(|checkpoint| !checkpoint.is_comparable());
         let names: Vec<_> = left_out.map(|checkpoint| self.name(checkpoint)).collect();
         (!names.is_empty())
             .then(|| format!("no percentages of a score of 0.0 or below: {}", names.join(", ")))
@@ -199,6 +203,7 @@ mod tests {
         assert_eq!(gap.removable(90.0), None);
         let nats = checkpoint(true, &[3.0, 4.0]);
         assert!((nats.kept(4.0).unwrap() - 100.0 / std::f64::consts::E).abs() < 1e-9);
-        assert_eq!(nats.kept(-1e9), None);
+        let poor = checkpoint(true, &[1e6, 1.0]);
+        assert!(poor.is_comparable() && poor.kept(1.0).is_none());
     }
 }

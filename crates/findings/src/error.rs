@@ -93,7 +93,7 @@ impl Error {
         }
     }
 
-    /// Whether an experiment has not been run, did not store its segments, or not on heads of an attention type.
+    /// Whether an experiment has not been run, did not store its segments, or has no rows of an attention type.
     fn is_not_measured(&self) -> bool {
         matches!(self, Self::NoResults { .. } | Self::NoSegments { .. } | Self::NoAttention { .. })
     }
@@ -153,7 +153,7 @@ impl LeftOut {
         }
     }
 
-    /// The same for an experiment that may not have been run at all, which needs no note.
+    /// The same where something may not have been measured at all, which needs no note.
     pub fn keep_if_there<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
         match read {
             Err(error) if error.is_not_measured() => Ok(None),
@@ -212,6 +212,9 @@ mod tests {
         let mut left_out = LeftOut::default();
         let nothing = || Err::<(), _>(no_results(PathBuf::from("x.csv"), "ablate-one", "demo"));
         assert!(left_out.keep_if_there(nothing()).unwrap().is_none() && left_out.faults.is_empty());
+        let (path, asked, present) = (PathBuf::from("x.csv"), "enc-enc".to_owned(), "self".to_owned());
+        let other_type = Err::<(), _>(Error::NoAttention { path, asked, present });
+        assert!(left_out.keep_if_there(other_type).unwrap().is_none() && left_out.faults.is_empty());
         assert!(left_out.keep(nothing()).unwrap().is_none());
         let expected = "`x.csv` does not exist: make it with `ablate-one experiments/demo.toml`";
         assert_eq!(left_out.faults, [expected]);

@@ -57,7 +57,7 @@ impl Relevance {
         self.file.text("lrp").unwrap_or("unknown")
     }
 
-    /// What was followed, and the rules: `relevance, rules: paper`.
+    /// What is measured, with its rules: `relevance, rules: paper`.
     pub fn name(&self) -> String {
         let doubt = if self.doubt().is_some() { ", not to be trusted" } else { "" };
         format!("relevance, rules: {}{doubt}", self.rules())

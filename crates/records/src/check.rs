@@ -49,10 +49,10 @@ pub(crate) fn head_limits(layer: usize, head: usize) -> [Limit; 2] {
         .map(|(column, value)| Limit::new(column, value as f64, 1.0..=MOST_HEADS, "1 to 1000"))
 }
 
-/// Beyond this, sums and differences of numbers may not be finite.
-const GREATEST: f64 = 1e100;
+/// Greater numbers than this are faults, not measurements. Squares of all others are finite, and axes can span them.
+pub(crate) const GREATEST: f64 = 1e100;
 
-/// The limits of finite numbers.
+/// The limits of numbers that have no others.
 pub(crate) fn finite(columns: &[(&'static str, Option<f64>)]) -> Vec<Limit> {
     let limit = |&(column, value)| {
         Limit::optional(column, value, -GREATEST..=GREATEST, "a number from -1e100 to 1e100")

@@ -71,7 +71,7 @@ fn limits(gathered: &Gathered) -> Vec<&'static str> {
         "Intervals and p-values are about other segments of the same kind as those of the test set. They say nothing of other \
          data, of another training run with another seed, or of other models.",
         "A head that can go alone need not be one that can go with others: the curves of masked heads say how many can go at once.",
-        "The oracle's order is made on the very split that is scored, so its curve is too good.",
+        "The oracle's order is made on the very split that is scored, so its curve is optimistic.",
         "The interval of a share of heads is that of the score at each step by itself, not of the whole curve.",
         "That a test sees no significant loss does not show that there is none; a small test set sees little.",
     ];

@@ -62,7 +62,7 @@ pub enum GateStart {
 pub enum Pull {
     /// The loss, per prediction, has this times the expected number of open gates: λ of Voita et al. (2019), Equation 6.
     Lambda(f64),
-    /// This many are to stay open: the loss has `μ d + ρ d² / 2`, with d the expected number of open gates minus the target,
+    /// A given number is to stay open: the loss has `μ d + ρ d² / 2`, with d the expected number of open gates minus the target,
     /// as a share of the heads: the augmented Lagrangian of Hestenes (1969), <https://doi.org/10.1007/BF00927673>. Before
     /// each update μ rises by its rate times d, and falls where d is negative. The target falls from all heads to this number in
     /// the first half of the steps, as in Wang et al. (2020), Section 3.3, <https://arxiv.org/abs/1910.04732>.

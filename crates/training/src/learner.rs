@@ -32,7 +32,7 @@ pub trait Learner: Send + Sized {
     /// Tokens of a row, of its longer side if it has two.
     fn tokens(examples: &Self::Examples, row: usize) -> usize;
 
-    /// The number of predictions in these rows, which losses are divided by: tokens, or texts.
+    /// The number of predictions in these rows, tokens or texts; losses are divided by it.
     fn predictions(examples: &Self::Examples, rows: &[usize]) -> usize;
 
     /// What is minimised, in nats, summed over the predictions of these rows; a scalar.

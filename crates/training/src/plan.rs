@@ -216,7 +216,7 @@ impl TrainingPlan<'_> {
         Ok((learner, adam))
     }
 
-    /// Refuses checkpoints of `[dynamics]` that this training would not leave, of which `done` epochs are done.
+    /// Refuses checkpoints of `[dynamics]` that this training would not leave after `done` epochs.
     fn check_stay<L: Learner>(
         &self,
         run: &Run<L>,

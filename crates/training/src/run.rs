@@ -22,7 +22,7 @@ const SHARD_TOKENS: usize = 512;
 /// Tokens of a part at the most, padding included, unless a single text has more.
 const MOST_TOKENS: usize = 4_096;
 
-/// Parts that batches of this many tokens are divided into for this many threads.
+/// Parts that a batch of `batch_tokens` is divided into for these threads.
 pub(crate) fn shards(threads: usize, batch_tokens: usize) -> usize {
     threads.min(FEW_SHARDS.max(batch_tokens / SHARD_TOKENS))
 }

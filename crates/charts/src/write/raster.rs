@@ -84,12 +84,12 @@ pub fn png(svg: &str) -> Result<Vec<u8>, Error> {
 /// Frames that follow each other over and over.
 ///
 /// # Panics
-/// If there is none, they are not of one size, or a side has more than 65,535 pixels.
+/// If there is none, or they are not of one size.
 pub fn gif(svgs: &[String]) -> Result<Vec<u8>, Error> {
     let frames = svgs.iter().map(|svg| pixels(svg, SCREEN)).collect::<Result<Vec<_>, _>>()?;
     let size = |frame: &Pixmap| [frame.width(), frame.height()];
     assert!(frames.windows(2).all(|pair| size(&pair[0]) == size(&pair[1])), "frames differ in size");
-    let [width, height] = size(&frames[0]).map(|side| u16::try_from(side).expect("a page is no larger"));
+    let [Ok(width), Ok(height)] = size(&frames[0]).map(u16::try_from) else { return Err(Error::Size) };
     encode((width, height), frames).map_err(Error::Gif)
 }
 

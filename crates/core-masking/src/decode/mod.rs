@@ -158,14 +158,14 @@ impl BeamSearch {
         self.beam == 1
     }
 
-    /// The greatest number of target tokens for a source of this many, end symbol included on both sides.
+    /// The greatest number of target tokens for `source` tokens, end symbol included on both sides.
     pub fn limit(&self, config: &TranslatorConfig, source: usize) -> usize {
         let (ratio, offset) = self.length_limit;
         let wanted = ((ratio * source as f64) as usize).saturating_add(offset);
         wanted.clamp(1, config.max_position_embeddings as usize)
     }
 
-    /// Target tokens that few translations of a source of this many have more of, end symbol included on both sides.
+    /// Target tokens that few translations of `source` tokens have more of, end symbol included on both sides.
     pub(crate) fn likely_length(&self, config: &TranslatorConfig, source: usize) -> usize {
         (2 * source + 16).min(self.limit(config, source))
     }

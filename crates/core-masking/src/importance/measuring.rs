@@ -109,7 +109,7 @@ impl Measuring<'_> {
     }
 }
 
-/// A layer, counted from 0, of this many.
+/// A layer, counted from 0, and how many there are.
 #[derive(Clone, Copy)]
 struct Place {
     layer: usize,

@@ -53,6 +53,18 @@ fn the_share_ends_before_the_first_significant_loss() {
     assert_eq!((by(Adjustment::Family), by(Adjustment::Bh)), (Some((10.0, true, Some(-20.0))), None));
 }
 
+#[test]
+fn the_safe_share_ends_where_the_interval_reaches_below_the_margin() {
+    let mut pruning = curve(&[1, 2, 3, 4].map(|masked| (masked, 29.5, Some(0.5))));
+    for (row, low) in
+        pruning.series[0].runs[0].iter_mut().zip([None, Some(-0.55), Some(-0.6), Some(-0.7), Some(-0.5)])
+    {
+        row.delta_low = low;
+    }
+    assert_eq!(found(&pruning, RuleKind::ShownSafe, CRITERION), Some((20.0, false, Some(-0.5))));
+    assert_eq!(found(&pruning, RuleKind::NoSignificantLoss, CRITERION), Some((40.0, true, Some(-0.5))));
+}
+
 /// A run that is going on has scored the first and the last step: heads between them may or may not be missed.
 #[test]
 fn a_gap_hides_the_share() {

@@ -106,14 +106,15 @@ fn by_group(importance: &Importance) -> Option<Table> {
     let size = heads / importance.file.key_value_heads(heads)?;
     let mut sorted: Vec<(usize, &ImportanceRow)> = importance.rows.iter().enumerate().collect();
     sorted.sort_by_key(|(_, row)| row.head_id());
-    let group = |row: &ImportanceRow| (row.attention, row.layer, (row.head - 1) / size + 1);
+    // only models with one attention type share keys and values
+    let group = |row: &ImportanceRow| (row.layer, (row.head - 1) / size + 1);
     let groups: Vec<_> = sorted.chunk_by(|(_, one), (_, next)| group(one) == group(next)).collect();
     let known = importance.known();
     let sum = |rows: &[(usize, &ImportanceRow)], values: &[f64]| rows.iter().map(|(at, _)| values[*at]).sum();
     let columns: Vec<Vec<f64>> =
         known.iter().map(|score| groups.iter().map(|rows| sum(rows, &score.values)).collect()).collect();
     let row = |(place, rows): (usize, &&[(usize, &ImportanceRow)])| {
-        let (_, layer, number) = group(rows[0].1);
+        let (layer, number) = group(rows[0].1);
         let (first, last) = (rows[0].1.head, rows[rows.len() - 1].1.head);
         let label = format!("layer {layer}, group {number}: heads {first} to {last}");
         Row::new(label, columns.iter().map(|column| sum_cell(column, place)))

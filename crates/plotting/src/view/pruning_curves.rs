@@ -88,11 +88,9 @@ fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     let metric = pruning.results.metric();
     let drawn = |(attention, series): (Attention, _)| {
         let mark = mark(attention, 1.6);
-        let look = if is_random(series) {
-            Curve::look("", mark.color, THIN, None)
-        } else {
-            Curve::look(attention.name(), mark.color, 1.0, Some((mark.shape, mark.radius)))
-        };
+        let (width, shape) =
+            if is_random(series) { (THIN, None) } else { (1.0, Some((mark.shape, mark.radius))) };
+        let look = Curve::look(attention.name(), mark.color, width, shape);
         (series, curve(series, look, context))
     };
     let drawn: Vec<_> = pruning.types()?.into_iter().map(drawn).collect();
@@ -131,7 +129,9 @@ fn chart(
     let axes = [Axis::percent(x), scores(&metric, [low, high].into_iter())];
     let has_order = |order| drawn.iter().any(|(series, _)| series.curve.order == order);
     let has_complement = drawn.iter().any(|(series, _)| series.curve.complement);
-    let named = drawn.iter().filter(|(series, curve)| !series.curve.complement && !curve.name.is_empty());
+    // random orders of several attention types have one entry together, as complements have
+    let is_named = |series: &Series| !is_random(series) || series.curve.attention == Scope::All;
+    let named = drawn.iter().filter(|(series, _)| !series.curve.complement && is_named(series));
     Chart::new(name, file.label(stem), file.titled(title))
         .note(pruning.results.base_line())
         .note(file.of_orders())

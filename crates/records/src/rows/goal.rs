@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Goal {
-    /// That this many heads are kept.
+    /// To keep this many heads.
     Heads(usize),
     /// That an open gate costs this many nats per prediction: λ of Voita et al. (2019), Equation 6.
     Penalty(f64),

@@ -2,7 +2,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Row;
-use crate::check::{Limit, finite, head_limits};
+use crate::check::{GREATEST, Limit, finite, head_limits};
 use crate::names::{Attention, Head};
 
 /// The name of the rules of the paper itself.
@@ -88,7 +88,7 @@ impl Row for RelevanceRow {
             ("relevance_high", self.relevance_high),
         ]
         .map(|(column, share)| Limit::optional(column, share, -1.0..=1.0, "-1 to 1"));
-        let lost = Limit::new("lost", self.lost, 0.0..=f64::MAX, "a finite number of at least 0");
+        let lost = Limit::new("lost", self.lost, 0.0..=GREATEST, "0 to 1e100");
         let sums = finite(&[("undivided", Some(self.undivided))]);
         head_limits(self.layer, self.head).into_iter().chain(shares).chain([lost]).chain(sums).collect()
     }

@@ -78,7 +78,7 @@ impl Layers {
         16 * width + 12 * heads_width + 3 * feed_forward
     }
 
-    /// How many numbers this many queries, which see this many keys, take in all layers together.
+    /// How many numbers these queries, each of which sees these keys, take in all layers together.
     fn numbers(&self, queries: u64, keys: u64, kept: Kept) -> u64 {
         let Self { count, width, heads_width, heads, feed_forward } = *self;
         // The residual stream before and after each sublayer and its normalisation; queries and what heads read, with gates;

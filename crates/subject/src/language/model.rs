@@ -86,7 +86,7 @@ pub enum TokenKind {
 pub struct PretrainingSpec {
     /// Seed of new weights, batches and dropout.
     pub seed: u64,
-    /// Passes over the training split or, with `steps`, this many times that number of steps.
+    /// Passes over the training split; with `steps`, a pass is that many updates.
     pub epochs: usize,
     /// Tokens of a batch of whole documents, padding included.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ mod voita;
 use charts::table::Row;
 use charts::write::documents::{of_rows, templates};
 use findings::judge::CAUTION;
-use findings::{ResultFile, Subject};
+use findings::{Adjustment, Criterion, ResultFile, Subject};
 use minijinja::{Value, context};
 use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS};
 use records::rules::MARGIN_PERCENT;
@@ -15,6 +15,16 @@ use words::short;
 use crate::view::Context;
 use crate::view::cross_domain::HOW_TO_READ;
 use crate::view::pruning_table::{COMPLEMENT, ORACLE};
+
+/// The criterion, for readers who do not know the options.
+fn significantly(criterion: Criterion) -> String {
+    let adjustment = match criterion.adjustment {
+        Adjustment::None => "not adjusted",
+        Adjustment::Family => "adjusted for the family",
+        Adjustment::Bh => "adjusted by Benjamini and Hochberg (1995)",
+    };
+    format!("p < {}, {adjustment}", short(criterion.alpha))
+}
 
 /// The whole page; nothing where nothing was measured of any claim.
 pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>, minijinja::Error> {
@@ -37,7 +47,7 @@ pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>, min
     let words = context! {
         has_nats => all.iter().any(Subject::has_nats),
         unchecked,
-        significantly => context.criterion.in_words(),
+        significantly => significantly(context.criterion),
         caution => CAUTION,
         how_to_read => HOW_TO_READ,
         oracle => ORACLE,
