@@ -178,7 +178,7 @@ pub fn by_type(all: &[Subject], context: Context<'_>) -> Claim {
     let theirs = context.paper.map(|Paper { summary, .. }| {
         let breaks = format!("breaks down after {} %", tenths(summary.breakdown_percent));
         let left = |attention| {
-            let before = [attention, "", "", "", ""].map(Cell::from);
+            let before = [attention, "", "", "", "", ""].map(Cell::from);
             Row::new(model, before.into_iter().chain([Cell::printed(summary.bleu_left, tenths)]))
         };
         [left("enc-enc"), Row::new(model, ["enc-dec", "", "", &breaks]), left("dec-dec")]
@@ -188,7 +188,9 @@ pub fn by_type(all: &[Subject], context: Context<'_>) -> Claim {
         let [half, most] = [50.0, 80.0].map(|share| score_at(pruning, series, share));
         let base = pruning.results.described_base();
         let floor = floor(pruning, Scope::One(attention));
-        let cells = [attention.name().into(), base.into(), safe, no_loss, half, most, floor];
+        let random = pruning.find(Scope::One(attention), Order::Random);
+        let random = Cell::from(random.map(|random| score_at(pruning, random, 50.0)));
+        let cells = [attention.name().into(), base.into(), safe, no_loss, half, random, most, floor];
         Row::new(pruning.results.file.title(), cells)
     };
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref()).flat_map(|pruning| {
