@@ -293,8 +293,9 @@ impl<R: Row> RowWriter<R> {
         let text = header::<R>() + &lines.concat();
         let segments = (!self.blocks.is_empty()).then(|| self.blocks.bytes());
         self.segments = None;
-        if let Some(bytes) = &segments {
-            durable::write(&self.partial.segments, bytes)?;
+        match &segments {
+            Some(bytes) => durable::write(&self.partial.segments, bytes)?,
+            None => self.partial.remove_segments()?,
         }
         self.rewrite(&text)?;
         self.spare_rows_without_successors(keys)?;

@@ -144,6 +144,22 @@ fn finished_file_has_the_completed_rows_in_key_order() {
     assert_eq!((complete.rows, complete.sha256), (4, sha256(&fs::read(&path).unwrap())));
 }
 
+/// As films of gates are, whose rows have none.
+#[test]
+fn a_resumed_run_without_statistics_leaves_no_file_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ablate-one.csv");
+    let signature = Signature { measured: None, testing: None, ..signature(1) };
+    for head in [1, 2] {
+        let mut writer = Writer::open(&path, &signature, Existing::Use).unwrap();
+        writer.push(row("enc-enc", head)).unwrap();
+        if head == 2 {
+            writer.finish(|_, _| Ok::<_, Error>(())).unwrap();
+        }
+    }
+    assert_eq!(names(folder.path()), ["ablate-one.csv", "ablate-one.json"]);
+}
+
 /// Killed at every byte of the last line, and at every seventh byte before it; with the statistics torn too.
 #[test]
 fn interrupted_file_ends_like_an_unbroken_one() {
