@@ -15,12 +15,10 @@ use recipes::{just, options, root, run_without_cargo};
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, copy_files, write_reviews};
 
-/// The page with most of the commands that readers paste.
-const EXPERIMENTS: &str = "experiments/README.md";
-
-/// The other pages.
-const OTHERS: [&str; 5] = [
+/// The pages whose commands readers paste.
+const PAGES: [&str; 6] = [
     "README.md",
+    "experiments/README.md",
     "experiments/slurm/README.md",
     "results/README.md",
     "crates/README.md",
@@ -249,24 +247,13 @@ impl Desk {
     }
 }
 
-// Two tests, which run side by side: together they take minutes.
 #[test]
-fn every_command_of_the_experiments_runs() {
-    follow_all(&[EXPERIMENTS]);
-}
-
-#[test]
-fn every_command_of_the_other_pages_runs() {
-    follow_all(&OTHERS);
-}
-
-/// Runs the commands of these pages one after the other.
-fn follow_all(pages: &[&str]) {
+fn every_command_of_the_pages_runs() {
     if just().is_none() {
         return;
     }
     let (desk, mut faults) = (Desk::new(), Vec::new());
-    for page in pages {
+    for page in PAGES {
         let mut seen = BTreeSet::new();
         // Two pages export to one folder, each for a reader of its own.
         let _ = fs::remove_dir_all(desk.path().join("data/smaller"));
@@ -289,9 +276,8 @@ fn follow_all(pages: &[&str]) {
 
 #[test]
 fn exceptions_are_made_for_commands_that_are_there() {
-    let pages = OTHERS.iter().chain([&EXPERIMENTS]);
-    let steps: Vec<Step> =
-        pages.flat_map(|page| steps_in(&fs::read_to_string(root().join(page)).unwrap())).collect();
+    let pages = PAGES.map(|page| fs::read_to_string(root().join(page)).unwrap());
+    let steps: Vec<Step> = pages.iter().flat_map(|page| steps_in(page)).collect();
     let commands: Vec<_> = steps
         .iter()
         .filter_map(|step| if let Step::Run(command) = step { Some(command.as_str()) } else { None })
