@@ -58,11 +58,16 @@ fn indexed(pixmap: &Pixmap) -> (Vec<u8>, Vec<u8>) {
     let image = Image::new(pixmap.data(), width, height).expect("a pixel has four bytes");
     let mut colors = QuantizeResult::quantize(&image, &quantizr::Options::default());
     colors.set_dithering_level(0.0).expect("0 is a level"); // plain areas stay plain
-    let mut places = vec![0; width * height];
-    colors.remap_image(&image, &mut places).expect("each pixel has a place");
+    // The search is slow: once for each run of equal pixels is enough.
+    let runs: Vec<&[[u8; 4]]> = pixmap.data().as_chunks().0.chunk_by(|one, next| one == next).collect();
+    let firsts: Vec<[u8; 4]> = runs.iter().map(|run| run[0]).collect();
+    let image = Image::new(firsts.as_flattened(), firsts.len(), 1).expect("a pixel has four bytes");
+    let mut of_runs = vec![0; firsts.len()];
+    colors.remap_image(&image, &mut of_runs).expect("each pixel has a place");
+    let places = runs.iter().zip(of_runs).flat_map(|(run, place)| std::iter::repeat_n(place, run.len()));
     let palette = colors.get_palette();
     let used = &palette.entries[..palette.count as usize];
-    (used.iter().flat_map(|color| [color.r, color.g, color.b]).collect(), places)
+    (used.iter().flat_map(|color| [color.r, color.g, color.b]).collect(), places.collect())
 }
 
 /// A drawing as PNG, with the resolution, which LaTeX takes as the size in print. A palette halves the file.
