@@ -110,7 +110,7 @@ pub(crate) fn unreadable<E: StdError + Send + Sync + 'static>(path: &Path) -> im
 }
 
 /// An error, with what could not be done because of it.
-pub fn within<E: Into<Error>>(what: impl FnOnce() -> String) -> impl FnOnce(E) -> Error {
+pub(crate) fn within<E: Into<Error>>(what: impl FnOnce() -> String) -> impl FnOnce(E) -> Error {
     |source| Error::Within { what: what(), source: Box::new(source.into()) }
 }
 

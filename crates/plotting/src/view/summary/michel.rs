@@ -194,10 +194,11 @@ pub fn by_type(all: &[Subject], context: Context<'_>) -> Claim {
         Row::new(pruning.results.file.title(), cells)
     };
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref()).flat_map(|pruning| {
-        let types = pruning.types().unwrap_or_default().into_iter();
-        let types =
-            types.filter(|(_, Series { curve, .. })| curve.order == Order::Importance && !curve.complement);
-        types.map(move |(attention, series)| of(pruning, attention, series))
+        let types = Attention::ALL.into_iter().filter(|attention| *attention != Attention::SelfAttention);
+        types.filter_map(move |attention| {
+            let series = pruning.find(Scope::One(attention), Order::Importance)?;
+            Some(of(pruning, attention, series))
+        })
     });
     Claim {
         published: theirs.into_iter().flatten().collect(),
