@@ -1,11 +1,9 @@
 //! Ways to choose heads beside each other. The rows of `train-gates` compare each model with the one before it was trained further;
 //! here two models that were trained further are compared, segment by segment.
-use std::collections::BTreeMap;
-
 use records::{GateRow, Method, Row as _, Testing};
 use stats::Segments;
 use stats::adjust::holm;
-use stats::family::{self, Comparison, test_family};
+use stats::family::{self, Comparison, Pair, test_pairs};
 
 use crate::error::{Error, Result, within};
 use crate::gates::Gates;
@@ -46,35 +44,40 @@ impl Contrasts {
         let none = || Error::NoSegments { path: path.clone() };
         let Testing { resamples, seed, .. } = gates.file.testing().ok_or_else(none)?;
         let (_, segments) = stored(&gates, none)?;
-        let segments = gates.rows.iter().map(GateRow::name).zip(segments).collect();
         Self::of(gates, &segments, family::Testing { resamples, seed })
             .map_err(within(|| format!("the segments of `{}` cannot be compared", path.display())))
     }
 
-    /// `segments`: of each row, by its name.
-    fn of(gates: Gates, segments: &BTreeMap<String, Segments>, testing: family::Testing) -> Result<Self> {
+    /// `segments`: of each row.
+    fn of(gates: Gates, segments: &[Segments], testing: family::Testing) -> Result<Self> {
         let sparser = gates.scopes().into_iter().flat_map(|scope| gates.sparser(scope));
         let leaders: Vec<GateRow> = sparser.cloned().collect();
-        let segments_of = |row: Option<&GateRow>| segments.get(&row?.name());
-        let mut measured = Vec::new();
-        for contrast in CONTRASTS {
-            let mut found: Vec<Option<Comparison>> = Vec::new();
-            for leader in &leaders {
-                let rows = contrast.map(|method| gates.counterpart(leader, method));
-                let [variant, base] = rows.map(segments_of);
-                let tested = base
-                    .zip(variant)
-                    .filter(|_| !is_same_training(rows))
-                    .map(|(base, variant)| test_family(base, &[variant], testing))
-                    .transpose()?;
-                found.push(tested.and_then(|mut tested| tested.pop()));
+        let place = |row: &GateRow| gates.rows.iter().position(|own| own.name() == row.name());
+        let pair_of = |contrast: Contrast, leader| {
+            let [Some(variant), Some(base)] = contrast.map(|method| gates.counterpart(leader, method)) else {
+                return None;
+            };
+            if is_same_training([variant, base]) {
+                return None;
             }
-            let mut tested: Vec<&mut Comparison> = found.iter_mut().flatten().collect();
-            let p_values: Vec<f64> = tested.iter().map(|found| found.p_value.unwrap_or(f64::NAN)).collect();
-            for (found, adjusted) in tested.iter_mut().zip(holm(&p_values)) {
+            Some(Pair { base: place(base)?, variant: place(variant)? })
+        };
+        let pairs_of = |contrast| leaders.iter().map(|leader| pair_of(contrast, leader)).collect();
+        let pairs: Vec<Vec<Option<Pair>>> = CONTRASTS.map(pairs_of).to_vec();
+        let systems: Vec<&Segments> = segments.iter().collect();
+        let all: Vec<Pair> = pairs.iter().flatten().copied().flatten().collect();
+        let mut tested = test_pairs(&systems, &all, testing)?.into_iter();
+        let mut measured = Vec::new();
+        for (contrast, pairs) in CONTRASTS.into_iter().zip(pairs) {
+            let mut found: Vec<Option<Comparison>> =
+                pairs.into_iter().map(|pair| pair.and_then(|_| tested.next())).collect();
+            let mut of_contrast: Vec<&mut Comparison> = found.iter_mut().flatten().collect();
+            let p_values: Vec<f64> =
+                of_contrast.iter().map(|found| found.p_value.unwrap_or(f64::NAN)).collect();
+            for (found, adjusted) in of_contrast.iter_mut().zip(holm(&p_values)) {
                 found.p_adjusted = found.p_value.and(Some(adjusted));
             }
-            if !tested.is_empty() {
+            if !of_contrast.is_empty() {
                 measured.push((contrast, found));
             }
         }
@@ -84,8 +87,7 @@ impl Contrasts {
 
 /// Whether both models were trained with the same heads masked from the first update on: they differ by rounding alone, which says
 /// nothing of the choice.
-fn is_same_training(rows: [Option<&GateRow>; 2]) -> bool {
-    let [Some(one), Some(other)] = rows else { return false };
+fn is_same_training([one, other]: [&GateRow; 2]) -> bool {
     let is_masked = |row: &GateRow| !matches!(row.method, Method::Gates | Method::Scratch | Method::Ungated);
     is_masked(one) && is_masked(other) && one.kept_heads == other.kept_heads
 }
@@ -134,7 +136,7 @@ mod tests {
             (Method::Random, _, Some(1)) => outcomes([1; 4]),
             _ => outcomes([0; 4]),
         };
-        let segments = gates.rows.iter().map(|row| (row.name(), of(row))).collect();
+        let segments: Vec<Segments> = gates.rows.iter().map(of).collect();
         let testing = family::Testing { resamples: 9, seed: 1 };
         let Contrasts { leaders, measured, .. } = Contrasts::of(gates, &segments, testing).unwrap();
         // What gates chose and what was drawn at random are the same heads here, and so the same training.

@@ -63,6 +63,12 @@ impl Resampled {
         self.variant - self.base
     }
 
+    /// This variant beside another one of the same base, which becomes its base.
+    pub fn beside(&self, other: &Self) -> Self {
+        let deltas = self.deltas.iter().zip(&other.deltas).map(|(own, other)| own - other).collect();
+        Self { base: other.variant, variant: self.variant, deltas }
+    }
+
     /// Two-sided p-value, 0 to 1: `min(1, 2 (1 + c) / (B + 1))`, where c is the smaller of the numbers of resamples with a
     /// difference of 0 or less, and of 0 or more; absent without resamples.
     ///

@@ -75,10 +75,10 @@ pub fn test_family(
     testing: Testing,
 ) -> Result<Vec<Comparison>, Error> {
     let mut compared = match base {
-        Segments::Classes(outcomes, ClassificationMetric::Accuracy) => {
+        Segments::Classes(_, ClassificationMetric::Accuracy) => {
             let mut compared = variants
                 .iter()
-                .map(|variant| compare_accuracies(base, outcomes, variant, testing.resamples > 0))
+                .map(|variant| compare_accuracies(base, variant, testing.resamples > 0))
                 .collect::<Result<Vec<_>, _>>()?;
             let adjusted = holm(&p_values(&compared));
             for (comparison, adjusted) in compared.iter_mut().zip(adjusted) {
@@ -99,6 +99,38 @@ pub fn test_family(
     Ok(compared)
 }
 
+/// Two of several systems, by their places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair {
+    /// The system that stands for [`Comparison::base`].
+    pub base: usize,
+    /// The system that is compared with it.
+    pub variant: usize,
+}
+
+/// Tests each pair by itself, as [`test_family`] tests a family of one, but draws the resamples once for all. Nothing is adjusted.
+///
+/// # Errors
+/// As for [`test_family`].
+///
+/// # Panics
+/// If systems cover other segments or have other metrics, or there is no system of that place.
+pub fn test_pairs(systems: &[&Segments], pairs: &[Pair], testing: Testing) -> Result<Vec<Comparison>, Error> {
+    let Some(first) = systems.first() else {
+        assert!(pairs.is_empty(), "pairs of no systems");
+        return Ok(Vec::new());
+    };
+    if matches!(first, Segments::Classes(_, ClassificationMetric::Accuracy)) {
+        let compare = |pair: &Pair| {
+            compare_accuracies(systems[pair.base], systems[pair.variant], testing.resamples > 0)
+        };
+        return pairs.iter().map(compare).collect();
+    }
+    let resampled = first.resampled(systems, testing.resamples, testing.seed)?;
+    let compare = |pair: &Pair| of_bootstrap(&resampled[pair.variant].beside(&resampled[pair.base]), None);
+    Ok(pairs.iter().map(compare).collect())
+}
+
 /// NaN where nothing was tested.
 fn p_values(compared: &[Comparison]) -> Vec<f64> {
     compared.iter().map(|comparison| comparison.p_value.unwrap_or(f64::NAN)).collect()
@@ -116,13 +148,11 @@ fn of_bootstrap(test: &Resampled, p_adjusted: Option<f64>) -> Comparison {
 
 /// By the paired t-test on whether each example is right, the unpaired one and McNemar's; a test set of one example has no
 /// t-tests.
-fn compare_accuracies(
-    base: &Segments,
-    base_outcomes: &[Outcome],
-    variant: &Segments,
-    is_tested: bool,
-) -> Result<Comparison, Error> {
-    let Segments::Classes(outcomes, ClassificationMetric::Accuracy) = variant else {
+fn compare_accuracies(base: &Segments, variant: &Segments, is_tested: bool) -> Result<Comparison, Error> {
+    let [Some(base_outcomes), Some(outcomes)] = [base, variant].map(|segments| match segments {
+        Segments::Classes(outcomes, ClassificationMetric::Accuracy) => Some(outcomes),
+        _ => None,
+    }) else {
         panic!("paired systems must have the same metric")
     };
     let gold = |outcome: &Outcome| outcome.gold;
@@ -332,6 +362,11 @@ mod tests {
         })
     }
 
+    /// To ten digits behind the point: (a - c) - (b - c) rounds otherwise than a - b.
+    fn rounded(Interval { low, high }: Interval) -> [i64; 2] {
+        [low, high].map(|end| (end * 1e10).round() as i64)
+    }
+
     proptest! {
         #[test]
         fn comparing_and_scoring_agree((base, variant) in two_systems()) {
@@ -345,6 +380,26 @@ mod tests {
                 prop_assert!(interval.low <= interval.high);
                 for p in [found.p_value, found.p_unpaired_t, found.p_mcnemar].into_iter().flatten() {
                     prop_assert!((0.0..=1.0).contains(&p), "{:?}: {}", metric, p);
+                }
+            }
+        }
+
+        /// Also where neither of a pair is the system that the resamples of all are compared with.
+        #[test]
+        fn a_pair_is_a_family_of_one((first, second) in two_systems()) {
+            let testing = Testing { resamples: 40, seed: 1 };
+            for metric in METRICS {
+                let right = first.iter().map(|outcome| Outcome { predicted: outcome.gold, ..*outcome }).collect();
+                let systems = [right, first.clone(), second.clone()].map(|side| Segments::Classes(side, metric));
+                let systems: Vec<&Segments> = systems.iter().collect();
+                let pairs = [(1, 2), (2, 1), (0, 2)].map(|(base, variant)| Pair { base, variant });
+                let found = test_pairs(&systems, &pairs, testing).unwrap();
+                for (Pair { base, variant }, found) in pairs.into_iter().zip(found) {
+                    let alone = test_family(systems[base], &[systems[variant]], testing).unwrap()[0];
+                    prop_assert_eq!(found.interval.map(rounded), alone.interval.map(rounded));
+                    let unadjusted =
+                        Comparison { p_adjusted: None, p_benjamini_hochberg: None, interval: found.interval, ..alone };
+                    prop_assert_eq!(found, unadjusted);
                 }
             }
         }

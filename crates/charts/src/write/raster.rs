@@ -95,17 +95,18 @@ pub fn gif(svgs: &[String]) -> Result<Vec<u8>, Error> {
     let size = |frame: &Pixmap| [frame.width(), frame.height()];
     assert!(frames.windows(2).all(|pair| size(&pair[0]) == size(&pair[1])), "frames differ in size");
     let [Ok(width), Ok(height)] = size(&frames[0]).map(u16::try_from) else { return Err(Error::Size) };
-    encode((width, height), frames).map_err(Error::Gif)
+    encode((width, height), &frames).map_err(Error::Gif)
 }
 
-fn encode((width, height): (u16, u16), frames: Vec<Pixmap>) -> Result<Vec<u8>, gif::EncodingError> {
+fn encode((width, height): (u16, u16), frames: &[Pixmap]) -> Result<Vec<u8>, gif::EncodingError> {
     let (mut bytes, last) = (Vec::new(), frames.len() - 1);
     let mut encoder = gif::Encoder::new(&mut bytes, width, height, &[])?;
     encoder.set_repeat(Repeat::Infinite)?;
-    for (place, mut pixmap) in frames.into_iter().enumerate() {
+    for (place, pixmap) in frames.iter().enumerate() {
         let delay = if place == last { LAST_SHOWN } else { SHOWN };
-        encoder
-            .write_frame(&gif::Frame { delay, ..gif::Frame::from_rgba(width, height, pixmap.data_mut()) })?;
+        let (palette, pixels) = indexed(pixmap);
+        let frame = gif::Frame::from_palette_pixels(width, height, pixels, palette, None);
+        encoder.write_frame(&gif::Frame { delay, ..frame })?;
     }
     drop(encoder);
     Ok(bytes)
