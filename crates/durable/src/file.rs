@@ -5,6 +5,8 @@ use std::path::Path;
 
 use crate::{Error, parent, partial, rename};
 
+const NOT_REGULAR: &str = "not a regular file";
+
 /// Opens a file for reading, but nothing that never ends, such as a pipe or a device.
 ///
 /// # Errors
@@ -12,7 +14,7 @@ use crate::{Error, parent, partial, rename};
 pub fn open_regular(path: &Path) -> io::Result<File> {
     // Before it is opened: opening a pipe waits for someone to write to it.
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("not a regular file"));
+        return Err(io::Error::other(NOT_REGULAR));
     }
     File::open(path)
 }
@@ -28,10 +30,13 @@ pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
 /// As [`write()`], by a function that is told the name of a file to make.
 ///
 /// # Errors
-/// If the function fails, or the file cannot be written.
+/// If the function fails, the file cannot be written, or something else than a file is there, such as a device.
 pub fn replace_file<E: From<Error>>(path: &Path, fill: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
     let folder = parent(path);
     fs::create_dir_all(folder).map_err(Error::at(folder))?;
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(Error::at(path)(io::Error::other(NOT_REGULAR)).into());
+    }
     let partial = partial(path);
     remove_if_there(&partial).map_err(Error::at(&partial))?;
     let written = fill(&partial).and_then(|()| Ok(publish_file(&partial, path)?));

@@ -119,11 +119,17 @@ impl Dynamics {
     }
 
     /// Those whose score is above 0, so that others can be percentages of it.
+    ///
+    /// # Errors
+    /// If there is none, or no heads were masked in any.
     pub fn comparable(&self) -> Result<Vec<&Checkpoint>> {
         let found: Vec<_> = self.checkpoints.iter().filter(|checkpoint| checkpoint.is_comparable()).collect();
         if found.is_empty() {
             let fault = "has no checkpoint with a score above 0 to compare others with";
             return Err(faulty(&self.file.path, fault));
+        }
+        if self.shares().is_empty() {
+            return Err(faulty(&self.file.path, "has no step with masked heads"));
         }
         Ok(found)
     }

@@ -78,15 +78,10 @@ impl Error {
         causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
     }
 
-    /// Whether it says nothing about other files: what a job leaves behind that is running, was killed or has been done again in
-    /// part, and what was edited or is of another version.
+    /// Whether it is the fault of one result file, and says nothing about others.
     fn leaves_others_alone(&self) -> bool {
-        use records::Error::{Changed, Edited, Empty, Header};
         match self {
-            Self::Faulty { .. } | Self::NoResults { .. } | Self::NoSegments { .. } => true,
-            Self::Records(fault) => {
-                matches!(fault, Changed { .. } | Edited { .. } | Empty { .. } | Header { .. })
-            }
+            Self::Faulty { .. } | Self::NoResults { .. } | Self::NoSegments { .. } | Self::Records(_) => true,
             Self::Stats(fault) => matches!(fault, stats::Error::TooFew),
             Self::Within { source, .. } => source.leaves_others_alone(),
             _ => false,

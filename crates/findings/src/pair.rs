@@ -96,7 +96,7 @@ fn splits(file: &ResultFile) -> Option<[String; 2]> {
 fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
     let limit = file.limit().map_or(String::new(), |limit| format!("-first-{limit}"));
     let stems = [format!("{}{limit}", experiment::SWEEP), format!("{}-{split}{limit}", experiment::SWEEP)];
-    let beside = file.path.with_file_name("");
+    let (beside, mut unsigned) = (file.path.with_file_name(""), None);
     let elsewhere = is_plain_name(&file.subject).then(|| results.join(&file.subject));
     for folder in [Some(beside.clone()), elsewhere].into_iter().flatten() {
         for (is_named, stem) in [(false, &stems[0]), (true, &stems[1])] {
@@ -108,7 +108,11 @@ fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
             if is_named || found.split() == Some(split) {
                 return Sweep::read(found);
             }
+            unsigned = unsigned.or(Some(found.path).filter(|_| found.signature.is_none()));
         }
+    }
+    if let Some(path) = unsigned {
+        return Err(faulty(&path, "has no signature, which would name the split that it is of"));
     }
     Err(no_results(beside.join(format!("{}.csv", stems[1])), experiment::PAIR, &file.subject))
 }

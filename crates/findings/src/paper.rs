@@ -302,8 +302,18 @@ fn file(folder: &Path, name: &str) -> PathBuf {
 fn rows<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Vec<T>> {
     let path = file(folder, name);
     let text = std::fs::read_to_string(&path).map_err(unreadable(&path))?;
-    let rows = csv::Reader::from_reader(text.as_bytes()).into_deserialize();
-    let rows: Vec<T> = rows.collect::<Result<_, _>>().map_err(unreadable(&path))?;
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let mut rows = Vec::new();
+    let columns = reader.headers().map_err(unreadable(&path))?.clone();
+    for record in reader.into_records() {
+        let record = record.map_err(unreadable(&path))?;
+        let is_number = |cell: &&str| cell.parse().is_ok_and(|number: f64| !number.is_finite());
+        if let Some(cell) = record.iter().find(is_number) {
+            let line = record.position().map_or(0, csv::Position::line);
+            return Err(faulty(&path, format!("has `{cell}` in line {line}, which is no finite number")));
+        }
+        rows.push(record.deserialize(Some(&columns)).map_err(unreadable(&path))?);
+    }
     if rows.is_empty() { Err(faulty(&path, "has no rows")) } else { Ok(rows) }
 }
 

@@ -86,8 +86,11 @@ impl Pruning {
         let search = results.file.path.with_file_name(results.file.stem(experiment::SEARCH) + ".csv");
         if search.exists() {
             let search = results.file.other(search, experiment::SEARCH);
-            let found = left_out.keep(search.and_then(|search| searched_rows(&results, search)))?;
-            results.rows.extend(found.unwrap_or_default());
+            let found = left_out.keep(search.and_then(|search| searched(&results, search)))?;
+            if let Some(search) = found {
+                left_out.faults.extend(search.file.torn());
+                results.rows.extend(search.rows);
+            }
         }
         Ok(Self::of(results))
     }
@@ -203,7 +206,7 @@ impl Pruning {
 }
 
 /// The rows of a search over the same heads of the same model on the same test set.
-fn searched_rows(pruning: &Results<PruningRow>, search: ResultFile) -> Result<Vec<PruningRow>> {
+fn searched(pruning: &Results<PruningRow>, search: ResultFile) -> Result<Results<PruningRow>> {
     let (file, search) = (&pruning.file, Results::<PruningRow>::read(search)?);
     let difference = difference(file, &search.file, &[model_entries, step_entries]);
     let both: Vec<_> = pruning.rows.iter().chain(&search.rows).cloned().collect();
@@ -213,7 +216,7 @@ fn searched_rows(pruning: &Results<PruningRow>, search: ResultFile) -> Result<Ve
         }
         checked => checked.map(|()| None)?,
     };
-    let Some(difference) = difference.or(mixed) else { return Ok(search.rows) };
+    let Some(difference) = difference.or(mixed) else { return Ok(search) };
     let command = command("iterative-prune --search <method>", &file.subject);
     let fault =
         format!("does not go with `{}`: {difference}: make it again with `{command}`", file.path.display());

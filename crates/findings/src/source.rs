@@ -251,10 +251,14 @@ impl ResultFile {
         if self.addition.is_empty() { name.to_owned() } else { format!("{name}-{}", self.addition) }
     }
 
+    /// Whether a last line is missing, in words.
+    pub fn torn(&self) -> Option<String> {
+        self.is_torn.then(|| format!("the last line of `{}` is torn and left out", file_name(&self.path)))
+    }
+
     /// A sentence where the signature cannot vouch for the rows.
     pub fn remark(&self) -> Option<String> {
-        let name = file_name(&self.path);
-        let torn = self.is_torn.then(|| format!("the last line of `{name}` is torn and left out"));
+        let (name, torn) = (file_name(&self.path), self.torn());
         let state = match &self.signature {
             None => Some(format!("split unknown: no signature beside `{name}`")),
             _ if self.is_unfinished() => {

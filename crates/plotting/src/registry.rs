@@ -200,6 +200,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         draw: |file, asked, left_out| {
             let found = Gates::read(file)?;
             let functions = asked.if_there(Functions::of_model(&found.file), left_out)?;
+            left_out.faults.extend(functions.iter().filter_map(|functions| functions.file.torn()));
             let chart = functions.and_then(|functions| gates::figure8(&found, &functions));
             Ok(vec![sheet(&found.file, gates::FUNCTIONS, chart, [])])
         },

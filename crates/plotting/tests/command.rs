@@ -172,15 +172,20 @@ fn changed(file: &str, from: &str, to: &str) -> (TempDir, PathBuf) {
 fn bad_rows_are_named_in_one_line() {
     for [command, file, from, to, expected] in cases(
         "
-table1 | tiny-inference/ablate-one | layer, | | holds other columns: expected `attention,layer,head,metric
+table1 | tiny-inference/ablate-one | layer, | | holds other columns: `layer` is missing; results of an
 table1 | tiny-inference/ablate-one | self,2,2,accuracy,83.5,82.253 | self,2,2,accuracy,83.5,NaN | score of self:2:2 is NaN, but it
-table1 | tiny-inference/ablate-one | self,2,3, | self,2,2, | line 8, is not a row of this file: (\"self\", 2, 2, \"accuracy\") is there tw
+table1 | tiny-inference/ablate-one | self,2,3, | self,2,2, | line 8, is not a row of this file: self:2:2 is there twice
 table1 | tiny-inference/ablate-one | self,1,1, | mid,1,1, | unknown attention type `mid`: it is one of enc-enc, enc-dec, dec-d
-table1 | tiny-inference/ablate-one | self,1,2,accuracy,83.5 | self,1,2,accuracy,83.25 | mixes runs: base_score is 83.5 for self:1:1 but
+table1 | tiny-inference/ablate-one | self,1,2,accuracy,83.5,83.726,0.226 | self,1,2,accuracy,83.25,83.726,0.476 | mixes runs: base_score is 83.5 for self:1:1 but
 table1 | tiny-inference/ablate-one | self,1,2,accuracy | self,1,2,bleu | metric is `accuracy` for self:1:1 but `bleu` for self:1
 table1 | tiny-inference/ablate-one | self,1,2,accuracy | self,1,2,\u{1b}[2J | unknown metric `\\u{1b}[2J`: it is one of accuracy, bleu
 v19-table1 | tiny-translation/head-functions | ,confidence, | ,charm, | unknown function of a head `charm`: it is one of confidence
-heads | tiny-inference/ablate-one | self,1,1, | self,0,1, | layer of self:0:1 is 0, but it must be 1 to 1000
+table1 | tiny-inference/ablate-one | ,83.5,82.253, | ,83.5,182.253, | score of self:2:2 is 182.253, but it must be 0 to 100
+table1 | tiny-inference/ablate-one | ,83.5,82.253, | ,83.5,77, | score_delta of self:2:2 is -1.247, but it must be `score` minus
+table1 | tiny-inference/ablate-one | ,-1.647,-0.847, | ,-0.847,-1.647, | delta_high of self:2:2 is -1.647, but it must be at least `del
+table1 | tiny-inference/ablate-one | self,2,2, | self,2,-2, | line 7, is not a row of this file: `head`: it must be a whole
+figure2 | tiny-translation/ablate-one | enc-enc | enc-enc | ablate-one.csv` has no signature, which would name the split
+heads | tiny-inference/ablate-one | self,1,1, | self,0,1, | layer of self:0:1 is 0, but it must be 1 to 256
 figure3 | tiny-inference/iterative-prune | ,1,2,8, | ,1,9,8, | masked of all by importance, step 1 is 9, but it must be at most `heads`
 figure3 | tiny-inference/iterative-prune | ,2,4,8, | ,2,1,8, | all by importance, step 2 cannot be: `masked_heads` has 4 heads, but 1 are m
 figure3 | tiny-inference/iterative-prune | importance | chance | unknown order `chance`: it is one of importance, oracle, random
@@ -267,6 +272,48 @@ fn files_that_were_edited_or_torn_or_have_the_signature_of_another_are_left_out_
     assert!(
         code == 1 && stderr.contains("is of `importance`, but this is drawn from results of `ablate-one`"),
         "{stderr}"
+    );
+}
+
+/// A folder in the place of a file is nothing that others have; where nothing else is there, nothing is drawn.
+#[test]
+fn what_is_no_file_is_left_out_and_without_anything_else_the_exit_code_is_1() {
+    let folder = made_up_results();
+    let subject = folder.path().join("results/tiny-inference");
+    for name in ["ablate-one.csv", "speed-bench.json"] {
+        fs::remove_file(subject.join(name)).unwrap();
+        fs::create_dir(subject.join(name)).unwrap();
+    }
+    let (code, _, stderr) = run(&folder, "all tiny-inference --format svg");
+    let warnings = |stderr: &str| stderr.lines().filter(|line| line.contains("not a regular file")).count();
+    assert!(code == 0 && warnings(&stderr) == 2, "{stderr}");
+    assert!(figures(&folder, "tiny-inference").contains(&"figure3.svg".to_owned()));
+    let (code, _, stderr) = run(&folder, "summary");
+    assert!(code == 0 && warnings(&stderr) == 2, "{stderr}");
+    for file in fs::read_dir(&subject).unwrap() {
+        let path = file.unwrap().path();
+        if path.is_file() {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    let (code, _, stderr) = run(&folder, "all tiny-inference");
+    assert!(code == 1 && stderr.contains("nothing can be drawn"), "{stderr}");
+}
+
+/// The first row of a run that has just begun: without a curve there is no figure.
+#[test]
+fn a_training_with_no_heads_masked_yet_has_no_figure() {
+    let folder = made_up_results();
+    let path = folder.path().join("results/tiny-translation/training-dynamics.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    let is_first = |line: &&str| line.starts_with("epoch") || line.starts_with("2,200,0,");
+    let first: Vec<&str> = text.lines().filter(is_first).collect();
+    fs::write(&path, first.join("\n") + "\n").unwrap();
+    fs::remove_file(path.with_extension("json")).unwrap();
+    let (code, stdout, stderr) = run(&folder, "figure5 tiny-translation");
+    assert!(code == 0 && stdout.contains("12.5"), "{stdout}{stderr}");
+    assert!(
+        stderr.contains("warning: left out: `results/tiny-translation/training-dynamics.csv` has no step")
     );
 }
 

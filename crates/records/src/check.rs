@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use stats::MetricName;
+
 use crate::place::Place;
 use crate::signature::{Signature, sha256};
 use crate::table::parse;
@@ -41,12 +43,12 @@ impl Limit {
 pub const MOST: f64 = 1e9;
 
 /// Layers and heads beyond this are faults, not models.
-const MOST_HEADS: f64 = 1e3;
+const MOST_HEADS: f64 = 256.0;
 
 /// The limits of a layer and a head.
 pub(crate) fn head_limits(layer: usize, head: usize) -> [Limit; 2] {
     [("layer", layer), ("head", head)]
-        .map(|(column, value)| Limit::new(column, value as f64, 1.0..=MOST_HEADS, "1 to 1000"))
+        .map(|(column, value)| Limit::new(column, value as f64, 1.0..=MOST_HEADS, "1 to 256"))
 }
 
 /// Greater numbers than this are faults, not measurements. Squares of all others are finite, and axes can span them.
@@ -76,13 +78,21 @@ pub(crate) fn step_limits(masked: usize, heads: usize) -> [Limit; 2] {
 /// The limits of what was measured and tested.
 pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> {
     let tests = row.tests();
-    let points = [
-        ("base_score", Some(tests.base_score)),
-        ("score", Some(tests.score)),
-        ("score_delta", Some(score_delta)),
-        ("delta_low", tests.delta_low),
-        ("delta_high", tests.delta_high),
-    ];
+    let (scores, words) = score_range(row.metric());
+    let scores = [("base_score", tests.base_score), ("score", tests.score)]
+        .map(|(column, value)| Limit::new(column, value, scores.clone(), words));
+    let delta = tests.delta();
+    let rounding = 1e-5; // of numbers with six digits
+    let delta = Limit::new(
+        "score_delta",
+        score_delta,
+        delta - rounding..=delta + rounding,
+        "`score` minus `base_score`",
+    );
+    let low = tests.delta_low.unwrap_or(-MOST);
+    let high = Limit::optional("delta_high", tests.delta_high, low..=f64::INFINITY, "at least `delta_low`");
+    let ends = [("delta_low", tests.delta_low), ("delta_high", tests.delta_high)]
+        .map(|(column, value)| Limit::optional(column, value, -MOST..=MOST, "a number from -1e9 to 1e9"));
     let p_values = [
         ("p_value", tests.p_value),
         ("p_koehn", tests.p_koehn),
@@ -91,11 +101,19 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
         ("p_unpaired_t", tests.p_unpaired_t),
         ("p_mcnemar", tests.p_mcnemar),
     ];
-    let points = points
-        .map(|(column, value)| Limit::optional(column, value, -MOST..=MOST, "a finite number of points"));
     let p_values =
         p_values.map(|(column, value)| Limit::optional(column, value, 0.0..=1.0, "0 to 1 or empty"));
-    points.into_iter().chain(p_values).collect()
+    scores.into_iter().chain([delta]).chain(ends).chain([high]).chain(p_values).collect()
+}
+
+/// What a score can be; rounding may put a perfect one a little above 100 points.
+fn score_range(metric: MetricName) -> (RangeInclusive<f64>, &'static str) {
+    const MOST_POINTS: f64 = 100.0 + 1e-6;
+    match metric {
+        MetricName::Accuracy | MetricName::Bleu | MetricName::F1 => (0.0..=MOST_POINTS, "0 to 100"),
+        MetricName::Matthews => (-MOST_POINTS..=MOST_POINTS, "-100 to 100"),
+        MetricName::Nats => (0.0..=MOST, "a number from 0 to 1e9"),
+    }
 }
 
 /// Rows of one run that have been checked, and what is said of them.
@@ -112,7 +130,7 @@ pub struct Checked<R> {
 /// # Errors
 /// If the file cannot be read, was edited, has no rows, a row twice, a number that cannot be, or rows of several runs.
 pub fn read_checked<R: Row>(path: &Path, signature: Option<&Signature>) -> Result<Checked<R>, Error> {
-    let bytes = std::fs::read(path).map_err(|source| file::read_error(path, source))?;
+    let bytes = file::read(path).map_err(|source| file::read_error(path, source))?;
     let complete = signature.and_then(|signature| signature.complete.as_ref());
     let parsed = parse(path, &bytes);
     if let Some(complete) = complete.filter(|complete| sha256(&bytes) != complete.sha256) {

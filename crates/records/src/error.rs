@@ -61,7 +61,7 @@ pub enum Error {
     },
 
     /// A number lies outside of what it can be.
-    #[error("`{}`: {column} of {row} is {found}, but it must be {range}", path.display())]
+    #[error("`{}`: {column} of {row} is {}, but it must be {range}", path.display(), shown(*found))]
     Range {
         /// The CSV file.
         path: PathBuf,
@@ -102,16 +102,14 @@ pub enum Error {
 
     /// The file holds another kind of rows.
     #[error(
-        "`{}` holds other columns: expected `{expected}`, found `{found}`; --again replaces results of an older version",
+        "`{}` holds other columns: {fault}; results of an older version are made anew by the experiment's --again",
         path.display()
     )]
     Header {
         /// The CSV file.
         path: PathBuf,
-        /// The header of the row type.
-        expected: String,
-        /// The first line of the file.
-        found: String,
+        /// What is wrong with its first line.
+        fault: String,
     },
 
     /// The rows in the file come from a run whose numbers this run cannot continue.
@@ -252,6 +250,11 @@ pub enum Error {
         /// What the operating system says.
         source: io::Error,
     },
+}
+
+/// A number in at most some twenty digits.
+fn shown(number: f64) -> String {
+    if number.abs() < 1e16 { number.to_string() } else { format!("{number:e}") }
 }
 
 impl From<durable::Error> for Error {

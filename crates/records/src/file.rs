@@ -81,6 +81,13 @@ impl Drop for LockedFile {
     }
 }
 
+/// The content of a file. A pipe or a device, which may never end, is refused.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    durable::open_regular(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Replaces the file at `path`, or creates it with its folders: all of it or, on error, nothing.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Error> {
     Ok(durable::write(path, text)?)

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
-use crate::file::{read_error, write_error};
+use crate::file::{self, read_error, write_error};
 use crate::segments::Blocks;
 use crate::signature::{Complete, Signature, sha256};
 
@@ -117,7 +117,7 @@ impl Place {
 
 /// Whether there is a file with this checksum.
 fn holds(path: &Path, expected: &str) -> Result<bool, Error> {
-    match fs::read(path) {
+    match file::read(path) {
         Ok(bytes) => Ok(sha256(&bytes) == expected),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(source) => Err(read_error(path, source)),

@@ -162,8 +162,14 @@ impl Blocks {
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         let Some(bytes) = bytes(path)? else { return Ok(None) };
         let read = Readable::of(path, &bytes)?;
-        if read.complete < bytes.len() {
-            return Err(Error::Segments { path: path.to_owned(), fault: "its end is torn".to_owned() });
+        let rest = &bytes[read.complete..];
+        if !rest.is_empty() {
+            let fault = match (may_be_gzip(rest), read.complete) {
+                (true, _) => "its end is torn",
+                (false, 0) => "it is not compressed by gzip",
+                (false, _) => "something else than gzip stands at its end",
+            };
+            return Err(Error::Segments { path: path.to_owned(), fault: fault.to_owned() });
         }
         Ok(Some(read.blocks))
     }
@@ -214,6 +220,11 @@ impl Readable {
         }
         Ok(Self { blocks, complete })
     }
+}
+
+/// Whether these may be the first bytes of a gzip member (RFC 1952, Section 2.3.1).
+fn may_be_gzip(bytes: &[u8]) -> bool {
+    bytes.iter().zip([0x1f, 0x8b]).all(|(&byte, own)| byte == own)
 }
 
 /// The text of the first gzip member, and its length; `None` if it is torn, or there is none.

@@ -3,7 +3,6 @@
 use stats::MetricName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -301,7 +300,7 @@ impl Signature {
     /// # Errors
     /// If the file cannot be read or is not a signature.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
-        let bytes = match fs::read(path) {
+        let bytes = match file::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(file::read_error(path, source)),
@@ -334,7 +333,7 @@ impl Signature {
 /// If the file cannot be read.
 pub fn sha256_file(path: &Path) -> Result<String, Error> {
     let mut hasher = Sha256::new();
-    File::open(path)
+    durable::open_regular(path)
         .and_then(|mut file| io::copy(&mut file, &mut hasher))
         .map_err(|source| file::read_error(path, source))?;
     Ok(format!("{:x}", hasher.finalize()))

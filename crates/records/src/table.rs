@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs;
 use std::path::Path;
 
-use csv::{ReaderBuilder, StringRecord, Writer};
+use csv::{DeserializeErrorKind, ReaderBuilder, StringRecord, Writer};
 use words::excerpt;
 
 use crate::place::Place;
@@ -26,7 +25,7 @@ pub(crate) struct Table<R: Row> {
 /// # Errors
 /// If the file cannot be read, has another header, or a line that is not a row.
 pub fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
-    let bytes = fs::read(path).map_err(|source| file::read_error(path, source))?;
+    let bytes = file::read(path).map_err(|source| file::read_error(path, source))?;
     Ok(parse(path, &bytes)?.rows.into_values().collect())
 }
 
@@ -35,7 +34,7 @@ pub fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
 /// # Errors
 /// As for [`read_rows`], or if they were edited since.
 pub fn read_complete<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
-    let bytes = fs::read(path).map_err(|source| file::read_error(path, source))?;
+    let bytes = file::read(path).map_err(|source| file::read_error(path, source))?;
     let place = Place::of(path);
     if let Some(signature) = Signature::read(&place.signature)? {
         place.check_complete(&signature, &bytes)?;
@@ -54,7 +53,7 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error
         let row: R = parse_row(line).map_err(fault)?;
         match rows.entry(row.key()) {
             Entry::Vacant(place) => drop(place.insert(row)),
-            Entry::Occupied(there) => return Err(fault(format!("{:?} is there twice", there.key()))),
+            Entry::Occupied(there) => return Err(fault(format!("{} is there twice", there.get().title()))),
         }
     }
     Ok(Table { rows, complete })
@@ -71,8 +70,29 @@ fn check_header<R: Row>(path: &Path, first: Option<&[u8]>, bytes: &[u8]) -> Resu
         return Ok(());
     }
     let found = String::from_utf8_lossy(first.unwrap_or(bytes));
-    let [expected, found] = [&expected[..], &found].map(|line| excerpt(line.trim_end()));
-    Err(Error::Header { path: path.to_owned(), expected, found })
+    Err(Error::Header { path: path.to_owned(), fault: header_fault::<R>(&found) })
+}
+
+/// What is wrong with a first line.
+fn header_fault<R: Row>(line: &str) -> String {
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    if line.ends_with('\r') {
+        return "its lines end in CR LF, as on Windows, and not in LF".to_owned();
+    }
+    if let Some(line) = line.strip_prefix('\u{feff}') {
+        return format!("a byte order mark stands before `{}`", excerpt(line));
+    }
+    let columns: Vec<&str> = line.split(',').collect();
+    let missing = R::COLUMNS.iter().find(|column| !columns.contains(column));
+    let unknown = columns.iter().find(|column| !R::COLUMNS.contains(column));
+    match (missing, unknown) {
+        (Some(missing), _) if columns.iter().any(|column| R::COLUMNS.contains(column)) => {
+            format!("`{missing}` is missing")
+        }
+        (None, Some(unknown)) => format!("`{}` is unknown", excerpt(unknown)),
+        (None, None) => "they are in another order, or one is there twice".to_owned(),
+        _ => format!("it begins with `{}`", excerpt(line)),
+    }
 }
 
 fn parse_row<R: Row>(line: &[u8]) -> Result<R, String> {
@@ -92,8 +112,17 @@ fn parse_row<R: Row>(line: &[u8]) -> Result<R, String> {
 fn in_words<R: Row>(error: &csv::DeserializeError) -> String {
     let column = error.field().and_then(|field| R::COLUMNS.get(field as usize));
     match column {
-        Some(column) => format!("`{column}`: {}", error.kind()),
-        None => error.kind().to_string(),
+        Some(column) => format!("`{column}`: {}", cell_fault(error.kind())),
+        None => cell_fault(error.kind()),
+    }
+}
+
+fn cell_fault(kind: &DeserializeErrorKind) -> String {
+    match kind {
+        DeserializeErrorKind::ParseInt(_) => "it must be a whole number from 0".to_owned(),
+        DeserializeErrorKind::ParseFloat(_) => "it must be a number".to_owned(),
+        DeserializeErrorKind::ParseBool(_) => "it must be `true` or `false`".to_owned(),
+        other => other.to_string(),
     }
 }
 
@@ -153,13 +182,12 @@ mod tests {
         let good = line(&training(1));
         assert_eq!(
             with(&format!("{good}1,20,0.1,x,,0.5,true\n")),
-            "`log.csv`, line 3, is not a row of this file: `dev_loss`: invalid float literal"
+            "`log.csv`, line 3, is not a row of this file: `dev_loss`: it must be a number"
         );
         assert!(with("1,20,0.1\n").ends_with("line 2, is not a row of this file: 3 cells instead of 7"));
         assert!(with("\n").contains("line 2, is not a row of this file: 0 cells instead of 7"));
         assert!(
-            with(&(good.clone() + &good))
-                .ends_with("line 3, is not a row of this file: (1, 20) is there twice")
+            with(&(good.clone() + &good)).ends_with("line 3, is not a row of this file: 1/20 is there twice")
         );
         let torn_then_continued = format!("{}{good}", &good[..9]);
         assert!(with(&torn_then_continued).contains("line 2, is not a row of this file"));
@@ -175,13 +203,20 @@ mod tests {
 
     #[test]
     fn other_headers_are_refused() {
-        let expected = "expected `epoch,step,train_loss,dev_loss,dev_score,learning_rate,best`";
-        let ablation = failure(&header::<AblationRow>());
-        assert!(
-            ablation.starts_with(&format!("`log.csv` holds other columns: {expected}, found `attention,"))
-        );
-        assert!(failure("notes without a line break").contains("found `notes without a line break`"));
-        assert!(failure("\n").contains("found ``;"));
+        let own = header::<TrainingRow>();
+        for (line, fault) in [
+            (header::<AblationRow>(), "it begins with `attention,layer,head,"),
+            ("notes without a line break".to_owned(), "it begins with `notes without a line break`"),
+            ("\n".to_owned(), "it begins with ``"),
+            (own.replace("dev_loss,", ""), "`dev_loss` is missing"),
+            (own.replace("dev_loss,", "dev_loss,lost,"), "`lost` is unknown"),
+            (own.replace("epoch,step", "step,epoch"), "they are in another order"),
+            (own.replace('\n', "\r\n"), "its lines end in CR LF, as on Windows"),
+            (format!("\u{feff}{own}"), "a byte order mark stands before `epoch,"),
+        ] {
+            let expected = format!("`log.csv` holds other columns: {fault}");
+            assert!(failure(&line).starts_with(&expected), "{expected}: {}", failure(&line));
+        }
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["subject", "out"])]
     pub all: bool,
 
-    /// File to write; by default `<RESULTS>/<SUBJECT>/report.html`
-    #[arg(long, value_name = "FILE")]
+    /// File to write, which ends in `.html`; by default `<RESULTS>/<SUBJECT>/report.html`
+    #[arg(long, value_name = "FILE", value_parser = html_file)]
     pub out: Option<PathBuf>,
 
     #[command(flatten)]
@@ -39,6 +39,13 @@ pub struct Args {
     /// A p-value below this is significant
     #[arg(long, value_name = "P", default_value_t = records::rules::ALPHA, value_parser = parse_alpha)]
     pub alpha: f64,
+}
+
+/// A name that no result file has, so that none is overwritten.
+fn html_file(name: &str) -> Result<PathBuf, &'static str> {
+    let path = PathBuf::from(name);
+    let is_html = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
+    if is_html { Ok(path) } else { Err("a report is an HTML file: its name must end in `.html`") }
 }
 
 impl Args {

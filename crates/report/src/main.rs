@@ -72,5 +72,6 @@ fn warn(warning: &str) {
 }
 
 fn warn_of(gathered: &Gathered) {
+    gathered.described.clone().slip().iter().for_each(|slip| warn(slip));
     gathered.faults.iter().for_each(|fault| warn(&format!("{}: {fault}", gathered.subject.name)));
 }

@@ -245,6 +245,21 @@ fn where_nothing_can_be_read_the_exit_code_is_1() {
 }
 
 /// The committed results: each report is under 4 MB, and is made of its own results alone.
+/// A slip of the hand must not cost results.
+#[test]
+fn only_an_html_file_can_be_replaced() {
+    let folder = made_up_results();
+    let csv = folder.path().join("results/tiny-inference/ablate-one.csv");
+    let before = fs::read(&csv).unwrap();
+    let (code, stderr) = run(&folder, &["tiny-inference", "--out", csv.to_str().unwrap()]);
+    assert!(code == 2 && stderr.contains("its name must end in `.html`"), "{stderr}");
+    assert_eq!(fs::read(&csv).unwrap(), before);
+    let taken = folder.path().join("taken.html");
+    fs::create_dir(&taken).unwrap();
+    let (code, stderr) = run(&folder, &["tiny-inference", "--out", taken.to_str().unwrap()]);
+    assert!(code == 1 && stderr.contains("not a regular file"), "{stderr}");
+}
+
 #[test]
 fn reports_of_the_committed_results_are_whole_and_small() {
     let out = tempfile::tempdir().unwrap();

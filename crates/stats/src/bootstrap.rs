@@ -157,8 +157,7 @@ pub fn paired_bootstrap<S: SegmentStatistics>(
     if base.is_empty() {
         return Err(Error::Empty);
     }
-    let drawn = |stream: u64, times: &mut dyn FnMut(usize)| draw(base.len(), seed, stream).for_each(times);
-    let scores = weighted(base, variants, resamples, drawn);
+    let scores = weighted(base, variants, resamples, |stream| draw(base.len(), seed, stream));
     let base_score = score(base);
     let resampled = variants.iter().enumerate().map(|(place, changes)| Resampled {
         base: base_score,
@@ -191,12 +190,12 @@ impl Scores {
 /// A matrix of counts, segments x weightings, is multiplied with the statistics of the base, and for each variant with
 /// its changes alone.
 ///
-/// - `drawn`: hands the segments of the weighting of this index to the function, each as often as it counts
-pub(crate) fn weighted<S: SegmentStatistics>(
+/// - `drawn`: the segments of the weighting of this index, each as often as it counts
+pub(crate) fn weighted<S: SegmentStatistics, I: IntoIterator<Item = usize>>(
     base: &[S],
     variants: &[Vec<Change<S>>],
     weightings: usize,
-    drawn: impl Fn(u64, &mut dyn FnMut(usize)) + Sync,
+    drawn: impl Fn(u64) -> I + Sync,
 ) -> Scores {
     let together = (MOST_COUNTS / base.len().max(1)).clamp(1, CHUNK);
     let starts: Vec<usize> = (0..weightings).step_by(together).collect();
@@ -206,7 +205,9 @@ pub(crate) fn weighted<S: SegmentStatistics>(
             let width = together.min(weightings - start);
             let mut counts = vec![0.0; base.len() * width]; // [segment, weighting]
             for column in 0..width {
-                drawn((start + column) as u64, &mut |segment| counts[segment * width + column] += 1.0);
+                for segment in drawn((start + column) as u64) {
+                    counts[segment * width + column] += 1.0;
+                }
             }
             Chunk { counts, width }.scores(base, variants)
         })

@@ -87,8 +87,7 @@ pub fn resampled_shares(
     }
     let variants: Vec<Vec<Change<RatioStatistics>>> =
         candidates.iter().map(|own| changes(baseline, own)).collect();
-    let drawn =
-        |stream: u64, times: &mut dyn FnMut(usize)| draw(baseline.len(), seed, stream).for_each(times);
+    let drawn = |stream| draw(baseline.len(), seed, stream);
     let Scores { base, variants } = weighted(baseline, &variants, resamples, drawn);
     let known = |share: f64| Some(share).filter(|share| share.is_finite());
     let share = |(own, resampled): (&Vec<RatioStatistics>, Vec<f64>)| ResampledShare {

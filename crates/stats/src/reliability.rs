@@ -68,9 +68,9 @@ impl Swept<'_> {
         let groups = GROUPS.min(self.base.len());
         let places = shuffled(self.base.len(), seed, stream);
         // The last weighting leaves out no group.
-        let kept = |left_out: u64, times: &mut dyn FnMut(usize)| {
-            let is_kept = |place: &usize| (place % groups) as u64 != left_out;
-            (0..places.len()).filter(is_kept).for_each(|place| times(places[place]));
+        let kept = |left_out: u64| {
+            let is_kept = move |&(place, _): &(usize, usize)| (place % groups) as u64 != left_out;
+            places.iter().copied().enumerate().filter(is_kept).map(|(_, segment)| segment)
         };
         let scores = self.base.weighted(self.variants, groups + 1, kept)?;
         let under = |weighting: usize| scores.variants.iter().map(|scores| scores[weighting]).collect();
@@ -164,10 +164,8 @@ pub fn split_half(sweep: Swept<'_>, splits: usize, seed: u64) -> Result<Option<f
         return Ok(None);
     }
     let shuffled = |stream| shuffled(base.len(), seed, stream);
-    let first =
-        |stream, times: &mut dyn FnMut(usize)| shuffled(stream)[..half].iter().copied().for_each(times);
-    let second =
-        |stream, times: &mut dyn FnMut(usize)| shuffled(stream)[half..].iter().copied().for_each(times);
+    let first = |stream| shuffled(stream).into_iter().take(half);
+    let second = |stream| shuffled(stream).into_iter().skip(half);
     let (first, second) = (base.weighted(variants, splits, first)?, base.weighted(variants, splits, second)?);
     let deltas = |scores: &crate::bootstrap::Scores| -> Vec<Vec<f64>> {
         (0..variants.len()).map(|variant| scores.deltas(variant)).collect()

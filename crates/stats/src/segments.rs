@@ -138,11 +138,11 @@ impl Segments {
     ///
     /// # Errors
     /// [`Error::Empty`] without segments, [`Error::Class`] if a metric of two classes meets a class above 1.
-    pub(crate) fn weighted(
+    pub(crate) fn weighted<I: IntoIterator<Item = usize>>(
         &self,
         variants: &[&Self],
         weightings: usize,
-        drawn: impl Fn(u64, &mut dyn FnMut(usize)) + Sync,
+        drawn: impl Fn(u64) -> I + Sync,
     ) -> Result<Scores, Error> {
         self.check(variants)?;
         Ok(match self.typed(variants) {

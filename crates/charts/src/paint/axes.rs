@@ -26,8 +26,17 @@ pub struct Plane {
 impl Plane {
     /// Where a pair of values stands.
     pub fn at(&self, (x, y): (f64, f64)) -> Spot {
-        let Place { left, right, top, bottom } = self.place;
-        (self.x.map(&x, (units(left), units(right) - 1)), self.y.map(&y, (units(bottom) - 1, units(top))))
+        (self.across(x), self.up(y))
+    }
+
+    /// Where a value of the x axis stands, in units from the left.
+    pub fn across(&self, x: f64) -> i32 {
+        self.x.map(&x, (units(self.place.left), units(self.place.right) - 1))
+    }
+
+    /// Where a value of the y axis stands, in units from the top.
+    pub fn up(&self, y: f64) -> i32 {
+        self.y.map(&y, (units(self.place.bottom) - 1, units(self.place.top)))
     }
 }
 
@@ -40,7 +49,7 @@ pub fn draw(canvas: &mut Canvas<'_>, panel: &Panel, place: Place) {
     if !is_matrix {
         // light level lines at the ticks of the y axis
         for (tick, _) in round(&panel.y) {
-            let y = plane.at((0.0, tick)).1;
+            let y = plane.up(tick);
             canvas.path(&[(units(left), y), (units(right), y)], stroke(LIGHT, 0.4));
         }
     }
@@ -69,7 +78,7 @@ fn line(canvas: &mut Canvas<'_>, ends: [(f64, f64); 2]) {
 fn x_ticks(canvas: &mut Canvas<'_>, plane: &Plane, axis: &Axis, is_matrix: bool) {
     let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Center };
     let bottom = plane.place.bottom;
-    let across = |value: f64| points(plane.at((value, 0.0)).0);
+    let across = |value: f64| points(plane.across(value));
     for (tick, number) in round(axis) {
         let x = across(tick);
         line(canvas, [(x, bottom), (x, bottom + TICK)]);
@@ -105,7 +114,7 @@ fn x_ticks(canvas: &mut Canvas<'_>, plane: &Plane, axis: &Axis, is_matrix: bool)
 fn y_ticks(canvas: &mut Canvas<'_>, plane: &Plane, axis: &Axis) {
     let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Right };
     let left = plane.place.left;
-    let up = |value: f64| points(plane.at((0.0, value)).1);
+    let up = |value: f64| points(plane.up(value));
     for (tick, number) in round(axis) {
         let y = up(tick);
         line(canvas, [(left - TICK, y), (left, y)]);

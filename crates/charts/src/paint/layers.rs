@@ -105,7 +105,7 @@ pub fn draw_stripes(canvas: &mut Canvas<'_>, [(left, top), (right, bottom)]: [Sp
 /// Names at the right end, with a leader to each; those that would overlap move apart.
 fn draw_ends(canvas: &mut Canvas<'_>, plane: &Plane, ends: &[(f64, String, Color)]) {
     let Place { right, top, bottom, .. } = plane.place;
-    let wanted: Vec<_> = ends.iter().map(|(y, ..)| points(plane.at((0.0, *y)).1)).collect();
+    let wanted: Vec<_> = ends.iter().map(|(y, ..)| points(plane.up(*y))).collect();
     let heights = apart(wanted.iter().map(|&y| (y, END)).collect(), (top - END / 2.0, bottom + END / 2.0));
     for (((_, name, color), from), to) in ends.iter().zip(wanted).zip(heights) {
         let style = TextStyle { size: SMALL, color: *color, anchor: HPos::Left };
@@ -117,8 +117,7 @@ fn draw_ends(canvas: &mut Canvas<'_>, plane: &Plane, ends: &[(f64, String, Color
 /// Names above the panel, in the same way; they may reach over the names of the y axis.
 fn draw_tops(canvas: &mut Canvas<'_>, plane: &Plane, tops: &[(f64, String, Color)]) {
     let Place { left, right, top, .. } = plane.place;
-    let across =
-        |(x, name, _): &(f64, String, Color)| (points(plane.at((*x, 0.0)).0), width(name, SMALL) + 8.0);
+    let across = |(x, name, _): &(f64, String, Color)| (points(plane.across(*x)), width(name, SMALL) + 8.0);
     let middles = apart(tops.iter().map(across).collect(), (left - 24.0, right + 6.0));
     for ((_, name, color), x) in tops.iter().zip(middles) {
         let style = TextStyle { size: SMALL, color: *color, anchor: HPos::Center };
@@ -149,7 +148,7 @@ fn apart(things: Vec<(f64, f64)>, (low, high): (f64, f64)) -> Vec<f64> {
 fn draw_brackets(canvas: &mut Canvas<'_>, plane: &Plane, spans: &[(f64, f64, String)]) {
     let top = plane.place.top;
     for (left, right, name) in spans {
-        let [left, right] = [left, right].map(|x| points(plane.at((*x, 0.0)).0));
+        let [left, right] = [left, right].map(|x| points(plane.across(*x)));
         let (left, right) = (left + 1.0, right - 1.0);
         let path = [(left, top - 1.5), (left, top - 3.5), (right, top - 3.5), (right, top - 1.5)];
         canvas.line(&path.map(spot), Style::line(INK, 0.5));

@@ -73,11 +73,14 @@ fn draw_all(name: &str, matches: &ArgMatches, context: Context<'_>, left_out: &m
     // Before any fault, so that what was drawn is not lost.
     write(&sheets, &args.format)?;
     drawn?;
-    if !has_any && left_out.faults.is_empty() {
+    if has_any {
+        return Ok(());
+    }
+    if left_out.faults.is_empty() {
         // Without any results, the message is that on the first experiment.
         Reads::Each(experiment::SWEEP).files(&source, &Asked { is_all: false, ..asked })?;
     }
-    Ok(())
+    anyhow::bail!("nothing can be drawn: no result file can be read")
 }
 
 /// Prints tables and writes all files, on all processors, since pictures take long.

@@ -146,8 +146,17 @@ fn other_files_are_refused() {
         let message = Blocks::read(&path).unwrap_err().to_string();
         assert!(message.contains(fault) && !message.contains('\n'), "{message}");
     }
-    std::fs::write(&path, "plain text").unwrap();
-    assert!(Blocks::read(&path).unwrap_err().to_string().ends_with("its end is torn"));
+    let whole = compressed("row,segment,gold\nbase,0,9\nbase,1,9\n");
+    for (bytes, fault) in [
+        (b"plain text".to_vec(), "it is not compressed by gzip"),
+        ([&whole, &b"plain text"[..]].concat(), "something else than gzip stands at its end"),
+        ([&whole, &whole[..1]].concat(), "its end is torn"),
+        (whole[..9].to_vec(), "its end is torn"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let message = Blocks::read(&path).unwrap_err().to_string();
+        assert!(message.ends_with(fault), "{fault}: {message}");
+    }
 }
 
 /// 0.1 and 0.2 in single precision; their sum in double precision has more digits.

@@ -1,3 +1,5 @@
+use std::fs;
+
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;

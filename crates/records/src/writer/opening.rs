@@ -1,13 +1,12 @@
 //! How a writer begins: with what an unfinished run has left, with complete results, or with nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
 use super::{Existing, RowWriter};
 use crate::destination::check_extension;
-use crate::file::{LockedFile, read_error, write_error};
+use crate::file::{self, LockedFile, read_error, write_error};
 use crate::place::Place;
 use crate::segments::{Blocks, SegmentsWriter};
 use crate::signature::{Identity, Measured, Provenance, Signature};
@@ -78,7 +77,7 @@ impl<R: Row> RowWriter<R> {
     /// What an earlier run has left of its work.
     fn unfinished(&self) -> Result<Option<Unfinished<R>>, Error> {
         let csv = &self.partial.csv;
-        let bytes = fs::read(csv).map_err(|source| read_error(csv, source))?;
+        let bytes = file::read(csv).map_err(|source| read_error(csv, source))?;
         let table = parse(csv, &bytes)?;
         if table.complete == 0 {
             return Ok(None); // it was killed before it had put anything there
