@@ -30,7 +30,7 @@ pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
 /// As [`write()`], by a function that is told the name of a file to make.
 ///
 /// # Errors
-/// If the function fails, the file cannot be written, or something else than a file is there, such as a device.
+/// If the function fails, the file cannot be written, or what is there is not a file, but a device or a folder.
 pub fn replace_file<E: From<Error>>(path: &Path, fill: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
     let folder = parent(path);
     fs::create_dir_all(folder).map_err(Error::at(folder))?;

@@ -68,8 +68,8 @@ impl Described {
     }
 
     /// What is wrong with a file that is there.
-    pub fn slip(self) -> Option<String> {
-        self.fault.filter(|_| !self.is_absent)
+    pub fn slip(&self) -> Option<String> {
+        self.fault.clone().filter(|_| !self.is_absent)
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_slip_in_the_file_is_named_and_a_missing_file_is_absent() {
         let slip = read("stands_for = \"bert\"");
-        let fault = slip.clone().slip().unwrap();
+        let fault = slip.slip().unwrap();
         assert!(fault.contains("a.toml`: unknown variant `bert`") && !fault.contains('\n'), "{fault}");
         assert!(slip.text.is_some());
         let missing = Described::read(Path::new("no such folder"), "a");

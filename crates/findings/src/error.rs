@@ -81,10 +81,13 @@ impl Error {
     /// Whether it is the fault of one result file, and says nothing about others.
     fn leaves_others_alone(&self) -> bool {
         match self {
-            Self::Faulty { .. } | Self::NoResults { .. } | Self::NoSegments { .. } | Self::Records(_) => true,
-            Self::Stats(fault) => matches!(fault, stats::Error::TooFew),
+            Self::NoAttention { .. }
+            | Self::NoComparison { .. }
+            | Self::NotASubject { .. }
+            | Self::Read { .. }
+            | Self::UnknownSubject { .. } => false,
             Self::Within { source, .. } => source.leaves_others_alone(),
-            _ => false,
+            _ => true,
         }
     }
 
@@ -138,13 +141,17 @@ impl LeftOut {
     pub fn keep<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
         match read {
             Err(error) if self.notes_every_fault || error.leaves_others_alone() => {
-                let noted = error.in_full();
-                if !self.faults.contains(&noted) {
-                    self.faults.push(noted);
-                }
+                self.note(error.in_full());
                 Ok(None)
             }
             read => read.map(Some),
+        }
+    }
+
+    /// Notes once what is left out.
+    pub fn note(&mut self, fault: String) {
+        if !self.faults.contains(&fault) {
+            self.faults.push(fault);
         }
     }
 

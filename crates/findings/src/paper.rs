@@ -307,10 +307,10 @@ fn rows<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Vec<T>> {
     let columns = reader.headers().map_err(unreadable(&path))?.clone();
     for record in reader.into_records() {
         let record = record.map_err(unreadable(&path))?;
-        let is_number = |cell: &&str| cell.parse().is_ok_and(|number: f64| !number.is_finite());
-        if let Some(cell) = record.iter().find(is_number) {
+        let is_not_finite = |cell: &&str| cell.parse().is_ok_and(|number: f64| !number.is_finite());
+        if let Some(cell) = record.iter().find(is_not_finite) {
             let line = record.position().map_or(0, csv::Position::line);
-            return Err(faulty(&path, format!("has `{cell}` in line {line}, which is no finite number")));
+            return Err(faulty(&path, format!("has `{cell}` in line {line}, which is not a finite number")));
         }
         rows.push(record.deserialize(Some(&columns)).map_err(unreadable(&path))?);
     }

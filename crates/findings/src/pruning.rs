@@ -88,7 +88,7 @@ impl Pruning {
             let search = results.file.other(search, experiment::SEARCH);
             let found = left_out.keep(search.and_then(|search| searched(&results, search)))?;
             if let Some(search) = found {
-                left_out.faults.extend(search.file.torn());
+                search.file.torn().into_iter().for_each(|torn| left_out.note(torn));
                 results.rows.extend(search.rows);
             }
         }

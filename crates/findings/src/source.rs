@@ -153,7 +153,7 @@ impl Source {
         let mut names: Vec<_> = names(&folder)?.into_iter().filter(|name| is_of(experiment, name)).collect();
         names.sort_by_key(|name| (name.len(), name.clone()));
         let files =
-            names.into_iter().map(|name| ResultFile::of(folder.join(name), subject, experiment, kind));
+            names.into_iter().map(|name| ResultFile::listed(folder.join(name), subject, experiment, kind));
         let files: Vec<_> = files.collect::<Result<_>>()?;
         let is_meant = |file: &ResultFile| split.is_none_or(|split| file.split() == Some(split));
         Ok(files.into_iter().filter(is_meant).collect())
@@ -161,9 +161,27 @@ impl Source {
 }
 
 impl ResultFile {
+    /// As [`of`](Self::of), but a signature that cannot be read is named by [`rows`](Self::rows), so that it hides no other file.
+    fn listed(path: PathBuf, subject: &str, experiment: &str, kind: Kind) -> Result<Self> {
+        match Self::of(path.clone(), subject, experiment, kind) {
+            Err(Error::Records(_)) => Self::signed(path, subject, experiment, kind, None),
+            found => found,
+        }
+    }
+
     /// A file of a subject, but not one of a shard.
     pub(crate) fn of(path: PathBuf, subject: &str, experiment: &str, kind: Kind) -> Result<Self> {
         let signature = Signature::read(&Signature::path_beside(&path))?;
+        Self::signed(path, subject, experiment, kind, signature)
+    }
+
+    fn signed(
+        path: PathBuf,
+        subject: &str,
+        experiment: &str,
+        kind: Kind,
+        signature: Option<Signature>,
+    ) -> Result<Self> {
         if let Some(part) = signature.as_ref().and_then(|signature| signature.part.as_ref()) {
             return Err(Error::Shard { path, shard: part.shard.to_string() });
         }
@@ -230,6 +248,9 @@ impl ResultFile {
     pub fn rows<R: Row>(&mut self) -> Result<Vec<R>> {
         self.check_experiment()?;
         self.check_subject()?;
+        if self.signature.is_none() {
+            Signature::read(&Signature::path_beside(&self.path))?;
+        }
         let checked = read_checked(&self.path, self.signature.as_ref())?;
         self.is_torn = checked.is_torn;
         Ok(checked.rows)
@@ -251,14 +272,15 @@ impl ResultFile {
         if self.addition.is_empty() { name.to_owned() } else { format!("{name}-{}", self.addition) }
     }
 
-    /// Whether a last line is missing, in words.
+    /// What is left out of its rows.
     pub fn torn(&self) -> Option<String> {
-        self.is_torn.then(|| format!("the last line of `{}` is torn and left out", file_name(&self.path)))
+        self.is_torn.then(|| format!("the last line of `{}`, which is torn", self.path.display()))
     }
 
     /// A sentence where the signature cannot vouch for the rows.
     pub fn remark(&self) -> Option<String> {
-        let (name, torn) = (file_name(&self.path), self.torn());
+        let name = file_name(&self.path);
+        let torn = self.is_torn.then(|| format!("the last line of `{name}` is torn and left out"));
         let state = match &self.signature {
             None => Some(format!("split unknown: no signature beside `{name}`")),
             _ if self.is_unfinished() => {

@@ -200,7 +200,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         draw: |file, asked, left_out| {
             let found = Gates::read(file)?;
             let functions = asked.if_there(Functions::of_model(&found.file), left_out)?;
-            left_out.faults.extend(functions.iter().filter_map(|functions| functions.file.torn()));
+            let torn = functions.as_ref().and_then(|functions| functions.file.torn());
+            torn.into_iter().for_each(|torn| left_out.note(torn));
             let chart = functions.and_then(|functions| gates::figure8(&found, &functions));
             Ok(vec![sheet(&found.file, gates::FUNCTIONS, chart, [])])
         },

@@ -82,7 +82,7 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
     let scores = [("base_score", tests.base_score), ("score", tests.score)]
         .map(|(column, value)| Limit::new(column, value, scores.clone(), words));
     let delta = tests.delta();
-    let rounding = 1e-5; // of numbers with six digits
+    let rounding = 1e-5; // made-up and rounded files have six digits
     let delta = Limit::new(
         "score_delta",
         score_delta,
@@ -140,6 +140,7 @@ pub fn read_checked<R: Row>(path: &Path, signature: Option<&Signature>) -> Resul
                 format!("it has {} rows instead of {}", table.rows.len(), complete.rows)
             }
             Ok(_) => "its checksum is not the one in its signature".to_owned(),
+            Err(Error::Header { fault, .. }) => fault.clone(),
             Err(error) => error.to_string(),
         };
         return Err(Error::Changed { path: path.to_owned(), found });

@@ -101,10 +101,7 @@ pub enum Error {
     },
 
     /// The file holds another kind of rows.
-    #[error(
-        "`{}` holds other columns: {fault}; results of an older version are made anew by the experiment's --again",
-        path.display()
-    )]
+    #[error("`{}` does not begin with the header of these results: {fault}", path.display())]
     Header {
         /// The CSV file.
         path: PathBuf,
@@ -252,13 +249,25 @@ pub enum Error {
     },
 }
 
-/// A number in at most some twenty digits.
+/// A number without long rows of zeros.
 fn shown(number: f64) -> String {
-    if number.abs() < 1e16 { number.to_string() } else { format!("{number:e}") }
+    let is_plain = number == 0.0 || number.is_nan() || (1e-5..1e16).contains(&number.abs());
+    if is_plain { number.to_string() } else { format!("{number:e}") }
 }
 
 impl From<durable::Error> for Error {
     fn from(durable::Error { path, source }: durable::Error) -> Self {
         Self::Write { path, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn numbers_are_short() {
+        let numbers = [0.0, -1.25, 1e15, 1e308, 1e-300, f64::NAN, f64::INFINITY];
+        assert_eq!(numbers.map(shown), ["0", "-1.25", "1000000000000000", "1e308", "1e-300", "NaN", "inf"]);
     }
 }

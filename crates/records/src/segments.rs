@@ -166,8 +166,8 @@ impl Blocks {
         if !rest.is_empty() {
             let fault = match (may_be_gzip(rest), read.complete) {
                 (true, _) => "its end is torn",
-                (false, 0) => "it is not compressed by gzip",
-                (false, _) => "something else than gzip stands at its end",
+                (false, 0) => "it is not compressed with gzip",
+                (false, _) => "what follows its last gzip member is not gzip",
             };
             return Err(Error::Segments { path: path.to_owned(), fault: fault.to_owned() });
         }

@@ -82,17 +82,22 @@ fn header_fault<R: Row>(line: &str) -> String {
     if let Some(line) = line.strip_prefix('\u{feff}') {
         return format!("a byte order mark stands before `{}`", excerpt(line));
     }
+    if line.is_empty() {
+        return "its first line is empty".to_owned();
+    }
     let columns: Vec<&str> = line.split(',').collect();
+    if !columns.iter().any(|column| R::COLUMNS.contains(column)) {
+        return format!("it begins with `{}`", excerpt(line));
+    }
     let missing = R::COLUMNS.iter().find(|column| !columns.contains(column));
     let unknown = columns.iter().find(|column| !R::COLUMNS.contains(column));
-    match (missing, unknown) {
-        (Some(missing), _) if columns.iter().any(|column| R::COLUMNS.contains(column)) => {
-            format!("`{missing}` is missing")
-        }
-        (None, Some(unknown)) => format!("`{}` is unknown", excerpt(unknown)),
-        (None, None) => "they are in another order, or one is there twice".to_owned(),
-        _ => format!("it begins with `{}`", excerpt(line)),
+    let missing = missing.map(|column| format!("`{column}` is missing"));
+    let unknown = unknown.map(|column| format!("`{}` is unknown", excerpt(column)));
+    let faults: Vec<String> = missing.into_iter().chain(unknown).collect();
+    if faults.is_empty() {
+        return "its columns are in another order, or one is there twice".to_owned();
     }
+    format!("{}; results of an older version are made anew by the experiment's --again", faults.join(" and "))
 }
 
 fn parse_row<R: Row>(line: &[u8]) -> Result<R, String> {
@@ -119,7 +124,7 @@ fn in_words<R: Row>(error: &csv::DeserializeError) -> String {
 
 fn cell_fault(kind: &DeserializeErrorKind) -> String {
     match kind {
-        DeserializeErrorKind::ParseInt(_) => "it must be a whole number from 0".to_owned(),
+        DeserializeErrorKind::ParseInt(_) => "it must be a whole number".to_owned(),
         DeserializeErrorKind::ParseFloat(_) => "it must be a number".to_owned(),
         DeserializeErrorKind::ParseBool(_) => "it must be `true` or `false`".to_owned(),
         other => other.to_string(),
@@ -187,7 +192,8 @@ mod tests {
         assert!(with("1,20,0.1\n").ends_with("line 2, is not a row of this file: 3 cells instead of 7"));
         assert!(with("\n").contains("line 2, is not a row of this file: 0 cells instead of 7"));
         assert!(
-            with(&(good.clone() + &good)).ends_with("line 3, is not a row of this file: 1/20 is there twice")
+            with(&(good.clone() + &good))
+                .ends_with("line 3, is not a row of this file: epoch 1, step 20 is there twice")
         );
         let torn_then_continued = format!("{}{good}", &good[..9]);
         assert!(with(&torn_then_continued).contains("line 2, is not a row of this file"));
@@ -206,15 +212,19 @@ mod tests {
         let own = header::<TrainingRow>();
         for (line, fault) in [
             (header::<AblationRow>(), "it begins with `attention,layer,head,"),
+            (
+                own.replace("dev_loss", "loss"),
+                "`dev_loss` is missing and `loss` is unknown; results of an older",
+            ),
             ("notes without a line break".to_owned(), "it begins with `notes without a line break`"),
-            ("\n".to_owned(), "it begins with ``"),
+            ("\n".to_owned(), "its first line is empty"),
             (own.replace("dev_loss,", ""), "`dev_loss` is missing"),
             (own.replace("dev_loss,", "dev_loss,lost,"), "`lost` is unknown"),
-            (own.replace("epoch,step", "step,epoch"), "they are in another order"),
+            (own.replace("epoch,step", "step,epoch"), "its columns are in another order"),
             (own.replace('\n', "\r\n"), "its lines end in CR LF, as on Windows"),
             (format!("\u{feff}{own}"), "a byte order mark stands before `epoch,"),
         ] {
-            let expected = format!("`log.csv` holds other columns: {fault}");
+            let expected = format!("`log.csv` does not begin with the header of these results: {fault}");
             assert!(failure(&line).starts_with(&expected), "{expected}: {}", failure(&line));
         }
     }

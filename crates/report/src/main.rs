@@ -72,6 +72,8 @@ fn warn(warning: &str) {
 }
 
 fn warn_of(gathered: &Gathered) {
-    gathered.described.clone().slip().iter().for_each(|slip| warn(slip));
-    gathered.faults.iter().for_each(|fault| warn(&format!("{}: {fault}", gathered.subject.name)));
+    let slip = gathered.described.slip();
+    slip.iter()
+        .chain(&gathered.faults)
+        .for_each(|fault| warn(&format!("{}: {fault}", gathered.subject.name)));
 }

@@ -244,7 +244,6 @@ fn where_nothing_can_be_read_the_exit_code_is_1() {
     assert!(code == 2 && stderr.contains("cannot be used with"), "{stderr}");
 }
 
-/// The committed results: each report is under 4 MB, and is made of its own results alone.
 /// A slip of the hand must not cost results.
 #[test]
 fn only_an_html_file_can_be_replaced() {
@@ -260,6 +259,7 @@ fn only_an_html_file_can_be_replaced() {
     assert!(code == 1 && stderr.contains("not a regular file"), "{stderr}");
 }
 
+/// The committed results: each report is under 4 MB, and is made of its own results alone.
 #[test]
 fn reports_of_the_committed_results_are_whole_and_small() {
     let out = tempfile::tempdir().unwrap();

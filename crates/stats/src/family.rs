@@ -110,16 +110,18 @@ pub struct Pair {
 
 /// Tests each pair by itself, as [`test_family`] tests a family of one, but draws the resamples once for all. Nothing is adjusted.
 ///
+/// All systems are compared with the first one, and the difference of a pair is that of their differences: a - b = (a - c) - (b - c).
+///
 /// # Errors
 /// As for [`test_family`].
 ///
 /// # Panics
 /// If systems cover other segments or have other metrics, or there is no system of that place.
 pub fn test_pairs(systems: &[&Segments], pairs: &[Pair], testing: Testing) -> Result<Vec<Comparison>, Error> {
-    let Some(first) = systems.first() else {
-        assert!(pairs.is_empty(), "pairs of no systems");
+    if pairs.is_empty() {
         return Ok(Vec::new());
-    };
+    }
+    let first = systems[0];
     if matches!(first, Segments::Classes(_, ClassificationMetric::Accuracy)) {
         let compare = |pair: &Pair| {
             compare_accuracies(systems[pair.base], systems[pair.variant], testing.resamples > 0)

@@ -99,8 +99,8 @@ pub fn gif(svgs: &[String]) -> Result<Vec<u8>, Error> {
 }
 
 fn encode((width, height): (u16, u16), frames: &[Pixmap]) -> Result<Vec<u8>, gif::EncodingError> {
-    let (mut bytes, last) = (Vec::new(), frames.len() - 1);
-    let mut encoder = gif::Encoder::new(&mut bytes, width, height, &[])?;
+    let last = frames.len() - 1;
+    let mut encoder = gif::Encoder::new(Vec::new(), width, height, &[])?;
     encoder.set_repeat(Repeat::Infinite)?;
     for (place, pixmap) in frames.iter().enumerate() {
         let delay = if place == last { LAST_SHOWN } else { SHOWN };
@@ -108,8 +108,7 @@ fn encode((width, height): (u16, u16), frames: &[Pixmap]) -> Result<Vec<u8>, gif
         let frame = gif::Frame::from_palette_pixels(width, height, pixels, palette, None);
         encoder.write_frame(&gif::Frame { delay, ..frame })?;
     }
-    drop(encoder);
-    Ok(bytes)
+    encoder.into_inner()
 }
 
 #[cfg(test)]

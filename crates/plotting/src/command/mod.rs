@@ -49,8 +49,10 @@ fn draw_all(name: &str, matches: &ArgMatches, context: Context<'_>, left_out: &m
     let artefact = ARTEFACTS.iter().find(|artefact| artefact.name == name);
     let (folders, source) = (args.folders(), args.source());
     let against = given::<String>(matches, "against");
+    let mut slips = 0;
     if let Source::Subject { subject, .. } = &source {
         left_out.faults.extend(Described::read(&folders.experiments, subject).slip());
+        slips = left_out.faults.len();
     }
     let asked = Asked {
         context,
@@ -76,11 +78,11 @@ fn draw_all(name: &str, matches: &ArgMatches, context: Context<'_>, left_out: &m
     if has_any {
         return Ok(());
     }
-    if left_out.faults.is_empty() {
+    if left_out.faults.len() == slips {
         // Without any results, the message is that on the first experiment.
         Reads::Each(experiment::SWEEP).files(&source, &Asked { is_all: false, ..asked })?;
     }
-    anyhow::bail!("nothing can be drawn: no result file can be read")
+    anyhow::bail!("nothing can be drawn")
 }
 
 /// Prints tables and writes all files, on all processors, since pictures take long.
@@ -106,6 +108,9 @@ fn sum_up(folders: &Folders, context: Context<'_>, left_out: &mut LeftOut) -> Re
     let all: Vec<_> = names.map(subject).collect::<Result<_, _>>()?;
     let Some(page) = summary::page(&all, context)? else {
         let results = results.display();
+        if !left_out.faults.is_empty() {
+            anyhow::bail!("nothing in `{results}` can be summed up");
+        }
         anyhow::bail!(
             "`{results}` has no results to sum up: make some with `ablate-one experiments/<subject>.toml`"
         );

@@ -103,7 +103,7 @@ impl Row for SpeedRow {
         let some = |column, value| Limit::new(column, value, 1.0..=f64::MAX, "at least 1");
         let above = |column, value| Limit::new(column, value, 1e-9..=MOST, "above 0 and finite");
         let spread = |column, value| Limit::new(column, value, 0.0..=MOST, "0 or above and finite");
-        let held = |column, bytes: Option<u64>| {
+        let bytes = |column, bytes: Option<u64>| {
             Limit::optional(column, bytes.map(|bytes| bytes as f64), 1.0..=f64::MAX, "at least 1 or empty")
         };
         vec![
@@ -124,8 +124,8 @@ impl Row for SpeedRow {
             above("predicted_ratio", self.predicted_ratio),
             some("original_multiply_adds", self.original_multiply_adds as f64),
             some("original_parameters", self.original_parameters as f64),
-            held("original_peak_bytes", self.original_peak_bytes),
-            held("pruned_peak_bytes", self.pruned_peak_bytes),
+            bytes("original_peak_bytes", self.original_peak_bytes),
+            bytes("pruned_peak_bytes", self.pruned_peak_bytes),
         ]
     }
 

@@ -39,6 +39,10 @@ impl Row for TrainingRow {
         format!("{}/{}", self.epoch, self.step)
     }
 
+    fn title(&self) -> String {
+        format!("epoch {}, step {}", self.epoch, self.step)
+    }
+
     fn limits(&self) -> Vec<Limit> {
         finite(&[
             ("train_loss", Some(self.train_loss)),

@@ -148,8 +148,8 @@ fn other_files_are_refused() {
     }
     let whole = compressed("row,segment,gold\nbase,0,9\nbase,1,9\n");
     for (bytes, fault) in [
-        (b"plain text".to_vec(), "it is not compressed by gzip"),
-        ([&whole, &b"plain text"[..]].concat(), "something else than gzip stands at its end"),
+        (b"plain text".to_vec(), "it is not compressed with gzip"),
+        ([&whole, &b"plain text"[..]].concat(), "what follows its last gzip member is not gzip"),
         ([&whole, &whole[..1]].concat(), "its end is torn"),
         (whole[..9].to_vec(), "its end is torn"),
     ] {

@@ -29,7 +29,14 @@ impl<R: Row> RowWriter<R> {
         let (place, partial) = (Place::of(path), Place::partial(path));
         let file = locked(&place, &partial)?;
         let mut empty = Self::empty(place, partial, file, signature);
-        match empty.unfinished()? {
+        let unfinished = match empty.unfinished() {
+            // of an older version
+            Err(Error::Header { .. }) if existing == Existing::Again && empty.partial.signature.exists() => {
+                None
+            }
+            found => found?,
+        };
+        match unfinished {
             Some(unfinished) if empty.continues(&unfinished, existing)? => empty.resume(unfinished, existing),
             _ => empty.start(existing),
         }

@@ -83,7 +83,7 @@ fn results_of_an_older_version_can_be_replaced() {
     let path = folder.path().join("ablate-one.csv");
     fs::write(&path, "attention,layer,head,p_holm\nself,1,1,0.5\n").unwrap();
     signature(1).write(&Signature::path_beside(&path)).unwrap();
-    assert!(refusal(&path, &signature(1)).contains("holds other columns"));
+    assert!(refusal(&path, &signature(1)).contains("does not begin with the header of these results"));
     let mut writer = opened(&path, 1, Existing::Again);
     push_missing(&mut writer, &work());
     finish(writer);
@@ -98,7 +98,10 @@ fn other_files_are_not_touched() {
         fs::write(&notes, content).unwrap();
         for existing in [Existing::Use, Existing::Again] {
             let error = Writer::open(&notes, &signature(1), existing).unwrap_err().to_string();
-            assert!(error.contains("holds other columns: it begins with `"), "{error}");
+            assert!(
+                error.contains("does not begin with the header of these results: it begins with `"),
+                "{error}"
+            );
         }
         assert_eq!(fs::read_to_string(&notes).unwrap(), content);
     }
@@ -117,7 +120,10 @@ fn other_kinds_of_rows_are_refused() {
     let path = folder.path().join("ablate-one.csv");
     run(&path, &work());
     let error = RowWriter::<TrainingRow>::open(&path, &signature(1), Existing::Use).unwrap_err().to_string();
-    assert!(error.contains("holds other columns: it begins with `attention,layer,"), "{error}");
+    assert!(
+        error.contains("does not begin with the header of these results: it begins with `attention,layer,"),
+        "{error}"
+    );
 }
 
 #[test]
