@@ -63,10 +63,10 @@ impl Resampled {
         self.variant - self.base
     }
 
-    /// This variant beside another one of the same base, which becomes its base.
-    pub fn beside(&self, other: &Self) -> Self {
-        let deltas = self.deltas.iter().zip(&other.deltas).map(|(own, other)| own - other).collect();
-        Self { base: other.variant, variant: self.variant, deltas }
+    /// Of numbers that must be finite.
+    pub(crate) fn new(base: f64, variant: f64, deltas: Vec<f64>) -> Result<Self, Error> {
+        let is_finite = (variant - base).is_finite() && deltas.iter().all(|delta| delta.is_finite());
+        if is_finite { Ok(Self { base, variant, deltas }) } else { Err(Error::NotFinite) }
     }
 
     /// Two-sided p-value, 0 to 1: `min(1, 2 (1 + c) / (B + 1))`, where c is the smaller of the numbers of resamples with a
@@ -159,15 +159,10 @@ pub fn paired_bootstrap<S: SegmentStatistics>(
     }
     let scores = weighted(base, variants, resamples, |stream| draw(base.len(), seed, stream));
     let base_score = score(base);
-    let resampled = variants.iter().enumerate().map(|(place, changes)| Resampled {
-        base: base_score,
-        variant: score(&changed(base, changes)),
-        deltas: scores.deltas(place),
-    });
-    let resampled: Vec<Resampled> = resampled.collect();
-    let is_finite =
-        |one: &Resampled| one.delta().is_finite() && one.deltas.iter().all(|delta| delta.is_finite());
-    if resampled.iter().all(is_finite) { Ok(resampled) } else { Err(Error::NotFinite) }
+    let resampled = |(place, changes): (usize, &Vec<Change<S>>)| {
+        Resampled::new(base_score, score(&changed(base, changes)), scores.deltas(place))
+    };
+    variants.iter().enumerate().map(resampled).collect()
 }
 
 /// Scores of a base and its variants on many weightings of the segments.
@@ -178,10 +173,15 @@ pub(crate) struct Scores {
     pub(crate) variants: Vec<Vec<f64>>,
 }
 
+/// Of the scores of a variant and its base, one for each weighting.
+pub(crate) fn differences(variant: &[f64], base: &[f64]) -> Vec<f64> {
+    variant.iter().zip(base).map(|(variant, base)| variant - base).collect()
+}
+
 impl Scores {
     /// A variant's lead over the base under each weighting.
     pub(crate) fn deltas(&self, variant: usize) -> Vec<f64> {
-        self.variants[variant].iter().zip(&self.base).map(|(variant, base)| variant - base).collect()
+        differences(&self.variants[variant], &self.base)
     }
 }
 

@@ -101,7 +101,10 @@ pub fn command() -> Command {
         .subcommand(summary.about(
             "The paper's claims beside the results of all subjects, as Markdown, also written to `<RESULTS>/summary.md`",
         ))
-        .subcommand(all.about("Everything that can be drawn from the results that are there"))
+        .subcommand(all.about(
+            "Everything that can be drawn from the results that are there. Files that cannot be read are named and left out; \
+             the exit code is 1 if nothing is drawn",
+        ))
 }
 
 fn of_artefact(artefact: &Artefact) -> Command {
