@@ -130,7 +130,7 @@ pub struct Checked<R> {
 /// # Errors
 /// If the file cannot be read, was edited, has no rows, a row twice, a number that cannot be, or rows of several runs.
 pub fn read_checked<R: Row>(path: &Path, signature: Option<&Signature>) -> Result<Checked<R>, Error> {
-    let bytes = file::read(path).map_err(|source| file::read_error(path, source))?;
+    let bytes = file::read(path)?;
     let complete = signature.and_then(|signature| signature.complete.as_ref());
     let parsed = parse(path, &bytes);
     if let Some(complete) = complete.filter(|complete| sha256(&bytes) != complete.sha256) {

@@ -82,10 +82,20 @@ impl Drop for LockedFile {
 }
 
 /// The content of a file. A pipe or a device, which may never end, is refused.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    durable::open_regular(path)?.read_to_end(&mut bytes)?;
+    durable::open_regular(path)
+        .and_then(|mut file| file.read_to_end(&mut bytes))
+        .map_err(|source| read_error(path, source))?;
     Ok(bytes)
+}
+
+/// The same; absent where there is no file.
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match read(path) {
+        Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
 }
 
 /// Replaces the file at `path`, or creates it with its folders: all of it or, on error, nothing.

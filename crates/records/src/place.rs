@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
-use crate::file::{self, read_error, write_error};
+use crate::file::{self, write_error};
 use crate::segments::Blocks;
 use crate::signature::{Complete, Signature, sha256};
 
@@ -117,11 +117,7 @@ impl Place {
 
 /// Whether there is a file with this checksum.
 fn holds(path: &Path, expected: &str) -> Result<bool, Error> {
-    match file::read(path) {
-        Ok(bytes) => Ok(sha256(&bytes) == expected),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(source) => Err(read_error(path, source)),
-    }
+    Ok(file::read_if_there(path)?.is_some_and(|bytes| sha256(&bytes) == expected))
 }
 
 fn remove(path: &Path) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use stats::MetricName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -300,11 +300,7 @@ impl Signature {
     /// # Errors
     /// If the file cannot be read or is not a signature.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
-        let bytes = match file::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(file::read_error(path, source)),
-        };
+        let Some(bytes) = file::read_if_there(path)? else { return Ok(None) };
         let signature: Self = serde_json::from_slice(&bytes)
             .map_err(|source| Error::Signature { path: path.to_owned(), source })?;
         match signature.testing {

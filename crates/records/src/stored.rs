@@ -1,10 +1,9 @@
 //! Rows that are there, finished or not, with what belongs to them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::file::{self, read_error};
+use crate::file;
 use crate::place::Place;
 use crate::segments::{Block, Blocks};
 use crate::signature::Signature;
@@ -97,11 +96,7 @@ pub(crate) fn no_signature(csv: &Path) -> Error {
 
 /// The file, if there is one that is not empty.
 pub(crate) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    match file::read(path) {
-        Ok(bytes) => Ok((!bytes.is_empty()).then_some(bytes)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(read_error(path, source)),
-    }
+    Ok(file::read_if_there(path)?.filter(|bytes| !bytes.is_empty()))
 }
 
 /// The row without what tests said, which depends on the rows beside it.

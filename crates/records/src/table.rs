@@ -25,7 +25,7 @@ pub(crate) struct Table<R: Row> {
 /// # Errors
 /// If the file cannot be read, has another header, or a line that is not a row.
 pub fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
-    let bytes = file::read(path).map_err(|source| file::read_error(path, source))?;
+    let bytes = file::read(path)?;
     Ok(parse(path, &bytes)?.rows.into_values().collect())
 }
 
@@ -34,7 +34,7 @@ pub fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
 /// # Errors
 /// As for [`read_rows`], or if they were edited since.
 pub fn read_complete<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
-    let bytes = file::read(path).map_err(|source| file::read_error(path, source))?;
+    let bytes = file::read(path)?;
     let place = Place::of(path);
     if let Some(signature) = Signature::read(&place.signature)? {
         place.check_complete(&signature, &bytes)?;

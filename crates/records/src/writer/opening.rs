@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{Existing, RowWriter};
 use crate::destination::check_extension;
-use crate::file::{self, LockedFile, read_error, write_error};
+use crate::file::{self, LockedFile, write_error};
 use crate::place::Place;
 use crate::segments::{Blocks, SegmentsWriter};
 use crate::signature::{Identity, Measured, Provenance, Signature};
@@ -84,7 +84,7 @@ impl<R: Row> RowWriter<R> {
     /// What an earlier run has left of its work.
     fn unfinished(&self) -> Result<Option<Unfinished<R>>, Error> {
         let csv = &self.partial.csv;
-        let bytes = file::read(csv).map_err(|source| read_error(csv, source))?;
+        let bytes = file::read(csv)?;
         let table = parse(csv, &bytes)?;
         if table.complete == 0 {
             return Ok(None); // it was killed before it had put anything there

@@ -91,6 +91,20 @@ fn results_of_an_older_version_can_be_replaced() {
 }
 
 #[test]
+fn an_unfinished_run_of_an_older_version_can_be_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ablate-one.csv");
+    let partial = path.with_extension("partial.csv");
+    fs::write(&partial, "attention,layer,head,p_holm\nself,1,1,0.5\n").unwrap();
+    signature(1).write(&Signature::path_beside(&partial)).unwrap();
+    assert!(refusal(&path, &signature(1)).contains("does not begin with the header of these results"));
+    let mut writer = opened(&path, 1, Existing::Again);
+    push_missing(&mut writer, &work());
+    finish(writer);
+    assert_eq!(bytes(&path), unbroken());
+}
+
+#[test]
 fn other_files_are_not_touched() {
     let folder = tempfile::tempdir().unwrap();
     let notes = folder.path().join("notes.csv");
