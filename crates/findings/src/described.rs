@@ -1,5 +1,5 @@
 //! What the file that describes a subject says of it, as far as readers of its results care.
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use records::StandsFor;
@@ -47,7 +47,7 @@ impl Described {
     /// Reads `<subject>.toml` in the folder of experiments.
     pub fn read(experiments: &Path, subject: &str) -> Self {
         let path = experiments.join(format!("{subject}.toml"));
-        let text = match std::fs::read_to_string(&path) {
+        let text = match durable::open_regular(&path).and_then(io::read_to_string) {
             Ok(text) => text,
             Err(error) => {
                 let fault = Some(format!("cannot read `{}`: {error}", path.display()));

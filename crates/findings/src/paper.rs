@@ -1,5 +1,6 @@
 //! Published numbers: all `michel2019-*.csv` and what there is of `voita2019-*.csv` in one folder, read in one place and never
 //! written in code.
+use std::io;
 use std::path::{Path, PathBuf};
 
 use records::{Attention, SpeedRow};
@@ -301,7 +302,7 @@ fn file(folder: &Path, name: &str) -> PathBuf {
 /// The rows of a file, which may have more columns than are asked for.
 fn rows<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Vec<T>> {
     let path = file(folder, name);
-    let text = std::fs::read_to_string(&path).map_err(unreadable(&path))?;
+    let text = durable::open_regular(&path).and_then(io::read_to_string).map_err(unreadable(&path))?;
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let mut rows = Vec::new();
     let columns = reader.headers().map_err(unreadable(&path))?.clone();

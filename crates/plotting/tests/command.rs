@@ -188,6 +188,7 @@ figure2 | tiny-translation/ablate-one | enc-enc | enc-enc | ablate-one.csv` has 
 heads | tiny-inference/ablate-one | self,1,1, | self,0,1, | layer of self:0:1 is 0, but it must be 1 to 256
 figure3 | tiny-inference/iterative-prune | ,1,2,8, | ,1,9,8, | masked of all by importance, step 1 is 9, but it must be at most `heads`
 figure3 | tiny-inference/iterative-prune | ,2,4,8, | ,2,1,8, | all by importance, step 2 cannot be: `masked_heads` has 4 heads, but 1 are m
+v19-figure7 | tiny-translation/train-gates | ,4,6,4,6,6, | ,4,6,5,6,6, | by attention type 5 heads are kept, but `kept` is 4
 figure3 | tiny-inference/iterative-prune | importance | chance | unknown order `chance`: it is one of importance, oracle, random
 table4 | tiny-inference/speed-bench | ,1.1,1.05, | ,1.1,1.2, | ratio of 2 removed heads in batches of 1 is 1.1, bu
 v19-table1 | tiny-translation/head-functions | ,0.7,0.6,0.8, | ,NaN,0.6,0.8, | share of enc-enc:1:1:confidence is NaN, but it must be 0 to 1

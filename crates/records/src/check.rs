@@ -149,7 +149,24 @@ pub fn read_checked<R: Row>(path: &Path, signature: Option<&Signature>) -> Resul
     let is_torn = table.complete < bytes.len();
     let rows: Vec<R> = table.rows.into_values().collect();
     check_rows(path, &rows)?;
+    check_metric(path, &rows[0], signature)?;
     Ok(Checked { rows, is_torn })
+}
+
+/// Refuses rows of another metric than their signature names.
+fn check_metric<R: Row>(path: &Path, row: &R, signature: Option<&Signature>) -> Result<(), Error> {
+    let signed = signature.and_then(|signature| signature.measured.as_ref());
+    let signed = signed.map(|measured| format!("`{}`", measured.metric));
+    let of_row = row.of_run().into_iter().find(|(column, _)| *column == "metric");
+    match signed.zip(of_row) {
+        Some((signed, (column, found))) if signed != found => Err(Error::Mixed {
+            path: path.to_owned(),
+            column,
+            expected: format!("{signed} in its signature"),
+            found: format!("{found} for {}", row.title()),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses statistics of segments beside `path` that are not those that the signature was completed with.

@@ -3,7 +3,7 @@
 use records::{
     AblationRow, BASE, CorrelationRow, DynamicsRow, Existing, Identity, ImportanceRow, Measured, MetricName,
     Order, Provenance, PruningRow, Row, RowWriter, Signature, SpeedRow, TestedRow, Testing, TrainingRow,
-    read_complete,
+    read_checked, read_complete,
 };
 
 /// The only row of a file with this line.
@@ -102,4 +102,22 @@ fn a_signature_says_what_is_tested_and_how() {
     assert_eq!((&signature.measured, &signature.testing), (&None, &None));
     let signature = signature.tested(measured.clone(), testing);
     assert_eq!((signature.measured, signature.testing), (Some(measured), Some(testing)));
+}
+
+#[test]
+fn rows_are_of_the_metric_that_their_signature_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ablate-one.csv");
+    let text = format!("{}\nself,2,3,bleu,36.0,35.0,-1.0,,,,,,,,\n", AblationRow::COLUMNS.join(","));
+    std::fs::write(&path, text).unwrap();
+    let read = |metric| {
+        let run = Provenance::collect("cpu", 1, std::collections::BTreeMap::new());
+        let measured = Measured { metric, positive: None, families: std::collections::BTreeMap::new() };
+        let testing = Testing { resamples: 99, seed: 7, margin_percent: 1.0 };
+        let signature = Signature::new(Identity::new("ablate-one", "demo-x"), run).tested(measured, testing);
+        read_checked::<AblationRow>(&path, Some(&signature))
+    };
+    assert_eq!(read(MetricName::Bleu).unwrap().rows.len(), 1);
+    let fault = read(MetricName::Accuracy).unwrap_err().to_string();
+    assert!(fault.ends_with("metric is `accuracy` in its signature but `bleu` for self:2:3"), "{fault}");
 }

@@ -1,4 +1,5 @@
 //! All tasks: a new one is a module with a [`Task`](crate::task::Task) that is [`Trained`] and a line here.
+use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -46,8 +47,9 @@ struct Kind {
 /// # Errors
 /// If the file is missing, no TOML, has unknown or missing entries, or values that make no sense.
 pub(crate) fn read(name: &str, path: &Path) -> Result<Box<dyn AnyDescribed>, Error> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let text = durable::open_regular(path)
+        .and_then(io::read_to_string)
+        .map_err(|source| Error::Read { path: path.to_owned(), source })?;
     read_text(name, path, &text)
 }
 

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use flate2::{Compression, write::GzEncoder};
+use rayon::prelude::*;
 use recipes::{just, options, root, run_without_cargo};
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, copy_files, write_reviews};
@@ -118,8 +119,17 @@ fn zipped(text: &str) -> Vec<u8> {
     zipped.finish().unwrap()
 }
 
-/// A folder in which all commands find what they need.
+/// A folder in which all commands find what they need. A clone is a copy of it.
 struct Desk(TempDir);
+
+impl Clone for Desk {
+    fn clone(&self) -> Self {
+        let copy = tempfile::tempdir().unwrap();
+        let from = self.path().join(".");
+        assert!(Command::new("cp").arg("-R").args([&from, copy.path()]).status().unwrap().success());
+        Self(copy)
+    }
+}
 
 impl Desk {
     fn new() -> Self {
@@ -245,6 +255,25 @@ impl Desk {
             self.run(&command)
         }
     }
+
+    /// Runs each command of a page and writes its files; what fails.
+    fn follow_page(&self, page: &str) -> Vec<String> {
+        let (mut faults, mut seen) = (Vec::new(), BTreeSet::new());
+        for step in steps_in(&fs::read_to_string(root().join(page)).unwrap()) {
+            match step {
+                Step::Describe { subject, text } => {
+                    self.write(&format!("experiments/{subject}.toml"), text.as_bytes());
+                    let _ = fs::remove_dir_all(self.path().join("results").join(subject));
+                    seen.clear();
+                }
+                Step::Run(command) if seen.insert(command.clone()) => {
+                    faults.extend(self.follow(&command).err().map(|fault| format!("{page}: {fault}")));
+                }
+                Step::Run(_) => {}
+            }
+        }
+        faults
+    }
 }
 
 #[test]
@@ -252,25 +281,8 @@ fn every_command_of_the_pages_runs() {
     if just().is_none() {
         return;
     }
-    let (desk, mut faults) = (Desk::new(), Vec::new());
-    for page in PAGES {
-        let mut seen = BTreeSet::new();
-        // Two pages export to one folder, each for a reader of its own.
-        let _ = fs::remove_dir_all(desk.path().join("data/smaller"));
-        for step in steps_in(&fs::read_to_string(root().join(page)).unwrap()) {
-            match step {
-                Step::Describe { subject, text } => {
-                    desk.write(&format!("experiments/{subject}.toml"), text.as_bytes());
-                    let _ = fs::remove_dir_all(desk.path().join("results").join(subject));
-                    seen.clear();
-                }
-                Step::Run(command) if seen.insert(command.clone()) => {
-                    faults.extend(desk.follow(&command).err().map(|fault| format!("{page}: {fault}")));
-                }
-                Step::Run(_) => {}
-            }
-        }
-    }
+    let desk = Desk::new();
+    let faults: Vec<String> = PAGES.par_iter().flat_map(|page| desk.clone().follow_page(page)).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 

@@ -217,10 +217,15 @@ impl Row for GateRow {
     }
 
     fn fault(&self) -> Option<String> {
+        let of_types = Attention::ALL.into_iter().filter(|&attention| self.attention.holds(attention));
+        let by_type: usize = of_types.filter_map(|attention| self.kept_of(attention)).sum();
         match Head::list(&self.kept_heads) {
             Err(fault) => Some(fault),
             Ok(heads) if heads.len() != self.kept => {
                 Some(format!("`kept_heads` has {} heads, but {} are kept", heads.len(), self.kept))
+            }
+            Ok(_) if by_type != self.kept => {
+                Some(format!("by attention type {by_type} heads are kept, but `kept` is {}", self.kept))
             }
             Ok(_) => None,
         }
@@ -357,10 +362,13 @@ mod tests {
         let row = |kept| GateRow {
             kept,
             heads: 4,
+            kept_self: Some(kept),
             kept_heads: "self:1:1+self:2:3".to_owned(),
             ..GateRow::default()
         };
         assert_eq!(row(2).fault(), None);
+        let by_type = GateRow { kept_self: Some(4), ..row(2) }.fault().unwrap();
+        assert_eq!(by_type, "by attention type 4 heads are kept, but `kept` is 2");
         assert_eq!(row(3).fault().unwrap(), "`kept_heads` has 2 heads, but 3 are kept");
         assert!(GateRow { kept_heads: "self:x".to_owned(), ..row(1) }.fault().is_some());
     }
