@@ -1,5 +1,6 @@
 //! How long the results of a subject took.
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use records::Signature;
@@ -7,13 +8,31 @@ use records::Signature;
 use crate::error::{LeftOut, Result};
 use crate::source::{experiment, folder, names};
 
+/// What a run computed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Processor {
+    /// The CPU, with this many threads.
+    Threads(usize),
+    /// A GPU.
+    Gpu,
+}
+
+impl fmt::Display for Processor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Threads(threads) => threads.fmt(f),
+            Self::Gpu => "GPU".fmt(f),
+        }
+    }
+}
+
 /// Time that runs took, as their signatures have it; that of interrupted ones is not known.
 #[derive(Debug, Default)]
 pub struct Time {
     /// Seconds by experiment.
     pub seconds: BTreeMap<String, f64>,
-    /// Numbers of threads.
-    pub threads: BTreeSet<usize>,
+    /// What they computed on.
+    pub processors: BTreeSet<Processor>,
 }
 
 impl Time {
@@ -34,7 +53,12 @@ impl Time {
             for run in &signature.runs {
                 if let Some(seconds) = run.duration_seconds {
                     *time.seconds.entry(signature.identity.experiment.clone()).or_default() += seconds;
-                    time.threads.insert(run.threads);
+                    let is_cpu = run.device == "cpu";
+                    time.processors.insert(if is_cpu {
+                        Processor::Threads(run.threads)
+                    } else {
+                        Processor::Gpu
+                    });
                 }
             }
         }

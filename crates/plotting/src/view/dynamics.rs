@@ -122,9 +122,14 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     let title = format!(
         "{metric} with heads masked during training, in percent of the unpruned {metric} of the same checkpoint"
     );
+    let lines = if comparable.len() > 4 {
+        "first two and last two checkpoints"
+    } else {
+        "a line for each checkpoint"
+    };
     let panels = vec![
         Panel { share: 0.55, ..left.named("a line for each share of masked heads") },
-        Panel { share: 0.45, ..right.named("a line for each checkpoint") },
+        Panel { share: 0.45, ..right.named(lines) },
     ];
     Ok(Chart::new("Figure 5", dynamics.file.label("figure5-curves"), dynamics.file.titled(title))
         .note(dynamics.file.of_orders())

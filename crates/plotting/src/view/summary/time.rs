@@ -1,5 +1,6 @@
 //! How long it takes to measure all this again.
 use charts::table::{Cell, Row};
+use findings::time::Processor;
 use findings::{Subject, experiment};
 use words::tenths;
 
@@ -28,9 +29,14 @@ fn row(subject: &Subject) -> Option<Row> {
     let others = seconds.iter().filter(|(experiment, _)| !COLUMNS.contains(&experiment.as_str()));
     // `sum` of nothing is -0
     let others = minutes(others.fold(0.0, |sum, (_, seconds)| sum + seconds));
-    let least = subject.time.threads.first().map_or(f64::NAN, |&threads| threads as f64);
-    let threads: Vec<String> = subject.time.threads.iter().map(usize::to_string).collect();
+    let least = match subject.time.processors.first() {
+        Some(&Processor::Threads(threads)) => threads as f64,
+        // after all numbers of threads where readers sort
+        Some(Processor::Gpu) => f64::MAX,
+        None => f64::NAN,
+    };
+    let processors: Vec<String> = subject.time.processors.iter().map(Processor::to_string).collect();
     let all = minutes(seconds.values().sum());
-    let cells = [Cell::number(threads.join(" or "), least)].into_iter().chain(own).chain([others, all]);
+    let cells = [Cell::number(processors.join(" or "), least)].into_iter().chain(own).chain([others, all]);
     (!seconds.is_empty()).then(|| Row::new(subject.shown(), cells))
 }
