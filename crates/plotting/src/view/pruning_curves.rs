@@ -176,12 +176,17 @@ fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
     let Some(series) = pruning.find(Scope::All, Order::Importance) else { return Vec::new() };
     let judge = pruning.results.judge(context.criterion);
     let looks = [("safe", Style::line(INK, 0.6)), ("no sig. loss", Style::dashed(INK, 0.6))];
-    let (mut layers, mut names) = (Vec::new(), Vec::new());
+    let (mut layers, mut names) = (Vec::new(), Vec::<(f64, String, _)>::new());
     for (which, (name, style)) in RuleKind::BOTH.into_iter().zip(looks) {
         let Some(removable) = series.removable(judge, which) else { continue };
-        let share = words::share(removable.percent, removable.is_open);
+        let share = format!("{} %", words::share(removable.percent, removable.is_open));
         layers.push(Layer::Rule(At::X(removable.percent), style));
-        names.push((removable.percent, format!("{name} {share} %"), style.color));
+        match names.last_mut() {
+            Some((percent, both, _)) if *percent == removable.percent => {
+                *both = format!("safe and {name} {share}");
+            }
+            _ => names.push((removable.percent, format!("{name} {share}"), style.color)),
+        }
     }
     layers.push(Layer::Tops(names));
     layers
