@@ -223,8 +223,9 @@ impl Desk {
 
     /// What a page takes for granted: results that are reported, and shards that are merged.
     fn prepare(&self, command: &str) -> Result<(), String> {
-        if command.starts_with("just report my-subject") {
-            self.run("cargo run --bin ablate-one -- my-subject --quiet")?;
+        if let Some(subject) = command.strip_prefix("just report ").filter(|rest| !rest.starts_with('-')) {
+            let subject = subject.split_whitespace().next().unwrap_or_default();
+            self.run(&format!("cargo run --bin ablate-one -- {subject} --quiet"))?;
         }
         if command.starts_with("just merge") {
             let _ = fs::remove_dir_all(self.path().join("results/demo-translation"));
