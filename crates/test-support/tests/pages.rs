@@ -221,10 +221,12 @@ impl Desk {
         if output.status.success() { Ok(()) } else { Err(said()) }
     }
 
-    /// What a page takes for granted: results that are reported, and shards that are merged.
+    /// What a page takes for granted: results that are reported or tested again, and shards that are merged.
     fn prepare(&self, command: &str) -> Result<(), String> {
-        if let Some(subject) = command.strip_prefix("just report ").filter(|rest| !rest.starts_with('-')) {
-            let subject = subject.split_whitespace().next().unwrap_or_default();
+        let of_results =
+            ["just report ", "just retest "].iter().find_map(|recipe| command.strip_prefix(recipe));
+        if let Some(arguments) = of_results.filter(|arguments| !arguments.starts_with('-')) {
+            let subject = arguments.split_whitespace().next().unwrap_or_default();
             self.run(&format!("cargo run --bin ablate-one -- {subject} --quiet"))?;
         }
         if command.starts_with("just merge") {
