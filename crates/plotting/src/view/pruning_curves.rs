@@ -183,7 +183,7 @@ fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
         layers.push(Layer::Rule(At::X(removable.percent), style));
         match names.last_mut() {
             Some((percent, both, _)) if *percent == removable.percent => {
-                *both = format!("safe and {name} {share}");
+                *both = format!("{} and {name} {share}", looks[0].0);
             }
             _ => names.push((removable.percent, format!("{name} {share}"), style.color)),
         }

@@ -218,7 +218,8 @@ impl Row for GateRow {
 
     fn fault(&self) -> Option<String> {
         let of_types = Attention::ALL.into_iter().filter(|&attention| self.attention.holds(attention));
-        let by_type: usize = of_types.filter_map(|attention| self.kept_of(attention)).sum();
+        // any number may stand in a file
+        let by_type = of_types.filter_map(|attention| self.kept_of(attention)).fold(0, usize::saturating_add);
         match Head::list(&self.kept_heads) {
             Err(fault) => Some(fault),
             Ok(heads) if heads.len() != self.kept => {
@@ -369,6 +370,8 @@ mod tests {
         assert_eq!(row(2).fault(), None);
         let by_type = GateRow { kept_self: Some(4), ..row(2) }.fault().unwrap();
         assert_eq!(by_type, "by attention type 4 heads are kept, but `kept` is 2");
+        let endless = GateRow { kept_enc_enc: Some(usize::MAX), ..row(2) };
+        assert!(endless.fault().unwrap().starts_with("by attention type"));
         assert_eq!(row(3).fault().unwrap(), "`kept_heads` has 2 heads, but 3 are kept");
         assert!(GateRow { kept_heads: "self:x".to_owned(), ..row(1) }.fault().is_some());
     }
