@@ -33,9 +33,9 @@ use texts::{Frequencies, Readable, TREES, Texts};
 
 /// Says what heads do: positions, dependencies, rare tokens (Voita et al. 2019).
 ///
-/// Writes a row for each head and function. Sentences are those of --trees, or of --split, or of the files that the subject's
-/// TOML names, or else of its test split; those of the demo grammar have trees, others of a split have none, and no row on
-/// dependencies. All is computed in one pass, so that a killed run begins again.
+/// Writes a row for each head and function. Sentences come from --trees or --split, or else from the files that the
+/// subject's TOML names, or else from its test split. Sentences of a split have trees only if the demo grammar makes them;
+/// without trees there are no rows on dependencies. Everything is computed in one pass, so a killed run starts over.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {

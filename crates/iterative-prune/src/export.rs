@@ -19,7 +19,7 @@ use training::Precision;
 #[command(next_help_heading = "Export")]
 pub struct ExportArgs {
     /// Write the model with the heads cut out of its weights to this folder. For classifiers and GPT-2, config.json has
-    /// `pruned_heads`, which transformers 4 knows unless a layer has no head left; of other models only this project reads it
+    /// `pruned_heads`, which transformers 4 reads unless a layer has no head left; other models can be read only by this project
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
 

@@ -27,8 +27,8 @@ pub struct Args {
     #[command(flatten)]
     pub folders: Folders,
 
-    /// Put texts of your own files into the report too, beside the heads that change them most: the page then holds them. Those of
-    /// the demos are always there, those that are fetched never
+    /// Also show texts of your own files, with the heads that change them most; the page then contains these texts. Texts of the
+    /// demos are always shown, texts of fetched data never
     #[arg(long)]
     pub texts: bool,
 

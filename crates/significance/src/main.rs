@@ -10,7 +10,7 @@ use significance::command::start_threads;
 use significance::{Retested, Share, TestArgs, retest};
 use words::{exit_code, print_error, print_line};
 
-/// Makes all p-values, intervals, adjustments and shares of heads that can go again, from the stored statistics of segments.
+/// Recomputes all p-values, intervals, adjustments and shares of heads that can go, from the stored statistics of segments.
 ///
 /// What is not given stays as it was. Neither the model nor its data is needed.
 #[derive(Debug, Parser)]

@@ -20,7 +20,7 @@ struct Args {
     #[arg(value_name = "NAME", required_unless_present = "list")]
     name: Option<String>,
 
-    /// Folder or address that has the files as `data/` has them, instead of the data set's own place
+    /// Folder or URL to fetch from instead of the data set's own, with the files laid out as in `data/`
     #[arg(long, value_name = "DIR_OR_URL")]
     mirror: Option<String>,
 

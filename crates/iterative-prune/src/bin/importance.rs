@@ -10,8 +10,8 @@ use subject::{Description, Scored};
 
 /// Scores every head by gradients and attention weights, one column for each way.
 ///
-/// Where results of ablate-one for the same model are there, the score that is lost without a head is a column too; --split,
-/// --limit and --rescale say which.
+/// If there are results of ablate-one for the same model, the score lost without each head is added as a column; --split,
+/// --limit and --rescale say which results to use.
 #[derive(Debug, Parser)]
 #[command(name = "importance", version, args_override_self = true)]
 struct Args {

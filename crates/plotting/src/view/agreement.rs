@@ -37,7 +37,7 @@ pub fn sheet(orders: &Orders) -> Result<Sheet> {
     Ok(super::sheet(&importance.file, STEM, figure(orders, &matrix), tables))
 }
 
-const DIRECTION: &str = "heads with the least value are masked first; entropy counts negative, so that heads of spread \
+const DIRECTION: &str = "heads with the least value are masked first; entropy is negated, so that heads with spread-out \
      attention come first";
 
 /// The matrix with numbered columns, since the names are long.

@@ -19,10 +19,9 @@ const STEM: &str = "figure2";
 const RELIABLE: f64 = 0.5;
 
 /// How to read r, its interval and its ceiling.
-pub const HOW_TO_READ: &str = "reliability: the share of the differences between heads that another test set of the same kind would \
-     show again (split halves); ceiling: the greatest r that the noise of both axes leaves, absent where \
-     one axis is noise only; an r near its ceiling is full agreement, an r near 0 means something only \
-     below a high ceiling";
+pub const HOW_TO_READ: &str = "reliability: the share of the variation between heads that would recur on another test set of the same \
+     kind (split halves); ceiling: the greatest r that the noise of both axes allows, absent where one axis is only noise; an r \
+     near its ceiling is full agreement, an r near 0 is informative only if the ceiling is high";
 
 /// The columns of [`cells`].
 pub const COLUMNS: [&str; 9] = [
@@ -98,7 +97,7 @@ fn reading(row: &CorrelationRow) -> String {
     let least = reliability.into_iter().flatten().fold(1.0, f64::min);
     match (low, high) {
         (low, _) if low > 0.0 && r < ceiling => {
-            format!("agreement, without noise about {}", fixed(r / ceiling, 2))
+            format!("agreement; r without noise about {}", fixed(r / ceiling, 2))
         }
         (low, _) if low > 0.0 => "agreement, at its ceiling".to_owned(),
         (_, high) if high < 0.0 => "disagreement".to_owned(),
@@ -241,7 +240,7 @@ mod tests {
         assert_eq!(read(0.0, around_zero, [Some(-0.1), Some(0.8)]), "noise: one axis is noise only");
         assert_eq!(read(0.0, around_zero, [None; 2]), "noise was not measured");
         let agreement = read(0.4, Some((0.1, 0.6)), [Some(0.25), Some(1.0)]);
-        assert_eq!(agreement, "agreement, without noise about 0.80");
+        assert_eq!(agreement, "agreement; r without noise about 0.80");
         assert_eq!(read(-0.5, Some((-0.7, -0.1)), [Some(0.9), Some(0.8)]), "disagreement");
         assert_eq!(read(0.4, None, [Some(0.9), Some(0.8)]), "the interval of r was not computed");
     }

@@ -22,7 +22,7 @@ pub const CENSUS: &str = "v19-figure1c";
 fn thresholds() -> String {
     format!(
         "reaches the paper's threshold: {POSITIONAL_PERCENT} % for a position, {SYNTACTIC_POINTS} points above the most frequent \
-         position for a relation, more than half for the two rarest tokens; and more than of shuffled targets"
+         position for a relation; for the two rarest tokens more than half of the sentences, and more than with shuffled targets"
     )
 }
 

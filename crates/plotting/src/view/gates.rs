@@ -348,9 +348,9 @@ pub fn contrasts(contrasts: &Contrasts, context: Context<'_>) -> Table {
         .note("methods that mask the same heads are the same training, and are not compared")
         .note(gates.recipe())
         .remark(gates.has(Method::Chosen).then_some(
-            "chosen by gates: the heads that the gates keep, the others masked from the first update on; minus importance or \
-             random it is the value of the choice, and gates minus it is the cost of training the gates",
+            "chosen by gates: the heads that the gates keep, the others masked from the first update on; this \
+             minus importance or random is the value of the choice, and gates minus this is the cost of training the gates",
         ))
         .remark(gates.has(Method::Random).then_some("of several random draws the one with the median score is shown"))
-        .remark("intervals cover other test segments, not other training runs")
+        .remark("intervals account for the choice of test segments, not for variation between training runs")
 }

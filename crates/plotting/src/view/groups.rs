@@ -161,8 +161,8 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
         .note("orange: accuracy falls without the head; blue, striped: it rises")
         .note(format!("dot: {dot}"))
         .note(
-            "below the map: number of the head, and of its layer at the first head of that; lines between layers and between \
-             heads that share no keys and values",
+            "below the map: head numbers, with the layer number at the first head of each layer; lines separate layers, and groups \
+             of heads that share keys and values",
         )
         .entries([super::heat_map::dot(dot)])
         .panels(1, vec![panel])

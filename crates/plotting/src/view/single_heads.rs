@@ -167,7 +167,7 @@ fn with_counts(table: Table, sweep: &Sweep, family: &[&AblationRow], criterion: 
     let by_chance = format!("false alarms expected by chance: {by_chance}");
     let of_it = short((2.0 * criterion.alpha).min(1.0) * one_sided.tested as f64);
     let one_sided_counts = format!(
-        "the paper's one-sided p would mark {}, {} for the better; false alarms expected of it: {of_it}",
+        "the paper's one-sided test would mark {}, {} for the better; false alarms expected from it: {of_it}",
         one_sided.significant, one_sided.better
     );
     let without = format!("{} without a test", count(family.len() - tally.tested, "head"));

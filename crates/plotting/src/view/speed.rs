@@ -137,7 +137,7 @@ fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
         .rows(rows.iter().map(row))
         .note(format!("parameters: {before} million, pruned {after} ({more} %)"))
         .note(format!("multiply-adds: millions for a segment, padding included{free}"))
-        .note(has_memory.then_some("memory: the most that a process held which made one pass, in MiB"))
+        .note(has_memory.then_some("memory: peak of a process that makes one pass, in MiB"))
 }
 
 /// Both numbers and the change in percent; empty where there are none.

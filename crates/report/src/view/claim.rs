@@ -50,7 +50,7 @@ fn share(pruning: &Pruning, context: Context<'_>) -> Option<String> {
     let [percent, low, high] = [percent, low, high].map(tenths);
     Some(format!(
         "masked together by importance, {percent} % of the heads can go with a loss of at most {margin} % of the score (95 % \
-         interval {low} to {high} %), of which {safe} shown to be safe"
+         interval {low} to {high} %); {safe} shown to be safe"
     ))
 }
 

@@ -112,7 +112,7 @@ const TITLE_OF_EFFECTS: &str =
     "What masking one head costs, in percent of the score; for nats per token, their rise in percent";
 
 const CHOSEN: &str =
-    "the greatest of many losses is chosen for being great, which its interval does not take into account";
+    "the greatest loss is selected from many, and its interval does not account for this selection";
 
 /// How much single heads do: for each family of tests the range of changes, as shares of the score.
 pub fn effects(all: &[Subject], context: Context<'_>) -> Option<Sheet> {

@@ -40,9 +40,8 @@ pub fn table(subject: &Subject, speed: Option<&Speed>, context: Context<'_>) -> 
     rows.extend(speed.into_iter().flat_map(|speed| &speed.rows).filter_map(|row| faster(row, paper)));
     rows.extend(subject.functions.iter().flat_map(|functions| dependencies(functions, paper)));
     rows.extend(subject.gates.iter().flat_map(|gates| few_heads(gates, paper)));
-    let title = "Published numbers beside ours; V19: Voita et al. (2019), all others: Michel et al. (2019). They are of another model and of other data, so what \
-         can agree is the direction; a number inside our interval is one that our data does not speak \
-         against";
+    let title = "Published numbers beside ours; V19: Voita et al. (2019), all others: Michel et al. (2019). They come from other models and other data, so \
+         only the direction can agree; a published number inside our interval is not contradicted by our data";
     (!rows.is_empty()).then(|| {
         Table::new("The paper beside ours", "verdicts", title).columns(["Claim", ""], COLUMNS).rows(rows)
     })
